@@ -1,0 +1,44 @@
+// The codec layer: elements <-> bytes. It knows nothing of MPI, ranks or links.
+//
+// A payload decodes from its bytes, the spec's codec (for zfp also its rate), the element type
+// and the element count alone; those travel beside it (in a frame's header, or in the object
+// that Python's encode returns).
+#pragma once
+
+#include <cstddef>
+
+#include "codec/element.hpp"
+#include "codec/spec.hpp"
+#include "codec/status.hpp"
+
+namespace mpress::codec {
+
+/// The largest payload that encode() can write for `count` elements. Codecs never need more
+/// than the raw size plus a small constant (zfp at full rate plus its trailer excepted).
+std::size_t max_payload_bytes(const Spec& spec, ElementType type, std::size_t count);
+
+/// Minimum and maximum of the finite elements; `finite` is their number (0: min, max are 0).
+struct Range {
+  double min = 0;
+  double max = 0;
+  std::size_t finite = 0;
+};
+Range finite_range(ElementType type, const void* elements, std::size_t count);
+
+/// Turns a spec into the one that encodes this message: a relative bound becomes absolute and
+/// mpc's distance is chosen. Encoding with the result does no further pass over the data.
+Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count);
+
+/// Encodes `count` elements (any alignment) into `payload`, which has room for
+/// max_payload_bytes(). Returns the payload's size. `spec` is valid for `type` and names a
+/// codec: not `none`, not `auto`. Uses no heap. Thread-safe.
+std::size_t encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+                   void* payload);
+
+/// Decodes exactly `count` elements (any alignment). The payload is untrusted: whatever its
+/// bytes, decode() reads nothing beyond `bytes`, writes nothing beyond `count` elements, ends,
+/// and reports what it found; on an error the contents of `elements` are unspecified.
+Status decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+              void* elements, std::size_t count);
+
+}  // namespace mpress::codec
