@@ -17,16 +17,9 @@ namespace mpress::codec {
 /// than the raw size plus a small constant (zfp at full rate plus its trailer excepted).
 std::size_t max_payload_bytes(const Spec& spec, ElementType type, std::size_t count);
 
-/// Minimum and maximum of the finite elements; `finite` is their number (0: min, max are 0).
-struct Range {
-  double min = 0;
-  double max = 0;
-  std::size_t finite = 0;
-};
-Range finite_range(ElementType type, const void* elements, std::size_t count);
-
-/// Turns a spec into the one that encodes this message: a relative bound becomes absolute and
-/// mpc's distance is chosen. Encoding with the result does no further pass over the data.
+/// Turns a spec into the one that encodes this message: a relative bound becomes absolute (0 for
+/// a constant field, which szp then keeps exactly) and mpc's distance is chosen. Encoding with
+/// the result does no further pass over the data.
 Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count);
 
 /// Encodes `count` elements (any alignment) into `payload`, which has room for

@@ -1,0 +1,63 @@
+#include "codec/codec.hpp"
+
+#include <cstring>
+
+#include "codec/mpc.hpp"
+#include "codec/range.hpp"
+#include "codec/szp.hpp"
+#include "codec/zfp.hpp"
+
+namespace mpress::codec {
+
+std::size_t max_payload_bytes(const Spec& spec, ElementType type, std::size_t count) {
+  switch (spec.codec) {
+    case Codec::mpc: return mpc::max_bytes(type, count);
+    case Codec::zfp: return zfp::max_bytes(type, count, zfp_block_bits(spec.value, type));
+    case Codec::szp: return szp::max_bytes(type, count);
+    case Codec::none:
+    case Codec::automatic: break;
+  }
+  return 0;
+}
+
+Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count) {
+  Spec resolved = spec;
+  if (spec.codec == Codec::mpc && spec.dim == 0) {
+    resolved.dim = static_cast<std::uint8_t>(mpc::choose_dim(type, elements, count));
+  }
+  if (spec.bound == Bound::rel) {
+    resolved.bound = Bound::abs;
+    resolved.value = spec.value * finite_range(type, elements, count).width();
+  }
+  return resolved;
+}
+
+std::size_t encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+                   void* payload) {
+  const Spec resolved = resolve(spec, type, elements, count);
+  switch (resolved.codec) {
+    case Codec::mpc: return mpc::encode(type, elements, count, resolved.dim, payload);
+    case Codec::zfp:
+      return zfp::encode(type, elements, count, zfp_block_bits(resolved.value, type), payload);
+    case Codec::szp:
+      return szp::encode(type, elements, count, resolved.value, resolved.mode, payload);
+    case Codec::none:
+    case Codec::automatic: break;
+  }
+  return 0;
+}
+
+Status decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+              void* elements, std::size_t count) {
+  switch (spec.codec) {
+    case Codec::mpc: return mpc::decode(type, payload, bytes, elements, count);
+    case Codec::zfp:
+      return zfp::decode(type, payload, bytes, zfp_block_bits(spec.value, type), elements, count);
+    case Codec::szp: return szp::decode(type, payload, bytes, elements, count);
+    case Codec::none:
+    case Codec::automatic: break;
+  }
+  return Status::unsupported;
+}
+
+}  // namespace mpress::codec

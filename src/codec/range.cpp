@@ -1,0 +1,84 @@
+#include "codec/range.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "codec/isa.hpp"
+
+namespace mpress::codec {
+namespace {
+
+// Floats compare like these integers, so that the reduction is one of integers: it vectorises,
+// and its result does not depend on the order.
+template <typename Int>
+[[gnu::always_inline]] inline Int ordered(Int bits) {
+  return bits ^ ((bits >> (8 * sizeof(Int) - 1)) & std::numeric_limits<Int>::max());
+}
+
+template <typename Int>
+struct Keys {
+  Int min = std::numeric_limits<Int>::max();
+  Int max = std::numeric_limits<Int>::min();
+};
+
+template <typename Int, int mantissa_bits>
+[[gnu::always_inline]] inline Keys<Int> reduce(const unsigned char* data, std::size_t count) {
+  constexpr Int exponent = (std::numeric_limits<Int>::max() >> mantissa_bits) << mantissa_bits;
+  Int low = std::numeric_limits<Int>::max();
+  Int high = std::numeric_limits<Int>::min();
+  for (std::size_t i = 0; i < count; ++i) {
+    Int bits;
+    std::memcpy(&bits, data + i * sizeof(Int), sizeof(Int));
+    const bool finite = (bits & exponent) != exponent;
+    const Int key = ordered(bits);
+    const Int for_min = finite ? key : std::numeric_limits<Int>::max();
+    const Int for_max = finite ? key : std::numeric_limits<Int>::min();
+    low = for_min < low ? for_min : low;
+    high = for_max > high ? for_max : high;
+  }
+  return {low, high};
+}
+
+#if defined(__x86_64__)
+template <typename Int, int mantissa_bits>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] Keys<Int> reduce_avx512(
+    const unsigned char* data, std::size_t count) {
+  return reduce<Int, mantissa_bits>(data, count);
+}
+template <typename Int, int mantissa_bits>
+[[gnu::target("avx2")]] Keys<Int> reduce_avx2(const unsigned char* data, std::size_t count) {
+  return reduce<Int, mantissa_bits>(data, count);
+}
+#endif
+
+template <typename Float, typename Int, int mantissa_bits>
+Range range_of(const unsigned char* data, std::size_t count) {
+  Keys<Int> keys;
+#if defined(__x86_64__)
+  if (host_isa() == Isa::avx512) {
+    keys = reduce_avx512<Int, mantissa_bits>(data, count);
+  } else if (host_isa() == Isa::avx2) {
+    keys = reduce_avx2<Int, mantissa_bits>(data, count);
+  } else
+#endif
+  {
+    keys = reduce<Int, mantissa_bits>(data, count);
+  }
+  if (keys.min > keys.max) return {};
+  return {std::bit_cast<Float>(ordered(keys.min)), std::bit_cast<Float>(ordered(keys.max)), true};
+}
+
+}  // namespace
+
+double Range::width() const { return std::min(max - min, std::numeric_limits<double>::max()); }
+
+Range finite_range(ElementType type, const void* elements, std::size_t count) {
+  const auto* data = static_cast<const unsigned char*>(elements);
+  return type == ElementType::f32 ? range_of<float, std::int32_t, 23>(data, count)
+                                  : range_of<double, std::int64_t, 52>(data, count);
+}
+
+}  // namespace mpress::codec
