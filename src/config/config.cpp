@@ -1,0 +1,133 @@
+#include "config/config.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "config/knobs.hpp"
+#include "config/version.hpp"
+
+namespace mpress {
+namespace {
+
+const char* knob_value(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+bool wrong(std::string& error, const char* name, const char* value, const char* expected) {
+  error = std::string(name) + "='" + value + "': expected " + expected;
+  return false;
+}
+
+bool read_flag(const char* name, bool& flag, std::string& error) {
+  const char* value = knob_value(name);
+  if (!value) return true;
+  if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0) {
+    return wrong(error, name, value, "0 or 1");
+  }
+  flag = *value == '1';
+  return true;
+}
+
+bool read_spec(Spec& spec, std::string& error) {
+  const char* value = knob_value("MPRESS_CODEC");
+  if (!value || parse_spec(value, spec, error)) return true;
+  error = "MPRESS_CODEC: " + error;
+  return false;
+}
+
+bool is_job(const char* text) {
+  return std::strlen(text) == 32 && std::strspn(text, "0123456789abcdefABCDEF") == 32;
+}
+
+bool one_of(const char* value, std::initializer_list<const char*> choices) {
+  for (const char* choice : choices) {
+    if (std::strcmp(value, choice) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool parse_bytes(const std::string& text, std::size_t& bytes) {
+  std::size_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc{} || end - stop > 1) return false;
+  int shift = 0;
+  if (stop != end) {
+    switch (*stop) {
+      case 'k': case 'K': shift = 10; break;
+      case 'm': case 'M': shift = 20; break;
+      case 'g': case 'G': shift = 30; break;
+      default: return false;
+    }
+  }
+  if (value > (SIZE_MAX >> shift)) return false;
+  bytes = value << shift;
+  return true;
+}
+
+bool parse_rate(const std::string& text, double& bytes_per_second) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc{}) return false;
+  const std::string unit(stop, end);
+  double factor = 0;
+  if (unit.empty()) factor = 1;
+  if (unit == "bit") factor = 1.0 / 8;
+  if (unit == "kbit") factor = 1e3 / 8;
+  if (unit == "Mbit") factor = 1e6 / 8;
+  if (unit == "Gbit") factor = 1e9 / 8;
+  const double rate = value * factor;
+  if (!(rate > 0) || !std::isfinite(rate)) return false;
+  bytes_per_second = rate;
+  return true;
+}
+
+bool load_config(Config& config, std::string& error) {
+  if (!check_knob_names(error)) return false;
+  if (!read_spec(config.spec, error)) return false;
+  if (!read_flag("MPRESS_FORCE", config.force, error)) return false;
+  if (!read_flag("MPRESS_DISABLE", config.disabled, error)) return false;
+  if (!read_flag("MPRESS_DISABLE_P2P", config.p2p_disabled, error)) return false;
+  if (const char* value = knob_value("MPRESS_THRESHOLD")) {
+    if (!parse_bytes(value, config.threshold)) {
+      return wrong(error, "MPRESS_THRESHOLD", value, "bytes, such as 65536, 64K or 1M");
+    }
+  }
+  if (const char* value = knob_value("MPRESS_LINK")) {
+    if (!one_of(value, {"auto", "mpi"})) return wrong(error, "MPRESS_LINK", value, "auto or mpi");
+  }
+  if (const char* value = knob_value("MPRESS_LINK_RATE")) {
+    if (!parse_rate(value, config.link_rate)) {
+      return wrong(error, "MPRESS_LINK_RATE", value,
+                   "a positive rate, such as 1Gbit, 100Mbit or bytes a second");
+    }
+  }
+  if (const char* value = knob_value("MPRESS_JOB")) {
+    if (!is_job(value)) return wrong(error, "MPRESS_JOB", value, "32 hexadecimal digits");
+    config.job = value;
+  }
+  if (const char* value = knob_value("MPRESS_ISA")) {
+    if (!one_of(value, {"best", "portable", "avx2", "avx512"})) {
+      return wrong(error, "MPRESS_ISA", value, "best, portable, avx2 or avx512");
+    }
+  }
+  if (const char* value = knob_value("MPRESS_RECORD")) config.record_directory = value;
+  return true;
+}
+
+std::string agreed_settings(const Config& config) {
+  return std::string("version=") + version + " frame=" + std::to_string(frame_version) +
+         " codec=" + to_string(config.spec) + " force=" + (config.force ? "1" : "0") +
+         " threshold=" + std::to_string(config.threshold) +
+         " disable=" + (config.disabled ? "1" : "0") +
+         " disable_p2p=" + (config.p2p_disabled ? "1" : "0") +
+         " link_rate=" + std::to_string(config.link_rate);
+}
+
+}  // namespace mpress

@@ -1,0 +1,38 @@
+// The settings of a process, read from the environment once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "codec/spec.hpp"
+
+namespace mpress {
+
+struct Config {
+  Spec spec;
+  bool force = false;
+  bool disabled = false;
+  bool p2p_disabled = false;
+  std::size_t threshold = 64 * 1024;  ///< bytes
+  double link_rate = 0;               ///< bytes a second; 0: not paced
+  std::string job;                    ///< MPRESS_JOB, or empty
+  std::string record_directory;       ///< or empty
+};
+
+/// Reads and checks the environment. On failure returns false and one sentence that names the
+/// variable and what was expected.
+bool load_config(Config& config, std::string& error);
+
+/// Bytes: a whole number with an optional suffix K, M or G (powers of 1024).
+bool parse_bytes(const std::string& text, std::size_t& bytes);
+
+/// A rate: N[kMG]bit (bits a second, powers of 1000), or plain bytes a second. Positive, finite.
+bool parse_rate(const std::string& text, double& bytes_per_second);
+
+/// Text that two ranks must agree on: the release, the format version and every setting that
+/// decides how messages are written.
+std::string agreed_settings(const Config& config);
+
+}  // namespace mpress

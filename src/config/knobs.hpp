@@ -1,0 +1,44 @@
+// Every environment variable that mpress reads, documented once: `mpress info` prints this table,
+// and any other MPRESS_* variable is an error.
+#pragma once
+
+#include <string>
+
+namespace mpress {
+
+struct Knob {
+  const char* name;
+  const char* fallback;  ///< what holds when the variable is not set
+  const char* meaning;
+};
+
+inline constexpr Knob knobs[] = {
+    {"MPRESS_CODEC", "auto",
+     "Codec spec for messages: none, auto, mpc[:dim=N], zfp:RATE, szp:abs=E, szp:rel=E "
+     "(,mode=fast|dense). auto is lossless: mpc where it pays, else none."},
+    {"MPRESS_FORCE", "0", "1: compress every eligible message, whether or not it pays."},
+    {"MPRESS_THRESHOLD", "64K",
+     "Smallest message that is considered, in bytes (suffixes K, M, G; 0 allowed)."},
+    {"MPRESS_DISABLE", "0", "1: load, but leave every call alone."},
+    {"MPRESS_DISABLE_P2P", "0", "1: send no compressed point-to-point message (still decode them)."},
+    {"MPRESS_LINK", "auto", "How bytes travel: auto or mpi."},
+    {"MPRESS_LINK_RATE", "",
+     "Pace received messages as if over a link of this rate (10Gbit, 100Mbit, or bytes a second); "
+     "a simulation, for study."},
+    {"MPRESS_JOB", "",
+     "Identity of the job, 32 hexadecimal digits, the same for all ranks. mpress run sets it; "
+     "without it the launcher's own job identity serves."},
+    {"MPRESS_RECORD", "",
+     "Directory where each rank keeps its statistics and announces itself. mpress run sets it."},
+    {"MPRESS_REPORT", "", "Where mpress run writes the merged report (JSON)."},
+    {"MPRESS_ISA", "best", "Instruction set of the host codecs: portable, avx2 or avx512."},
+};
+
+/// Looks through the environment for an MPRESS_* variable that is not a knob. Returns false and
+/// an error that names it and the nearest knob.
+bool check_knob_names(std::string& error);
+
+/// The knob whose name is nearest to `name` by edit distance.
+const char* nearest_knob(const std::string& name);
+
+}  // namespace mpress

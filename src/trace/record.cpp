@@ -1,0 +1,80 @@
+#include "trace/record.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace mpress::trace {
+namespace {
+
+constexpr std::uint32_t row_capacity = 1u << 15;  // a sparse file: untouched rows cost nothing
+constexpr std::size_t record_bytes = sizeof(RecordHeader) + row_capacity * sizeof(Row);
+
+std::uint64_t make_key(Op op, std::int32_t peer, Codec codec, Reason reason) {
+  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(codec) << 8 |
+         static_cast<std::uint64_t>(reason) << 16 | std::uint64_t{1} << 31 |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32;
+}
+
+void* map_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return MAP_FAILED;
+  void* memory = MAP_FAILED;
+  if (::ftruncate(fd, record_bytes) == 0) {
+    memory = ::mmap(nullptr, record_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  ::close(fd);
+  return memory;
+}
+
+}  // namespace
+
+void Record::open(const std::string& path) {
+  void* memory = path.empty() ? MAP_FAILED : map_file(path);
+  if (memory == MAP_FAILED) {
+    memory = ::mmap(nullptr, record_bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (memory == MAP_FAILED) std::abort();
+  auto* header = new (memory) RecordHeader{};
+  header->header_bytes = sizeof(RecordHeader);
+  header->row_bytes = sizeof(Row);
+  header->row_capacity = row_capacity;
+  header->pid = static_cast<std::uint32_t>(::getpid());
+  ::gethostname(header->host, sizeof header->host - 1);
+  std::memcpy(header->magic, "mpressR1", 8);
+  rows_ = reinterpret_cast<Row*>(static_cast<char*>(memory) + sizeof(RecordHeader));
+  header_ = header;
+}
+
+Row& Record::row(Op op, std::int32_t peer, Codec codec, Reason reason) {
+  const std::uint64_t key = make_key(op, peer, codec, reason);
+  // The row this thread touched last for this operation is most often the one it wants again.
+  thread_local Row* recent[static_cast<std::size_t>(Op::count_)] = {};
+  Row*& cached = recent[static_cast<std::size_t>(op)];
+  if (cached && cached->key.load(std::memory_order_relaxed) == key) return *cached;
+  std::uint64_t at = key * 0x9E3779B97F4A7C15u >> 49;
+  for (std::uint32_t probe = 0; probe + 1 < row_capacity; ++probe, ++at) {
+    Row& row = rows_[at % (row_capacity - 1)];
+    std::uint64_t found = row.key.load(std::memory_order_relaxed);
+    if (found == 0 && row.key.compare_exchange_strong(found, key)) found = key;
+    if (found == key) {
+      cached = &row;
+      return row;
+    }
+  }
+  return rows_[row_capacity - 1];
+}
+
+std::uint64_t now_ns() {
+  timespec t;
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+}  // namespace mpress::trace

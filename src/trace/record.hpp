@@ -1,0 +1,99 @@
+// A rank's statistics, kept in a file mapped into memory so that an abort cannot lose them.
+//
+// The file is a RecordHeader followed by row_capacity Rows; python/mpress/trace.py reads it. All
+// fields are native-endian (little-endian on every supported machine). Rows are claimed by
+// atomically setting `key` and only ever grow, so a reader may look at any time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "codec/spec.hpp"
+
+namespace mpress::trace {
+
+/// What the program called. The values are part of the record's format.
+enum class Op : std::uint8_t {
+  send = 1, bsend, ssend, rsend, isend, ibsend, issend, irsend, sendrecv, isendrecv,
+  sendrecv_replace, isendrecv_replace, start, recv, irecv, mrecv, imrecv, probe, mprobe,
+  wait, waitall, waitany, waitsome, test, testall, testany, testsome, request_get_status,
+  count_
+};
+
+/// Why a message was left raw. The values are part of the record's format.
+enum class Reason : std::uint8_t {
+  none = 0,         ///< not left raw
+  threshold = 1,    ///< smaller than the threshold
+  type = 2,         ///< not a run of f32 or f64
+  incompressible = 3,  ///< the frame would have been larger than the message
+  policy = 4,       ///< compression does not pay on this path
+  disabled = 5,     ///< codec none, or switched off
+  device = 6,       ///< device memory
+  communicator = 7, ///< inter-communicator
+  memory = 8,       ///< no memory for the frame
+  self = 9,         ///< to the rank itself
+  codec = 10,       ///< the codec cannot take this element type
+  count_
+};
+
+inline constexpr std::int32_t any_peer = -1;
+
+/// One line of the statistics: an operation with one peer and one codec.
+struct Row {
+  std::atomic<std::uint64_t> key;  ///< op | codec << 8 | reason << 16 | 1 << 31 | peer << 32
+  std::atomic<std::uint64_t> messages;
+  std::atomic<std::uint64_t> raw_bytes;
+  std::atomic<std::uint64_t> wire_bytes;
+  std::atomic<std::uint64_t> encode_ns;
+  std::atomic<std::uint64_t> decode_ns;
+  std::atomic<std::uint64_t> wait_ns;
+  std::atomic<std::uint64_t> errors;  ///< frames that could not be decoded
+};
+static_assert(sizeof(Row) == 64);
+
+struct RecordHeader {
+  char magic[8];  ///< "mpressR1"
+  std::uint32_t header_bytes;
+  std::uint32_t row_bytes;
+  std::uint32_t row_capacity;
+  std::int32_t rank;  ///< in MPI_COMM_WORLD
+  std::int32_t size;
+  std::uint32_t pid;
+  std::atomic<std::uint64_t> started_ns;   ///< wall clock at MPI_Init
+  std::atomic<std::uint64_t> finished_ns;  ///< wall clock at MPI_Finalize; 0: not reached
+  std::uint32_t simulated_link;            ///< 1: paced
+  std::uint32_t reserved;
+  char host[64];
+  char settings[384];  ///< agreed_settings()
+  char mpi[128];       ///< the MPI library's own name of itself
+};
+static_assert(sizeof(RecordHeader) % 8 == 0);
+
+/// The record of this process. Thread-safe after open().
+class Record {
+ public:
+  /// Maps `path`, created anew; with an empty path or where mapping fails, plain memory serves
+  /// and the statistics are not kept.
+  void open(const std::string& path);
+
+  RecordHeader& header() { return *header_; }
+
+  /// The row of a key, made at its first use. When the table is full the last row takes the rest.
+  Row& row(Op op, std::int32_t peer, Codec codec, Reason reason);
+
+  bool is_open() const { return header_ != nullptr; }
+
+ private:
+  RecordHeader* header_ = nullptr;
+  Row* rows_ = nullptr;
+};
+
+/// Nanoseconds of a monotonic clock.
+std::uint64_t now_ns();
+
+inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
+  counter.fetch_add(value, std::memory_order_relaxed);
+}
+
+}  // namespace mpress::trace
