@@ -15,7 +15,7 @@ namespace mpress::link {
 
 #define MPRESS_MPI_CALLS(X)                                                                     \
   X(Init) X(Init_thread) X(Finalize) X(Initialized) X(Finalized) X(Abort) X(Get_library_version) \
-  X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_test_inter) X(Comm_get_parent)                 \
+  X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_free) X(Comm_group) X(Comm_test_inter) X(Comm_get_parent)                 \
   X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr)                   \
   X(Comm_call_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)              \
   X(Group_translate_ranks) X(Group_free)                                                        \

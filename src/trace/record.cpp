@@ -15,10 +15,11 @@ namespace {
 constexpr std::uint32_t row_capacity = 1u << 15;  // a sparse file: untouched rows cost nothing
 constexpr std::size_t record_bytes = sizeof(RecordHeader) + row_capacity * sizeof(Row);
 
-std::uint64_t make_key(Op op, std::int32_t peer, Codec codec, Reason reason) {
-  return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(codec) << 8 |
-         static_cast<std::uint64_t>(reason) << 16 | std::uint64_t{1} << 31 |
-         static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32;
+std::uint64_t key_bits(const Key& key) {
+  return static_cast<std::uint64_t>(key.op) | static_cast<std::uint64_t>(key.codec) << 8 |
+         static_cast<std::uint64_t>(key.reason) << 16 |
+         static_cast<std::uint64_t>(key.direction) << 24 | std::uint64_t{1} << 31 |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.peer)) << 32;
 }
 
 void* map_file(const std::string& path) {
@@ -52,18 +53,19 @@ void Record::open(const std::string& path) {
   header_ = header;
 }
 
-Row& Record::row(Op op, std::int32_t peer, Codec codec, Reason reason) {
-  const std::uint64_t key = make_key(op, peer, codec, reason);
+Row& Record::row(const Key& key) {
+  const std::uint64_t bits = key_bits(key);
   // The row this thread touched last for this operation is most often the one it wants again.
-  thread_local Row* recent[static_cast<std::size_t>(Op::count_)] = {};
-  Row*& cached = recent[static_cast<std::size_t>(op)];
-  if (cached && cached->key.load(std::memory_order_relaxed) == key) return *cached;
-  std::uint64_t at = key * 0x9E3779B97F4A7C15u >> 49;
+  thread_local Row* recent[3][static_cast<std::size_t>(Op::count_)] = {};
+  Row*& cached =
+      recent[static_cast<std::size_t>(key.direction)][static_cast<std::size_t>(key.op)];
+  if (cached && cached->key.load(std::memory_order_relaxed) == bits) return *cached;
+  std::uint64_t at = bits * 0x9E3779B97F4A7C15u >> 40;
   for (std::uint32_t probe = 0; probe + 1 < row_capacity; ++probe, ++at) {
     Row& row = rows_[at % (row_capacity - 1)];
     std::uint64_t found = row.key.load(std::memory_order_relaxed);
-    if (found == 0 && row.key.compare_exchange_strong(found, key)) found = key;
-    if (found == key) {
+    if (found == 0 && row.key.compare_exchange_strong(found, bits)) found = bits;
+    if (found == bits) {
       cached = &row;
       return row;
     }

@@ -32,16 +32,27 @@ enum class Reason : std::uint8_t {
   device = 6,       ///< device memory
   communicator = 7, ///< inter-communicator
   memory = 8,       ///< no memory for the frame
-  self = 9,         ///< to the rank itself
-  codec = 10,       ///< the codec cannot take this element type
   count_
 };
 
+/// Which side of a message a line counts; `complete` is for calls that only wait.
+enum class Direction : std::uint8_t { send = 0, receive = 1, complete = 2 };
+
 inline constexpr std::int32_t any_peer = -1;
+
+/// What a line of the statistics is about.
+struct Key {
+  Direction direction;
+  Op op;
+  std::int32_t peer;  ///< rank in MPI_COMM_WORLD
+  Codec codec = Codec::none;
+  Reason reason = Reason::none;
+};
 
 /// One line of the statistics: an operation with one peer and one codec.
 struct Row {
-  std::atomic<std::uint64_t> key;  ///< op | codec << 8 | reason << 16 | 1 << 31 | peer << 32
+  /// op | codec << 8 | reason << 16 | direction << 24 | 1 << 31 | peer << 32
+  std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> messages;
   std::atomic<std::uint64_t> raw_bytes;
   std::atomic<std::uint64_t> wire_bytes;
@@ -60,8 +71,8 @@ struct RecordHeader {
   std::int32_t rank;  ///< in MPI_COMM_WORLD
   std::int32_t size;
   std::uint32_t pid;
-  std::atomic<std::uint64_t> started_ns;   ///< wall clock at MPI_Init
-  std::atomic<std::uint64_t> finished_ns;  ///< wall clock at MPI_Finalize; 0: not reached
+  std::atomic<std::uint64_t> started_ns;   ///< monotonic clock at MPI_Init
+  std::atomic<std::uint64_t> finished_ns;  ///< the same at MPI_Finalize; 0: not reached
   std::uint32_t simulated_link;            ///< 1: paced
   std::uint32_t reserved;
   char host[64];
@@ -80,7 +91,7 @@ class Record {
   RecordHeader& header() { return *header_; }
 
   /// The row of a key, made at its first use. When the table is full the last row takes the rest.
-  Row& row(Op op, std::int32_t peer, Codec codec, Reason reason);
+  Row& row(const Key& key);
 
   bool is_open() const { return header_ != nullptr; }
 

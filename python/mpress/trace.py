@@ -1,0 +1,167 @@
+"""Statistics of a run: reads the records that ranks keep and merges them into one report.
+
+The layout of a record is that of ``src/trace/record.hpp``. Ranks update their records while they
+run and never need to close them, so whatever an aborted job left behind can be merged too.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPORT_FORMAT = 1
+
+OPERATIONS = (
+    "", "MPI_Send", "MPI_Bsend", "MPI_Ssend", "MPI_Rsend", "MPI_Isend", "MPI_Ibsend",
+    "MPI_Issend", "MPI_Irsend", "MPI_Sendrecv", "MPI_Isendrecv", "MPI_Sendrecv_replace",
+    "MPI_Isendrecv_replace", "MPI_Start", "MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv",
+    "MPI_Probe", "MPI_Mprobe", "MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome",
+    "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Request_get_status",
+)  # fmt: skip
+CODECS = {0: "none", 1: "mpc", 2: "zfp", 3: "szp"}
+REASONS = {
+    0: None,
+    1: "below the threshold",
+    2: "not a run of f32 or f64",
+    3: "incompressible",
+    4: "would not pay",
+    5: "switched off",
+    6: "device memory",
+    7: "inter-communicator",
+    8: "no memory",
+}
+DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
+
+_HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s")
+_ROW = struct.Struct("<8Q")
+_COUNTS = ("messages", "raw_bytes", "wire_bytes")
+_SECONDS = ("encode_seconds", "decode_seconds", "wait_seconds")
+
+
+class RecordError(ValueError):
+    """A file is not a record of this version."""
+
+
+@dataclass
+class Record:
+    """What one rank left: its identity and its rows (dictionaries, as in the report)."""
+
+    rank: int
+    size: int
+    pid: int
+    host: str
+    settings: str
+    mpi: str
+    simulated: bool
+    started_ns: int
+    finished_ns: int
+    rows: list[dict[str, Any]]
+
+
+def _text(raw: bytes) -> str:
+    return raw.split(b"\0", 1)[0].decode(errors="replace")
+
+
+def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
+    key, messages, raw, wire, encode, decode, wait, errors = fields
+    peer = key >> 32
+    return {
+        "rank": rank,
+        "operation": OPERATIONS[key & 0xFF],
+        "direction": DIRECTIONS[key >> 24 & 0x7F],
+        "peer": None if peer == 0xFFFFFFFF else peer,
+        "codec": CODECS[key >> 8 & 0xFF],
+        "reason": REASONS[key >> 16 & 0xFF],
+        "messages": messages,
+        "raw_bytes": raw,
+        "wire_bytes": wire,
+        "encode_seconds": encode / 1e9,
+        "decode_seconds": decode / 1e9,
+        "wait_seconds": wait / 1e9,
+        "errors": errors,
+    }
+
+
+def read_record(path: str | Path) -> Record:
+    """Reads one rank's record.
+
+    Raises RecordError where the file is no record of this version.
+    """
+    data = Path(path).read_bytes()
+    if len(data) < _HEADER.size or not data.startswith(b"mpressR1"):
+        raise RecordError(f"{path}: not an mpress record")
+    (_, header_bytes, row_bytes, capacity, rank, size, pid, started, finished, simulated, _, host,
+     settings, mpi) = _HEADER.unpack_from(data)  # fmt: skip
+    if header_bytes != _HEADER.size or row_bytes != _ROW.size:
+        raise RecordError(f"{path}: a record of another version of mpress")
+    whole = min(capacity, (len(data) - header_bytes) // row_bytes)
+    rows = [
+        _row(rank, fields)
+        for fields in _ROW.iter_unpack(data[header_bytes : header_bytes + whole * row_bytes])
+        if fields[0]
+    ]
+    return Record(rank, size, pid, _text(host), _text(settings), _text(mpi), bool(simulated),
+                  started, finished, rows)  # fmt: skip
+
+
+def _sums(rows: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: sum(row[name] for row in rows) for name in names}
+
+
+def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Messages are counted where they are sent; times wherever they are spent."""
+    sent = [row for row in rows if row["direction"] == "send"]
+    totals = _sums(sent, _COUNTS) | _sums(rows, _SECONDS)
+    totals["compressed_messages"] = sum(r["messages"] for r in sent if r["codec"] != "none")
+    totals["decoded_messages"] = sum(
+        r["messages"] for r in rows if r["direction"] == "receive" and r["codec"] != "none"
+    )
+    totals["errors"] = sum(row["errors"] for row in rows)
+    totals["ratio"] = totals["raw_bytes"] / totals["wire_bytes"] if totals["wire_bytes"] else 1.0
+    return totals
+
+
+def _left_raw(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    left: dict[str, dict[str, int]] = defaultdict(lambda: {"messages": 0, "bytes": 0})
+    for row in rows:
+        if row["direction"] == "send" and row["reason"]:
+            left[row["reason"]]["messages"] += row["messages"]
+            left[row["reason"]]["bytes"] += row["raw_bytes"]
+    return dict(left)
+
+
+def merge(directory: str | Path) -> dict[str, Any]:
+    """Merges the records in ``directory`` into a report, ready to be written as JSON.
+
+    ``rows`` holds every line of every rank; ``totals`` counts each message once, at its sender.
+    ``ranks[i]["finished"]`` is false for a rank that never reached MPI_Finalize.
+    """
+    records = sorted(
+        (read_record(path) for path in Path(directory).glob("rank-*.rec")),
+        key=lambda record: (record.rank, record.pid),
+    )
+    rows = [row for record in records for row in record.rows]
+    seconds = [(r.finished_ns - r.started_ns) / 1e9 for r in records if r.finished_ns]
+    return {
+        "format": REPORT_FORMAT,
+        "mpi": records[0].mpi if records else None,
+        "settings": records[0].settings if records else None,
+        "simulated_link": any(record.simulated for record in records),
+        "run_seconds": max(seconds, default=None),
+        "totals": _totals(rows),
+        "left_raw": _left_raw(rows),
+        "ranks": [
+            {
+                "rank": r.rank,
+                "pid": r.pid,
+                "host": r.host,
+                "finished": r.finished_ns != 0,
+                "seconds": (r.finished_ns - r.started_ns) / 1e9 if r.finished_ns else None,
+            }
+            for r in records
+        ],
+        "rows": rows,
+    }

@@ -1,0 +1,207 @@
+#include "engine/completion.hpp"
+
+#include "engine/job.hpp"
+#include "engine/scratch.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using trace::Op;
+
+/// Counts a call and how long it blocks.
+class WaitTimer {
+ public:
+  WaitTimer(Job& job, Op op) : job_(job), op_(op), begin_(trace::now_ns()) {}
+  WaitTimer(const WaitTimer&) = delete;
+  WaitTimer& operator=(const WaitTimer&) = delete;
+
+  void stop() {
+    trace::Row& row = job_.record.row({trace::Direction::complete, op_, trace::any_peer});
+    trace::add(row.messages, 1);
+    trace::add(row.wait_ns, trace::now_ns() - begin_);
+  }
+
+ private:
+  Job& job_;
+  Op op_;
+  std::uint64_t begin_;
+};
+
+/// The program's statuses, or our own where it ignores them: delivering needs them.
+class Statuses {
+ public:
+  Statuses(int count, MPI_Status* given)
+      : own_(given == MPI_STATUSES_IGNORE && count > 0 ? static_cast<std::size_t>(count) : 0),
+        used_(given == MPI_STATUSES_IGNORE ? own_.data() : given) {}
+  MPI_Status* data() { return used_; }
+  MPI_Status& operator[](int i) { return used_[i]; }
+
+ private:
+  Scratch<MPI_Status> own_;
+  MPI_Status* used_;
+};
+
+/// The watched entries of an array of requests, found before MPI completes any of them.
+class Watched {
+ public:
+  Watched(Job& job, int count, const MPI_Request* requests)
+      : job_(job), entries_(count > 0 ? static_cast<std::size_t>(count) : 0) {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      entries_[i] = job.requests.find(requests[i]);
+      any_ = any_ || entries_[i];
+      if (entries_[i] && job.pacer.active()) note_arrival(*entries_[i], requests[i]);
+    }
+  }
+
+  bool any() const { return any_; }
+
+  /// The work of request `i`, which MPI has completed without error. Returns an error code.
+  int finish(int i, MPI_Status& status) {
+    Pending*& entry = entries_[static_cast<std::size_t>(i)];
+    if (!entry) return MPI_SUCCESS;
+    const std::unique_ptr<Pending> pending = job_.requests.remove(entry);
+    entry = nullptr;
+    if (!pending->receive) return MPI_SUCCESS;
+    const int code = pending->receive->deliver(job_, status);
+    if (code != MPI_SUCCESS) failed_on_ = pending->receive->comm();
+    return code;
+  }
+
+  /// Forgets request `i`, which MPI ended with an error.
+  void drop(int i) {
+    Pending*& entry = entries_[static_cast<std::size_t>(i)];
+    if (entry) job_.requests.remove(entry);
+    entry = nullptr;
+  }
+
+  /// Raises `code` on the communicator where delivering failed.
+  int raise(int code) const { return failed_on_->raise(code); }
+
+ private:
+  static void note_arrival(Pending& pending, MPI_Request request) {
+    int arrived = 0;
+    link::mpi().Request_get_status(request, &arrived, MPI_STATUS_IGNORE);
+    if (!arrived && pending.receive) pending.receive->travels_when_delivered();
+  }
+
+  Job& job_;
+  Scratch<Pending*> entries_;
+  bool any_ = false;
+  std::shared_ptr<CommInfo> failed_on_;
+};
+
+/// Finishes the requests that MPI completed: the first `count`, or those that `indices` lists.
+/// `code` is what MPI's call returned.
+int finish_listed(Watched& watched, int count, const int* indices, Statuses& statuses, int code) {
+  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return code;
+  const bool have_errors = code == MPI_ERR_IN_STATUS;
+  bool failed = false;
+  for (int k = 0; k < count; ++k) {
+    const int i = indices ? indices[k] : k;
+    if (have_errors && statuses[k].MPI_ERROR == MPI_ERR_PENDING) continue;
+    if (have_errors && statuses[k].MPI_ERROR != MPI_SUCCESS) {
+      watched.drop(i);
+      continue;
+    }
+    const int result = watched.finish(i, statuses[k]);
+    if (result == MPI_SUCCESS) continue;
+    // MPI sets the error fields only where some request failed: now one has.
+    if (!have_errors && !failed) {
+      for (int j = 0; j < count; ++j) statuses[j].MPI_ERROR = MPI_SUCCESS;
+    }
+    failed = true;
+    statuses[k].MPI_ERROR = result;
+  }
+  return failed ? watched.raise(MPI_ERR_IN_STATUS) : code;
+}
+
+/// Finishes the one request that MPI completed.
+int finish_one(Watched& watched, int i, MPI_Status& status, int code) {
+  if (code != MPI_SUCCESS) {
+    watched.drop(i);
+    return code;
+  }
+  const int result = watched.finish(i, status);
+  return result == MPI_SUCCESS ? code : watched.raise(result);
+}
+
+}  // namespace
+
+int wait(Job& job, MPI_Request* request, MPI_Status* status) {
+  Watched watched(job, 1, request);
+  if (!watched.any()) return link::mpi().Wait(request, status);
+  Statuses statuses(1, status);
+  WaitTimer timer(job, Op::wait);
+  const int code = link::mpi().Wait(request, statuses.data());
+  timer.stop();
+  return finish_one(watched, 0, statuses[0], code);
+}
+
+int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return link::mpi().Waitall(count, requests, given);
+  Statuses statuses(count, given);
+  WaitTimer timer(job, Op::waitall);
+  const int code = link::mpi().Waitall(count, requests, statuses.data());
+  timer.stop();
+  return finish_listed(watched, count, nullptr, statuses, code);
+}
+
+int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return link::mpi().Waitany(count, requests, index, status);
+  Statuses statuses(1, status);
+  WaitTimer timer(job, Op::waitany);
+  const int code = link::mpi().Waitany(count, requests, index, statuses.data());
+  timer.stop();
+  return *index == MPI_UNDEFINED ? code : finish_one(watched, *index, statuses[0], code);
+}
+
+int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
+             MPI_Status* given) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return link::mpi().Waitsome(count, requests, done, indices, given);
+  Statuses statuses(count, given);
+  WaitTimer timer(job, Op::waitsome);
+  const int code = link::mpi().Waitsome(count, requests, done, indices, statuses.data());
+  timer.stop();
+  return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
+}
+
+int test(Job& job, MPI_Request* request, int* flag, MPI_Status* status) {
+  Watched watched(job, 1, request);
+  if (!watched.any()) return link::mpi().Test(request, flag, status);
+  Statuses statuses(1, status);
+  const int code = link::mpi().Test(request, flag, statuses.data());
+  return code == MPI_SUCCESS && !*flag ? code : finish_one(watched, 0, statuses[0], code);
+}
+
+int testall(Job& job, int count, MPI_Request* requests, int* flag, MPI_Status* given) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return link::mpi().Testall(count, requests, flag, given);
+  Statuses statuses(count, given);
+  const int code = link::mpi().Testall(count, requests, flag, statuses.data());
+  return code == MPI_SUCCESS && !*flag ? code
+                                       : finish_listed(watched, count, nullptr, statuses, code);
+}
+
+int testany(Job& job, int count, MPI_Request* requests, int* index, int* flag,
+            MPI_Status* status) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return link::mpi().Testany(count, requests, index, flag, status);
+  Statuses statuses(1, status);
+  const int code = link::mpi().Testany(count, requests, index, flag, statuses.data());
+  if (*index == MPI_UNDEFINED || (code == MPI_SUCCESS && !*flag)) return code;
+  return finish_one(watched, *index, statuses[0], code);
+}
+
+int testsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
+             MPI_Status* given) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return link::mpi().Testsome(count, requests, done, indices, given);
+  Statuses statuses(count, given);
+  const int code = link::mpi().Testsome(count, requests, done, indices, statuses.data());
+  return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
+}
+
+}  // namespace mpress::engine

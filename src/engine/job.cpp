@@ -1,0 +1,125 @@
+#include "engine/job.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "engine/presence.hpp"
+
+namespace mpress::engine {
+namespace {
+
+constexpr double presence_timeout_seconds = 20;
+
+/// Text that identifies the job without communication; empty where nothing does.
+std::string job_identity(const Config& config) {
+  if (!config.job.empty()) return config.job;
+  // Launchers that give each job a name of its own.
+  for (const char* name : {"PMIX_NAMESPACE", "PMI_JOBID", "FLUX_JOB_ID", "PALS_APID"}) {
+    if (const char* value = std::getenv(name)) return std::string(name) + "=" + value;
+  }
+  const char* job = std::getenv("SLURM_JOB_ID");
+  const char* step = std::getenv("SLURM_STEP_ID");
+  if (job && step) return std::string("slurm=") + job + "." + step;
+  return {};
+}
+
+void copy_text(char* to, std::size_t room, const std::string& text) {
+  std::snprintf(to, room, "%s", text.c_str());
+}
+
+void make_error_codes(Job& job) {
+  const link::MpiCalls& mpi = link::mpi();
+  int error_class = 0;
+  if (mpi.Add_error_class(&error_class) != MPI_SUCCESS) return;
+  mpi.Add_error_string(error_class, "mpress error");
+  mpi.Add_error_code(error_class, &job.corrupt_code);
+  mpi.Add_error_string(job.corrupt_code, "mpress: a compressed message is corrupt");
+  mpi.Add_error_code(error_class, &job.spec_code);
+  mpi.Add_error_string(job.spec_code,
+                       "mpress: the codec spec does not fit the message's element type");
+}
+
+/// Processes that a program spawned share its job but are ranks of a world of their own.
+bool is_spawned() {
+  MPI_Comm parent = MPI_COMM_NULL;
+  link::mpi().Comm_get_parent(&parent);
+  return parent != MPI_COMM_NULL;
+}
+
+void open_record(Job& job) {
+  const std::string& directory = job.config.record_directory;
+  job.record.open(directory.empty() ? std::string() : record_path(directory, job.rank));
+  trace::RecordHeader& header = job.record.header();
+  header.simulated_link = job.pacer.active();
+  header.started_ns = trace::now_ns();
+  copy_text(header.settings, sizeof header.settings, agreed_settings(job.config));
+  copy_text(header.mpi, sizeof header.mpi, link::compiled_mpi());
+  header.rank = job.rank;
+  // Set last: a reader takes a header without a size for one that is still being written.
+  std::atomic_ref(header.size).store(job.size, std::memory_order_release);
+  if (directory.empty() || is_spawned()) return;
+  std::string error;
+  if (!check_presence(directory, header, presence_timeout_seconds, error)) link::fatal(error);
+}
+
+}  // namespace
+
+Job Job::instance_;
+
+void read_settings() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    std::string error;
+    if (!load_config(Job::instance_.config, error)) link::fatal(error);
+  });
+}
+
+void start_job() {
+  static std::mutex starting;
+  std::lock_guard lock(starting);
+  Job& job = Job::instance_;
+  if (job.state_ != Job::State::unstarted) return;
+  read_settings();
+  const link::MpiCalls& mpi = link::mpi();
+  mpi.Comm_rank(MPI_COMM_WORLD, &job.rank);
+  mpi.Comm_size(MPI_COMM_WORLD, &job.size);
+  const std::string identity = job_identity(job.config);
+  if (job.config.disabled || identity.empty()) {
+    if (!job.config.disabled && job.rank == 0) {
+      std::fprintf(stderr,
+                   "mpress: off: nothing identifies this job; start it with 'mpress run', or set "
+                   "MPRESS_JOB to the same 32 hexadecimal digits for all ranks\n");
+    }
+    job.state_ = Job::State::off;
+    return;
+  }
+  job.nonce = wire::make_nonce(identity);
+  job.policy.configure(job.config.force, job.config.link_rate);
+  job.pacer.set_rate(job.config.link_rate);
+  mpi.Comm_dup(MPI_COMM_SELF, &job.self);
+  make_error_codes(job);
+  open_record(job);
+  job.state_ = Job::State::active;
+}
+
+void stop_job() {
+  Job& job = Job::instance_;
+  if (job.state_ != Job::State::active) return;
+  job.state_ = Job::State::off;
+  job.record.header().finished_ns = trace::now_ns();
+  link::mpi().Comm_free(&job.self);
+}
+
+Job* Job::try_start() {
+  int initialized = 0;
+  int finalized = 0;
+  link::mpi().Initialized(&initialized);
+  link::mpi().Finalized(&finalized);
+  if (!initialized || finalized) return nullptr;
+  start_job();
+  return instance_.state_ == State::active ? &instance_ : nullptr;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,65 @@
+// The state of mpress in one process of a job: settings, nonce, statistics, buffers.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "config/config.hpp"
+#include "engine/request_table.hpp"
+#include "link/mpi.hpp"
+#include "link/pacer.hpp"
+#include "memory/buffer_pool.hpp"
+#include "policy/policy.hpp"
+#include "trace/record.hpp"
+#include "wire/frame.hpp"
+
+namespace mpress::engine {
+
+class Job {
+ public:
+  Config config;
+  wire::Nonce nonce{};
+  trace::Record record;
+  policy::Policy policy;
+  link::Pacer pacer;
+  memory::BufferPool pool{256u << 20};
+  RequestTable requests;
+  int rank = 0;
+  int size = 0;
+  int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
+  int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
+  MPI_Comm self = MPI_COMM_NULL;     ///< a private duplicate of MPI_COMM_SELF, for unpacking
+
+ private:
+  friend Job* active_job();
+  friend void read_settings();
+  friend void start_job();
+  friend void stop_job();
+  enum class State : unsigned char { unstarted, active, off };
+  std::atomic<State> state_{State::unstarted};
+  static Job instance_;
+  static Job* try_start();
+};
+
+/// Reads and checks the environment, once, before MPI runs; ends the process where it is wrong.
+void read_settings();
+
+/// Starts mpress in a process whose MPI runs. It stays off (saying so once) where nothing tells
+/// the identity of the job, or where it was disabled.
+void start_job();
+
+/// Completes the statistics. To be called before MPI ends.
+void stop_job();
+
+/// The job, where mpress is at work; null where calls are to be left alone. A program whose MPI
+/// was started behind mpress's back is joined at its first message.
+inline Job* active_job() {
+  switch (Job::instance_.state_.load(std::memory_order_acquire)) {
+    case Job::State::active: return &Job::instance_;
+    case Job::State::off: return nullptr;
+    case Job::State::unstarted: break;
+  }
+  return Job::try_start();
+}
+
+}  // namespace mpress::engine

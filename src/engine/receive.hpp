@@ -1,0 +1,74 @@
+// The receiving side of a message: where MPI puts it, and what makes it the program's data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/comm_info.hpp"
+#include "engine/type_info.hpp"
+#include "link/mpi.hpp"
+#include "memory/buffer_pool.hpp"
+#include "trace/record.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+/// Arguments of a receiving call.
+struct ReceiveArguments {
+  void* buffer;
+  int count;
+  MPI_Datatype type;
+  MPI_Comm comm;
+};
+
+/// A receive that may turn out to be a frame.
+///
+/// Gapless buffers receive in place; the frame, never larger than the raw message, is decoded
+/// where it lies. Scattered float types receive into staging, since a frame must not be strewn
+/// over the program's layout.
+class Receive {
+ public:
+  /// Prepares a receive. False where it cannot bring a frame, and MPI may have it unwatched.
+  bool watch(Job& job, trace::Op op, const ReceiveArguments& arguments);
+
+  // What to give to MPI.
+  void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
+  int count() const { return staging_ ? staged_count_ : arguments_.count; }
+  MPI_Datatype type() const { return staging_ ? staged_type_ : arguments_.type; }
+
+  /// Pacing lets a message travel from the moment its receive was posted; or, where the program
+  /// had to wait for the sender, from the moment it came.
+  void travels_when_posted() { travel_begin_ns_ = trace::now_ns(); }
+  void travels_when_delivered() { travel_begin_ns_ = 0; }
+
+  /// Notes how long a blocking call waited for the message.
+  void waited(std::uint64_t ns) { waited_ns_ = ns; }
+
+  /// Turns what MPI received into the program's data and mends the status. Returns an MPI error
+  /// code and raises nothing.
+  int deliver(Job& job, MPI_Status& status);
+
+  const std::shared_ptr<CommInfo>& comm() const { return comm_; }
+
+ private:
+  struct Arrived;
+  int deliver_raw(Job& job, const Arrived& arrived);
+  int deliver_frame(Job& job, const Arrived& arrived, MPI_Status& status);
+  int decode(Job& job, const Arrived& arrived);
+  int unpack(Job& job, const std::byte* packed, std::size_t bytes);
+
+  ReceiveArguments arguments_{};
+  std::shared_ptr<CommInfo> comm_;
+  std::shared_ptr<TypeInfo> type_;
+  std::size_t capacity_ = 0;  ///< bytes of data that fit
+  memory::Buffer staging_;
+  MPI_Datatype staged_type_ = MPI_DATATYPE_NULL;
+  int staged_count_ = 0;
+  std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
+  std::uint64_t waited_ns_ = 0;
+  trace::Op op_ = trace::Op::recv;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,63 @@
+// What mpress keeps beside MPI's requests. Requests stay real MPI handles.
+//
+// MPI frees a handle when its request completes and may give it to another thread at once.
+// Entries therefore form chains, newest first, and are removed by address: whoever completes a
+// request finds the entry before asking MPI and removes exactly that one afterwards.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/receive.hpp"
+#include "link/mpi.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+/// One request that needs work when it completes.
+struct Pending {
+  std::uintptr_t key = 0;
+  Pending* next = nullptr;
+  memory::Buffer frame;            ///< a send's frame; alive until MPI is done with it
+  std::optional<Receive> receive;  ///< set for receives
+};
+
+class RequestTable {
+ public:
+  RequestTable() = default;
+  RequestTable(const RequestTable&) = delete;
+  RequestTable& operator=(const RequestTable&) = delete;
+
+  /// Takes ownership of `pending`, filed under `request`.
+  void insert(MPI_Request request, std::unique_ptr<Pending> pending);
+
+  /// The newest entry of `request`, or null. It stays in the table.
+  Pending* find(MPI_Request request);
+
+  /// Takes `pending` out of the table.
+  std::unique_ptr<Pending> remove(Pending* pending);
+
+  bool empty() const { return size_.load(std::memory_order_relaxed) == 0; }
+
+ private:
+  struct alignas(64) Shard {
+    std::atomic_flag locked = ATOMIC_FLAG_INIT;
+    std::array<Pending*, 30> buckets{};
+  };
+  class Lock;
+  static constexpr std::size_t shard_count = 64;
+
+  static std::uint64_t hash(std::uintptr_t key) { return key * 0x9E3779B97F4A7C15u; }
+  Shard& shard_of(std::uintptr_t key) { return shards_[hash(key) >> 58]; }
+  static Pending*& bucket_of(Shard& shard, std::uintptr_t key) {
+    return shard.buckets[(hash(key) >> 32) % shard.buckets.size()];
+  }
+
+  std::array<Shard, shard_count> shards_;
+  std::atomic<std::int64_t> size_{0};
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,129 @@
+#include "engine/type_info.hpp"
+
+#include <vector>
+
+#include "engine/handle_cache.hpp"
+
+namespace mpress::engine {
+namespace {
+
+HandleCache<MPI_Datatype, TypeInfo> cache;
+
+int forget(MPI_Datatype type, int, void*, void*) {
+  cache.erase(type);
+  return MPI_SUCCESS;
+}
+
+int keyval() {
+  static const int key = [] {
+    int made = MPI_KEYVAL_INVALID;
+    link::mpi().Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &made, nullptr);
+    return made;
+  }();
+  return key;
+}
+
+/// Predefined types that are floats of 4 or 8 bytes, or pairs of them.
+std::optional<ElementType> named_element(MPI_Datatype type, std::size_t size) {
+  const bool real = type == MPI_REAL || type == MPI_REAL4 || type == MPI_REAL8 ||
+                    type == MPI_DOUBLE_PRECISION;
+  if (type == MPI_FLOAT || (real && size == 4)) return ElementType::f32;
+  if (type == MPI_DOUBLE || (real && size == 8)) return ElementType::f64;
+  if (type == MPI_C_FLOAT_COMPLEX || (type == MPI_COMPLEX && size == 8)) return ElementType::f32;
+  if (type == MPI_C_DOUBLE_COMPLEX || (type == MPI_DOUBLE_COMPLEX && size == 16)) {
+    return ElementType::f64;
+  }
+  return std::nullopt;
+}
+
+/// How a type was made: its combiner and the types it was made of.
+struct Construction {
+  int combiner = MPI_COMBINER_NAMED;
+  std::vector<MPI_Datatype> parts;
+
+  explicit Construction(MPI_Datatype type) {
+    const link::MpiCalls& mpi = link::mpi();
+    int integers = 0, addresses = 0, datatypes = 0;
+    mpi.Type_get_envelope(type, &integers, &addresses, &datatypes, &combiner);
+    if (combiner == MPI_COMBINER_NAMED || datatypes == 0) return;
+    std::vector<int> some_integers(static_cast<std::size_t>(integers));
+    std::vector<MPI_Aint> some_addresses(static_cast<std::size_t>(addresses));
+    parts.resize(static_cast<std::size_t>(datatypes));
+    mpi.Type_get_contents(type, integers, addresses, datatypes, some_integers.data(),
+                          some_addresses.data(), parts.data());
+  }
+  Construction(const Construction&) = delete;
+  Construction& operator=(const Construction&) = delete;
+
+  /// MPI hands out derived parts as new references.
+  ~Construction() {
+    for (MPI_Datatype part : parts) {
+      if (Construction(part).combiner != MPI_COMBINER_NAMED) link::mpi().Type_free(&part);
+    }
+  }
+};
+
+MPI_Count size_of(MPI_Datatype type) {
+  MPI_Count size = 0;
+  link::mpi().Type_size_x(type, &size);
+  return size;
+}
+
+/// The one float type of all leaves.
+std::optional<ElementType> element_of(MPI_Datatype type) {
+  const Construction made(type);
+  if (made.combiner == MPI_COMBINER_NAMED) {
+    return named_element(type, static_cast<std::size_t>(size_of(type)));
+  }
+  std::optional<ElementType> common;
+  for (MPI_Datatype part : made.parts) {
+    const std::optional<ElementType> element = element_of(part);
+    if (!element || (common && common != element)) return std::nullopt;
+    common = element;
+  }
+  return common;
+}
+
+/// No gaps, and the order of the type map is that of memory. Constructors that list
+/// displacements may permute, so they count as scattered; packing them is always right.
+bool is_contiguous(MPI_Datatype type) {
+  const link::MpiCalls& mpi = link::mpi();
+  MPI_Count lb = 0, extent = 0, true_lb = 0, true_extent = 0;
+  mpi.Type_get_extent_x(type, &lb, &extent);
+  mpi.Type_get_true_extent_x(type, &true_lb, &true_extent);
+  const MPI_Count size = size_of(type);
+  if (extent != size || true_extent != size || true_lb != 0) return false;
+  const Construction made(type);
+  switch (made.combiner) {
+    case MPI_COMBINER_NAMED: return true;
+    case MPI_COMBINER_CONTIGUOUS:
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_RESIZED:
+    case MPI_COMBINER_VECTOR:
+    case MPI_COMBINER_HVECTOR:
+    case MPI_COMBINER_SUBARRAY: return is_contiguous(made.parts.front());
+    default: return false;
+  }
+}
+
+std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
+  MPI_Count size = 0;
+  if (link::mpi().Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
+  auto info = std::make_shared<TypeInfo>();
+  info->size = static_cast<std::size_t>(size);
+  info->contiguous = is_contiguous(type);
+  info->element = element_of(type);
+  if (Construction(type).combiner != MPI_COMBINER_NAMED) {
+    link::mpi().Type_set_attr(type, keyval(), nullptr);
+  }
+  return info;
+}
+
+}  // namespace
+
+std::shared_ptr<TypeInfo> type_info(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return nullptr;
+  return cache.find(type, [type] { return make_info(type); });
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,70 @@
+// MPI_Wait and MPI_Test in all their forms.
+
+#include "engine/completion.hpp"
+
+#include "engine/job.hpp"
+#include "link/mpi.hpp"
+#include "preload/export.hpp"
+
+using namespace mpress;
+
+namespace {
+
+/// The job, where some request is watched at all: most calls need not look any further.
+engine::Job* watching_job() {
+  engine::Job* job = engine::active_job();
+  return job && !job->requests.empty() ? job : nullptr;
+}
+
+}  // namespace
+
+MPRESS_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  engine::Job* job = watching_job();
+  return job ? engine::wait(*job, request, status) : link::mpi().Wait(request, status);
+}
+
+MPRESS_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  engine::Job* job = watching_job();
+  return job ? engine::waitall(*job, count, requests, statuses)
+             : link::mpi().Waitall(count, requests, statuses);
+}
+
+MPRESS_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  engine::Job* job = watching_job();
+  return job ? engine::waitany(*job, count, requests, index, status)
+             : link::mpi().Waitany(count, requests, index, status);
+}
+
+MPRESS_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[],
+                               MPI_Status statuses[]) {
+  engine::Job* job = watching_job();
+  return job ? engine::waitsome(*job, count, requests, done, indices, statuses)
+             : link::mpi().Waitsome(count, requests, done, indices, statuses);
+}
+
+MPRESS_EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  engine::Job* job = watching_job();
+  return job ? engine::test(*job, request, flag, status)
+             : link::mpi().Test(request, flag, status);
+}
+
+MPRESS_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag,
+                              MPI_Status statuses[]) {
+  engine::Job* job = watching_job();
+  return job ? engine::testall(*job, count, requests, flag, statuses)
+             : link::mpi().Testall(count, requests, flag, statuses);
+}
+
+MPRESS_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
+                              MPI_Status* status) {
+  engine::Job* job = watching_job();
+  return job ? engine::testany(*job, count, requests, index, flag, status)
+             : link::mpi().Testany(count, requests, index, flag, status);
+}
+
+MPRESS_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[],
+                               MPI_Status statuses[]) {
+  engine::Job* job = watching_job();
+  return job ? engine::testsome(*job, count, requests, done, indices, statuses)
+             : link::mpi().Testsome(count, requests, done, indices, statuses);
+}

@@ -1,0 +1,28 @@
+// MPI_Init and MPI_Finalize: where mpress starts and stops.
+
+#include "engine/job.hpp"
+#include "link/mpi.hpp"
+#include "preload/export.hpp"
+
+using namespace mpress;
+
+MPRESS_EXPORT int MPI_Init(int* argc, char*** argv) {
+  const link::MpiCalls& mpi = link::mpi();
+  engine::read_settings();
+  const int code = mpi.Init(argc, argv);
+  if (code == MPI_SUCCESS) engine::start_job();
+  return code;
+}
+
+MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const link::MpiCalls& mpi = link::mpi();
+  engine::read_settings();
+  const int code = mpi.Init_thread(argc, argv, required, provided);
+  if (code == MPI_SUCCESS) engine::start_job();
+  return code;
+}
+
+MPRESS_EXPORT int MPI_Finalize() {
+  engine::stop_job();
+  return link::mpi().Finalize();
+}
