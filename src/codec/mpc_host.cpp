@@ -1,0 +1,415 @@
+#include <bit>
+#include <cstring>
+#include <iterator>
+
+#include "codec/isa.hpp"
+#include "codec/mpc.hpp"
+#include "codec/mpc_unit.hpp"
+
+namespace mpress::codec::mpc {
+namespace portable {
+namespace {
+
+// The reference that all other kernels must equal.
+template <class W>
+struct Kernel {
+  using Word = W;
+
+  static Extent<Word> range(const Word* in, unsigned n) {
+    Extent<Word> e{~Word{0}, 0, 0};
+    for (unsigned i = 0; i < n; ++i) {
+      const Word magnitude = in[i] & ~Layout<Word>::sign;
+      if (magnitude - 1 < e.least) e.least = magnitude - 1;
+      if (magnitude > e.largest) e.largest = magnitude;
+      e.any |= in[i];
+    }
+    return e;
+  }
+
+  static void order(const Word* in, unsigned n, Word gap, Word* ordered) {
+    for (unsigned i = 0; i < n; ++i) ordered[i] = to_ordered(in[i], gap);
+  }
+
+  static Word residual(unsigned order, const Word* in, const Word* ordered, Word ceiling) {
+    if (order == 0) return below_ceiling(*in, ceiling);
+    if (order == 1) return zigzag<Word>(ordered[0] - ordered[-1]);
+    return zigzag<Word>(ordered[0] - 2 * ordered[-1] + ordered[-2]);
+  }
+
+  static void measure(const Word* in, const Word* ordered, unsigned n, Word ceiling,
+                      std::uint8_t (*widths)[kUnitBlocks<Word>]) {
+    for (unsigned order = 0; order < kOrders; ++order) {
+      for (unsigned b = 0; b < n / kBlock; ++b) {
+        Word any = 0;
+        for (unsigned i = b * kBlock; i < (b + 1) * kBlock; ++i) {
+          any |= residual(order, in + i, ordered + i, ceiling);
+        }
+        widths[order][b] = static_cast<std::uint8_t>(std::bit_width(any));
+      }
+    }
+  }
+
+  static GroupTable choose_table(std::uint8_t* widths, unsigned char* table) {
+    unsigned largest = 0;
+    for (unsigned b = 0; b < kGroupBlocks; ++b) largest = widths[b] > largest ? widths[b] : largest;
+    const unsigned code = width_to_code(largest);
+    largest = code_to_width(code);
+    unsigned kind = 0;
+    unsigned best_size = ~0u;
+    for (unsigned k = 0; k < 4; ++k) {
+      unsigned size = table_bytes(k);
+      for (unsigned b = 0; b < kGroupBlocks; ++b) {
+        size += table_width(k, largest, table_entry(k, largest, widths[b]));
+      }
+      if (size < best_size) {
+        kind = k;
+        best_size = size;
+      }
+    }
+    std::uint16_t weights[4] = {};
+    for (unsigned b = 0; b < kGroupBlocks; ++b) {
+      const unsigned entry = table_entry(kind, largest, widths[b]);
+      for (unsigned i = 0; i < 4; ++i) weights[i] |= (entry >> i & 1) << b;
+      widths[b] = static_cast<std::uint8_t>(table_width(kind, largest, entry));
+    }
+    std::memcpy(table, weights, sizeof(weights));
+    return {static_cast<unsigned char>(code | kind << 6), table_bytes(kind),
+            best_size - table_bytes(kind)};
+  }
+
+  static unsigned read_table(unsigned kind, unsigned largest, const unsigned char* table,
+                             std::uint8_t* widths) {
+    std::uint16_t weights[4] = {};
+    std::memcpy(weights, table, table_bytes(kind));
+    unsigned sum = 0;
+    for (unsigned b = 0; b < kGroupBlocks; ++b) {
+      unsigned entry = 0;
+      for (unsigned i = 0; i < 4; ++i) entry |= (weights[i] >> b & 1u) << i;
+      widths[b] = static_cast<std::uint8_t>(table_width(kind, largest, entry));
+      sum += widths[b];
+    }
+    return sum;
+  }
+
+  static unsigned char* pack(unsigned order, const Word* in, const Word* ordered, unsigned n,
+                             Word ceiling, const std::uint8_t* widths, unsigned char* out) {
+    for (unsigned b = 0; b < n / kBlock; ++b) {
+      Word r[kBlock];
+      for (unsigned i = 0; i < kBlock; ++i) {
+        r[i] = residual(order, in + b * kBlock + i, ordered + b * kBlock + i, ceiling);
+      }
+      for (unsigned plane = 0; plane < widths[b]; plane += 8) {
+        std::uint64_t bytes = 0;
+        for (unsigned i = 0; i < kBlock; ++i) {
+          bytes |= std::uint64_t{r[i] >> plane & 0xFF} << (8 * i);
+        }
+        bytes = transpose_bits(bytes);
+        std::memcpy(out + plane, &bytes, 8);
+      }
+      out += widths[b];
+    }
+    return out;
+  }
+
+  static void unpack(unsigned order, const unsigned char* in, const std::uint8_t* widths,
+                     unsigned n, Word seed, Word gap, Word ceiling, Word* out) {
+    Word value = seed;
+    Word difference = 0;
+    for (unsigned b = 0; b < n / kBlock; ++b) {
+      Word r[kBlock] = {};
+      for (unsigned plane = 0; plane < widths[b]; plane += 8) {
+        std::uint64_t bytes = 0;
+        const unsigned left = widths[b] - plane;
+        std::memcpy(&bytes, in + plane, left < 8 ? left : 8);
+        bytes = transpose_bits(bytes);
+        for (unsigned i = 0; i < kBlock; ++i) {
+          r[i] |= static_cast<Word>(bytes >> (8 * i) & 0xFF) << plane;
+        }
+      }
+      in += widths[b];
+      for (unsigned i = 0; i < kBlock; ++i) {
+        Word& element = out[b * kBlock + i];
+        if (order == 0) {
+          element = from_below_ceiling(r[i], ceiling);
+          continue;
+        }
+        difference = order == 1 ? unzigzag(r[i]) : difference + unzigzag(r[i]);
+        value += difference;
+        element = from_ordered(value, gap);
+      }
+    }
+  }
+};
+
+constexpr UnitCodec<std::uint32_t> unit32{Unit<Kernel<std::uint32_t>>::encode,
+                                          Unit<Kernel<std::uint32_t>>::decode};
+constexpr UnitCodec<std::uint64_t> unit64{Unit<Kernel<std::uint64_t>>::encode,
+                                          Unit<Kernel<std::uint64_t>>::decode};
+
+}  // namespace
+}  // namespace portable
+
+#ifdef MPRESS_X86_KERNELS
+namespace avx2 {
+extern const UnitCodec<std::uint32_t> unit32;
+extern const UnitCodec<std::uint64_t> unit64;
+}  // namespace avx2
+namespace avx512 {
+extern const UnitCodec<std::uint32_t> unit32;
+extern const UnitCodec<std::uint64_t> unit64;
+}  // namespace avx512
+#endif
+
+namespace {
+
+using Bytes = unsigned char;
+
+template <class Word>
+const UnitCodec<Word>& unit_codec() {
+  constexpr bool narrow = sizeof(Word) == 4;
+#ifdef MPRESS_X86_KERNELS
+  if (host_isa() == Isa::avx512) {
+    if constexpr (narrow) return avx512::unit32;
+    else return avx512::unit64;
+  }
+  if (host_isa() == Isa::avx2) {
+    if constexpr (narrow) return avx2::unit32;
+    else return avx2::unit64;
+  }
+#endif
+  if constexpr (narrow) return portable::unit32;
+  else return portable::unit64;
+}
+
+// A unit on its way in or out: elements one component after another, padded to whole groups by
+// repeating the last, aligned.
+template <class Word>
+struct Staging {
+  alignas(64) Word elements[kUnit<Word>];
+
+  void gather(const Bytes* in, unsigned n, unsigned dim) {
+    if (dim == 1) {
+      std::memcpy(elements, in, n * sizeof(Word));
+    } else {
+      unsigned k = 0;
+      for (unsigned c = 0; c < dim; ++c) {
+        for (unsigned i = c; i < n; i += dim) {
+          std::memcpy(&elements[k++], in + i * sizeof(Word), sizeof(Word));
+        }
+      }
+    }
+    for (unsigned i = n; i % kGroup != 0; ++i) elements[i] = elements[n - 1];
+  }
+
+  void scatter(Bytes* out, unsigned n, unsigned dim) const {
+    if (dim == 1) {
+      std::memcpy(out, elements, n * sizeof(Word));
+      return;
+    }
+    unsigned k = 0;
+    for (unsigned c = 0; c < dim; ++c) {
+      for (unsigned i = c; i < n; i += dim) {
+        std::memcpy(out + i * sizeof(Word), &elements[k++], sizeof(Word));
+      }
+    }
+  }
+};
+
+template <class Word>
+bool usable_in_place(const void* p, unsigned n, unsigned dim) {
+  return dim == 1 && n == kUnit<Word> && reinterpret_cast<std::uintptr_t>(p) % alignof(Word) == 0;
+}
+
+std::uint32_t header_checksum(Header header) {
+  header.checksum = 0;
+  return checksum(&header, sizeof(header));
+}
+
+constexpr std::uint32_t word_index(std::size_t offset) {
+  return static_cast<std::uint32_t>(offset / 4);
+}
+
+// Appends the units behind the directory and sums them; 0 where they need as much room as the
+// elements. `out` is the payload, of at most sizeof(Header) + raw bytes.
+template <class Word>
+std::size_t encode_units(const Bytes* in, std::size_t count, unsigned dim, Bytes* out,
+                         std::uint32_t& sum) {
+  const UnitCodec<Word>& codec = unit_codec<Word>();
+  const std::size_t units = unit_count(count, sizeof(Word));
+  const std::size_t limit = sizeof(Header) + count * sizeof(Word);
+  const std::size_t directory = directory_bytes(units);
+  std::size_t end = sizeof(Header) + directory;
+  if (end >= limit) return 0;
+
+  Staging<Word> staging;
+  Bytes last[kUnitBytes + kSlack];
+  for (std::size_t u = 0; u < units; ++u) {
+    const Bytes* const from = in + u * kUnitBytes;
+    const std::size_t left = count - u * kUnit<Word>;
+    const unsigned n = left < kUnit<Word> ? static_cast<unsigned>(left) : kUnit<Word>;
+    const Word* elements = reinterpret_cast<const Word*>(from);
+    if (!usable_in_place<Word>(from, n, dim)) {
+      staging.gather(from, n, dim);
+      elements = staging.elements;
+    }
+    const bool roomy = limit - end >= kUnitBytes + kSlack;
+    Bytes* const to = roomy ? out + end : last;
+    const unsigned words = codec.encode(elements, n, to);
+    if (words * 4 >= limit - end) return 0;
+    if (!roomy) std::memcpy(out + end, last, words * 4);
+    const std::uint16_t size = static_cast<std::uint16_t>(words);
+    std::memcpy(out + sizeof(Header) + 2 * u, &size, 2);
+    sum += checksum(out + end, words * 4, word_index(end));
+    end += words * 4;
+  }
+  if (units % 2 != 0) std::memset(out + sizeof(Header) + 2 * units, 0, 2);
+  sum += checksum(out + sizeof(Header), directory, word_index(sizeof(Header)));
+  return end;
+}
+
+template <class Word>
+Status decode_units(const Bytes* payload, std::size_t bytes, unsigned dim, Bytes* out,
+                    std::size_t count, std::uint32_t& sum) {
+  const UnitCodec<Word>& codec = unit_codec<Word>();
+  const std::size_t units = unit_count(count, sizeof(Word));
+  const std::size_t directory = directory_bytes(units);
+  std::size_t at = sizeof(Header) + directory;
+  if (at > bytes) return Status::truncated;
+  sum += checksum(payload + sizeof(Header), directory, word_index(sizeof(Header)));
+
+  Staging<Word> staging;
+  Bytes last[kUnitBytes + kSlack];
+  for (std::size_t u = 0; u < units; ++u) {
+    const std::size_t left = count - u * kUnit<Word>;
+    const unsigned n = left < kUnit<Word> ? static_cast<unsigned>(left) : kUnit<Word>;
+    std::uint16_t words;
+    std::memcpy(&words, payload + sizeof(Header) + 2 * u, 2);
+    if (words > n * (sizeof(Word) / 4)) return Status::corrupt;
+    if (words * std::size_t{4} > bytes - at) return Status::truncated;
+    sum += checksum(payload + at, words * std::size_t{4}, word_index(at));
+    const Bytes* from = payload + at;
+    at += words * std::size_t{4};
+    if (bytes - at < kSlack) {
+      std::memcpy(last, from, words * std::size_t{4});
+      std::memset(last + words * std::size_t{4}, 0, kSlack);
+      from = last;
+    }
+    Bytes* const to = out + u * kUnitBytes;
+    const bool in_place = usable_in_place<Word>(to, n, dim);
+    Word* const elements = in_place ? reinterpret_cast<Word*>(to) : staging.elements;
+    if (!codec.decode(from, words, n, elements)) return Status::corrupt;
+    if (!in_place) staging.scatter(to, n, dim);
+  }
+  return at == bytes ? Status::ok : Status::corrupt;
+}
+
+// Judges each distance by the widths of the differences at it, on runs of elements spread evenly
+// over the message. Distances that are no better than 1 on a quarter of the runs are dropped. One
+// above 1 must save a quarter of a bit an element: it costs the encoder a pass.
+template <class Word>
+unsigned best_dim(const Bytes* in, std::size_t count) {
+  constexpr unsigned dims[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 32};
+  constexpr unsigned run = 192;
+  constexpr std::size_t elements_a_run = 8192;
+  constexpr std::size_t most_runs = 16;
+  constexpr std::size_t phases = 4;
+
+  if (count < run) return 1;
+  std::size_t runs = count / elements_a_run;
+  runs = runs < 1 ? 1 : runs > most_runs ? most_runs : runs;
+  const std::size_t part = count / runs;
+  std::uint32_t cost[std::size(dims)] = {};
+  bool dropped[std::size(dims)] = {};
+  for (std::size_t phase = 0; phase < phases; ++phase) {
+    for (std::size_t r = phase; r < runs; r += phases) {
+      // In the middle of its part: the ends of a message are often a field's quiet border.
+      const std::size_t start = r * part + (part - run) / 2;
+      Word ordered[run];
+      std::memcpy(ordered, in + start * sizeof(Word), sizeof(ordered));
+      for (Word& w : ordered) w = to_ordered<Word>(w, 0);
+      for (std::size_t d = 0; d < std::size(dims); ++d) {
+        if (dropped[d]) continue;
+        for (unsigned i = kMaxDim; i < run; ++i) {
+          cost[d] += static_cast<std::uint32_t>(
+              std::bit_width(zigzag<Word>(ordered[i] - ordered[i - dims[d]])));
+        }
+      }
+    }
+    bool any_left = false;
+    for (std::size_t d = 1; d < std::size(dims); ++d) {
+      dropped[d] = dropped[d] || cost[d] >= cost[0];
+      any_left = any_left || !dropped[d];
+    }
+    if (!any_left) return 1;
+  }
+  const std::uint32_t margin = static_cast<std::uint32_t>(runs * (run - kMaxDim) / 4);
+  std::size_t best = 0;
+  for (std::size_t d = 1; d < std::size(dims); ++d) {
+    if (!dropped[d] && cost[d] + margin < cost[0] && cost[d] < cost[best]) best = d;
+  }
+  return dims[best];
+}
+
+}  // namespace
+
+std::size_t max_bytes(ElementType type, std::size_t count) {
+  return sizeof(Header) + count * element_size(type);
+}
+
+unsigned choose_dim(ElementType type, const void* in, std::size_t count) {
+  return type == ElementType::f32 ? best_dim<std::uint32_t>(static_cast<const Bytes*>(in), count)
+                                  : best_dim<std::uint64_t>(static_cast<const Bytes*>(in), count);
+}
+
+std::size_t encode(ElementType type, const void* in, std::size_t count, unsigned dim, void* out) {
+  const Bytes* const from = static_cast<const Bytes*>(in);
+  Bytes* const to = static_cast<Bytes*>(out);
+  Header header{kVersion, 0, static_cast<std::uint8_t>(dim), static_cast<std::uint8_t>(type), 0,
+                count};
+  std::uint32_t sum = 0;
+  std::size_t bytes = type == ElementType::f32
+                          ? encode_units<std::uint32_t>(from, count, dim, to, sum)
+                          : encode_units<std::uint64_t>(from, count, dim, to, sum);
+  if (bytes == 0) {
+    header.flags = kFlagRaw;
+    header.dim = 1;
+    const std::size_t raw = count * element_size(type);
+    if (raw != 0) std::memcpy(to + sizeof(Header), from, raw);
+    sum = checksum(to + sizeof(Header), raw, word_index(sizeof(Header)));
+    bytes = sizeof(Header) + raw;
+  }
+  header.checksum = sum + header_checksum(header);
+  std::memcpy(to, &header, sizeof(header));
+  return bytes;
+}
+
+Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
+              std::size_t count) {
+  const Bytes* const from = static_cast<const Bytes*>(payload);
+  Bytes* const to = static_cast<Bytes*>(out);
+  Header header;
+  if (bytes < sizeof(header)) return Status::truncated;
+  std::memcpy(&header, from, sizeof(header));
+  if (header.version != kVersion || (header.flags & ~kFlagRaw) != 0) return Status::unsupported;
+  if (header.type != static_cast<std::uint8_t>(type) || header.count != count ||
+      header.dim < 1 || header.dim > kMaxDim) {
+    return Status::corrupt;
+  }
+  std::uint32_t sum = header_checksum(header);
+  if (header.flags & kFlagRaw) {
+    const std::size_t raw = bytes - sizeof(header);
+    if (raw / element_size(type) < count) return Status::truncated;
+    if (raw != count * element_size(type)) return Status::corrupt;
+    sum += checksum(from + sizeof(header), raw, word_index(sizeof(header)));
+    if (raw != 0) std::memcpy(to, from + sizeof(header), raw);
+  } else {
+    const Status status =
+        type == ElementType::f32
+            ? decode_units<std::uint32_t>(from, bytes, header.dim, to, count, sum)
+            : decode_units<std::uint64_t>(from, bytes, header.dim, to, count, sum);
+    if (status != Status::ok) return status;
+  }
+  return sum == header.checksum ? Status::ok : Status::corrupt;
+}
+
+}  // namespace mpress::codec::mpc
