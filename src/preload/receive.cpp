@@ -40,7 +40,9 @@ MPRESS_EXPORT int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int sour
                             MPI_Comm comm, MPI_Request* request) {
   const link::MpiCalls& mpi = link::mpi();
   engine::Job* job = engine::active_job();
-  if (!job) return mpi.Irecv(buffer, count, type, source, tag, comm, request);
+  if (!job || source == MPI_PROC_NULL) {
+    return mpi.Irecv(buffer, count, type, source, tag, comm, request);
+  }
   auto pending = std::make_unique<engine::Pending>();
   engine::Receive& receive = pending->receive.emplace();
   if (!receive.watch(*job, trace::Op::irecv, {buffer, count, type, comm})) {

@@ -39,7 +39,12 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
   const engine::SendArguments& use = out.arguments;
   const int code =
       call(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
+  // MPI may be done with the frame already, and then hands out one request for many sends.
+  int complete = 0;
   if (out.frame && code == MPI_SUCCESS) {
+    link::mpi().Request_get_status(*request, &complete, MPI_STATUS_IGNORE);
+  }
+  if (out.frame && code == MPI_SUCCESS && !complete) {
     auto pending = std::make_unique<engine::Pending>();
     pending->frame = std::move(out.frame);
     job->requests.insert(*request, std::move(pending));

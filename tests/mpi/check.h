@@ -1,0 +1,47 @@
+/* Small helpers for the MPI test programs. Every program also passes without mpress: it checks
+ * what MPI promises, and only the report tells whether messages travelled compressed. */
+#ifndef MPRESS_TESTS_CHECK_H
+#define MPRESS_TESTS_CHECK_H
+
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check_rank = -1;
+
+#define CHECK(condition)                                                                 \
+  do {                                                                                   \
+    if (!(condition)) {                                                                  \
+      fprintf(stderr, "rank %d: %s:%d: failed: %s\n", check_rank, __FILE__, __LINE__, #condition); \
+      MPI_Abort(MPI_COMM_WORLD, 1);                                                      \
+    }                                                                                    \
+  } while (0)
+
+#define CHECK_MPI(call) CHECK((call) == MPI_SUCCESS)
+
+/* Smooth, seeded values that every codec can compress. */
+static inline void fill_f32(float *values, int count, int seed) {
+  for (int i = 0; i < count; ++i) values[i] = (float)(seed + 1) + 1e-3f * (float)i;
+}
+
+static inline int same_f32(const float *values, int count, int seed) {
+  for (int i = 0; i < count; ++i) {
+    if (values[i] != (float)(seed + 1) + 1e-3f * (float)i) return 0;
+  }
+  return 1;
+}
+
+static inline void fill_f64(double *values, int count, int seed) {
+  for (int i = 0; i < count; ++i) values[i] = (double)(seed + 1) + 1e-6 * (double)i;
+}
+
+static inline int same_f64(const double *values, int count, int seed) {
+  for (int i = 0; i < count; ++i) {
+    if (values[i] != (double)(seed + 1) + 1e-6 * (double)i) return 0;
+  }
+  return 1;
+}
+
+#endif
