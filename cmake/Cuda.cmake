@@ -1,0 +1,17 @@
+# MPRESS_CUDA=AUTO|ON|OFF -> MPRESS_WITH_CUDA, and the CUDA language where it is on.
+set(MPRESS_WITH_CUDA OFF)
+if(MPRESS_CUDA STREQUAL "AUTO" OR MPRESS_CUDA)
+  include(CheckLanguage)
+  set(CMAKE_CUDA_ARCHITECTURES ${MPRESS_CUDA_ARCHITECTURES})
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(MPRESS_WITH_CUDA ON)
+  elseif(NOT MPRESS_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "MPRESS_CUDA=${MPRESS_CUDA}, but no CUDA compiler was found; put nvcc on "
+                        "PATH or set CUDACXX")
+  endif()
+endif()
+message(STATUS "mpress: CUDA ${MPRESS_WITH_CUDA}")

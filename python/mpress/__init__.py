@@ -1,0 +1,1 @@
+"""MPI programs exchange floating-point data compressed on the fly."""
