@@ -5,8 +5,9 @@
 //               | units. With the raw flag: Header | elements.
 //   unit      = 8 KiB of elements, independent of all others. Size 0: every element is +0.
 //               Size of the elements themselves: their copy. Else:
-//               u32 unit word | seed (an element, orders 1 and 2) | one byte a group
-//               | width tables | blocks | zeros up to a whole word
+//               u32 unit word | seed (orders 1 and 2: the first element's ordered integer)
+//               | one byte a group | width tables | blocks | zeros up to a whole word.
+//               A unit of one value ends after the seed.
 //   group     = 128 elements = 16 blocks, sharing the largest width and the kind of width table
 //   block     = 8 elements, stored as its `width` low bit planes, one byte each, lowest first
 //

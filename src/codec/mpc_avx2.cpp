@@ -140,9 +140,9 @@ struct V64 : Bits {
   static void block_widths(const R* v, std::uint8_t* widths) {
     alignas(32) Word any[kGroupBlocks];
     for (unsigned i = 0; i < kGroupBlocks; i += 4) {
-      const R ab = or_(_mm256_unpacklo_epi64(v[i], v[i + 1]), _mm256_unpackhi_epi64(v[i], v[i + 1]));
-      const R cd = or_(_mm256_unpacklo_epi64(v[i + 2], v[i + 3]),
-                       _mm256_unpackhi_epi64(v[i + 2], v[i + 3]));
+      const R* const b = v + i;
+      const R ab = or_(_mm256_unpacklo_epi64(b[0], b[1]), _mm256_unpackhi_epi64(b[0], b[1]));
+      const R cd = or_(_mm256_unpacklo_epi64(b[2], b[3]), _mm256_unpackhi_epi64(b[2], b[3]));
       store(any + i, or_(_mm256_permute2x128_si256(ab, cd, 0x20),
                          _mm256_permute2x128_si256(ab, cd, 0x31)));
     }

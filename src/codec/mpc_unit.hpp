@@ -96,7 +96,8 @@ struct Unit {
       planes += t.planes;
     }
     const unsigned seed_size = unit.order == 0 ? 0 : sizeof(Word);
-    const unsigned size = 4 + seed_size + groups + table_size + planes;
+    const bool constant = planes == 0 && seed_size != 0;
+    const unsigned size = 4 + seed_size + (constant ? 0 : groups + table_size + planes);
     const unsigned words = (size + 3) / 4;
     if (words >= raw_words) {
       std::memcpy(out, in, n * sizeof(Word));
@@ -106,6 +107,7 @@ struct Unit {
     const std::uint32_t word = pack_unit_word(unit);
     std::memcpy(out, &word, 4);
     std::memcpy(out + 4, &seed, seed_size);
+    if (constant) return words;
     Bytes* p = out + 4 + seed_size;
     std::memcpy(p, fields, groups);
     std::memcpy(p + groups, tables, table_size);
@@ -133,10 +135,16 @@ struct Unit {
     if (!valid_unit_word<Word>(word)) return false;
     const UnitWord unit = unpack_unit_word(word);
     const unsigned seed_size = unit.order == 0 ? 0 : sizeof(Word);
-    unsigned used = 4 + seed_size + groups;
-    if (used > bytes) return false;
+    if (4 + seed_size > bytes) return false;
     Word seed = 0;
     std::memcpy(&seed, in + 4, seed_size);
+    const Word gap = gap_of<Word>(unit.min_exponent);
+    if (4 + seed_size == bytes) {
+      for (unsigned i = 0; i < n; ++i) out[i] = from_ordered(seed, gap);
+      return seed_size != 0;
+    }
+    unsigned used = 4 + seed_size + groups;
+    if (used > bytes) return false;
 
     const Bytes* const fields = in + 4 + seed_size;
     alignas(64) std::uint8_t widths[kUnitBlocks<Word>];
@@ -150,8 +158,8 @@ struct Unit {
     }
     if ((used + planes + 3) / 4 != words) return false;
 
-    Kernel::unpack(unit.order, in + used, widths, groups * kGroup, seed,
-                   gap_of<Word>(unit.min_exponent), ceiling_of<Word>(unit.max_exponent), out);
+    Kernel::unpack(unit.order, in + used, widths, groups * kGroup, seed, gap,
+                   ceiling_of<Word>(unit.max_exponent), out);
     return true;
   }
 
