@@ -20,7 +20,7 @@ bound / range   wave   wave_sparse   turb   rand
 The wave. p(t+1) = 2 p(t) - p(t-1) + (c dt / h)^2 Laplacian p(t), second order in time and space
 (7 points), zero outside. Depth is the last axis, with four layers (LAYERS); the source is a Ricker
 wavelet in the middle, 14 points a wavelength in the slowest layer at its peak frequency; the
-Courant number of the fastest layer is 0.35. On an edge of 256 cells wave is step 420 and
+Courant number of the fastest layer is 0.355. On an edge of 256 cells wave is step 420 and
 wave_sparse step 200; on other shapes the steps scale with the shortest edge, so that the filled
 part of the domain stays the same. The source is weighted by dt^2, about 1e-6, as in SI units.
 
