@@ -120,7 +120,7 @@ def _wave(shape, real, steps, xp):
     for step in range(steps):
         # What the stencil can have reached; the outermost layer stays zero.
         lo = [max(1, s - step) for s in source]
-        hi = [min(n - 1, s + step + 1) for s, n in zip(source, shape)]
+        hi = [min(n - 1, s + step + 1) for s, n in zip(source, shape, strict=True)]
         _leapfrog(now, old, side, centre, lo, hi, xp)
         phase = (numpy.pi * (step / steps_per_period - 1.2)) ** 2
         old[source] += real(SOURCE_WEIGHT * (1 - 2 * phase) * numpy.exp(-phase))
@@ -149,7 +149,7 @@ def _leapfrog(now, old, side, centre, lo, hi, xp):
 
 def _cached_wave(shape, real, steps, xp):
     what = (_CACHE_VERSION, shape, real.__name__, steps, LAYERS, COURANT, POINTS_PER_WAVELENGTH)
-    key = hashlib.sha256(repr(what + (SOURCE_WEIGHT,)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((*what, SOURCE_WEIGHT)).encode()).hexdigest()[:16]
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     file = Path(root) / "mpress" / f"wave-{key}.npy"
     try:
