@@ -44,40 +44,73 @@ class Statuses {
 /// The watched entries of an array of requests, found before MPI completes any of them.
 class Watched {
  public:
-  Watched(Job& job, int count, const MPI_Request* requests)
-      : job_(job), entries_(count > 0 ? static_cast<std::size_t>(count) : 0) {
+  Watched(Job& job, int count, MPI_Request* requests)
+      : job_(job),
+        requests_(requests),
+        entries_(count > 0 ? static_cast<std::size_t>(count) : 0),
+        substituted_(entries_.size()) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      entries_[i] = job.requests.find(requests[i]);
-      any_ = any_ || entries_[i];
-      if (entries_[i] && job.pacer.active()) note_arrival(*entries_[i], requests[i]);
+      Pending* entry = entries_[i] = job.requests.find(requests[i]);
+      any_ = any_ || entry;
+      stand_ins_ = stand_ins_ || (entry && entry->stand_in != MPI_REQUEST_NULL);
+      if (entry && job.pacer.active()) note_arrival(*entry, requests[i]);
+    }
+    if (!stand_ins_) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const bool replaced = entries_[i] && entries_[i]->stand_in != MPI_REQUEST_NULL;
+      substituted_[i] = replaced ? entries_[i]->stand_in : requests[i];
     }
   }
 
   bool any() const { return any_; }
 
+  /// What to give to MPI: the program's array, or one with stand-ins.
+  MPI_Request* requests() { return stand_ins_ ? substituted_.data() : requests_; }
+
+  /// After MPI's call: the program sees what became of its own requests.
+  void restore() {
+    if (!stand_ins_) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const bool replaced = entries_[i] && entries_[i]->stand_in != MPI_REQUEST_NULL;
+      if (!replaced) requests_[i] = substituted_[i];
+    }
+  }
+
   /// The work of request `i`, which MPI has completed without error. Returns an error code.
   int finish(int i, MPI_Status& status) {
-    Pending*& entry = entries_[static_cast<std::size_t>(i)];
-    if (!entry) return MPI_SUCCESS;
-    const std::unique_ptr<Pending> pending = job_.requests.remove(entry);
-    entry = nullptr;
-    if (!pending->receive) return MPI_SUCCESS;
+    const std::unique_ptr<Pending> ended = release(i);
+    Pending* pending = released_;
+    if (!pending || !pending->receive) return MPI_SUCCESS;
     const int code = pending->receive->deliver(job_, status);
     if (code != MPI_SUCCESS) failed_on_ = pending->receive->comm();
     return code;
   }
 
   /// Forgets request `i`, which MPI ended with an error.
-  void drop(int i) {
-    Pending*& entry = entries_[static_cast<std::size_t>(i)];
-    if (entry) job_.requests.remove(entry);
-    entry = nullptr;
-  }
+  void drop(int i) { release(i); }
 
   /// Raises `code` on the communicator where delivering failed.
   int raise(int code) const { return failed_on_->raise(code); }
 
  private:
+  /// Request `i` is over: its entry leaves the table, or, where persistent, becomes inactive.
+  /// `released_` is the entry, null where there was nothing to end.
+  std::unique_ptr<Pending> release(int i) {
+    Pending* entry = entries_[static_cast<std::size_t>(i)];
+    entries_[static_cast<std::size_t>(i)] = nullptr;
+    released_ = entry && entry->active ? entry : nullptr;
+    if (!entry) return nullptr;
+    if (!entry->persistent) return job_.requests.remove(entry);
+    entry->active = false;
+    if (entry->stand_in != MPI_REQUEST_NULL) {
+      // What stood in has delivered already, if it was a receive.
+      entry->stand_in = MPI_REQUEST_NULL;
+      released_ = nullptr;
+    }
+    entry->frame.reset();
+    return nullptr;
+  }
+
   static void note_arrival(Pending& pending, MPI_Request request) {
     int arrived = 0;
     link::mpi().Request_get_status(request, &arrived, MPI_STATUS_IGNORE);
@@ -85,8 +118,12 @@ class Watched {
   }
 
   Job& job_;
+  MPI_Request* requests_;
   Scratch<Pending*> entries_;
+  Scratch<MPI_Request> substituted_;
   bool any_ = false;
+  bool stand_ins_ = false;
+  Pending* released_ = nullptr;
   std::shared_ptr<CommInfo> failed_on_;
 };
 
@@ -132,7 +169,8 @@ int wait(Job& job, MPI_Request* request, MPI_Status* status) {
   if (!watched.any()) return link::mpi().Wait(request, status);
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::wait);
-  const int code = link::mpi().Wait(request, statuses.data());
+  const int code = link::mpi().Wait(watched.requests(), statuses.data());
+  watched.restore();
   timer.stop();
   return finish_one(watched, 0, statuses[0], code);
 }
@@ -142,7 +180,8 @@ int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given) {
   if (!watched.any()) return link::mpi().Waitall(count, requests, given);
   Statuses statuses(count, given);
   WaitTimer timer(job, Op::waitall);
-  const int code = link::mpi().Waitall(count, requests, statuses.data());
+  const int code = link::mpi().Waitall(count, watched.requests(), statuses.data());
+  watched.restore();
   timer.stop();
   return finish_listed(watched, count, nullptr, statuses, code);
 }
@@ -152,7 +191,8 @@ int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* 
   if (!watched.any()) return link::mpi().Waitany(count, requests, index, status);
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::waitany);
-  const int code = link::mpi().Waitany(count, requests, index, statuses.data());
+  const int code = link::mpi().Waitany(count, watched.requests(), index, statuses.data());
+  watched.restore();
   timer.stop();
   return *index == MPI_UNDEFINED ? code : finish_one(watched, *index, statuses[0], code);
 }
@@ -163,7 +203,8 @@ int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices
   if (!watched.any()) return link::mpi().Waitsome(count, requests, done, indices, given);
   Statuses statuses(count, given);
   WaitTimer timer(job, Op::waitsome);
-  const int code = link::mpi().Waitsome(count, requests, done, indices, statuses.data());
+  const int code = link::mpi().Waitsome(count, watched.requests(), done, indices, statuses.data());
+  watched.restore();
   timer.stop();
   return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
 }
@@ -172,7 +213,8 @@ int test(Job& job, MPI_Request* request, int* flag, MPI_Status* status) {
   Watched watched(job, 1, request);
   if (!watched.any()) return link::mpi().Test(request, flag, status);
   Statuses statuses(1, status);
-  const int code = link::mpi().Test(request, flag, statuses.data());
+  const int code = link::mpi().Test(watched.requests(), flag, statuses.data());
+  watched.restore();
   return code == MPI_SUCCESS && !*flag ? code : finish_one(watched, 0, statuses[0], code);
 }
 
@@ -180,7 +222,8 @@ int testall(Job& job, int count, MPI_Request* requests, int* flag, MPI_Status* g
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Testall(count, requests, flag, given);
   Statuses statuses(count, given);
-  const int code = link::mpi().Testall(count, requests, flag, statuses.data());
+  const int code = link::mpi().Testall(count, watched.requests(), flag, statuses.data());
+  watched.restore();
   return code == MPI_SUCCESS && !*flag ? code
                                        : finish_listed(watched, count, nullptr, statuses, code);
 }
@@ -190,7 +233,8 @@ int testany(Job& job, int count, MPI_Request* requests, int* index, int* flag,
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Testany(count, requests, index, flag, status);
   Statuses statuses(1, status);
-  const int code = link::mpi().Testany(count, requests, index, flag, statuses.data());
+  const int code = link::mpi().Testany(count, watched.requests(), index, flag, statuses.data());
+  watched.restore();
   if (*index == MPI_UNDEFINED || (code == MPI_SUCCESS && !*flag)) return code;
   return finish_one(watched, *index, statuses[0], code);
 }
@@ -200,7 +244,8 @@ int testsome(Job& job, int count, MPI_Request* requests, int* done, int* indices
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Testsome(count, requests, done, indices, given);
   Statuses statuses(count, given);
-  const int code = link::mpi().Testsome(count, requests, done, indices, statuses.data());
+  const int code = link::mpi().Testsome(count, watched.requests(), done, indices, statuses.data());
+  watched.restore();
   return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
 }
 

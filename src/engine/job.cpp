@@ -85,6 +85,9 @@ void start_job() {
   const link::MpiCalls& mpi = link::mpi();
   mpi.Comm_rank(MPI_COMM_WORLD, &job.rank);
   mpi.Comm_size(MPI_COMM_WORLD, &job.size);
+  int level = MPI_THREAD_SINGLE;
+  mpi.Query_thread(&level);
+  job.threaded = level == MPI_THREAD_MULTIPLE;
   const std::string identity = job_identity(job.config);
   if (job.config.disabled || identity.empty()) {
     if (!job.config.disabled && job.rank == 0) {
@@ -107,6 +110,7 @@ void start_job() {
 void stop_job() {
   Job& job = Job::instance_;
   if (job.state_ != Job::State::active) return;
+  job.orphans.drain(job);
   job.state_ = Job::State::off;
   job.record.header().finished_ns = trace::now_ns();
   link::mpi().Comm_free(&job.self);

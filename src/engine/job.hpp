@@ -5,6 +5,8 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "engine/orphans.hpp"
+#include "engine/probed.hpp"
 #include "engine/request_table.hpp"
 #include "link/mpi.hpp"
 #include "link/pacer.hpp"
@@ -24,6 +26,9 @@ class Job {
   link::Pacer pacer;
   memory::BufferPool pool{256u << 20};
   RequestTable requests;
+  ProbedMessages probed;
+  Orphans orphans;
+  bool threaded = false;  ///< MPI_THREAD_MULTIPLE
   int rank = 0;
   int size = 0;
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
@@ -60,6 +65,13 @@ inline Job* active_job() {
     case Job::State::unstarted: break;
   }
   return Job::try_start();
+}
+
+/// The same at the beginning of a call, which also completes what freed requests left to do.
+inline Job* enter_call() {
+  Job* job = active_job();
+  if (job && !job->orphans.empty()) job->orphans.reap(*job);
+  return job;
 }
 
 }  // namespace mpress::engine

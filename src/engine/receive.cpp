@@ -1,5 +1,7 @@
 #include "engine/receive.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdio>
 #include <cstring>
@@ -10,58 +12,75 @@
 
 namespace mpress::engine {
 
-/// A message as MPI delivered it.
+/// A message as it came.
 struct Receive::Arrived {
   const std::byte* data;
   std::size_t bytes;
-  int source;  ///< in MPI_COMM_WORLD
+  int source;     ///< in MPI_COMM_WORLD
+  bool in_place;  ///< it lies in the program's buffer
   wire::Header header;
 };
 
-bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
-  if (arguments.count <= 0) return false;
-  type_ = type_info(arguments.type);
-  if (!type_) return false;
-  capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
-  if (capacity_ < wire::header_bytes) return false;
-  comm_ = comm_info(arguments.comm);
-  if (!comm_ || comm_->inter) return false;
-  if (memory::kind_of(arguments.buffer) == memory::Kind::device) return false;
-  if (!type_->contiguous) {
-    // Scattered types that are no float runs cannot match what is sent compressed.
-    if (!type_->element) return false;
-    const std::size_t elements = capacity_ / element_size(*type_->element);
-    if (elements > INT_MAX) return false;
-    staging_ = job.pool.take(capacity_);
-    if (!staging_) return false;
-    staged_type_ = *type_->element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
-    staged_count_ = static_cast<int>(elements);
-  }
+bool Receive::describe(trace::Op op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
+  if (arguments.count < 0) return false;
+  type_ = type_info(arguments.type);
+  comm_ = type_ ? comm_info(arguments.comm) : nullptr;
+  if (!comm_) return false;
+  capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
   op_ = op;
   return true;
+}
+
+bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+  if (!describe(op, arguments)) return false;
+  if (capacity_ < wire::header_bytes || comm_->inter) return false;
+  if (memory::kind_of(arguments.buffer) == memory::Kind::device) return false;
+  if (type_->contiguous) return watched_ = true;
+  // Scattered types that are no float runs cannot match what is sent compressed.
+  if (!type_->element) return false;
+  const std::size_t elements = capacity_ / element_size(*type_->element);
+  if (elements > INT_MAX) return false;
+  staging_ = job.pool.take(capacity_);
+  if (!staging_) return false;
+  staged_type_ = *type_->element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
+  staged_count_ = static_cast<int>(elements);
+  return watched_ = true;
 }
 
 int Receive::deliver(Job& job, MPI_Status& status) {
   const link::MpiCalls& mpi = link::mpi();
   int cancelled = 0;
-  MPI_Count bytes = 0;
   mpi.Test_cancelled(&status, &cancelled);
-  if (cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return MPI_SUCCESS;
-  mpi.Get_elements_x(&status, MPI_BYTE, &bytes);
-  Arrived arrived{static_cast<const std::byte*>(buffer()), static_cast<std::size_t>(bytes),
-                  comm_->world_rank(status.MPI_SOURCE), {}};
+  if (!watched_ || cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (!delivered_) {
+    MPI_Count bytes = 0;
+    mpi.Get_elements_x(&status, MPI_BYTE, &bytes);
+    delivered_code_ = accept(job, static_cast<const std::byte*>(buffer()),
+                             static_cast<std::size_t>(bytes), status);
+    delivered_ = true;
+  } else {
+    mpi.Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
+  }
+  return delivered_code_;
+}
+
+int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
+  Arrived arrived{data, bytes, comm_->world_rank(status.MPI_SOURCE), data == arguments_.buffer, {}};
   if (job.pacer.active()) {
-    job.pacer.arrive(arrived.bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
+    job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
-  switch (wire::read_header(arrived.data, arrived.bytes, job.nonce, arrived.header)) {
-    case wire::Parse::raw: return deliver_raw(job, arrived);
-    case wire::Parse::frame: return deliver_frame(job, arrived, status);
-    case wire::Parse::corrupt: break;
+  int code = MPI_SUCCESS;
+  switch (wire::read_header(data, bytes, job.nonce, arrived.header)) {
+    case wire::Parse::raw: code = deliver_raw(job, arrived); break;
+    case wire::Parse::frame: code = deliver_frame(job, arrived); break;
+    case wire::Parse::corrupt:
+      std::fprintf(stderr, "mpress: rank %d: the frame from rank %d is corrupt: bad header\n",
+                   job.rank, arrived.source);
+      return job.corrupt_code;
   }
-  std::fprintf(stderr, "mpress: rank %d: the frame from rank %d is corrupt: bad header\n", job.rank,
-               arrived.source);
-  return job.corrupt_code;
+  link::mpi().Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
+  return code;
 }
 
 int Receive::deliver_raw(Job& job, const Arrived& arrived) {
@@ -70,10 +89,15 @@ int Receive::deliver_raw(Job& job, const Arrived& arrived) {
   trace::add(row.raw_bytes, arrived.bytes);
   trace::add(row.wire_bytes, arrived.bytes);
   trace::add(row.wait_ns, waited_ns_);
-  return staging_ ? unpack(job, arrived.data, arrived.bytes) : MPI_SUCCESS;
+  delivered_bytes_ = std::min(arrived.bytes, capacity_);
+  if (!arrived.in_place) {
+    const int code = scatter(job, arrived.data, delivered_bytes_);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return arrived.bytes > capacity_ ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
 }
 
-int Receive::deliver_frame(Job& job, const Arrived& arrived, MPI_Status& status) {
+int Receive::deliver_frame(Job& job, const Arrived& arrived) {
   const std::size_t raw_bytes = arrived.header.raw_bytes();
   if (raw_bytes > capacity_) return MPI_ERR_TRUNCATE;
   const Codec codec = arrived.header.spec.codec;
@@ -88,46 +112,57 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived, MPI_Status& status)
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, raw_bytes);
   trace::add(row.wire_bytes, arrived.bytes);
-  trace::add(row.wait_ns, waited_ns_);
   trace::add(row.decode_ns, took);
+  trace::add(row.wait_ns, waited_ns_);
   job.policy.decoded(codec, raw_bytes, took);
-  link::mpi().Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(raw_bytes));
+  delivered_bytes_ = raw_bytes;
   return MPI_SUCCESS;
 }
 
 int Receive::decode(Job& job, const Arrived& arrived) {
   const wire::Header& header = arrived.header;
   const std::byte* payload = arrived.data + wire::header_bytes;
-  // Where the frame lies in the program's buffer, the payload makes way for what it decodes to;
-  // where it lies in staging, what it decodes to is packed and still to be unpacked.
-  memory::Buffer aside =
-      job.pool.take(staging_ ? header.raw_bytes() : static_cast<std::size_t>(header.payload_bytes));
-  if (!aside) return MPI_ERR_NO_MEM;
-  void* elements = aside.data();
-  if (!staging_) {
-    std::memcpy(aside.data(), payload, header.payload_bytes);
+  // A payload in the program's buffer makes way for what it decodes to; elements of a scattered
+  // type are decoded aside and then scattered.
+  memory::Buffer aside;
+  void* elements = arguments_.buffer;
+  if (!type_->contiguous) {
+    aside = job.pool.take(header.raw_bytes());
+    elements = aside.data();
+  } else if (arrived.in_place) {
+    aside = job.pool.take(header.payload_bytes);
+    if (aside) std::memcpy(aside.data(), payload, header.payload_bytes);
     payload = aside.data();
-    elements = arguments_.buffer;
   }
+  if ((!type_->contiguous || arrived.in_place) && !aside) return MPI_ERR_NO_MEM;
   const Status status = codec::decode(header.spec, header.type, payload, header.payload_bytes,
                                       elements, header.count);
   if (status != Status::ok) {
-    std::fprintf(stderr, "mpress: rank %d: the frame from rank %d (%s, %llu %s elements) is corrupt: %s\n",
+    std::fprintf(stderr,
+                 "mpress: rank %d: the frame from rank %d (%s, %llu %s elements) is corrupt: %s\n",
                  job.rank, arrived.source, to_string(header.spec).c_str(),
                  static_cast<unsigned long long>(header.count), element_name(header.type),
                  status_text(status));
     return job.corrupt_code;
   }
-  return staging_ ? unpack(job, aside.data(), header.raw_bytes()) : MPI_SUCCESS;
+  return type_->contiguous ? MPI_SUCCESS : scatter(job, aside.data(), header.raw_bytes());
 }
 
-/// Scatters packed elements over the program's type by a message to ourselves: unlike MPI_Unpack
-/// that also takes a last, partly filled item.
-int Receive::unpack(Job& job, const std::byte* packed, std::size_t bytes) {
+/// Lays packed data out as the program's type says. Scattered types go by a message to ourselves:
+/// unlike MPI_Unpack that also takes a last, partly filled item.
+int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
+  if (type_->contiguous) {
+    if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);
+    return MPI_SUCCESS;
+  }
   static std::atomic<unsigned> next_tag{0};
   const int tag = static_cast<int>(next_tag.fetch_add(1, std::memory_order_relaxed) % 32768);
-  const auto count = static_cast<int>(bytes / element_size(*type_->element));
-  return link::mpi().Sendrecv(packed, count, staged_type_, 0, tag, arguments_.buffer,
+  const MPI_Datatype type = !type_->element                        ? MPI_PACKED
+                            : *type_->element == ElementType::f32 ? MPI_FLOAT
+                                                                  : MPI_DOUBLE;
+  const std::size_t count = bytes / (type_->element ? element_size(*type_->element) : 1);
+  if (count > INT_MAX) return MPI_ERR_NO_MEM;
+  return link::mpi().Sendrecv(packed, static_cast<int>(count), type, 0, tag, arguments_.buffer,
                               arguments_.count, arguments_.type, 0, tag, job.self,
                               MPI_STATUS_IGNORE);
 }

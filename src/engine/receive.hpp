@@ -10,6 +10,7 @@
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
+#include "wire/frame.hpp"
 
 namespace mpress::engine {
 
@@ -17,10 +18,10 @@ class Job;
 
 /// Arguments of a receiving call.
 struct ReceiveArguments {
-  void* buffer;
-  int count;
-  MPI_Datatype type;
-  MPI_Comm comm;
+  void* buffer = nullptr;
+  int count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
 };
 
 /// A receive that may turn out to be a frame.
@@ -30,10 +31,14 @@ struct ReceiveArguments {
 /// over the program's layout.
 class Receive {
  public:
-  /// Prepares a receive. False where it cannot bring a frame, and MPI may have it unwatched.
+  /// Notes the arguments. False where they are wrong and MPI may say so.
+  bool describe(trace::Op op, const ReceiveArguments& arguments);
+
+  /// Notes the arguments and prepares to receive from MPI. False where this receive cannot bring
+  /// a frame, and MPI may have it unwatched.
   bool watch(Job& job, trace::Op op, const ReceiveArguments& arguments);
 
-  // What to give to MPI.
+  // After watch(), whatever it returned: what to give to MPI.
   void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
   int count() const { return staging_ ? staged_count_ : arguments_.count; }
   MPI_Datatype type() const { return staging_ ? staged_type_ : arguments_.type; }
@@ -46,20 +51,28 @@ class Receive {
   /// Notes how long a blocking call waited for the message.
   void waited(std::uint64_t ns) { waited_ns_ = ns; }
 
-  /// Turns what MPI received into the program's data and mends the status. Returns an MPI error
-  /// code and raises nothing.
+  /// After watch(): turns what MPI received into the program's data and mends the status.
+  /// Returns an MPI error code and raises nothing. A second call for the same message only mends
+  /// the status. Does nothing where watch() returned false.
   int deliver(Job& job, MPI_Status& status);
+
+  /// After describe(): the same for a message that lies elsewhere, `bytes` bytes at `data`, sent
+  /// by `status.MPI_SOURCE`.
+  int accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
+
+  /// A persistent receive waits for its next message.
+  void renew() { delivered_ = false; }
 
   const std::shared_ptr<CommInfo>& comm() const { return comm_; }
 
  private:
   struct Arrived;
   int deliver_raw(Job& job, const Arrived& arrived);
-  int deliver_frame(Job& job, const Arrived& arrived, MPI_Status& status);
+  int deliver_frame(Job& job, const Arrived& arrived);
   int decode(Job& job, const Arrived& arrived);
-  int unpack(Job& job, const std::byte* packed, std::size_t bytes);
+  int scatter(Job& job, const std::byte* packed, std::size_t bytes);
 
-  ReceiveArguments arguments_{};
+  ReceiveArguments arguments_;
   std::shared_ptr<CommInfo> comm_;
   std::shared_ptr<TypeInfo> type_;
   std::size_t capacity_ = 0;  ///< bytes of data that fit
@@ -69,6 +82,10 @@ class Receive {
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;
   trace::Op op_ = trace::Op::recv;
+  bool watched_ = false;
+  bool delivered_ = false;
+  int delivered_code_ = MPI_SUCCESS;
+  std::size_t delivered_bytes_ = 0;
 };
 
 }  // namespace mpress::engine

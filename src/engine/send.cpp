@@ -40,18 +40,6 @@ Codec choose(Job& job, const SendArguments& arguments, const TypeInfo& type,
   return Codec::none;
 }
 
-/// The elements in the order of the type map, without gaps. Empty where packing failed.
-memory::Buffer pack(Job& job, const SendArguments& arguments, std::size_t bytes) {
-  memory::Buffer packed = job.pool.take(bytes);
-  if (!packed || bytes > INT_MAX) return {};
-  int position = 0;
-  const int code = link::mpi().Pack(arguments.buffer, arguments.count, arguments.type,
-                                    packed.data(), static_cast<int>(bytes), &position,
-                                    arguments.comm);
-  if (code != MPI_SUCCESS || static_cast<std::size_t>(position) != bytes) return {};
-  return packed;
-}
-
 /// Writes a frame. Returns its size, or 0 where it would not be smaller than the message.
 std::size_t write_frame(Job& job, const Spec& spec, ElementType type, const void* elements,
                         std::size_t count, memory::Buffer& frame) {
@@ -70,6 +58,22 @@ std::size_t write_frame(Job& job, const Spec& spec, ElementType type, const void
 }
 
 }  // namespace
+
+memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size_t bytes) {
+  memory::Buffer packed = job.pool.take(bytes);
+  const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
+  if (packed && type && type->contiguous) {
+    std::memcpy(packed.data(), arguments.buffer, bytes);
+    return packed;
+  }
+  if (!packed || bytes > INT_MAX) return {};
+  int position = 0;
+  const int code = link::mpi().Pack(arguments.buffer, arguments.count, arguments.type,
+                                    packed.data(), static_cast<int>(bytes), &position,
+                                    arguments.comm);
+  if (code != MPI_SUCCESS || static_cast<std::size_t>(position) != bytes) return {};
+  return packed;
+}
 
 Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   Outgoing outgoing;
@@ -108,7 +112,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   memory::Buffer frame = job.pool.take(
       wire::frame_bytes(codec::max_payload_bytes(spec, *type->element, count), *type->element));
   memory::Buffer packed;
-  if (frame && !type->contiguous) packed = pack(job, arguments, bytes);
+  if (frame && !type->contiguous) packed = pack_elements(job, arguments, bytes);
   if (!frame || (!type->contiguous && !packed)) {
     count_as(Codec::none, Reason::memory, bytes);
     return outgoing;

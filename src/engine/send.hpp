@@ -11,11 +11,11 @@ class Job;
 
 /// Arguments of a sending call.
 struct SendArguments {
-  const void* buffer;
-  int count;
-  MPI_Datatype type;
-  int destination;
-  MPI_Comm comm;
+  const void* buffer = nullptr;
+  int count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  int destination = MPI_PROC_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`.
@@ -25,6 +25,10 @@ struct Outgoing {
   int error = MPI_SUCCESS;
   trace::Row* row = nullptr;  ///< the message's line in the statistics; null: not counted
 };
+
+/// The elements of a message in the order of its type map, without gaps; empty where packing
+/// failed. `bytes` is the size of the message's data.
+memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size_t bytes);
 
 /// Decides about a message, encodes it where that pays, and counts it. Where `error` comes back
 /// set, it has been raised already.

@@ -1,8 +1,9 @@
-// MPI_Wait and MPI_Test in all their forms.
+// MPI_Wait and MPI_Test in all their forms, and the calls on single requests.
 
 #include "engine/completion.hpp"
 
 #include "engine/job.hpp"
+#include "engine/request_calls.hpp"
 #include "link/mpi.hpp"
 #include "preload/export.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 /// The job, where some request is watched at all: most calls need not look any further.
 engine::Job* watching_job() {
-  engine::Job* job = engine::active_job();
+  engine::Job* job = engine::enter_call();
   return job && !job->requests.empty() ? job : nullptr;
 }
 
@@ -67,4 +68,20 @@ MPRESS_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, int
   engine::Job* job = watching_job();
   return job ? engine::testsome(*job, count, requests, done, indices, statuses)
              : link::mpi().Testsome(count, requests, done, indices, statuses);
+}
+
+MPRESS_EXPORT int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  engine::Job* job = watching_job();
+  return job ? engine::request_get_status(*job, request, flag, status)
+             : link::mpi().Request_get_status(request, flag, status);
+}
+
+MPRESS_EXPORT int MPI_Request_free(MPI_Request* request) {
+  engine::Job* job = watching_job();
+  return job ? engine::request_free(*job, request) : link::mpi().Request_free(request);
+}
+
+MPRESS_EXPORT int MPI_Cancel(MPI_Request* request) {
+  engine::Job* job = watching_job();
+  return job ? engine::cancel(*job, request) : link::mpi().Cancel(request);
 }

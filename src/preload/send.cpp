@@ -13,7 +13,7 @@ using BlockingSend = decltype(link::MpiCalls::Send);
 using ImmediateSend = decltype(link::MpiCalls::Isend);
 
 int send(trace::Op op, BlockingSend call, const engine::SendArguments& given, int tag) {
-  engine::Job* job = engine::active_job();
+  engine::Job* job = engine::enter_call();
   if (!job) {
     return call(given.buffer, given.count, given.type, given.destination, tag, given.comm);
   }
@@ -29,7 +29,7 @@ int send(trace::Op op, BlockingSend call, const engine::SendArguments& given, in
 
 int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, int tag,
           MPI_Request* request) {
-  engine::Job* job = engine::active_job();
+  engine::Job* job = engine::enter_call();
   if (!job) {
     return call(given.buffer, given.count, given.type, given.destination, tag, given.comm,
                 request);

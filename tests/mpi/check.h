@@ -11,13 +11,13 @@
 
 static int check_rank = -1;
 
-#define CHECK(condition)                                                                 \
-  do {                                                                                   \
-    if (!(condition)) {                                                                  \
-      fprintf(stderr, "rank %d: %s:%d: failed: %s\n", check_rank, __FILE__, __LINE__, #condition); \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                                      \
-    }                                                                                    \
-  } while (0)
+static inline void check_failed(const char *file, int line, const char *condition) {
+  fprintf(stderr, "rank %d: %s:%d: failed: %s\n", check_rank, file, line, condition);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* An expression, so that it may stand in a comma operator. */
+#define CHECK(condition) ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition))
 
 #define CHECK_MPI(call) CHECK((call) == MPI_SUCCESS)
 

@@ -1,0 +1,76 @@
+#include "engine/persistent.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "engine/finished_request.hpp"
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+namespace {
+
+int start_send(Job& job, Pending& pending, MPI_Request* request) {
+  Outgoing out = prepare_send(job, trace::Op::start, pending.send);
+  if (out.error != MPI_SUCCESS) return out.error;
+  pending.active = true;
+  if (!out.frame) return link::mpi().Start(request);
+  const SendArguments& use = out.arguments;
+  pending.frame = std::move(out.frame);
+  return pending.start_send(use.buffer, use.count, use.type, use.destination, pending.tag,
+                            use.comm, &pending.stand_in);
+}
+
+int start_receive(Job& job, Pending& pending, MPI_Request* request) {
+  pending.active = true;
+  pending.receive->renew();
+  if (job.pacer.active()) pending.receive->travels_when_posted();
+  const auto posting = job.probed.posting();
+  const ReceiveArguments& arguments = pending.receive_arguments;
+  const std::unique_ptr<ProbedMessage> probed =
+      job.probed.take(arguments.comm, pending.source, pending.tag);
+  if (!probed) return link::mpi().Start(request);
+  MPI_Status status;
+  const int code = probed->deliver(job, trace::Op::start, arguments, &status);
+  return make_finished_request(status, code, &pending.stand_in);
+}
+
+}  // namespace
+
+void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
+                           StartSend start_send, MPI_Request request) {
+  const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
+  if (!type || !type->element || arguments.count <= 0 || arguments.destination < 0) return;
+  auto pending = std::make_unique<Pending>();
+  pending->persistent = true;
+  pending->active = false;
+  pending->send = arguments;
+  pending->start_send = start_send;
+  pending->tag = tag;
+  job.requests.insert(request, std::move(pending));
+}
+
+int receive_init(Job& job, const ReceiveArguments& arguments, int source, int tag,
+                 MPI_Request* request) {
+  auto pending = std::make_unique<Pending>();
+  Receive& receive = pending->receive.emplace();
+  receive.watch(job, trace::Op::start, arguments);
+  const int code = link::mpi().Recv_init(receive.buffer(), receive.count(), receive.type(), source,
+                                         tag, arguments.comm, request);
+  if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !receive.comm()) return code;
+  pending->persistent = true;
+  pending->active = false;
+  pending->receive_arguments = arguments;
+  pending->source = source;
+  pending->tag = tag;
+  job.requests.insert(*request, std::move(pending));
+  return code;
+}
+
+int start(Job& job, MPI_Request* request) {
+  Pending* pending = job.requests.find(*request);
+  if (!pending) return link::mpi().Start(request);
+  return pending->receive ? start_receive(job, *pending, request)
+                          : start_send(job, *pending, request);
+}
+
+}  // namespace mpress::engine

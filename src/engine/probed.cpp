@@ -1,0 +1,159 @@
+#include "engine/probed.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// A handle that MPI never gives out: an integer of no handle kind, or an odd address.
+MPI_Message make_handle(std::uintptr_t serial) {
+  const std::uintptr_t bits =
+      sizeof(MPI_Message) == sizeof(int) ? 0x50000000 | (serial & 0xffffff) : (serial << 1) | 1;
+  MPI_Message handle;
+  std::memcpy(&handle, &bits, sizeof handle);  // little-endian: the low bytes
+  return handle;
+}
+
+bool matches(int wanted, int wildcard, int value) { return wanted == wildcard || wanted == value; }
+
+}  // namespace
+
+void ProbedMessage::fill(MPI_Status* status) const {
+  if (status == MPI_STATUS_IGNORE) return;
+  status->MPI_SOURCE = source;
+  status->MPI_TAG = tag;
+  link::mpi().Status_set_elements_x(status, MPI_BYTE, static_cast<MPI_Count>(raw_bytes));
+  link::mpi().Status_set_cancelled(status, 0);
+}
+
+int ProbedMessage::deliver(Job& job, trace::Op op, const ReceiveArguments& arguments,
+                           MPI_Status* status) const {
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  fill(status);
+  Receive receive;
+  ReceiveArguments on_comm = arguments;
+  on_comm.comm = comm->comm;
+  if (!receive.describe(op, on_comm)) return MPI_ERR_ARG;
+  return receive.accept(job, data.data(), wire_bytes, *status);
+}
+
+ProbedMessages::Queue::iterator ProbedMessages::find(const CommInfo* comm, int source, int tag) {
+  auto it = queue_.begin();
+  while (it != queue_.end() &&
+         !((*it)->comm.get() == comm && matches(source, MPI_ANY_SOURCE, (*it)->source) &&
+           matches(tag, MPI_ANY_TAG, (*it)->tag))) {
+    ++it;
+  }
+  return it;
+}
+
+std::unique_ptr<ProbedMessage> ProbedMessages::take(MPI_Comm comm, int source, int tag) {
+  if (empty()) return nullptr;
+  const std::shared_ptr<CommInfo> info = comm_info(comm);
+  std::lock_guard lock(mutex_);
+  const auto found = find(info.get(), source, tag);
+  if (found == queue_.end()) return nullptr;
+  std::unique_ptr<ProbedMessage> message = std::move(*found);
+  queue_.erase(found);
+  size_.fetch_sub(1, std::memory_order_release);
+  return message;
+}
+
+/// Receives the next message that matches, if one is there.
+int ProbedMessages::pull(Job& job, const std::shared_ptr<CommInfo>& comm, int source, int tag,
+                         int* flag, std::unique_ptr<ProbedMessage>& pulled) {
+  const link::MpiCalls& mpi = link::mpi();
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  int code = mpi.Improbe(source, tag, comm->comm, flag, &message, &status);
+  if (code != MPI_SUCCESS || !*flag) return code;
+  MPI_Count bytes = 0;
+  mpi.Get_elements_x(&status, MPI_BYTE, &bytes);
+  auto taken = std::make_unique<ProbedMessage>();
+  taken->comm = comm;
+  taken->source = status.MPI_SOURCE;
+  taken->tag = status.MPI_TAG;
+  taken->wire_bytes = taken->raw_bytes = static_cast<std::size_t>(bytes);
+  taken->data = job.pool.take(taken->wire_bytes);
+  if (!taken->data) return comm->raise(MPI_ERR_NO_MEM);
+  code = link::receive_bytes(taken->data.data(), taken->wire_bytes, &message);
+  if (code != MPI_SUCCESS) return code;
+  wire::Header header;
+  if (wire::read_header(taken->data.data(), taken->wire_bytes, job.nonce, header) ==
+      wire::Parse::frame) {
+    taken->raw_bytes = header.raw_bytes();
+  }
+  pulled = std::move(taken);
+  return MPI_SUCCESS;
+}
+
+int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* flag,
+                          MPI_Status* status) {
+  const std::shared_ptr<CommInfo> info = comm_info(comm);
+  if (source == MPI_PROC_NULL || !info || info->inter) {
+    return link::mpi().Iprobe(source, tag, comm, flag, status);
+  }
+  std::unique_lock exclusive(posting_);
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = find(info.get(), source, tag);
+    if (found != queue_.end()) {
+      (*found)->fill(status);
+      *flag = 1;
+      return MPI_SUCCESS;
+    }
+  }
+  // A message shorter than a header is no frame, and may stay where it is.
+  MPI_Status seen;
+  MPI_Count bytes = 0;
+  int code = link::mpi().Iprobe(source, tag, comm, flag, &seen);
+  if (code != MPI_SUCCESS || !*flag) return code;
+  link::mpi().Get_elements_x(&seen, MPI_BYTE, &bytes);
+  if (static_cast<std::size_t>(bytes) < wire::header_bytes) {
+    if (status != MPI_STATUS_IGNORE) *status = seen;
+    return MPI_SUCCESS;
+  }
+  std::unique_ptr<ProbedMessage> pulled;
+  code = pull(job, info, source, tag, flag, pulled);
+  if (!pulled) return code;
+  pulled->fill(status);
+  std::lock_guard lock(mutex_);
+  queue_.push_back(std::move(pulled));
+  size_.fetch_add(1, std::memory_order_release);
+  return MPI_SUCCESS;
+}
+
+int ProbedMessages::match(Job& job, int source, int tag, MPI_Comm comm, int* flag,
+                          MPI_Message* message, MPI_Status* status) {
+  const std::shared_ptr<CommInfo> info = comm_info(comm);
+  if (source == MPI_PROC_NULL || !info || info->inter) {
+    return link::mpi().Improbe(source, tag, comm, flag, message, status);
+  }
+  std::unique_lock exclusive(posting_);
+  std::unique_ptr<ProbedMessage> matched = take(comm, source, tag);
+  if (!matched) {
+    const int code = pull(job, info, source, tag, flag, matched);
+    if (!matched) return code;
+  }
+  *flag = 1;
+  matched->fill(status);
+  std::lock_guard lock(mutex_);
+  *message = make_handle(next_handle_++);
+  matched_[link::handle_bits(*message)] = std::move(matched);
+  return MPI_SUCCESS;
+}
+
+std::unique_ptr<ProbedMessage> ProbedMessages::claim(MPI_Message message) {
+  std::lock_guard lock(mutex_);
+  const auto found = matched_.find(link::handle_bits(message));
+  if (found == matched_.end()) return nullptr;
+  std::unique_ptr<ProbedMessage> claimed = std::move(found->second);
+  matched_.erase(found);
+  return claimed;
+}
+
+}  // namespace mpress::engine

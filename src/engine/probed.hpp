@@ -1,0 +1,78 @@
+// Messages that a probe took out of MPI's hands.
+//
+// Only its contents tell whether a message is a frame, and only the frame tells how large the
+// program's message is; so a probe receives the message and keeps it here until a receive asks
+// for it. (A synchronous send therefore completes at the probe: docs/semantics.md.)
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "engine/comm_info.hpp"
+#include "engine/receive.hpp"
+#include "link/mpi.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+/// A message that was probed.
+struct ProbedMessage {
+  std::shared_ptr<CommInfo> comm;  ///< not the handle, which may be recycled
+  int source = MPI_ANY_SOURCE;
+  int tag = MPI_ANY_TAG;
+  memory::Buffer data;
+  std::size_t wire_bytes = 0;
+  std::size_t raw_bytes = 0;  ///< what the program is told
+
+  /// Describes the message as the program sent it.
+  void fill(MPI_Status* status) const;
+
+  /// Delivers it to a receive; `status` may be ignored. Returns an error code, raises nothing.
+  int deliver(Job& job, trace::Op op, const ReceiveArguments& arguments, MPI_Status* status) const;
+};
+
+/// Thread-safe. While a receive is being posted, posting() is held; a probe excludes it, so that
+/// no message slips from a receive that found nothing here into this queue.
+class ProbedMessages {
+ public:
+  bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
+
+  std::shared_lock<std::shared_mutex> posting() {
+    return std::shared_lock<std::shared_mutex>(posting_);
+  }
+
+  /// Takes the oldest message that a receive with these arguments matches, or null.
+  std::unique_ptr<ProbedMessage> take(MPI_Comm comm, int source, int tag);
+
+  /// MPI_Iprobe: `flag` tells whether a message matches, and `status` describes it as sent.
+  int probe(Job& job, int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status);
+
+  /// MPI_Improbe: the same, and `message` is a handle for claim(), or MPI's own.
+  int match(Job& job, int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+            MPI_Status* status);
+
+  /// The message of a handle that match() made; null for MPI's own handles.
+  std::unique_ptr<ProbedMessage> claim(MPI_Message message);
+
+ private:
+  using Queue = std::list<std::unique_ptr<ProbedMessage>>;
+  Queue::iterator find(const CommInfo* comm, int source, int tag);
+  int pull(Job& job, const std::shared_ptr<CommInfo>& comm, int source, int tag, int* flag,
+           std::unique_ptr<ProbedMessage>& pulled);
+
+  std::shared_mutex posting_;
+  std::mutex mutex_;
+  Queue queue_;
+  std::atomic<std::size_t> size_{0};
+  std::unordered_map<std::uintptr_t, std::unique_ptr<ProbedMessage>> matched_;
+  std::uintptr_t next_handle_ = 0;
+};
+
+}  // namespace mpress::engine

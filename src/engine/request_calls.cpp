@@ -1,0 +1,44 @@
+#include "engine/request_calls.hpp"
+
+#include <utility>
+
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+int request_free(Job& job, MPI_Request* request) {
+  Pending* entry = job.requests.find(*request);
+  if (!entry) return link::mpi().Request_free(request);
+  std::unique_ptr<Pending> pending = job.requests.remove(entry);
+  if (pending->stand_in != MPI_REQUEST_NULL) {
+    const MPI_Request stand_in = std::exchange(pending->stand_in, MPI_REQUEST_NULL);
+    pending->receive.reset();  // what stands in for a receive has delivered
+    job.orphans.adopt(stand_in, std::move(pending));
+    return link::mpi().Request_free(request);
+  }
+  const bool needs_end = pending->active && (pending->receive || pending->frame);
+  if (!needs_end) return link::mpi().Request_free(request);
+  job.orphans.adopt(std::exchange(*request, MPI_REQUEST_NULL), std::move(pending));
+  return MPI_SUCCESS;
+}
+
+int cancel(Job& job, MPI_Request* request) {
+  Pending* entry = job.requests.find(*request);
+  const bool replaced = entry && entry->stand_in != MPI_REQUEST_NULL;
+  return link::mpi().Cancel(replaced ? &entry->stand_in : request);
+}
+
+int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* given) {
+  Pending* entry = job.requests.find(request);
+  if (!entry) return link::mpi().Request_get_status(request, flag, given);
+  const bool replaced = entry->stand_in != MPI_REQUEST_NULL;
+  MPI_Status own;
+  MPI_Status* status = given == MPI_STATUS_IGNORE ? &own : given;
+  const int code =
+      link::mpi().Request_get_status(replaced ? entry->stand_in : request, flag, status);
+  if (code != MPI_SUCCESS || !*flag || replaced || !entry->active || !entry->receive) return code;
+  const int delivered = entry->receive->deliver(job, *status);
+  return delivered == MPI_SUCCESS ? code : entry->receive->comm()->raise(delivered);
+}
+
+}  // namespace mpress::engine

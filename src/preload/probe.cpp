@@ -1,0 +1,67 @@
+// MPI_Probe, MPI_Mprobe and the receives of matched messages.
+
+#include <sched.h>
+
+#include "engine/finished_request.hpp"
+#include "engine/job.hpp"
+#include "link/mpi.hpp"
+#include "preload/export.hpp"
+
+using namespace mpress;
+
+MPRESS_EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  engine::Job* job = engine::enter_call();
+  return job ? job->probed.probe(*job, source, tag, comm, flag, status)
+             : link::mpi().Iprobe(source, tag, comm, flag, status);
+}
+
+MPRESS_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  engine::Job* job = engine::enter_call();
+  if (!job) return link::mpi().Probe(source, tag, comm, status);
+  for (;;) {
+    int flag = 0;
+    const int code = job->probed.probe(*job, source, tag, comm, &flag, status);
+    if (code != MPI_SUCCESS || flag) return code;
+    ::sched_yield();
+  }
+}
+
+MPRESS_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+                              MPI_Status* status) {
+  engine::Job* job = engine::enter_call();
+  return job ? job->probed.match(*job, source, tag, comm, flag, message, status)
+             : link::mpi().Improbe(source, tag, comm, flag, message, status);
+}
+
+MPRESS_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message,
+                             MPI_Status* status) {
+  engine::Job* job = engine::enter_call();
+  if (!job) return link::mpi().Mprobe(source, tag, comm, message, status);
+  for (;;) {
+    int flag = 0;
+    const int code = job->probed.match(*job, source, tag, comm, &flag, message, status);
+    if (code != MPI_SUCCESS || flag) return code;
+    ::sched_yield();
+  }
+}
+
+MPRESS_EXPORT int MPI_Mrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message,
+                            MPI_Status* status) {
+  engine::Job* job = engine::enter_call();
+  const auto matched = job ? job->probed.claim(*message) : nullptr;
+  if (!matched) return link::mpi().Mrecv(buffer, count, type, message, status);
+  *message = MPI_MESSAGE_NULL;
+  const int code = matched->deliver(*job, trace::Op::mrecv, {buffer, count, type}, status);
+  return code == MPI_SUCCESS ? code : matched->comm->raise(code);
+}
+
+MPRESS_EXPORT int MPI_Imrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message,
+                             MPI_Request* request) {
+  engine::Job* job = engine::enter_call();
+  const auto matched = job ? job->probed.claim(*message) : nullptr;
+  if (!matched) return link::mpi().Imrecv(buffer, count, type, message, request);
+  *message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  const int code = matched->deliver(*job, trace::Op::imrecv, {buffer, count, type}, &status);
+  return engine::make_finished_request(status, code, request);
+}
