@@ -16,8 +16,8 @@ static_assert(std::endian::native == std::endian::little);
 namespace mpress::codec::zfp {
 namespace {
 
-/// Default rounding and no flushing of subnormals while decoding, whatever mode the program runs
-/// in: all ranks must decode the same values.
+/// Default rounding and no flushing of subnormals, whatever mode the program runs in: bytes and
+/// values must not depend on it.
 class DefaultFloatMode {
  public:
 #if defined(__SSE2__)
@@ -141,11 +141,44 @@ void decode_portable(const BitReader& reader, std::size_t first_block, std::uint
   }
 }
 
+std::size_t encode_kernel([[maybe_unused]] ElementType type, [[maybe_unused]] const void* in,
+                          [[maybe_unused]] std::size_t blocks,
+                          [[maybe_unused]] std::uint32_t block_bits,
+                          [[maybe_unused]] unsigned char* out,
+                          [[maybe_unused]] ExceptionList& exceptions) {
+#if defined(MPRESS_X86_KERNELS)
+  if (block_bits > kKernelBlockBits) return 0;
+  switch (host_isa()) {
+    case Isa::avx512: return avx512::encode_groups(type, in, blocks, block_bits, out, exceptions);
+    case Isa::avx2: return avx2::encode_groups(type, in, blocks, block_bits, out, exceptions);
+    case Isa::portable: break;
+  }
+#endif
+  return 0;
+}
+
+std::size_t decode_kernel([[maybe_unused]] ElementType type,
+                          [[maybe_unused]] const unsigned char* in,
+                          [[maybe_unused]] std::size_t bytes,
+                          [[maybe_unused]] std::uint32_t block_bits,
+                          [[maybe_unused]] std::size_t blocks, [[maybe_unused]] void* out) {
+#if defined(MPRESS_X86_KERNELS)
+  if (block_bits > kKernelBlockBits) return 0;
+  switch (host_isa()) {
+    case Isa::avx512: return avx512::decode_groups(type, in, bytes, block_bits, blocks, out);
+    case Isa::avx2: return avx2::decode_groups(type, in, bytes, block_bits, blocks, out);
+    case Isa::portable: break;
+  }
+#endif
+  return 0;
+}
+
 template <typename Element>
 void encode_stream(ElementType type, const unsigned char* in, std::size_t count,
                    std::uint32_t block_bits, unsigned char* out, ExceptionList& exceptions) {
+  const DefaultFloatMode mode;
   unsigned char* end = out + stream_bytes(type, count, block_bits);
-  constexpr std::size_t done = 0;
+  const std::size_t done = encode_kernel(type, in, count / kBlock, block_bits, out, exceptions);
   in += done * kBlock * sizeof(Element);
   out += done / 8 * block_bits;
   const std::size_t left = count - done * kBlock;
@@ -162,7 +195,7 @@ void decode_stream(ElementType type, const unsigned char* in, std::uint32_t bloc
                    unsigned char* out, std::size_t count) {
   const DefaultFloatMode mode;
   const std::size_t bytes = stream_bytes(type, count, block_bits);
-  constexpr std::size_t done = 0;
+  const std::size_t done = decode_kernel(type, in, bytes, block_bits, count / kBlock, out);
   out += done * kBlock * sizeof(Element);
   const std::size_t left = count - done * kBlock;
   const BitReader reader(in, bytes);

@@ -1,0 +1,415 @@
+// `zfp` in AVX2 lanes: elements, fixed point, decorrelation, and the loop over groups of 8
+// blocks.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "codec/zfp.hpp"
+#include "codec/zfp_avx2_planes.hpp"
+#include "codec/zfp_kernels.hpp"
+
+namespace mpress::codec::zfp::MPRESS_ISA {
+namespace {
+
+constexpr std::size_t kBlocks = 8;  // a group; it ends at a byte, whatever a block's bits
+
+Vector load(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+void store(void* to, Vector v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+
+// ---- Elements <-> coefficients --------------------------------------------------------------
+
+// Arithmetic on lanes of the element type's width.
+template <typename Element>
+struct Lanes;
+
+template <>
+struct Lanes<float> {
+  static Vector add(Vector a, Vector b) { return _mm256_add_epi32(a, b); }
+  static Vector sub(Vector a, Vector b) { return _mm256_sub_epi32(a, b); }
+  static Vector half(Vector a) { return _mm256_srai_epi32(a, 1); }
+};
+
+template <>
+struct Lanes<double> {
+  static Vector add(Vector a, Vector b) { return _mm256_add_epi64(a, b); }
+  static Vector sub(Vector a, Vector b) { return _mm256_sub_epi64(a, b); }
+  static Vector half(Vector a) {
+    const Vector sign = _mm256_set1_epi64x(static_cast<long long>(1ull << 63));
+    return any_of(_mm256_srli_epi64(a, 1), both_of(a, sign));
+  }
+};
+
+Vector negabinary() { return all(static_cast<int>(0xAAAAAAAA)); }
+
+template <typename Element>
+void to_negabinary(Vector (&v)[4]) {  // lift() and the conversion
+  using L = Lanes<Element>;
+  Vector x = v[0], y = v[1], z = v[2], w = v[3];
+  x = L::half(L::add(x, w)), w = L::sub(w, x);
+  z = L::half(L::add(z, y)), y = L::sub(y, z);
+  x = L::half(L::add(x, z)), z = L::sub(z, x);
+  w = L::half(L::add(w, y)), y = L::sub(y, w);
+  w = L::add(w, L::half(y)), y = L::sub(y, L::half(w));
+  v[0] = x, v[1] = y, v[2] = z, v[3] = w;
+  for (Vector& c : v) c = _mm256_xor_si256(L::add(c, negabinary()), negabinary());
+}
+
+template <typename Element>
+void from_negabinary(Vector (&v)[4]) {
+  using L = Lanes<Element>;
+  for (Vector& c : v) c = L::sub(_mm256_xor_si256(c, negabinary()), negabinary());
+  Vector x = v[0], y = v[1], z = v[2], w = v[3];
+  y = L::add(y, L::half(w)), w = L::sub(w, L::half(y));
+  y = L::add(y, w), w = L::add(w, L::sub(w, y));
+  z = L::add(z, x), x = L::add(x, L::sub(x, z));
+  y = L::add(y, z), z = L::add(z, L::sub(z, y));
+  w = L::add(w, x), x = L::add(x, L::sub(x, w));
+  v[0] = x, v[1] = y, v[2] = z, v[3] = w;
+}
+
+/// Leading zeros of 32-bit lanes, more than 31 for 0.
+Vector leading_zeros(Vector v) {
+  // A one above a one cannot round the conversion up to the next power of two. A lane whose top
+  // bit is set converts to a negative number, whose sign makes the difference negative.
+  const Vector top = _mm256_andnot_si256(_mm256_srli_epi32(v, 1), v);
+  const Vector bits = _mm256_castps_si256(_mm256_cvtepi32_ps(top));
+  return _mm256_max_epi32(_mm256_sub_epi32(all(158), _mm256_srli_epi32(bits, 23)),
+                          _mm256_setzero_si256());
+}
+
+/// Keeps the blocks of a group whose lanes are in `lanes`.
+void except(ExceptionList& exceptions, unsigned lanes, const unsigned char* block_of_lane,
+            std::size_t first_block, const unsigned char* in) {
+  unsigned blocks = 0;  // in ascending order, which that of lanes is not
+  for (int lane = 0; lane < 8; ++lane) blocks |= (lanes >> lane & 1) << block_of_lane[lane];
+  for (; blocks != 0; blocks &= blocks - 1) {
+    const auto block = static_cast<unsigned>(__builtin_ctz(blocks));
+    exceptions.add(first_block + block, in + block * kBlock * element_size(exceptions.type),
+                   kBlock);
+  }
+}
+
+template <typename Element>
+struct Side;
+
+template <>
+struct Side<float> {
+  static constexpr int kHeaderBits = Traits<float>::kHeaderBits;
+  /// Transposing 4x4 elements inside 128 bits leaves the blocks in this order ...
+  static constexpr unsigned char kBlockOfLane[8] = {0, 2, 4, 6, 1, 3, 5, 7};
+  /// ... and each half of Wide in the order 0, 2, 1, 3, which this exchanges for the natural one.
+  static Vector in_order(Vector v) { return _mm256_permute4x64_epi64(v, 0xD8); }
+
+  static void transpose(Vector (&v)[4]) {
+    const Vector a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
+    const Vector c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
+    v[0] = _mm256_unpacklo_epi64(a, c), v[1] = _mm256_unpackhi_epi64(a, c);
+    v[2] = _mm256_unpacklo_epi64(b, d), v[3] = _mm256_unpackhi_epi64(b, d);
+  }
+
+  /// Multiplies by 2^k in two steps: 2^k alone may be no normal number.
+  struct Scale {
+    __m256 first, second;
+    explicit Scale(Vector k) {
+      const Vector half = _mm256_srai_epi32(k, 1);
+      first = power_of_two(half);
+      second = power_of_two(_mm256_sub_epi32(k, half));
+    }
+    static __m256 power_of_two(Vector k) {
+      return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(k, all(127)), 23));
+    }
+    __m256 apply(__m256 x) const { return _mm256_mul_ps(_mm256_mul_ps(x, first), second); }
+  };
+
+  /// Returns the lanes whose block is not finite; they come out as zero blocks.
+  static unsigned load_group(const unsigned char* in, Group& group) {
+    Vector(&v)[4] = group.coefficient;
+    for (int i = 0; i < 4; ++i) v[i] = load(in + 32 * i);
+    transpose(v);
+    Vector largest = _mm256_setzero_si256();
+    for (const Vector& x : v) {
+      largest = _mm256_max_epi32(largest, both_of(x, all(0x7FFFFFFF)));
+    }
+    const Vector finite = _mm256_cmpgt_epi32(all(0x7F800000), largest);
+    const int lanes = _mm256_movemask_ps(_mm256_castsi256_ps(finite));
+    if (lanes != 0xFF) [[unlikely]] {
+      for (Vector& x : v) x = both_of(x, finite);
+      largest = both_of(largest, finite);
+    }
+    group.coded = _mm256_cmpgt_epi32(largest, _mm256_setzero_si256());
+    group.exponent = _mm256_add_epi32(_mm256_srli_epi32(largest, 23), all(1));
+    const Scale scale(_mm256_sub_epi32(all(157), group.exponent));
+    for (Vector& x : v) x = _mm256_cvttps_epi32(scale.apply(_mm256_castsi256_ps(x)));
+    to_negabinary<float>(v);
+    group.lead = leading_zeros(any_of(any_of(v[0], v[1]), any_of(v[2], v[3])));
+    for (Vector& x : v) x = _mm256_sllv_epi32(x, group.lead);
+    return static_cast<unsigned>(lanes) ^ 0xFF;
+  }
+
+  static void store_group(Group& group, unsigned char* out) {
+    Vector(&v)[4] = group.coefficient;
+    for (Vector& x : v) x = _mm256_srlv_epi32(x, group.lead);
+    from_negabinary<float>(v);
+    const Scale scale(_mm256_sub_epi32(group.exponent, all(157)));
+    for (Vector& x : v) {
+      x = both_of(_mm256_castps_si256(scale.apply(_mm256_cvtepi32_ps(x))), group.coded);
+    }
+    transpose(v);
+    for (int i = 0; i < 4; ++i) store(out + 32 * i, v[i]);
+  }
+};
+
+template <>
+struct Side<double> {
+  static constexpr int kHeaderBits = Traits<double>::kHeaderBits;
+  /// The order that makes the halves of Wide blocks 0..3 and 4..7.
+  static constexpr unsigned char kBlockOfLane[8] = {0, 1, 4, 5, 2, 3, 6, 7};
+  static Vector in_order(Vector v) { return v; }
+
+  static void transpose(Vector (&v)[4]) {
+    const Vector a = _mm256_unpacklo_epi64(v[0], v[1]), b = _mm256_unpackhi_epi64(v[0], v[1]);
+    const Vector c = _mm256_unpacklo_epi64(v[2], v[3]), d = _mm256_unpackhi_epi64(v[2], v[3]);
+    v[0] = _mm256_permute2x128_si256(a, c, 0x20), v[1] = _mm256_permute2x128_si256(b, d, 0x20);
+    v[2] = _mm256_permute2x128_si256(a, c, 0x31), v[3] = _mm256_permute2x128_si256(b, d, 0x31);
+  }
+
+  static Vector all64(std::uint64_t value) {
+    return _mm256_set1_epi64x(static_cast<long long>(value));
+  }
+
+  struct Half {  // 4 blocks
+    Vector v[4], exponent, finite;
+  };
+
+  static void load_half(const unsigned char* in, Half& half) {
+    Vector(&v)[4] = half.v;
+    for (int i = 0; i < 4; ++i) v[i] = load(in + 32 * i);
+    transpose(v);
+    const Vector magnitude = all64(~0ull >> 1);
+    Vector largest = _mm256_setzero_si256();
+    for (const Vector& x : v) {
+      const Vector m = both_of(x, magnitude);
+      largest = _mm256_blendv_epi8(largest, m, _mm256_cmpgt_epi64(m, largest));
+    }
+    half.finite = _mm256_cmpgt_epi64(all64(0x7FF0000000000000), largest);
+    for (Vector& x : v) x = both_of(x, half.finite);
+    largest = both_of(largest, half.finite);
+    const Vector zero = _mm256_setzero_si256();
+    // The stored exponent, 0 for zero blocks.
+    half.exponent = _mm256_andnot_si256(
+        _mm256_cmpeq_epi64(largest, zero),
+        _mm256_add_epi64(_mm256_srli_epi64(largest, 52), all64(1)));
+    for (Vector& x : v) {  // to_fixed()
+      const Vector m = both_of(x, magnitude);
+      const Vector field = _mm256_srli_epi64(m, 52);
+      const Vector subnormal = _mm256_cmpeq_epi64(field, zero);  // or zero
+      const Vector significand = any_of(both_of(m, all64((1ull << 52) - 1)),
+                                        _mm256_andnot_si256(subnormal, all64(1ull << 52)));
+      const Vector shift =
+          _mm256_add_epi64(_mm256_sub_epi64(half.exponent, field), subnormal);
+      const Vector fixed = _mm256_srlv_epi64(_mm256_slli_epi64(significand, 10), shift);
+      const Vector negative = _mm256_cmpgt_epi64(zero, x);
+      x = _mm256_sub_epi64(_mm256_xor_si256(fixed, negative), negative);
+    }
+    to_negabinary<double>(v);
+    const Vector kept = coded_planes(half.exponent);
+    for (Vector& x : v) x = both_of(x, kept);
+  }
+
+  /// lowest_plane() as a mask.
+  static Vector coded_planes(Vector exponent) {
+    return _mm256_sllv_epi64(all64(~0ull), _mm256_subs_epu16(all64(9), exponent));
+  }
+
+  static unsigned load_group(const unsigned char* in, Group& group) {
+    Half a, b;
+    load_half(in, a);
+    load_half(in + 128, b);
+    // The transform takes a block's largest magnitude, which fills the fixed point, nowhere near
+    // the lower 32 bits: all of a block's leading zeros are in the upper ones.
+    Wide any{};
+    for (int i = 0; i < 4; ++i) any = {any_of(any.a, a.v[i]), any_of(any.b, b.v[i])};
+    group.lead = leading_zeros(high_halves(any));
+    const Wide lead = widen(group.lead);
+    for (int i = 0; i < 4; ++i) {
+      group.coefficient[i] = high_halves(
+          {_mm256_sllv_epi64(a.v[i], lead.a), _mm256_sllv_epi64(b.v[i], lead.b)});
+    }
+    group.exponent = low_halves({a.exponent, b.exponent});
+    group.coded = _mm256_cmpgt_epi32(group.exponent, _mm256_setzero_si256());
+    const Vector finite = low_halves({a.finite, b.finite});
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(finite))) ^ 0xFF;
+  }
+
+  /// The nearest double of a signed 64-bit integer: the upper and the lower half each become an
+  /// exact double by way of its bits, and their sum rounds once.
+  static __m256d to_double(Vector v) {
+    const Vector low = _mm256_blend_epi32(v, all64(0x4330000000000000), 0xAA);  // 2^52 + low
+    const Vector high = _mm256_xor_si256(_mm256_srli_epi64(v, 32),
+                                         all64(0x4530000080000000));  // 2^84 + 2^63 + 2^32 high
+    const __m256d offset = _mm256_castsi256_pd(all64(0x4530000080100000));  // 2^84 + 2^63 + 2^52
+    return _mm256_add_pd(_mm256_sub_pd(_mm256_castsi256_pd(high), offset),
+                         _mm256_castsi256_pd(low));
+  }
+
+  static __m256d power_of_two(Vector k) {
+    return _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_add_epi64(k, all64(1023)), 52));
+  }
+
+  static void store_half(Vector (&v)[4], Vector exponent, Vector lead, Vector coded,
+                         unsigned char* out) {
+    const Vector kept = coded_planes(exponent);
+    for (Vector& x : v) x = both_of(_mm256_srlv_epi64(x, lead), kept);
+    from_negabinary<double>(v);
+    // 2^k in two steps, k = exponent - 1085; the half rounds down as 1086 is even.
+    const Vector half = _mm256_sub_epi64(
+        _mm256_srli_epi64(_mm256_add_epi64(exponent, all64(1)), 1), all64(543));
+    const Vector k = _mm256_sub_epi64(exponent, all64(1085));
+    const __m256d first = power_of_two(half);
+    const __m256d second = power_of_two(_mm256_sub_epi64(k, half));
+    for (Vector& x : v) {
+      const __m256d scaled = _mm256_mul_pd(_mm256_mul_pd(to_double(x), first), second);
+      x = both_of(_mm256_castpd_si256(scaled), coded);
+    }
+    transpose(v);
+    for (int i = 0; i < 4; ++i) store(out + 32 * i, v[i]);
+  }
+
+  static void store_group(Group& group, unsigned char* out) {
+    const Wide exponent = widen(group.exponent);
+    const Wide lead = widen(group.lead);
+    const Wide coded = widen(group.coded, group.coded);
+    Vector a[4], b[4];
+    for (int i = 0; i < 4; ++i) {
+      const Wide c = widen(_mm256_setzero_si256(), group.coefficient[i]);
+      a[i] = c.a, b[i] = c.b;
+    }
+    store_half(a, exponent.a, lead.a, coded.a, out);
+    store_half(b, exponent.b, lead.b, coded.b, out + 128);
+  }
+};
+
+// ---- Groups ---------------------------------------------------------------------------------
+
+/// Writes 8 blocks of `bits` bits, `bits` bytes in all; `room` bytes follow `out`.
+void pack(Wide blocks, unsigned bits, unsigned char* out, std::size_t room) {
+  alignas(32) std::uint64_t block[8];
+  store(block, blocks.a);
+  store(block + 4, blocks.b);
+  alignas(8) unsigned char last[72];
+  unsigned char* const to = room >= sizeof last ? out : last;
+  if (bits % 8 == 0) {
+    for (int i = 0; i < 8; ++i) std::memcpy(to + i * (bits / 8), &block[i], 8);
+  } else {
+    const std::uint64_t mask = (1ull << bits) - 1;
+    std::uint64_t word = 0;
+    unsigned used = 0;
+    unsigned char* next = to;
+    for (const std::uint64_t b : block) {
+      const std::uint64_t value = b & mask;
+      word |= value << used;
+      used += bits;
+      if (used >= 64) {
+        std::memcpy(next, &word, 8);
+        next += 8;
+        used -= 64;
+        word = value >> 1 >> (bits - used - 1);
+      }
+    }
+    std::memcpy(next, &word, 8);
+  }
+  if (to == last) std::memcpy(out, last, bits);
+}
+
+/// Reads them. Up to 80 bytes from `in` on are touched.
+Wide unpack(const unsigned char* in, unsigned bits) {
+  const auto word = [&](unsigned i, unsigned offset) {
+    long long value;
+    std::memcpy(&value, in + i * bits / 8 + offset, 8);
+    return value;
+  };
+  const auto words = [&](unsigned i, unsigned offset) {
+    return _mm256_set_epi64x(word(i + 3, offset), word(i + 2, offset), word(i + 1, offset),
+                             word(i, offset));
+  };
+  const auto shifts = [&](unsigned i) {
+    return _mm256_set_epi64x((i + 3) * bits % 8, (i + 2) * bits % 8, (i + 1) * bits % 8,
+                             i * bits % 8);
+  };
+  const Vector mask = _mm256_set1_epi64x(static_cast<long long>(~0ull >> (64 - bits)));
+  if (bits % 8 == 0) return {both_of(words(0, 0), mask), both_of(words(4, 0), mask)};
+  const auto assemble = [&](unsigned i) {
+    const Vector shift = shifts(i);
+    Vector v = _mm256_srlv_epi64(words(i, 0), shift);
+    if (bits > 57) {
+      const Vector up = _mm256_sub_epi64(_mm256_set1_epi64x(64), shift);
+      v = any_of(v, _mm256_sllv_epi64(words(i, 8), up));
+    }
+    return both_of(v, mask);
+  };
+  return {assemble(0), assemble(4)};
+}
+
+template <typename Element>
+std::size_t encode_all(const unsigned char* in, std::size_t blocks, std::uint32_t block_bits,
+                       unsigned char* out, ExceptionList& exceptions) {
+  using S = Side<Element>;
+  const std::size_t groups = blocks / kBlocks;
+  const unsigned char* const end = out + groups * block_bits;
+  for (std::size_t i = 0; i < groups; ++i, in += kBlocks * kBlock * sizeof(Element)) {
+    Group group;
+    const unsigned bad = S::load_group(in, group);
+    if (bad != 0) [[unlikely]] except(exceptions, bad, S::kBlockOfLane, i * kBlocks, in);
+    const Wide bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
+    pack({S::in_order(bits.a), S::in_order(bits.b)}, block_bits, out,
+         static_cast<std::size_t>(end - out));
+    out += block_bits;
+  }
+  return groups * kBlocks;
+}
+
+template <typename Element>
+std::size_t decode_all(const unsigned char* in, std::size_t bytes, std::uint32_t block_bits,
+                       std::size_t blocks, unsigned char* out) {
+  using S = Side<Element>;
+  const std::size_t groups = blocks / kBlocks;
+  const unsigned char* const end = in + bytes;
+  for (std::size_t i = 0; i < groups; ++i, out += kBlocks * kBlock * sizeof(Element)) {
+    alignas(32) unsigned char copy[80];
+    const unsigned char* from = in;
+    if (end - in < static_cast<std::ptrdiff_t>(sizeof copy)) [[unlikely]] {
+      std::memset(copy, 0, sizeof copy);
+      std::memcpy(copy, in, static_cast<std::size_t>(end - in));
+      from = copy;
+    }
+    const Wide bits = unpack(from, block_bits);
+    Group group;
+    decode_bits<S::kHeaderBits>({S::in_order(bits.a), S::in_order(bits.b)},
+                                static_cast<int>(block_bits), group);
+    S::store_group(group, out);
+    in += block_bits;
+  }
+  return groups * kBlocks;
+}
+
+}  // namespace
+
+std::size_t encode_groups(ElementType type, const void* in, std::size_t blocks,
+                          std::uint32_t block_bits, unsigned char* out,
+                          ExceptionList& exceptions) {
+  const auto* from = static_cast<const unsigned char*>(in);
+  return type == ElementType::f32
+             ? encode_all<float>(from, blocks, block_bits, out, exceptions)
+             : encode_all<double>(from, blocks, block_bits, out, exceptions);
+}
+
+std::size_t decode_groups(ElementType type, const unsigned char* in, std::size_t bytes,
+                          std::uint32_t block_bits, std::size_t blocks, void* out) {
+  auto* to = static_cast<unsigned char*>(out);
+  return type == ElementType::f32 ? decode_all<float>(in, bytes, block_bits, blocks, to)
+                                  : decode_all<double>(in, bytes, block_bits, blocks, to);
+}
+
+}  // namespace mpress::codec::zfp::MPRESS_ISA
