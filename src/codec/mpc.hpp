@@ -33,8 +33,8 @@ inline constexpr std::uint8_t kFlagRaw = 1;
 inline constexpr unsigned kMaxDim = 32;
 
 inline constexpr std::size_t kUnitBytes = 8192;
-inline constexpr unsigned kBlock = 8;           // elements
-inline constexpr unsigned kGroupBlocks = 16;    // blocks
+inline constexpr unsigned kBlock = 8;                      // elements
+inline constexpr unsigned kGroupBlocks = 16;               // blocks
 inline constexpr unsigned kGroup = kBlock * kGroupBlocks;  // elements
 inline constexpr unsigned kOrders = 3;
 
@@ -85,51 +85,65 @@ struct UnitWord {
   unsigned order;
   unsigned min_exponent;  // of the elements that are not zero; 0 where there are none
   unsigned max_exponent;
+  unsigned shift;  // low mantissa bits that are 0 in every element, as in rounded or widened data
 };
 
 MPRESS_MPC_INLINE std::uint32_t pack_unit_word(UnitWord u) {
-  return u.order | u.min_exponent << 2 | u.max_exponent << 13;
+  return u.order | u.min_exponent << 2 | u.max_exponent << 13 | u.shift << 24;
 }
 
 MPRESS_MPC_INLINE UnitWord unpack_unit_word(std::uint32_t word) {
-  return {word & 3, (word >> 2) & 0x7FF, (word >> 13) & 0x7FF};
+  return {word & 3, (word >> 2) & 0x7FF, (word >> 13) & 0x7FF, word >> 24};
 }
 
 template <class Word>
-MPRESS_MPC_INLINE bool valid_unit_word(std::uint32_t word) {
-  const UnitWord u = unpack_unit_word(word);
-  return word >> 24 == 0 && u.order < kOrders && u.min_exponent <= Layout<Word>::max_exponent &&
-         u.max_exponent <= Layout<Word>::max_exponent;
+MPRESS_MPC_INLINE bool valid_unit_word(UnitWord u) {
+  return u.order < kOrders && u.min_exponent <= Layout<Word>::max_exponent &&
+         u.max_exponent <= Layout<Word>::max_exponent && u.shift <= Layout<Word>::mantissa_bits;
 }
 
-/// Ordered integers leave out the magnitudes in 1..gap: no element of the unit has them, and a
-/// field that crosses zero would otherwise jump over all the exponents that are not there.
+/// The unit word in numbers of shifted magnitudes (the bits but the sign, right by `shift`).
 template <class Word>
-MPRESS_MPC_INLINE Word gap_of(unsigned min_exponent) {
-  return min_exponent == 0 ? 0 : (Word{min_exponent} << Layout<Word>::mantissa_bits) - 1;
+struct Scale {
+  Word gap;      // no element has a magnitude in 1..gap, and ordered integers leave them out: a
+                 // field that crosses zero would jump over all the exponents that are not there
+  Word ceiling;  // the largest magnitude with the largest exponent: order 0 counts down from it
+  unsigned shift;
+};
+
+template <class Word>
+MPRESS_MPC_INLINE Scale<Word> scale_of(UnitWord u) {
+  const unsigned mantissa = Layout<Word>::mantissa_bits - u.shift;
+  return {u.min_exponent == 0 ? Word{0} : (Word{u.min_exponent} << mantissa) - 1,
+          ((Word{u.max_exponent} + 1) << mantissa) - 1, u.shift};
 }
 
-/// The largest magnitude with this exponent: order 0 counts down from it.
+/// Float bits to an integer that grows with the float; -0 is below +0.
 template <class Word>
-MPRESS_MPC_INLINE Word ceiling_of(unsigned max_exponent) {
-  return (Word{max_exponent} << Layout<Word>::mantissa_bits) |
-         ((Word{1} << Layout<Word>::mantissa_bits) - 1);
-}
-
-/// Float bits to an integer that grows with the float; -0 is below +0. Bijective on elements
-/// whose magnitude is 0 or above `gap`.
-template <class Word>
-MPRESS_MPC_INLINE Word to_ordered(Word bits, Word gap) {
-  const Word magnitude = bits & ~Layout<Word>::sign;
-  const Word above = magnitude > gap ? magnitude - gap : 0;
+MPRESS_MPC_INLINE Word to_ordered(Word bits, Scale<Word> scale) {
+  const Word magnitude = (bits & ~Layout<Word>::sign) >> scale.shift;
+  const Word above = magnitude > scale.gap ? magnitude - scale.gap : 0;
   return bits & Layout<Word>::sign ? ~above : above;
 }
 
 template <class Word>
-MPRESS_MPC_INLINE Word from_ordered(Word ordered, Word gap) {
+MPRESS_MPC_INLINE Word from_ordered(Word ordered, Scale<Word> scale) {
   const Word sign = ordered & Layout<Word>::sign;
   const Word above = sign ? ~ordered : ordered;
-  return (above == 0 ? 0 : above + gap) | sign;
+  return ((above == 0 ? 0 : above + scale.gap) << scale.shift) | sign;
+}
+
+/// Order 0: the distance below the ceiling, with the sign in the lowest bit.
+template <class Word>
+MPRESS_MPC_INLINE Word to_distance(Word bits, Scale<Word> scale) {
+  const Word magnitude = (bits & ~Layout<Word>::sign) >> scale.shift;
+  return ((scale.ceiling - magnitude) << 1) | (bits >> (Layout<Word>::bits - 1));
+}
+
+template <class Word>
+MPRESS_MPC_INLINE Word from_distance(Word distance, Scale<Word> scale) {
+  const Word magnitude = (scale.ceiling - (distance >> 1)) << scale.shift;
+  return (magnitude & ~Layout<Word>::sign) | (distance << (Layout<Word>::bits - 1));
 }
 
 /// Small numbers of either sign to small unsigned ones.
@@ -141,18 +155,6 @@ MPRESS_MPC_INLINE Word zigzag(Word difference) {
 template <class Word>
 MPRESS_MPC_INLINE Word unzigzag(Word residual) {
   return (residual >> 1) ^ (Word{0} - (residual & 1));
-}
-
-/// Order 0: the sign goes to the lowest bit.
-template <class Word>
-MPRESS_MPC_INLINE Word below_ceiling(Word bits, Word ceiling) {
-  return ((ceiling - (bits & ~Layout<Word>::sign)) << 1) | (bits >> (Layout<Word>::bits - 1));
-}
-
-template <class Word>
-MPRESS_MPC_INLINE Word from_below_ceiling(Word residual, Word ceiling) {
-  return ((ceiling - (residual >> 1)) & ~Layout<Word>::sign) |
-         (residual << (Layout<Word>::bits - 1));
 }
 
 /// A group's byte: low 6 bits its largest width (63 stands for 64; 63 itself is stored as 64),

@@ -6,8 +6,8 @@ namespace {
 // 8 x 8 bits of every 64-bit lane, as transpose_bits().
 template <int Shift>
 __m256i swap_bits(__m256i x, long long bits) {
-  const __m256i t = _mm256_and_si256(_mm256_xor_si256(x, _mm256_srli_epi64(x, Shift)),
-                                     _mm256_set1_epi64x(bits));
+  const __m256i t =
+      _mm256_and_si256(_mm256_xor_si256(x, _mm256_srli_epi64(x, Shift)), _mm256_set1_epi64x(bits));
   return _mm256_xor_si256(x, _mm256_xor_si256(t, _mm256_slli_epi64(t, Shift)));
 }
 
@@ -32,9 +32,11 @@ __m256i load_bytes(const unsigned char* in, unsigned at, unsigned n) {
 
 struct Bits {
   using R = __m256i;
+  static R and_(R a, R b) { return _mm256_and_si256(a, b); }
   static R or_(R a, R b) { return _mm256_or_si256(a, b); }
   static R xor_(R a, R b) { return _mm256_xor_si256(a, b); }
   static R andnot(R a, R b) { return _mm256_andnot_si256(a, b); }
+  static __m128i count(unsigned n) { return _mm_cvtsi32_si128(static_cast<int>(n)); }
 };
 
 struct V32 : Bits {
@@ -51,6 +53,8 @@ struct V32 : Bits {
   static R umax(R a, R b) { return _mm256_max_epu32(a, b); }
   static R shl1(R a) { return _mm256_add_epi32(a, a); }
   static R shr1(R a) { return _mm256_srli_epi32(a, 1); }
+  static R shl(R a, unsigned n) { return _mm256_sll_epi32(a, count(n)); }
+  static R shr(R a, unsigned n) { return _mm256_srl_epi32(a, count(n)); }
   static R sign(R a) { return _mm256_srai_epi32(a, 31); }
   static R low(R a) { return _mm256_srai_epi32(_mm256_slli_epi32(a, 31), 31); }
   static R low_to_sign(R a) { return _mm256_slli_epi32(a, 31); }
@@ -122,6 +126,8 @@ struct V64 : Bits {
   static R umax(R a, R b) { return _mm256_blendv_epi8(b, a, above(a, b)); }
   static R shl1(R a) { return _mm256_add_epi64(a, a); }
   static R shr1(R a) { return _mm256_srli_epi64(a, 1); }
+  static R shl(R a, unsigned n) { return _mm256_sll_epi64(a, count(n)); }
+  static R shr(R a, unsigned n) { return _mm256_srl_epi64(a, count(n)); }
   static R sign(R a) { return _mm256_cmpgt_epi64(_mm256_setzero_si256(), a); }
   static R low(R a) {
     return sub(_mm256_setzero_si256(), _mm256_and_si256(a, _mm256_set1_epi64x(1)));
@@ -143,8 +149,8 @@ struct V64 : Bits {
       const R* const b = v + i;
       const R ab = or_(_mm256_unpacklo_epi64(b[0], b[1]), _mm256_unpackhi_epi64(b[0], b[1]));
       const R cd = or_(_mm256_unpacklo_epi64(b[2], b[3]), _mm256_unpackhi_epi64(b[2], b[3]));
-      store(any + i, or_(_mm256_permute2x128_si256(ab, cd, 0x20),
-                         _mm256_permute2x128_si256(ab, cd, 0x31)));
+      store(any + i,
+            or_(_mm256_permute2x128_si256(ab, cd, 0x20), _mm256_permute2x128_si256(ab, cd, 0x31)));
     }
     for (unsigned b = 0; b < kGroupBlocks; ++b) {
       widths[b] = static_cast<std::uint8_t>(64 - _lzcnt_u64(any[b]));

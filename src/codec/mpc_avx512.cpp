@@ -12,8 +12,8 @@ namespace {
 template <unsigned Shift>
 __m512i swap_bits(__m512i x, long long bits) {
   // t = (x ^ x >> Shift) & bits; x ^ t ^ t << Shift
-  const __m512i t = _mm512_ternarylogic_epi64(x, _mm512_srli_epi64(x, Shift),
-                                              _mm512_set1_epi64(bits), 0x28);
+  const __m512i t =
+      _mm512_ternarylogic_epi64(x, _mm512_srli_epi64(x, Shift), _mm512_set1_epi64(bits), 0x28);
   return _mm512_ternarylogic_epi64(x, t, _mm512_slli_epi64(t, Shift), 0x96);
 }
 
@@ -23,9 +23,17 @@ __m512i transpose_lanes(__m512i x) {
   return swap_bits<28>(x, 0x00000000F0F0F0F0);
 }
 
-struct V32 {
-  using Word = std::uint32_t;
+struct Bits {
   using R = __m512i;
+  static R and_(R a, R b) { return _mm512_and_si512(a, b); }
+  static R or_(R a, R b) { return _mm512_or_si512(a, b); }
+  static R xor_(R a, R b) { return _mm512_xor_si512(a, b); }
+  static R andnot(R a, R b) { return _mm512_andnot_si512(a, b); }
+  static __m128i count(unsigned n) { return _mm_cvtsi32_si128(static_cast<int>(n)); }
+};
+
+struct V32 : Bits {
+  using Word = std::uint32_t;
   static constexpr unsigned lanes = 16;
   static constexpr unsigned step = 1;
 
@@ -34,13 +42,12 @@ struct V32 {
   static R set1(Word a) { return _mm512_set1_epi32(static_cast<int>(a)); }
   static R add(R a, R b) { return _mm512_add_epi32(a, b); }
   static R sub(R a, R b) { return _mm512_sub_epi32(a, b); }
-  static R or_(R a, R b) { return _mm512_or_si512(a, b); }
-  static R xor_(R a, R b) { return _mm512_xor_si512(a, b); }
-  static R andnot(R a, R b) { return _mm512_andnot_si512(a, b); }
   static R umin(R a, R b) { return _mm512_min_epu32(a, b); }
   static R umax(R a, R b) { return _mm512_max_epu32(a, b); }
   static R shl1(R a) { return _mm512_add_epi32(a, a); }
   static R shr1(R a) { return _mm512_srli_epi32(a, 1); }
+  static R shl(R a, unsigned n) { return _mm512_sll_epi32(a, count(n)); }
+  static R shr(R a, unsigned n) { return _mm512_srl_epi32(a, count(n)); }
   static R sign(R a) { return _mm512_srai_epi32(a, 31); }
   static R low(R a) { return _mm512_srai_epi32(_mm512_slli_epi32(a, 31), 31); }
   static R low_to_sign(R a) { return _mm512_slli_epi32(a, 31); }
@@ -74,16 +81,16 @@ struct V32 {
                       _mm512_shuffle_i32x4(quad[0], quad[1], _MM_SHUFFLE(3, 1, 3, 1)));
     const R width = _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(any));
     // Lanes hold the first blocks of a..d, the second of a..d, and so on for e..h.
-    const __m128i bytes = _mm_shuffle_epi8(
-        _mm512_cvtepi32_epi8(width),
-        _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
+    const __m128i bytes =
+        _mm_shuffle_epi8(_mm512_cvtepi32_epi8(width),
+                         _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
     _mm_store_si128(reinterpret_cast<__m128i*>(widths), bytes);
   }
 
   // Byte j of four elements next to each other; its own inverse.
   static R gather_bytes(R a) {
-    return _mm512_shuffle_epi8(a, _mm512_broadcast_i32x4(_mm_setr_epi8(
-                                      0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)));
+    return _mm512_shuffle_epi8(a, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2,
+                                                                       6, 10, 14, 3, 7, 11, 15)));
   }
 
   static unsigned char* store_planes(const R* r, const std::uint8_t* widths, unsigned char* out) {
@@ -107,9 +114,8 @@ struct V32 {
   }
 };
 
-struct V64 {
+struct V64 : Bits {
   using Word = std::uint64_t;
-  using R = __m512i;
   static constexpr unsigned lanes = 8;
   static constexpr unsigned step = 1;
 
@@ -118,13 +124,12 @@ struct V64 {
   static R set1(Word a) { return _mm512_set1_epi64(static_cast<long long>(a)); }
   static R add(R a, R b) { return _mm512_add_epi64(a, b); }
   static R sub(R a, R b) { return _mm512_sub_epi64(a, b); }
-  static R or_(R a, R b) { return _mm512_or_si512(a, b); }
-  static R xor_(R a, R b) { return _mm512_xor_si512(a, b); }
-  static R andnot(R a, R b) { return _mm512_andnot_si512(a, b); }
   static R umin(R a, R b) { return _mm512_min_epu64(a, b); }
   static R umax(R a, R b) { return _mm512_max_epu64(a, b); }
   static R shl1(R a) { return _mm512_add_epi64(a, a); }
   static R shr1(R a) { return _mm512_srli_epi64(a, 1); }
+  static R shl(R a, unsigned n) { return _mm512_sll_epi64(a, count(n)); }
+  static R shr(R a, unsigned n) { return _mm512_srl_epi64(a, count(n)); }
   static R sign(R a) { return _mm512_srai_epi64(a, 63); }
   static R low(R a) { return _mm512_srai_epi64(_mm512_slli_epi64(a, 63), 63); }
   static R low_to_sign(R a) { return _mm512_slli_epi64(a, 63); }
@@ -160,9 +165,9 @@ struct V64 {
   }
 
   static unsigned char* store_planes(const R* r, const std::uint8_t* widths, unsigned char* out) {
-    const R pairs = _mm512_shuffle_epi8(
-        *r, _mm512_broadcast_i32x4(
-                _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)));
+    const R pairs =
+        _mm512_shuffle_epi8(*r, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4,
+                                                                     12, 5, 13, 6, 14, 7, 15)));
     _mm512_storeu_si512(out, transpose_lanes(_mm512_permutexvar_epi16(word_order(), pairs)));
     return out + widths[0];
   }
@@ -172,22 +177,21 @@ struct V64 {
     const R planes = _mm512_maskz_loadu_epi8(_bzhi_u64(~0ull, widths[0]), in);
     const R bytes = transpose_lanes(planes);
     const R lo = _mm512_permutexvar_epi16(inverse_word_order(), bytes);
-    *r = _mm512_shuffle_epi8(
-        lo, _mm512_broadcast_i32x4(
-                _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)));
+    *r = _mm512_shuffle_epi8(lo, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1,
+                                                                      3, 5, 7, 9, 11, 13, 15)));
     return in + widths[0];
   }
 
   // Word 8 * lane + j, holding byte j of two elements, to word 4 * j + lane; and back.
   static R word_order() {
     alignas(64) static constexpr std::uint16_t order[32] = {
-        0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27,
+        0, 8,  16, 24, 1, 9,  17, 25, 2, 10, 18, 26, 3, 11, 19, 27,
         4, 12, 20, 28, 5, 13, 21, 29, 6, 14, 22, 30, 7, 15, 23, 31};
     return _mm512_load_si512(order);
   }
   static R inverse_word_order() {
     alignas(64) static constexpr std::uint16_t order[32] = {
-        0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29,
+        0, 4, 8,  12, 16, 20, 24, 28, 1, 5, 9,  13, 17, 21, 25, 29,
         2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31};
     return _mm512_load_si512(order);
   }

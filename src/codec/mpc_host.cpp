@@ -39,16 +39,22 @@ const UnitCodec<Word>& unit_codec() {
   constexpr bool narrow = sizeof(Word) == 4;
 #ifdef MPRESS_X86_KERNELS
   if (host_isa() == Isa::avx512) {
-    if constexpr (narrow) return avx512::unit32;
-    else return avx512::unit64;
+    if constexpr (narrow)
+      return avx512::unit32;
+    else
+      return avx512::unit64;
   }
   if (host_isa() == Isa::avx2) {
-    if constexpr (narrow) return avx2::unit32;
-    else return avx2::unit64;
+    if constexpr (narrow)
+      return avx2::unit32;
+    else
+      return avx2::unit64;
   }
 #endif
-  if constexpr (narrow) return portable::unit32;
-  else return portable::unit64;
+  if constexpr (narrow)
+    return portable::unit32;
+  else
+    return portable::unit64;
 }
 
 // A unit on its way in or out: elements one component after another, padded to whole groups by
@@ -173,18 +179,38 @@ Status decode_units(const Bytes* payload, std::size_t bytes, unsigned dim, Bytes
   return at == bytes ? Status::ok : Status::corrupt;
 }
 
-// Judges each distance by the widths of the differences at it, on runs of elements spread evenly
-// over the message. Distances that are no better than 1 on a quarter of the runs are dropped. One
-// above 1 must save a quarter of a bit an element: it costs the encoder a pass.
+// The planes that `run` elements behind the first kMaxDim need in first differences at distance
+// `dim`, one component after another.
+template <class Word>
+std::uint32_t planes_at(const Word* ordered, unsigned run, unsigned dim) {
+  std::uint32_t planes = 0;
+  Word any = 0;
+  unsigned n = 0;
+  for (unsigned c = 0; c < dim; ++c) {
+    for (unsigned i = kMaxDim + c; i < kMaxDim + run; i += dim) {
+      any |= zigzag<Word>(ordered[i] - ordered[i - dim]);
+      if (++n % kBlock == 0) {
+        planes += static_cast<std::uint32_t>(std::bit_width(any));
+        any = 0;
+      }
+    }
+  }
+  return planes;
+}
+
+// Judges each distance on runs of elements spread evenly over the message; a run of one value
+// says nothing. Distances that are worse than 1 on a quarter of the runs are dropped. One above 1
+// must save a quarter of a bit an element: it costs the encoder a pass.
 template <class Word>
 unsigned best_dim(const Bytes* in, std::size_t count) {
   constexpr unsigned dims[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 32};
-  constexpr unsigned run = 192;
+  constexpr unsigned run = 8 * kMaxDim;
+  constexpr unsigned span = kMaxDim + run;
   constexpr std::size_t elements_a_run = 8192;
   constexpr std::size_t most_runs = 16;
   constexpr std::size_t phases = 4;
 
-  if (count < run) return 1;
+  if (count < span) return 1;
   std::size_t runs = count / elements_a_run;
   runs = runs < 1 ? 1 : runs > most_runs ? most_runs : runs;
   const std::size_t part = count / runs;
@@ -193,26 +219,27 @@ unsigned best_dim(const Bytes* in, std::size_t count) {
   for (std::size_t phase = 0; phase < phases; ++phase) {
     for (std::size_t r = phase; r < runs; r += phases) {
       // In the middle of its part: the ends of a message are often a field's quiet border.
-      const std::size_t start = r * part + (part - run) / 2;
-      Word ordered[run];
+      const std::size_t start = r * part + (part - span) / 2;
+      Word ordered[span];
       std::memcpy(ordered, in + start * sizeof(Word), sizeof(ordered));
-      for (Word& w : ordered) w = to_ordered<Word>(w, 0);
-      for (std::size_t d = 0; d < std::size(dims); ++d) {
-        if (dropped[d]) continue;
-        for (unsigned i = kMaxDim; i < run; ++i) {
-          cost[d] += static_cast<std::uint32_t>(
-              std::bit_width(zigzag<Word>(ordered[i] - ordered[i - dims[d]])));
-        }
+      const Extent<Word> extent = portable::Kernel<Word>::range(ordered, span);
+      const Scale<Word> scale = scale_of<Word>(unit_word(extent));
+      for (Word& w : ordered) w = to_ordered(w, scale);
+      const std::uint32_t dense = planes_at(ordered, run, 1);
+      if (dense == 0) continue;
+      cost[0] += dense;
+      for (std::size_t d = 1; d < std::size(dims); ++d) {
+        if (!dropped[d]) cost[d] += planes_at(ordered, run, dims[d]);
       }
     }
     bool any_left = false;
     for (std::size_t d = 1; d < std::size(dims); ++d) {
-      dropped[d] = dropped[d] || cost[d] >= cost[0];
+      dropped[d] = dropped[d] || cost[d] > cost[0];
       any_left = any_left || !dropped[d];
     }
     if (!any_left) return 1;
   }
-  const std::uint32_t margin = static_cast<std::uint32_t>(runs * (run - kMaxDim) / 4);
+  const std::uint32_t margin = static_cast<std::uint32_t>(runs * (run / kBlock) / 4);
   std::size_t best = 0;
   for (std::size_t d = 1; d < std::size(dims); ++d) {
     if (!dropped[d] && cost[d] + margin < cost[0] && cost[d] < cost[best]) best = d;
@@ -234,8 +261,8 @@ unsigned choose_dim(ElementType type, const void* in, std::size_t count) {
 std::size_t encode(ElementType type, const void* in, std::size_t count, unsigned dim, void* out) {
   const Bytes* const from = static_cast<const Bytes*>(in);
   Bytes* const to = static_cast<Bytes*>(out);
-  Header header{kVersion, 0, static_cast<std::uint8_t>(dim), static_cast<std::uint8_t>(type), 0,
-                count};
+  Header header{kVersion, 0,    static_cast<std::uint8_t>(dim), static_cast<std::uint8_t>(type),
+                0,        count};
   std::uint32_t sum = 0;
   std::size_t bytes = type == ElementType::f32
                           ? encode_units<std::uint32_t>(from, count, dim, to, sum)
@@ -261,8 +288,8 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, void* ou
   if (bytes < sizeof(header)) return Status::truncated;
   std::memcpy(&header, from, sizeof(header));
   if (header.version != kVersion || (header.flags & ~kFlagRaw) != 0) return Status::unsupported;
-  if (header.type != static_cast<std::uint8_t>(type) || header.count != count ||
-      header.dim < 1 || header.dim > kMaxDim) {
+  if (header.type != static_cast<std::uint8_t>(type) || header.count != count || header.dim < 1 ||
+      header.dim > kMaxDim) {
     return Status::corrupt;
   }
   std::uint32_t sum = header_checksum(header);

@@ -22,23 +22,23 @@ struct Kernel {
     return e;
   }
 
-  static void order(const Word* in, unsigned n, Word gap, Word* ordered) {
-    for (unsigned i = 0; i < n; ++i) ordered[i] = to_ordered(in[i], gap);
+  static void order(const Word* in, unsigned n, Scale<Word> scale, Word* ordered) {
+    for (unsigned i = 0; i < n; ++i) ordered[i] = to_ordered(in[i], scale);
   }
 
-  static Word residual(unsigned order, const Word* in, const Word* ordered, Word ceiling) {
-    if (order == 0) return below_ceiling(*in, ceiling);
+  static Word residual(unsigned order, const Word* in, const Word* ordered, Scale<Word> scale) {
+    if (order == 0) return to_distance(*in, scale);
     if (order == 1) return zigzag<Word>(ordered[0] - ordered[-1]);
     return zigzag<Word>(ordered[0] - 2 * ordered[-1] + ordered[-2]);
   }
 
-  static void measure(const Word* in, const Word* ordered, unsigned n, Word ceiling,
+  static void measure(const Word* in, const Word* ordered, unsigned n, Scale<Word> scale,
                       std::uint8_t (*widths)[kUnitBlocks<Word>]) {
     for (unsigned order = 0; order < kOrders; ++order) {
       for (unsigned b = 0; b < n / kBlock; ++b) {
         Word any = 0;
         for (unsigned i = b * kBlock; i < (b + 1) * kBlock; ++i) {
-          any |= residual(order, in + i, ordered + i, ceiling);
+          any |= residual(order, in + i, ordered + i, scale);
         }
         widths[order][b] = static_cast<std::uint8_t>(std::bit_width(any));
       }
@@ -88,11 +88,11 @@ struct Kernel {
   }
 
   static unsigned char* pack(unsigned order, const Word* in, const Word* ordered, unsigned n,
-                             Word ceiling, const std::uint8_t* widths, unsigned char* out) {
+                             Scale<Word> scale, const std::uint8_t* widths, unsigned char* out) {
     for (unsigned b = 0; b < n / kBlock; ++b) {
       Word r[kBlock];
       for (unsigned i = 0; i < kBlock; ++i) {
-        r[i] = residual(order, in + b * kBlock + i, ordered + b * kBlock + i, ceiling);
+        r[i] = residual(order, in + b * kBlock + i, ordered + b * kBlock + i, scale);
       }
       for (unsigned plane = 0; plane < widths[b]; plane += 8) {
         std::uint64_t bytes = 0;
@@ -108,7 +108,7 @@ struct Kernel {
   }
 
   static void unpack(unsigned order, const unsigned char* in, const std::uint8_t* widths,
-                     unsigned n, Word seed, Word gap, Word ceiling, Word* out) {
+                     unsigned n, Word seed, Scale<Word> scale, Word* out) {
     Word value = seed;
     Word difference = 0;
     for (unsigned b = 0; b < n / kBlock; ++b) {
@@ -126,12 +126,12 @@ struct Kernel {
       for (unsigned i = 0; i < kBlock; ++i) {
         Word& element = out[b * kBlock + i];
         if (order == 0) {
-          element = from_below_ceiling(r[i], ceiling);
+          element = from_distance(r[i], scale);
           continue;
         }
         difference = order == 1 ? unzigzag(r[i]) : difference + unzigzag(r[i]);
         value += difference;
-        element = from_ordered(value, gap);
+        element = from_ordered(value, scale);
       }
     }
   }

@@ -2,7 +2,8 @@
 // (through the build), a vector type V for each word, and includes this.
 //
 // V:  Word, R (a register), lanes, step (registers that hold whole blocks: 1 or 2)
-//     load, store, set1, add, sub, or_, xor_, andnot(a, b) = ~a & b, umin, umax, shl1, shr1
+//     load, store, set1, add, sub, or_, and_, xor_, andnot(a, b) = ~a & b, umin, umax
+//     shl1, shr1, shl(a, count), shr(a, count)
 //     sign(a): all ones where the sign bit is set     low(a): all ones where bit 0 is set
 //     add_nonzero(a, b): a + b, but 0 where a is 0
 //     low_to_sign(a): bit 0 becomes the sign bit, the others 0
@@ -52,21 +53,22 @@ struct Kernel {
     return e;
   }
 
-  static void order(const Word* in, unsigned n, Word gap, Word* ordered) {
-    const R sign = V::set1(Layout<Word>::sign), floor = V::set1(gap);
+  static void order(const Word* in, unsigned n, Scale<Word> scale, Word* ordered) {
+    const R sign = V::set1(Layout<Word>::sign), gap = V::set1(scale.gap);
     for (unsigned i = 0; i < n; i += lanes) {
       const R x = V::load(in + i);
-      const R above = V::sub(V::umax(V::andnot(sign, x), floor), floor);
+      const R magnitude = V::shr(V::andnot(sign, x), scale.shift);
+      const R above = V::sub(V::umax(magnitude, gap), gap);
       V::store(ordered + i, V::xor_(above, V::sign(x)));
     }
   }
 
   template <unsigned Order>
-  static R residual(const Word* in, const Word* ordered, R ceiling) {
+  static R residual(const Word* in, const Word* ordered, Scale<Word> scale) {
     if constexpr (Order == 0) {
       const R x = V::load(in);
-      const R distance = V::shl1(V::sub(ceiling, V::andnot(V::set1(Layout<Word>::sign), x)));
-      return V::sub(distance, V::sign(x));
+      const R magnitude = V::shr(V::andnot(V::set1(Layout<Word>::sign), x), scale.shift);
+      return V::sub(V::shl1(V::sub(V::set1(scale.ceiling), magnitude)), V::sign(x));
     } else {
       R d = V::sub(V::load(ordered), V::load(ordered - 1));
       if constexpr (Order == 2) {
@@ -77,25 +79,25 @@ struct Kernel {
   }
 
   template <unsigned Order>
-  static void measure_group(const Word* in, const Word* ordered, R ceiling, std::uint8_t* widths) {
+  static void measure_group(const Word* in, const Word* ordered, Scale<Word> scale,
+                            std::uint8_t* widths) {
     R any[kGroup / step_lanes];
     for (unsigned k = 0; k < kGroup / step_lanes; ++k) {
       const unsigned i = k * step_lanes;
-      any[k] = residual<Order>(in + i, ordered + i, ceiling);
+      any[k] = residual<Order>(in + i, ordered + i, scale);
       if constexpr (step == 2) {
-        any[k] = V::or_(any[k], residual<Order>(in + i + lanes, ordered + i + lanes, ceiling));
+        any[k] = V::or_(any[k], residual<Order>(in + i + lanes, ordered + i + lanes, scale));
       }
     }
     V::block_widths(any, widths);
   }
 
-  static void measure(const Word* in, const Word* ordered, unsigned n, Word ceiling,
+  static void measure(const Word* in, const Word* ordered, unsigned n, Scale<Word> scale,
                       std::uint8_t (*widths)[kUnitBlocks<Word>]) {
-    const R top = V::set1(ceiling);
     for (unsigned i = 0; i < n; i += kGroup) {
-      measure_group<0>(in + i, ordered + i, top, widths[0] + i / kBlock);
-      measure_group<1>(in + i, ordered + i, top, widths[1] + i / kBlock);
-      measure_group<2>(in + i, ordered + i, top, widths[2] + i / kBlock);
+      measure_group<0>(in + i, ordered + i, scale, widths[0] + i / kBlock);
+      measure_group<1>(in + i, ordered + i, scale, widths[1] + i / kBlock);
+      measure_group<2>(in + i, ordered + i, scale, widths[2] + i / kBlock);
     }
   }
 
@@ -121,8 +123,8 @@ struct Kernel {
         _mm_or_si128(_mm_min_epu8(d, _mm_set1_epi8(14)), _mm_and_si128(empty, _mm_set1_epi8(15)))};
     const __m128i narrow = _mm_andnot_si128(empty, _mm_sub_epi8(top, entries[3]));
     const unsigned whole = kGroupBlocks * largest;
-    const unsigned planes[4] = {whole, whole - sum_bytes(entries[1]),
-                                whole - sum_bytes(entries[2]), sum_bytes(narrow)};
+    const unsigned planes[4] = {whole, whole - sum_bytes(entries[1]), whole - sum_bytes(entries[2]),
+                                sum_bytes(narrow)};
     unsigned kind = 0;
     for (unsigned k = 1; k < 4; ++k) {
       if (planes[k] + table_bytes(k) < planes[kind] + table_bytes(kind)) kind = k;
@@ -162,13 +164,13 @@ struct Kernel {
   }
 
   template <unsigned Order>
-  static unsigned char* pack_order(const Word* in, const Word* ordered, unsigned n, Word ceiling,
-                                   const std::uint8_t* widths, unsigned char* out) {
-    const R top = V::set1(ceiling);
+  static unsigned char* pack_order(const Word* in, const Word* ordered, unsigned n,
+                                   Scale<Word> scale, const std::uint8_t* widths,
+                                   unsigned char* out) {
     for (unsigned i = 0; i < n; i += step_lanes) {
       R r[step];
       for (unsigned s = 0; s < step; ++s) {
-        r[s] = residual<Order>(in + i + s * lanes, ordered + i + s * lanes, top);
+        r[s] = residual<Order>(in + i + s * lanes, ordered + i + s * lanes, scale);
       }
       out = V::store_planes(r, widths, out);
       widths += step_blocks;
@@ -177,16 +179,17 @@ struct Kernel {
   }
 
   static unsigned char* pack(unsigned order, const Word* in, const Word* ordered, unsigned n,
-                             Word ceiling, const std::uint8_t* widths, unsigned char* out) {
-    if (order == 0) return pack_order<0>(in, ordered, n, ceiling, widths, out);
-    if (order == 1) return pack_order<1>(in, ordered, n, ceiling, widths, out);
-    return pack_order<2>(in, ordered, n, ceiling, widths, out);
+                             Scale<Word> scale, const std::uint8_t* widths, unsigned char* out) {
+    if (order == 0) return pack_order<0>(in, ordered, n, scale, widths, out);
+    if (order == 1) return pack_order<1>(in, ordered, n, scale, widths, out);
+    return pack_order<2>(in, ordered, n, scale, widths, out);
   }
 
   template <unsigned Order>
   static void unpack_order(const unsigned char* in, const std::uint8_t* widths, unsigned n,
-                           Word seed, Word gap, Word ceiling, Word* out) {
-    const R sign = V::set1(Layout<Word>::sign), floor = V::set1(gap), top = V::set1(ceiling);
+                           Word seed, Scale<Word> scale, Word* out) {
+    const R sign = V::set1(Layout<Word>::sign);
+    const R gap = V::set1(scale.gap), ceiling = V::set1(scale.ceiling);
     R value = V::set1(seed), difference = V::set1(0);  // before this register, in all lanes
     for (unsigned i = 0; i < n; i += step_lanes) {
       R r[step];
@@ -195,8 +198,8 @@ struct Kernel {
       for (unsigned s = 0; s < step; ++s) {
         Word* const to = out + i + s * lanes;
         if constexpr (Order == 0) {
-          const R magnitude = V::andnot(sign, V::sub(top, V::shr1(r[s])));
-          V::store(to, V::or_(magnitude, V::low_to_sign(r[s])));
+          const R magnitude = V::shl(V::sub(ceiling, V::shr1(r[s])), scale.shift);
+          V::store(to, V::or_(V::andnot(sign, magnitude), V::low_to_sign(r[s])));
         } else {
           // The sums within the register do not wait for what is carried in.
           R d = V::xor_(V::shr1(r[s]), V::low(r[s]));
@@ -209,18 +212,21 @@ struct Kernel {
           const R x = V::add(sums, value);
           value = V::add(value, V::last(sums));
           const R negative = V::sign(x);
-          const R magnitude = V::add_nonzero(V::xor_(x, negative), floor);
-          V::store(to, V::or_(magnitude, V::andnot(V::andnot(sign, negative), negative)));
+          const R above = V::add_nonzero(V::xor_(x, negative), gap);
+          V::store(to, V::or_(V::shl(above, scale.shift), V::and_(sign, x)));
         }
       }
     }
   }
 
   static void unpack(unsigned order, const unsigned char* in, const std::uint8_t* widths,
-                     unsigned n, Word seed, Word gap, Word ceiling, Word* out) {
-    if (order == 0) unpack_order<0>(in, widths, n, seed, gap, ceiling, out);
-    else if (order == 1) unpack_order<1>(in, widths, n, seed, gap, ceiling, out);
-    else unpack_order<2>(in, widths, n, seed, gap, ceiling, out);
+                     unsigned n, Word seed, Scale<Word> scale, Word* out) {
+    if (order == 0)
+      unpack_order<0>(in, widths, n, seed, scale, out);
+    else if (order == 1)
+      unpack_order<1>(in, widths, n, seed, scale, out);
+    else
+      unpack_order<2>(in, widths, n, seed, scale, out);
   }
 };
 

@@ -3,16 +3,16 @@
 //
 //   using Word
 //   Extent range(const Word* in, unsigned n)
-//   void order(const Word* in, unsigned n, Word gap, Word* ordered)
-//   void measure(const Word* in, const Word* ordered, unsigned n, Word ceiling,
+//   void order(const Word* in, unsigned n, Scale<Word>, Word* ordered)
+//   void measure(const Word* in, const Word* ordered, unsigned n, Scale<Word>,
 //                std::uint8_t (*widths)[kUnitBlocks])   each order's planes of every block
 //   GroupTable choose_table(std::uint8_t* widths, unsigned char* table)
 //   unsigned read_table(unsigned kind, unsigned largest, const unsigned char* table,
 //                       std::uint8_t* widths)           returns the sum of the group's widths
 //   unsigned char* pack(unsigned order, const Word* in, const Word* ordered, unsigned n,
-//                       Word ceiling, const std::uint8_t* widths, unsigned char* out)
+//                       Scale<Word>, const std::uint8_t* widths, unsigned char* out)
 //   void unpack(unsigned order, const unsigned char* in, const std::uint8_t* widths, unsigned n,
-//               Word seed, Word gap, Word ceiling, Word* out)
+//               Word seed, Scale<Word>, Word* out)
 //
 // n is a whole number of groups. ordered[-1] and ordered[-2] repeat ordered[0]. pack may write,
 // and read_table and unpack may read, kSlack bytes beyond their part.
@@ -35,6 +35,18 @@ struct Extent {
   Word largest;
   Word any;  // OR of all bit patterns
 };
+
+/// The unit word of elements with this extent, of order 0.
+template <class Word>
+MPRESS_MPC_INLINE UnitWord unit_word(Extent<Word> extent) {
+  constexpr unsigned mantissa = Layout<Word>::mantissa_bits;
+  UnitWord u{};
+  if (extent.least != ~Word{0})
+    u.min_exponent = static_cast<unsigned>((extent.least + 1) >> mantissa);
+  u.max_exponent = static_cast<unsigned>(extent.largest >> mantissa);
+  while (u.shift < mantissa && (extent.any >> u.shift & 1) == 0) ++u.shift;
+  return u;
+}
 
 /// How a group is stored: its byte, its table's size and the planes of its blocks, in bytes.
 struct GroupTable {
@@ -64,24 +76,18 @@ struct Unit {
     const Extent<Word> extent = Kernel::range(in, groups * kGroup);
     if (extent.any == 0) return 0;
 
-    constexpr unsigned mantissa = Layout<Word>::mantissa_bits;
-    UnitWord unit{};
-    if (extent.least != ~Word{0}) {
-      unit.min_exponent = static_cast<unsigned>((extent.least + 1) >> mantissa);
-    }
-    unit.max_exponent = static_cast<unsigned>(extent.largest >> mantissa);
-    const Word ceiling = ceiling_of<Word>(unit.max_exponent);
+    UnitWord unit = unit_word(extent);
+    const Scale<Word> scale = scale_of<Word>(unit);
 
     constexpr unsigned ahead = 64 / sizeof(Word);
     alignas(64) Word buffer[ahead + kUnit<Word>];
     Word* const ordered = buffer + ahead;
-    const Word gap = gap_of<Word>(unit.min_exponent);
-    const Word seed = to_ordered(in[0], gap);
-    Kernel::order(in, groups * kGroup, gap, ordered);
+    const Word seed = to_ordered(in[0], scale);
+    Kernel::order(in, groups * kGroup, scale, ordered);
     ordered[-1] = ordered[-2] = seed;
 
     alignas(64) std::uint8_t widths[kOrders][kUnitBlocks<Word>];
-    Kernel::measure(in, ordered, groups * kGroup, ceiling, widths);
+    Kernel::measure(in, ordered, groups * kGroup, scale, widths);
     unit.order = best_order(widths, groups * kGroupBlocks);
 
     Bytes fields[kUnitGroups<Word>];
@@ -112,7 +118,7 @@ struct Unit {
     std::memcpy(p, fields, groups);
     std::memcpy(p + groups, tables, table_size);
     p += groups + table_size;
-    p = Kernel::pack(unit.order, in, ordered, groups * kGroup, ceiling, chosen, p);
+    p = Kernel::pack(unit.order, in, ordered, groups * kGroup, scale, chosen, p);
     std::memset(p, 0, words * 4 - size);
     return words;
   }
@@ -132,15 +138,15 @@ struct Unit {
     const unsigned bytes = words * 4;
     std::uint32_t word;
     std::memcpy(&word, in, 4);
-    if (!valid_unit_word<Word>(word)) return false;
     const UnitWord unit = unpack_unit_word(word);
+    if (!valid_unit_word<Word>(unit)) return false;
+    const Scale<Word> scale = scale_of<Word>(unit);
     const unsigned seed_size = unit.order == 0 ? 0 : sizeof(Word);
     if (4 + seed_size > bytes) return false;
     Word seed = 0;
     std::memcpy(&seed, in + 4, seed_size);
-    const Word gap = gap_of<Word>(unit.min_exponent);
     if (4 + seed_size == bytes) {
-      for (unsigned i = 0; i < n; ++i) out[i] = from_ordered(seed, gap);
+      for (unsigned i = 0; i < n; ++i) out[i] = from_ordered(seed, scale);
       return seed_size != 0;
     }
     unsigned used = 4 + seed_size + groups;
@@ -158,8 +164,7 @@ struct Unit {
     }
     if ((used + planes + 3) / 4 != words) return false;
 
-    Kernel::unpack(unit.order, in + used, widths, groups * kGroup, seed, gap,
-                   ceiling_of<Word>(unit.max_exponent), out);
+    Kernel::unpack(unit.order, in + used, widths, groups * kGroup, seed, scale, out);
     return true;
   }
 
