@@ -80,14 +80,14 @@ Vector leading_zeros(Vector v) {
 }
 
 /// Keeps the blocks of a group whose lanes are in `lanes`.
+template <typename Element>
 void except(ExceptionList& exceptions, unsigned lanes, const unsigned char* block_of_lane,
             std::size_t first_block, const unsigned char* in) {
   unsigned blocks = 0;  // in ascending order, which that of lanes is not
   for (int lane = 0; lane < 8; ++lane) blocks |= (lanes >> lane & 1) << block_of_lane[lane];
   for (; blocks != 0; blocks &= blocks - 1) {
     const auto block = static_cast<unsigned>(__builtin_ctz(blocks));
-    exceptions.add(first_block + block, in + block * kBlock * element_size(exceptions.type),
-                   kBlock);
+    exceptions.add(first_block + block, in + block * kBlock * sizeof(Element), kBlock);
   }
 }
 
@@ -361,7 +361,7 @@ std::size_t encode_all(const unsigned char* in, std::size_t blocks, std::uint32_
   for (std::size_t i = 0; i < groups; ++i, in += kBlocks * kBlock * sizeof(Element)) {
     Group group;
     const unsigned bad = S::load_group(in, group);
-    if (bad != 0) [[unlikely]] except(exceptions, bad, S::kBlockOfLane, i * kBlocks, in);
+    if (bad != 0) [[unlikely]] except<Element>(exceptions, bad, S::kBlockOfLane, i * kBlocks, in);
     const Wide bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
     pack({S::in_order(bits.a), S::in_order(bits.b)}, block_bits, out,
          static_cast<std::size_t>(end - out));

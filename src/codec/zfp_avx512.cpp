@@ -60,6 +60,7 @@ void from_negabinary(Vector (&v)[4]) {
 }
 
 /// Keeps the blocks of a group whose lanes are in `lanes`.
+template <typename Element>
 void except(ExceptionList& exceptions, unsigned lanes, const unsigned char* block_of_lane,
             std::size_t first_block, const void* in) {
   const auto* from = static_cast<const unsigned char*>(in);
@@ -67,8 +68,7 @@ void except(ExceptionList& exceptions, unsigned lanes, const unsigned char* bloc
   for (int lane = 0; lane < 16; ++lane) blocks |= (lanes >> lane & 1) << block_of_lane[lane];
   for (; blocks != 0; blocks &= blocks - 1) {
     const auto block = static_cast<unsigned>(__builtin_ctz(blocks));
-    exceptions.add(first_block + block, from + block * kBlock * element_size(exceptions.type),
-                   kBlock);
+    exceptions.add(first_block + block, from + block * kBlock * sizeof(Element), kBlock);
   }
 }
 
@@ -255,7 +255,7 @@ std::size_t encode_all(const unsigned char* in, std::size_t blocks, std::uint32_
   for (std::size_t i = 0; i < groups; ++i, in += kGroup * kBlock * sizeof(Element)) {
     Group group;
     const unsigned bad = S::load(in, group);
-    if (bad != 0) [[unlikely]] except(exceptions, bad, S::kBlockOfLane, i * kGroup, in);
+    if (bad != 0) [[unlikely]] except<Element>(exceptions, bad, S::kBlockOfLane, i * kGroup, in);
     const Wide bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
     const Vector a = packer.pack(_mm512_permutex2var_epi64(bits.a, first, bits.b));
     const Vector b = packer.pack(_mm512_permutex2var_epi64(bits.a, second, bits.b));
