@@ -7,13 +7,15 @@
 #include "wave.h"
 
 /* Velocities, m/s, at relative positions in [0, 1]: water, gently folded sediments, basement, and
- * a salt body that pierces the layers left of the middle. */
+ * a salt body that has risen through them: a wide head on a narrow stem. */
 static double builtin_velocity(double x, double y, double z) {
   static const double tops[] = {0.22, 0.38, 0.54, 0.70, 0.86};
   static const double speeds[] = {1500, 1900, 2300, 2700, 3200, 3800};
   const double pi = 3.14159265358979323846;
-  double u = (x - 0.40) / 0.17, v = (y - 0.50) / 0.22, w = (z - 0.60) / 0.20;
-  if (u * u + v * v + w * w < 1) return 4480;
+  double u = x - 0.42, v = y - 0.50, w = z - 0.50;
+  double head = u * u / (0.20 * 0.20) + v * v / (0.22 * 0.22) + w * w / (0.11 * 0.11);
+  double stem = 0.05 + 0.15 * (z - 0.55) * (z > 0.55 ? 1 : 0);
+  if (head < 1 || (w > 0 && u * u + v * v < stem * stem)) return 4480;
   int layer = 0;
   for (int n = 0; n < 5; ++n) {
     double fold = n == 0 ? 0

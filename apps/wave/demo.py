@@ -1,0 +1,265 @@
+"""`make demo`: what mpress does to an MPI program that knows nothing of it, and what that costs.
+
+Builds apps/wave, runs it on 4 ranks without mpress, with lossless and with error-bounded messages,
+compares the results, draws them, looks at real climate fields, and repeats the runs over a
+simulated slow link to show when compression pays. Everything it writes goes to demo-output/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from pictures import Grid, draw_error, draw_wave
+from rich.console import Console
+from rich.table import Table
+
+BIN = Path(sys.executable).parent
+HERE = Path(__file__).parent
+RANKS = 4
+CELLS = (160, 160, 128)
+SPACING = 12.5  # m
+STEPS, SNAPSHOT_EVERY = 600, 200
+THRESHOLD = 4096  # bytes: halo faces count, the odd small message does not
+LOSSLESS = "mpc"
+LOSSY = "szp:abs=0.01"  # Pa
+# The error of a halo enters the field once a step and spreads with the wave; what a run may differ
+# by is a fraction of the largest pressure, not the bound of one message.
+TOLERANCE = 1e-3
+LINK_RATE = "1Gbit"
+FIELDS = ("IPSL-CM6A-LR", "NESM3")  # CMIP6 models whose daily air temperature is inspected
+
+console = Console(width=None if sys.stdout.isatty() else 118, highlight=False)
+
+
+class DemoError(Exception):
+    """A run failed or a result is not what it must be."""
+
+
+@dataclass
+class Run:
+    codec: str  # its spec, or "off"
+    seconds: float  # stepping, as the program itself measured it
+    snapshots: dict[str, Path]
+    report: dict = field(default_factory=dict)
+    time_step: float = 0.0
+    split: tuple[int, int, int] = (1, 1, 1)
+
+    @property
+    def totals(self) -> dict:
+        return self.report["totals"]
+
+
+def check_call(command: list) -> str:
+    """The standard output of a command that must succeed."""
+    command = [str(part) for part in command]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise DemoError(f"{' '.join(command)}\nended with {result.returncode}:\n"
+                        f"{result.stdout}{result.stderr}")  # fmt: skip
+    return result.stdout
+
+
+def build(output: Path) -> Path:
+    program = output / "wave"
+    options = ["-std=c11", "-O3", "-march=native", "-ffp-contract=off"]
+    check_call([BIN / "mpicc", *options, "-o", program, *sorted(HERE.glob("*.c")), "-lm"])
+    return program
+
+
+def run(program: Path, output: Path, name: str, codec: str | None, link_rate: str | None = None,
+        snapshots: bool = True) -> Run:  # fmt: skip
+    """One run of the wave program; `codec` None leaves mpress out of it."""
+    prefix, report = output / name, output / f"{name}.json"
+    options = ["--grid", "x".join(map(str, CELLS)), "--spacing", SPACING, "--steps", STEPS]
+    if snapshots:
+        options += ["--output", prefix, "--snapshot-every", SNAPSHOT_EVERY]
+    if codec is None:
+        command = [BIN / "mpiexec", "-n", RANKS]
+    else:
+        command = [BIN / "mpress", "run", "-n", RANKS, "--codec", codec, "--report", report]
+        command += ["--threshold", THRESHOLD]
+        command += ["--force"] if codec != "none" else []
+        command += ["--link-rate", link_rate, "--"] if link_rate else ["--"]
+    text = check_call([*command, program, *options])
+    speed = re.search(r"steps in ([\d.]+) s", text)
+    setup = re.search(r"\((\d+)x(\d+)x(\d+)\).* dt ([\d.e+-]+) s", text)
+    if not speed or not setup:
+        raise DemoError(f"the wave program printed no timing:\n{text}")
+    files = {path.name.removeprefix(f"{name}-"): path for path in output.glob(f"{name}-*.f32")}
+    return Run(
+        codec or "off",
+        float(speed[1]),
+        files,
+        json.loads(report.read_text()) if codec else {},
+        float(setup[4]),
+        tuple(int(n) for n in setup.groups()[:3]),
+    )
+
+
+def largest_error(reference: Run, other: Run) -> tuple[float, float]:
+    """Over all snapshots, in Pa and as a fraction of each snapshot's largest pressure."""
+    absolute = relative = 0.0
+    for name, path in reference.snapshots.items():
+        exact = np.fromfile(path, np.float32).astype(np.float64)
+        error = np.abs(np.fromfile(other.snapshots[name], np.float32) - exact).max()
+        absolute = max(absolute, error)
+        relative = max(relative, error / np.abs(exact).max())
+    return absolute, relative
+
+
+def check(reference: Run, lossless: Run, lossy: Run) -> None:
+    for name, path in reference.snapshots.items():
+        if path.read_bytes() != lossless.snapshots[name].read_bytes():
+            raise DemoError(f"{LOSSLESS} changed the snapshot {name}")
+    _, relative = largest_error(reference, lossy)
+    if not relative <= TOLERANCE:
+        raise DemoError(f"{LOSSY} changed the result by {relative:.2g} of the largest pressure")
+    for other in (lossless, lossy):
+        if not other.totals["compressed_messages"]:
+            raise DemoError(f"{other.codec}: no message was compressed")
+
+
+def error_text(reference: Run, other: Run) -> str:
+    absolute, relative = largest_error(reference, other)
+    return f"{absolute:.2g} Pa ({relative:.0e})" if absolute else "none: same bits"
+
+
+def results_table(runs: list[Run]) -> Table:
+    table = Table(title=f"apps/wave, {STEPS} steps of {'x'.join(map(str, CELLS))} cells, "
+                        f"{RANKS} ranks on this machine")  # fmt: skip
+    table.add_column("run")
+    for column in ("messages", "raw MB", "wire MB", "ratio", "codec s", "largest error", "run s"):
+        table.add_column(column, justify="right")
+    for one in runs:
+        if one.report:
+            totals = one.totals
+            cells = [
+                f"{totals['messages']:,}",
+                f"{totals['raw_bytes'] / 1e6:,.0f}",
+                f"{totals['wire_bytes'] / 1e6:,.0f}",
+                f"{totals['raw_bytes'] / totals['wire_bytes']:.2f}",
+                f"{totals['encode_seconds'] + totals['decode_seconds']:.2f}",
+            ]
+        else:
+            cells = ["not counted", "", "", "", ""]
+        error = "reference" if one is runs[0] else error_text(runs[0], one)
+        table.add_row(one.codec, *cells, error, f"{one.seconds:.2f}")
+    return table
+
+
+def paced_table(runs: dict[str, Run]) -> Table:
+    table = Table(title=f"the same over a SIMULATED link of {LINK_RATE}/s into each rank "
+                        "(received messages are delayed)")  # fmt: skip
+    table.add_column("codec")
+    for column in ("wire MB", "waiting s a rank", "run s", "speed-up"):
+        table.add_column(column, justify="right")
+    raw = runs["none"]
+    for codec, one in runs.items():
+        table.add_row(
+            codec,
+            f"{one.totals['wire_bytes'] / 1e6:,.0f}",
+            f"{one.totals['wait_seconds'] / RANKS:.2f}",
+            f"{one.seconds:.2f}",
+            f"{raw.seconds / one.seconds:.2f}",
+        )
+    return table
+
+
+def break_even(one: Run) -> float:
+    """Link rate in Gbit/s at which the bytes saved take as long as the codec, without overlap."""
+    totals = one.totals
+    codec_seconds = totals["encode_seconds"] + totals["decode_seconds"]
+    return (totals["raw_bytes"] - totals["wire_bytes"]) * 8 / 1e9 / codec_seconds
+
+
+def verdict(runs: list[Run], paced: dict[str, Run]) -> None:
+    off, *compressed = runs
+    console.print("\n[bold]When does it pay?[/bold]")
+    for one in compressed:
+        rate = paced[one.codec]
+        gain = paced["none"].seconds / rate.seconds
+        local = (
+            f"slowed the run by {one.seconds / off.seconds - 1:.0%}"
+            if one.seconds > off.seconds
+            else f"did not slow the run ({one.seconds:.2f} s against {off.seconds:.2f} s)"
+        )
+        console.print(
+            f"  {one.codec}: here it {local}; over the simulated {LINK_RATE}/s link the program "
+            f"ran {gain:.2f} times as fast.\n    It pays on links below about "
+            f"{break_even(one):.1f} Gbit/s a rank."
+        )
+    console.print(
+        "  Ranks of one machine exchange through shared memory, which is faster than any CPU codec:"
+        "\n  there mpress's default, codec auto without --force, leaves messages as they are."
+    )
+
+
+def inspect_fields() -> None:
+    package = importlib.util.find_spec("esmvaltool_sample_data")
+    if package is None:
+        raise DemoError("esmvaltool-sample-data is not installed; make demo installs it")
+    (root,) = package.submodule_search_locations
+    files = []
+    for model in FIELDS:
+        found = sorted(Path(root).glob(f"**/{model}/historical/**/day/**/ta_day_*.nc"))
+        if not found:
+            raise DemoError(f"esmvaltool-sample-data holds no daily temperature of {model}")
+        files.append(found[0])
+    console.print(check_call([BIN / "mpress", "inspect", *files]), markup=False)
+
+
+def demonstrate(output: Path) -> None:
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    console.rule("an MPI program, unmodified")
+    program = build(output)
+    off = run(program, output, "off", None)
+    lossless = run(program, output, "mpc", LOSSLESS)
+    lossy = run(program, output, "szp", LOSSY)
+    check(off, lossless, lossy)
+    console.print(results_table([off, lossless, lossy]))
+
+    grid = Grid(CELLS, SPACING, off.split, off.time_step)
+    steps = range(SNAPSHOT_EVERY, STEPS + 1, SNAPSHOT_EVERY)
+    velocity = off.snapshots["velocity.f32"]
+    draw_wave(output / "wave-field.png", grid, velocity,
+              {step: off.snapshots[f"{step:06d}.f32"] for step in steps})  # fmt: skip
+    last = f"{STEPS:06d}.f32"
+    draw_error(output / "wave-error.png", grid, velocity, STEPS, off.snapshots[last],
+               lossy.snapshots[last], LOSSY)  # fmt: skip
+    console.print(f"Pictures: {output}/wave-field.png and wave-error.png; "
+                  f"reports: mpress report {output}/mpc.json")  # fmt: skip
+
+    console.rule("real fields: CMIP6 air temperatures")
+    inspect_fields()
+
+    console.rule(f"a slower link, simulated: {LINK_RATE}/s")
+    names = {"paced-none": "none", "paced-mpc": LOSSLESS, "paced-szp": LOSSY}
+    paced = {
+        codec: run(program, output, name, codec, LINK_RATE, snapshots=False)
+        for name, codec in names.items()
+    }
+    console.print(paced_table(paced))
+    verdict([off, lossless, lossy], paced)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=Path("demo-output"))
+    try:
+        demonstrate(parser.parse_args().output)
+    except DemoError as error:
+        sys.exit(f"demo: {error}")
+
+
+if __name__ == "__main__":
+    main()
