@@ -61,6 +61,13 @@ struct V32 : Bits {
   static R add_nonzero(R a, R b) {
     return _mm256_andnot_si256(_mm256_cmpeq_epi32(a, _mm256_setzero_si256()), add(a, b));
   }
+  template <class Op>
+  static Word fold(R a, Op op) {
+    a = op(a, _mm256_permute2x128_si256(a, a, 0x01));
+    a = op(a, _mm256_shuffle_epi32(a, 0x4E));
+    a = op(a, _mm256_shuffle_epi32(a, 0xB1));
+    return static_cast<Word>(_mm256_cvtsi256_si32(a));
+  }
   static R sum_lanes(R a) {
     a = add(a, _mm256_slli_si256(a, 4));
     a = add(a, _mm256_slli_si256(a, 8));
@@ -135,6 +142,12 @@ struct V64 : Bits {
   static R low_to_sign(R a) { return _mm256_slli_epi64(a, 63); }
   static R add_nonzero(R a, R b) {
     return _mm256_andnot_si256(_mm256_cmpeq_epi64(a, _mm256_setzero_si256()), add(a, b));
+  }
+  template <class Op>
+  static Word fold(R a, Op op) {
+    a = op(a, _mm256_permute2x128_si256(a, a, 0x01));
+    a = op(a, _mm256_shuffle_epi32(a, 0x4E));
+    return static_cast<Word>(_mm_cvtsi128_si64(_mm256_castsi256_si128(a)));
   }
   static R sum_lanes(R a) {
     a = add(a, _mm256_slli_si256(a, 8));

@@ -1,6 +1,7 @@
 // GCC's own intrinsics start from undefined registers, and it warns of them (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
 #include "codec/mpc_simd.hpp"
@@ -53,6 +54,14 @@ struct V32 : Bits {
   static R low_to_sign(R a) { return _mm512_slli_epi32(a, 31); }
   static R add_nonzero(R a, R b) {
     return _mm512_maskz_add_epi32(_mm512_test_epi32_mask(a, a), a, b);
+  }
+  template <class Op>
+  static Word fold(R a, Op op) {
+    a = op(a, _mm512_shuffle_i64x2(a, a, _MM_SHUFFLE(1, 0, 3, 2)));
+    a = op(a, _mm512_shuffle_i64x2(a, a, _MM_SHUFFLE(2, 3, 0, 1)));
+    a = op(a, _mm512_shuffle_epi32(a, _MM_PERM_BADC));
+    a = op(a, _mm512_shuffle_epi32(a, _MM_PERM_CDAB));
+    return static_cast<Word>(_mm512_cvtsi512_si32(a));
   }
   static R sum_lanes(R a) {
     const R zero = _mm512_setzero_si512();
@@ -135,6 +144,13 @@ struct V64 : Bits {
   static R low_to_sign(R a) { return _mm512_slli_epi64(a, 63); }
   static R add_nonzero(R a, R b) {
     return _mm512_maskz_add_epi64(_mm512_test_epi64_mask(a, a), a, b);
+  }
+  template <class Op>
+  static Word fold(R a, Op op) {
+    a = op(a, _mm512_shuffle_i64x2(a, a, _MM_SHUFFLE(1, 0, 3, 2)));
+    a = op(a, _mm512_shuffle_i64x2(a, a, _MM_SHUFFLE(2, 3, 0, 1)));
+    a = op(a, _mm512_shuffle_epi32(a, _MM_PERM_BADC));
+    return static_cast<Word>(_mm_cvtsi128_si64(_mm512_castsi512_si128(a)));
   }
   static R sum_lanes(R a) {
     const R zero = _mm512_setzero_si512();

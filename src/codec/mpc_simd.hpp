@@ -7,6 +7,7 @@
 //     sign(a): all ones where the sign bit is set     low(a): all ones where bit 0 is set
 //     add_nonzero(a, b): a + b, but 0 where a is 0
 //     low_to_sign(a): bit 0 becomes the sign bit, the others 0
+//     fold(a, op): op over all lanes
 //     sum_lanes(a): inclusive prefix sum over the lanes     last(a): the last lane in all lanes
 //     block_widths(any, widths): any[] holds a group's elements, the registers of a block
 //         or-ed into one; the bit widths of its 16 blocks
@@ -40,17 +41,7 @@ struct Kernel {
       largest = V::umax(largest, magnitude);
       any = V::or_(any, x);
     }
-    alignas(64) Word a[lanes], b[lanes], c[lanes];
-    V::store(a, least);
-    V::store(b, largest);
-    V::store(c, any);
-    Extent<Word> e{a[0], b[0], c[0]};
-    for (unsigned i = 1; i < lanes; ++i) {
-      if (a[i] < e.least) e.least = a[i];
-      if (b[i] > e.largest) e.largest = b[i];
-      e.any |= c[i];
-    }
-    return e;
+    return {V::fold(least, V::umin), V::fold(largest, V::umax), V::fold(any, V::or_)};
   }
 
   static void order(const Word* in, unsigned n, Scale<Word> scale, Word* ordered) {
