@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -25,7 +26,7 @@ from rich.table import Table
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
 RANKS = 4
-CELLS = (160, 160, 128)
+CELLS, SPLIT = (160, 160, 128), (RANKS, 1, 1)
 SPACING = 12.5  # m
 STEPS, SNAPSHOT_EVERY = 600, 200
 THRESHOLD = 4096  # bytes: halo faces count, the odd small message does not
@@ -51,7 +52,6 @@ class Run:
     snapshots: dict[str, Path]
     report: dict = field(default_factory=dict)
     time_step: float = 0.0
-    split: tuple[int, int, int] = (1, 1, 1)
 
     @property
     def totals(self) -> dict:
@@ -75,12 +75,19 @@ def build(output: Path) -> Path:
     return program
 
 
-def run(program: Path, output: Path, name: str, codec: str | None, link_rate: str | None = None,
-        snapshots: bool = True) -> Run:  # fmt: skip
-    """One run of the wave program; `codec` None leaves mpress out of it."""
+def run(program: Path, output: Path, name: str, codec: str | None,
+        link_rate: str | None = None) -> Run:  # fmt: skip
+    """The faster of two runs of the wave program; `codec` None leaves mpress out of it."""
+    runs = [run_once(program, output, name, codec, link_rate) for _ in range(2)]
+    return min(runs, key=lambda one: one.seconds)
+
+
+def run_once(program: Path, output: Path, name: str, codec: str | None,
+             link_rate: str | None) -> Run:  # fmt: skip
     prefix, report = output / name, output / f"{name}.json"
-    options = ["--grid", "x".join(map(str, CELLS)), "--spacing", SPACING, "--steps", STEPS]
-    if snapshots:
+    options = ["--grid", "x".join(map(str, CELLS)), "--split", "x".join(map(str, SPLIT))]
+    options += ["--spacing", SPACING, "--steps", STEPS]
+    if not link_rate:
         options += ["--output", prefix, "--snapshot-every", SNAPSHOT_EVERY]
     if codec is None:
         command = [BIN / "mpiexec", "-n", RANKS]
@@ -91,8 +98,8 @@ def run(program: Path, output: Path, name: str, codec: str | None, link_rate: st
         command += ["--link-rate", link_rate, "--"] if link_rate else ["--"]
     text = check_call([*command, program, *options])
     speed = re.search(r"steps in ([\d.]+) s", text)
-    setup = re.search(r"\((\d+)x(\d+)x(\d+)\).* dt ([\d.e+-]+) s", text)
-    if not speed or not setup:
+    time_step = re.search(r" dt ([\d.e+-]+) s", text)
+    if not speed or not time_step:
         raise DemoError(f"the wave program printed no timing:\n{text}")
     files = {path.name.removeprefix(f"{name}-"): path for path in output.glob(f"{name}-*.f32")}
     return Run(
@@ -100,8 +107,7 @@ def run(program: Path, output: Path, name: str, codec: str | None, link_rate: st
         float(speed[1]),
         files,
         json.loads(report.read_text()) if codec else {},
-        float(setup[4]),
-        tuple(int(n) for n in setup.groups()[:3]),
+        float(time_step[1]),
     )
 
 
@@ -135,7 +141,7 @@ def error_text(reference: Run, other: Run) -> str:
 
 def results_table(runs: list[Run]) -> Table:
     table = Table(title=f"apps/wave, {STEPS} steps of {'x'.join(map(str, CELLS))} cells, "
-                        f"{RANKS} ranks on this machine")  # fmt: skip
+                        f"{RANKS} ranks on this machine", title_justify="left")  # fmt: skip
     table.add_column("run")
     for column in ("messages", "raw MB", "wire MB", "ratio", "codec s", "largest error", "run s"):
         table.add_column(column, justify="right")
@@ -158,7 +164,7 @@ def results_table(runs: list[Run]) -> Table:
 
 def paced_table(runs: dict[str, Run]) -> Table:
     table = Table(title=f"the same over a SIMULATED link of {LINK_RATE}/s into each rank "
-                        "(received messages are delayed)")  # fmt: skip
+                        "(received messages are delayed)", title_justify="left")  # fmt: skip
     table.add_column("codec")
     for column in ("wire MB", "waiting s a rank", "run s", "speed-up"):
         table.add_column(column, justify="right")
@@ -214,7 +220,11 @@ def inspect_fields() -> None:
         if not found:
             raise DemoError(f"esmvaltool-sample-data holds no daily temperature of {model}")
         files.append(found[0])
-    console.print(check_call([BIN / "mpress", "inspect", *files]), markup=False)
+    # Wide enough for its tables where the output is no terminal.
+    environment = os.environ | {"COLUMNS": str(console.width)}
+    command = [BIN / "mpress", "inspect", "--variable", "ta", *files]
+    if subprocess.run(command, env=environment).returncode:
+        raise DemoError("mpress inspect failed")
 
 
 def demonstrate(output: Path) -> None:
@@ -228,7 +238,7 @@ def demonstrate(output: Path) -> None:
     check(off, lossless, lossy)
     console.print(results_table([off, lossless, lossy]))
 
-    grid = Grid(CELLS, SPACING, off.split, off.time_step)
+    grid = Grid(CELLS, SPACING, SPLIT, off.time_step)
     steps = range(SNAPSHOT_EVERY, STEPS + 1, SNAPSHOT_EVERY)
     velocity = off.snapshots["velocity.f32"]
     draw_wave(output / "wave-field.png", grid, velocity,
@@ -244,10 +254,7 @@ def demonstrate(output: Path) -> None:
 
     console.rule(f"a slower link, simulated: {LINK_RATE}/s")
     names = {"paced-none": "none", "paced-mpc": LOSSLESS, "paced-szp": LOSSY}
-    paced = {
-        codec: run(program, output, name, codec, LINK_RATE, snapshots=False)
-        for name, codec in names.items()
-    }
+    paced = {codec: run(program, output, name, codec, LINK_RATE) for name, codec in names.items()}
     console.print(paced_table(paced))
     verdict([off, lossless, lossy], paced)
 
