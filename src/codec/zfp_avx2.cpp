@@ -1,4 +1,4 @@
-// `zfp` in AVX2 lanes: elements, fixed point, decorrelation, and the loop over groups of 8
+// `zfp` in AVX2 lanes: elements, fixed point, decorrelation, and the loop over groups of 16
 // blocks.
 #include <immintrin.h>
 
@@ -11,12 +11,42 @@
 namespace mpress::codec::zfp::MPRESS_ISA {
 namespace {
 
-constexpr std::size_t kBlocks = 8;  // a group; it ends at a byte, whatever a block's bits
+// A part of a group is 8 blocks. Like a group it ends at a byte, whatever a block's bits.
+constexpr std::size_t kPart = 8;
 
-Vector load(const void* from) {
+using Register = __m256i;
+
+Register load(const void* from) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(from));
 }
-void store(void* to, Vector v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+void store(void* to, Register v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+
+Register set(int value) { return _mm256_set1_epi32(value); }
+Register any_of(Register x, Register y) { return _mm256_or_si256(x, y); }
+Register both_of(Register x, Register y) { return _mm256_and_si256(x, y); }
+
+/// A part of Wide: eight 64-bit lanes.
+struct Pair {
+  Register low, high;
+};
+Pair widen(Register low, Register high) {
+  return {_mm256_unpacklo_epi32(low, high), _mm256_unpackhi_epi32(low, high)};
+}
+Pair widen(Register v) { return widen(v, _mm256_setzero_si256()); }
+Register low_halves(const Pair& w) {
+  return _mm256_castps_si256(
+      _mm256_shuffle_ps(_mm256_castsi256_ps(w.low), _mm256_castsi256_ps(w.high), 0x88));
+}
+Register high_halves(const Pair& w) {
+  return _mm256_castps_si256(
+      _mm256_shuffle_ps(_mm256_castsi256_ps(w.low), _mm256_castsi256_ps(w.high), 0xDD));
+}
+
+/// Half of a Group.
+struct Part {
+  Register coefficient[4];
+  Register lead, exponent, coded;
+};
 
 // ---- Elements <-> coefficients --------------------------------------------------------------
 
@@ -26,41 +56,41 @@ struct Lanes;
 
 template <>
 struct Lanes<float> {
-  static Vector add(Vector a, Vector b) { return _mm256_add_epi32(a, b); }
-  static Vector sub(Vector a, Vector b) { return _mm256_sub_epi32(a, b); }
-  static Vector half(Vector a) { return _mm256_srai_epi32(a, 1); }
+  static Register add(Register a, Register b) { return _mm256_add_epi32(a, b); }
+  static Register sub(Register a, Register b) { return _mm256_sub_epi32(a, b); }
+  static Register half(Register a) { return _mm256_srai_epi32(a, 1); }
 };
 
 template <>
 struct Lanes<double> {
-  static Vector add(Vector a, Vector b) { return _mm256_add_epi64(a, b); }
-  static Vector sub(Vector a, Vector b) { return _mm256_sub_epi64(a, b); }
-  static Vector half(Vector a) {
-    const Vector sign = _mm256_set1_epi64x(static_cast<long long>(1ull << 63));
+  static Register add(Register a, Register b) { return _mm256_add_epi64(a, b); }
+  static Register sub(Register a, Register b) { return _mm256_sub_epi64(a, b); }
+  static Register half(Register a) {
+    const Register sign = _mm256_set1_epi64x(static_cast<long long>(1ull << 63));
     return any_of(_mm256_srli_epi64(a, 1), both_of(a, sign));
   }
 };
 
-Vector negabinary() { return all(static_cast<int>(0xAAAAAAAA)); }
+Register negabinary() { return set(static_cast<int>(0xAAAAAAAA)); }
 
 template <typename Element>
-void to_negabinary(Vector (&v)[4]) {  // lift() and the conversion
+void to_negabinary(Register (&v)[4]) {  // lift() and the conversion
   using L = Lanes<Element>;
-  Vector x = v[0], y = v[1], z = v[2], w = v[3];
+  Register x = v[0], y = v[1], z = v[2], w = v[3];
   x = L::half(L::add(x, w)), w = L::sub(w, x);
   z = L::half(L::add(z, y)), y = L::sub(y, z);
   x = L::half(L::add(x, z)), z = L::sub(z, x);
   w = L::half(L::add(w, y)), y = L::sub(y, w);
   w = L::add(w, L::half(y)), y = L::sub(y, L::half(w));
   v[0] = x, v[1] = y, v[2] = z, v[3] = w;
-  for (Vector& c : v) c = _mm256_xor_si256(L::add(c, negabinary()), negabinary());
+  for (Register& c : v) c = _mm256_xor_si256(L::add(c, negabinary()), negabinary());
 }
 
 template <typename Element>
-void from_negabinary(Vector (&v)[4]) {
+void from_negabinary(Register (&v)[4]) {
   using L = Lanes<Element>;
-  for (Vector& c : v) c = L::sub(_mm256_xor_si256(c, negabinary()), negabinary());
-  Vector x = v[0], y = v[1], z = v[2], w = v[3];
+  for (Register& c : v) c = L::sub(_mm256_xor_si256(c, negabinary()), negabinary());
+  Register x = v[0], y = v[1], z = v[2], w = v[3];
   y = L::add(y, L::half(w)), w = L::sub(w, L::half(y));
   y = L::add(y, w), w = L::add(w, L::sub(w, y));
   z = L::add(z, x), x = L::add(x, L::sub(x, z));
@@ -70,12 +100,12 @@ void from_negabinary(Vector (&v)[4]) {
 }
 
 /// Leading zeros of 32-bit lanes, more than 31 for 0.
-Vector leading_zeros(Vector v) {
+Register leading_zeros(Register v) {
   // A one above a one cannot round the conversion up to the next power of two. A lane whose top
   // bit is set converts to a negative number, whose sign makes the difference negative.
-  const Vector top = _mm256_andnot_si256(_mm256_srli_epi32(v, 1), v);
-  const Vector bits = _mm256_castps_si256(_mm256_cvtepi32_ps(top));
-  return _mm256_max_epi32(_mm256_sub_epi32(all(158), _mm256_srli_epi32(bits, 23)),
+  const Register top = _mm256_andnot_si256(_mm256_srli_epi32(v, 1), v);
+  const Register bits = _mm256_castps_si256(_mm256_cvtepi32_ps(top));
+  return _mm256_max_epi32(_mm256_sub_epi32(set(158), _mm256_srli_epi32(bits, 23)),
                           _mm256_setzero_si256());
 }
 
@@ -99,12 +129,12 @@ struct Side<float> {
   static constexpr int kHeaderBits = Traits<float>::kHeaderBits;
   /// Transposing 4x4 elements inside 128 bits leaves the blocks in this order ...
   static constexpr unsigned char kBlockOfLane[8] = {0, 2, 4, 6, 1, 3, 5, 7};
-  /// ... and each half of Wide in the order 0, 2, 1, 3, which this exchanges for the natural one.
-  static Vector in_order(Vector v) { return _mm256_permute4x64_epi64(v, 0xD8); }
+  /// ... and each half of Pair in the order 0, 2, 1, 3, which this exchanges for the natural one.
+  static Register in_order(Register v) { return _mm256_permute4x64_epi64(v, 0xD8); }
 
-  static void transpose(Vector (&v)[4]) {
-    const Vector a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
-    const Vector c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
+  static void transpose(Register (&v)[4]) {
+    const Register a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
+    const Register c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
     v[0] = _mm256_unpacklo_epi64(a, c), v[1] = _mm256_unpackhi_epi64(a, c);
     v[2] = _mm256_unpacklo_epi64(b, d), v[3] = _mm256_unpackhi_epi64(b, d);
   }
@@ -112,49 +142,49 @@ struct Side<float> {
   /// Multiplies by 2^k in two steps: 2^k alone may be no normal number.
   struct Scale {
     __m256 first, second;
-    explicit Scale(Vector k) {
-      const Vector half = _mm256_srai_epi32(k, 1);
+    explicit Scale(Register k) {
+      const Register half = _mm256_srai_epi32(k, 1);
       first = power_of_two(half);
       second = power_of_two(_mm256_sub_epi32(k, half));
     }
-    static __m256 power_of_two(Vector k) {
-      return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(k, all(127)), 23));
+    static __m256 power_of_two(Register k) {
+      return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(k, set(127)), 23));
     }
     __m256 apply(__m256 x) const { return _mm256_mul_ps(_mm256_mul_ps(x, first), second); }
   };
 
   /// Returns the lanes whose block is not finite; they come out as zero blocks.
-  static unsigned load_group(const unsigned char* in, Group& group) {
-    Vector(&v)[4] = group.coefficient;
+  static unsigned load_part(const unsigned char* in, Part& part) {
+    Register(&v)[4] = part.coefficient;
     for (int i = 0; i < 4; ++i) v[i] = load(in + 32 * i);
     transpose(v);
-    Vector largest = _mm256_setzero_si256();
-    for (const Vector& x : v) {
-      largest = _mm256_max_epi32(largest, both_of(x, all(0x7FFFFFFF)));
+    Register largest = _mm256_setzero_si256();
+    for (const Register& x : v) {
+      largest = _mm256_max_epi32(largest, both_of(x, set(0x7FFFFFFF)));
     }
-    const Vector finite = _mm256_cmpgt_epi32(all(0x7F800000), largest);
+    const Register finite = _mm256_cmpgt_epi32(set(0x7F800000), largest);
     const int lanes = _mm256_movemask_ps(_mm256_castsi256_ps(finite));
     if (lanes != 0xFF) [[unlikely]] {
-      for (Vector& x : v) x = both_of(x, finite);
+      for (Register& x : v) x = both_of(x, finite);
       largest = both_of(largest, finite);
     }
-    group.coded = _mm256_cmpgt_epi32(largest, _mm256_setzero_si256());
-    group.exponent = _mm256_add_epi32(_mm256_srli_epi32(largest, 23), all(1));
-    const Scale scale(_mm256_sub_epi32(all(157), group.exponent));
-    for (Vector& x : v) x = _mm256_cvttps_epi32(scale.apply(_mm256_castsi256_ps(x)));
+    part.coded = _mm256_cmpgt_epi32(largest, _mm256_setzero_si256());
+    part.exponent = _mm256_add_epi32(_mm256_srli_epi32(largest, 23), set(1));
+    const Scale scale(_mm256_sub_epi32(set(157), part.exponent));
+    for (Register& x : v) x = _mm256_cvttps_epi32(scale.apply(_mm256_castsi256_ps(x)));
     to_negabinary<float>(v);
-    group.lead = leading_zeros(any_of(any_of(v[0], v[1]), any_of(v[2], v[3])));
-    for (Vector& x : v) x = _mm256_sllv_epi32(x, group.lead);
+    part.lead = leading_zeros(any_of(any_of(v[0], v[1]), any_of(v[2], v[3])));
+    for (Register& x : v) x = _mm256_sllv_epi32(x, part.lead);
     return static_cast<unsigned>(lanes) ^ 0xFF;
   }
 
-  static void store_group(Group& group, unsigned char* out) {
-    Vector(&v)[4] = group.coefficient;
-    for (Vector& x : v) x = _mm256_srlv_epi32(x, group.lead);
+  static void store_part(Part& part, unsigned char* out) {
+    Register(&v)[4] = part.coefficient;
+    for (Register& x : v) x = _mm256_srlv_epi32(x, part.lead);
     from_negabinary<float>(v);
-    const Scale scale(_mm256_sub_epi32(group.exponent, all(157)));
-    for (Vector& x : v) {
-      x = both_of(_mm256_castps_si256(scale.apply(_mm256_cvtepi32_ps(x))), group.coded);
+    const Scale scale(_mm256_sub_epi32(part.exponent, set(157)));
+    for (Register& x : v) {
+      x = both_of(_mm256_castps_si256(scale.apply(_mm256_cvtepi32_ps(x))), part.coded);
     }
     transpose(v);
     for (int i = 0; i < 4; ++i) store(out + 32 * i, v[i]);
@@ -164,112 +194,112 @@ struct Side<float> {
 template <>
 struct Side<double> {
   static constexpr int kHeaderBits = Traits<double>::kHeaderBits;
-  /// The order that makes the halves of Wide blocks 0..3 and 4..7.
+  /// The order that makes the halves of Pair blocks 0..3 and 4..7.
   static constexpr unsigned char kBlockOfLane[8] = {0, 1, 4, 5, 2, 3, 6, 7};
-  static Vector in_order(Vector v) { return v; }
+  static Register in_order(Register v) { return v; }
 
-  static void transpose(Vector (&v)[4]) {
-    const Vector a = _mm256_unpacklo_epi64(v[0], v[1]), b = _mm256_unpackhi_epi64(v[0], v[1]);
-    const Vector c = _mm256_unpacklo_epi64(v[2], v[3]), d = _mm256_unpackhi_epi64(v[2], v[3]);
+  static void transpose(Register (&v)[4]) {
+    const Register a = _mm256_unpacklo_epi64(v[0], v[1]), b = _mm256_unpackhi_epi64(v[0], v[1]);
+    const Register c = _mm256_unpacklo_epi64(v[2], v[3]), d = _mm256_unpackhi_epi64(v[2], v[3]);
     v[0] = _mm256_permute2x128_si256(a, c, 0x20), v[1] = _mm256_permute2x128_si256(b, d, 0x20);
     v[2] = _mm256_permute2x128_si256(a, c, 0x31), v[3] = _mm256_permute2x128_si256(b, d, 0x31);
   }
 
-  static Vector all64(std::uint64_t value) {
+  static Register all64(std::uint64_t value) {
     return _mm256_set1_epi64x(static_cast<long long>(value));
   }
 
   struct Half {  // 4 blocks
-    Vector v[4], exponent, finite;
+    Register v[4], exponent, finite;
   };
 
   static void load_half(const unsigned char* in, Half& half) {
-    Vector(&v)[4] = half.v;
+    Register(&v)[4] = half.v;
     for (int i = 0; i < 4; ++i) v[i] = load(in + 32 * i);
     transpose(v);
-    const Vector magnitude = all64(~0ull >> 1);
-    Vector largest = _mm256_setzero_si256();
-    for (const Vector& x : v) {
-      const Vector m = both_of(x, magnitude);
+    const Register magnitude = all64(~0ull >> 1);
+    Register largest = _mm256_setzero_si256();
+    for (const Register& x : v) {
+      const Register m = both_of(x, magnitude);
       largest = _mm256_blendv_epi8(largest, m, _mm256_cmpgt_epi64(m, largest));
     }
     half.finite = _mm256_cmpgt_epi64(all64(0x7FF0000000000000), largest);
-    for (Vector& x : v) x = both_of(x, half.finite);
+    for (Register& x : v) x = both_of(x, half.finite);
     largest = both_of(largest, half.finite);
-    const Vector zero = _mm256_setzero_si256();
+    const Register zero = _mm256_setzero_si256();
     // The stored exponent, 0 for zero blocks.
     half.exponent = _mm256_andnot_si256(
         _mm256_cmpeq_epi64(largest, zero),
         _mm256_add_epi64(_mm256_srli_epi64(largest, 52), all64(1)));
-    for (Vector& x : v) {  // to_fixed()
-      const Vector m = both_of(x, magnitude);
-      const Vector field = _mm256_srli_epi64(m, 52);
-      const Vector subnormal = _mm256_cmpeq_epi64(field, zero);  // or zero
-      const Vector significand = any_of(both_of(m, all64((1ull << 52) - 1)),
+    for (Register& x : v) {  // to_fixed()
+      const Register m = both_of(x, magnitude);
+      const Register field = _mm256_srli_epi64(m, 52);
+      const Register subnormal = _mm256_cmpeq_epi64(field, zero);  // or zero
+      const Register significand = any_of(both_of(m, all64((1ull << 52) - 1)),
                                         _mm256_andnot_si256(subnormal, all64(1ull << 52)));
-      const Vector shift =
+      const Register shift =
           _mm256_add_epi64(_mm256_sub_epi64(half.exponent, field), subnormal);
-      const Vector fixed = _mm256_srlv_epi64(_mm256_slli_epi64(significand, 10), shift);
-      const Vector negative = _mm256_cmpgt_epi64(zero, x);
+      const Register fixed = _mm256_srlv_epi64(_mm256_slli_epi64(significand, 10), shift);
+      const Register negative = _mm256_cmpgt_epi64(zero, x);
       x = _mm256_sub_epi64(_mm256_xor_si256(fixed, negative), negative);
     }
     to_negabinary<double>(v);
-    const Vector kept = coded_planes(half.exponent);
-    for (Vector& x : v) x = both_of(x, kept);
+    const Register kept = coded_planes(half.exponent);
+    for (Register& x : v) x = both_of(x, kept);
   }
 
   /// lowest_plane() as a mask.
-  static Vector coded_planes(Vector exponent) {
+  static Register coded_planes(Register exponent) {
     return _mm256_sllv_epi64(all64(~0ull), _mm256_subs_epu16(all64(9), exponent));
   }
 
-  static unsigned load_group(const unsigned char* in, Group& group) {
+  static unsigned load_part(const unsigned char* in, Part& part) {
     Half a, b;
     load_half(in, a);
     load_half(in + 128, b);
     // The transform takes a block's largest magnitude, which fills the fixed point, nowhere near
     // the lower 32 bits: all of a block's leading zeros are in the upper ones.
-    Wide any{};
-    for (int i = 0; i < 4; ++i) any = {any_of(any.a, a.v[i]), any_of(any.b, b.v[i])};
-    group.lead = leading_zeros(high_halves(any));
-    const Wide lead = widen(group.lead);
+    Pair any{};
+    for (int i = 0; i < 4; ++i) any = {any_of(any.low, a.v[i]), any_of(any.high, b.v[i])};
+    part.lead = leading_zeros(high_halves(any));
+    const Pair lead = widen(part.lead);
     for (int i = 0; i < 4; ++i) {
-      group.coefficient[i] = high_halves(
-          {_mm256_sllv_epi64(a.v[i], lead.a), _mm256_sllv_epi64(b.v[i], lead.b)});
+      part.coefficient[i] = high_halves(
+          {_mm256_sllv_epi64(a.v[i], lead.low), _mm256_sllv_epi64(b.v[i], lead.high)});
     }
-    group.exponent = low_halves({a.exponent, b.exponent});
-    group.coded = _mm256_cmpgt_epi32(group.exponent, _mm256_setzero_si256());
-    const Vector finite = low_halves({a.finite, b.finite});
+    part.exponent = low_halves({a.exponent, b.exponent});
+    part.coded = _mm256_cmpgt_epi32(part.exponent, _mm256_setzero_si256());
+    const Register finite = low_halves({a.finite, b.finite});
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(finite))) ^ 0xFF;
   }
 
   /// The nearest double of a signed 64-bit integer: the upper and the lower half each become an
   /// exact double by way of its bits, and their sum rounds once.
-  static __m256d to_double(Vector v) {
-    const Vector low = _mm256_blend_epi32(v, all64(0x4330000000000000), 0xAA);  // 2^52 + low
-    const Vector high = _mm256_xor_si256(_mm256_srli_epi64(v, 32),
+  static __m256d to_double(Register v) {
+    const Register low = _mm256_blend_epi32(v, all64(0x4330000000000000), 0xAA);  // 2^52 + low
+    const Register high = _mm256_xor_si256(_mm256_srli_epi64(v, 32),
                                          all64(0x4530000080000000));  // 2^84 + 2^63 + 2^32 high
     const __m256d offset = _mm256_castsi256_pd(all64(0x4530000080100000));  // 2^84 + 2^63 + 2^52
     return _mm256_add_pd(_mm256_sub_pd(_mm256_castsi256_pd(high), offset),
                          _mm256_castsi256_pd(low));
   }
 
-  static __m256d power_of_two(Vector k) {
+  static __m256d power_of_two(Register k) {
     return _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_add_epi64(k, all64(1023)), 52));
   }
 
-  static void store_half(Vector (&v)[4], Vector exponent, Vector lead, Vector coded,
+  static void store_half(Register (&v)[4], Register exponent, Register lead, Register coded,
                          unsigned char* out) {
-    const Vector kept = coded_planes(exponent);
-    for (Vector& x : v) x = both_of(_mm256_srlv_epi64(x, lead), kept);
+    const Register kept = coded_planes(exponent);
+    for (Register& x : v) x = both_of(_mm256_srlv_epi64(x, lead), kept);
     from_negabinary<double>(v);
     // 2^k in two steps, k = exponent - 1085; the half rounds down as 1086 is even.
-    const Vector half = _mm256_sub_epi64(
+    const Register half = _mm256_sub_epi64(
         _mm256_srli_epi64(_mm256_add_epi64(exponent, all64(1)), 1), all64(543));
-    const Vector k = _mm256_sub_epi64(exponent, all64(1085));
+    const Register k = _mm256_sub_epi64(exponent, all64(1085));
     const __m256d first = power_of_two(half);
     const __m256d second = power_of_two(_mm256_sub_epi64(k, half));
-    for (Vector& x : v) {
+    for (Register& x : v) {
       const __m256d scaled = _mm256_mul_pd(_mm256_mul_pd(to_double(x), first), second);
       x = both_of(_mm256_castpd_si256(scaled), coded);
     }
@@ -277,27 +307,27 @@ struct Side<double> {
     for (int i = 0; i < 4; ++i) store(out + 32 * i, v[i]);
   }
 
-  static void store_group(Group& group, unsigned char* out) {
-    const Wide exponent = widen(group.exponent);
-    const Wide lead = widen(group.lead);
-    const Wide coded = widen(group.coded, group.coded);
-    Vector a[4], b[4];
+  static void store_part(Part& part, unsigned char* out) {
+    const Pair exponent = widen(part.exponent);
+    const Pair lead = widen(part.lead);
+    const Pair coded = widen(part.coded, part.coded);
+    Register a[4], b[4];
     for (int i = 0; i < 4; ++i) {
-      const Wide c = widen(_mm256_setzero_si256(), group.coefficient[i]);
-      a[i] = c.a, b[i] = c.b;
+      const Pair c = widen(_mm256_setzero_si256(), part.coefficient[i]);
+      a[i] = c.low, b[i] = c.high;
     }
-    store_half(a, exponent.a, lead.a, coded.a, out);
-    store_half(b, exponent.b, lead.b, coded.b, out + 128);
+    store_half(a, exponent.low, lead.low, coded.low, out);
+    store_half(b, exponent.high, lead.high, coded.high, out + 128);
   }
 };
 
 // ---- Groups ---------------------------------------------------------------------------------
 
 /// Writes 8 blocks of `bits` bits, `bits` bytes in all; `room` bytes follow `out`.
-void pack(Wide blocks, unsigned bits, unsigned char* out, std::size_t room) {
+[[gnu::always_inline]] inline void pack(Pair blocks, unsigned bits, unsigned char* out, std::size_t room) {
   alignas(32) std::uint64_t block[8];
-  store(block, blocks.a);
-  store(block + 4, blocks.b);
+  store(block, blocks.low);
+  store(block + 4, blocks.high);
   alignas(8) unsigned char last[72];
   unsigned char* const to = room >= sizeof last ? out : last;
   if (bits % 8 == 0) {
@@ -324,7 +354,7 @@ void pack(Wide blocks, unsigned bits, unsigned char* out, std::size_t room) {
 }
 
 /// Reads them. Up to 80 bytes from `in` on are touched.
-Wide unpack(const unsigned char* in, unsigned bits) {
+[[gnu::always_inline]] inline Pair unpack(const unsigned char* in, unsigned bits) {
   const auto word = [&](unsigned i, unsigned offset) {
     long long value;
     std::memcpy(&value, in + i * bits / 8 + offset, 8);
@@ -338,13 +368,13 @@ Wide unpack(const unsigned char* in, unsigned bits) {
     return _mm256_set_epi64x((i + 3) * bits % 8, (i + 2) * bits % 8, (i + 1) * bits % 8,
                              i * bits % 8);
   };
-  const Vector mask = _mm256_set1_epi64x(static_cast<long long>(~0ull >> (64 - bits)));
+  const Register mask = _mm256_set1_epi64x(static_cast<long long>(~0ull >> (64 - bits)));
   if (bits % 8 == 0) return {both_of(words(0, 0), mask), both_of(words(4, 0), mask)};
   const auto assemble = [&](unsigned i) {
-    const Vector shift = shifts(i);
-    Vector v = _mm256_srlv_epi64(words(i, 0), shift);
+    const Register shift = shifts(i);
+    Register v = _mm256_srlv_epi64(words(i, 0), shift);
     if (bits > 57) {
-      const Vector up = _mm256_sub_epi64(_mm256_set1_epi64x(64), shift);
+      const Register up = _mm256_sub_epi64(_mm256_set1_epi64x(64), shift);
       v = any_of(v, _mm256_sllv_epi64(words(i, 8), up));
     }
     return both_of(v, mask);
@@ -352,46 +382,81 @@ Wide unpack(const unsigned char* in, unsigned bits) {
   return {assemble(0), assemble(4)};
 }
 
+/// Puts together what is the same in Part and Group, and takes it apart.
+Group join(const Part& a, const Part& b) {
+  Group group;
+  for (int i = 0; i < 4; ++i) group.coefficient[i] = {a.coefficient[i], b.coefficient[i]};
+  group.lead = {a.lead, b.lead};
+  group.exponent = {a.exponent, b.exponent};
+  group.coded = {a.coded, b.coded};
+  return group;
+}
+void split(const Group& group, Part& a, Part& b) {
+  for (int i = 0; i < 4; ++i) {
+    a.coefficient[i] = group.coefficient[i].a;
+    b.coefficient[i] = group.coefficient[i].b;
+  }
+  a.lead = group.lead.a, b.lead = group.lead.b;
+  a.exponent = group.exponent.a, b.exponent = group.exponent.b;
+  a.coded = group.coded.a, b.coded = group.coded.b;
+}
+
 template <typename Element>
 std::size_t encode_all(const unsigned char* in, std::size_t blocks, std::uint32_t block_bits,
                        unsigned char* out, ExceptionList& exceptions) {
   using S = Side<Element>;
-  const std::size_t groups = blocks / kBlocks;
-  const unsigned char* const end = out + groups * block_bits;
-  for (std::size_t i = 0; i < groups; ++i, in += kBlocks * kBlock * sizeof(Element)) {
-    Group group;
-    const unsigned bad = S::load_group(in, group);
-    if (bad != 0) [[unlikely]] except<Element>(exceptions, bad, S::kBlockOfLane, i * kBlocks, in);
+  constexpr std::size_t part_bytes = kPart * kBlock * sizeof(Element);
+  const std::size_t groups = blocks / kGroup;
+  const unsigned char* const end = out + groups * 2 * block_bits;
+  for (std::size_t i = 0; i < groups; ++i, in += 2 * part_bytes) {
+    Part part[2];
+    for (std::size_t k = 0; k < 2; ++k) {
+      const unsigned char* from = in + k * part_bytes;
+      const unsigned bad = S::load_part(from, part[k]);
+      if (bad != 0) [[unlikely]] {
+        except<Element>(exceptions, bad, S::kBlockOfLane, i * kGroup + k * kPart, from);
+      }
+    }
+    Group group = join(part[0], part[1]);
     const Wide bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
-    pack({S::in_order(bits.a), S::in_order(bits.b)}, block_bits, out,
+    pack({S::in_order(bits.low.a), S::in_order(bits.high.a)}, block_bits, out,
+         static_cast<std::size_t>(end - out));
+    out += block_bits;
+    pack({S::in_order(bits.low.b), S::in_order(bits.high.b)}, block_bits, out,
          static_cast<std::size_t>(end - out));
     out += block_bits;
   }
-  return groups * kBlocks;
+  return groups * kGroup;
 }
 
 template <typename Element>
 std::size_t decode_all(const unsigned char* in, std::size_t bytes, std::uint32_t block_bits,
                        std::size_t blocks, unsigned char* out) {
   using S = Side<Element>;
-  const std::size_t groups = blocks / kBlocks;
+  constexpr std::size_t part_bytes = kPart * kBlock * sizeof(Element);
+  const std::size_t groups = blocks / kGroup;
   const unsigned char* const end = in + bytes;
-  for (std::size_t i = 0; i < groups; ++i, out += kBlocks * kBlock * sizeof(Element)) {
-    alignas(32) unsigned char copy[80];
+  for (std::size_t i = 0; i < groups; ++i, out += 2 * part_bytes) {
+    unsigned char copy[144];
     const unsigned char* from = in;
     if (end - in < static_cast<std::ptrdiff_t>(sizeof copy)) [[unlikely]] {
       std::memset(copy, 0, sizeof copy);
       std::memcpy(copy, in, static_cast<std::size_t>(end - in));
       from = copy;
     }
-    const Wide bits = unpack(from, block_bits);
+    const Pair a = unpack(from, block_bits);
+    const Pair b = unpack(from + block_bits, block_bits);
     Group group;
-    decode_bits<S::kHeaderBits>({S::in_order(bits.a), S::in_order(bits.b)},
+    decode_bits<S::kHeaderBits>({{S::in_order(a.low), S::in_order(b.low)},
+                                 {S::in_order(a.high), S::in_order(b.high)}},
                                 static_cast<int>(block_bits), group);
-    S::store_group(group, out);
-    in += block_bits;
+    Part part[2];
+    split(group, part[0], part[1]);
+    S::store_part(part[0], out);
+    S::store_part(part[1], out + part_bytes);
+    in += 2 * block_bits;
   }
-  return groups * kBlocks;
+  return groups * kGroup;
 }
 
 }  // namespace

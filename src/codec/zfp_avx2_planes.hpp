@@ -1,4 +1,5 @@
-// Bit planes of `zfp` in AVX2 lanes: 8 blocks at once, one a lane. For zfp_avx2.cpp only.
+// Bit planes of `zfp` in AVX2 lanes: 16 blocks at once, one a lane of two vectors, which hide
+// each other's latency. For zfp_avx2.cpp only.
 //
 // As in zfp_avx512_planes.hpp, 32 planes from the first that is not empty are all that a budget
 // of 64 bits can reach. Steps of the plane automaton are byte shuffles here, whose tables have 16
@@ -8,6 +9,7 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "codec/zfp.hpp"
 #include "codec/zfp_kernels.hpp"
@@ -15,41 +17,91 @@
 namespace mpress::codec::zfp::MPRESS_ISA {
 namespace {
 
-using Vector = __m256i;
-
-Vector all(int value) { return _mm256_set1_epi32(value); }
-Vector any_of(Vector a, Vector b) { return _mm256_or_si256(a, b); }
-Vector both_of(Vector a, Vector b) { return _mm256_and_si256(a, b); }
-
-/// Eight 32-bit lanes as 64-bit ones, and back: the order is that of unpack instructions.
-struct Wide {
-  Vector a, b;
+/// Sixteen 32-bit lanes.
+struct Vector {
+  __m256i a, b;
 };
-Wide widen(Vector low, Vector high) {
-  return {_mm256_unpacklo_epi32(low, high), _mm256_unpackhi_epi32(low, high)};
+
+// Operations lane by lane: those of the instructions they name, on both halves.
+#define MPRESS_LANEWISE(name, instruction)                        \
+  Vector name(Vector x, Vector y) {                               \
+    return {_mm256_##instruction(x.a, y.a), _mm256_##instruction(x.b, y.b)}; \
+  }
+MPRESS_LANEWISE(both_of, and_si256)
+MPRESS_LANEWISE(any_of, or_si256)
+MPRESS_LANEWISE(differ, xor_si256)
+MPRESS_LANEWISE(without, andnot_si256)  // y without x
+MPRESS_LANEWISE(add, add_epi32)
+MPRESS_LANEWISE(subtract, sub_epi32)
+MPRESS_LANEWISE(subtract_to_0, subs_epu16)  // for values below 2^16
+MPRESS_LANEWISE(larger, max_epi32)
+MPRESS_LANEWISE(exceeds, cmpgt_epi32)
+MPRESS_LANEWISE(equals, cmpeq_epi32)
+MPRESS_LANEWISE(left_by, sllv_epi32)
+MPRESS_LANEWISE(right_by, srlv_epi32)
+MPRESS_LANEWISE(left64_by, sllv_epi64)
+MPRESS_LANEWISE(right64_by, srlv_epi64)
+MPRESS_LANEWISE(unpack_low, unpacklo_epi32)
+MPRESS_LANEWISE(unpack_high, unpackhi_epi32)
+#undef MPRESS_LANEWISE
+
+template <int Bits>
+Vector left(Vector x) {
+  return {_mm256_slli_epi32(x.a, Bits), _mm256_slli_epi32(x.b, Bits)};
 }
-Wide widen(Vector v) { return widen(v, _mm256_setzero_si256()); }
-Vector low_halves(const Wide& w) {
-  return _mm256_castps_si256(
-      _mm256_shuffle_ps(_mm256_castsi256_ps(w.a), _mm256_castsi256_ps(w.b), 0x88));
+template <int Bits>
+Vector right(Vector x) {
+  return {_mm256_srli_epi32(x.a, Bits), _mm256_srli_epi32(x.b, Bits)};
 }
-Vector high_halves(const Wide& w) {
-  return _mm256_castps_si256(
-      _mm256_shuffle_ps(_mm256_castsi256_ps(w.a), _mm256_castsi256_ps(w.b), 0xDD));
+/// Bits outside 0..63 give zeros.
+Vector left64(Vector x, int bits) {
+  const __m128i count = _mm_cvtsi64_si128(bits);
+  return {_mm256_sll_epi64(x.a, count), _mm256_sll_epi64(x.b, count)};
 }
+Vector right64(Vector x, int bits) {
+  const __m128i count = _mm_cvtsi64_si128(bits);
+  return {_mm256_srl_epi64(x.a, count), _mm256_srl_epi64(x.b, count)};
+}
+/// Bytes of y where those of `mask` have their top bit, else of x.
+Vector blend(Vector x, Vector y, Vector mask) {
+  return {_mm256_blendv_epi8(x.a, y.a, mask.a), _mm256_blendv_epi8(x.b, y.b, mask.b)};
+}
+template <int Control>
+Vector shuffle(Vector x, Vector y) {
+  const auto one = [](__m256i l, __m256i h) {
+    return _mm256_castps_si256(
+        _mm256_shuffle_ps(_mm256_castsi256_ps(l), _mm256_castsi256_ps(h), Control));
+  };
+  return {one(x.a, y.a), one(x.b, y.b)};
+}
+
+Vector all(int value) { return {_mm256_set1_epi32(value), _mm256_set1_epi32(value)}; }
+Vector zeros() { return all(0); }
+bool any_set(Vector v) {
+  const __m256i either = _mm256_or_si256(v.a, v.b);
+  return _mm256_testz_si256(either, either) == 0;
+}
+
+/// 32-bit lanes as 64-bit ones, and back: the order is that of unpack instructions.
+struct Wide {
+  Vector low, high;
+};
+Wide widen(Vector low, Vector high) { return {unpack_low(low, high), unpack_high(low, high)}; }
+Wide widen(Vector v) { return widen(v, zeros()); }
+Vector low_halves(const Wide& w) { return shuffle<0x88>(w.low, w.high); }
+Vector high_halves(const Wide& w) { return shuffle<0xDD>(w.low, w.high); }
 
 // ---- Coefficients <-> planes ----------------------------------------------------------------
 
-/// Exchanges blocks of `Distance` bits of a and b: the upper ones of a for the lower ones of b.
+/// Exchanges blocks of `Distance` bits of x and y: the upper ones of x for the lower ones of y.
 template <int Distance>
-void exchange(Vector& a, Vector& b, int lower) {
-  const Vector t =
-      both_of(_mm256_xor_si256(_mm256_srli_epi32(a, Distance), b), all(lower));
-  b = _mm256_xor_si256(b, t);
-  a = _mm256_xor_si256(a, _mm256_slli_epi32(t, Distance));
+void exchange(Vector& x, Vector& y, int lower) {
+  const Vector t = both_of(differ(right<Distance>(x), y), all(lower));
+  y = differ(y, t);
+  x = differ(x, left<Distance>(t));
 }
 
-void transpose_4x4_bits(Vector (&v)[4]) {
+[[gnu::always_inline]] inline void transpose_4x4_bits(Vector (&v)[4]) {
   exchange<1>(v[0], v[1], 0x55555555);
   exchange<1>(v[2], v[3], 0x55555555);
   exchange<2>(v[0], v[2], 0x33333333);
@@ -58,7 +110,7 @@ void transpose_4x4_bits(Vector (&v)[4]) {
 
 /// From 32 bits of each coefficient to 32 planes, topmost first: nibble s % 8 of v[s / 8] holds
 /// plane s.
-void coefficients_to_planes(Vector (&v)[4]) {
+[[gnu::always_inline]] inline void coefficients_to_planes(Vector (&v)[4]) {
   transpose_4x4_bits(v);  // now nibble g of v[j] is the plane of bit 4 * g + j
   exchange<4>(v[3], v[2], 0x0F0F0F0F);
   exchange<4>(v[1], v[0], 0x0F0F0F0F);
@@ -70,7 +122,7 @@ void coefficients_to_planes(Vector (&v)[4]) {
   v[1] = v[3], v[3] = v[2], v[2] = v[0], v[0] = first;
 }
 
-void planes_to_coefficients(Vector (&v)[4]) {
+[[gnu::always_inline]] inline void planes_to_coefficients(Vector (&v)[4]) {
   const Vector first = v[0];
   v[0] = v[2], v[2] = v[3], v[3] = v[1], v[1] = first;
   exchange<16>(v[0], v[1], 0x0000FFFF);
@@ -134,16 +186,12 @@ struct ByteTables {
 constexpr ByteTables kByteTables;
 
 Vector look_up(const std::uint8_t* table, Vector index) {
-  return _mm256_shuffle_epi8(
-      _mm256_load_si256(reinterpret_cast<const __m256i*>(table)), index);
+  const __m256i t = _mm256_load_si256(reinterpret_cast<const __m256i*>(table));
+  return {_mm256_shuffle_epi8(t, index.a), _mm256_shuffle_epi8(t, index.b)};
 }
 
 /// The low `n` bits of each lane.
-Vector low_bits(Vector v, Vector n) {
-  return _mm256_andnot_si256(_mm256_sllv_epi32(all(-1), n), v);
-}
-
-bool any_set(Vector v) { return _mm256_testz_si256(v, v) == 0; }
+Vector low_bits(Vector v, Vector n) { return without(left_by(all(-1), n), v); }
 
 // ---- Planes <-> bits ------------------------------------------------------------------------
 
@@ -160,165 +208,152 @@ template <int HeaderBits>
 Wide encode_bits(Group& group, int budget) {
   Vector(&planes)[4] = group.coefficient;
   coefficients_to_planes(planes);
-  Wide bits = widen(both_of(
-      any_of(_mm256_add_epi32(group.exponent, group.exponent), all(1)), group.coded));
-  Vector at = _mm256_add_epi32(group.lead, all(HeaderBits));
+  Wide bits = widen(both_of(any_of(left<1>(group.exponent), all(1)), group.coded));
+  Vector at = add(group.lead, all(HeaderBits));
 
   Vector next = planes[0];
   Vector x = both_of(next, all(15));
   Vector codes = look_up(kByteTables.first_code, x);
   const Vector first_length = look_up(kByteTables.first_length, x);
   Vector length = both_of(first_length, all(15));
-  Vector n = _mm256_srli_epi32(first_length, 4);
+  Vector n = right<4>(first_length);
   int done = 0;
   for (int plane = 1;; plane = 0) {
     for (; plane < 4; ++plane) {
-      x = both_of(_mm256_srlv_epi32(next, all(4 * plane)), all(15));
-      const Vector index = any_of(_mm256_srlv_epi32(x, n), _mm256_srlv_epi32(all(16), n));
+      x = both_of(right_by(next, all(4 * plane)), all(15));
+      const Vector index = any_of(right_by(x, n), right_by(all(16), n));
       const Vector step = look_up(kByteTables.code, index);
-      const Vector rest = _mm256_sllv_epi32(both_of(step, all(31)), n);
-      codes = any_of(codes, _mm256_sllv_epi32(any_of(low_bits(x, n), rest), length));
-      length = _mm256_add_epi32(length, _mm256_add_epi32(n, _mm256_srli_epi32(step, 5)));
+      const Vector rest = left_by(both_of(step, all(31)), n);
+      codes = any_of(codes, left_by(any_of(low_bits(x, n), rest), length));
+      length = add(length, add(n, right<5>(step)));
       n = look_up(kByteTables.next, index);
     }
     const Wide code = widen(codes);
     const Wide place = widen(at);
-    bits.a = any_of(bits.a, _mm256_sllv_epi64(code.a, place.a));
-    bits.b = any_of(bits.b, _mm256_sllv_epi64(code.b, place.b));
-    at = _mm256_add_epi32(at, length);
+    bits.low = any_of(bits.low, left64_by(code.low, place.low));
+    bits.high = any_of(bits.high, left64_by(code.high, place.high));
+    at = add(at, length);
     done += 4;
-    const Vector open = both_of(both_of(_mm256_cmpgt_epi32(all(4), n), group.coded),
-                                _mm256_cmpgt_epi32(all(budget), at));
+    const Vector open =
+        both_of(both_of(exceeds(all(4), n), group.coded), exceeds(all(budget), at));
     if (done == 32 || !any_set(open)) break;
     next = planes[done / 8];
-    if (done % 8 != 0) next = _mm256_srli_epi32(next, 16);
-    codes = length = _mm256_setzero_si256();
+    if (done % 8 != 0) next = right<16>(next);
+    codes = length = zeros();
   }
 
-  // The rest is verbatim, or beyond the budget. Shift counts out of range give zeros.
+  // The rest is verbatim, or beyond the budget.
   const Wide first = widen(planes[0], planes[1]);
   const Wide second = widen(planes[2], planes[3]);
-  const __m128i down = _mm_cvtsi64_si128(4 * done);
-  const __m128i up = _mm_cvtsi64_si128(64 - 4 * done);
-  const __m128i far = _mm_cvtsi64_si128(4 * done - 64);
   const Wide place = widen(at);
-  const auto finish = [&](Vector word, Vector low, Vector high, Vector where) {
-    const Vector rest = any_of(any_of(_mm256_srl_epi64(low, down), _mm256_sll_epi64(high, up)),
-                               _mm256_srl_epi64(high, far));
-    return any_of(word, _mm256_sllv_epi64(rest, where));
+  const auto append = [done](Vector& word, Vector l, Vector h, Vector where) {
+    const Vector rest = any_of(any_of(right64(l, 4 * done), left64(h, 64 - 4 * done)),
+                               right64(h, 4 * done - 64));
+    word = any_of(word, left64_by(rest, where));
   };
-  bits.a = finish(bits.a, first.a, second.a, place.a);
-  bits.b = finish(bits.b, first.b, second.b, place.b);
+  append(bits.low, first.low, second.low, place.low);
+  append(bits.high, first.high, second.high, place.high);
   return bits;
 }
 
-/// Where the lowest bit of each lane is, counted from 1; 0 for lanes without bits.
-Vector lowest_bit(const Wide& w) {
+/// Where the lowest bit of each 64-bit lane is, counted from 1; 0 for lanes without bits.
+[[gnu::always_inline]] inline Vector lowest_bit(const Wide& w) {
   const Vector low = low_halves(w);
-  const Vector high = high_halves(w);
-  const Vector none = _mm256_cmpeq_epi32(low, _mm256_setzero_si256());
-  if (any_set(both_of(none, high))) [[unlikely]] {  // not in what an encoder writes
-    alignas(32) std::uint64_t words[8];
-    alignas(32) std::uint64_t place[8];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(words), w.a);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(words + 4), w.b);
-    for (int i = 0; i < 8; ++i) {
-      place[i] = static_cast<std::uint64_t>(__builtin_ffsll(static_cast<long long>(words[i])));
+  const Vector none = equals(low, zeros());
+  if (any_set(both_of(none, high_halves(w)))) [[unlikely]] {  // not in what an encoder writes
+    alignas(32) Wide place = w;
+    std::uint64_t words[16];
+    std::memcpy(words, &place, sizeof words);
+    for (std::uint64_t& word : words) {
+      word = static_cast<std::uint64_t>(__builtin_ffsll(static_cast<long long>(word)));
     }
-    return low_halves({_mm256_load_si256(reinterpret_cast<const __m256i*>(place)),
-                       _mm256_load_si256(reinterpret_cast<const __m256i*>(place + 4))});
+    std::memcpy(&place, words, sizeof words);
+    return low_halves(place);
   }
-  const Vector lowest = both_of(low, _mm256_sub_epi32(_mm256_setzero_si256(), low));
-  const Vector as_float = _mm256_castps_si256(_mm256_cvtepi32_ps(lowest));
-  const Vector exponent = both_of(_mm256_srli_epi32(as_float, 23), all(255));
-  return _mm256_andnot_si256(none, _mm256_sub_epi32(exponent, all(126)));
+  const Vector lowest = both_of(low, subtract(zeros(), low));
+  const Vector as_float = {_mm256_castps_si256(_mm256_cvtepi32_ps(lowest.a)),
+                           _mm256_castps_si256(_mm256_cvtepi32_ps(lowest.b))};
+  return without(none, subtract(both_of(right<23>(as_float), all(255)), all(126)));
 }
 
 /// Fills all of `group` from the bits of its blocks.
 template <int HeaderBits>
 void decode_bits(Wide bits, int budget, Group& group) {
   const Vector start = low_halves(bits);
-  group.coded = _mm256_sub_epi32(_mm256_setzero_si256(), both_of(start, all(1)));
-  group.exponent = both_of(_mm256_srli_epi32(start, 1), all((1 << (HeaderBits - 1)) - 1));
+  group.coded = subtract(zeros(), both_of(start, all(1)));
+  group.exponent = both_of(right<1>(start), all((1 << (HeaderBits - 1)) - 1));
   // Drops the header, the empty planes before the first other one, and its group test.
   const Wide coded = widen(group.coded, group.coded);
-  bits.a = both_of(_mm256_srli_epi64(bits.a, HeaderBits), coded.a);
-  bits.b = both_of(_mm256_srli_epi64(bits.b, HeaderBits), coded.b);
+  bits.low = both_of(right64(bits.low, HeaderBits), coded.low);
+  bits.high = both_of(right64(bits.high, HeaderBits), coded.high);
   const Vector skipped = lowest_bit(bits);
   const auto drop = [&bits](Vector counts) {
     const Wide shift = widen(counts);
-    bits.a = _mm256_srlv_epi64(bits.a, shift.a);
-    bits.b = _mm256_srlv_epi64(bits.b, shift.b);
+    bits.low = right64_by(bits.low, shift.low);
+    bits.high = right64_by(bits.high, shift.high);
   };
   drop(skipped);
-  group.lead = _mm256_sub_epi32(skipped, all(1));
-  const Vector left = _mm256_sub_epi32(all(budget - HeaderBits), skipped);
+  group.lead = subtract(skipped, all(1));
+  const Vector left_over = subtract(all(budget - HeaderBits), skipped);
 
   // A block's first plane goes on with a scan, not with verbatim bits. In blocks without planes
   // the state stays 0, which does nothing.
   Vector window = low_halves(bits);
-  const Vector first = _mm256_and_si256(
-      look_up(kByteTables.first_step, both_of(window, all(7))),
-      both_of(_mm256_cmpgt_epi32(skipped, _mm256_setzero_si256()), all(255)));
+  const Vector first = both_of(look_up(kByteTables.first_step, both_of(window, all(7))),
+                               both_of(exceeds(skipped, zeros()), all(255)));
   Vector x = both_of(first, all(15));
-  Vector used = _mm256_srli_epi32(first, 4);
-  window = _mm256_srlv_epi32(window, used);
+  Vector used = right<4>(first);
+  window = right_by(window, used);
   Vector n = look_up(kByteTables.reach, x);
-  Vector before = _mm256_setzero_si256();  // bits used by earlier groups of planes
-  alignas(32) Vector planes_by_4[8] = {};
+  Vector before = zeros();  // bits used by earlier groups of planes
+  Vector planes_by_4[8] = {};
   int done = 0;
   for (;;) {
-    Vector planes = _mm256_setzero_si256();
+    Vector planes = zeros();
     for (int plane = 0; plane < 4; ++plane) {
       if (plane != 0 || done != 0) {
         x = low_bits(window, n);
-        window = _mm256_srlv_epi32(window, n);
-        used = _mm256_add_epi32(used, n);
+        window = right_by(window, n);
+        used = add(used, n);
       }
       // The index into Tables::step; 0 for the state 4, 128 or more for the state 0.
-      const Vector twice = _mm256_add_epi32(n, n);
-      const Vector index = any_of(both_of(window, _mm256_srlv_epi32(all(127), twice)),
-                                  _mm256_srlv_epi32(all(128), twice));
-      const Vector upper =
-          _mm256_blendv_epi8(look_up(kByteTables.step_32, index),
-                             look_up(kByteTables.step_48, index), _mm256_slli_epi32(index, 3));
-      const Vector step = _mm256_blendv_epi8(look_up(kByteTables.step_low, index), upper,
-                                             _mm256_slli_epi32(index, 2));
-      const Vector length = _mm256_srli_epi32(step, 4);
+      const Vector twice = add(n, n);
+      const Vector index =
+          any_of(both_of(window, right_by(all(127), twice)), right_by(all(128), twice));
+      const Vector upper = blend(look_up(kByteTables.step_32, index),
+                                 look_up(kByteTables.step_48, index), left<3>(index));
+      const Vector step = blend(look_up(kByteTables.step_low, index), upper, left<2>(index));
+      const Vector length = right<4>(step);
       x = any_of(x, both_of(step, all(15)));
-      window = _mm256_srlv_epi32(window, length);
-      used = _mm256_add_epi32(used, length);
-      n = _mm256_max_epi32(n, look_up(kByteTables.reach, x));
+      window = right_by(window, length);
+      used = add(used, length);
+      n = larger(n, look_up(kByteTables.reach, x));
       // See decode_planes(): a scan that the budget cuts.
-      const Vector over = _mm256_subs_epu16(used, left);
-      x = any_of(both_of(x, all(7)), _mm256_srlv_epi32(both_of(x, all(8)), over));
-      planes = any_of(planes, _mm256_sllv_epi32(x, all(4 * plane)));
+      const Vector over = subtract_to_0(used, left_over);
+      x = any_of(both_of(x, all(7)), right_by(both_of(x, all(8)), over));
+      planes = any_of(planes, left_by(x, all(4 * plane)));
     }
     planes_by_4[done / 4] = planes;
     done += 4;
-    drop(_mm256_sub_epi32(used, before));
+    drop(subtract(used, before));
     before = used;
     window = low_halves(bits);
-    const Vector rest = any_of(window, high_halves(bits));
-    const Vector open = both_of(_mm256_cmpgt_epi32(all(4), n), rest);
+    const Vector open = both_of(exceeds(all(4), n), any_of(window, high_halves(bits)));
     if (done == 32 || !any_set(open)) break;
   }
 
   // What is left is verbatim planes, or nothing.
   const auto word = [&](int i) {
-    return any_of(planes_by_4[2 * i], _mm256_slli_epi32(planes_by_4[2 * i + 1], 16));
+    return any_of(planes_by_4[2 * i], left<16>(planes_by_4[2 * i + 1]));
   };
   Wide low = widen(word(0), word(1));
   Wide high = widen(word(2), word(3));
-  const __m128i up = _mm_cvtsi64_si128(4 * done);
-  const __m128i down = _mm_cvtsi64_si128(64 - 4 * done);
-  const __m128i far = _mm_cvtsi64_si128(4 * done - 64);
-  const auto append = [&](Vector& l, Vector& h, Vector rest) {
-    l = any_of(l, _mm256_sll_epi64(rest, up));
-    h = any_of(h, any_of(_mm256_srl_epi64(rest, down), _mm256_sll_epi64(rest, far)));
+  const auto append = [done](Vector& l, Vector& h, Vector rest) {
+    l = any_of(l, left64(rest, 4 * done));
+    h = any_of(h, any_of(right64(rest, 64 - 4 * done), left64(rest, 4 * done - 64)));
   };
-  append(low.a, high.a, bits.a);
-  append(low.b, high.b, bits.b);
+  append(low.low, high.low, bits.low);
+  append(low.high, high.high, bits.high);
   group.coefficient[0] = low_halves(low);
   group.coefficient[1] = high_halves(low);
   group.coefficient[2] = low_halves(high);

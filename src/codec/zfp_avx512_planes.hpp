@@ -56,7 +56,7 @@ void exchange(Vector& a, Vector& b, int lower) {
   a = low;
 }
 
-void transpose_4x4_bits(Vector (&v)[4]) {
+[[gnu::always_inline]] inline void transpose_4x4_bits(Vector (&v)[4]) {
   exchange<1>(v[0], v[1], 0x55555555);
   exchange<1>(v[2], v[3], 0x55555555);
   exchange<2>(v[0], v[2], 0x33333333);
@@ -65,7 +65,7 @@ void transpose_4x4_bits(Vector (&v)[4]) {
 
 /// From 32 bits of each coefficient to 32 planes, topmost first: nibble s % 8 of v[s / 8] holds
 /// plane s.
-void coefficients_to_planes(Vector (&v)[4]) {
+[[gnu::always_inline]] inline void coefficients_to_planes(Vector (&v)[4]) {
   transpose_4x4_bits(v);  // now nibble g of v[j] is the plane of bit 4 * g + j
   exchange<4>(v[3], v[2], 0x0F0F0F0F);
   exchange<4>(v[1], v[0], 0x0F0F0F0F);
@@ -77,7 +77,7 @@ void coefficients_to_planes(Vector (&v)[4]) {
   v[1] = v[3], v[3] = v[2], v[2] = v[0], v[0] = first;
 }
 
-void planes_to_coefficients(Vector (&v)[4]) {
+[[gnu::always_inline]] inline void planes_to_coefficients(Vector (&v)[4]) {
   const Vector first = v[0];
   v[0] = v[2], v[2] = v[3], v[3] = v[1], v[1] = first;
   exchange<16>(v[0], v[1], 0x0000FFFF);
@@ -178,7 +178,7 @@ Vector permute_words(const std::uint16_t* table, Vector index) {  // 64 entries
 }
 
 template <int HeaderBits>
-Wide encode_bits(Group& group, int budget) {
+[[gnu::always_inline]] inline Wide encode_bits(Group& group, int budget) {
   Vector(&planes)[4] = group.coefficient;
   coefficients_to_planes(planes);
   const Vector header = _mm512_maskz_or_epi32(
@@ -233,7 +233,7 @@ Wide encode_bits(Group& group, int budget) {
 
 /// Fills all of `group` from the bits of its blocks.
 template <int HeaderBits>
-void decode_bits(Wide bits, int budget, Group& group) {
+[[gnu::always_inline]] inline void decode_bits(Wide bits, int budget, Group& group) {
   const Vector one = _mm512_set1_epi64(1);
   const Vector start = low_halves(bits);
   group.coded = _mm512_test_epi32_mask(start, all(1));
