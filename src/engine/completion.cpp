@@ -1,5 +1,6 @@
 #include "engine/completion.hpp"
 
+#include "engine/finished_request.hpp"
 #include "engine/job.hpp"
 #include "engine/scratch.hpp"
 
@@ -80,6 +81,7 @@ class Watched {
   int finish(int i, MPI_Status& status) {
     const std::unique_ptr<Pending> ended = release(i);
     Pending* pending = released_;
+    if (pending && pending->outcome) copy_status(*pending->outcome, status);
     if (!pending || !pending->receive) return MPI_SUCCESS;
     const int code = pending->receive->deliver(job_, status);
     if (code != MPI_SUCCESS) failed_on_ = pending->receive->comm();

@@ -12,13 +12,7 @@ struct Outcome {
 
 int query(void* state, MPI_Status* status) {
   const auto& outcome = *static_cast<const Outcome*>(state);
-  const link::MpiCalls& mpi = link::mpi();
-  MPI_Count bytes = 0;
-  mpi.Get_elements_x(&outcome.status, MPI_BYTE, &bytes);
-  mpi.Status_set_elements_x(status, MPI_BYTE, bytes);
-  mpi.Status_set_cancelled(status, 0);
-  status->MPI_SOURCE = outcome.status.MPI_SOURCE;
-  status->MPI_TAG = outcome.status.MPI_TAG;
+  copy_status(outcome.status, *status);
   return outcome.code;
 }
 
@@ -30,6 +24,16 @@ int release(void* state) {
 int cancel(void*, int) { return MPI_SUCCESS; }
 
 }  // namespace
+
+void copy_status(const MPI_Status& from, MPI_Status& to) {
+  const link::MpiCalls& mpi = link::mpi();
+  MPI_Count bytes = 0;
+  mpi.Get_elements_x(&from, MPI_BYTE, &bytes);
+  mpi.Status_set_elements_x(&to, MPI_BYTE, bytes);
+  mpi.Status_set_cancelled(&to, 0);
+  to.MPI_SOURCE = from.MPI_SOURCE;
+  to.MPI_TAG = from.MPI_TAG;
+}
 
 int make_finished_request(const MPI_Status& status, int code, MPI_Request* request) {
   auto outcome = std::make_unique<Outcome>(Outcome{status, code});

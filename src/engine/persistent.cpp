@@ -5,6 +5,7 @@
 
 #include "engine/finished_request.hpp"
 #include "engine/job.hpp"
+#include "link/counted.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -54,8 +55,8 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
   auto pending = std::make_unique<Pending>();
   Receive& receive = pending->receive.emplace();
   receive.watch(job, trace::Op::start, arguments);
-  const int code = link::mpi().Recv_init(receive.buffer(), receive.count(), receive.type(), source,
-                                         tag, arguments.comm, request);
+  const int code = link::counted::Recv_init(receive.buffer(), receive.count(), receive.type(),
+                                            source, tag, arguments.comm, request);
   if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !receive.comm()) return code;
   pending->persistent = true;
   pending->active = false;

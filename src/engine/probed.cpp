@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/job.hpp"
+#include "link/counted.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -80,7 +81,7 @@ int ProbedMessages::pull(Job& job, const std::shared_ptr<CommInfo>& comm, int so
   taken->wire_bytes = taken->raw_bytes = static_cast<std::size_t>(bytes);
   taken->data = job.pool.take(taken->wire_bytes);
   if (!taken->data) return comm->raise(MPI_ERR_NO_MEM);
-  code = link::receive_bytes(taken->data.data(), taken->wire_bytes, &message);
+  code = link::counted::Mrecv(taken->data.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) return code;
   wire::Header header;
   if (wire::read_header(taken->data.data(), taken->wire_bytes, job.nonce, header) ==

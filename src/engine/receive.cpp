@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
+#include "link/counted.hpp"
 #include "memory/kind.hpp"
 
 namespace mpress::engine {
@@ -39,12 +39,9 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   if (type_->contiguous) return watched_ = true;
   // Scattered types that are no float runs cannot match what is sent compressed.
   if (!type_->element) return false;
-  const std::size_t elements = capacity_ / element_size(*type_->element);
-  if (elements > INT_MAX) return false;
   staging_ = job.pool.take(capacity_);
   if (!staging_) return false;
-  staged_type_ = *type_->element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
-  staged_count_ = static_cast<int>(elements);
+  staged_count_ = static_cast<MPI_Count>(capacity_ / element_size(*type_->element));
   return watched_ = true;
 }
 
@@ -157,14 +154,10 @@ int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
   }
   static std::atomic<unsigned> next_tag{0};
   const int tag = static_cast<int>(next_tag.fetch_add(1, std::memory_order_relaxed) % 32768);
-  const MPI_Datatype type = !type_->element                        ? MPI_PACKED
-                            : *type_->element == ElementType::f32 ? MPI_FLOAT
-                                                                  : MPI_DOUBLE;
   const std::size_t count = bytes / (type_->element ? element_size(*type_->element) : 1);
-  if (count > INT_MAX) return MPI_ERR_NO_MEM;
-  return link::mpi().Sendrecv(packed, static_cast<int>(count), type, 0, tag, arguments_.buffer,
-                              arguments_.count, arguments_.type, 0, tag, job.self,
-                              MPI_STATUS_IGNORE);
+  return link::counted::Sendrecv(packed, {static_cast<MPI_Count>(count), type_->packed_type(), 0, tag},
+                                 arguments_.buffer, {arguments_.count, arguments_.type, 0, tag},
+                                 job.self, MPI_STATUS_IGNORE);
 }
 
 }  // namespace mpress::engine

@@ -41,4 +41,12 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
   return delivered == MPI_SUCCESS ? code : entry->receive->comm()->raise(delivered);
 }
 
+void copy_with_stand_ins(Job& job, int count, const MPI_Request* requests, MPI_Request* copies) {
+  for (int i = 0; i < count; ++i) {
+    const Pending* entry = job.requests.find(requests[i]);
+    const bool replaced = entry && entry->stand_in != MPI_REQUEST_NULL;
+    copies[i] = replaced ? entry->stand_in : requests[i];
+  }
+}
+
 }  // namespace mpress::engine

@@ -19,7 +19,7 @@
 namespace mpress::engine {
 
 /// Starts a send of a frame in the mode of a persistent send.
-using StartSend = int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
+using StartSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
 
 /// One request that needs work when it completes.
 struct Pending {
@@ -28,6 +28,7 @@ struct Pending {
 
   memory::Buffer frame;            ///< a send's frame; alive until MPI is done with it
   std::optional<Receive> receive;  ///< set for receives
+  std::optional<MPI_Status> outcome;  ///< set where a receive was over when the request was made
 
   // Persistent requests stay in the table until they are freed.
   bool persistent = false;

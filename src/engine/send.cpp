@@ -1,6 +1,5 @@
 #include "engine/send.hpp"
 
-#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "engine/comm_info.hpp"
 #include "engine/job.hpp"
 #include "engine/type_info.hpp"
+#include "link/counted.hpp"
 #include "memory/kind.hpp"
 
 namespace mpress::engine {
@@ -24,7 +24,7 @@ Codec choose(Job& job, const SendArguments& arguments, const TypeInfo& type,
       job.config.spec.codec == Codec::automatic ? Codec::mpc : job.config.spec.codec;
   if (bytes < job.config.threshold || bytes < wire::header_bytes) {
     reason = Reason::threshold;
-  } else if (!type.element || bytes / element_size(*type.element) > INT_MAX) {
+  } else if (!type.element) {
     reason = Reason::type;
   } else if (comm.inter) {
     reason = Reason::communicator;
@@ -66,12 +66,11 @@ memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size
     std::memcpy(packed.data(), arguments.buffer, bytes);
     return packed;
   }
-  if (!packed || bytes > INT_MAX) return {};
-  int position = 0;
-  const int code = link::mpi().Pack(arguments.buffer, arguments.count, arguments.type,
-                                    packed.data(), static_cast<int>(bytes), &position,
-                                    arguments.comm);
-  if (code != MPI_SUCCESS || static_cast<std::size_t>(position) != bytes) return {};
+  if (!packed) return {};
+  const int code =
+      link::counted::Pack(arguments.buffer, arguments.count, arguments.type, packed.data(),
+                          static_cast<MPI_Count>(bytes), arguments.comm);
+  if (code != MPI_SUCCESS) return {};
   return packed;
 }
 
@@ -133,8 +132,9 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
 
   outgoing.frame = std::move(frame);
   outgoing.arguments.buffer = outgoing.frame.data();
-  outgoing.arguments.type = *type->element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
-  outgoing.arguments.count = static_cast<int>(frame_bytes / element_size(*type->element));
+  outgoing.arguments.type = type->packed_type();
+  outgoing.arguments.count =
+      static_cast<MPI_Count>(frame_bytes / element_size(*type->element));
   return outgoing;
 }
 

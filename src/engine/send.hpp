@@ -12,7 +12,7 @@ class Job;
 /// Arguments of a sending call.
 struct SendArguments {
   const void* buffer = nullptr;
-  int count = 0;
+  MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   int destination = MPI_PROC_NULL;
   MPI_Comm comm = MPI_COMM_NULL;

@@ -14,6 +14,12 @@ struct TypeInfo {
   std::size_t size = 0;     ///< bytes of data in one
   bool contiguous = false;  ///< n of them are n * size bytes from the buffer's address on
   std::optional<ElementType> element;  ///< set where every leaf is the same float type
+
+  /// The type of its elements once they are packed.
+  MPI_Datatype packed_type() const {
+    if (!element) return MPI_PACKED;
+    return *element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
+  }
 };
 
 /// The entry of a committed datatype; null where MPI refuses to tell about it.

@@ -4,7 +4,6 @@
 #include <link.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -111,27 +110,6 @@ const MpiCalls& mpi() {
 }
 
 const char* compiled_mpi() { return expected_mpi; }
-
-int receive_bytes(void* buffer, std::size_t bytes, MPI_Message* message) {
-  if (bytes <= INT_MAX) {
-    return mpi().Mrecv(buffer, static_cast<int>(bytes), MPI_BYTE, message, MPI_STATUS_IGNORE);
-  }
-  // Counts are integers: a type of one part repeated, and one of what is left.
-  constexpr int part = 1 << 30;
-  const auto parts = static_cast<int>(bytes / part);
-  const auto rest = static_cast<int>(bytes % part);
-  MPI_Datatype whole, all;
-  mpi().Type_contiguous(part, MPI_BYTE, &whole);
-  const int lengths[] = {parts, rest};
-  const MPI_Aint offsets[] = {0, static_cast<MPI_Aint>(parts) * part};
-  const MPI_Datatype types[] = {whole, MPI_BYTE};
-  mpi().Type_create_struct(2, lengths, offsets, types, &all);
-  mpi().Type_commit(&all);
-  const int code = mpi().Mrecv(buffer, 1, all, message, MPI_STATUS_IGNORE);
-  mpi().Type_free(&all);
-  mpi().Type_free(&whole);
-  return code;
-}
 
 void fatal(const std::string& message) {
   int running = 0;

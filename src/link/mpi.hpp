@@ -13,23 +13,44 @@
 
 namespace mpress::link {
 
-#define MPRESS_MPI_CALLS(X)                                                                     \
-  X(Init) X(Init_thread) X(Finalize) X(Initialized) X(Finalized) X(Query_thread) X(Abort) \
-  X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_free) X(Comm_group) X(Comm_test_inter) X(Comm_get_parent)                 \
-  X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr)                   \
-  X(Comm_call_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)              \
-  X(Barrier) X(Group_translate_ranks) X(Group_free)                                                        \
-  X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)            \
-  X(Type_get_contents) X(Type_contiguous) X(Type_create_struct) X(Type_commit) X(Type_free) X(Type_create_keyval) X(Type_free_keyval) X(Type_set_attr)  \
-  X(Type_get_attr) X(Pack) X(Unpack)                                                            \
-  X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                     \
-  X(Recv) X(Irecv) X(Mrecv) X(Imrecv) X(Sendrecv) X(Sendrecv_replace)                           \
-  X(Probe) X(Iprobe) X(Mprobe) X(Improbe)                                                       \
-  X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)           \
-  X(Request_get_status) X(Request_free) X(Cancel) X(Start) X(Startall)                          \
-  X(Send_init) X(Bsend_init) X(Ssend_init) X(Rsend_init) X(Recv_init)                           \
-  X(Grequest_start) X(Grequest_complete)                                                        \
+// Calls that every MPI since 3.0 has.
+#define MPRESS_MPI_3_CALLS(X)                                                                    \
+  X(Init) X(Init_thread) X(Finalize) X(Initialized) X(Finalized) X(Query_thread) X(Abort)        \
+  X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_free) X(Comm_group) X(Comm_test_inter)            \
+  X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr) \
+  X(Comm_call_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)               \
+  X(Barrier) X(Group_translate_ranks) X(Group_free)                                              \
+  X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
+  X(Type_get_contents) X(Type_contiguous) X(Type_create_struct) X(Type_commit) X(Type_free)      \
+  X(Type_create_keyval) X(Type_free_keyval) X(Type_set_attr) X(Type_get_attr) X(Pack)            \
+  X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                      \
+  X(Recv) X(Irecv) X(Mrecv) X(Imrecv) X(Sendrecv) X(Sendrecv_replace)                            \
+  X(Probe) X(Iprobe) X(Mprobe) X(Improbe)                                                        \
+  X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)            \
+  X(Request_get_status) X(Request_free) X(Cancel) X(Start) X(Startall)                           \
+  X(Send_init) X(Bsend_init) X(Ssend_init) X(Rsend_init) X(Recv_init)                            \
+  X(Grequest_start) X(Grequest_complete)                                                         \
   X(Get_elements_x) X(Status_set_elements_x) X(Status_set_cancelled) X(Test_cancelled)
+
+// Calls of MPI 4.0: large counts and the non-blocking exchange.
+#if MPI_VERSION >= 4
+#define MPRESS_MPI_4_CALLS(X)                                                                    \
+  X(Send_c) X(Bsend_c) X(Ssend_c) X(Rsend_c) X(Isend_c) X(Ibsend_c) X(Issend_c) X(Irsend_c)      \
+  X(Recv_c) X(Irecv_c) X(Mrecv_c) X(Imrecv_c) X(Sendrecv_c) X(Sendrecv_replace_c)                \
+  X(Send_init_c) X(Bsend_init_c) X(Ssend_init_c) X(Rsend_init_c) X(Recv_init_c) X(Pack_c)        \
+  X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)
+#else
+#define MPRESS_MPI_4_CALLS(X)
+#endif
+
+// Calls of MPI 4.1.
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+#define MPRESS_MPI_41_CALLS(X) X(Request_get_status_any) X(Request_get_status_some)
+#else
+#define MPRESS_MPI_41_CALLS(X)
+#endif
+
+#define MPRESS_MPI_CALLS(X) MPRESS_MPI_3_CALLS(X) MPRESS_MPI_4_CALLS(X) MPRESS_MPI_41_CALLS(X)
 
 struct MpiCalls {
 #define MPRESS_MPI_POINTER(name) decltype(&PMPI_##name) name;
@@ -52,9 +73,6 @@ std::uintptr_t handle_bits(Handle handle) {
   std::memcpy(&bits, &handle, sizeof handle);
   return bits;
 }
-
-/// Receives all of a matched message as bytes, whatever its type.
-int receive_bytes(void* buffer, std::size_t bytes, MPI_Message* message);
 
 /// Ends the job with one line on standard error: through MPI_Abort where MPI runs.
 [[noreturn]] void fatal(const std::string& message);

@@ -4,6 +4,7 @@
 
 #include "engine/job.hpp"
 #include "engine/request_calls.hpp"
+#include "engine/scratch.hpp"
 #include "link/mpi.hpp"
 #include "preload/export.hpp"
 
@@ -85,3 +86,53 @@ MPRESS_EXPORT int MPI_Cancel(MPI_Request* request) {
   engine::Job* job = watching_job();
   return job ? engine::cancel(*job, request) : link::mpi().Cancel(request);
 }
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+
+MPRESS_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request requests[], int* flag,
+                                             MPI_Status statuses[]) {
+  *flag = 1;
+  for (int i = 0; i < count; ++i) {
+    int complete = 0;
+    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+    const int code = MPI_Request_get_status(requests[i], &complete, status);
+    if (code != MPI_SUCCESS) return code;
+    *flag = *flag && complete;
+  }
+  return MPI_SUCCESS;
+}
+
+MPRESS_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index,
+                                             int* flag, MPI_Status* status) {
+  engine::Job* job = watching_job();
+  if (!job || count <= 0) {
+    return link::mpi().Request_get_status_any(count, requests, index, flag, status);
+  }
+  engine::Scratch<MPI_Request> real(static_cast<std::size_t>(count));
+  engine::copy_with_stand_ins(*job, count, requests, real.data());
+  const int code = link::mpi().Request_get_status_any(count, real.data(), index, flag, status);
+  if (code != MPI_SUCCESS || !*flag || *index == MPI_UNDEFINED) return code;
+  return engine::request_get_status(*job, requests[*index], flag, status);
+}
+
+MPRESS_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request requests[], int* done,
+                                              int indices[], MPI_Status statuses[]) {
+  engine::Job* job = watching_job();
+  if (!job || count <= 0) {
+    return link::mpi().Request_get_status_some(count, requests, done, indices, statuses);
+  }
+  engine::Scratch<MPI_Request> real(static_cast<std::size_t>(count));
+  engine::copy_with_stand_ins(*job, count, requests, real.data());
+  const int code =
+      link::mpi().Request_get_status_some(count, real.data(), done, indices, statuses);
+  if (code != MPI_SUCCESS || *done == MPI_UNDEFINED) return code;
+  for (int k = 0; k < *done; ++k) {
+    int flag = 0;
+    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[k];
+    const int result = engine::request_get_status(*job, requests[indices[k]], &flag, status);
+    if (result != MPI_SUCCESS) return result;
+  }
+  return MPI_SUCCESS;
+}
+
+#endif

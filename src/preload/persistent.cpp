@@ -3,14 +3,14 @@
 #include "engine/persistent.hpp"
 
 #include "engine/job.hpp"
-#include "link/mpi.hpp"
+#include "link/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
 
 namespace {
 
-using InitSend = decltype(link::MpiCalls::Send_init);
+using InitSend = decltype(&link::counted::Send_init);
 
 int send_init(InitSend init, engine::StartSend start, const engine::SendArguments& given, int tag,
               MPI_Request* request) {
@@ -21,38 +21,34 @@ int send_init(InitSend init, engine::StartSend start, const engine::SendArgument
   return code;
 }
 
+int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Request* request) {
+  engine::Job* job = engine::enter_call();
+  return job ? engine::receive_init(*job, given, source, tag, request)
+             : link::counted::Recv_init(given.buffer, given.count, given.type, source, tag,
+                                        given.comm, request);
+}
+
 }  // namespace
 
-MPRESS_EXPORT int MPI_Send_init(const void* buffer, int count, MPI_Datatype type, int destination,
-                                int tag, MPI_Comm comm, MPI_Request* request) {
-  return send_init(link::mpi().Send_init, link::mpi().Isend,
-                   {buffer, count, type, destination, comm}, tag, request);
-}
+#define MPRESS_SEND_INIT(suffix, Count, name, start)                                             \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
+                                       int destination, int tag, MPI_Comm comm,                  \
+                                       MPI_Request* request) {                                   \
+    return send_init(link::counted::name, link::counted::start,                                  \
+                     {buffer, count, type, destination, comm}, tag, request);                    \
+  }
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Send_init, Isend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Bsend_init, Ibsend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Ssend_init, Issend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Rsend_init, Irsend)
 
-MPRESS_EXPORT int MPI_Bsend_init(const void* buffer, int count, MPI_Datatype type, int destination,
-                                 int tag, MPI_Comm comm, MPI_Request* request) {
-  return send_init(link::mpi().Bsend_init, link::mpi().Ibsend,
-                   {buffer, count, type, destination, comm}, tag, request);
-}
-
-MPRESS_EXPORT int MPI_Ssend_init(const void* buffer, int count, MPI_Datatype type, int destination,
-                                 int tag, MPI_Comm comm, MPI_Request* request) {
-  return send_init(link::mpi().Ssend_init, link::mpi().Issend,
-                   {buffer, count, type, destination, comm}, tag, request);
-}
-
-MPRESS_EXPORT int MPI_Rsend_init(const void* buffer, int count, MPI_Datatype type, int destination,
-                                 int tag, MPI_Comm comm, MPI_Request* request) {
-  return send_init(link::mpi().Rsend_init, link::mpi().Irsend,
-                   {buffer, count, type, destination, comm}, tag, request);
-}
-
-MPRESS_EXPORT int MPI_Recv_init(void* buffer, int count, MPI_Datatype type, int source, int tag,
-                                MPI_Comm comm, MPI_Request* request) {
-  engine::Job* job = engine::enter_call();
-  return job ? engine::receive_init(*job, {buffer, count, type, comm}, source, tag, request)
-             : link::mpi().Recv_init(buffer, count, type, source, tag, comm, request);
-}
+#define MPRESS_RECV_INIT(suffix, Count, ...)                                                     \
+  MPRESS_EXPORT int MPI_Recv_init##suffix(void* buffer, Count count, MPI_Datatype type,          \
+                                          int source, int tag, MPI_Comm comm,                    \
+                                          MPI_Request* request) {                                \
+    return recv_init({buffer, count, type, comm}, source, tag, request);                         \
+  }
+MPRESS_BOTH_COUNTS(MPRESS_RECV_INIT)
 
 MPRESS_EXPORT int MPI_Start(MPI_Request* request) {
   engine::Job* job = engine::enter_call();

@@ -4,7 +4,7 @@
 
 #include "engine/finished_request.hpp"
 #include "engine/job.hpp"
-#include "link/mpi.hpp"
+#include "link/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -45,23 +45,38 @@ MPRESS_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* me
   }
 }
 
-MPRESS_EXPORT int MPI_Mrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message,
-                            MPI_Status* status) {
+namespace {
+
+int mrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Status* status) {
   engine::Job* job = engine::enter_call();
   const auto matched = job ? job->probed.claim(*message) : nullptr;
-  if (!matched) return link::mpi().Mrecv(buffer, count, type, message, status);
+  if (!matched) return link::counted::Mrecv(given.buffer, given.count, given.type, message, status);
   *message = MPI_MESSAGE_NULL;
-  const int code = matched->deliver(*job, trace::Op::mrecv, {buffer, count, type}, status);
+  const int code = matched->deliver(*job, trace::Op::mrecv, given, status);
   return code == MPI_SUCCESS ? code : matched->comm->raise(code);
 }
 
-MPRESS_EXPORT int MPI_Imrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message,
-                             MPI_Request* request) {
+int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Request* request) {
   engine::Job* job = engine::enter_call();
   const auto matched = job ? job->probed.claim(*message) : nullptr;
-  if (!matched) return link::mpi().Imrecv(buffer, count, type, message, request);
+  if (!matched) {
+    return link::counted::Imrecv(given.buffer, given.count, given.type, message, request);
+  }
   *message = MPI_MESSAGE_NULL;
   MPI_Status status;
-  const int code = matched->deliver(*job, trace::Op::imrecv, {buffer, count, type}, &status);
+  const int code = matched->deliver(*job, trace::Op::imrecv, given, &status);
   return engine::make_finished_request(status, code, request);
 }
+
+}  // namespace
+
+#define MPRESS_MRECV(suffix, Count, ...)                                                         \
+  MPRESS_EXPORT int MPI_Mrecv##suffix(void* buffer, Count count, MPI_Datatype type,              \
+                                      MPI_Message* message, MPI_Status* status) {                \
+    return mrecv({buffer, count, type}, message, status);                                        \
+  }                                                                                              \
+  MPRESS_EXPORT int MPI_Imrecv##suffix(void* buffer, Count count, MPI_Datatype type,             \
+                                       MPI_Message* message, MPI_Request* request) {             \
+    return imrecv({buffer, count, type}, message, request);                                      \
+  }
+MPRESS_BOTH_COUNTS(MPRESS_MRECV)

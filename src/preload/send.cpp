@@ -1,16 +1,18 @@
 // MPI_Send, MPI_Isend and their modes.
 
+#include <utility>
+
 #include "engine/job.hpp"
 #include "engine/send.hpp"
-#include "link/mpi.hpp"
+#include "link/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
 
 namespace {
 
-using BlockingSend = decltype(link::MpiCalls::Send);
-using ImmediateSend = decltype(link::MpiCalls::Isend);
+using BlockingSend = decltype(&link::counted::Send);
+using ImmediateSend = decltype(&link::counted::Isend);
 
 int send(trace::Op op, BlockingSend call, const engine::SendArguments& given, int tag) {
   engine::Job* job = engine::enter_call();
@@ -39,12 +41,11 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
   const engine::SendArguments& use = out.arguments;
   const int code =
       call(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
+  if (!out.frame || code != MPI_SUCCESS) return code;
   // MPI may be done with the frame already, and then hands out one request for many sends.
   int complete = 0;
-  if (out.frame && code == MPI_SUCCESS) {
-    link::mpi().Request_get_status(*request, &complete, MPI_STATUS_IGNORE);
-  }
-  if (out.frame && code == MPI_SUCCESS && !complete) {
+  link::mpi().Request_get_status(*request, &complete, MPI_STATUS_IGNORE);
+  if (!complete) {
     auto pending = std::make_unique<engine::Pending>();
     pending->frame = std::move(out.frame);
     job->requests.insert(*request, std::move(pending));
@@ -54,46 +55,25 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
 
 }  // namespace
 
-MPRESS_EXPORT int MPI_Send(const void* buffer, int count, MPI_Datatype type, int destination,
-                           int tag, MPI_Comm comm) {
-  return send(trace::Op::send, link::mpi().Send, {buffer, count, type, destination, comm}, tag);
-}
+#define MPRESS_SEND(suffix, Count, name, op)                                                     \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
+                                       int destination, int tag, MPI_Comm comm) {                \
+    return send(trace::Op::op, link::counted::name, {buffer, count, type, destination, comm},    \
+                tag);                                                                            \
+  }
+MPRESS_BOTH_COUNTS(MPRESS_SEND, Send, send)
+MPRESS_BOTH_COUNTS(MPRESS_SEND, Bsend, bsend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND, Ssend, ssend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND, Rsend, rsend)
 
-MPRESS_EXPORT int MPI_Bsend(const void* buffer, int count, MPI_Datatype type, int destination,
-                            int tag, MPI_Comm comm) {
-  return send(trace::Op::bsend, link::mpi().Bsend, {buffer, count, type, destination, comm}, tag);
-}
-
-MPRESS_EXPORT int MPI_Ssend(const void* buffer, int count, MPI_Datatype type, int destination,
-                            int tag, MPI_Comm comm) {
-  return send(trace::Op::ssend, link::mpi().Ssend, {buffer, count, type, destination, comm}, tag);
-}
-
-MPRESS_EXPORT int MPI_Rsend(const void* buffer, int count, MPI_Datatype type, int destination,
-                            int tag, MPI_Comm comm) {
-  return send(trace::Op::rsend, link::mpi().Rsend, {buffer, count, type, destination, comm}, tag);
-}
-
-MPRESS_EXPORT int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int destination,
-                            int tag, MPI_Comm comm, MPI_Request* request) {
-  return isend(trace::Op::isend, link::mpi().Isend, {buffer, count, type, destination, comm}, tag,
-               request);
-}
-
-MPRESS_EXPORT int MPI_Ibsend(const void* buffer, int count, MPI_Datatype type, int destination,
-                             int tag, MPI_Comm comm, MPI_Request* request) {
-  return isend(trace::Op::ibsend, link::mpi().Ibsend, {buffer, count, type, destination, comm},
-               tag, request);
-}
-
-MPRESS_EXPORT int MPI_Issend(const void* buffer, int count, MPI_Datatype type, int destination,
-                             int tag, MPI_Comm comm, MPI_Request* request) {
-  return isend(trace::Op::issend, link::mpi().Issend, {buffer, count, type, destination, comm},
-               tag, request);
-}
-
-MPRESS_EXPORT int MPI_Irsend(const void* buffer, int count, MPI_Datatype type, int destination,
-                             int tag, MPI_Comm comm, MPI_Request* request) {
-  return isend(trace::Op::irsend, link::mpi().Irsend, {buffer, count, type, destination, comm},
-               tag, request);
-}
+#define MPRESS_ISEND(suffix, Count, name, op)                                                    \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
+                                       int destination, int tag, MPI_Comm comm,                  \
+                                       MPI_Request* request) {                                   \
+    return isend(trace::Op::op, link::counted::name, {buffer, count, type, destination, comm},   \
+                 tag, request);                                                                  \
+  }
+MPRESS_BOTH_COUNTS(MPRESS_ISEND, Isend, isend)
+MPRESS_BOTH_COUNTS(MPRESS_ISEND, Ibsend, ibsend)
+MPRESS_BOTH_COUNTS(MPRESS_ISEND, Issend, issend)
+MPRESS_BOTH_COUNTS(MPRESS_ISEND, Irsend, irsend)

@@ -1,0 +1,194 @@
+#include "engine/exchange.hpp"
+
+#include <utility>
+
+#include "engine/finished_request.hpp"
+#include "engine/job.hpp"
+#include "link/counted.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using link::counted::Side;
+using trace::Op;
+
+/// The program's status, or our own where it ignores it: delivering needs one.
+class StatusOf {
+ public:
+  explicit StatusOf(MPI_Status* given) : used_(given == MPI_STATUS_IGNORE ? &own_ : given) {}
+  StatusOf(const StatusOf&) = delete;
+  StatusOf& operator=(const StatusOf&) = delete;
+  operator MPI_Status*() const { return used_; }
+  MPI_Status& operator*() const { return *used_; }
+
+ private:
+  MPI_Status own_;
+  MPI_Status* used_;
+};
+
+/// Delivers what a blocking call received, and raises what goes wrong.
+int deliver(Job& job, Receive& receive, MPI_Status& status, std::uint64_t begin_ns) {
+  receive.waited(trace::now_ns() - begin_ns);
+  const int code = receive.deliver(job, status);
+  return code == MPI_SUCCESS ? code : receive.comm()->raise(code);
+}
+
+/// A receive whose message a probe has already taken from MPI. True where it was, and `code` is
+/// what came of it.
+bool take_probed(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
+                 MPI_Status* status, int& code) {
+  const auto probed = job.probed.take(arguments.comm, from.peer, from.tag);
+  if (!probed) return false;
+  code = probed->deliver(job, op, arguments, status);
+  if (code != MPI_SUCCESS) probed->comm->raise(code);
+  return true;
+}
+
+/// Where threads may probe while others receive, receives are posted under the queue's lock and
+/// waited for outside it; elsewhere one call does both.
+bool must_post(const Job& job) { return job.threaded || !job.probed.empty(); }
+
+int post(const Receive& receive, const Envelope& from, MPI_Comm comm, MPI_Request* request) {
+  return link::counted::Irecv(receive.buffer(), receive.count(), receive.type(), from.peer,
+                              from.tag, comm, request);
+}
+
+int send_now(const SendArguments& use, int tag) {
+  return link::counted::Send(use.buffer, use.count, use.type, use.destination, tag, use.comm);
+}
+
+Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
+
+Side side(const Receive& receive, const Envelope& from) {
+  return {receive.count(), receive.type(), from.peer, from.tag};
+}
+
+/// An exchange whose send is prepared: `out` may be a frame, or data set aside.
+int exchange_prepared(Job& job, const SendArguments& use, int send_tag,
+                      const ReceiveArguments& arguments, const Envelope& from,
+                      MPI_Status* given) {
+  Receive receive;
+  const bool watched = receive.watch(job, Op::sendrecv, arguments);
+  const StatusOf status(given);
+  const std::uint64_t begin = trace::now_ns();
+  int code = MPI_SUCCESS;
+  if (must_post(job)) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      const auto posting = job.probed.posting();
+      if (take_probed(job, Op::sendrecv, arguments, from, status, code)) {
+        const int sent = send_now(use, send_tag);
+        return code == MPI_SUCCESS ? sent : code;
+      }
+      code = post(receive, from, arguments.comm, &request);
+    }
+    if (code != MPI_SUCCESS) return code;
+    code = send_now(use, send_tag);
+    const int received = link::mpi().Wait(&request, status);
+    if (code == MPI_SUCCESS) code = received;
+  } else {
+    code = link::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
+                                   side(receive, from), arguments.comm, status);
+  }
+  return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
+}
+
+}  // namespace
+
+int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
+  Receive receive;
+  const bool watched = receive.watch(job, Op::recv, arguments);
+  if (!watched && !must_post(job)) {
+    return link::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                               from.tag, arguments.comm, given);
+  }
+  const StatusOf status(given);
+  const std::uint64_t begin = trace::now_ns();
+  int code = MPI_SUCCESS;
+  if (must_post(job)) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      const auto posting = job.probed.posting();
+      if (take_probed(job, Op::recv, arguments, from, status, code)) return code;
+      code = post(receive, from, arguments.comm, &request);
+    }
+    if (code == MPI_SUCCESS) code = link::mpi().Wait(&request, status);
+  } else {
+    code = link::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,
+                               from.tag, arguments.comm, status);
+  }
+  return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
+}
+
+int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& arguments,
+             const Envelope& from, MPI_Status* status) {
+  const Outgoing out = prepare_send(job, Op::sendrecv, send);
+  if (out.error != MPI_SUCCESS) return out.error;
+  return exchange_prepared(job, out.arguments, send_tag, arguments, from, status);
+}
+
+Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
+  const std::shared_ptr<TypeInfo> type = type_info(send.type);
+  Outgoing out = prepare_send(job, op, send);
+  if (out.error != MPI_SUCCESS || out.frame || !type || send.count <= 0) return out;
+  const std::size_t bytes = static_cast<std::size_t>(send.count) * type->size;
+  out.frame = pack_elements(job, send, bytes);
+  if (!out.frame) {
+    const std::shared_ptr<CommInfo> comm = comm_info(send.comm);
+    out.error = comm ? comm->raise(MPI_ERR_NO_MEM) : MPI_ERR_COMM;
+    return out;
+  }
+  out.arguments.buffer = out.frame.data();
+  if (!type->contiguous) {
+    const std::size_t unit = type->element ? element_size(*type->element) : 1;
+    out.arguments.type = type->packed_type();
+    out.arguments.count = static_cast<MPI_Count>(bytes / unit);
+  }
+  return out;
+}
+
+int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
+                      const ReceiveArguments& arguments, const Envelope& from,
+                      MPI_Status* status) {
+  if (send.destination == MPI_PROC_NULL || from.peer == MPI_PROC_NULL) {
+    // Nothing is overwritten before it is sent.
+    return exchange(job, send, send_tag, arguments, from, status);
+  }
+  const Outgoing out = set_aside(job, Op::sendrecv_replace, send);
+  if (out.error != MPI_SUCCESS) return out.error;
+  return exchange_prepared(job, out.arguments, send_tag, arguments, from, status);
+}
+
+#if MPI_VERSION >= 4
+int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArguments& arguments,
+                   const Envelope& from, MPI_Request* request) {
+  if (out.error != MPI_SUCCESS) return out.error;
+  auto pending = std::make_unique<Pending>();
+  Receive& receive = pending->receive.emplace();
+  receive.watch(job, op, arguments);
+  if (job.pacer.active()) receive.travels_when_posted();
+  pending->frame = std::move(out.frame);
+  const SendArguments& use = out.arguments;
+  const auto posting = job.probed.posting();
+  int code = MPI_SUCCESS;
+  MPI_Status status;
+  if (take_probed(job, op, arguments, from, &status, code)) {
+    // The received half is over: what is left is the send, and the status is the receive's.
+    pending->receive.reset();
+    pending->outcome = status;
+    if (code != MPI_SUCCESS) return code;
+    code = link::counted::Isend(use.buffer, use.count, use.type, use.destination, send_tag,
+                                use.comm, request);
+    int complete = 0;
+    if (code == MPI_SUCCESS) link::mpi().Test(request, &complete, MPI_STATUS_IGNORE);
+    if (complete) return make_finished_request(status, MPI_SUCCESS, request);
+  } else {
+    code = link::counted::Isendrecv(use.buffer, side(use, send_tag), receive.buffer(),
+                                    side(receive, from), arguments.comm, request);
+  }
+  if (code == MPI_SUCCESS) job.requests.insert(*request, std::move(pending));
+  return code;
+}
+#endif
+
+}  // namespace mpress::engine

@@ -1,0 +1,38 @@
+// Receives and exchanges in one call.
+#pragma once
+
+#include "engine/receive.hpp"
+#include "engine/send.hpp"
+#include "link/mpi.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+/// Where a message comes from: wildcards allowed.
+struct Envelope {
+  int peer = MPI_ANY_SOURCE;
+  int tag = MPI_ANY_TAG;
+};
+
+/// MPI_Recv.
+int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* status);
+
+/// MPI_Sendrecv.
+int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& receive,
+             const Envelope& from, MPI_Status* status);
+
+/// MPI_Sendrecv_replace: both arguments name the same buffer.
+int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
+                      const ReceiveArguments& receive, const Envelope& from, MPI_Status* status);
+
+/// A send whose buffer will be overwritten at once: encoded, or else copied.
+Outgoing set_aside(Job& job, trace::Op op, const SendArguments& send);
+
+#if MPI_VERSION >= 4
+/// MPI_Isendrecv, with a send that is prepared.
+int exchange_later(Job& job, Outgoing out, int send_tag, trace::Op op,
+                   const ReceiveArguments& receive, const Envelope& from, MPI_Request* request);
+#endif
+
+}  // namespace mpress::engine
