@@ -4,8 +4,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <memory>
-#include <stdexcept>
+#include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <string>
 
 #include "codec/codec.hpp"
@@ -57,21 +58,27 @@ std::size_t element_count(std::size_t bytes, ElementType type) {
   return bytes / element_size(type);
 }
 
-Bytes encode(const std::string& text, const std::string& type_name, const BytesIn& elements) {
+/// The payload, and the absolute bound that szp kept (None for other codecs).
+nb::tuple encode(const std::string& text, const std::string& type_name, const BytesIn& elements) {
   const ElementType type = element_type(type_name);
-  const Spec spec = codec_spec(text, type);
+  Spec spec = codec_spec(text, type);
   const std::size_t count = element_count(elements.size(), type);
-  std::unique_ptr<std::uint8_t[]> payload;
+  const std::size_t room = std::max<std::size_t>(codec::max_payload_bytes(spec, type, count), 1);
+  auto* payload = static_cast<std::uint8_t*>(std::malloc(room));
+  if (!payload) throw std::bad_alloc();
   std::size_t bytes = 0;
   {
     nb::gil_scoped_release release;
-    payload.reset(new std::uint8_t[codec::max_payload_bytes(spec, type, count)]);
-    bytes = codec::encode(spec, type, elements.data(), count, payload.get());
+    spec = codec::resolve(spec, type, elements.data(), count);
+    bytes = codec::encode(spec, type, elements.data(), count, payload);
+    // Give back what the worst case reserved.
+    if (void* fitted = std::realloc(payload, std::max<std::size_t>(bytes, 1))) {
+      payload = static_cast<std::uint8_t*>(fitted);
+    }
   }
-  std::uint8_t* data = payload.get();
-  nb::capsule owner(payload.release(),
-                    [](void* p) noexcept { delete[] static_cast<std::uint8_t*>(p); });
-  return Bytes(data, {bytes}, owner);
+  nb::capsule owner(payload, [](void* p) noexcept { std::free(p); });
+  nb::object bound = spec.bound == Bound::none ? nb::none() : nb::cast(spec.value);
+  return nb::make_tuple(Bytes(payload, {bytes}, owner), bound);
 }
 
 std::size_t encode_into(const std::string& text, const std::string& type_name,
@@ -96,15 +103,6 @@ std::string decode(const std::string& text, const std::string& type_name, const 
   const Status status =
       codec::decode(spec, type, payload.data(), payload.size(), elements.data(), count);
   return status == Status::ok ? std::string() : std::string(status_text(status));
-}
-
-std::string resolve(const std::string& text, const std::string& type_name,
-                    const BytesIn& elements) {
-  const ElementType type = element_type(type_name);
-  const Spec spec = codec_spec(text, type);
-  const std::size_t count = element_count(elements.size(), type);
-  nb::gil_scoped_release release;
-  return to_string(codec::resolve(spec, type, elements.data(), count));
 }
 
 std::size_t max_payload_bytes(const std::string& text, const std::string& type_name,
@@ -199,13 +197,11 @@ NB_MODULE(_core, m) {
         "Bits a value that zfp really spends.");
   m.def("max_payload_bytes", &max_payload_bytes, "spec"_a, "type"_a, "count"_a);
   m.def("encode", &encode, "spec"_a, "type"_a, "elements"_a,
-        "Encode the bytes of elements; returns the payload.");
+        "Encode the bytes of elements; returns the payload and szp's absolute bound.");
   m.def("encode_into", &encode_into, "spec"_a, "type"_a, "elements"_a, "payload"_a,
         "Encode into a buffer of max_payload_bytes; returns the bytes written.");
   m.def("decode", &decode, "spec"_a, "type"_a, "payload"_a, "elements"_a,
         "Decode; returns an empty string, or what is wrong with the payload.");
-  m.def("resolve", &resolve, "spec"_a, "type"_a, "elements"_a,
-        "The spec that encodes these elements: relative bounds absolute, distances chosen.");
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");

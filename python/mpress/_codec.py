@@ -1,0 +1,232 @@
+"""Codecs for arrays: the part of the public interface that knows no MPI."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from mpress import _core
+
+_TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+_EXPECTED = "expected float32 or float64 elements"
+
+
+class CorruptPayload(ValueError):
+    """A payload is damaged, truncated, or not of the codec, type and shape given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """What `Codec.encode` returns: a payload and all that decoding it takes."""
+
+    payload: np.ndarray = field(repr=False)
+    """The encoded bytes: a contiguous, read-only uint8 array, so any consumer of buffers takes it.
+    For `zfp` it starts with libzfp's stream."""
+
+    spec: str
+    """The codec that wrote it. `auto` has become `mpc` or `none`."""
+
+    dtype: np.dtype
+    """Element type, in the machine's byte order."""
+
+    shape: tuple[int, ...]
+    """Shape of the array; elements are in C order."""
+
+    bound: float | None = None
+    """`szp`: the absolute bound that every finite element keeps (a relative one multiplied by the
+    range; 0 for a constant field, which is then exact)."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payload."""
+        return self.payload.nbytes
+
+    @property
+    def ratio(self) -> float:
+        """Bytes of the array divided by bytes of the payload; 1 for an empty payload."""
+        raw = math.prod(self.shape) * self.dtype.itemsize
+        return raw / self.nbytes if self.nbytes else 1.0
+
+
+class Codec:
+    """A codec with its parameters; immutable and thread-safe. Encoding and decoding release the
+    interpreter lock."""
+
+    __slots__ = ("_parsed",)
+
+    def __init__(self, spec: str) -> None:
+        if not isinstance(spec, str):
+            raise TypeError(f"codec spec: expected a string, not {type(spec).__name__}")
+        self._parsed = _core.describe(spec)
+
+    @property
+    def spec(self) -> str:
+        """The canonical text of the spec."""
+        return self._parsed["text"]
+
+    @property
+    def lossy(self) -> bool:
+        """Whether decoding may return other values than were encoded."""
+        return self._parsed["lossy"]
+
+    def __repr__(self) -> str:
+        return f"mpress.codec({self.spec!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Codec) and other.spec == self.spec
+
+    def __hash__(self) -> int:
+        return hash(self.spec)
+
+    def effective_rate(self, dtype: Any) -> float:
+        """Bits a value that `zfp` spends on elements of `dtype`: it rounds to quarters.
+
+        Raises ValueError for other codecs and for a rate out of the type's range.
+        """
+        if self._parsed["codec"] != "zfp":
+            raise ValueError(f"only zfp has a rate, not {self.spec!r}")
+        name = _type_name(np.dtype(dtype))
+        _core.validate(self.spec, name)
+        return _core.effective_rate(self._parsed["value"], name)
+
+    def encode(self, array: Any) -> Encoded:
+        """Encode an array, or any object with a buffer or array interface, of float32 or float64.
+
+        Any shape; where the elements are not contiguous in C order, or not in the machine's byte
+        order, a copy is encoded. Raises TypeError for other element types, ValueError where the
+        spec does not fit the element type.
+        """
+        array = _as_array(array)
+        name = _type_name(array.dtype)
+        raw = _bytes_of(array)
+        _core.validate(self.spec, name)
+        chosen, bound = self.spec, None
+        if self._parsed["codec"] == "auto":
+            payload, _ = _core.encode("mpc", name, raw)
+            chosen = "mpc" if payload.nbytes < raw.nbytes else "none"
+        elif self._parsed["codec"] != "none":
+            payload, bound = _core.encode(self.spec, name, raw)
+        if chosen == "none":
+            payload = raw.copy()
+        payload.flags.writeable = False
+        return Encoded(payload, chosen, array.dtype, array.shape, bound)
+
+    def decode(
+        self,
+        encoded: Encoded | Any,
+        out: np.ndarray | None = None,
+        *,
+        dtype: Any = None,
+        shape: SupportsIndex | Sequence[int] | None = None,
+    ) -> np.ndarray:
+        """Decode into `out`, or into a new array, and return it.
+
+        `encoded` is an Encoded, which knows its codec, or the bytes of a payload of this codec;
+        these need `dtype` and `shape`, or an `out` that has them. `out` must be a writable,
+        C-contiguous array of the encoded dtype and shape.
+
+        Raises CorruptPayload where the payload is damaged; `out` then holds anything. Raises
+        TypeError or ValueError for arguments that do not fit together.
+        """
+        if isinstance(encoded, Encoded):
+            if dtype is not None or shape is not None:
+                raise TypeError("dtype and shape: an Encoded has its own; give them with bytes only")
+            spec, payload = encoded.spec, encoded.payload
+            dtype, shape = encoded.dtype, encoded.shape
+        else:
+            spec, payload = self.spec, _payload_of(encoded)
+            if spec == "auto":
+                raise ValueError(
+                    "'auto' cannot tell which codec wrote these bytes: name it, or pass the Encoded"
+                )
+            if isinstance(out, np.ndarray):
+                dtype = out.dtype if dtype is None else dtype
+                shape = out.shape if shape is None else shape
+            if dtype is None or shape is None:
+                raise TypeError("dtype and shape are needed to decode bytes")
+            dtype, shape = np.dtype(dtype), _shape_of(shape)
+        name = _type_name(dtype)
+        _core.validate(spec, name)
+        if spec == "none" and payload.nbytes != math.prod(shape) * dtype.itemsize:
+            raise CorruptPayload(
+                f"none: {payload.nbytes} bytes are not {math.prod(shape)} elements of {name}"
+            )
+        if out is None:
+            out = np.empty(shape, dtype)
+        else:
+            _check_out(out, dtype, shape)
+        target = out.reshape(-1).view(np.uint8)
+        if spec == "none":
+            target[:] = payload
+        elif problem := _core.decode(spec, name, payload, target):
+            raise CorruptPayload(f"{spec}: {problem}")
+        return out
+
+
+def codec(spec: str) -> Codec:
+    """The codec that `spec` names; ValueError says what is wrong with a spec."""
+    return Codec(spec)
+
+
+def _type_name(dtype: np.dtype) -> str:
+    name = _TYPES.get(dtype)
+    if name is None:
+        raise TypeError(f"{_EXPECTED}, not {dtype}")
+    return name
+
+
+def _as_array(data: Any) -> np.ndarray:
+    """`data` as a C-contiguous array in native byte order, without a copy where possible."""
+    if not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array__"):
+        try:
+            data = memoryview(data)
+        except TypeError:
+            raise TypeError(
+                f"{_EXPECTED} in an array or buffer, not {type(data).__name__}"
+            ) from None
+    array = np.asarray(data)
+    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
+        raise TypeError(f"{_EXPECTED}, not {array.dtype}")
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _bytes_of(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _payload_of(data: Any) -> np.ndarray:
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise TypeError(f"expected an Encoded or bytes, not {type(data).__name__}") from None
+    if not view.c_contiguous:
+        raise ValueError("the payload's bytes must be contiguous")
+    return np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8)
+
+
+def _shape_of(shape: Any) -> tuple[int, ...]:
+    extents = shape if isinstance(shape, Sequence) else (shape,)
+    try:
+        result = tuple(n.__index__() for n in extents)
+    except AttributeError:
+        raise TypeError(f"shape: expected whole numbers, not {shape!r}") from None
+    if any(n < 0 for n in result):
+        raise ValueError(f"shape: extents must not be negative, got {shape!r}")
+    return result
+
+
+def _check_out(out: Any, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out: expected a numpy array, not {type(out).__name__}")
+    if out.dtype != dtype:
+        raise ValueError(f"out: expected dtype {dtype}, not {out.dtype}")
+    if out.shape != shape:
+        raise ValueError(f"out: expected shape {shape}, not {out.shape}")
+    if not out.flags.c_contiguous:
+        raise ValueError("out: expected a C-contiguous array")
+    if not out.flags.writeable:
+        raise ValueError("out: expected a writable array")

@@ -1,0 +1,124 @@
+"""mpress bench: measurements on synthetic fields."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from mpress import _core, codec_bench, fields
+from mpress.cli.errors import UserError, checked_bytes, checked_spec
+
+app = typer.Typer(help="Measure on synthetic fields.", no_args_is_help=True)
+
+_DEFAULT_FIELDS = ("wave", "turb", "rand")
+_DEFAULT_SPECS = ("mpc", "zfp:4", "zfp:8", "zfp:16", "szp:rel=1e-3", "szp:rel=1e-4")
+_LEAST_BYTES = 8**3 * 8
+
+
+@app.callback()
+def _bench() -> None:
+    """Keeps `codec` a subcommand while it is the only one."""
+
+
+@app.command("codec")
+def codec_command(
+    field: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"{', '.join(fields.NAMES)}; may be repeated."),
+    ] = None,
+    size: Annotated[
+        str, typer.Option(metavar="BYTES", help="Size of a field: 64M, 1M; made cubic.")
+    ] = "64M",
+    element_type: Annotated[
+        str, typer.Option("--type", metavar="TYPES", help="f32, f64 or f32,f64.")
+    ] = "f32,f64",
+    spec: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="A codec; may be repeated."),
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Repetitions; the fastest counts.")
+    ] = 5,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the results here.")
+    ] = None,
+) -> None:
+    """Measure codecs on one core, beside libzfp where the package zfpy is installed."""
+    names = field or list(_DEFAULT_FIELDS)
+    for name in names:
+        if name not in fields.NAMES:
+            raise UserError(f"--field {name!r}: expected one of {', '.join(fields.NAMES)}")
+    nbytes = checked_bytes("--size", size)
+    if nbytes < _LEAST_BYTES:
+        raise UserError(f"--size {size}: expected at least {_LEAST_BYTES} bytes")
+    types = element_type.split(",")
+    for kind in types:
+        if kind not in ("f32", "f64"):
+            raise UserError(f"--type {element_type!r}: expected f32, f64 or f32,f64")
+    specs = [checked_spec("--spec", text) for text in spec or _DEFAULT_SPECS]
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise UserError(f"--json {json_file}: its directory does not exist")
+    for kind in types:
+        for text in specs:
+            try:
+                _core.validate(text, kind)
+            except ValueError as error:
+                raise UserError(f"--spec: {error}") from None
+
+    console = Console()
+    rows = []
+    for kind in types:
+        for name in names:
+            array = fields.make(name, _cube(nbytes, kind), kind)
+            found = codec_bench.measure_field(name, array, specs, repeat)
+            rows += found
+            console.print(_table(name, array, found))
+    if not codec_bench.has_libzfp():
+        console.print("libzfp was not measured: install zfpy (pip install 'mpress[bench]')")
+    if json_file is not None:
+        document = codec_bench.document(rows)
+        json_file.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _cube(nbytes: int, kind: str) -> tuple[int, int, int]:
+    elements = nbytes // (4 if kind == "f32" else 8)
+    edge = int(np.floor(np.cbrt(elements) + 1e-9))
+    return (edge, edge, edge)
+
+
+def _table(name: str, array: np.ndarray, rows: list[dict]) -> Table:
+    ceiling = rows[0]["memcpy_rate"]
+    table = Table(
+        title=f"{name} {array.dtype}, {array.nbytes / 2**20:.1f} MiB, one core; "
+        f"memcpy {ceiling / 1e9:.1f} GB/s",
+        title_justify="left",
+    )
+    table.add_column("codec", style="bold", no_wrap=True)
+    headings = ("ratio", "encode GB/s", "decode GB/s", "of memcpy", "over libzfp", "max error",
+                "kept?")  # fmt: skip
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row["spec"],
+            f"{row['ratio']:.2f}",
+            f"{row['encode_rate'] / 1e9:.2f}",
+            f"{row['decode_rate'] / 1e9:.2f}",
+            f"{row['encode_rate'] / ceiling:.0%} / {row['decode_rate'] / ceiling:.0%}",
+            _factors(row),
+            "0" if row["identical"] else f"{row['max_error']:.3g}",
+            {True: "yes", False: "[red]NO[/red]", None: "-"}[row["keeps_promise"]],
+        )
+    return table
+
+
+def _factors(row: dict) -> str:
+    if "libzfp_encode_rate" not in row:
+        return "-"
+    encode = row["encode_rate"] / row["libzfp_encode_rate"]
+    decode = row["decode_rate"] / row["libzfp_decode_rate"]
+    return f"{encode:.1f}x / {decode:.1f}x"

@@ -1,0 +1,23 @@
+"""What a command raises when the user got something wrong."""
+
+from mpress import _core
+
+
+class UserError(Exception):
+    """One sentence that names the culprit and says what was expected; exit status 2."""
+
+
+def checked_spec(option: str, spec: str) -> str:
+    """The canonical text of a codec spec given for `option`."""
+    try:
+        return _core.describe(spec)["text"]
+    except ValueError as error:
+        raise UserError(f"{option}: {error}") from None
+
+
+def checked_bytes(option: str, text: str) -> int:
+    """Bytes, with an optional suffix K, M or G."""
+    try:
+        return _core.parse_bytes(text)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{option} {error}") from None

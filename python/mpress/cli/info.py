@@ -1,0 +1,38 @@
+"""mpress info: how this installation was built, and every knob."""
+
+import os
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from mpress import _core
+from mpress.cli.launch import preload_library
+
+
+def info() -> None:
+    """Show how mpress was built, and every environment variable with meaning, default and value."""
+    console = Console()
+    build = _core.build_info()
+    library = preload_library()
+    facts = Table(title="build", show_header=False, title_justify="left")
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("version", build["version"])
+    facts.add_row("frame version", str(build["frame_version"]))
+    facts.add_row("MPI", build["mpi"] or "none: `mpress run` is not available")
+    facts.add_row("preload library", str(library) if library else "not built")
+    facts.add_row("CUDA", "yes" if build["cuda"] else "no")
+    facts.add_row("instruction set", f"{build['isa']} (in use)")
+    facts.add_row("compiler", build["compiler"])
+    facts.add_row("numpy", np.__version__)
+    console.print(facts)
+
+    knobs = Table(title="environment", title_justify="left")
+    knobs.add_column("variable", style="bold", no_wrap=True)
+    knobs.add_column("value now", overflow="fold")
+    knobs.add_column("default")
+    knobs.add_column("meaning", overflow="fold")
+    for name, meaning, default in _core.knobs():
+        knobs.add_row(name, os.environ.get(name, ""), default, meaning)
+    console.print(knobs)

@@ -1,0 +1,83 @@
+"""mpress inspect: what each codec would do to the fields of a file."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from mpress import _core, measure
+from mpress.cli.errors import UserError, checked_spec
+from mpress.files import FileError, read_fields
+
+_DEFAULT_SPECS = ("mpc", "zfp:8", "zfp:16", "szp:rel=1e-3", "szp:rel=1e-4")
+
+
+def inspect(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help=".npy, .f32, .f64 (raw), or .nc")
+    ],
+    codec: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="A codec to try; may be repeated."),
+    ] = None,
+    variable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="netCDF variable; may be repeated. Default: all floats."),
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Repetitions; the fastest counts.")
+    ] = 3,
+) -> None:
+    """Print ratio, speed, largest error and PSNR of codecs on the fields of files."""
+    specs = [checked_spec("--codec", spec) for spec in codec or _DEFAULT_SPECS]
+    console = Console()
+    shown = 0
+    for path in files:
+        try:
+            fields, notes = read_fields(path, variable)
+        except FileError as error:
+            raise UserError(str(error)) from None
+        for note in notes:
+            console.print(f"[dim]{path.name}: {note}[/dim]", highlight=False)
+        for name, array in fields:
+            console.print(_table(name, array, specs, repeat))
+            shown += 1
+    if not shown:
+        raise UserError("FILE: no float32 or float64 field was found")
+
+
+def _table(name, array, specs, repeat) -> Table:
+    extents = " x ".join(str(n) for n in array.shape) or "scalar"
+    table = Table(
+        title=f"{name}: {extents} {array.dtype}, {array.nbytes / 1e6:.2f} MB",
+        title_justify="left",
+    )
+    table.add_column("codec", style="bold", no_wrap=True)
+    for heading in ("ratio", "encode GB/s", "decode GB/s", "max error", "bound", "kept?", "PSNR dB"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    type_name = "f32" if array.dtype.itemsize == 4 else "f64"
+    for spec in specs:
+        try:
+            _core.validate(spec, type_name)
+        except ValueError as error:
+            raise UserError(f"--codec: {error}") from None
+        m = measure.measure(array, spec, repeat)
+        exact = m.quality.identical
+        table.add_row(
+            spec if m.spec == spec else f"{spec} ({m.spec})",
+            f"{m.ratio:.2f}",
+            f"{m.encode_rate / 1e9:.2f}",
+            f"{m.decode_rate / 1e9:.2f}",
+            "0" if exact else f"{m.quality.max_error:.3g}",
+            "-" if m.bound is None else f"{m.bound:.3g}",
+            {True: "yes", False: "[red]NO[/red]", None: "-"}[m.keeps_promise],
+            "exact" if exact else _decibels(m.quality.psnr),
+        )
+    return table
+
+
+def _decibels(psnr: float) -> str:
+    return f"{psnr:.1f}" if math.isfinite(psnr) else str(psnr)

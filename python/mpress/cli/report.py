@@ -1,0 +1,159 @@
+"""mpress report: what a run's messages did."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from mpress import trace
+from mpress.cli.errors import UserError
+
+
+def report(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Written by `mpress run`.")],
+    by_peer: Annotated[
+        bool, typer.Option("--peers", help="A line a pair of ranks instead of a sum over them.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw report.png and report.svg there.")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a PNG picture.")] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw an SVG picture.")] = None,
+) -> None:
+    """Print tables of what was compressed, what it cost and why the rest was left alone."""
+    document = _load(file)
+    pictures = [path for path in (png, svg) if path is not None]
+    if plot is not None:
+        plot.mkdir(parents=True, exist_ok=True)
+        pictures += [plot / "report.png", plot / "report.svg"]
+    for path in pictures:
+        if not path.absolute().parent.is_dir():
+            raise UserError(f"{path}: its directory does not exist")
+    console = Console()
+    _print_summary(console, document)
+    if document["rows"]:
+        console.print(_operations(document["rows"], by_peer))
+    if document["left_raw"]:
+        console.print(_left_raw(document["left_raw"]))
+    if pictures:
+        try:
+            from mpress import plots
+        except ImportError:
+            raise UserError(
+                "drawing takes the package matplotlib (pip install 'mpress[plot]')"
+            ) from None
+        plots.draw_report(document, pictures)
+        for path in pictures:
+            console.print(f"drew {path}", highlight=False, soft_wrap=True)
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(file.read_text())
+    except OSError as error:
+        raise UserError(f"FILE.json: {file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"FILE.json: {file} is not JSON: {error}") from None
+    if not isinstance(document, dict) or "totals" not in document or "rows" not in document:
+        raise UserError(f"FILE.json: {file} is not a report of `mpress run`")
+    if document.get("format") != trace.REPORT_FORMAT:
+        raise UserError(
+            f"FILE.json: {file} has report format {document.get('format')}, "
+            f"expected {trace.REPORT_FORMAT}"
+        )
+    return document
+
+
+def _print_summary(console: Console, document: dict[str, Any]) -> None:
+    totals = document["totals"]
+    ranks = document["ranks"]
+    table = Table(title="run", title_justify="left", show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    if document.get("command"):
+        table.add_row("program", " ".join(document["command"]))
+    table.add_row("MPI", document["mpi"] or "-")
+    table.add_row("settings", document["settings"] or "-")
+    hosts = {rank["host"] for rank in ranks}
+    table.add_row("ranks", f"{len(ranks)} on {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
+    if document["run_seconds"] is not None:
+        table.add_row("run time", f"{document['run_seconds']:.3f} s")
+    if document.get("exit_status"):
+        table.add_row("exit status", f"[red]{document['exit_status']}[/red]")
+    unfinished = [str(rank["rank"]) for rank in ranks if not rank["finished"]]
+    if unfinished:
+        table.add_row("not finalized", f"[red]ranks {', '.join(unfinished)}[/red]")
+    if document["simulated_link"]:
+        table.add_row("link", "simulated (paced)")
+    table.add_row(
+        "messages sent",
+        f"{totals['messages']}, of which {totals['compressed_messages']} compressed",
+    )
+    table.add_row(
+        "bytes",
+        f"{_megabytes(totals['raw_bytes'])} MB raw, {_megabytes(totals['wire_bytes'])} MB on the "
+        f"wire, ratio {totals['ratio']:.2f}",
+    )
+    table.add_row(
+        "seconds, all ranks",
+        f"{totals['encode_seconds']:.3f} encoding, {totals['decode_seconds']:.3f} decoding, "
+        f"{totals['wait_seconds']:.3f} waiting",
+    )
+    if totals["errors"]:
+        table.add_row("corrupt frames", f"[red]{totals['errors']}[/red]")
+    console.print(table)
+
+
+def _operations(rows: list[dict[str, Any]], by_peer: bool) -> Table:
+    sums: dict[tuple, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    counted = ("messages", "raw_bytes", "wire_bytes", "encode_seconds", "decode_seconds",
+               "wait_seconds")  # fmt: skip
+    for row in rows:
+        pair = (row["rank"], row["peer"]) if by_peer else ()
+        key = (row["operation"], row["codec"], row["reason"] or "", pair)
+        for name in counted:
+            sums[key][name] += row[name]
+    table = Table(title="operations", title_justify="left")
+    table.add_column("operation", style="bold", no_wrap=True)
+    if by_peer:
+        table.add_column("rank", justify="right")
+        table.add_column("peer", justify="right")
+    table.add_column("codec", no_wrap=True)
+    table.add_column("left raw because", overflow="fold")
+    for heading in ("messages", "raw MB", "wire MB", "ratio", "encode s", "decode s", "wait s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for key in sorted(sums, key=str):
+        operation, codec, reason, pair = key
+        row = sums[key]
+        table.add_row(
+            operation,
+            *("any" if rank is None else str(rank) for rank in pair),
+            codec,
+            reason,
+            f"{row['messages']:.0f}",
+            _megabytes(row["raw_bytes"]),
+            _megabytes(row["wire_bytes"]),
+            f"{row['raw_bytes'] / row['wire_bytes']:.2f}" if row["wire_bytes"] else "-",
+            f"{row['encode_seconds']:.3f}",
+            f"{row['decode_seconds']:.3f}",
+            f"{row['wait_seconds']:.3f}",
+        )
+    return table
+
+
+def _left_raw(left: dict[str, dict[str, int]]) -> Table:
+    table = Table(title="messages left raw", title_justify="left")
+    table.add_column("reason", style="bold")
+    table.add_column("messages", justify="right")
+    table.add_column("MB", justify="right")
+    for reason, row in sorted(left.items(), key=lambda item: -item[1]["bytes"]):
+        table.add_row(reason, str(row["messages"]), _megabytes(row["bytes"]))
+    return table
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:.3f}" if count < 1e8 else f"{count / 1e6:.1f}"

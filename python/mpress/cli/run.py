@@ -1,0 +1,173 @@
+"""mpress run: start a program, or an MPI job of it, with compressed messages."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mpress import _core, trace
+from mpress.cli import launch
+from mpress.cli.errors import UserError, checked_bytes, checked_spec
+
+
+def run(
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM ARGS...", help="What each rank executes.")
+    ],
+    codec: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="none, auto, mpc[:dim=N], zfp:RATE, szp:abs=E, szp:rel=E (,mode=fast|dense). "
+            "Without it MPRESS_CODEC holds, else auto, which is lossless.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compress even where it does not pay.")
+    ] = False,
+    threshold: Annotated[
+        str | None,
+        typer.Option(metavar="BYTES", help="Smallest message to consider: 65536, 64K, 1M, 0."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write what happened to this file.")
+    ] = None,
+    link_rate: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="Simulate a link of this rate: 1Gbit, 100Mbit."),
+    ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option("-n", metavar="N", min=1, help="Ranks; without it, no launcher is used."),
+    ] = None,
+    mpiexec: Annotated[
+        str | None, typer.Option(metavar="CMD", help="The launcher, with its own options.")
+    ] = None,
+) -> None:
+    """Run an MPI program with its messages compressed.
+
+    The exit status is the program's.
+    """
+    library = launch.required_preload_library()
+    launcher = launch.find_mpiexec(mpiexec) if ranks is not None else []
+    if not shutil.which(program[0]):
+        raise UserError(f"PROGRAM {program[0]!r}: expected an executable file")
+    environment = {"LD_PRELOAD": _preload(library), "MPRESS_JOB": secrets.token_hex(16)}
+    if codec is not None:
+        environment["MPRESS_CODEC"] = checked_spec("--codec", codec)
+    if force:
+        environment["MPRESS_FORCE"] = "1"
+    if threshold is not None:
+        environment["MPRESS_THRESHOLD"] = str(checked_bytes("--threshold", threshold))
+    if link_rate is not None:
+        environment["MPRESS_LINK_RATE"] = _bytes_a_second(link_rate)
+    if report is not None:
+        _check_report_path(report)
+        environment["MPRESS_REPORT"] = str(report.absolute())
+
+    with _record_directory(report) as records:
+        environment["MPRESS_RECORD"] = str(records)
+        status = _execute(launch.rank_command(program, environment, ranks, launcher))
+        if report is not None:
+            _write_report(report, records, program, ranks, status)
+    raise typer.Exit(status)
+
+
+def _preload(library: Path) -> str:
+    existing = os.environ.get("LD_PRELOAD", "")
+    return f"{library}:{existing}" if existing else str(library)
+
+
+def _bytes_a_second(text: str) -> str:
+    try:
+        return format(_core.parse_rate(text), ".17g")
+    except ValueError as error:
+        raise UserError(f"--link-rate {error}") from None
+
+
+def _check_report_path(report: Path) -> None:
+    if report.is_dir():
+        raise UserError(f"--report {report}: expected a file, but this is a directory")
+    if not report.absolute().parent.is_dir():
+        raise UserError(f"--report {report}: its directory does not exist")
+    if not os.access(report if report.exists() else report.absolute().parent, os.W_OK):
+        raise UserError(f"--report {report}: expected a file that can be written")
+
+
+@contextmanager
+def _record_directory(report: Path | None) -> Iterator[Path]:
+    """Where ranks keep their records: beside the report, which all hosts of a job should see."""
+    if report is None:
+        with tempfile.TemporaryDirectory(prefix="mpress-", ignore_cleanup_errors=True) as path:
+            yield Path(path)
+        return
+    path = report.absolute().with_name(report.name + ".ranks")
+    _remove_records(path)
+    try:
+        path.mkdir()
+    except OSError as error:
+        raise UserError(f"--report {report}: {path} cannot be made: {error.strerror}") from None
+    yield path
+    _remove_records(path)
+
+
+def _remove_records(path: Path) -> None:
+    """Removes the records of a run, and the directory unless the user keeps something there."""
+    for record in path.glob("rank-*.rec"):
+        record.unlink(missing_ok=True)
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+
+
+def _execute(command: list[str]) -> int:
+    try:
+        process = subprocess.Popen(command)
+    except OSError as error:
+        raise UserError(f"{command[0]} cannot be started: {error.strerror}") from None
+    previous = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    try:
+        while True:
+            try:
+                status = process.wait()
+                break
+            except KeyboardInterrupt:
+                continue  # the terminal sent it to the program too, which decides
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    return 128 - status if status < 0 else status
+
+
+def _write_report(
+    report: Path, records: Path, program: list[str], ranks: int | None, status: int
+) -> None:
+    try:
+        merged: dict[str, Any] = trace.merge(records)
+    except (OSError, ValueError) as error:
+        print(f"mpress: --report {report} was not written: {error}", file=sys.stderr)
+        return
+    if not merged["ranks"]:
+        print(
+            f"mpress: {program[0]} left no statistics: it made no MPI call, or the ranks run where "
+            f"{records} is not visible",
+            file=sys.stderr,
+        )
+    merged["command"] = program
+    merged["ranks_asked_for"] = ranks
+    merged["exit_status"] = status
+    merged["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    merged["version"] = _core.build_info()["version"]
+    try:
+        report.write_text(json.dumps(merged, indent=1) + "\n")
+    except OSError as error:
+        print(f"mpress: --report {report} was not written: {error.strerror}", file=sys.stderr)

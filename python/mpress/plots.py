@@ -1,0 +1,89 @@
+"""Pictures of a report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
+
+_RAW, _WIRE = "#9aa5b1", "#2f6f9f"
+_TIMES = (("encode_seconds", "encoding", "#2f6f9f"), ("decode_seconds", "decoding", "#6fae75"),
+          ("wait_seconds", "waiting", "#d9a441"))  # fmt: skip
+
+
+def draw_report(document: dict[str, Any], paths: Sequence[Path]) -> None:
+    """Draws one figure of a merged report into each path, in the format of its suffix: bytes an
+    operation, bytes between ranks, seconds a rank."""
+    rows = document["rows"]
+    figure, axes = plt.subplots(1, 3, figsize=(15, 4.5), layout="constrained")
+    title = "mpress"
+    if document.get("command"):
+        title += ": " + Path(document["command"][0]).name
+    if document["simulated_link"]:
+        title += " (simulated link)"
+    figure.suptitle(f"{title}, ratio {document['totals']['ratio']:.2f}")
+    _draw_bytes(axes[0], [row for row in rows if row["direction"] == "send"])
+    _draw_pairs(figure, axes[1], rows, len(document["ranks"]))
+    _draw_seconds(axes[2], rows)
+    for path in paths:
+        figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _sum_by(rows: list[dict[str, Any]], key: str, value: str) -> dict[Any, float]:
+    sums: dict[Any, float] = defaultdict(float)
+    for row in rows:
+        sums[row[key]] += row[value]
+    return dict(sums)
+
+
+def _draw_bytes(axis: Any, sent: list[dict[str, Any]]) -> None:
+    raw = _sum_by(sent, "operation", "raw_bytes")
+    wire = _sum_by(sent, "operation", "wire_bytes")
+    names = sorted(raw)
+    at = np.arange(len(names))
+    axis.barh(at + 0.2, [raw[n] / 1e6 for n in names], 0.4, label="raw", color=_RAW)
+    axis.barh(at - 0.2, [wire[n] / 1e6 for n in names], 0.4, label="on the wire", color=_WIRE)
+    axis.set_yticks(at, names)
+    axis.set_xlabel("MB")
+    axis.set_title("sent")
+    if names:
+        axis.legend()
+
+
+def _draw_pairs(figure: Any, axis: Any, rows: list[dict[str, Any]], ranks: int) -> None:
+    sent = [r for r in rows if r["direction"] == "send" and r["peer"] is not None]
+    size = max([ranks, 1, *(max(r["rank"], r["peer"]) + 1 for r in sent)])
+    wire = np.zeros((size, size))
+    for row in sent:
+        wire[row["rank"], row["peer"]] += row["wire_bytes"] / 1e6
+    picture = axis.imshow(wire, cmap="viridis")
+    figure.colorbar(picture, ax=axis, label="MB on the wire")
+    axis.set_xlabel("to rank")
+    axis.set_ylabel("from rank")
+    axis.set_title("who sent to whom")
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _draw_seconds(axis: Any, rows: list[dict[str, Any]]) -> None:
+    ranks = sorted({row["rank"] for row in rows})
+    bottom = np.zeros(len(ranks))
+    for name, label, color in _TIMES:
+        sums = _sum_by(rows, "rank", name)
+        seconds = np.array([sums[rank] for rank in ranks])
+        axis.bar(ranks, seconds, bottom=bottom, label=label, color=color)
+        bottom += seconds
+    axis.set_xlabel("rank")
+    axis.set_ylabel("seconds")
+    axis.set_title("time spent")
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    if ranks:
+        axis.legend()
