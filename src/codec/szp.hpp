@@ -1,0 +1,173 @@
+// szp: error-bounded quantisation, prediction and bit planes. The format, as both twins see it;
+// docs/codecs.md describes it in full.
+//
+//   payload   header, directory (u16 a unit: its words; padded to a word), units
+//   unit      16 KiB of elements: head word, origin, centre, bitmap of blocks, block codes,
+//             exception bitmaps and fill, bit planes, exception masks, exception values
+//   block     32 elements, whose residuals share an order of prediction and a width
+//
+// Everything is little-endian and made of 32-bit words. A unit decodes from its own words and
+// the header's step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/checksum.hpp"
+#include "codec/element.hpp"
+#include "codec/spec.hpp"
+#include "codec/status.hpp"
+
+// Instruction-set files must not share out-of-line copies of these with other files.
+#define MPRESS_SZP_INLINE MPRESS_HOST_DEVICE __attribute__((always_inline)) constexpr
+
+namespace mpress::codec::szp {
+
+inline constexpr std::uint8_t format_version = 1;
+inline constexpr std::uint32_t unit_bytes = 16384;
+inline constexpr std::uint32_t block_elements = 32;
+inline constexpr std::uint32_t max_blocks = unit_bytes / 4 / block_elements;
+inline constexpr std::uint16_t raw_unit = 0xFFFF;  ///< directory entry of a unit kept as it is
+
+/// The payload's first 32 bytes. `checksum` covers every other word of the payload.
+struct Header {
+  std::uint8_t version;
+  ElementType type;
+  Mode mode;
+  std::uint8_t raw;  ///< 1: the elements themselves follow; no directory, no units
+  std::uint32_t checksum;
+  std::uint64_t count;
+  double step;   ///< a value of the element type; 0 where raw
+  double bound;  ///< what the user asked for
+};
+static_assert(sizeof(Header) == 32);
+
+/// Arithmetic of an element type. `magic` (1.5 times the last power of two whose unit is 1)
+/// rounds to the nearest even integer by one addition for |value| <= max_quantum.
+template <class T>
+struct Traits;
+
+template <>
+struct Traits<float> {
+  using Bits = std::uint32_t;
+  using Quantum = std::int32_t;
+  static constexpr ElementType type = ElementType::f32;
+  static constexpr float magic = 0x1.8p23f;
+  static constexpr float max_quantum = 0x1p22f;
+};
+
+template <>
+struct Traits<double> {
+  using Bits = std::uint64_t;
+  using Quantum = std::int64_t;
+  static constexpr ElementType type = ElementType::f64;
+  static constexpr double magic = 0x1.8p52;
+  static constexpr double max_quantum = 0x1p51;
+};
+
+/// What quantisation needs. An element x becomes q = rint(x * inverse), and decodes to
+/// q * step. The test |x - q * step| < limit, in the element type, implies the bound: limit is
+/// the largest value of the type not above it, and rounding the difference is monotone.
+template <class T>
+struct Quantizer {
+  T step;
+  T inverse;
+  T limit;
+};
+
+/// The step is a little below twice the bound, so that the rounding of x * inverse and of
+/// q * step leaves the limit unreached as long as |q| stays below about 2700 (f32): the loss is
+/// 0.0014 bits a value, an exception would cost 40.
+inline constexpr double step_shrink = 1.0 - 0x1p-10;
+
+/// f64 units whose quanta stay below this use 32-bit arithmetic.
+inline constexpr std::int64_t narrow_limit = std::int64_t{1} << 28;
+
+/// Rounded quotient as a number of the type; only for |x * inverse| <= max_quantum.
+template <class T>
+MPRESS_SZP_INLINE T round_quantum(T scaled) {
+  return (scaled + Traits<T>::magic) - Traits<T>::magic;
+}
+
+/// Quantises one element; false where it must be kept exactly. Where rounding pushed the
+/// nearest multiple just beyond the limit, the multiple on the other side may still be inside.
+template <class T>
+MPRESS_SZP_INLINE bool quantize(const Quantizer<T>& z, T x, typename Traits<T>::Quantum& quantum) {
+  using Quantum = typename Traits<T>::Quantum;
+  const T scaled = x * z.inverse;
+  const T most = Traits<T>::max_quantum;
+  if (!(scaled >= -most && scaled <= most)) return false;
+  T q = round_quantum(scaled);
+  T error = x - q * z.step;
+  if (!(error < z.limit && error > -z.limit)) {
+    q += error > 0 ? T(1) : T(-1);
+    error = x - q * z.step;
+    if (!(q >= -most && q <= most && error < z.limit && error > -z.limit)) return false;
+  }
+  quantum = static_cast<Quantum>(q);
+  return true;
+}
+
+// Prediction. A block's residuals are taken from the quanta before each element, across blocks:
+// order 1 from the last, order 2 from the line through the last two, order 0 from the unit's
+// centre. A residual r is stored as r + bias >= 0 in `width` bits; `flip` moves the range from
+// [-h, h-1] to [-(h-1), h], h = 2^(width-1), which saves a bit where it is needed on one side
+// only. Order and flip together are a block's form.
+inline constexpr std::uint32_t forms = 6;
+inline constexpr std::uint32_t max_width = 56;
+
+MPRESS_SZP_INLINE std::uint32_t form_order(std::uint32_t form) {
+  return form < 2 ? 1 : form < 4 ? 2 : 0;
+}
+
+template <class Quantum>
+MPRESS_SZP_INLINE Quantum bias(std::uint32_t width, std::uint32_t form) {
+  return width == 0 ? 0 : static_cast<Quantum>((Quantum{1} << (width - 1)) - (form & 1));
+}
+
+// The unit's head word.
+//   bits 0-5 least width, 6-11 set of forms in use, 12-15 bits a block code, then flags
+// A block code is (width - least) * (number of forms in use) + (rank of its form among them).
+inline constexpr std::uint32_t has_origin = 1u << 16;      ///< quantum before the first element
+inline constexpr std::uint32_t has_centre = 1u << 17;      ///< what order 0 predicts
+inline constexpr std::uint32_t has_bitmap = 1u << 18;      ///< else every block has a code
+inline constexpr std::uint32_t has_exceptions = 1u << 19;  ///< some elements are kept exactly
+inline constexpr std::uint32_t is_wide = 1u << 20;         ///< f64: 64-bit quanta
+inline constexpr std::uint32_t known_head = 0x1FFFFF;
+
+// Exceptions. An exceptional element takes part in prediction as a repetition of the quantum
+// before it. Two bits a block say where they are: `partial` alone: the block's mask, whose
+// elements all equal the unit's fill; `listed` alone: the whole block equals the fill; both: a
+// mask and one value for each of its bits. The fill is the unit's first exceptional element.
+
+MPRESS_SZP_INLINE std::size_t ceil_div(std::size_t a, std::size_t b) { return a / b + (a % b != 0); }
+
+/// Elements of a whole unit.
+MPRESS_SZP_INLINE std::size_t unit_elements(ElementType type) {
+  return unit_bytes / (type == ElementType::f32 ? 4 : 8);
+}
+
+MPRESS_SZP_INLINE std::size_t unit_count(ElementType type, std::size_t count) {
+  return ceil_div(count, unit_elements(type));
+}
+
+MPRESS_SZP_INLINE std::size_t directory_bytes(std::size_t units) { return ceil_div(units, 2) * 4; }
+
+/// The most that encode() writes: the header and the elements as they are.
+std::size_t max_bytes(ElementType type, std::size_t count);
+
+/// Whether the step of `abs_bound` and its inverse are normal numbers of the type. Where not,
+/// encode() keeps the elements as they are.
+bool resolvable(ElementType type, double abs_bound);
+
+/// Encodes `count` elements (any alignment) into `out`, which has room for max_bytes(), such
+/// that |x - x'| <= abs_bound for every finite x; NaN and infinities keep their bits. Returns
+/// the bytes written. The modes write the same units.
+std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound,
+                   Mode mode, void* out);
+
+/// Decodes exactly `count` elements from an untrusted payload of `bytes` bytes.
+Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
+              std::size_t count);
+
+}  // namespace mpress::codec::szp

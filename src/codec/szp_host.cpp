@@ -1,0 +1,220 @@
+// szp on the host: the payload, the portable unit codec, and the choice among instruction sets.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "codec/isa.hpp"
+
+#define MPRESS_ISA portable
+#include "codec/szp_portable.hpp"
+// The unit codec calls the primitives above.
+#include "codec/szp_decode.hpp"
+#include "codec/szp_encode.hpp"
+
+namespace mpress::codec::szp {
+namespace {
+
+template <class T>
+struct UnitCodec {
+  EncodedUnit (*encode)(const Quantizer<T>&, const unsigned char*, std::size_t, unsigned char*,
+                        std::size_t);
+  bool (*decode)(T, const unsigned char*, std::size_t, unsigned char*, std::size_t);
+};
+
+template <class T>
+UnitCodec<T> unit_codec() {
+#if defined(__x86_64__) && defined(MPRESS_X86_KERNELS)
+  if (host_isa() == Isa::avx512) return {avx512::encode_unit, avx512::decode_unit};
+  if (host_isa() == Isa::avx2) return {avx2::encode_unit, avx2::decode_unit};
+#endif
+  return {portable::encode_unit, portable::decode_unit};
+}
+
+/// The largest value of the type that is not above `x`.
+template <class T>
+T round_down(double x) {
+  using Limits = std::numeric_limits<T>;
+  if (x >= static_cast<double>(Limits::max())) return Limits::max();
+  const T nearest = static_cast<T>(x);
+  return static_cast<double>(nearest) > x ? std::nextafter(nearest, T(0)) : nearest;
+}
+
+/// Largest step whose inverse is a normal number.
+template <class T>
+constexpr double largest_step = sizeof(T) == 4 ? 0x1p126 : 0x1p1022;
+
+template <class T>
+bool make_quantizer(double bound, Quantizer<T>& z) {
+  constexpr T normal = std::numeric_limits<T>::min();
+  if (!(bound > 0) || !std::isfinite(bound)) return false;
+  const double half = std::min(bound * step_shrink, largest_step<T> / 2);
+  z.limit = round_down<T>(bound);
+  z.step = round_down<T>(2 * half);
+  z.inverse = static_cast<T>(1.0 / static_cast<double>(z.step));
+  return z.limit >= normal && z.step >= normal;
+}
+
+/// Sum over every word of the payload but the checksum itself.
+std::uint32_t payload_checksum(const unsigned char* payload, std::size_t bytes) {
+  return checksum(payload, 4, 0) + checksum(payload + 8, bytes - 8, 2);
+}
+
+std::size_t finish(Header header, unsigned char* out, std::size_t bytes) {
+  std::memcpy(out, &header, sizeof header);
+  header.checksum = payload_checksum(out, bytes);
+  std::memcpy(out, &header, sizeof header);
+  return bytes;
+}
+
+/// Writes directory and units behind the header. Returns the payload's size, or 0 where it
+/// would not be smaller than the elements.
+template <class T>
+std::size_t encode_units(const Quantizer<T>& z, const unsigned char* in, std::size_t count,
+                         unsigned char* out) {
+  const UnitCodec<T> codec = unit_codec<T>();
+  const std::size_t whole = unit_elements(Traits<T>::type);
+  const std::size_t units = unit_count(Traits<T>::type, count);
+  const std::size_t most = max_bytes(Traits<T>::type, count);
+  unsigned char* entry = out + sizeof(Header);
+  std::size_t at = sizeof(Header) + directory_bytes(units);
+  if (at >= most) return 0;
+  std::memset(out + at - 4, 0, 4);
+  for (std::size_t done = 0; done < count; done += whole, entry += 2) {
+    const std::size_t n = std::min(whole, count - done);
+    const unsigned char* elements = in + done * sizeof(T);
+    const EncodedUnit unit = codec.encode(z, elements, n, out + at, (most - at) / 4);
+    const std::size_t bytes = unit.raw ? n * sizeof(T) : std::size_t{unit.words} * 4;
+    if (bytes > most - at) return 0;
+    if (unit.raw) std::memcpy(out + at, elements, bytes);
+    const std::uint16_t size = unit.raw ? raw_unit : static_cast<std::uint16_t>(unit.words);
+    std::memcpy(entry, &size, 2);
+    at += bytes;
+  }
+  return at < most ? at : 0;
+}
+
+template <class T>
+std::size_t encode_elements(const unsigned char* in, std::size_t count, double bound, Mode mode,
+                            unsigned char* out) {
+  Header header{format_version, Traits<T>::type, mode, 0, 0, count, 0, bound};
+  Quantizer<T> z;
+  if (make_quantizer(bound, z)) {
+    header.step = static_cast<double>(z.step);
+    const std::size_t bytes = encode_units(z, in, count, out);
+    if (bytes != 0) return finish(header, out, bytes);
+  }
+  header.raw = 1;
+  header.step = 0;
+  if (count != 0) std::memcpy(out + sizeof header, in, count * sizeof(T));
+  return finish(header, out, sizeof header + count * sizeof(T));
+}
+
+std::uint16_t directory_entry(const unsigned char* directory, std::size_t unit) {
+  std::uint16_t size;
+  std::memcpy(&size, directory + 2 * unit, 2);
+  return size;
+}
+
+/// Checks that the units fill the payload exactly.
+template <class T>
+Status check_directory(const unsigned char* payload, std::size_t bytes, std::size_t count) {
+  const std::size_t whole = unit_elements(Traits<T>::type);
+  const std::size_t units = unit_count(Traits<T>::type, count);
+  std::size_t left = bytes - sizeof(Header);
+  if (directory_bytes(units) > left) return Status::truncated;
+  left -= directory_bytes(units);
+  for (std::size_t u = 0; u < units; ++u) {
+    const std::size_t raw = std::min(whole, count - u * whole) * sizeof(T);
+    const std::uint16_t size = directory_entry(payload + sizeof(Header), u);
+    const std::size_t unit = size == raw_unit ? raw : std::size_t{size} * 4;
+    if (unit > raw) return Status::corrupt;
+    if (unit > left) return Status::truncated;
+    left -= unit;
+  }
+  return left == 0 ? Status::ok : Status::corrupt;
+}
+
+template <class T>
+Status decode_units(T step, const unsigned char* payload, unsigned char* out, std::size_t count) {
+  const UnitCodec<T> codec = unit_codec<T>();
+  const std::size_t whole = unit_elements(Traits<T>::type);
+  const unsigned char* directory = payload + sizeof(Header);
+  const unsigned char* at = directory + directory_bytes(unit_count(Traits<T>::type, count));
+  for (std::size_t done = 0, u = 0; done < count; done += whole, ++u) {
+    const std::size_t n = std::min(whole, count - done);
+    const std::uint16_t size = directory_entry(directory, u);
+    unsigned char* elements = out + done * sizeof(T);
+    std::size_t bytes = std::size_t{size} * 4;
+    if (size == raw_unit) {
+      bytes = n * sizeof(T);
+      std::memcpy(elements, at, bytes);
+    } else if (size == 0) {
+      std::memset(elements, 0, n * sizeof(T));
+    } else if (!codec.decode(step, at, size, elements, n)) {
+      return Status::corrupt;
+    }
+    at += bytes;
+  }
+  return Status::ok;
+}
+
+template <class T>
+Status decode_elements(const Header& header, const unsigned char* payload, std::size_t bytes,
+                       unsigned char* out, std::size_t count) {
+  const std::size_t body = bytes - sizeof header;
+  if (header.raw == 0) {
+    const Status status = check_directory<T>(payload, bytes, count);
+    if (status != Status::ok) return status;
+  } else if (body / sizeof(T) != count || body % sizeof(T) != 0) {
+    return body / sizeof(T) < count ? Status::truncated : Status::corrupt;
+  }
+  if (header.checksum != payload_checksum(payload, bytes)) return Status::corrupt;
+  if (header.raw != 0) {
+    if (count != 0) std::memcpy(out, payload + sizeof header, body);
+    return Status::ok;
+  }
+  const T step = static_cast<T>(header.step);
+  if (!std::isnormal(step) || step < 0 || static_cast<double>(step) != header.step) {
+    return Status::corrupt;
+  }
+  return decode_units(step, payload, out, count);
+}
+
+}  // namespace
+
+std::size_t max_bytes(ElementType type, std::size_t count) {
+  return sizeof(Header) + count * element_size(type);
+}
+
+bool resolvable(ElementType type, double abs_bound) {
+  Quantizer<float> single;
+  Quantizer<double> full;
+  return type == ElementType::f32 ? make_quantizer(abs_bound, single)
+                                  : make_quantizer(abs_bound, full);
+}
+
+std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound,
+                   Mode mode, void* out) {
+  const auto* from = static_cast<const unsigned char*>(in);
+  auto* to = static_cast<unsigned char*>(out);
+  return type == ElementType::f32 ? encode_elements<float>(from, count, abs_bound, mode, to)
+                                  : encode_elements<double>(from, count, abs_bound, mode, to);
+}
+
+Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
+              std::size_t count) {
+  Header header;
+  if (bytes < sizeof header) return Status::truncated;
+  const auto* from = static_cast<const unsigned char*>(payload);
+  std::memcpy(&header, from, sizeof header);
+  if (header.version != format_version || static_cast<std::uint8_t>(header.mode) > 1) {
+    return Status::unsupported;
+  }
+  if (header.type != type || header.count != count || header.raw > 1) return Status::corrupt;
+  auto* to = static_cast<unsigned char*>(out);
+  return type == ElementType::f32 ? decode_elements<float>(header, from, bytes, to, count)
+                                  : decode_elements<double>(header, from, bytes, to, count);
+}
+
+}  // namespace mpress::codec::szp
