@@ -24,10 +24,10 @@ template <>
 struct Traits<float> {
   using Word = std::uint32_t;
   using Integer = std::int32_t;
-  static constexpr int kPrecision = 32;     // bit planes of a block
+  static constexpr int kPrecision = 32;  // bit planes of a block
   static constexpr int kMantissaBits = 23;
   static constexpr int kExponentBits = 8;
-  static constexpr int kHeaderBits = 9;     // "not zero", then the biased exponent
+  static constexpr int kHeaderBits = 9;  // "not zero", then the biased exponent
 };
 
 template <>
@@ -139,16 +139,14 @@ inline constexpr Tables kTables;
 struct Footer {
   std::uint64_t exceptions;  // 0 in a raw payload
   std::uint32_t form;
-  std::uint32_t checksum;    // of everything before it, the footer's own fields included
+  std::uint32_t checksum;  // of everything before it, the footer's own fields included
 };
 static_assert(sizeof(Footer) == 16);
 
 inline constexpr std::uint32_t kFormStream = 0x3153465A;  // "ZFS1"
 inline constexpr std::uint32_t kFormRaw = 0x3152465A;     // "ZFR1"
 
-constexpr std::size_t exception_bytes(ElementType type) {
-  return 8 + kBlock * element_size(type);
-}
+constexpr std::size_t exception_bytes(ElementType type) { return 8 + kBlock * element_size(type); }
 
 constexpr std::size_t block_count(std::size_t count) { return count / 4 + (count % 4 != 0); }
 

@@ -23,8 +23,8 @@ struct Vector {
 };
 
 // Operations lane by lane: those of the instructions they name, on both halves.
-#define MPRESS_LANEWISE(name, instruction)                        \
-  Vector name(Vector x, Vector y) {                               \
+#define MPRESS_LANEWISE(name, instruction)                                   \
+  Vector name(Vector x, Vector y) {                                          \
     return {_mm256_##instruction(x.a, y.a), _mm256_##instruction(x.b, y.b)}; \
   }
 MPRESS_LANEWISE(both_of, and_si256)
@@ -234,8 +234,7 @@ Wide encode_bits(Group& group, int budget) {
     bits.high = any_of(bits.high, left64_by(code.high, place.high));
     at = add(at, length);
     done += 4;
-    const Vector open =
-        both_of(both_of(exceeds(all(4), n), group.coded), exceeds(all(budget), at));
+    const Vector open = both_of(both_of(exceeds(all(4), n), group.coded), exceeds(all(budget), at));
     if (done == 32 || !any_set(open)) break;
     next = planes[done / 8];
     if (done % 8 != 0) next = right<16>(next);
@@ -247,8 +246,8 @@ Wide encode_bits(Group& group, int budget) {
   const Wide second = widen(planes[2], planes[3]);
   const Wide place = widen(at);
   const auto append = [done](Vector& word, Vector l, Vector h, Vector where) {
-    const Vector rest = any_of(any_of(right64(l, 4 * done), left64(h, 64 - 4 * done)),
-                               right64(h, 4 * done - 64));
+    const Vector rest =
+        any_of(any_of(right64(l, 4 * done), left64(h, 64 - 4 * done)), right64(h, 4 * done - 64));
     word = any_of(word, left64_by(rest, where));
   };
   append(bits.low, first.low, second.low, place.low);

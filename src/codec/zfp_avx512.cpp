@@ -122,8 +122,7 @@ struct Side<float> {
     from_negabinary<float>(v);
     const __m512 scale = _mm512_cvtepi32_ps(_mm512_sub_epi32(group.exponent, all(157)));
     for (Vector& x : v) {
-      x = _mm512_castps_si512(
-          _mm512_maskz_scalef_ps(group.coded, _mm512_cvtepi32_ps(x), scale));
+      x = _mm512_castps_si512(_mm512_maskz_scalef_ps(group.coded, _mm512_cvtepi32_ps(x), scale));
     }
     transpose(v);
     for (int i = 0; i < 4; ++i) _mm512_storeu_si512(out + 64 * i, v[i]);
@@ -153,8 +152,8 @@ struct Side<double> {
     v[3] = _mm512_castpd_si512(_mm512_shuffle_f64x2(b, d, 0xDD));
     Vector largest = _mm512_setzero_si512();
     for (const Vector& e : v) {
-      largest = _mm512_max_epu64(
-          largest, _mm512_and_si512(e, _mm512_set1_epi64(0x7FFFFFFFFFFFFFFF)));
+      largest =
+          _mm512_max_epu64(largest, _mm512_and_si512(e, _mm512_set1_epi64(0x7FFFFFFFFFFFFFFF)));
     }
     half.finite = _mm512_cmplt_epi64_mask(largest, _mm512_set1_epi64(0x7FF0000000000000));
     if (half.finite != 0xFF) {
@@ -205,8 +204,7 @@ struct Side<double> {
       e = _mm512_and_si512(_mm512_srlv_epi64(_mm512_slli_epi64(e, 32), lead), kept);
     }
     from_negabinary<double>(v);
-    const __m512d scale =
-        _mm512_cvtepi64_pd(_mm512_sub_epi64(exponent, _mm512_set1_epi64(1085)));
+    const __m512d scale = _mm512_cvtepi64_pd(_mm512_sub_epi64(exponent, _mm512_set1_epi64(1085)));
     __m512d x[4];
     for (int i = 0; i < 4; ++i) {
       x[i] = _mm512_maskz_scalef_pd(coded, _mm512_cvtepi64_pd(v[i]), scale);
@@ -255,7 +253,8 @@ std::size_t encode_all(const unsigned char* in, std::size_t blocks, std::uint32_
   for (std::size_t i = 0; i < groups; ++i, in += kGroup * kBlock * sizeof(Element)) {
     Group group;
     const unsigned bad = S::load(in, group);
-    if (bad != 0) [[unlikely]] except<Element>(exceptions, bad, S::kBlockOfLane, i * kGroup, in);
+    if (bad != 0) [[unlikely]]
+      except<Element>(exceptions, bad, S::kBlockOfLane, i * kGroup, in);
     const Wide bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
     const Vector a = packer.pack(_mm512_permutex2var_epi64(bits.a, first, bits.b));
     const Vector b = packer.pack(_mm512_permutex2var_epi64(bits.a, second, bits.b));
@@ -302,12 +301,10 @@ std::size_t decode_all(const unsigned char* in, std::size_t bytes, std::uint32_t
 }  // namespace
 
 std::size_t encode_groups(ElementType type, const void* in, std::size_t blocks,
-                          std::uint32_t block_bits, unsigned char* out,
-                          ExceptionList& exceptions) {
+                          std::uint32_t block_bits, unsigned char* out, ExceptionList& exceptions) {
   const auto* from = static_cast<const unsigned char*>(in);
-  return type == ElementType::f32
-             ? encode_all<float>(from, blocks, block_bits, out, exceptions)
-             : encode_all<double>(from, blocks, block_bits, out, exceptions);
+  return type == ElementType::f32 ? encode_all<float>(from, blocks, block_bits, out, exceptions)
+                                  : encode_all<double>(from, blocks, block_bits, out, exceptions);
 }
 
 std::size_t decode_groups(ElementType type, const unsigned char* in, std::size_t bytes,

@@ -135,8 +135,7 @@ struct Unpacker {
   alignas(64) std::uint64_t shift[2][8];
   std::uint32_t bits;
 
-  Unpacker(std::uint32_t block_bits, const unsigned char (&block_of_lane)[16])
-      : bits(block_bits) {
+  Unpacker(std::uint32_t block_bits, const unsigned char (&block_of_lane)[16]) : bits(block_bits) {
     for (int lane = 0; lane < 16; ++lane) {
       const int half = wide_lane(lane) / 8;
       const int at = wide_lane(lane) % 8;
@@ -151,13 +150,10 @@ struct Unpacker {
 
   Vector unpack(int half, Vector first, Vector second) const {
     const Vector s = _mm512_load_si512(shift[half]);
-    const Vector l =
-        _mm512_permutex2var_epi16(first, _mm512_load_si512(low[half]), second);
-    const Vector h =
-        _mm512_permutex2var_epi16(first, _mm512_load_si512(high[half]), second);
-    const Vector both =
-        _mm512_or_si512(_mm512_srlv_epi64(l, s),
-                        _mm512_sllv_epi64(h, _mm512_sub_epi64(_mm512_set1_epi64(64), s)));
+    const Vector l = _mm512_permutex2var_epi16(first, _mm512_load_si512(low[half]), second);
+    const Vector h = _mm512_permutex2var_epi16(first, _mm512_load_si512(high[half]), second);
+    const Vector both = _mm512_or_si512(
+        _mm512_srlv_epi64(l, s), _mm512_sllv_epi64(h, _mm512_sub_epi64(_mm512_set1_epi64(64), s)));
     return _mm512_and_si512(both, _mm512_set1_epi64(static_cast<long long>(low_bits(bits))));
   }
 };
@@ -181,8 +177,8 @@ template <int HeaderBits>
 [[gnu::always_inline]] inline Wide encode_bits(Group& group, int budget) {
   Vector(&planes)[4] = group.coefficient;
   coefficients_to_planes(planes);
-  const Vector header = _mm512_maskz_or_epi32(
-      group.coded, _mm512_add_epi32(group.exponent, group.exponent), all(1));
+  const Vector header =
+      _mm512_maskz_or_epi32(group.coded, _mm512_add_epi32(group.exponent, group.exponent), all(1));
   Wide bits = widen(header);
   Vector at = _mm512_add_epi32(group.lead, all(HeaderBits));
   __mmask16 open = group.coded;  // blocks whose planes are not yet verbatim
@@ -219,9 +215,8 @@ template <int HeaderBits>
   const __m128i far = _mm_cvtsi64_si128(4 * done - 64);
   const Wide place = widen(at);
   const auto finish = [&](Vector word, Vector low, Vector high, Vector where) {
-    const Vector rest = _mm512_ternarylogic_epi64(_mm512_srl_epi64(low, down),
-                                                  _mm512_sll_epi64(high, up),
-                                                  _mm512_srl_epi64(high, far), 0xFE);
+    const Vector rest = _mm512_ternarylogic_epi64(
+        _mm512_srl_epi64(low, down), _mm512_sll_epi64(high, up), _mm512_srl_epi64(high, far), 0xFE);
     word = _mm512_or_si512(word, _mm512_sllv_epi64(rest, where));
     return _mm512_and_si512(
         word, _mm512_set1_epi64(static_cast<long long>(low_bits(static_cast<unsigned>(budget)))));
@@ -242,8 +237,7 @@ template <int HeaderBits>
   Wide skipped;
   const auto skip = [&](Vector& word, Vector& count) {
     word = _mm512_maskz_srli_epi64(_mm512_test_epi64_mask(word, one), word, HeaderBits);
-    const Vector lowest =
-        _mm512_and_si512(word, _mm512_sub_epi64(_mm512_setzero_si512(), word));
+    const Vector lowest = _mm512_and_si512(word, _mm512_sub_epi64(_mm512_setzero_si512(), word));
     count = _mm512_sub_epi64(_mm512_set1_epi64(64), _mm512_lzcnt_epi64(lowest));
     word = _mm512_srlv_epi64(word, count);
   };
@@ -276,8 +270,7 @@ template <int HeaderBits>
         window = _mm512_srlv_epi32(window, n);
         used = _mm512_add_epi32(used, n);
       }
-      step = permute_words(kTables.step,
-                           and_or(window, mask, _mm512_add_epi32(mask, all(1))));
+      step = permute_words(kTables.step, and_or(window, mask, _mm512_add_epi32(mask, all(1))));
       const Vector length = _mm512_and_si512(_mm512_srli_epi32(step, 4), all(7));
       x = and_or(step, all(15), x);
       window = _mm512_srlv_epi32(window, length);

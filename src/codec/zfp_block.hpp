@@ -117,7 +117,7 @@ inline constexpr Word kNegabinary = std::numeric_limits<Word>::max() / 3 * 2;
 // ---- Bit planes -----------------------------------------------------------------------------
 
 /// The indices 0..63 whose bit `low` is set and whose bit `high` is not, as a mask.
-consteval std::uint64_t index_mask(int high, int low) {
+MPRESS_HOST_DEVICE constexpr std::uint64_t index_mask(int high, int low) {
   std::uint64_t mask = 0;
   for (int i = 0; i < 64; ++i) {
     if ((i >> low & 1) != 0 && (i >> high & 1) == 0) mask |= std::uint64_t{1} << i;
@@ -155,6 +155,12 @@ MPRESS_HOST_DEVICE constexpr std::uint64_t planes_to_slices(std::uint64_t v) {
   return swap_index_bits<4, 0>(swap_index_bits<5, 1>(v));
 }
 
+/// One plane as slices: bit i of `x` at bit 16 * i + 15.
+MPRESS_HOST_DEVICE constexpr std::uint64_t plane_to_slices(unsigned x) {
+  // Bit i of x meets factor bit 15 * j + 15 at 16 * i + 15 where j = i, and elsewhere otherwise.
+  return x * 0x1000200040008000ull & 0x8000800080008000ull;
+}
+
 /// The bits of a block while it is built or read: Words * 64 of them, zeros beyond. With one
 /// word, positions may run past it: what is put there vanishes and zeros are read.
 template <int Words>
@@ -186,8 +192,8 @@ struct BlockBits<1> {
 /// the caller cuts at the budget.
 template <typename Element, int Words>
 MPRESS_HOST_DEVICE constexpr void encode_planes(const typename Traits<Element>::Word (&u)[4],
-                                                unsigned at, unsigned budget,
-                                                const Tables& tables, BlockBits<Words>& bits) {
+                                                unsigned at, unsigned budget, const Tables& tables,
+                                                BlockBits<Words>& bits) {
   constexpr unsigned precision = Traits<Element>::kPrecision;
   const auto any = u[0] | u[1] | u[2] | u[3];
   if (any == 0) return;
@@ -236,10 +242,10 @@ MPRESS_HOST_DEVICE constexpr void decode_planes(const BlockBits<Words>& bits, un
 
   unsigned n = 0;
   for (unsigned slice = 0; slice < precision / 16 && (n == 0 || at < budget); ++slice) {
-    std::uint64_t planes = 0;
+    std::uint64_t slices = 0;
     unsigned filled = 0;
     // The first plane counts even if the budget ends with its group test.
-    for (; n < kBlock && filled != 64 && (n == 0 || at < budget); filled += 4) {
+    for (; n < kBlock && filled != 16 && (n == 0 || at < budget); ++filled) {
       std::uint64_t window = bits.get(at);
       unsigned x = 0;
       if (n == 0) {
@@ -260,13 +266,12 @@ MPRESS_HOST_DEVICE constexpr void decode_planes(const BlockBits<Words>& bits, un
       // A budget that ends inside a scan puts the one where the scan stood, while the zeros read
       // beyond it took the scan to the last element.
       if (at > budget) x = (x & 7) | (x & 8) >> (at - budget);
-      planes |= static_cast<std::uint64_t>(x) << filled;
+      slices |= plane_to_slices(x) >> filled;
     }
-    if (n == kBlock && at < budget && filled != 64) {
-      planes |= bits.get(at) << filled;
-      at += 64 - filled;
+    if (n == kBlock && at < budget && filled != 16) {
+      slices |= planes_to_slices(bits.get(at) << 4 * filled);
+      at += 64 - 4 * filled;
     }
-    const std::uint64_t slices = planes_to_slices(planes);
     const unsigned shift = precision - 16 * (slice + 1);
     for (int i = 0; i < 4; ++i) {
       u[i] |= static_cast<Word>(slices >> 16 * i & 0xFFFF) << shift >> lead;
@@ -294,7 +299,7 @@ MPRESS_HOST_DEVICE constexpr bool encode_block(const typename Traits<Element>::W
   for (int i = 0; i < 4; ++i) u[i] = to_fixed<Element>(x[i], exponent);
   lift(u);
   const Word kept = static_cast<Word>(~Word{0}) << lowest_plane<Element>(exponent);
-  for (Word& v : u) v = ((v + kNegabinary<Word>) ^ kNegabinary<Word>) & kept;
+  for (Word& v : u) v = ((v + kNegabinary<Word>)^kNegabinary<Word>)&kept;
   bits.put(0, exponent << 1 | 1);
   encode_planes<Element>(u, T::kHeaderBits, budget, tables, bits);
   return false;
@@ -310,12 +315,11 @@ MPRESS_HOST_DEVICE constexpr void decode_block(const BlockBits<Words>& bits, uns
     for (Element& v : x) v = 0;
     return;
   }
-  const auto exponent =
-      static_cast<unsigned>(bits.get(0) >> 1) & ((1u << T::kExponentBits) - 1);
+  const auto exponent = static_cast<unsigned>(bits.get(0) >> 1) & ((1u << T::kExponentBits) - 1);
   Word u[4];
   decode_planes<Element>(bits, T::kHeaderBits, budget, tables, u);
   const Word kept = static_cast<Word>(~Word{0}) << lowest_plane<Element>(exponent);
-  for (Word& v : u) v = ((v & kept) ^ kNegabinary<Word>) - kNegabinary<Word>;
+  for (Word& v : u) v = ((v & kept) ^ kNegabinary<Word>)-kNegabinary<Word>;
   unlift(u);
   const Scale<Element> scale(exponent);
   for (int i = 0; i < 4; ++i) {

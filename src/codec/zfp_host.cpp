@@ -185,8 +185,7 @@ void encode_stream(ElementType type, const unsigned char* in, std::size_t count,
   if (block_bits <= 64) {
     encode_portable<Element, 1>(in, left, done, block_bits, out, end, exceptions);
   } else {
-    encode_portable<Element, sizeof(Element) / 2>(in, left, done, block_bits, out, end,
-                                                  exceptions);
+    encode_portable<Element, sizeof(Element) / 2>(in, left, done, block_bits, out, end, exceptions);
   }
 }
 

@@ -26,14 +26,14 @@ struct ExceptionList {
   void add(std::uint64_t block, const void* elements, std::size_t count_in_block);
 };
 
-#define MPRESS_ZFP_KERNELS                                                                    \
+#define MPRESS_ZFP_KERNELS                                                                       \
   /* Encodes some of the `blocks` whole blocks at `in` to the stream at `out`, which has room */ \
-  /* for all of them. Returns how many, a multiple of kGroup. */                              \
-  std::size_t encode_groups(ElementType type, const void* in, std::size_t blocks,             \
-                            std::uint32_t block_bits, unsigned char* out,                     \
-                            ExceptionList& exceptions);                                       \
-  /* Decodes some of the `blocks` whole blocks of the stream of `bytes` bytes at `in`. */     \
-  std::size_t decode_groups(ElementType type, const unsigned char* in, std::size_t bytes,     \
+  /* for all of them. Returns how many, a multiple of kGroup. */                                 \
+  std::size_t encode_groups(ElementType type, const void* in, std::size_t blocks,                \
+                            std::uint32_t block_bits, unsigned char* out,                        \
+                            ExceptionList& exceptions);                                          \
+  /* Decodes some of the `blocks` whole blocks of the stream of `bytes` bytes at `in`. */        \
+  std::size_t decode_groups(ElementType type, const unsigned char* in, std::size_t bytes,        \
                             std::uint32_t block_bits, std::size_t blocks, void* out);
 
 namespace avx2 {
