@@ -18,6 +18,16 @@ MPI_Message make_handle(std::uintptr_t serial) {
   return handle;
 }
 
+MPI_Count bytes_of(const MPI_Status& status) {
+  MPI_Count bytes = 0;
+  link::mpi().Get_elements_x(&status, MPI_BYTE, &bytes);
+  return bytes;
+}
+
+bool is_frame_size(const MPI_Status& status) {
+  return wire::is_frame_size(static_cast<std::size_t>(bytes_of(status)));
+}
+
 bool matches(int wanted, int wildcard, int value) { return wanted == wildcard || wanted == value; }
 
 }  // namespace
@@ -64,31 +74,27 @@ std::unique_ptr<ProbedMessage> ProbedMessages::take(MPI_Comm comm, int source, i
   return message;
 }
 
-/// Receives the next message that matches, if one is there.
-int ProbedMessages::pull(Job& job, const std::shared_ptr<CommInfo>& comm, int source, int tag,
-                         int* flag, std::unique_ptr<ProbedMessage>& pulled) {
-  const link::MpiCalls& mpi = link::mpi();
-  MPI_Message message = MPI_MESSAGE_NULL;
-  MPI_Status status;
-  int code = mpi.Improbe(source, tag, comm->comm, flag, &message, &status);
-  if (code != MPI_SUCCESS || !*flag) return code;
-  MPI_Count bytes = 0;
-  mpi.Get_elements_x(&status, MPI_BYTE, &bytes);
-  auto taken = std::make_unique<ProbedMessage>();
-  taken->comm = comm;
-  taken->source = status.MPI_SOURCE;
-  taken->tag = status.MPI_TAG;
-  taken->wire_bytes = taken->raw_bytes = static_cast<std::size_t>(bytes);
-  taken->data = job.pool.take(taken->wire_bytes);
-  if (!taken->data) return comm->raise(MPI_ERR_NO_MEM);
-  code = link::counted::Mrecv(taken->data.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+/// Receives a message that MPI has matched.
+int ProbedMessages::take_over(Job& job, const std::shared_ptr<CommInfo>& comm,
+                              MPI_Message message, const MPI_Status& status,
+                              std::unique_ptr<ProbedMessage>& taken) {
+  const MPI_Count bytes = bytes_of(status);
+  auto fresh = std::make_unique<ProbedMessage>();
+  fresh->comm = comm;
+  fresh->source = status.MPI_SOURCE;
+  fresh->tag = status.MPI_TAG;
+  fresh->wire_bytes = fresh->raw_bytes = static_cast<std::size_t>(bytes);
+  fresh->data = job.pool.take(fresh->wire_bytes);
+  if (!fresh->data) return comm->raise(MPI_ERR_NO_MEM);
+  const int code =
+      link::counted::Mrecv(fresh->data.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
   if (code != MPI_SUCCESS) return code;
   wire::Header header;
-  if (wire::read_header(taken->data.data(), taken->wire_bytes, job.nonce, header) ==
+  if (wire::read_header(fresh->data.data(), fresh->wire_bytes, job.nonce, header) ==
       wire::Parse::frame) {
-    taken->raw_bytes = header.raw_bytes();
+    fresh->raw_bytes = header.raw_bytes();
   }
-  pulled = std::move(taken);
+  taken = std::move(fresh);
   return MPI_SUCCESS;
 }
 
@@ -108,22 +114,23 @@ int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* fla
       return MPI_SUCCESS;
     }
   }
-  // A message shorter than a header is no frame, and may stay where it is.
+  // What is no frame by its size stays where it is.
   MPI_Status seen;
-  MPI_Count bytes = 0;
   int code = link::mpi().Iprobe(source, tag, comm, flag, &seen);
   if (code != MPI_SUCCESS || !*flag) return code;
-  link::mpi().Get_elements_x(&seen, MPI_BYTE, &bytes);
-  if (static_cast<std::size_t>(bytes) < wire::header_bytes) {
+  if (!is_frame_size(seen)) {
     if (status != MPI_STATUS_IGNORE) *status = seen;
     return MPI_SUCCESS;
   }
-  std::unique_ptr<ProbedMessage> pulled;
-  code = pull(job, info, source, tag, flag, pulled);
-  if (!pulled) return code;
-  pulled->fill(status);
+  MPI_Message message = MPI_MESSAGE_NULL;
+  code = link::mpi().Improbe(source, tag, comm, flag, &message, &seen);
+  if (code != MPI_SUCCESS || !*flag) return code;
+  std::unique_ptr<ProbedMessage> taken;
+  code = take_over(job, info, message, seen, taken);
+  if (code != MPI_SUCCESS) return code;
+  taken->fill(status);
   std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(pulled));
+  queue_.push_back(std::move(taken));
   size_.fetch_add(1, std::memory_order_release);
   return MPI_SUCCESS;
 }
@@ -137,8 +144,15 @@ int ProbedMessages::match(Job& job, int source, int tag, MPI_Comm comm, int* fla
   std::unique_lock exclusive(posting_);
   std::unique_ptr<ProbedMessage> matched = take(comm, source, tag);
   if (!matched) {
-    const int code = pull(job, info, source, tag, flag, matched);
-    if (!matched) return code;
+    MPI_Status seen;
+    int code = link::mpi().Improbe(source, tag, comm, flag, message, &seen);
+    if (code != MPI_SUCCESS || !*flag) return code;
+    if (!is_frame_size(seen)) {
+      if (status != MPI_STATUS_IGNORE) *status = seen;
+      return MPI_SUCCESS;
+    }
+    code = take_over(job, info, *message, seen, matched);
+    if (code != MPI_SUCCESS) return code;
   }
   *flag = 1;
   matched->fill(status);

@@ -2,7 +2,8 @@
 //
 // Only its contents tell whether a message is a frame, and only the frame tells how large the
 // program's message is; so a probe receives the message and keeps it here until a receive asks
-// for it. (A synchronous send therefore completes at the probe: docs/semantics.md.)
+// for it. (A synchronous send therefore completes at the probe: docs/semantics.md.) Messages whose
+// size tells that they are no frames are left to MPI.
 #pragma once
 
 #include <atomic>
@@ -64,8 +65,8 @@ class ProbedMessages {
  private:
   using Queue = std::list<std::unique_ptr<ProbedMessage>>;
   Queue::iterator find(const CommInfo* comm, int source, int tag);
-  int pull(Job& job, const std::shared_ptr<CommInfo>& comm, int source, int tag, int* flag,
-           std::unique_ptr<ProbedMessage>& pulled);
+  int take_over(Job& job, const std::shared_ptr<CommInfo>& comm, MPI_Message message,
+                const MPI_Status& status, std::unique_ptr<ProbedMessage>& taken);
 
   std::shared_mutex posting_;
   std::mutex mutex_;

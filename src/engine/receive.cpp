@@ -34,7 +34,7 @@ bool Receive::describe(trace::Op op, const ReceiveArguments& arguments) {
 
 bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   if (!describe(op, arguments)) return false;
-  if (capacity_ < wire::header_bytes || comm_->inter) return false;
+  if (capacity_ < wire::min_frame_bytes || comm_->inter) return false;
   if (memory::kind_of(arguments.buffer) == memory::Kind::device) return false;
   if (type_->contiguous) return watched_ = true;
   // Scattered types that are no float runs cannot match what is sent compressed.

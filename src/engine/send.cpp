@@ -22,7 +22,7 @@ Codec choose(Job& job, const SendArguments& arguments, const TypeInfo& type,
              const CommInfo& comm, std::size_t bytes, Reason& reason) {
   const Codec wanted =
       job.config.spec.codec == Codec::automatic ? Codec::mpc : job.config.spec.codec;
-  if (bytes < job.config.threshold || bytes < wire::header_bytes) {
+  if (bytes < job.config.threshold || bytes < wire::min_frame_bytes) {
     reason = Reason::threshold;
   } else if (!type.element) {
     reason = Reason::type;

@@ -76,7 +76,7 @@ void write_header(const Header& header, const Nonce& nonce, void* out) {
 }
 
 Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, Header& header) {
-  if (bytes < header_bytes) return Parse::raw;
+  if (!is_frame_size(bytes)) return Parse::raw;
   if (std::memcmp(message, nonce.data(), nonce.size()) != 0) return Parse::raw;
   const auto* in = static_cast<const std::uint8_t*>(message);
   if (get<std::uint32_t>(in, checksum_at) != checksum(in, checksum_at)) return Parse::corrupt;

@@ -1,7 +1,8 @@
 // The frame: how a compressed message looks on the wire. Layout and reasons: docs/wire-format.md.
 //
-// A frame is [64-byte header | payload | padding to the element size], sent in place of the raw
-// message on the program's own communicator and tag, and never larger than the raw message.
+// A frame is [64-byte header | payload | padding], sent in place of the raw message on the
+// program's own communicator and tag, and never larger than the raw message. Its size is one that
+// few raw messages have, so that a probe can leave most messages alone.
 #pragma once
 
 #include <array>
@@ -32,10 +33,24 @@ struct Header {
   std::uint64_t raw_bytes() const { return count * element_size(type); }
 };
 
-/// Bytes of the whole frame, padded so that a count in elements is never undefined.
+/// Frames are one element short of a multiple of this: a count in elements is never undefined,
+/// and a message of any other size is no frame.
+inline constexpr std::size_t size_grain = 256;
+
+/// Bytes of the whole frame.
 constexpr std::size_t frame_bytes(std::size_t payload_bytes, ElementType type) {
-  const std::size_t align = element_size(type);
-  return (header_bytes + payload_bytes + align - 1) / align * align;
+  const std::size_t short_by = element_size(type);
+  const std::size_t least = header_bytes + payload_bytes + short_by;
+  return (least + size_grain - 1) / size_grain * size_grain - short_by;
+}
+
+/// The smallest frame there is.
+inline constexpr std::size_t min_frame_bytes = frame_bytes(0, ElementType::f64);
+
+/// Could a message of this size be a frame?
+constexpr bool is_frame_size(std::size_t bytes) {
+  const std::size_t short_by = size_grain - bytes % size_grain;
+  return bytes >= min_frame_bytes && (short_by == 4 || short_by == 8);
 }
 
 /// Writes the 64 bytes of `header` to `out`.
