@@ -1,8 +1,9 @@
 """`make demo`: what mpress does to an MPI program that knows nothing of it, and what that costs.
 
-Builds apps/wave, runs it on 4 ranks without mpress, with lossless and with error-bounded messages,
-compares the results, draws them, looks at real climate fields, and repeats the runs over a
-simulated slow link to show when compression pays. Everything it writes goes to demo-output/.
+Builds apps/wave and runs it on 4 ranks: without mpress, with lossless and with error-bounded
+messages (forced), and with mpress's default. Compares the results, draws them, looks at real
+climate fields, and repeats the runs over a simulated slow link to show when compression pays.
+Everything it writes goes to demo-output/.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -29,6 +29,7 @@ RANKS = 4
 CELLS, SPLIT = (160, 160, 128), (RANKS, 1, 1)
 SPACING = 12.5  # m
 STEPS, SNAPSHOT_EVERY = 600, 200
+SHOWN = range(SNAPSHOT_EVERY, STEPS + 1, SNAPSHOT_EVERY)
 THRESHOLD = 4096  # bytes: halo faces count, the odd small message does not
 LOSSLESS = "mpc"
 LOSSY = "szp:abs=0.01"  # Pa
@@ -49,9 +50,9 @@ class DemoError(Exception):
 class Run:
     codec: str  # its spec, or "off"
     seconds: float  # stepping, as the program itself measured it
+    time_step: float  # s
     snapshots: dict[str, Path]
     report: dict = field(default_factory=dict)
-    time_step: float = 0.0
 
     @property
     def totals(self) -> dict:
@@ -75,15 +76,24 @@ def build(output: Path) -> Path:
     return program
 
 
+def run_all(program: Path, output: Path, codecs: dict[str, str | None], rounds: int,
+            link_rate: str | None = None) -> dict[str, Run]:  # fmt: skip
+    """The fastest of `rounds` runs with each codec; `codecs` maps names of files to codecs.
+
+    In turns, so that whatever else the machine does meets all codecs alike.
+    """
+    runs: dict[str, Run] = {}
+    for _ in range(rounds):
+        for name, codec in codecs.items():
+            one = run(program, output, name, codec, link_rate)
+            if one.codec not in runs or one.seconds < runs[one.codec].seconds:
+                runs[one.codec] = one
+    return runs
+
+
 def run(program: Path, output: Path, name: str, codec: str | None,
-        link_rate: str | None = None) -> Run:  # fmt: skip
-    """The faster of two runs of the wave program; `codec` None leaves mpress out of it."""
-    runs = [run_once(program, output, name, codec, link_rate) for _ in range(2)]
-    return min(runs, key=lambda one: one.seconds)
-
-
-def run_once(program: Path, output: Path, name: str, codec: str | None,
-             link_rate: str | None) -> Run:  # fmt: skip
+        link_rate: str | None) -> Run:  # fmt: skip
+    """One run of the wave program; `codec` None leaves mpress out of it."""
     prefix, report = output / name, output / f"{name}.json"
     options = ["--grid", "x".join(map(str, CELLS)), "--split", "x".join(map(str, SPLIT))]
     options += ["--spacing", SPACING, "--steps", STEPS]
@@ -94,21 +104,27 @@ def run_once(program: Path, output: Path, name: str, codec: str | None,
     else:
         command = [BIN / "mpress", "run", "-n", RANKS, "--codec", codec, "--report", report]
         command += ["--threshold", THRESHOLD]
-        command += ["--force"] if codec != "none" else []
+        command += ["--force"] if codec in (LOSSLESS, LOSSY) else []
         command += ["--link-rate", link_rate, "--"] if link_rate else ["--"]
     text = check_call([*command, program, *options])
     speed = re.search(r"steps in ([\d.]+) s", text)
     time_step = re.search(r" dt ([\d.e+-]+) s", text)
     if not speed or not time_step:
         raise DemoError(f"the wave program printed no timing:\n{text}")
-    files = {path.name.removeprefix(f"{name}-"): path for path in output.glob(f"{name}-*.f32")}
     return Run(
         codec or "off",
         float(speed[1]),
-        files,
-        json.loads(report.read_text()) if codec else {},
         float(time_step[1]),
+        {
+            name: output / f"{prefix.name}-{name}.f32"
+            for name in ("velocity", *map(step_name, SHOWN))
+        },
+        json.loads(report.read_text()) if codec else {},
     )
+
+
+def step_name(step: int) -> str:
+    return f"{step:06d}"
 
 
 def largest_error(reference: Run, other: Run) -> tuple[float, float]:
@@ -122,16 +138,22 @@ def largest_error(reference: Run, other: Run) -> tuple[float, float]:
     return absolute, relative
 
 
-def check(reference: Run, lossless: Run, lossy: Run) -> None:
-    for name, path in reference.snapshots.items():
-        if path.read_bytes() != lossless.snapshots[name].read_bytes():
-            raise DemoError(f"{LOSSLESS} changed the snapshot {name}")
-    _, relative = largest_error(reference, lossy)
-    if not relative <= TOLERANCE:
-        raise DemoError(f"{LOSSY} changed the result by {relative:.2g} of the largest pressure")
-    for other in (lossless, lossy):
-        if not other.totals["compressed_messages"]:
-            raise DemoError(f"{other.codec}: no message was compressed")
+def check(runs: list[Run]) -> None:
+    """Lossless runs must not differ from the first by a bit, the lossy one within the tolerance."""
+    reference, *others = runs
+    for one in others:
+        if one.codec in (LOSSLESS, LOSSY) and not one.totals["compressed_messages"]:
+            raise DemoError(f"{one.codec}: no message was compressed")
+        if one.codec == LOSSY:
+            _, error = largest_error(reference, one)
+            if not error <= TOLERANCE:
+                raise DemoError(
+                    f"{LOSSY} changed the result by {error:.2g} of the largest pressure"
+                )
+        else:
+            for name, path in reference.snapshots.items():
+                if path.read_bytes() != one.snapshots[name].read_bytes():
+                    raise DemoError(f"{one.codec} changed {path.name}")
 
 
 def error_text(reference: Run, other: Run) -> str:
@@ -187,25 +209,23 @@ def break_even(one: Run) -> float:
     return (totals["raw_bytes"] - totals["wire_bytes"]) * 8 / 1e9 / codec_seconds
 
 
-def verdict(runs: list[Run], paced: dict[str, Run]) -> None:
-    off, *compressed = runs
+def verdict(runs: dict[str, Run], paced: dict[str, Run]) -> None:
     console.print("\n[bold]When does it pay?[/bold]")
-    for one in compressed:
-        rate = paced[one.codec]
-        gain = paced["none"].seconds / rate.seconds
-        local = (
-            f"slowed the run by {one.seconds / off.seconds - 1:.0%}"
-            if one.seconds > off.seconds
-            else f"did not slow the run ({one.seconds:.2f} s against {off.seconds:.2f} s)"
-        )
+    for codec in (LOSSLESS, LOSSY):
+        change = runs[codec].seconds / runs["off"].seconds - 1
+        gain = paced["none"].seconds / paced[codec].seconds
+        taken = f"{abs(change):.0%} {'longer' if change > 0 else 'less (noise)'}"
         console.print(
-            f"  {one.codec}: here it {local}; over the simulated {LINK_RATE}/s link the program "
-            f"ran {gain:.2f} times as fast.\n    It pays on links below about "
-            f"{break_even(one):.1f} Gbit/s a rank."
+            f"  {codec}: here, forced, the program took {taken}; over the simulated {LINK_RATE}/s "
+            f"link it ran {gain:.2f} times as fast.\n    Codec time and saved bytes break even at "
+            f"about {break_even(runs[codec]):.1f} Gbit/s a rank: slower links gain."
         )
+    totals = runs["auto"].totals
     console.print(
-        "  Ranks of one machine exchange through shared memory, which is faster than any CPU codec:"
-        "\n  there mpress's default, codec auto without --force, leaves messages as they are."
+        "  Ranks of one machine exchange through shared memory, which is faster than any CPU "
+        f"codec.\n  There mpress's default, auto, compressed {totals['compressed_messages']:,} of "
+        f"{totals['messages']:,} messages; over the slow link "
+        f"{paced['auto'].totals['compressed_messages']:,}."
     )
 
 
@@ -228,35 +248,32 @@ def inspect_fields() -> None:
 
 
 def demonstrate(output: Path) -> None:
-    shutil.rmtree(output, ignore_errors=True)
-    output.mkdir(parents=True)
+    output.mkdir(parents=True, exist_ok=True)
     console.rule("an MPI program, unmodified")
     program = build(output)
-    off = run(program, output, "off", None)
-    lossless = run(program, output, "mpc", LOSSLESS)
-    lossy = run(program, output, "szp", LOSSY)
-    check(off, lossless, lossy)
-    console.print(results_table([off, lossless, lossy]))
+    codecs = {"off": None, "mpc": LOSSLESS, "szp": LOSSY, "auto": "auto"}
+    runs = run_all(program, output, codecs, rounds=3)
+    check(list(runs.values()))
+    console.print(results_table(list(runs.values())))
 
-    grid = Grid(CELLS, SPACING, SPLIT, off.time_step)
-    steps = range(SNAPSHOT_EVERY, STEPS + 1, SNAPSHOT_EVERY)
-    velocity = off.snapshots["velocity.f32"]
-    draw_wave(output / "wave-field.png", grid, velocity,
-              {step: off.snapshots[f"{step:06d}.f32"] for step in steps})  # fmt: skip
-    last = f"{STEPS:06d}.f32"
-    draw_error(output / "wave-error.png", grid, velocity, STEPS, off.snapshots[last],
-               lossy.snapshots[last], LOSSY)  # fmt: skip
-    console.print(f"Pictures: {output}/wave-field.png and wave-error.png; "
-                  f"reports: mpress report {output}/mpc.json")  # fmt: skip
+    exact, lossy = runs["off"].snapshots, runs[LOSSY].snapshots
+    grid = Grid(CELLS, SPACING, SPLIT, runs["off"].time_step)
+    draw_wave(output / "wave-field.png", grid, exact["velocity"],
+              {step: exact[step_name(step)] for step in SHOWN})  # fmt: skip
+    last = step_name(STEPS)
+    draw_error(output / "wave-error.png", grid, exact["velocity"], STEPS, exact[last],
+               lossy[last], LOSSY)  # fmt: skip
+    console.print(f"Pictures: {output}/wave-field.png, {output}/wave-error.png", soft_wrap=True)
+    console.print(f"More about a run: mpress report {output}/mpc.json\n", soft_wrap=True)
 
     console.rule("real fields: CMIP6 air temperatures")
     inspect_fields()
 
     console.rule(f"a slower link, simulated: {LINK_RATE}/s")
-    names = {"paced-none": "none", "paced-mpc": LOSSLESS, "paced-szp": LOSSY}
-    paced = {codec: run(program, output, name, codec, LINK_RATE) for name, codec in names.items()}
+    codecs = {"paced-none": "none", "paced-mpc": LOSSLESS, "paced-szp": LOSSY, "paced-auto": "auto"}
+    paced = run_all(program, output, codecs, 2, LINK_RATE)
     console.print(paced_table(paced))
-    verdict([off, lossless, lossy], paced)
+    verdict(runs, paced)
 
 
 def main() -> None:
