@@ -1,5 +1,8 @@
 #include "engine/job.hpp"
 
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -49,8 +52,11 @@ bool is_spawned() {
 }
 
 void open_record(Job& job) {
+  // Each host has the directory, be it shared or its own.
   const std::string& directory = job.config.record_directory;
-  job.record.open(directory.empty() ? std::string() : record_path(directory, job.rank));
+  if (!directory.empty()) ::mkdir(directory.c_str(), 0700);
+  const bool kept =
+      job.record.open(directory.empty() ? std::string() : record_path(directory, job.rank));
   trace::RecordHeader& header = job.record.header();
   header.simulated_link = job.pacer.active();
   header.started_ns = trace::now_ns();
@@ -59,7 +65,11 @@ void open_record(Job& job) {
   header.rank = job.rank;
   // Set last: a reader takes a header without a size for one that is still being written.
   std::atomic_ref(header.size).store(job.size, std::memory_order_release);
-  if (directory.empty() || is_spawned()) return;
+  if (!directory.empty() && !kept) {
+    std::fprintf(stderr, "mpress: rank %d: no record can be kept in %s: %s\n", job.rank,
+                 directory.c_str(), std::strerror(errno));
+  }
+  if (!kept || is_spawned()) return;
   std::string error;
   if (!check_presence(directory, header, presence_timeout_seconds, error)) link::fatal(error);
 }

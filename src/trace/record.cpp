@@ -35,9 +35,10 @@ void* map_file(const std::string& path) {
 
 }  // namespace
 
-void Record::open(const std::string& path) {
+bool Record::open(const std::string& path) {
   void* memory = path.empty() ? MAP_FAILED : map_file(path);
-  if (memory == MAP_FAILED) {
+  const bool kept = memory != MAP_FAILED;
+  if (!kept) {
     memory = ::mmap(nullptr, record_bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
@@ -51,6 +52,7 @@ void Record::open(const std::string& path) {
   std::memcpy(header->magic, "mpressR1", 8);
   rows_ = reinterpret_cast<Row*>(static_cast<char*>(memory) + sizeof(RecordHeader));
   header_ = header;
+  return kept;
 }
 
 Row& Record::row(const Key& key) {

@@ -84,9 +84,9 @@ static_assert(sizeof(RecordHeader) % 8 == 0);
 /// The record of this process. Thread-safe after open().
 class Record {
  public:
-  /// Maps `path`, created anew; with an empty path or where mapping fails, plain memory serves
-  /// and the statistics are not kept.
-  void open(const std::string& path);
+  /// Maps `path`, created anew. With an empty path or where mapping fails, plain memory serves,
+  /// the statistics are not kept, and false is returned.
+  bool open(const std::string& path);
 
   RecordHeader& header() { return *header_; }
 
