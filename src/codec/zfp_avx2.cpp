@@ -106,8 +106,11 @@ std::size_t encode_all(const unsigned char* in, std::size_t blocks, std::uint32_
         except<Element>(exceptions, bad, S::kBlockOfLane, i * kGroup + k * kPart, from);
       }
     }
-    Group group = join(part[0], part[1]);
-    const Wide bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
+    Wide bits{};
+    if (any_set({part[0].coded, part[1].coded})) {  // there are fields that are mostly zeros
+      Group group = join(part[0], part[1]);
+      bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
+    }
     pack({S::in_order(bits.low.a), S::in_order(bits.high.a)}, block_bits, out,
          static_cast<std::size_t>(end - out));
     out += block_bits;
@@ -135,14 +138,19 @@ std::size_t decode_all(const unsigned char* in, std::size_t bytes, std::uint32_t
     }
     const Pair a = unpack(from, block_bits);
     const Pair b = unpack(from + block_bits, block_bits);
-    Group group;
-    decode_bits<S::kHeaderBits>(
-        {{S::in_order(a.low), S::in_order(b.low)}, {S::in_order(a.high), S::in_order(b.high)}},
-        static_cast<int>(block_bits), group);
-    Part part[2];
-    split(group, part[0], part[1]);
-    S::store_part(part[0], out);
-    S::store_part(part[1], out + part_bytes);
+    const Wide bits = {{S::in_order(a.low), S::in_order(b.low)},
+                       {S::in_order(a.high), S::in_order(b.high)}};
+    const Vector headers = both_of(low_halves(bits), all(1));
+    if (any_set(headers)) {
+      Group group;
+      decode_bits<S::kHeaderBits>(bits, static_cast<int>(block_bits), group);
+      Part part[2];
+      split(group, part[0], part[1]);
+      S::store_part(part[0], out);
+      S::store_part(part[1], out + part_bytes);
+    } else {
+      std::memset(out, 0, 2 * part_bytes);
+    }
     in += 2 * block_bits;
   }
   return groups * kGroup;

@@ -168,6 +168,11 @@ struct Side<float> {
       largest = both_of(largest, finite);
     }
     part.coded = _mm256_cmpgt_epi32(largest, _mm256_setzero_si256());
+    if (_mm256_testz_si256(part.coded, part.coded) != 0) {
+      for (Register& x : v) x = part.coded;  // negative zeros too
+      part.lead = part.exponent = part.coded;
+      return static_cast<unsigned>(lanes) ^ 0xFF;
+    }
     part.exponent = _mm256_add_epi32(_mm256_srli_epi32(largest, 23), set(1));
     const Scale scale(_mm256_sub_epi32(set(157), part.exponent));
     for (Register& x : v) x = _mm256_cvttps_epi32(scale.apply(_mm256_castsi256_ps(x)));
@@ -226,6 +231,11 @@ struct Side<double> {
     for (Register& x : v) x = both_of(x, half.finite);
     largest = both_of(largest, half.finite);
     const Register zero = _mm256_setzero_si256();
+    if (_mm256_testz_si256(largest, largest) != 0) {
+      for (Register& x : v) x = zero;  // negative zeros too
+      half.exponent = zero;
+      return;
+    }
     // The stored exponent, 0 for zero blocks.
     half.exponent = _mm256_andnot_si256(_mm256_cmpeq_epi64(largest, zero),
                                         _mm256_add_epi64(_mm256_srli_epi64(largest, 52), all64(1)));

@@ -104,6 +104,7 @@ struct Side<float> {
       largest = _mm512_maskz_mov_epi32(finite, largest);
     }
     group.coded = _mm512_test_epi32_mask(largest, largest);
+    if (group.coded == 0) return static_cast<unsigned>(finite) ^ 0xFFFF;
     group.exponent = _mm512_add_epi32(_mm512_srli_epi32(largest, 23), all(1));
     const __m512 scale = _mm512_cvtepi32_ps(_mm512_sub_epi32(all(157), group.exponent));
     for (Vector& x : v) {
@@ -161,6 +162,11 @@ struct Side<double> {
       largest = _mm512_maskz_mov_epi64(half.finite, largest);
     }
     half.coded = _mm512_test_epi64_mask(largest, largest);
+    if (half.coded == 0) {
+      for (Vector& e : v) e = _mm512_setzero_si512();  // negative zeros too
+      half.lead = half.exponent = _mm512_setzero_si512();
+      return;
+    }
     half.exponent = _mm512_add_epi64(_mm512_srli_epi64(largest, 52), _mm512_set1_epi64(1));
     const __m512d scale =
         _mm512_cvtepi64_pd(_mm512_sub_epi64(_mm512_set1_epi64(1085), half.exponent));
@@ -255,7 +261,10 @@ std::size_t encode_all(const unsigned char* in, std::size_t blocks, std::uint32_
     const unsigned bad = S::load(in, group);
     if (bad != 0) [[unlikely]]
       except<Element>(exceptions, bad, S::kBlockOfLane, i * kGroup, in);
-    const Wide bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
+    Wide bits{};
+    if (group.coded != 0) {  // there are fields that are zeros in most places
+      bits = encode_bits<S::kHeaderBits>(group, static_cast<int>(block_bits));
+    }
     const Vector a = packer.pack(_mm512_permutex2var_epi64(bits.a, first, bits.b));
     const Vector b = packer.pack(_mm512_permutex2var_epi64(bits.a, second, bits.b));
     // Stores overlap the place of the next ones, except at the end of the room.
@@ -288,11 +297,15 @@ std::size_t decode_all(const unsigned char* in, std::size_t bytes, std::uint32_t
     }
     const Vector first = _mm512_loadu_si512(from);
     const Vector second = _mm512_loadu_si512(from + 64);
-    Group group;
-    decode_bits<S::kHeaderBits>(
-        {unpacker.unpack(0, first, second), unpacker.unpack(1, first, second)},
-        static_cast<int>(block_bits), group);
-    S::store(group, out);
+    const Wide bits = {unpacker.unpack(0, first, second), unpacker.unpack(1, first, second)};
+    const Vector headers = _mm512_or_si512(bits.a, bits.b);
+    if (_mm512_test_epi64_mask(headers, _mm512_set1_epi64(1)) == 0) {  // zeros throughout
+      std::memset(out, 0, kGroup * kBlock * sizeof(Element));
+    } else {
+      Group group;
+      decode_bits<S::kHeaderBits>(bits, static_cast<int>(block_bits), group);
+      S::store(group, out);
+    }
     in += 2 * block_bits;
   }
   return groups * kGroup;
