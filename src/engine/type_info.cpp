@@ -43,6 +43,18 @@ struct Construction {
 
   explicit Construction(MPI_Datatype type) {
     const link::MpiCalls& mpi = link::mpi();
+#if MPI_VERSION >= 4
+    // The large-count form takes types that were made with either.
+    MPI_Count integers = 0, addresses = 0, counts = 0, datatypes = 0;
+    mpi.Type_get_envelope_c(type, &integers, &addresses, &counts, &datatypes, &combiner);
+    if (combiner == MPI_COMBINER_NAMED || datatypes == 0) return;
+    std::vector<int> some_integers(static_cast<std::size_t>(integers));
+    std::vector<MPI_Aint> some_addresses(static_cast<std::size_t>(addresses));
+    std::vector<MPI_Count> some_counts(static_cast<std::size_t>(counts));
+    parts.resize(static_cast<std::size_t>(datatypes));
+    mpi.Type_get_contents_c(type, integers, addresses, counts, datatypes, some_integers.data(),
+                            some_addresses.data(), some_counts.data(), parts.data());
+#else
     int integers = 0, addresses = 0, datatypes = 0;
     mpi.Type_get_envelope(type, &integers, &addresses, &datatypes, &combiner);
     if (combiner == MPI_COMBINER_NAMED || datatypes == 0) return;
@@ -51,6 +63,7 @@ struct Construction {
     parts.resize(static_cast<std::size_t>(datatypes));
     mpi.Type_get_contents(type, integers, addresses, datatypes, some_integers.data(),
                           some_addresses.data(), parts.data());
+#endif
   }
   Construction(const Construction&) = delete;
   Construction& operator=(const Construction&) = delete;
@@ -75,7 +88,7 @@ std::optional<ElementType> element_of(MPI_Datatype type) {
   if (made.combiner == MPI_COMBINER_NAMED) {
     return named_element(type, static_cast<std::size_t>(size_of(type)));
   }
-  std::optional<ElementType> common;
+  std::optional<ElementType> common;  // a type without parts has none
   for (MPI_Datatype part : made.parts) {
     const std::optional<ElementType> element = element_of(part);
     if (!element || (common && common != element)) return std::nullopt;
@@ -101,7 +114,7 @@ bool is_contiguous(MPI_Datatype type) {
     case MPI_COMBINER_RESIZED:
     case MPI_COMBINER_VECTOR:
     case MPI_COMBINER_HVECTOR:
-    case MPI_COMBINER_SUBARRAY: return is_contiguous(made.parts.front());
+    case MPI_COMBINER_SUBARRAY: return made.parts.size() == 1 && is_contiguous(made.parts[0]);
     default: return false;
   }
 }

@@ -38,6 +38,7 @@ namespace mpress::link {
   X(Send_c) X(Bsend_c) X(Ssend_c) X(Rsend_c) X(Isend_c) X(Ibsend_c) X(Issend_c) X(Irsend_c)      \
   X(Recv_c) X(Irecv_c) X(Mrecv_c) X(Imrecv_c) X(Sendrecv_c) X(Sendrecv_replace_c)                \
   X(Send_init_c) X(Bsend_init_c) X(Ssend_init_c) X(Rsend_init_c) X(Recv_init_c) X(Pack_c)        \
+  X(Type_get_envelope_c) X(Type_get_contents_c)                                                  \
   X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)
 #else
 #define MPRESS_MPI_4_CALLS(X)
