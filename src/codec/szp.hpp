@@ -109,15 +109,19 @@ MPRESS_SZP_INLINE bool quantize(const Quantizer<T>& z, T x, typename Traits<T>::
 }
 
 // Prediction. A block's residuals are taken from the quanta before each element, across blocks:
-// order 1 from the last, order 2 from the line through the last two, order 0 from the unit's
-// centre. A residual r is stored as r + bias >= 0 in `width` bits; `flip` moves the range from
+// order 1 from the last, order 2 from the line through the last two, order 3 from the parabola
+// through the last three (tried in dense mode only), order 0 from the unit's centre. The quanta
+// before a unit's first element equal its origin. A residual r is stored as r + bias >= 0 in `width` bits; `flip` moves the range from
 // [-h, h-1] to [-(h-1), h], h = 2^(width-1), which saves a bit where it is needed on one side
 // only. Order and flip together are a block's form.
-inline constexpr std::uint32_t forms = 6;
+inline constexpr std::uint32_t forms = 8;
 inline constexpr std::uint32_t max_width = 56;
 
+/// Forms that an encoder tries; of equally wide ones it takes the first.
+MPRESS_SZP_INLINE std::uint32_t forms_tried(Mode mode) { return mode == Mode::dense ? 8 : 6; }
+
 MPRESS_SZP_INLINE std::uint32_t form_order(std::uint32_t form) {
-  return form < 2 ? 1 : form < 4 ? 2 : 0;
+  return form < 2 ? 1 : form < 4 ? 2 : form < 6 ? 0 : 3;
 }
 
 template <class Quantum>
@@ -126,14 +130,16 @@ MPRESS_SZP_INLINE Quantum bias(std::uint32_t width, std::uint32_t form) {
 }
 
 // The unit's head word.
-//   bits 0-5 least width, 6-11 set of forms in use, 12-15 bits a block code, then flags
+//   bits 0-5 least width, 6-13 set of forms in use, 14-17 bits a block code, then flags
 // A block code is (width - least) * (number of forms in use) + (rank of its form among them).
-inline constexpr std::uint32_t has_origin = 1u << 16;      ///< quantum before the first element
-inline constexpr std::uint32_t has_centre = 1u << 17;      ///< what order 0 predicts
-inline constexpr std::uint32_t has_bitmap = 1u << 18;      ///< else every block has a code
-inline constexpr std::uint32_t has_exceptions = 1u << 19;  ///< some elements are kept exactly
-inline constexpr std::uint32_t is_wide = 1u << 20;         ///< f64: 64-bit quanta
-inline constexpr std::uint32_t known_head = 0x1FFFFF;
+inline constexpr std::uint32_t forms_shift = 6;
+inline constexpr std::uint32_t code_bits_shift = 14;
+inline constexpr std::uint32_t has_origin = 1u << 18;      ///< quantum before the first element
+inline constexpr std::uint32_t has_centre = 1u << 19;      ///< what order 0 predicts
+inline constexpr std::uint32_t has_bitmap = 1u << 20;      ///< else every block has a code
+inline constexpr std::uint32_t has_exceptions = 1u << 21;  ///< some elements are kept exactly
+inline constexpr std::uint32_t is_wide = 1u << 22;         ///< f64: 64-bit quanta
+inline constexpr std::uint32_t known_head = 0x7FFFFF;
 
 // Exceptions. An exceptional element takes part in prediction as a repetition of the quantum
 // before it. Two bits a block say where they are: `partial` alone: the block's mask, whose
@@ -162,7 +168,7 @@ bool resolvable(ElementType type, double abs_bound);
 
 /// Encodes `count` elements (any alignment) into `out`, which has room for max_bytes(), such
 /// that |x - x'| <= abs_bound for every finite x; NaN and infinities keep their bits. Returns
-/// the bytes written. The modes write the same units.
+/// the bytes written. Dense mode tries more predictions.
 std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound,
                    Mode mode, void* out);
 

@@ -45,8 +45,8 @@ constexpr std::uint8_t no_code = 0xFF;
 bool read_codes(Reader& reader, std::uint32_t head, std::uint32_t blocks, std::uint32_t widest,
                 BlockCode* codes) {
   const std::uint32_t least = head & 63;
-  const std::uint32_t used = (head >> 6) & 63;
-  const std::uint32_t bits = (head >> 12) & 15;
+  const std::uint32_t used = (head >> forms_shift) & 255;
+  const std::uint32_t bits = (head >> code_bits_shift) & 15;
   const std::uint32_t map_words = (blocks + 31) / 32;
   std::uint32_t map[max_blocks / 32] = {};
   std::uint32_t coded = 0;
@@ -97,25 +97,36 @@ bool read_codes(Reader& reader, std::uint32_t head, std::uint32_t blocks, std::u
   return worst <= widest;
 }
 
-/// Quanta of one block from its residuals; `last` and `slope` carry over.
+/// What prediction knows when a block begins: the last quantum and its first two differences.
 template <class U>
-void restore_block(U* q, BlockCode code, U centre, U& last, U& slope) {
+struct History {
+  U last = 0;
+  U slope = 0;
+  U bend = 0;
+};
+
+/// Quanta of one block from its residuals.
+template <class U>
+void restore_block(U* q, BlockCode code, U centre, History<U>& history) {
   const U shift = bias<U>(code.width, code.form);
   switch (form_order(code.form)) {
-    case 1:
-      integrate(q, shift, last);
+    case 1: integrate(q, shift, history.last); break;
+    case 2:
+      integrate(q, shift, history.slope);
+      integrate(q, U{0}, history.last);
       break;
-    case 2: {
-      U first = slope;
-      integrate(q, shift, first);
-      integrate(q, U{0}, last);
+    case 3:
+      integrate(q, shift, history.bend);
+      integrate(q, U{0}, history.slope);
+      integrate(q, U{0}, history.last);
       break;
-    }
     default:
       for (std::uint32_t i = 0; i < block_elements; ++i) q[i] += centre - shift;
-      last = q[block_elements - 1];
+      history.last = q[block_elements - 1];
   }
-  slope = q[block_elements - 1] - q[block_elements - 2];
+  const U* end = q + block_elements;
+  history.slope = end[-1] - end[-2];
+  history.bend = history.slope - (end[-2] - end[-3]);
 }
 
 /// Writes values from quanta, `n` of them.
@@ -183,9 +194,9 @@ bool restore_exceptions(Reader& reader, const unsigned char* maps, std::uint32_t
 template <class T, class U>
 bool decode_as(T step, std::uint32_t head, Reader reader, unsigned char* out, std::size_t count) {
   const auto blocks = static_cast<std::uint32_t>(ceil_div(count, block_elements));
-  U last = 0;
+  History<U> history;
   U centre = 0;
-  if ((head & has_origin) != 0 && !reader.read(last)) return false;
+  if ((head & has_origin) != 0 && !reader.read(history.last)) return false;
   if ((head & has_centre) != 0 && !reader.read(centre)) return false;
   BlockCode codes[max_blocks];
   const std::uint32_t widest = sizeof(U) == 4 ? 32 : max_width;
@@ -195,18 +206,17 @@ bool decode_as(T step, std::uint32_t head, Reader reader, unsigned char* out, st
     maps = reader.take(2 * ceil_div(blocks, 32) + sizeof(T) / 4);
     if (maps == nullptr) return false;
   }
-  U slope = 0;
   alignas(64) U q[block_elements];
   unsigned char* to = out;
   for (std::uint32_t b = 0; b < blocks; ++b, to += block_elements * sizeof(T)) {
     if (codes[b].form == no_code) {
-      for (U& value : q) value = last;
-      slope = 0;
+      for (U& value : q) value = history.last;
+      history = {history.last};
     } else {
       const unsigned char* planes = reader.take(codes[b].width);
       if (planes == nullptr) return false;
       unpack_planes(planes, codes[b].width, q);
-      restore_block(q, codes[b], centre, last, slope);
+      restore_block(q, codes[b], centre, history);
     }
     const std::size_t left = count - std::size_t{b} * block_elements;
     scale_block(q, step, to, left < block_elements ? left : block_elements);

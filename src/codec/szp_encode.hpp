@@ -23,11 +23,11 @@ std::uint32_t bit_count(I magnitude) {
                                        static_cast<unsigned long long>(magnitude)));
 }
 
-/// Least and greatest quantum of a block, and residuals of orders 1 and 2.
+/// Least and greatest residual of a block under each order.
 template <class I>
 struct Extent {
-  I lo[3];
-  I hi[3];
+  I lo[4];
+  I hi[4];
 };
 
 /// Residual width in two's complement (form even), or with the range flipped.
@@ -123,11 +123,11 @@ bool quantize_unit(EncodingUnit<T, I>& u, const Quantizer<T>& z, const unsigned 
   return true;
 }
 
-/// Finds what each block's residuals span under every order.
+/// Finds what each block's residuals span under the orders 0 to 2.
 template <class T, class I>
 void analyse_unit(EncodingUnit<T, I>& u) {
   I* q = u.quanta();
-  q[-1] = q[-2] = q[0];
+  q[-1] = q[-2] = q[-3] = q[0];
   I least = q[0];
   I greatest = q[0];
   for (std::uint32_t b = 0; b < u.blocks; ++b, q += block_elements) {
@@ -143,11 +143,28 @@ void analyse_unit(EncodingUnit<T, I>& u) {
       lo2 = bend < lo2 ? bend : lo2;
       hi2 = bend > hi2 ? bend : hi2;
     }
-    u.extents[b] = {{lo0, lo1, lo2}, {hi0, hi1, hi2}};
+    u.extents[b] = {{lo0, lo1, lo2, 0}, {hi0, hi1, hi2, 0}};
     least = lo0 < least ? lo0 : least;
     greatest = hi0 > greatest ? hi0 : greatest;
   }
   u.centre = least <= 0 && greatest >= 0 ? I{0} : least + (greatest - least) / 2;
+}
+
+/// The same for order 3.
+template <class T, class I>
+void analyse_order3(EncodingUnit<T, I>& u) {
+  const I* q = u.quanta();
+  for (std::uint32_t b = 0; b < u.blocks; ++b, q += block_elements) {
+    I lo = 0, hi = 0;
+    for (std::uint32_t i = 0; i < block_elements; ++i) {
+      const I* p = q + i;
+      const I residual = p[0] - p[-3] - 3 * (p[-1] - p[-2]);
+      lo = residual < lo ? residual : lo;
+      hi = residual > hi ? residual : hi;
+    }
+    u.extents[b].lo[3] = lo;
+    u.extents[b].hi[3] = hi;
+  }
 }
 
 /// The unit's sections, in words, and what its head says.
@@ -165,14 +182,14 @@ struct Plan {
 
 /// Chooses each block's form by exact cost.
 template <class T, class I>
-void plan_residuals(EncodingUnit<T, I>& u, Plan& plan) {
+void plan_residuals(EncodingUnit<T, I>& u, Mode mode, Plan& plan) {
   std::uint32_t least = max_width, most = 0, used = 0, planes = 0;
   for (std::uint32_t b = 0; b < u.blocks; ++b) {
     const Extent<I>& e = u.extents[b];
     u.block_forms[b] = u.no_form;
     if ((e.lo[1] | e.hi[1]) == 0) continue;
     std::uint32_t best = ~0u;
-    for (std::uint32_t form = 0; form < forms; ++form) {
+    for (std::uint32_t form = 0; form < forms_tried(mode); ++form) {
       const std::uint32_t order = form_order(form);
       const I shift = order == 0 ? u.centre : I{0};
       const I lo = e.lo[order] - shift;
@@ -193,7 +210,7 @@ void plan_residuals(EncodingUnit<T, I>& u, Plan& plan) {
   plan.least_width = least;
   plan.form_count = static_cast<std::uint32_t>(__builtin_popcount(used));
   plan.code_bits = bit_count((most - least + 1) * plan.form_count - 1);
-  plan.head |= least | used << 6 | plan.code_bits << 12;
+  plan.head |= least | used << forms_shift | plan.code_bits << code_bits_shift;
   plan.words += planes + static_cast<std::uint32_t>(
                              ceil_div(plan.coded_blocks * plan.code_bits, 32));
   if (plan.coded_blocks < u.blocks) {
@@ -259,7 +276,7 @@ void write_codes(const EncodingUnit<T, I>& u, const Plan& plan, unsigned char*& 
   std::uint32_t rank[forms];
   for (std::uint32_t f = 0, next = 0; f < forms; ++f) {
     rank[f] = next;
-    next += (plan.head >> (6 + f)) & 1;
+    next += (plan.head >> (forms_shift + f)) & 1;
   }
   std::uint64_t bits = 0;
   std::uint32_t filled = 0;
@@ -288,6 +305,12 @@ void predict_block(const I* q, std::uint32_t form, I centre, I shift, I* residua
     case 2:
       for (std::uint32_t i = 0; i < block_elements; ++i) {
         residuals[i] = q[i] - 2 * (q + i)[-1] + (q + i)[-2] + shift;
+      }
+      break;
+    case 3:
+      for (std::uint32_t i = 0; i < block_elements; ++i) {
+        const I* p = q + i;
+        residuals[i] = p[0] - p[-3] - 3 * (p[-1] - p[-2]) + shift;
       }
       break;
     default:
@@ -343,13 +366,14 @@ void write_unit(EncodingUnit<T, I>& u, const Plan& plan, const unsigned char* in
 
 /// Encodes with quanta of type I. False where they need more.
 template <class T, class I>
-bool encode_as(const Quantizer<T>& z, const unsigned char* in, std::size_t count,
+bool encode_as(const Quantizer<T>& z, Mode mode, const unsigned char* in, std::size_t count,
                unsigned char* out, std::size_t room, EncodedUnit& result) {
   EncodingUnit<T, I> u;
   result = {0, false};
   if (!quantize_unit(u, z, in, count)) return false;
   if (u.any == 0 && !u.exceptional) return true;
   analyse_unit(u);
+  if (mode == Mode::dense) analyse_order3(u);
   Plan plan;
   plan.words = 1;
   if (sizeof(I) == 8) plan.head |= is_wide;
@@ -357,7 +381,7 @@ bool encode_as(const Quantizer<T>& z, const unsigned char* in, std::size_t count
     plan.head |= has_origin;
     plan.words += sizeof(I) / 4;
   }
-  plan_residuals(u, plan);
+  plan_residuals(u, mode, plan);
   if (u.exceptional) plan_exceptions(u, in, count, plan);
   result.words = plan.words;
   result.raw = plan.words >= count * sizeof(T) / 4;
@@ -367,18 +391,18 @@ bool encode_as(const Quantizer<T>& z, const unsigned char* in, std::size_t count
 
 }  // namespace
 
-EncodedUnit encode_unit(const Quantizer<float>& z, const unsigned char* in, std::size_t count,
-                        unsigned char* out, std::size_t room) {
+EncodedUnit encode_unit(const Quantizer<float>& z, Mode mode, const unsigned char* in,
+                        std::size_t count, unsigned char* out, std::size_t room) {
   EncodedUnit result;
-  encode_as<float, std::int32_t>(z, in, count, out, room, result);
+  encode_as<float, std::int32_t>(z, mode, in, count, out, room, result);
   return result;
 }
 
-EncodedUnit encode_unit(const Quantizer<double>& z, const unsigned char* in, std::size_t count,
-                        unsigned char* out, std::size_t room) {
+EncodedUnit encode_unit(const Quantizer<double>& z, Mode mode, const unsigned char* in,
+                        std::size_t count, unsigned char* out, std::size_t room) {
   EncodedUnit result;
-  if (!encode_as<double, std::int32_t>(z, in, count, out, room, result)) {
-    encode_as<double, std::int64_t>(z, in, count, out, room, result);
+  if (!encode_as<double, std::int32_t>(z, mode, in, count, out, room, result)) {
+    encode_as<double, std::int64_t>(z, mode, in, count, out, room, result);
   }
   return result;
 }

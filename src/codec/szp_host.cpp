@@ -17,8 +17,8 @@ namespace {
 
 template <class T>
 struct UnitCodec {
-  EncodedUnit (*encode)(const Quantizer<T>&, const unsigned char*, std::size_t, unsigned char*,
-                        std::size_t);
+  EncodedUnit (*encode)(const Quantizer<T>&, Mode, const unsigned char*, std::size_t,
+                        unsigned char*, std::size_t);
   bool (*decode)(T, const unsigned char*, std::size_t, unsigned char*, std::size_t);
 };
 
@@ -70,8 +70,8 @@ std::size_t finish(Header header, unsigned char* out, std::size_t bytes) {
 /// Writes directory and units behind the header. Returns the payload's size, or 0 where it
 /// would not be smaller than the elements.
 template <class T>
-std::size_t encode_units(const Quantizer<T>& z, const unsigned char* in, std::size_t count,
-                         unsigned char* out) {
+std::size_t encode_units(const Quantizer<T>& z, Mode mode, const unsigned char* in,
+                         std::size_t count, unsigned char* out) {
   const UnitCodec<T> codec = unit_codec<T>();
   const std::size_t whole = unit_elements(Traits<T>::type);
   const std::size_t units = unit_count(Traits<T>::type, count);
@@ -83,7 +83,7 @@ std::size_t encode_units(const Quantizer<T>& z, const unsigned char* in, std::si
   for (std::size_t done = 0; done < count; done += whole, entry += 2) {
     const std::size_t n = std::min(whole, count - done);
     const unsigned char* elements = in + done * sizeof(T);
-    const EncodedUnit unit = codec.encode(z, elements, n, out + at, (most - at) / 4);
+    const EncodedUnit unit = codec.encode(z, mode, elements, n, out + at, (most - at) / 4);
     const std::size_t bytes = unit.raw ? n * sizeof(T) : std::size_t{unit.words} * 4;
     if (bytes > most - at) return 0;
     if (unit.raw) std::memcpy(out + at, elements, bytes);
@@ -101,7 +101,7 @@ std::size_t encode_elements(const unsigned char* in, std::size_t count, double b
   Quantizer<T> z;
   if (make_quantizer(bound, z)) {
     header.step = static_cast<double>(z.step);
-    const std::size_t bytes = encode_units(z, in, count, out);
+    const std::size_t bytes = encode_units(z, mode, in, count, out);
     if (bytes != 0) return finish(header, out, bytes);
   }
   header.raw = 1;

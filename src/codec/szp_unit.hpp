@@ -14,10 +14,10 @@ struct EncodedUnit {
 
 #define MPRESS_SZP_DECLARE(isa)                                                                  \
   namespace isa {                                                                                \
-  EncodedUnit encode_unit(const Quantizer<float>&, const unsigned char* in, std::size_t count,   \
-                          unsigned char* out, std::size_t room);                                 \
-  EncodedUnit encode_unit(const Quantizer<double>&, const unsigned char* in, std::size_t count,  \
-                          unsigned char* out, std::size_t room);                                 \
+  EncodedUnit encode_unit(const Quantizer<float>&, Mode, const unsigned char* in,                \
+                          std::size_t count, unsigned char* out, std::size_t room);              \
+  EncodedUnit encode_unit(const Quantizer<double>&, Mode, const unsigned char* in,               \
+                          std::size_t count, unsigned char* out, std::size_t room);              \
   bool decode_unit(float step, const unsigned char* in, std::size_t words, unsigned char* out,   \
                    std::size_t count);                                                           \
   bool decode_unit(double step, const unsigned char* in, std::size_t words, unsigned char* out,  \
