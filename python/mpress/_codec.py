@@ -134,7 +134,9 @@ class Codec:
         """
         if isinstance(encoded, Encoded):
             if dtype is not None or shape is not None:
-                raise TypeError("dtype and shape: an Encoded has its own; give them with bytes only")
+                raise TypeError(
+                    "dtype and shape: an Encoded has its own; give them with bytes only"
+                )
             spec, payload = encoded.spec, encoded.payload
             dtype, shape = encoded.dtype, encoded.shape
         else:

@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
 _RAW, _WIRE = "#9aa5b1", "#2f6f9f"
 _TIMES = (("encode_seconds", "encoding", "#2f6f9f"), ("decode_seconds", "decoding", "#6fae75"),

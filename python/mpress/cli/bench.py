@@ -6,10 +6,10 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from mpress import _core, codec_bench, fields
+from mpress.cli.console import make_console, make_table
 from mpress.cli.errors import UserError, checked_bytes, checked_spec
 
 app = typer.Typer(help="Measure on synthetic fields.", no_args_is_help=True)
@@ -59,7 +59,9 @@ def codec_command(
     for kind in types:
         if kind not in ("f32", "f64"):
             raise UserError(f"--type {element_type!r}: expected f32, f64 or f32,f64")
-    specs = [checked_spec("--spec", text) for text in spec or _DEFAULT_SPECS]
+    specs = list(spec or _DEFAULT_SPECS)
+    for text in specs:
+        checked_spec("--spec", text)
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise UserError(f"--json {json_file}: its directory does not exist")
     for kind in types:
@@ -69,7 +71,7 @@ def codec_command(
             except ValueError as error:
                 raise UserError(f"--spec: {error}") from None
 
-    console = Console()
+    console = make_console()
     rows = []
     for kind in types:
         for name in names:
@@ -92,16 +94,12 @@ def _cube(nbytes: int, kind: str) -> tuple[int, int, int]:
 
 def _table(name: str, array: np.ndarray, rows: list[dict]) -> Table:
     ceiling = rows[0]["memcpy_rate"]
-    table = Table(
-        title=f"{name} {array.dtype}, {array.nbytes / 2**20:.1f} MiB, one core; "
+    table = make_table(
+        f"{name} {array.dtype}, {array.nbytes / 2**20:.1f} MiB, one core; "
         f"memcpy {ceiling / 1e9:.1f} GB/s",
-        title_justify="left",
+        "codec",
+        ("ratio", "encode GB/s", "decode GB/s", "of memcpy", "over libzfp", "max error", "kept?"),
     )
-    table.add_column("codec", style="bold", no_wrap=True)
-    headings = ("ratio", "encode GB/s", "decode GB/s", "of memcpy", "over libzfp", "max error",
-                "kept?")  # fmt: skip
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["spec"],

@@ -3,16 +3,17 @@
 import os
 
 import numpy as np
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mpress import _core
+from mpress.cli.console import make_console
 from mpress.cli.launch import preload_library
 
 
 def info() -> None:
     """Show how mpress was built, and every environment variable with meaning, default and value."""
-    console = Console()
+    console = make_console()
     build = _core.build_info()
     library = preload_library()
     facts = Table(title="build", show_header=False, title_justify="left")
@@ -34,5 +35,5 @@ def info() -> None:
     knobs.add_column("default")
     knobs.add_column("meaning", overflow="fold")
     for name, meaning, default in _core.knobs():
-        knobs.add_row(name, os.environ.get(name, ""), default, meaning)
+        knobs.add_row(name, escape(os.environ.get(name, "")), default, escape(meaning))
     console.print(knobs)

@@ -4,11 +4,12 @@ import math
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from mpress import _core, measure
+from mpress.cli.console import make_console, make_table
 from mpress.cli.errors import UserError, checked_spec
 from mpress.files import FileError, read_fields
 
@@ -32,8 +33,10 @@ def inspect(
     ] = 3,
 ) -> None:
     """Print ratio, speed, largest error and PSNR of codecs on the fields of files."""
-    specs = [checked_spec("--codec", spec) for spec in codec or _DEFAULT_SPECS]
-    console = Console()
+    specs = list(codec or _DEFAULT_SPECS)
+    for spec in specs:
+        checked_spec("--codec", spec)
+    console = make_console()
     shown = 0
     for path in files:
         try:
@@ -49,15 +52,13 @@ def inspect(
         raise UserError("FILE: no float32 or float64 field was found")
 
 
-def _table(name, array, specs, repeat) -> Table:
+def _table(name: str, array: np.ndarray, specs: list[str], repeat: int) -> Table:
     extents = " x ".join(str(n) for n in array.shape) or "scalar"
-    table = Table(
-        title=f"{name}: {extents} {array.dtype}, {array.nbytes / 1e6:.2f} MB",
-        title_justify="left",
+    table = make_table(
+        f"{name}: {extents} {array.dtype}, {array.nbytes / 1e6:.2f} MB",
+        "codec",
+        ("ratio", "encode GB/s", "decode GB/s", "max error", "bound", "kept?", "PSNR dB"),
     )
-    table.add_column("codec", style="bold", no_wrap=True)
-    for heading in ("ratio", "encode GB/s", "decode GB/s", "max error", "bound", "kept?", "PSNR dB"):
-        table.add_column(heading, justify="right", no_wrap=True)
     type_name = "f32" if array.dtype.itemsize == 4 else "f64"
     for spec in specs:
         try:
@@ -67,7 +68,7 @@ def _table(name, array, specs, repeat) -> Table:
         m = measure.measure(array, spec, repeat)
         exact = m.quality.identical
         table.add_row(
-            spec if m.spec == spec else f"{spec} ({m.spec})",
+            f"auto ({m.spec})" if spec == "auto" else spec,
             f"{m.ratio:.2f}",
             f"{m.encode_rate / 1e9:.2f}",
             f"{m.decode_rate / 1e9:.2f}",

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mpress import trace
+from mpress.cli.console import make_console, make_table
 from mpress.cli.errors import UserError
 
 
@@ -33,7 +34,7 @@ def report(
     for path in pictures:
         if not path.absolute().parent.is_dir():
             raise UserError(f"{path}: its directory does not exist")
-    console = Console()
+    console = make_console()
     _print_summary(console, document)
     if document["rows"]:
         console.print(_operations(document["rows"], by_peer))
@@ -114,26 +115,19 @@ def _operations(rows: list[dict[str, Any]], by_peer: bool) -> Table:
                "wait_seconds")  # fmt: skip
     for row in rows:
         pair = (row["rank"], row["peer"]) if by_peer else ()
-        key = (row["operation"], row["codec"], row["reason"] or "", pair)
+        key = (row["operation"], *pair, row["codec"])
         for name in counted:
             sums[key][name] += row[name]
-    table = Table(title="operations", title_justify="left")
-    table.add_column("operation", style="bold", no_wrap=True)
-    if by_peer:
-        table.add_column("rank", justify="right")
-        table.add_column("peer", justify="right")
-    table.add_column("codec", no_wrap=True)
-    table.add_column("left raw because", overflow="fold")
-    for heading in ("messages", "raw MB", "wire MB", "ratio", "encode s", "decode s", "wait s"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = make_table(
+        "operations",
+        "operation",
+        (*(("rank", "peer") if by_peer else ()), "codec", "messages", "raw MB", "wire MB", "ratio",
+         "encode s", "decode s", "wait s"),
+    )  # fmt: skip
     for key in sorted(sums, key=str):
-        operation, codec, reason, pair = key
         row = sums[key]
         table.add_row(
-            operation,
-            *("any" if rank is None else str(rank) for rank in pair),
-            codec,
-            reason,
+            *("any" if part is None else str(part) for part in key),
             f"{row['messages']:.0f}",
             _megabytes(row["raw_bytes"]),
             _megabytes(row["wire_bytes"]),
@@ -146,10 +140,7 @@ def _operations(rows: list[dict[str, Any]], by_peer: bool) -> Table:
 
 
 def _left_raw(left: dict[str, dict[str, int]]) -> Table:
-    table = Table(title="messages left raw", title_justify="left")
-    table.add_column("reason", style="bold")
-    table.add_column("messages", justify="right")
-    table.add_column("MB", justify="right")
+    table = make_table("messages left raw", "reason", ("messages", "MB"))
     for reason, row in sorted(left.items(), key=lambda item: -item[1]["bytes"]):
         table.add_row(reason, str(row["messages"]), _megabytes(row["bytes"]))
     return table

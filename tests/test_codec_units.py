@@ -1,0 +1,16 @@
+"""Runs the C++ unit tests: programs that report by their exit status."""
+
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, execute
+
+NAMES = sorted(path.stem for path in (ROOT / "tests" / "codec").glob("*_test.cpp"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unit(name: str, build_dir: Path) -> None:
+    program = build_dir / "tests" / "codec" / name
+    assert program.exists(), "not built: cmake --build build --target mpress_tests"
+    done = execute([program], timeout=300)
+    assert done.status == 0, done.output
