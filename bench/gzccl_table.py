@@ -32,14 +32,15 @@ def main() -> None:
     field = fields.make("wave_sparse", (edge, edge, edge))
     field /= np.ptp(field)
 
-    table = Table(title=f"szp on wave_sparse, {edge}^3 f32, range 1", title_justify="left")
+    table = Table(
+        title=f"szp on wave_sparse, {edge}^3 f32, range 1",
+        title_justify="left",
+        caption_justify="left",
+    )
     table.add_column("abs")
-    for mode in MODES:
-        table.add_column(f"{mode}: ratio", justify="right")
-        table.add_column("PSNR dB", justify="right")
-    for setting in (1, 2):
-        table.add_column(f"cuSZp in gZCCL, setting {setting}: ratio", justify="right")
-        table.add_column("PSNR dB", justify="right")
+    for name in (*(f"szp {mode}" for mode in MODES), "cuSZp [1]", "cuSZp [2]"):
+        table.add_column(name, justify="right")
+        table.add_column("PSNR", justify="right")
     for bound, *paper in PAPER:
         ours = []
         for mode in MODES:
@@ -48,7 +49,8 @@ def main() -> None:
                 raise SystemExit(f"szp:abs={bound},mode={mode} missed its bound")
             ours += [result.ratio, result.quality.psnr]
         table.add_row(bound, *(f"{value:.2f}" for value in ours + paper))
-    Console(width=110).print(table)
+    table.caption = "ratio and PSNR (dB); [1], [2]: gZCCL's simulation settings, other data"
+    Console(width=100).print(table)
 
 
 if __name__ == "__main__":

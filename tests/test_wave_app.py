@@ -20,18 +20,12 @@ def wave_program(tmp_path_factory):
 
 
 @pytest.fixture
-def wave(wave_program, tmp_path):
+def wave(wave_program, mpirun, tmp_path, monkeypatch):
     """Runs the program in tmp_path: wave(ranks, "--option", value, ...)."""
+    monkeypatch.chdir(tmp_path)
 
     def run(ranks, *options):
-        command = [BIN / "mpiexec", "-n", ranks, wave_program, *options]
-        return subprocess.run(
-            [str(part) for part in command],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        return mpirun(ranks, wave_program, [str(option) for option in options])
 
     return run
 
@@ -50,7 +44,7 @@ def test_snapshots_do_not_depend_on_the_ranks(wave, tmp_path):
     cases = {"1": [], "2": [], "3": [], "4": [], "4s": ["--split", "1x2x2"], "5": []}
     for case, extra in cases.items():
         result = wave(case[0], *options, "--output", f"ranks{case}", *extra)
-        assert result.returncode == 0, result.stderr
+        assert result.status == 0, result.stderr
     for step in ("velocity", "000025", "000040"):
         expected = (tmp_path / f"ranks1-{step}.f32").read_bytes()
         assert len(expected) == 4 * 37 * 41 * 30
@@ -67,7 +61,7 @@ def test_point_source_matches_the_exact_solution(wave, tmp_path):
         "--frequency", frequency, "--sponge", 0, "--source", f"{n // 2},{n // 2},{n // 2}",
         "--amplitude", 1000, "--model", "model", "--model-dims", "2x2x2", "--output", "out",
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr
+    assert result.status == 0, result.stderr
     pressure = field(tmp_path / f"out-{steps:06d}.f32", (n, n, n))
     distance = spacing * np.arange(10, n // 2)
     exact = 1000 / distance * ricker(steps * time_step - distance / speed, frequency)
@@ -89,7 +83,7 @@ def test_sponge_absorbs_what_reaches_the_boundary(wave, tmp_path):
             2, "--grid", "64x64x64", "--steps", 400, "--sponge", sponge, "--source", "32,32,32",
             "--model", "model", "--model-dims", "2x2x2", "--output", "out",
         )  # fmt: skip
-        assert result.returncode == 0, result.stderr
+        assert result.status == 0, result.stderr
         pressure = field(tmp_path / "out-000400.f32", (64, 64, 64))
         energy[sponge] = float(np.sum(pressure.astype(np.float64) ** 2))
     assert energy[20] < 0.002 * energy[0]
@@ -101,7 +95,7 @@ def test_a_section_is_extruded_and_resampled(wave, tmp_path):
     options = ["--model", "section", "--model-dims", "21x16", "--model-scale", 1000, "--sponge", 2]
     for grid, rows in (("21x12x16", slice(None)), ("41x12x16", slice(None, None, 2))):
         result = wave(3, "--grid", grid, "--steps", 1, "--output", "out", *options)
-        assert result.returncode == 0, result.stderr
+        assert result.status == 0, result.stderr
         shape = tuple(int(n) for n in grid.split("x"))
         velocity = field(tmp_path / "out-velocity.f32", shape)
         assert (velocity == velocity[:, :1, :]).all()
@@ -110,7 +104,7 @@ def test_a_section_is_extruded_and_resampled(wave, tmp_path):
 
 def test_builtin_model_has_water_and_salt(wave, tmp_path):
     result = wave(1, "--grid", "40x40x40", "--steps", 1, "--output", "out")
-    assert result.returncode == 0, result.stderr
+    assert result.status == 0, result.stderr
     velocity = field(tmp_path / "out-velocity.f32", (40, 40, 40))
     assert (velocity[:, :, 0] == 1500).all()
     assert velocity[16, 20, 24] == velocity.max() == 4480
@@ -118,14 +112,14 @@ def test_builtin_model_has_water_and_salt(wave, tmp_path):
 
 def test_the_last_line_tells_speed_and_waiting(wave):
     result = wave(2, "--grid", "40x40x40", "--steps", 5)
-    assert result.returncode == 0, result.stderr
+    assert result.status == 0, result.stderr
     last = result.stdout.splitlines()[-1]
     assert "5 steps in" in last and "steps/s" in last and "waiting for halos" in last
 
 
 def test_help(wave):
     result = wave(2, "--help")
-    assert result.returncode == 0
+    assert result.status == 0
     assert result.stdout.count("usage: wave") == 1
 
 
@@ -155,7 +149,7 @@ def test_help(wave):
 def test_wrong_input_is_named_once(wave, tmp_path, options, culprit):
     np.full(10, 1.5, "<f4").tofile(tmp_path / "short")
     result = wave(2, *options)
-    assert result.returncode != 0
+    assert result.status != 0
     complaints = [line for line in result.stderr.splitlines() if line.startswith("wave: ")]
     assert len(complaints) == 1
     assert culprit in complaints[0]

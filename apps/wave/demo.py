@@ -37,7 +37,11 @@ LOSSY = "szp:abs=0.01"  # Pa
 # by is a fraction of the largest pressure, not the bound of one message.
 TOLERANCE = 1e-3
 LINK_RATE = "1Gbit"
-FIELDS = ("IPSL-CM6A-LR", "NESM3")  # CMIP6 models whose daily air temperature is inspected
+ROUNDS, PACED_ROUNDS = 3, 2  # of which the fastest counts
+FIELDS = (
+    "MPI-ESM1-2-LR",
+    "NESM3",
+)  # CMIP6 models whose daily air temperature has no missing values
 
 console = Console(width=None if sys.stdout.isatty() else 118, highlight=False)
 
@@ -133,9 +137,10 @@ def largest_error(reference: Run, other: Run) -> tuple[float, float]:
     for name, path in reference.snapshots.items():
         exact = np.fromfile(path, np.float32).astype(np.float64)
         error = np.abs(np.fromfile(other.snapshots[name], np.float32) - exact).max()
-        absolute = max(absolute, error)
-        relative = max(relative, error / np.abs(exact).max())
-    return absolute, relative
+        # Unlike max(), these keep a NaN.
+        absolute = np.maximum(absolute, error)
+        relative = np.maximum(relative, error / np.abs(exact).max())
+    return float(absolute), float(relative)
 
 
 def check(runs: list[Run]) -> None:
@@ -252,7 +257,7 @@ def demonstrate(output: Path) -> None:
     console.rule("an MPI program, unmodified")
     program = build(output)
     codecs = {"off": None, "mpc": LOSSLESS, "szp": LOSSY, "auto": "auto"}
-    runs = run_all(program, output, codecs, rounds=3)
+    runs = run_all(program, output, codecs, ROUNDS)
     check(list(runs.values()))
     console.print(results_table(list(runs.values())))
 
@@ -271,7 +276,7 @@ def demonstrate(output: Path) -> None:
 
     console.rule(f"a slower link, simulated: {LINK_RATE}/s")
     codecs = {"paced-none": "none", "paced-mpc": LOSSLESS, "paced-szp": LOSSY, "paced-auto": "auto"}
-    paced = run_all(program, output, codecs, 2, LINK_RATE)
+    paced = run_all(program, output, codecs, PACED_ROUNDS, LINK_RATE)
     console.print(paced_table(paced))
     verdict(runs, paced)
 
