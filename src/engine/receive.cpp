@@ -36,12 +36,14 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   if (!describe(op, arguments)) return false;
   if (capacity_ < wire::min_frame_bytes || comm_->inter) return false;
   if (memory::kind_of(arguments.buffer) == memory::Kind::device) return false;
-  if (type_->contiguous) return watched_ = true;
   // Scattered types that are no float runs cannot match what is sent compressed.
-  if (!type_->element) return false;
-  staging_ = job.pool.take(capacity_);
-  if (!staging_) return false;
-  staged_count_ = static_cast<MPI_Count>(capacity_ / element_size(*type_->element));
+  if (!type_->element) return watched_ = type_->contiguous;
+  if (!type_->contiguous) {
+    staging_ = job.pool.take(capacity_);
+    if (!staging_) return false;
+  }
+  elements_ = static_cast<MPI_Count>(capacity_ / element_size(*type_->element));
+  by_element_ = true;
   return watched_ = true;
 }
 

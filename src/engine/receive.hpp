@@ -40,8 +40,8 @@ class Receive {
 
   // After watch(), whatever it returned: what to give to MPI.
   void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
-  MPI_Count count() const { return staging_ ? staged_count_ : arguments_.count; }
-  MPI_Datatype type() const { return staging_ ? type_->packed_type() : arguments_.type; }
+  MPI_Count count() const { return by_element_ ? elements_ : arguments_.count; }
+  MPI_Datatype type() const { return by_element_ ? type_->packed_type() : arguments_.type; }
 
   /// Pacing lets a message travel from the moment its receive was posted; or, where the program
   /// had to wait for the sender, from the moment it came.
@@ -77,7 +77,10 @@ class Receive {
   std::shared_ptr<TypeInfo> type_;
   std::size_t capacity_ = 0;  ///< bytes of data that fit
   memory::Buffer staging_;
-  MPI_Count staged_count_ = 0;
+  /// Float runs are received element by element: a frame is a whole number of those, but not of
+  /// larger items.
+  bool by_element_ = false;
+  MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;
   trace::Op op_ = trace::Op::recv;
