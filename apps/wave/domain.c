@@ -27,7 +27,7 @@ int domain_create(MPI_Comm world, const Options* options, Domain* domain, char* 
   for (int d = 0; d < 3; ++d) {
     if (domain->grid[d] / domain->split[d] < HALO) {
       snprintf(error, error_size, "%d cells along %c are too few for %d ranks: each needs %d",
-               domain->grid[d], "xyz"[d], domain->split[d], HALO);
+               domain->grid[d], axis_name(d), domain->split[d], HALO);
       return -1;
     }
   }

@@ -107,7 +107,7 @@ static int check(Options* o, char* error, size_t error_size) {
       snprintf(error, error_size,
                "a sponge of %d cells on both sides leaves nothing of the %d "
                "cells along %c",
-               o->sponge, o->grid[d], "xyz"[d]);
+               o->sponge, o->grid[d], axis_name(d));
       return -1;
     }
     if (o->source[d] < 0) {
@@ -116,7 +116,7 @@ static int check(Options* o, char* error, size_t error_size) {
     }
     if (o->source[d] >= o->grid[d]) {
       snprintf(error, error_size, "the source's %c = %d lies outside of the grid's %d cells",
-               "xyz"[d], o->source[d], o->grid[d]);
+               axis_name(d), o->source[d], o->grid[d]);
       return -1;
     }
   }

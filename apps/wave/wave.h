@@ -25,6 +25,8 @@ enum {
   MESSAGE_LENGTH = PATH_LENGTH + 256
 };
 
+static inline char axis_name(int axis) { return (char)('x' + axis); }
+
 /* ---- options.c ---- */
 
 typedef struct {
