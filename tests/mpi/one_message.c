@@ -1,28 +1,44 @@
-/* Rank 0 sends one message to rank 1, which says what came of it. */
+/* Rank 0 sends one message to rank 1, which says what came of it. With an argument, errors are
+ * returned; "abort" ends rank 1 at once after the message, "noise" sends random bits. */
 #include "check.h"
 
 enum { N = 40000 };
 
+/* Every bit pattern alike, the same on both ranks. */
+static void fill_noise(float *values) {
+  unsigned state = 1;
+  for (int i = 0; i < N; ++i) {
+    state = state * 1664525u + 1013904223u;
+    unsigned bits = state ^ (state >> 15);
+    bits = (bits * 2246822519u) ^ (state << 11);
+    memcpy(&values[i], &bits, 4);
+  }
+}
+
 int main(int argc, char **argv) {
-  static float values[N];
+  static float values[N], expected[N];
   int rank, code;
+  const int noise = argc > 2 && strcmp(argv[2], "noise") == 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   check_rank = rank;
   if (argc > 1) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  fill_f32(expected, N, 1);
+  if (noise) fill_noise(expected);
   if (rank == 0) {
-    fill_f32(values, N, 1);
+    memcpy(values, expected, sizeof values);
     code = MPI_Send(values, N, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
   } else {
     code = MPI_Recv(values, N, MPI_FLOAT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
+  if (rank == 1 && argc > 1 && strcmp(argv[1], "abort") == 0) abort();
   if (code != MPI_SUCCESS) {
     char text[MPI_MAX_ERROR_STRING];
     int length;
     MPI_Error_string(code, text, &length);
     printf("rank %d: error: %s\n", rank, text);
   } else if (rank == 1) {
-    printf("rank 1: %s\n", same_f32(values, N, 1) ? "intact" : "changed");
+    printf("rank 1: %s\n", memcmp(values, expected, sizeof values) == 0 ? "intact" : "changed");
   }
   MPI_Finalize();
   return 0;

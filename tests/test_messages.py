@@ -1,0 +1,170 @@
+"""MPI programs keep their meaning while their messages travel compressed.
+
+Every program of tests/mpi checks what MPI promises and exits with an error where it is broken; the
+report tells that frames were really sent.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+SOURCES = Path(__file__).parent / "mpi"
+
+FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
+
+PROGRAMS = [
+    ("p2p", 1),
+    ("p2p", 2),
+    ("p2p", 4),
+    ("truncate", 2),
+    ("probe", 1),
+    ("probe", 3),
+    ("requests", 1),
+    ("requests", 3),
+    ("derived", 1),
+    ("derived", 2),
+    ("threads", 2),
+    ("threads", 3),
+]
+
+
+
+def totals(done):
+    return done.report["totals"]
+
+
+def rows(done, **wanted):
+    """Lines of the report with these values."""
+    return [
+        row
+        for row in done.report["rows"]
+        if all(row[name] == value for name, value in wanted.items())
+    ]
+
+
+@pytest.mark.parametrize(("name", "ranks"), PROGRAMS)
+def test_semantics(name, ranks, mpi_program, mpress_run):
+    outcome = mpress_run(ranks, mpi_program(name), options=FORCED)
+    assert outcome.status == 0, outcome.stderr
+    assert "ok" in outcome.stdout
+    assert totals(outcome)["compressed_messages"] > 0
+    assert totals(outcome)["errors"] == 0
+    assert all(rank["finished"] for rank in outcome.report["ranks"])
+
+
+@pytest.mark.parametrize("name", ["p2p", "truncate", "probe", "requests", "derived", "threads"])
+def test_programs_are_right_without_mpress(name, mpi_program, mpirun):
+    done = mpirun(2, mpi_program(name))
+    assert done.status == 0, done.output
+
+
+@pytest.mark.parametrize("codec", ["mpc:dim=1", "zfp:32", "szp:abs=1e-30"])
+def test_every_codec_travels(codec, mpi_program, mpress_run):
+    """Bounds so tight that the program cannot tell the codec from a lossless one."""
+    options = ("--codec", codec, "--force", "--threshold", "4K")
+    outcome = mpress_run(2, mpi_program("one_message"), options=options)
+    assert outcome.status == 0, outcome.stderr
+    assert "rank 1: intact" in outcome.stdout
+
+
+def test_lossy_error_is_bounded(mpi_program, mpress_run):
+    options = ("--codec", "szp:abs=0.001", "--force", "--threshold", "4K")
+    outcome = mpress_run(2, mpi_program("bounded"), ["0.001"], options=options)
+    assert outcome.status == 0, outcome.stderr
+    [sent] = rows(outcome, direction="send", codec="szp")
+    assert sent["messages"] == 3
+    assert sent["wire_bytes"] * 3 < sent["raw_bytes"]
+
+
+def test_threshold_and_reasons(mpi_program, mpress_run):
+    options = ("--codec", "mpc", "--force", "--threshold", "64K")
+    outcome = mpress_run(2, mpi_program("p2p"), options=options)
+    assert outcome.status == 0, outcome.stderr
+    left = outcome.report["left_raw"]
+    assert left["below the threshold"]["messages"] > 0
+    assert left["not a run of f32 or f64"]["messages"] == 2
+    for row in rows(outcome, direction="send"):
+        if row["codec"] != "none":
+            assert row["raw_bytes"] >= 65536 * row["messages"]
+
+
+def test_counts_agree_between_sender_and_receiver(mpi_program, mpress_run):
+    outcome = mpress_run(2, mpi_program("one_message"), options=FORCED)
+    [sent] = rows(outcome, direction="send")
+    [received] = rows(outcome, direction="receive")
+    assert (sent["rank"], sent["peer"], sent["operation"]) == (0, 1, "MPI_Send")
+    assert (received["rank"], received["peer"], received["operation"]) == (1, 0, "MPI_Recv")
+    for name in ("messages", "raw_bytes", "wire_bytes", "codec"):
+        assert sent[name] == received[name]
+    assert sent["raw_bytes"] == 160000
+    assert sent["wire_bytes"] < sent["raw_bytes"]
+    assert sent["encode_seconds"] > 0
+    assert received["decode_seconds"] > 0
+
+
+def test_unforced_messages_stay_raw_where_nothing_is_known(mpi_program, mpress_run):
+    outcome = mpress_run(2, mpi_program("one_message"), options=())
+    assert outcome.status == 0
+    assert totals(outcome)["compressed_messages"] == 0
+    assert outcome.report["left_raw"]["would not pay"]["messages"] == 1
+
+
+def test_slow_link_is_compressed_without_force(mpi_program, mpress_run):
+    options = ("--codec", "mpc", "--link-rate", "10Mbit")
+    outcome = mpress_run(2, mpi_program("one_message"), options=options)
+    assert outcome.status == 0
+    assert totals(outcome)["compressed_messages"] == 1
+    assert outcome.report["simulated_link"]
+
+
+def test_incompressible_messages_go_raw(mpi_program, mpress_run):
+    outcome = mpress_run(2, mpi_program("one_message"), ["return", "noise"], options=FORCED)
+    assert outcome.status == 0, outcome.stderr
+    assert "rank 1: intact" in outcome.stdout
+    assert outcome.report["left_raw"]["incompressible"]["messages"] == 1
+
+
+@pytest.mark.parametrize("disable", ["MPRESS_DISABLE_P2P", "MPRESS_DISABLE"])
+def test_kill_switches(disable, mpi_program, mpress_run):
+    outcome = mpress_run(2, mpi_program("p2p"), options=FORCED, env={disable: "1"})
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.report["totals"]["compressed_messages"] == 0
+
+
+@pytest.fixture(scope="module")
+def tamper(tmp_path_factory):
+    """The library that spoils received messages: tests/mpi/tamper.c."""
+    library = tmp_path_factory.mktemp("tamper") / "libtamper.so"
+    command = [BIN / "mpicc", "-shared", "-fPIC", "-o", library, SOURCES / "tamper.c", "-ldl"]
+    subprocess.run(command, check=True)
+    return library
+
+
+@pytest.mark.parametrize("at", [0, 16, 30, 60, 64, 100, 5000])
+def test_corrupt_frames_are_errors(at, tamper, mpi_program, mpress_run):
+    """A bit of the header, the payload's header or its data: never wrong data without an error."""
+    env = {"LD_PRELOAD": str(tamper), "TAMPER": str(at)}
+    program = mpi_program("one_message")
+    outcome = mpress_run(2, program, ["return"], options=FORCED, env=env)
+    if at == 0:
+        # Without its nonce nothing tells the frame from data; the size still does not lie.
+        assert "rank 1: changed" in outcome.stdout
+        return
+    assert "rank 1: error: mpress: a compressed message is corrupt" in outcome.stdout
+    assert "the frame from rank 0" in outcome.stderr
+    fatal = mpress_run(2, program, options=FORCED, env=env)
+    assert fatal.status != 0
+    assert "mpress: a compressed message is corrupt" in fatal.stderr
+    assert totals(fatal)["compressed_messages"] == 1  # kept, although the job was aborted
+
+
+def test_record_survives_a_crash(mpi_program, mpress_run):
+    outcome = mpress_run(2, mpi_program("one_message"), ["abort"], options=FORCED)
+    assert outcome.status != 0
+    assert totals(outcome)["compressed_messages"] == 1
+    assert not all(rank["finished"] for rank in outcome.report["ranks"])
