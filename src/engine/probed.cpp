@@ -115,13 +115,10 @@ int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* fla
     }
   }
   // What is no frame by its size stays where it is.
-  MPI_Status seen;
+  MPI_Status own;
+  MPI_Status& seen = status == MPI_STATUS_IGNORE ? own : *status;
   int code = link::mpi().Iprobe(source, tag, comm, flag, &seen);
-  if (code != MPI_SUCCESS || !*flag) return code;
-  if (!is_frame_size(seen)) {
-    if (status != MPI_STATUS_IGNORE) *status = seen;
-    return MPI_SUCCESS;
-  }
+  if (code != MPI_SUCCESS || !*flag || !is_frame_size(seen)) return code;
   MPI_Message message = MPI_MESSAGE_NULL;
   code = link::mpi().Improbe(source, tag, comm, flag, &message, &seen);
   if (code != MPI_SUCCESS || !*flag) return code;
@@ -144,13 +141,10 @@ int ProbedMessages::match(Job& job, int source, int tag, MPI_Comm comm, int* fla
   std::unique_lock exclusive(posting_);
   std::unique_ptr<ProbedMessage> matched = take(comm, source, tag);
   if (!matched) {
-    MPI_Status seen;
+    MPI_Status own;
+    MPI_Status& seen = status == MPI_STATUS_IGNORE ? own : *status;
     int code = link::mpi().Improbe(source, tag, comm, flag, message, &seen);
-    if (code != MPI_SUCCESS || !*flag) return code;
-    if (!is_frame_size(seen)) {
-      if (status != MPI_STATUS_IGNORE) *status = seen;
-      return MPI_SUCCESS;
-    }
+    if (code != MPI_SUCCESS || !*flag || !is_frame_size(seen)) return code;
     code = take_over(job, info, *message, seen, matched);
     if (code != MPI_SUCCESS) return code;
   }
