@@ -1,0 +1,75 @@
+// Takes a fuzzer's input apart into choices.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "codec/codec.hpp"
+#include "codec/isa.hpp"
+
+namespace mpress::fuzz {
+
+/// Ends the run with a finding.
+inline void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+class Input {
+ public:
+  Input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+
+  /// The next bytes as a number; zeros where the input has ended.
+  template <class T>
+  T take() {
+    T value{};
+    const std::size_t bytes = std::min(sizeof value, size_);
+    if (bytes > 0) std::memcpy(&value, data_, bytes);
+    data_ += bytes, size_ -= bytes;
+    return value;
+  }
+
+  const std::uint8_t* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+};
+
+/// Chooses an instruction set (a better one than this CPU has leaves the last) and a type.
+inline ElementType choose_type(Input& in) {
+  const auto choice = in.take<std::uint8_t>();
+  set_host_isa(static_cast<Isa>(choice % 3));
+  return choice & 4 ? ElementType::f64 : ElementType::f32;
+}
+
+/// A spec of the codec, valid for the type.
+inline Spec choose_spec(Codec codec, ElementType type, Input& in) {
+  Spec spec;
+  spec.codec = codec;
+  const auto choice = in.take<std::uint16_t>();
+  switch (codec) {
+    case Codec::mpc: spec.dim = static_cast<std::uint8_t>(choice % 33); break;
+    case Codec::zfp: {
+      const unsigned least = type == ElementType::f32 ? 9 : 12;
+      const unsigned most = type == ElementType::f32 ? 128 : 256;
+      spec.value = (least + choice % (most - least + 1)) / 4.0;
+      break;
+    }
+    case Codec::szp:
+      spec.bound = choice & 1 ? Bound::rel : Bound::abs;
+      spec.mode = choice & 2 ? Mode::dense : Mode::fast;
+      spec.value = in.take<double>();
+      if (!(spec.value > 0) || spec.value > 1e300) spec.value = 1e-3;
+      break;
+    case Codec::none:
+    case Codec::automatic: break;
+  }
+  return spec;
+}
+
+}  // namespace mpress::fuzz

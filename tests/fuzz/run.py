@@ -1,0 +1,77 @@
+"""Run every fuzz target for a while on its kept corpus; exit status 1 where one found something.
+
+A finding is left in FOLDER/findings/; new inputs that reach new code in FOLDER/corpus/TARGET.
+With --keep, the smallest inputs that reach all of it replace tests/fuzz/corpus/TARGET.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+KEPT = Path(__file__).parent / "corpus"
+ENVIRONMENT = os.environ | {"UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+
+
+def fuzz(program: Path, seconds: int, folder: Path) -> bool:
+    grown = folder / "corpus" / program.name
+    findings = folder / "findings"
+    grown.mkdir(parents=True, exist_ok=True)
+    findings.mkdir(exist_ok=True)
+    kept = KEPT / program.name
+    command = [program, f"-max_total_time={seconds}", "-max_len=4096", "-timeout=20",
+               "-print_final_stats=1", f"-artifact_prefix={findings}/{program.name}-", grown]  # fmt: skip
+    if kept.is_dir():
+        command.append(kept)
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    covered = re.findall(r"cov: (\d+)", done.stderr)
+    runs = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
+    print(
+        f"{program.name}: {runs[-1] if runs else '?'} runs, {covered[-1] if covered else '?'} edges, "
+        f"{'nothing found' if done.returncode == 0 else 'FOUND SOMETHING'}",
+        flush=True,
+    )
+    if done.returncode != 0:
+        print(done.stderr[-6000:], file=sys.stderr)
+    return done.returncode == 0
+
+
+def keep(program: Path, folder: Path) -> None:
+    target = KEPT / program.name
+    smallest = folder / "smallest"
+    shutil.rmtree(smallest, ignore_errors=True)
+    smallest.mkdir()
+    sources = [path for path in (target, folder / "corpus" / program.name) if path.is_dir()]
+    subprocess.run(
+        [program, "-merge=1", smallest, *sources],
+        check=True, env=ENVIRONMENT, capture_output=True,
+    )  # fmt: skip
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(smallest, target)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="where the targets were built")
+    parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--keep", action="store_true", help="keep what was learnt")
+    options = parser.parse_args()
+    programs = [
+        path
+        for path in sorted(options.folder.iterdir())
+        if path.is_file() and os.access(path, os.X_OK)
+    ]
+    if not programs:
+        sys.exit(f"{options.folder} holds no fuzz target: build mpress_fuzz")
+    clean = [fuzz(program, options.seconds, options.folder) for program in programs]
+    if options.keep:
+        for program in programs:
+            keep(program, options.folder)
+    sys.exit(0 if all(clean) else 1)
+
+
+if __name__ == "__main__":
+    main()
