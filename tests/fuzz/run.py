@@ -22,18 +22,23 @@ def fuzz(program: Path, seconds: int, folder: Path) -> bool:
     grown.mkdir(parents=True, exist_ok=True)
     findings.mkdir(exist_ok=True)
     kept = KEPT / program.name
-    command = [program, f"-max_total_time={seconds}", "-max_len=4096", "-timeout=20",
-               "-print_final_stats=1", f"-artifact_prefix={findings}/{program.name}-", grown]  # fmt: skip
+    command = [
+        program,
+        f"-max_total_time={seconds}",
+        "-max_len=4096",
+        "-timeout=20",
+        "-print_final_stats=1",
+        f"-artifact_prefix={findings}/{program.name}-",
+        grown,
+    ]
     if kept.is_dir():
         command.append(kept)
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
     covered = re.findall(r"cov: (\d+)", done.stderr)
     runs = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
-    print(
-        f"{program.name}: {runs[-1] if runs else '?'} runs, {covered[-1] if covered else '?'} edges, "
-        f"{'nothing found' if done.returncode == 0 else 'FOUND SOMETHING'}",
-        flush=True,
-    )
+    found = "nothing found" if done.returncode == 0 else "FOUND SOMETHING"
+    print(f"{program.name}: {(runs or '?')[-1]} runs, {(covered or '?')[-1]} edges, {found}")
+    sys.stdout.flush()
     if done.returncode != 0:
         print(done.stderr[-6000:], file=sys.stderr)
     return done.returncode == 0
