@@ -17,10 +17,13 @@ void put_value(unsigned char*& out, V value) {
   out += sizeof value;
 }
 
+float magnitude(float x) { return __builtin_fabsf(x); }
+double magnitude(double x) { return __builtin_fabs(x); }
+
 template <class I>
-std::uint32_t bit_count(I magnitude) {
-  return magnitude == 0 ? 0 : 64 - static_cast<std::uint32_t>(__builtin_clzll(
-                                       static_cast<unsigned long long>(magnitude)));
+std::uint32_t bit_count(I x) {
+  return x == 0 ? 0 : 64 - static_cast<std::uint32_t>(
+                               __builtin_clzll(static_cast<unsigned long long>(x)));
 }
 
 /// Least and greatest residual of a block under each order.
@@ -96,9 +99,8 @@ bool quantize_unit(EncodingUnit<T, I>& u, const Quantizer<T>& z, const unsigned 
       const T shifted = scaled + Traits<T>::magic;
       const T error = x[i] - (shifted - Traits<T>::magic) * z.step;
       const Bits quantum = __builtin_bit_cast(Bits, shifted) - magic_bits;
-      const T distance = error < 0 ? -error : error;
-      const T size = scaled < 0 ? -scaled : scaled;
-      missed |= (distance < z.limit ? Bits{0} : Bits{1}) | (size <= most ? Bits{0} : Bits{1});
+      missed |= static_cast<Bits>(!(magnitude(error) < z.limit)) |
+                static_cast<Bits>(!(magnitude(scaled) <= most));
       if (check_narrow) too_wide |= (quantum + narrow) >> 29;
       q[i] = static_cast<I>(quantum);
       any |= q[i];
