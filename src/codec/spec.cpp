@@ -58,6 +58,7 @@ bool parse_zfp(std::string_view text, std::string_view options, Spec& spec, std:
 
 bool parse_szp(std::string_view text, std::string_view options, Spec& spec, std::string& error) {
   bool mode_seen = false;
+  if (options.ends_with(',')) return fail(error, text, "nothing follows the ','");
   while (!options.empty()) {
     std::string_view value = take(options, ',');
     const std::string_view key = take(value, '=');

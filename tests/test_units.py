@@ -5,12 +5,17 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, execute
 
-NAMES = sorted(path.stem for path in (ROOT / "tests" / "codec").glob("*_test.cpp"))
+TESTS = ROOT / "tests"
+NAMES = sorted(
+    str(path.relative_to(TESTS).with_suffix(""))
+    for folder in ("codec", "unit")
+    for path in (TESTS / folder).glob("*_test.cpp")
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_unit(name: str, build_dir: Path) -> None:
-    program = build_dir / "tests" / "codec" / name
+    program = build_dir / "tests" / name
     assert program.exists(), "not built: cmake --build build --target mpress_tests"
     done = execute([program], timeout=300)
     assert done.status == 0, done.output

@@ -1,0 +1,128 @@
+// The frame: what is written is read back, what is spoilt is noticed, sizes tell frames from data.
+
+#include "wire/frame.hpp"
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "check.hpp"
+#include "codec/checksum.hpp"
+
+using namespace mpress;
+using namespace mpress::wire;
+
+namespace {
+
+Spec spec_of(const char* text) {
+  Spec spec;
+  std::string error;
+  CHECK(parse_spec(text, spec, error));
+  return spec;
+}
+
+Header header_of(const char* spec, ElementType type, std::uint64_t count, std::uint64_t payload) {
+  Header header;
+  header.spec = spec_of(spec);
+  header.type = type;
+  header.count = count;
+  header.payload_bytes = payload;
+  return header;
+}
+
+std::vector<std::uint8_t> message_of(const Header& header, const Nonce& nonce) {
+  std::vector<std::uint8_t> message(frame_bytes(header.payload_bytes, header.type), 0xA5);
+  write_header(header, nonce, message.data());
+  return message;
+}
+
+void round_trips() {
+  const Nonce nonce = make_nonce("a job");
+  for (const char* spec : {"mpc:dim=1", "mpc:dim=32", "zfp:8", "zfp:12.5", "szp:abs=1e-3",
+                           "szp:abs=0.25,mode=dense"}) {
+    for (ElementType type : {ElementType::f32, ElementType::f64}) {
+      const Header sent = header_of(spec, type, 100000, 1234);
+      const auto message = message_of(sent, nonce);
+      Header got;
+      CHECK(read_header(message.data(), message.size(), nonce, got) == Parse::frame);
+      CHECK(got.spec == sent.spec);
+      CHECK(got.type == type && got.count == 100000 && got.payload_bytes == 1234);
+    }
+  }
+}
+
+void sizes() {
+  for (ElementType type : {ElementType::f32, ElementType::f64}) {
+    std::size_t last = 0;
+    for (std::size_t payload = 0; payload < 3000; ++payload) {
+      const std::size_t bytes = frame_bytes(payload, type);
+      CHECK(bytes >= header_bytes + payload && bytes < header_bytes + payload + 256 + 8);
+      CHECK(bytes % element_size(type) == 0 && bytes >= last && is_frame_size(bytes));
+      last = bytes;
+    }
+  }
+  std::size_t alike = 0;
+  for (std::size_t bytes = 0; bytes < 1 << 16; ++bytes) alike += is_frame_size(bytes);
+  CHECK(alike <= (1u << 16) / 128);
+  CHECK(!is_frame_size(0) && !is_frame_size(64) && !is_frame_size(min_frame_bytes - 1));
+}
+
+void every_flipped_bit_is_noticed() {
+  const Nonce nonce = make_nonce("a job");
+  const auto message = message_of(header_of("szp:abs=1e-3", ElementType::f32, 5000, 700), nonce);
+  for (std::size_t bit = 0; bit < 8 * header_bytes; ++bit) {
+    auto spoilt = message;
+    spoilt[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+    Header got;
+    const Parse parse = read_header(spoilt.data(), spoilt.size(), nonce, got);
+    CHECK(parse == (bit < 128 ? Parse::raw : Parse::corrupt));
+  }
+}
+
+/// Headers with a right checksum that contradict themselves.
+void lies() {
+  const Nonce nonce = make_nonce("a job");
+  struct Lie {
+    std::size_t at;
+    std::uint8_t value;
+  };
+  for (const Lie lie : {Lie{16, 9}, Lie{18, 0}, Lie{18, 4}, Lie{18, 255}, Lie{19, 0}, Lie{19, 3},
+                        Lie{20, 2}, Lie{39, 1}, Lie{31, 255}, Lie{32, 1}, Lie{24, 0}}) {
+    auto message = message_of(header_of("zfp:8", ElementType::f32, 256, 700), nonce);
+    message[lie.at] = lie.value;
+    if (lie.at == 24) std::memset(&message[24], 0, 8);
+    if (lie.at == 32) std::memset(&message[32], 255, 8);
+    const std::uint32_t sum = checksum(message.data(), 60);
+    std::memcpy(&message[60], &sum, 4);
+    Header got;
+    CHECK(read_header(message.data(), message.size(), nonce, got) == Parse::corrupt);
+  }
+}
+
+void raw_data_is_raw() {
+  const Nonce nonce = make_nonce("a job");
+  std::mt19937 random(1);
+  Header got;
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<std::uint8_t> message(252 + 256 * (random() % 4));
+    for (auto& byte : message) byte = static_cast<std::uint8_t>(random());
+    CHECK(read_header(message.data(), message.size(), nonce, got) == Parse::raw);
+  }
+  // Another job's frame, or one of another size, is data.
+  const auto message = message_of(header_of("zfp:8", ElementType::f32, 5000, 700), nonce);
+  CHECK(read_header(message.data(), message.size(), make_nonce("another job"), got) == Parse::raw);
+  CHECK(read_header(message.data(), message.size() - 16, nonce, got) == Parse::raw);
+  CHECK(read_header(message.data(), message.size() - 256, nonce, got) != Parse::frame);
+  CHECK(make_nonce("a") != make_nonce("b") && make_nonce("") != make_nonce("a"));
+}
+
+}  // namespace
+
+int main() {
+  round_trips();
+  sizes();
+  every_flipped_bit_is_noticed();
+  lies();
+  raw_data_is_raw();
+  return check::failures != 0;
+}
