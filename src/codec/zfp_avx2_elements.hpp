@@ -264,18 +264,25 @@ struct Side<double> {
     Half a, b;
     load_half(in, a);
     load_half(in + 128, b);
+    part.exponent = low_halves(Pair{a.exponent, b.exponent});
+    part.coded = _mm256_cmpgt_epi32(part.exponent, _mm256_setzero_si256());
     // The transform takes a block's largest magnitude, which fills the fixed point, nowhere near
-    // the lower 32 bits: all of a block's leading zeros are in the upper ones.
+    // the lower 32 bits: all of a block's leading zeros are in the upper ones. Only subnormal
+    // blocks need not fill it.
     Pair any{};
     for (int i = 0; i < 4; ++i) any = {any_of(any.low, a.v[i]), any_of(any.high, b.v[i])};
-    part.lead = leading_zeros(high_halves(any));
+    const Register high = high_halves(any);
+    part.lead = leading_zeros(high);
+    const Register tiny = both_of(_mm256_cmpeq_epi32(high, _mm256_setzero_si256()), part.coded);
+    if (_mm256_testz_si256(tiny, tiny) == 0) {
+      const Register beyond = _mm256_add_epi32(set(32), leading_zeros(low_halves(any)));
+      part.lead = _mm256_blendv_epi8(part.lead, beyond, tiny);
+    }
     const Pair lead = widen(part.lead);
     for (int i = 0; i < 4; ++i) {
       part.coefficient[i] = high_halves(
           Pair{_mm256_sllv_epi64(a.v[i], lead.low), _mm256_sllv_epi64(b.v[i], lead.high)});
     }
-    part.exponent = low_halves(Pair{a.exponent, b.exponent});
-    part.coded = _mm256_cmpgt_epi32(part.exponent, _mm256_setzero_si256());
     const Register finite = low_halves(Pair{a.finite, b.finite});
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(finite))) ^ 0xFF;
   }
