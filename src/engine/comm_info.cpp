@@ -3,16 +3,17 @@
 #include <numeric>
 
 #include "engine/handle_cache.hpp"
+#include "engine/immortal.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
 namespace {
 
-HandleCache<MPI_Comm, CommInfo> cache;
+Immortal<HandleCache<MPI_Comm, CommInfo>> cache;
 
 int forget(MPI_Comm comm, int, void* value, void*) {
   static_cast<CommInfo*>(value)->freed = true;
-  cache.erase(comm);
+  cache->erase(comm);
   return MPI_SUCCESS;
 }
 
@@ -73,7 +74,7 @@ int CommInfo::raise(int code) const {
 
 std::shared_ptr<CommInfo> comm_info(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return nullptr;
-  return cache.find(comm, [comm] { return make_info(comm); });
+  return cache->find(comm, [comm] { return make_info(comm); });
 }
 
 }  // namespace mpress::engine

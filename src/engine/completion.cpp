@@ -42,7 +42,7 @@ class Statuses {
   MPI_Status* used_;
 };
 
-/// The watched entries of an array of requests, found before MPI completes any of them.
+/// The watched entries of an array of requests, claimed before MPI completes any of them.
 class Watched {
  public:
   Watched(Job& job, int count, MPI_Request* requests)
@@ -51,7 +51,7 @@ class Watched {
         entries_(count > 0 ? static_cast<std::size_t>(count) : 0),
         substituted_(entries_.size()) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      Pending* entry = entries_[i] = job.requests.find(requests[i]);
+      Pending* entry = entries_[i] = job.requests.claim(requests[i]);
       any_ = any_ || entry;
       stand_ins_ = stand_ins_ || (entry && entry->stand_in != MPI_REQUEST_NULL);
       if (entry && job.pacer.active()) note_arrival(*entry, requests[i]);
@@ -60,6 +60,17 @@ class Watched {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const bool replaced = entries_[i] && entries_[i]->stand_in != MPI_REQUEST_NULL;
       substituted_[i] = replaced ? entries_[i]->stand_in : requests[i];
+    }
+  }
+
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  /// What is not complete stays in the table.
+  ~Watched() {
+    if (!any_) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i]) RequestTable::release(entries_[i]);
     }
   }
 
@@ -193,6 +204,7 @@ int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* 
   if (!watched.any()) return link::mpi().Waitany(count, requests, index, status);
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::waitany);
+  *index = MPI_UNDEFINED;  // and so it stays where MPI refuses an argument
   const int code = link::mpi().Waitany(count, watched.requests(), index, statuses.data());
   watched.restore();
   timer.stop();
@@ -205,6 +217,7 @@ int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices
   if (!watched.any()) return link::mpi().Waitsome(count, requests, done, indices, given);
   Statuses statuses(count, given);
   WaitTimer timer(job, Op::waitsome);
+  *done = MPI_UNDEFINED;
   const int code = link::mpi().Waitsome(count, watched.requests(), done, indices, statuses.data());
   watched.restore();
   timer.stop();
@@ -235,6 +248,7 @@ int testany(Job& job, int count, MPI_Request* requests, int* index, int* flag,
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Testany(count, requests, index, flag, status);
   Statuses statuses(1, status);
+  *index = MPI_UNDEFINED;
   const int code = link::mpi().Testany(count, watched.requests(), index, flag, statuses.data());
   watched.restore();
   if (*index == MPI_UNDEFINED || (code == MPI_SUCCESS && !*flag)) return code;
@@ -246,6 +260,7 @@ int testsome(Job& job, int count, MPI_Request* requests, int* done, int* indices
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Testsome(count, requests, done, indices, given);
   Statuses statuses(count, given);
+  *done = MPI_UNDEFINED;
   const int code = link::mpi().Testsome(count, watched.requests(), done, indices, statuses.data());
   watched.restore();
   return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);

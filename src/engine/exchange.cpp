@@ -74,18 +74,18 @@ int exchange_prepared(Job& job, const SendArguments& use, int send_tag,
   int code = MPI_SUCCESS;
   if (must_post(job)) {
     MPI_Request request = MPI_REQUEST_NULL;
+    bool received = false;
     {
       const auto posting = job.probed.posting();
-      if (take_probed(job, Op::sendrecv, arguments, from, status, code)) {
-        const int sent = send_now(use, send_tag);
-        return code == MPI_SUCCESS ? sent : code;
-      }
-      code = post(receive, from, arguments.comm, &request);
+      received = take_probed(job, Op::sendrecv, arguments, from, status, code);
+      if (!received) code = post(receive, from, arguments.comm, &request);
     }
-    if (code != MPI_SUCCESS) return code;
-    code = send_now(use, send_tag);
-    const int received = link::mpi().Wait(&request, status);
-    if (code == MPI_SUCCESS) code = received;
+    if (code != MPI_SUCCESS && !received) return code;
+    const int sent = send_now(use, send_tag);
+    if (received) return code == MPI_SUCCESS ? sent : code;
+    if (sent != MPI_SUCCESS) link::mpi().Cancel(&request);  // the peer may never answer
+    code = link::mpi().Wait(&request, status);
+    if (sent != MPI_SUCCESS) return sent;
   } else {
     code = link::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
                                    side(receive, from), arguments.comm, status);
@@ -131,6 +131,7 @@ Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
   const std::shared_ptr<TypeInfo> type = type_info(send.type);
   Outgoing out = prepare_send(job, op, send);
   if (out.error != MPI_SUCCESS || out.frame || !type || send.count <= 0) return out;
+  if (!send.buffer && type->contiguous) return out;  // MPI will refuse
   const std::size_t bytes = static_cast<std::size_t>(send.count) * type->size;
   out.frame = pack_elements(job, send, bytes);
   if (!out.frame) {

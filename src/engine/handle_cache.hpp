@@ -21,8 +21,12 @@ class HandleCache {
  public:
   /// The entry of `handle`; `make()` gives a std::shared_ptr<Value> for a new one, or null.
   template <typename Make>
-  const std::shared_ptr<Value>& find(Handle handle, Make&& make) {
+  std::shared_ptr<Value> find(Handle handle, Make&& make) {
     const std::uintptr_t bits = link::handle_bits(handle);
+    if (thread_ended_) {  // a call from an exit handler
+      std::shared_ptr<Value> value = look_up(bits);
+      return value ? value : look_up_or_make(bits, std::forward<Make>(make));
+    }
     Recent& recent = recent_;
     const std::uint64_t generation = generation_.load(std::memory_order_acquire);
     if (recent.value && recent.bits == bits && recent.generation == generation) {
@@ -30,13 +34,19 @@ class HandleCache {
     }
     std::shared_ptr<Value> value = look_up(bits);
     if (!value) value = look_up_or_make(bits, std::forward<Make>(make));
-    recent = {bits, generation, std::move(value)};
+    recent.bits = bits;
+    recent.generation = generation;
+    recent.value = std::move(value);
     return recent.value;
   }
 
   void erase(Handle handle) {
+    std::shared_ptr<Value> ended;  // outlives the lock, since its end may call MPI
     std::unique_lock lock(mutex_);
-    entries_.erase(link::handle_bits(handle));
+    const auto found = entries_.find(link::handle_bits(handle));
+    if (found == entries_.end()) return;
+    ended = std::move(found->second);
+    entries_.erase(found);
     generation_.fetch_add(1, std::memory_order_release);
   }
 
@@ -45,6 +55,7 @@ class HandleCache {
     std::uintptr_t bits = 0;
     std::uint64_t generation = 0;
     std::shared_ptr<Value> value;
+    ~Recent() { thread_ended_ = true; }
   };
 
   std::shared_ptr<Value> look_up(std::uintptr_t bits) {
@@ -71,6 +82,7 @@ class HandleCache {
   std::unordered_map<std::uintptr_t, std::shared_ptr<Value>> entries_;
   std::atomic<std::uint64_t> generation_{0};
   static inline thread_local Recent recent_;
+  static inline thread_local bool thread_ended_ = false;  ///< recent_ is no more
 };
 
 }  // namespace mpress::engine

@@ -76,20 +76,20 @@ void open_record(Job& job) {
 
 }  // namespace
 
-Job Job::instance_;
+Immortal<Job> Job::instance_;
 
 void read_settings() {
   static std::once_flag once;
   std::call_once(once, [] {
     std::string error;
-    if (!load_config(Job::instance_.config, error)) link::fatal(error);
+    if (!load_config(Job::instance_->config, error)) link::fatal(error);
   });
 }
 
 void start_job() {
   static std::mutex starting;
   std::lock_guard lock(starting);
-  Job& job = Job::instance_;
+  Job& job = *Job::instance_;
   if (job.state_ != Job::State::unstarted) return;
   read_settings();
   const link::MpiCalls& mpi = link::mpi();
@@ -118,7 +118,7 @@ void start_job() {
 }
 
 void stop_job() {
-  Job& job = Job::instance_;
+  Job& job = *Job::instance_;
   if (job.state_ != Job::State::active) return;
   job.orphans.drain(job);
   job.state_ = Job::State::off;
@@ -133,7 +133,7 @@ Job* Job::try_start() {
   link::mpi().Finalized(&finalized);
   if (!initialized || finalized) return nullptr;
   start_job();
-  return instance_.state_ == State::active ? &instance_ : nullptr;
+  return instance_->state_ == State::active ? &*instance_ : nullptr;
 }
 
 }  // namespace mpress::engine

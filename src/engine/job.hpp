@@ -5,6 +5,7 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "engine/immortal.hpp"
 #include "engine/orphans.hpp"
 #include "engine/probed.hpp"
 #include "engine/request_table.hpp"
@@ -42,7 +43,7 @@ class Job {
   friend void stop_job();
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
-  static Job instance_;
+  static Immortal<Job> instance_;
   static Job* try_start();
 };
 
@@ -59,8 +60,8 @@ void stop_job();
 /// The job, where mpress is at work; null where calls are to be left alone. A program whose MPI
 /// was started behind mpress's back is joined at its first message.
 inline Job* active_job() {
-  switch (Job::instance_.state_.load(std::memory_order_acquire)) {
-    case Job::State::active: return &Job::instance_;
+  switch (Job::instance_->state_.load(std::memory_order_acquire)) {
+    case Job::State::active: return &*Job::instance_;
     case Job::State::off: return nullptr;
     case Job::State::unstarted: break;
   }

@@ -26,12 +26,12 @@ void Orphans::reap(Job& job) {
   for (std::size_t i = 0; i < orphans_.size();) {
     int done = 0;
     MPI_Status status;
-    link::mpi().Test(&orphans_[i].request, &done, &status);
-    if (!done) {
+    const int code = link::mpi().Test(&orphans_[i].request, &done, &status);
+    if (code == MPI_SUCCESS && !done) {
       ++i;
       continue;
     }
-    finish(job, orphans_[i], status);
+    if (code == MPI_SUCCESS) finish(job, orphans_[i], status);
     orphans_[i] = std::move(orphans_.back());
     orphans_.pop_back();
   }

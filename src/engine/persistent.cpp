@@ -26,12 +26,11 @@ int start_receive(Job& job, Pending& pending, MPI_Request* request) {
   pending.receive->renew();
   if (job.pacer.active()) pending.receive->travels_when_posted();
   const auto posting = job.probed.posting();
-  const ReceiveArguments& arguments = pending.receive_arguments;
   const std::unique_ptr<ProbedMessage> probed =
-      job.probed.take(arguments.comm, pending.source, pending.tag);
+      job.probed.take(pending.comm, pending.source, pending.tag);
   if (!probed) return link::mpi().Start(request);
   MPI_Status status;
-  const int code = probed->deliver(job, trace::Op::start, arguments, &status);
+  const int code = probed->deliver(job, *pending.receive, status);
   return make_finished_request(status, code, &pending.stand_in);
 }
 
@@ -60,7 +59,7 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
   if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !receive.comm()) return code;
   pending->persistent = true;
   pending->active = false;
-  pending->receive_arguments = arguments;
+  pending->comm = arguments.comm;
   pending->source = source;
   pending->tag = tag;
   job.requests.insert(*request, std::move(pending));

@@ -44,12 +44,16 @@ int ProbedMessage::deliver(Job& job, trace::Op op, const ReceiveArguments& argum
                            MPI_Status* status) const {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
-  fill(status);
   Receive receive;
   ReceiveArguments on_comm = arguments;
   on_comm.comm = comm->comm;
   if (!receive.describe(op, on_comm)) return MPI_ERR_ARG;
-  return receive.accept(job, data.data(), wire_bytes, *status);
+  return deliver(job, receive, *status);
+}
+
+int ProbedMessage::deliver(Job& job, Receive& receive, MPI_Status& status) const {
+  fill(&status);
+  return receive.accept(job, data.data(), wire_bytes, status);
 }
 
 ProbedMessages::Queue::iterator ProbedMessages::find(const CommInfo* comm, int source, int tag) {
@@ -119,16 +123,21 @@ int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* fla
   MPI_Status& seen = status == MPI_STATUS_IGNORE ? own : *status;
   int code = link::mpi().Iprobe(source, tag, comm, flag, &seen);
   if (code != MPI_SUCCESS || !*flag || !is_frame_size(seen)) return code;
-  MPI_Message message = MPI_MESSAGE_NULL;
-  code = link::mpi().Improbe(source, tag, comm, flag, &message, &seen);
-  if (code != MPI_SUCCESS || !*flag) return code;
-  std::unique_ptr<ProbedMessage> taken;
-  code = take_over(job, info, message, seen, taken);
-  if (code != MPI_SUCCESS) return code;
-  taken->fill(status);
-  std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(taken));
-  size_.fetch_add(1, std::memory_order_release);
+  // Older messages of that sender come along, so that none is overtaken.
+  const int sender = seen.MPI_SOURCE;
+  for (bool reached = false; !reached;) {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    code = link::mpi().Improbe(sender, MPI_ANY_TAG, comm, flag, &message, &seen);
+    if (code != MPI_SUCCESS || !*flag) return code;
+    std::unique_ptr<ProbedMessage> taken;
+    code = take_over(job, info, message, seen, taken);
+    if (code != MPI_SUCCESS) return code;
+    reached = matches(tag, MPI_ANY_TAG, taken->tag);
+    if (reached) taken->fill(status);
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(taken));
+    size_.fetch_add(1, std::memory_order_release);
+  }
   return MPI_SUCCESS;
 }
 

@@ -3,7 +3,8 @@
 // Only its contents tell whether a message is a frame, and only the frame tells how large the
 // program's message is; so a probe receives the message and keeps it here until a receive asks
 // for it. (A synchronous send therefore completes at the probe: docs/semantics.md.) Messages whose
-// size tells that they are no frames are left to MPI.
+// size tells that they are no frames are left to MPI, unless one behind them is taken: what the
+// queue holds of a sender is always older than what MPI holds.
 #pragma once
 
 #include <atomic>
@@ -37,6 +38,7 @@ struct ProbedMessage {
 
   /// Delivers it to a receive; `status` may be ignored. Returns an error code, raises nothing.
   int deliver(Job& job, trace::Op op, const ReceiveArguments& arguments, MPI_Status* status) const;
+  int deliver(Job& job, Receive& receive, MPI_Status& status) const;
 };
 
 /// Thread-safe. While a receive is being posted, posting() is held; a probe excludes it, so that

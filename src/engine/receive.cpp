@@ -36,13 +36,14 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   if (!describe(op, arguments)) return false;
   if (capacity_ < wire::min_frame_bytes || comm_->inter) return false;
   if (memory::kind_of(arguments.buffer) == memory::Kind::device) return false;
-  // Scattered types that are no float runs cannot match what is sent compressed.
-  if (!type_->element) return watched_ = type_->contiguous;
+  if (!type_->element && type_->contiguous) return watched_ = true;
+  // A type of several kinds can receive floats where it begins with enough of them.
+  if (!type_->element && type_->leading_floats < wire::min_frame_bytes) return false;
   if (!type_->contiguous) {
     staging_ = job.pool.take(capacity_);
     if (!staging_) return false;
   }
-  elements_ = static_cast<MPI_Count>(capacity_ / element_size(*type_->element));
+  elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
   by_element_ = true;
   return watched_ = true;
 }
@@ -156,10 +157,10 @@ int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
   }
   static std::atomic<unsigned> next_tag{0};
   const int tag = static_cast<int>(next_tag.fetch_add(1, std::memory_order_relaxed) % 32768);
-  const std::size_t count = bytes / (type_->element ? element_size(*type_->element) : 1);
-  return link::counted::Sendrecv(packed, {static_cast<MPI_Count>(count), type_->packed_type(), 0, tag},
-                                 arguments_.buffer, {arguments_.count, arguments_.type, 0, tag},
-                                 job.self, MPI_STATUS_IGNORE);
+  const auto count = static_cast<MPI_Count>(bytes / type_->packed_unit());
+  return link::counted::Sendrecv(packed, {count, type_->packed_type(), 0, tag}, arguments_.buffer,
+                                 {arguments_.count, type_->layout, 0, tag}, job.self,
+                                 MPI_STATUS_IGNORE);
 }
 
 }  // namespace mpress::engine

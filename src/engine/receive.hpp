@@ -27,8 +27,8 @@ struct ReceiveArguments {
 /// A receive that may turn out to be a frame.
 ///
 /// Gapless buffers receive in place; the frame, never larger than the raw message, is decoded
-/// where it lies. Scattered float types receive into staging, since a frame must not be strewn
-/// over the program's layout.
+/// where it lies. Scattered types that are floats, or begin with floats, receive into staging,
+/// since a frame must not be strewn over the program's layout.
 class Receive {
  public:
   /// Notes the arguments. False where they are wrong and MPI may say so.
@@ -77,8 +77,8 @@ class Receive {
   std::shared_ptr<TypeInfo> type_;
   std::size_t capacity_ = 0;  ///< bytes of data that fit
   memory::Buffer staging_;
-  /// Float runs are received element by element: a frame is a whole number of those, but not of
-  /// larger items.
+  /// Float runs are received element by element, staged structures byte by byte: a frame is a
+  /// whole number of those, but not of larger items.
   bool by_element_ = false;
   MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/finished_request.hpp"
 #include "engine/job.hpp"
 
 namespace mpress::engine {
@@ -36,7 +37,9 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
   MPI_Status* status = given == MPI_STATUS_IGNORE ? &own : given;
   const int code =
       link::mpi().Request_get_status(replaced ? entry->stand_in : request, flag, status);
-  if (code != MPI_SUCCESS || !*flag || replaced || !entry->active || !entry->receive) return code;
+  if (code != MPI_SUCCESS || !*flag || replaced || !entry->active) return code;
+  if (entry->outcome) copy_status(*entry->outcome, *status);
+  if (!entry->receive) return code;
   const int delivered = entry->receive->deliver(job, *status);
   return delivered == MPI_SUCCESS ? code : entry->receive->comm()->raise(delivered);
 }

@@ -30,13 +30,19 @@ void RequestTable::insert(MPI_Request request, std::unique_ptr<Pending> pending)
   size_.fetch_add(1, std::memory_order_relaxed);
 }
 
-Pending* RequestTable::find(MPI_Request request) {
+Pending* RequestTable::search(MPI_Request request, bool claim) {
   if (empty() || request == MPI_REQUEST_NULL) return nullptr;
   const std::uintptr_t key = link::handle_bits(request);
   Shard& shard = shard_of(key);
   Lock lock(shard);
   Pending* pending = bucket_of(shard, key);
-  while (pending && pending->key != key) pending = pending->next;
+  while (pending &&
+         (pending->key != key || pending->claimed.load(std::memory_order_relaxed))) {
+    pending = pending->next;
+  }
+  if (pending && claim && !pending->persistent) {
+    pending->claimed.store(true, std::memory_order_relaxed);
+  }
   return pending;
 }
 

@@ -1,8 +1,8 @@
 // What mpress keeps beside MPI's requests. Requests stay real MPI handles.
 //
 // MPI frees a handle when its request completes and may give it to another thread at once.
-// Entries therefore form chains, newest first, and are removed by address: whoever completes a
-// request finds the entry before asking MPI and removes exactly that one afterwards.
+// Whoever completes a request therefore claims its entry before asking MPI, so that nobody else
+// finds it under the recycled handle, and removes exactly that entry afterwards.
 #pragma once
 
 #include <array>
@@ -24,6 +24,7 @@ using StartSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Co
 /// One request that needs work when it completes.
 struct Pending {
   std::uintptr_t key = 0;
+  std::atomic<bool> claimed{false};  ///< a call is about to complete it
   Pending* next = nullptr;
 
   memory::Buffer frame;            ///< a send's frame; alive until MPI is done with it
@@ -38,7 +39,7 @@ struct Pending {
   MPI_Request stand_in = MPI_REQUEST_NULL;
   SendArguments send;             ///< of a persistent send
   StartSend start_send = nullptr;
-  ReceiveArguments receive_arguments;  ///< of a persistent receive
+  MPI_Comm comm = MPI_COMM_NULL;  ///< of a persistent receive, as are source and tag
   int source = MPI_ANY_SOURCE;
   int tag = 0;
 };
@@ -52,8 +53,15 @@ class RequestTable {
   /// Takes ownership of `pending`, filed under `request`.
   void insert(MPI_Request request, std::unique_ptr<Pending> pending);
 
-  /// The newest entry of `request`, or null. It stays in the table.
-  Pending* find(MPI_Request request);
+  /// The entry of `request`, or null. It stays in the table.
+  Pending* find(MPI_Request request) { return search(request, false); }
+
+  /// The same for a call that may complete the request: no other call finds the entry until it is
+  /// released. Persistent requests keep their handles and need no claim.
+  Pending* claim(MPI_Request request) { return search(request, true); }
+  static void release(Pending* pending) {
+    pending->claimed.store(false, std::memory_order_relaxed);
+  }
 
   /// Takes `pending` out of the table.
   std::unique_ptr<Pending> remove(Pending* pending);
@@ -67,6 +75,8 @@ class RequestTable {
   };
   class Lock;
   static constexpr std::size_t shard_count = 64;
+
+  Pending* search(MPI_Request request, bool claim);
 
   static std::uint64_t hash(std::uintptr_t key) { return key * 0x9E3779B97F4A7C15u; }
   Shard& shard_of(std::uintptr_t key) { return shards_[hash(key) >> 58]; }

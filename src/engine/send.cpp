@@ -18,15 +18,15 @@ namespace {
 using trace::Reason;
 
 /// The codec for this message; none where it is left raw, and then `reason` says why.
-Codec choose(Job& job, const SendArguments& arguments, const TypeInfo& type,
-             const CommInfo& comm, std::size_t bytes, Reason& reason) {
+Codec choose(Job& job, const SendArguments& arguments, const TypeInfo& type, int peer,
+             std::size_t bytes, Reason& reason) {
   const Codec wanted =
       job.config.spec.codec == Codec::automatic ? Codec::mpc : job.config.spec.codec;
   if (bytes < job.config.threshold || bytes < wire::min_frame_bytes) {
     reason = Reason::threshold;
   } else if (!type.element) {
     reason = Reason::type;
-  } else if (comm.inter) {
+  } else if (peer == trace::any_peer) {
     reason = Reason::communicator;
   } else if (wanted == Codec::none || job.config.p2p_disabled) {
     reason = Reason::disabled;
@@ -84,6 +84,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
 
   const int peer = comm->world_rank(arguments.destination);
   const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+  if (bytes > 0 && !arguments.buffer && type->contiguous) return outgoing;  // MPI will refuse
   const auto count_as = [&](Codec codec, Reason reason, std::size_t wire_bytes) {
     outgoing.row = &job.record.row({trace::Direction::send, op, peer, codec, reason});
     trace::add(outgoing.row->messages, 1);
@@ -91,7 +92,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
     trace::add(outgoing.row->wire_bytes, wire_bytes);
   };
   Reason reason = Reason::none;
-  const Codec codec = choose(job, arguments, *type, *comm, bytes, reason);
+  const Codec codec = choose(job, arguments, *type, peer, bytes, reason);
   if (codec == Codec::none) {
     count_as(Codec::none, reason, bytes);
     return outgoing;

@@ -3,14 +3,15 @@
 #include <vector>
 
 #include "engine/handle_cache.hpp"
+#include "engine/immortal.hpp"
 
 namespace mpress::engine {
 namespace {
 
-HandleCache<MPI_Datatype, TypeInfo> cache;
+Immortal<HandleCache<MPI_Datatype, TypeInfo>> cache;
 
 int forget(MPI_Datatype type, int, void*, void*) {
-  cache.erase(type);
+  cache->erase(type);
   return MPI_SUCCESS;
 }
 
@@ -40,6 +41,7 @@ std::optional<ElementType> named_element(MPI_Datatype type, std::size_t size) {
 struct Construction {
   int combiner = MPI_COMBINER_NAMED;
   std::vector<MPI_Datatype> parts;
+  std::vector<MPI_Count> lengths;  ///< of a struct's parts
 
   explicit Construction(MPI_Datatype type) {
     const link::MpiCalls& mpi = link::mpi();
@@ -54,6 +56,9 @@ struct Construction {
     parts.resize(static_cast<std::size_t>(datatypes));
     mpi.Type_get_contents_c(type, integers, addresses, counts, datatypes, some_integers.data(),
                             some_addresses.data(), some_counts.data(), parts.data());
+    if (combiner == MPI_COMBINER_STRUCT && counts > 0) {
+      lengths.assign(some_counts.begin() + 1, some_counts.begin() + 1 + datatypes);
+    }
 #else
     int integers = 0, addresses = 0, datatypes = 0;
     mpi.Type_get_envelope(type, &integers, &addresses, &datatypes, &combiner);
@@ -64,6 +69,9 @@ struct Construction {
     mpi.Type_get_contents(type, integers, addresses, datatypes, some_integers.data(),
                           some_addresses.data(), parts.data());
 #endif
+    if (combiner == MPI_COMBINER_STRUCT && integers > 0) {
+      lengths.assign(some_integers.begin() + 1, some_integers.begin() + 1 + datatypes);
+    }
   }
   Construction(const Construction&) = delete;
   Construction& operator=(const Construction&) = delete;
@@ -97,6 +105,27 @@ std::optional<ElementType> element_of(MPI_Datatype type) {
   return common;
 }
 
+/// Bytes of one float type at the beginning of the type map, or a few more. A message of so many
+/// floats may be received with this type.
+std::size_t leading_floats(MPI_Datatype type) {
+  if (element_of(type)) return static_cast<std::size_t>(size_of(type));
+  const Construction made(type);
+  if (made.parts.empty()) return 0;
+  if (made.combiner != MPI_COMBINER_STRUCT) return leading_floats(made.parts[0]);
+  std::size_t bytes = 0;
+  std::optional<ElementType> common;
+  for (std::size_t i = 0; i < made.parts.size(); ++i) {
+    const MPI_Count length = made.lengths[i] * size_of(made.parts[i]);
+    if (length == 0) continue;
+    const std::optional<ElementType> element = element_of(made.parts[i]);
+    if (!element) return bytes + leading_floats(made.parts[i]);
+    if (common && common != element) return bytes;
+    common = element;
+    bytes += static_cast<std::size_t>(length);
+  }
+  return bytes;
+}
+
 /// No gaps, and the order of the type map is that of memory. Constructors that list
 /// displacements may permute, so they count as scattered; packing them is always right.
 bool is_contiguous(MPI_Datatype type) {
@@ -126,6 +155,8 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   info->size = static_cast<std::size_t>(size);
   info->contiguous = is_contiguous(type);
   info->element = element_of(type);
+  info->leading_floats = leading_floats(type);
+  if (!info->contiguous && link::mpi().Type_dup(type, &info->layout) != MPI_SUCCESS) return nullptr;
   if (Construction(type).combiner != MPI_COMBINER_NAMED) {
     link::mpi().Type_set_attr(type, keyval(), nullptr);
   }
@@ -134,9 +165,16 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
 
 }  // namespace
 
+TypeInfo::~TypeInfo() {
+  if (layout == MPI_DATATYPE_NULL) return;
+  int finalized = 0;
+  link::mpi().Finalized(&finalized);
+  if (!finalized) link::mpi().Type_free(&layout);
+}
+
 std::shared_ptr<TypeInfo> type_info(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return nullptr;
-  return cache.find(type, [type] { return make_info(type); });
+  return cache->find(type, [type] { return make_info(type); });
 }
 
 }  // namespace mpress::engine

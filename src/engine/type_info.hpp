@@ -14,12 +14,23 @@ struct TypeInfo {
   std::size_t size = 0;     ///< bytes of data in one
   bool contiguous = false;  ///< n of them are n * size bytes from the buffer's address on
   std::optional<ElementType> element;  ///< set where every leaf is the same float type
+  std::size_t leading_floats = 0;      ///< bytes of one float type that it begins with
+  /// A duplicate of a type with gaps: the program may free its own before a receive completes.
+  MPI_Datatype layout = MPI_DATATYPE_NULL;
+
+  TypeInfo() = default;
+  TypeInfo(const TypeInfo&) = delete;
+  TypeInfo& operator=(const TypeInfo&) = delete;
+  ~TypeInfo();
 
   /// The type of its elements once they are packed.
   MPI_Datatype packed_type() const {
     if (!element) return MPI_PACKED;
     return *element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
   }
+
+  /// Bytes in one item of packed_type().
+  std::size_t packed_unit() const { return element ? element_size(*element) : 1; }
 };
 
 /// The entry of a committed datatype; null where MPI refuses to tell about it.
