@@ -283,7 +283,7 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, std::uin
 
   if (footer.form == kFormRaw) {
     if (body != raw || footer.exceptions != 0) return Status::corrupt;
-    std::memcpy(to, from, count * element_size(type));
+    if (count != 0) std::memcpy(to, from, count * element_size(type));
     return Status::ok;
   }
   if (footer.form != kFormStream || body < stream) return Status::corrupt;
