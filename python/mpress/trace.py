@@ -30,7 +30,7 @@ REASONS = {
     4: "would not pay",
     5: "switched off",
     6: "device memory",
-    7: "inter-communicator",
+    7: "peer of another world",
     8: "no memory",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}

@@ -30,7 +30,7 @@ enum class Reason : std::uint8_t {
   policy = 4,       ///< compression does not pay on this path
   disabled = 5,     ///< codec none, or switched off
   device = 6,       ///< device memory
-  communicator = 7, ///< inter-communicator
+  communicator = 7, ///< inter-communicator, or a peer of another world
   memory = 8,       ///< no memory for the frame
   count_
 };
