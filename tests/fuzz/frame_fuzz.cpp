@@ -1,6 +1,8 @@
-// Reads hostile frame headers and codec specs. What is accepted must survive being written again.
+// Reads hostile frame headers and codec specs. What is accepted must be fit for what the engine
+// does with it, and survive being written again.
 #include <string>
 
+#include "codec/checksum.hpp"
 #include "codec/spec.hpp"
 #include "input.hpp"
 #include "wire/frame.hpp"
@@ -8,27 +10,65 @@
 namespace mpress::fuzz {
 namespace {
 
-void read_frame(Input in) {
-  static const wire::Nonce nonce = wire::make_nonce("fuzz");
-  wire::Header header;
-  const std::vector<std::uint8_t> message(in.data(), in.data() + in.size());
-  (void)wire::read_header(message.data(), message.size(), nonce, header);
+constexpr std::size_t max_message = 4096;
+constexpr std::size_t max_raw_bytes = std::size_t{1} << 20;  // the receiver's buffer
 
-  // A header of ours with the input's edits.
+const wire::Nonce& nonce() {
+  static const wire::Nonce nonce = wire::make_nonce("fuzz");
+  return nonce;
+}
+
+/// Receives a message as the engine does.
+void receive(const std::vector<std::uint8_t>& bytes) {
+  Bytes message(bytes.size(), 0);
+  std::copy(bytes.begin(), bytes.end(), message.data());
+  wire::Header header;
+  if (wire::read_header(message.data(), message.size(), nonce(), header) != wire::Parse::frame) {
+    return;
+  }
+  require(wire::is_frame_size(message.size()));
+  require(wire::frame_bytes(header.payload_bytes, header.type) == message.size());
+  require(header.raw_bytes() >= message.size());
+  require(header.spec.bound != Bound::rel && header.spec.codec != Codec::automatic);
+  require(!to_string(header.spec).empty());
+  std::string error;
+  require(validate_spec(header.spec, header.type, error));
+
+  std::vector<std::uint8_t> again(message.size());
+  wire::write_header(header, nonce(), again.data());
+  wire::Header reread;
+  require(wire::read_header(again.data(), again.size(), nonce(), reread) == wire::Parse::frame);
+  require(reread.count == header.count && reread.type == header.type);
+
+  if (header.raw_bytes() > max_raw_bytes) return;
+  Bytes elements(header.raw_bytes(), 0);
+  (void)codec::decode(header.spec, header.type, message.data() + wire::header_bytes,
+                      header.payload_bytes, elements.data(), header.count);
+}
+
+/// A header of ours with the input's edits, before a payload of any kind.
+void edited_frame(Input in) {
   wire::Header ours;
   ours.type = choose_type(in);
   ours.spec = choose_spec(static_cast<Codec>(1 + in.take<std::uint8_t>() % 3), ours.type, in);
   if (ours.spec.bound == Bound::rel) ours.spec.bound = Bound::abs;
   ours.count = in.take<std::uint64_t>();
-  ours.payload_bytes = in.take<std::uint64_t>();
-  std::vector<std::uint8_t> bytes(wire::header_bytes);
-  wire::write_header(ours, nonce, bytes.data());
-  while (in.size() >= 2) {
-    bytes[in.take<std::uint8_t>() % bytes.size()] ^= in.take<std::uint8_t>();
+  ours.payload_bytes = in.take<std::uint16_t>() % max_message;
+  const bool sealed = in.take<std::uint8_t>() % 4 != 0;
+  const unsigned edits = in.take<std::uint8_t>() % 8;
+  std::vector<std::uint8_t> bytes(wire::frame_bytes(ours.payload_bytes, ours.type));
+  wire::write_header(ours, nonce(), bytes.data());
+  for (unsigned i = 0; i < edits; ++i) {
+    const std::size_t at = in.take<std::uint8_t>() % wire::header_bytes;
+    bytes[at] ^= in.take<std::uint8_t>();
   }
-  const std::size_t size = wire::frame_bytes(1000, ours.type);
-  bytes.resize(size);
-  (void)wire::read_header(bytes.data(), size, nonce, header);
+  if (sealed) {
+    const std::uint32_t sum = checksum(bytes.data(), wire::header_bytes - 4);
+    std::memcpy(&bytes[wire::header_bytes - 4], &sum, 4);
+  }
+  const std::size_t rest = std::min(in.size(), bytes.size() - wire::header_bytes);
+  if (rest > 0) std::memcpy(&bytes[wire::header_bytes], in.data(), rest);
+  receive(bytes);
 }
 
 void read_spec(const std::string& text) {
@@ -47,10 +87,10 @@ void read_spec(const std::string& text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  if (data[0] % 2) {
-    mpress::fuzz::read_frame({data + 1, size - 1});
-  } else {
-    mpress::fuzz::read_spec(std::string(data + 1, data + size));
+  switch (data[0] % 4) {
+    case 0: mpress::fuzz::read_spec(std::string(data + 1, data + size)); break;
+    case 1: mpress::fuzz::receive({data + 1, data + size}); break;
+    default: mpress::fuzz::edited_frame({data + 1, size - 1});
   }
   return 0;
 }

@@ -1,7 +1,8 @@
 """Run every fuzz target for a while on its kept corpus; exit status 1 where one found something.
 
-A finding is left in FOLDER/findings/; new inputs that reach new code in FOLDER/corpus/TARGET.
-With --keep, the smallest inputs that reach all of it replace tests/fuzz/corpus/TARGET.
+A finding is left in FOLDER/findings/; inputs that reach new code in FOLDER/corpus/TARGET. With
+--keep, the smallest inputs that reach all of it replace tests/fuzz/corpus/TARGET; there, inputs
+with a name instead of a hash are past findings, and stay.
 """
 
 import argparse
@@ -49,13 +50,21 @@ def keep(program: Path, folder: Path) -> None:
     smallest = folder / "smallest"
     shutil.rmtree(smallest, ignore_errors=True)
     smallest.mkdir()
-    sources = [path for path in (target, folder / "corpus" / program.name) if path.is_dir()]
+    target.mkdir(parents=True, exist_ok=True)
+    # Without counters one input an edge suffices, not one for each number of passes over it.
+    options = ["-merge=1", "-use_counters=0", "-max_len=4096"]
     subprocess.run(
-        [program, "-merge=1", smallest, *sources],
-        check=True, env=ENVIRONMENT, capture_output=True,
-    )  # fmt: skip
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(smallest, target)
+        [program, *options, smallest, target, folder / "corpus" / program.name],
+        check=True,
+        env=ENVIRONMENT,
+        capture_output=True,
+    )
+    for path in target.iterdir():
+        if re.fullmatch("[0-9a-f]{40}", path.name):
+            path.unlink()
+    for path in smallest.iterdir():
+        shutil.copyfile(path, target / path.name)
+    print(f"{program.name}: {sum(1 for _ in target.iterdir())} inputs kept")
 
 
 def main() -> None:
