@@ -11,6 +11,12 @@ namespace {
 
 Immortal<HandleCache<MPI_Comm, CommInfo>> cache;
 
+/// What is known of a communicator is not its copy's.
+int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
 int forget(MPI_Comm comm, int, void* value, void*) {
   static_cast<CommInfo*>(value)->freed = true;
   cache->erase(comm);
@@ -21,7 +27,7 @@ int forget(MPI_Comm comm, int, void* value, void*) {
 int keyval() {
   static const int key = [] {
     int made = MPI_KEYVAL_INVALID;
-    link::mpi().Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &made, nullptr);
+    link::mpi().Comm_create_keyval(copy_nothing, forget, &made, nullptr);
     return made;
   }();
   return key;

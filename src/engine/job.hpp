@@ -34,7 +34,7 @@ class Job {
   int size = 0;
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
   int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
-  MPI_Comm self = MPI_COMM_NULL;     ///< a private duplicate of MPI_COMM_SELF, for unpacking
+  MPI_Comm self{};                   ///< a private duplicate of MPI_COMM_SELF, for unpacking
 
  private:
   friend Job* active_job();

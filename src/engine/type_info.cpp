@@ -10,6 +10,12 @@ namespace {
 
 Immortal<HandleCache<MPI_Datatype, TypeInfo>> cache;
 
+/// What is known of a type is not its copy's.
+int copy_nothing(MPI_Datatype, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
 int forget(MPI_Datatype type, int, void*, void*) {
   cache->erase(type);
   return MPI_SUCCESS;
@@ -18,7 +24,7 @@ int forget(MPI_Datatype type, int, void*, void*) {
 int keyval() {
   static const int key = [] {
     int made = MPI_KEYVAL_INVALID;
-    link::mpi().Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &made, nullptr);
+    link::mpi().Type_create_keyval(copy_nothing, forget, &made, nullptr);
     return made;
   }();
   return key;

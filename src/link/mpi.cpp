@@ -109,6 +109,8 @@ const MpiCalls& mpi() {
   return calls;
 }
 
+void* find_symbol(const char* name) { return ::dlsym(loaded_mpi().handle, name); }
+
 const char* compiled_mpi() { return expected_mpi; }
 
 void fatal(const std::string& message) {

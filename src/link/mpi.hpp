@@ -11,7 +11,21 @@
 #include <cstring>
 #include <string>
 
+#if defined(OPEN_MPI)
+// Open MPI's predefined handles are addresses of its data. Naming them would tie this library to
+// libmpi at load time, so they are looked up like the entry points.
+#undef OMPI_PREDEFINED_GLOBAL
+#define OMPI_PREDEFINED_GLOBAL(type, global)                                       \
+  ([]() -> type {                                                                  \
+    static void* const address = mpress::link::find_symbol(#global);               \
+    return static_cast<type>(address);                                             \
+  }())
+#endif
+
 namespace mpress::link {
+
+/// The address of a symbol of the program's MPI; null where it has none.
+void* find_symbol(const char* name);
 
 // Calls that every MPI since 3.0 has.
 #define MPRESS_MPI_3_CALLS(X)                                                                    \
