@@ -86,4 +86,5 @@ def _draw_seconds(axis: Any, rows: list[dict[str, Any]]) -> None:
     axis.set_title("time spent")
     axis.xaxis.get_major_locator().set_params(integer=True)
     if ranks:
-        axis.legend()
+        axis.margins(y=0.3)  # room for the legend above the bars
+        axis.legend(ncols=len(_TIMES), loc="upper center", fontsize="small")
