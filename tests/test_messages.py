@@ -30,6 +30,13 @@ PROGRAMS = [
     ("derived", 2),
     ("threads", 2),
     ("threads", 3),
+    ("overtake", 2),
+    ("lifetimes", 1),
+    ("lifetimes", 2),
+    ("arguments", 1),
+    ("arguments", 2),
+    ("spawn", 1),
+    ("recycled", 2),
 ]
 
 
@@ -57,10 +64,15 @@ def test_semantics(name, ranks, mpi_program, mpress_run):
     assert all(rank["finished"] for rank in outcome.report["ranks"])
 
 
-@pytest.mark.parametrize("name", ["p2p", "truncate", "probe", "requests", "derived", "threads"])
+@pytest.mark.parametrize("name", sorted({name for name, _ in PROGRAMS}))
 def test_programs_are_right_without_mpress(name, mpi_program, mpirun):
     done = mpirun(2, mpi_program(name))
     assert done.status == 0, done.output
+
+
+def test_wrong_arguments_under_thread_multiple(mpi_program, mpress_run):
+    outcome = mpress_run(2, mpi_program("arguments"), ["threads"], options=FORCED)
+    assert outcome.status == 0, outcome.stderr
 
 
 @pytest.mark.parametrize("codec", ["mpc:dim=1", "zfp:32", "szp:abs=1e-30"])

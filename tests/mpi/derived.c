@@ -90,6 +90,22 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 2000; ++i) CHECK(other[i].d == left + i && other[i].i == left - i);
   MPI_Type_free(&type);
 
+  /* Floats alone may be received with a type that begins with as many. */
+  static struct Headed { float head[3000]; int tail; } headed;
+  const int head_lengths[] = {3000, 1};
+  const MPI_Aint places_in_headed[] = {0, sizeof headed.head};
+  const MPI_Datatype head_kinds[] = {MPI_FLOAT, MPI_INT};
+  MPI_Status status;
+  int received;
+  MPI_Type_create_struct(2, head_lengths, places_in_headed, head_kinds, &type);
+  MPI_Type_commit(&type);
+  headed.tail = -1;
+  fill_f32(grid, 3000, rank);
+  CHECK_MPI(MPI_Sendrecv(grid, 3000, MPI_FLOAT, right, 7, &headed, 1, type, left, 7, MPI_COMM_WORLD, &status));
+  MPI_Get_count(&status, MPI_FLOAT, &received);
+  CHECK(received == 3000 && same_f32(headed.head, 3000, left) && headed.tail == -1);
+  MPI_Type_free(&type);
+
   static double complex z[4000], w[4000];
   for (int i = 0; i < 4000; ++i) z[i] = rank + 1e-3 * i + I * (1 + 1e-3 * i);
   CHECK_MPI(MPI_Sendrecv(z, 4000, MPI_C_DOUBLE_COMPLEX, right, 5, w, 4000, MPI_C_DOUBLE_COMPLEX, left, 5,
