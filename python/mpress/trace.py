@@ -137,18 +137,23 @@ def merge(directory: str | Path) -> dict[str, Any]:
     """Merges the records in ``directory`` into a report, ready to be written as JSON.
 
     ``rows`` holds every line of every rank; ``totals`` counts each message once, at its sender.
-    ``ranks[i]["finished"]`` is false for a rank that never reached MPI_Finalize.
+    ``ranks[i]["finished"]`` is false for a rank that never reached MPI_Finalize;
+    ``unreadable_records`` says which records could not be read, and why.
     """
-    records = sorted(
-        (read_record(path) for path in Path(directory).glob("rank-*.rec")),
-        key=lambda record: (record.rank, record.pid),
-    )
+    records, unreadable = [], []
+    for path in sorted(Path(directory).glob("rank-*.rec")):
+        try:
+            records.append(read_record(path))
+        except (RecordError, OSError) as error:
+            unreadable.append(str(error))
+    records.sort(key=lambda record: (record.rank, record.pid))
     rows = [row for record in records for row in record.rows]
     seconds = [(r.finished_ns - r.started_ns) / 1e9 for r in records if r.finished_ns]
     return {
         "format": REPORT_FORMAT,
         "mpi": records[0].mpi if records else None,
         "settings": records[0].settings if records else None,
+        "unreadable_records": unreadable,
         "simulated_link": any(record.simulated for record in records),
         "run_seconds": max(seconds, default=None),
         "totals": _totals(rows),

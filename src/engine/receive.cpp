@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
@@ -41,7 +42,11 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   if (!type_->element && type_->leading_floats < wire::min_frame_bytes) return false;
   if (!type_->contiguous) {
     staging_ = job.pool.take(capacity_);
-    if (!staging_) return false;
+    if (!staging_) {
+      // Unwatched, a frame would be strewn over the program's layout.
+      link::fatal("rank " + std::to_string(job.rank) + ": no memory to receive " +
+                  std::to_string(capacity_) + " bytes of a type with gaps");
+    }
   }
   elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
   by_element_ = true;
