@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
+
 import pytest
 
 from mpress import trace
+from mpress.cli import run
 
 
-def record(rank: int, rows: list[tuple[int, ...]], finished: int = 2_000_000_000) -> bytes:
+def record(
+    rank: int,
+    rows: list[tuple[int, ...]],
+    finished: int = 2_000_000_000,
+    pid: int = 100,
+    host: str = "host",
+) -> bytes:
     header = trace._HEADER.pack(
-        b"mpressR1", trace._HEADER.size, trace._ROW.size, 8, rank, 2, 100 + rank, 1_000_000_000,
-        finished, 0, 0, b"host", b"codec=mpc", b"an MPI",
+        b"mpressR1", trace._HEADER.size, trace._ROW.size, 8, rank, 2, pid, 1_000_000_000,
+        finished, 0, 0, host.encode(), b"codec=mpc", b"an MPI",
     )  # fmt: skip
     return header + b"".join(trace._ROW.pack(*row) for row in rows)
 
@@ -55,3 +67,29 @@ def test_a_job_that_left_nothing(tmp_path):
     merged = trace.merge(tmp_path)
     assert merged["totals"]["messages"] == 0 and merged["totals"]["ratio"] == 1.0
     assert merged["ranks"] == [] and merged["run_seconds"] is None
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def test_dead_ranks(tmp_path, dead_pid):
+    here = socket.gethostname()
+    for rank, pid, host, finished in [
+        (0, os.getpid(), here, 0),  # alive
+        (1, dead_pid, here, 0),
+        (2, dead_pid, here, 1),  # it reached MPI_Finalize
+        (3, dead_pid, here + "-other", 0),  # nobody here can tell
+    ]:
+        (tmp_path / f"rank-{rank}.rec").write_bytes(record(rank, [], finished, pid, host))
+    assert trace.dead_ranks(tmp_path) == [1]
+
+
+def test_a_launcher_that_hangs_is_ended(tmp_path, dead_pid, monkeypatch, capsys):
+    monkeypatch.setattr(run, "_GRACE_SECONDS", 0)
+    (tmp_path / "rank-1.rec").write_bytes(record(1, [], 0, dead_pid, socket.gethostname()))
+    assert run._execute(["sleep", "600"], tmp_path) != 0
+    assert "rank 1 ended without MPI_Finalize" in capsys.readouterr().err

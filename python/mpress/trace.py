@@ -6,6 +6,8 @@ run and never need to close them, so whatever an aborted job left behind can be 
 
 from __future__ import annotations
 
+import os
+import socket
 import struct
 from collections import defaultdict
 from dataclasses import dataclass
@@ -105,6 +107,25 @@ def read_record(path: str | Path) -> Record:
     ]
     return Record(rank, size, pid, _text(host), _text(settings), _text(mpi), bool(simulated),
                   started, finished, rows)  # fmt: skip
+
+
+def dead_ranks(directory: str | Path) -> list[int]:
+    """Ranks of this host whose process is gone although it never reached MPI_Finalize."""
+    dead = []
+    for path in Path(directory).glob("rank-*.rec"):
+        try:
+            record = read_record(path)
+        except (RecordError, OSError):
+            continue
+        if record.host != socket.gethostname() or record.size == 0 or record.finished_ns:
+            continue
+        try:
+            os.kill(record.pid, 0)
+        except ProcessLookupError:
+            dead.append(record.rank)
+        except PermissionError:
+            pass
+    return sorted(dead)
 
 
 def _sums(rows: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, Any]:

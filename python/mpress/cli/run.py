@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -19,6 +20,8 @@ import typer
 from mpress import _core, trace
 from mpress.cli import launch
 from mpress.cli.errors import UserError, checked_bytes, checked_spec
+
+_GRACE_SECONDS = 10  # for the launcher to notice that a rank has died
 
 
 def run(
@@ -78,7 +81,7 @@ def run(
 
     with _record_directory(report) as records:
         environment["MPRESS_RECORD"] = str(records)
-        status = _execute(launch.rank_command(program, environment, ranks, launcher))
+        status = _execute(launch.rank_command(program, environment, ranks, launcher), records)
         if report is not None:
             _write_report(report, records, program, ranks, status)
     raise typer.Exit(status)
@@ -130,22 +133,51 @@ def _remove_records(path: Path) -> None:
         path.rmdir()
 
 
-def _execute(command: list[str]) -> int:
+def _execute(command: list[str], records: Path) -> int:
+    """The exit status of the launcher.
+
+    A launcher may wait forever for ranks that wait for one that has aborted. So whoever has been
+    dead for a while without reaching MPI_Finalize ends the job.
+    """
     try:
         process = subprocess.Popen(command)
     except OSError as error:
         raise UserError(f"{command[0]} cannot be started: {error.strerror}") from None
     previous = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     try:
+        dead_since: float | None = None
         while True:
             try:
-                status = process.wait()
+                status = process.wait(timeout=1)
                 break
             except KeyboardInterrupt:
                 continue  # the terminal sent it to the program too, which decides
+            except subprocess.TimeoutExpired:
+                dead = trace.dead_ranks(records)
+                dead_since = (dead_since or time.monotonic()) if dead else None
+                if dead_since is None or time.monotonic() - dead_since < _GRACE_SECONDS:
+                    continue
+                print(
+                    f"mpress: rank {dead[0]} ended without MPI_Finalize and the launcher still "
+                    f"waits after {_GRACE_SECONDS} s: ending the job",
+                    file=sys.stderr,
+                )
+                status = _end(process)
+                break
     finally:
         signal.signal(signal.SIGTERM, previous)
     return 128 - status if status < 0 else status
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """Ends a launcher that hangs; the status tells of a failure whatever it says."""
+    process.terminate()
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return process.returncode or 1
 
 
 def _write_report(
