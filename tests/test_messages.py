@@ -40,7 +40,6 @@ PROGRAMS = [
 ]
 
 
-
 def totals(done):
     return done.report["totals"]
 

@@ -2,9 +2,10 @@
 
 import itertools
 
-import mpress
 import numpy as np
 import pytest
+
+import mpress
 
 zfpy = pytest.importorskip("zfpy")
 

@@ -40,8 +40,8 @@ bool parse_mpc(std::string_view text, std::string_view options, Spec& spec, std:
   double dim = 0;
   if (key != "dim") return fail(error, text, "mpc takes 'dim=N', not '" + std::string(key) + "'");
   if (!parse_number(value, dim) || dim < 1 || dim > 32 || dim != std::floor(dim)) {
-    return fail(error, text, "dim must be a whole number from 1 to 32, not '" +
-                                 std::string(value) + "'");
+    return fail(error, text,
+                "dim must be a whole number from 1 to 32, not '" + std::string(value) + "'");
   }
   spec.dim = static_cast<std::uint8_t>(dim);
   return true;
@@ -65,8 +65,8 @@ bool parse_szp(std::string_view text, std::string_view options, Spec& spec, std:
     if ((key == "abs" || key == "rel") && spec.bound == Bound::none) {
       spec.bound = key == "abs" ? Bound::abs : Bound::rel;
       if (!parse_number(value, spec.value) || !(spec.value > 0) || !std::isfinite(spec.value)) {
-        return fail(error, text, "the bound must be a positive finite number, not '" +
-                                     std::string(value) + "'");
+        return fail(error, text,
+                    "the bound must be a positive finite number, not '" + std::string(value) + "'");
       }
     } else if (key == "mode" && !mode_seen && (value == "fast" || value == "dense")) {
       mode_seen = true;
@@ -74,8 +74,9 @@ bool parse_szp(std::string_view text, std::string_view options, Spec& spec, std:
     } else if (key == "mode" && !mode_seen) {
       return fail(error, text, "mode must be fast or dense, not '" + std::string(value) + "'");
     } else {
-      return fail(error, text, "szp takes one of 'abs=E', 'rel=E' and optionally 'mode=fast|dense'; '" +
-                                   std::string(key) + "' is not expected");
+      return fail(error, text,
+                  "szp takes one of 'abs=E', 'rel=E' and optionally 'mode=fast|dense'; '" +
+                      std::string(key) + "' is not expected");
     }
   }
   if (spec.bound == Bound::none) {
@@ -105,8 +106,9 @@ bool parse_spec(std::string_view text, Spec& spec, std::string& error) {
     parsed.codec = Codec::szp;
     if (!parse_szp(text, options, parsed, error)) return false;
   } else {
-    return fail(error, text, "unknown codec '" + std::string(name) +
-                                 "'; expected none, auto, mpc, zfp:RATE, szp:abs=E or szp:rel=E");
+    return fail(error, text,
+                "unknown codec '" + std::string(name) +
+                    "'; expected none, auto, mpc, zfp:RATE, szp:abs=E or szp:rel=E");
   }
   spec = parsed;
   return true;

@@ -111,7 +111,8 @@ MPRESS_SZP_INLINE bool quantize(const Quantizer<T>& z, T x, typename Traits<T>::
 // Prediction. A block's residuals are taken from the quanta before each element, across blocks:
 // order 1 from the last, order 2 from the line through the last two, order 3 from the parabola
 // through the last three (tried in dense mode only), order 0 from the unit's centre. The quanta
-// before a unit's first element equal its origin. A residual r is stored as r + bias >= 0 in `width` bits; `flip` moves the range from
+// before a unit's first element equal its origin. A residual r is stored as r + bias >= 0 in
+// `width` bits; `flip` moves the range from
 // [-h, h-1] to [-(h-1), h], h = 2^(width-1), which saves a bit where it is needed on one side
 // only. Order and flip together are a block's form.
 inline constexpr std::uint32_t forms = 8;
@@ -146,7 +147,9 @@ inline constexpr std::uint32_t known_head = 0x7FFFFF;
 // elements all equal the unit's fill; `listed` alone: the whole block equals the fill; both: a
 // mask and one value for each of its bits. The fill is the unit's first exceptional element.
 
-MPRESS_SZP_INLINE std::size_t ceil_div(std::size_t a, std::size_t b) { return a / b + (a % b != 0); }
+MPRESS_SZP_INLINE std::size_t ceil_div(std::size_t a, std::size_t b) {
+  return a / b + (a % b != 0);
+}
 
 /// Elements of a whole unit.
 MPRESS_SZP_INLINE std::size_t unit_elements(ElementType type) {
@@ -169,8 +172,8 @@ bool resolvable(ElementType type, double abs_bound);
 /// Encodes `count` elements (any alignment) into `out`, which has room for max_bytes(), such
 /// that |x - x'| <= abs_bound for every finite x; NaN and infinities keep their bits. Returns
 /// the bytes written. Dense mode tries more predictions.
-std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound,
-                   Mode mode, void* out);
+std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound, Mode mode,
+                   void* out);
 
 /// Decodes exactly `count` elements from an untrusted payload of `bytes` bytes.
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,

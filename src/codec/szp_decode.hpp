@@ -239,9 +239,8 @@ bool decode_unit(double step, const unsigned char* in, std::size_t words, unsign
   const std::uint32_t head = get_word(in);
   if ((head & ~known_head) != 0) return false;
   const Reader reader{in + 4, words - 1};
-  return (head & is_wide) != 0
-             ? decode_as<double, std::uint64_t>(step, head, reader, out, count)
-             : decode_as<double, std::uint32_t>(step, head, reader, out, count);
+  return (head & is_wide) != 0 ? decode_as<double, std::uint64_t>(step, head, reader, out, count)
+                               : decode_as<double, std::uint32_t>(step, head, reader, out, count);
 }
 
 }  // namespace mpress::codec::szp::MPRESS_ISA

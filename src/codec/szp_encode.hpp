@@ -22,8 +22,9 @@ double magnitude(double x) { return __builtin_fabs(x); }
 
 template <class I>
 std::uint32_t bit_count(I x) {
-  return x == 0 ? 0 : 64 - static_cast<std::uint32_t>(
-                               __builtin_clzll(static_cast<unsigned long long>(x)));
+  return x == 0
+             ? 0
+             : 64 - static_cast<std::uint32_t>(__builtin_clzll(static_cast<unsigned long long>(x)));
 }
 
 /// Least and greatest residual of a block under each order.
@@ -213,8 +214,8 @@ void plan_residuals(EncodingUnit<T, I>& u, Mode mode, Plan& plan) {
   plan.form_count = static_cast<std::uint32_t>(__builtin_popcount(used));
   plan.code_bits = bit_count((most - least + 1) * plan.form_count - 1);
   plan.head |= least | used << forms_shift | plan.code_bits << code_bits_shift;
-  plan.words += planes + static_cast<std::uint32_t>(
-                             ceil_div(plan.coded_blocks * plan.code_bits, 32));
+  plan.words +=
+      planes + static_cast<std::uint32_t>(ceil_div(plan.coded_blocks * plan.code_bits, 32));
   if (plan.coded_blocks < u.blocks) {
     plan.head |= has_bitmap;
     plan.words += static_cast<std::uint32_t>(ceil_div(u.blocks, 32));
@@ -340,8 +341,8 @@ void write_exceptions(const EncodingUnit<T, I>& u, const Plan& plan, const unsig
 }
 
 template <class T, class I>
-void write_unit(EncodingUnit<T, I>& u, const Plan& plan, const unsigned char* in,
-                std::size_t count, unsigned char* out) {
+void write_unit(EncodingUnit<T, I>& u, const Plan& plan, const unsigned char* in, std::size_t count,
+                unsigned char* out) {
   put_word(out, plan.head);
   const I* q = u.quanta();
   if ((plan.head & has_origin) != 0) put_value(out, q[0]);

@@ -194,8 +194,8 @@ bool resolvable(ElementType type, double abs_bound) {
                                   : make_quantizer(abs_bound, full);
 }
 
-std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound,
-                   Mode mode, void* out) {
+std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound, Mode mode,
+                   void* out) {
   const auto* from = static_cast<const unsigned char*>(in);
   auto* to = static_cast<unsigned char*>(out);
   return type == ElementType::f32 ? encode_elements<float>(from, count, abs_bound, mode, to)

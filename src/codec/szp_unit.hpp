@@ -12,16 +12,16 @@ struct EncodedUnit {
   bool raw;
 };
 
-#define MPRESS_SZP_DECLARE(isa)                                                                  \
-  namespace isa {                                                                                \
-  EncodedUnit encode_unit(const Quantizer<float>&, Mode, const unsigned char* in,                \
-                          std::size_t count, unsigned char* out, std::size_t room);              \
-  EncodedUnit encode_unit(const Quantizer<double>&, Mode, const unsigned char* in,               \
-                          std::size_t count, unsigned char* out, std::size_t room);              \
-  bool decode_unit(float step, const unsigned char* in, std::size_t words, unsigned char* out,   \
-                   std::size_t count);                                                           \
-  bool decode_unit(double step, const unsigned char* in, std::size_t words, unsigned char* out,  \
-                   std::size_t count);                                                           \
+#define MPRESS_SZP_DECLARE(isa)                                                                 \
+  namespace isa {                                                                               \
+  EncodedUnit encode_unit(const Quantizer<float>&, Mode, const unsigned char* in,               \
+                          std::size_t count, unsigned char* out, std::size_t room);             \
+  EncodedUnit encode_unit(const Quantizer<double>&, Mode, const unsigned char* in,              \
+                          std::size_t count, unsigned char* out, std::size_t room);             \
+  bool decode_unit(float step, const unsigned char* in, std::size_t words, unsigned char* out,  \
+                   std::size_t count);                                                          \
+  bool decode_unit(double step, const unsigned char* in, std::size_t words, unsigned char* out, \
+                   std::size_t count);                                                          \
   }
 
 // encode_unit() writes only where the unit is not raw and has at most `room` words.

@@ -59,9 +59,12 @@ bool parse_bytes(const std::string& text, std::size_t& bytes) {
   int shift = 0;
   if (stop != end) {
     switch (*stop) {
-      case 'k': case 'K': shift = 10; break;
-      case 'm': case 'M': shift = 20; break;
-      case 'g': case 'G': shift = 30; break;
+      case 'k':
+      case 'K': shift = 10; break;
+      case 'm':
+      case 'M': shift = 20; break;
+      case 'g':
+      case 'G': shift = 30; break;
       default: return false;
     }
   }

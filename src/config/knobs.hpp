@@ -20,7 +20,8 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_THRESHOLD", "64K",
      "Smallest message that is considered, in bytes (suffixes K, M, G; 0 allowed)."},
     {"MPRESS_DISABLE", "0", "1: load, but leave every call alone."},
-    {"MPRESS_DISABLE_P2P", "0", "1: send no compressed point-to-point message (still decode them)."},
+    {"MPRESS_DISABLE_P2P", "0",
+     "1: send no compressed point-to-point message (still decode them)."},
     {"MPRESS_LINK", "auto", "How bytes travel: auto or mpi."},
     {"MPRESS_LINK_RATE", "",
      "Pace received messages as if over a link of this rate (10Gbit, 100Mbit, or bytes a second); "

@@ -243,8 +243,7 @@ int testall(Job& job, int count, MPI_Request* requests, int* flag, MPI_Status* g
                                        : finish_listed(watched, count, nullptr, statuses, code);
 }
 
-int testany(Job& job, int count, MPI_Request* requests, int* index, int* flag,
-            MPI_Status* status) {
+int testany(Job& job, int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Testany(count, requests, index, flag, status);
   Statuses statuses(1, status);

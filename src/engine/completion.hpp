@@ -17,8 +17,7 @@ int waitsome(Job& job, int count, MPI_Request requests[], int* done, int indices
              MPI_Status statuses[]);
 int test(Job& job, MPI_Request* request, int* flag, MPI_Status* status);
 int testall(Job& job, int count, MPI_Request requests[], int* flag, MPI_Status statuses[]);
-int testany(Job& job, int count, MPI_Request requests[], int* index, int* flag,
-            MPI_Status* status);
+int testany(Job& job, int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status);
 int testsome(Job& job, int count, MPI_Request requests[], int* done, int indices[],
              MPI_Status statuses[]);
 

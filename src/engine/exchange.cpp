@@ -65,8 +65,7 @@ Side side(const Receive& receive, const Envelope& from) {
 
 /// An exchange whose send is prepared: `out` may be a frame, or data set aside.
 int exchange_prepared(Job& job, const SendArguments& use, int send_tag,
-                      const ReceiveArguments& arguments, const Envelope& from,
-                      MPI_Status* given) {
+                      const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
   Receive receive;
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
   const StatusOf status(given);
@@ -149,8 +148,7 @@ Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
 }
 
 int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
-                      const ReceiveArguments& arguments, const Envelope& from,
-                      MPI_Status* status) {
+                      const ReceiveArguments& arguments, const Envelope& from, MPI_Status* status) {
   if (send.destination == MPI_PROC_NULL || from.peer == MPI_PROC_NULL) {
     // Nothing is overwritten before it is sent.
     return exchange(job, send, send_tag, arguments, from, status);

@@ -37,8 +37,7 @@ void copy_status(const MPI_Status& from, MPI_Status& to) {
 
 int make_finished_request(const MPI_Status& status, int code, MPI_Request* request) {
   auto outcome = std::make_unique<Outcome>(Outcome{status, code});
-  const int made =
-      link::mpi().Grequest_start(query, release, cancel, outcome.get(), request);
+  const int made = link::mpi().Grequest_start(query, release, cancel, outcome.get(), request);
   if (made != MPI_SUCCESS) return made;
   outcome.release();
   return link::mpi().Grequest_complete(*request);

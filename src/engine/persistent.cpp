@@ -17,8 +17,8 @@ int start_send(Job& job, Pending& pending, MPI_Request* request) {
   if (!out.frame) return link::mpi().Start(request);
   const SendArguments& use = out.arguments;
   pending.frame = std::move(out.frame);
-  return pending.start_send(use.buffer, use.count, use.type, use.destination, pending.tag,
-                            use.comm, &pending.stand_in);
+  return pending.start_send(use.buffer, use.count, use.type, use.destination, pending.tag, use.comm,
+                            &pending.stand_in);
 }
 
 int start_receive(Job& job, Pending& pending, MPI_Request* request) {
@@ -36,8 +36,8 @@ int start_receive(Job& job, Pending& pending, MPI_Request* request) {
 
 }  // namespace
 
-void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
-                           StartSend start_send, MPI_Request request) {
+void watch_persistent_send(Job& job, const SendArguments& arguments, int tag, StartSend start_send,
+                           MPI_Request request) {
   const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
   if (!type || !type->element || arguments.count <= 0 || arguments.destination < 0) return;
   auto pending = std::make_unique<Pending>();

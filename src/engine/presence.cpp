@@ -84,8 +84,8 @@ bool check_presence(const std::string& directory, const trace::RecordHeader& own
       if (!read_record_header(path, other)) continue;
       if (std::strncmp(other.host, own.host, sizeof own.host) != 0) continue;
       if (std::strncmp(other.settings, own.settings, sizeof own.settings) != 0) {
-        error = "rank " + std::to_string(other.rank) + " runs with other settings: " +
-                difference(own.settings, other.settings);
+        error = "rank " + std::to_string(other.rank) +
+                " runs with other settings: " + difference(own.settings, other.settings);
         return false;
       }
       present.insert(other.rank);
@@ -96,8 +96,7 @@ bool check_presence(const std::string& directory, const trace::RecordHeader& own
     ::nanosleep(&pause, nullptr);
   }
   error = "only " + std::to_string(present.size()) + " of " + std::to_string(expected) +
-          " ranks on this host loaded mpress; without it: rank " +
-          missing_ranks(present, own.size);
+          " ranks on this host loaded mpress; without it: rank " + missing_ranks(present, own.size);
   return false;
 }
 

@@ -79,9 +79,8 @@ std::unique_ptr<ProbedMessage> ProbedMessages::take(MPI_Comm comm, int source, i
 }
 
 /// Receives a message that MPI has matched.
-int ProbedMessages::take_over(Job& job, const std::shared_ptr<CommInfo>& comm,
-                              MPI_Message message, const MPI_Status& status,
-                              std::unique_ptr<ProbedMessage>& taken) {
+int ProbedMessages::take_over(Job& job, const std::shared_ptr<CommInfo>& comm, MPI_Message message,
+                              const MPI_Status& status, std::unique_ptr<ProbedMessage>& taken) {
   const MPI_Count bytes = bytes_of(status);
   auto fresh = std::make_unique<ProbedMessage>();
   fresh->comm = comm;

@@ -36,8 +36,7 @@ Pending* RequestTable::search(MPI_Request request, bool claim) {
   Shard& shard = shard_of(key);
   Lock lock(shard);
   Pending* pending = bucket_of(shard, key);
-  while (pending &&
-         (pending->key != key || pending->claimed.load(std::memory_order_relaxed))) {
+  while (pending && (pending->key != key || pending->claimed.load(std::memory_order_relaxed))) {
     pending = pending->next;
   }
   if (pending && claim && !pending->persistent) {

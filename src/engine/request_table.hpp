@@ -27,8 +27,8 @@ struct Pending {
   std::atomic<bool> claimed{false};  ///< a call is about to complete it
   Pending* next = nullptr;
 
-  memory::Buffer frame;            ///< a send's frame; alive until MPI is done with it
-  std::optional<Receive> receive;  ///< set for receives
+  memory::Buffer frame;               ///< a send's frame; alive until MPI is done with it
+  std::optional<Receive> receive;     ///< set for receives
   std::optional<MPI_Status> outcome;  ///< set where a receive was over when the request was made
 
   // Persistent requests stay in the table until they are freed.
@@ -37,7 +37,7 @@ struct Pending {
   /// Where mpress started another operation in the persistent one's place, that request: calls
   /// that complete the program's request complete this one instead.
   MPI_Request stand_in = MPI_REQUEST_NULL;
-  SendArguments send;             ///< of a persistent send
+  SendArguments send;  ///< of a persistent send
   StartSend start_send = nullptr;
   MPI_Comm comm = MPI_COMM_NULL;  ///< of a persistent receive, as are source and tag
   int source = MPI_ANY_SOURCE;

@@ -118,8 +118,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
     return outgoing;
   }
   const void* elements = type->contiguous ? arguments.buffer : packed.data();
-  const std::size_t frame_bytes =
-      write_frame(job, spec, *type->element, elements, count, frame);
+  const std::size_t frame_bytes = write_frame(job, spec, *type->element, elements, count, frame);
   const std::uint64_t took = trace::now_ns() - begin;
   if (frame_bytes == 0) {
     job.policy.encoded(codec, bytes, bytes, took);
@@ -134,8 +133,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   outgoing.frame = std::move(frame);
   outgoing.arguments.buffer = outgoing.frame.data();
   outgoing.arguments.type = type->packed_type();
-  outgoing.arguments.count =
-      static_cast<MPI_Count>(frame_bytes / element_size(*type->element));
+  outgoing.arguments.count = static_cast<MPI_Count>(frame_bytes / element_size(*type->element));
   return outgoing;
 }
 

@@ -32,8 +32,8 @@ int keyval() {
 
 /// Predefined types that are floats of 4 or 8 bytes, or pairs of them.
 std::optional<ElementType> named_element(MPI_Datatype type, std::size_t size) {
-  const bool real = type == MPI_REAL || type == MPI_REAL4 || type == MPI_REAL8 ||
-                    type == MPI_DOUBLE_PRECISION;
+  const bool real =
+      type == MPI_REAL || type == MPI_REAL4 || type == MPI_REAL8 || type == MPI_DOUBLE_PRECISION;
   if (type == MPI_FLOAT || (real && size == 4)) return ElementType::f32;
   if (type == MPI_DOUBLE || (real && size == 8)) return ElementType::f64;
   if (type == MPI_C_FLOAT_COMPLEX || (type == MPI_COMPLEX && size == 8)) return ElementType::f32;

@@ -18,11 +18,11 @@ namespace mpress::link::counted {
   if (count > INT_MAX) return MPI_ERR_COUNT;
 #endif
 
-#define MPRESS_COUNTED_SEND(name)                                                              \
-  inline int name(const void* buffer, MPI_Count count, MPI_Datatype type, int destination,     \
-                  int tag, MPI_Comm comm) {                                                    \
-    MPRESS_IF_LARGE(mpi().name##_c(buffer, count, type, destination, tag, comm))               \
-    return mpi().name(buffer, static_cast<int>(count), type, destination, tag, comm);          \
+#define MPRESS_COUNTED_SEND(name)                                                          \
+  inline int name(const void* buffer, MPI_Count count, MPI_Datatype type, int destination, \
+                  int tag, MPI_Comm comm) {                                                \
+    MPRESS_IF_LARGE(mpi().name##_c(buffer, count, type, destination, tag, comm))           \
+    return mpi().name(buffer, static_cast<int>(count), type, destination, tag, comm);      \
   }
 MPRESS_COUNTED_SEND(Send)
 MPRESS_COUNTED_SEND(Bsend)
@@ -30,11 +30,11 @@ MPRESS_COUNTED_SEND(Ssend)
 MPRESS_COUNTED_SEND(Rsend)
 #undef MPRESS_COUNTED_SEND
 
-#define MPRESS_COUNTED_REQUEST(name, pointer)                                                  \
-  inline int name(pointer buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,       \
-                  MPI_Comm comm, MPI_Request* request) {                                       \
-    MPRESS_IF_LARGE(mpi().name##_c(buffer, count, type, peer, tag, comm, request))             \
-    return mpi().name(buffer, static_cast<int>(count), type, peer, tag, comm, request);        \
+#define MPRESS_COUNTED_REQUEST(name, pointer)                                            \
+  inline int name(pointer buffer, MPI_Count count, MPI_Datatype type, int peer, int tag, \
+                  MPI_Comm comm, MPI_Request* request) {                                 \
+    MPRESS_IF_LARGE(mpi().name##_c(buffer, count, type, peer, tag, comm, request))       \
+    return mpi().name(buffer, static_cast<int>(count), type, peer, tag, comm, request);  \
   }
 MPRESS_COUNTED_REQUEST(Isend, const void*)
 MPRESS_COUNTED_REQUEST(Ibsend, const void*)
@@ -97,8 +97,8 @@ struct Side {
   int tag;
 };
 
-inline int Sendrecv(const void* out, const Side& send, void* in, const Side& receive,
-                    MPI_Comm comm, MPI_Status* status) {
+inline int Sendrecv(const void* out, const Side& send, void* in, const Side& receive, MPI_Comm comm,
+                    MPI_Status* status) {
   const MPI_Count count = send.count > receive.count ? send.count : receive.count;
   MPRESS_IF_LARGE(mpi().Sendrecv_c(out, send.count, send.type, send.peer, send.tag, in,
                                    receive.count, receive.type, receive.peer, receive.tag, comm,

@@ -15,10 +15,10 @@
 // Open MPI's predefined handles are addresses of its data. Naming them would tie this library to
 // libmpi at load time, so they are looked up like the entry points.
 #undef OMPI_PREDEFINED_GLOBAL
-#define OMPI_PREDEFINED_GLOBAL(type, global)                                       \
-  ([]() -> type {                                                                  \
-    static void* const address = mpress::link::find_symbol(#global);               \
-    return static_cast<type>(address);                                             \
+#define OMPI_PREDEFINED_GLOBAL(type, global)                         \
+  ([]() -> type {                                                    \
+    static void* const address = mpress::link::find_symbol(#global); \
+    return static_cast<type>(address);                               \
   }())
 #endif
 
@@ -26,6 +26,8 @@ namespace mpress::link {
 
 /// The address of a symbol of the program's MPI; null where it has none.
 void* find_symbol(const char* name);
+
+// clang-format off: tables.
 
 // Calls that every MPI since 3.0 has.
 #define MPRESS_MPI_3_CALLS(X)                                                                    \
@@ -35,7 +37,8 @@ void* find_symbol(const char* name);
   X(Comm_call_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)               \
   X(Barrier) X(Group_translate_ranks) X(Group_free)                                              \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
-  X(Type_get_contents) X(Type_contiguous) X(Type_create_struct) X(Type_commit) X(Type_dup) X(Type_free)      \
+  X(Type_get_contents) X(Type_contiguous) X(Type_create_struct) X(Type_commit) X(Type_dup)       \
+  X(Type_free)                                                                                   \
   X(Type_create_keyval) X(Type_free_keyval) X(Type_set_attr) X(Type_get_attr) X(Pack)            \
   X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                      \
   X(Recv) X(Irecv) X(Mrecv) X(Imrecv) X(Sendrecv) X(Sendrecv_replace)                            \
@@ -66,6 +69,8 @@ void* find_symbol(const char* name);
 #endif
 
 #define MPRESS_MPI_CALLS(X) MPRESS_MPI_3_CALLS(X) MPRESS_MPI_4_CALLS(X) MPRESS_MPI_41_CALLS(X)
+
+// clang-format on
 
 struct MpiCalls {
 #define MPRESS_MPI_POINTER(name) decltype(&PMPI_##name) name;

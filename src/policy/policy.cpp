@@ -6,8 +6,8 @@
 namespace mpress::policy {
 namespace {
 
-constexpr std::uint32_t first_probes = 2;   // enough to see a ratio and a warm codec
-constexpr double probe_share = 0.01;        // of the wire time
+constexpr std::uint32_t first_probes = 2;  // enough to see a ratio and a warm codec
+constexpr double probe_share = 0.01;       // of the wire time
 constexpr float newest_weight = 0.25f;
 
 void average(std::atomic<float>& into, double value) {
@@ -45,8 +45,7 @@ bool Policy::worth_it(Codec codec, std::size_t bytes) {
   return true;
 }
 
-void Policy::encoded(Codec codec, std::size_t raw_bytes, std::size_t wire_bytes,
-                     std::uint64_t ns) {
+void Policy::encoded(Codec codec, std::size_t raw_bytes, std::size_t wire_bytes, std::uint64_t ns) {
   if (raw_bytes == 0) return;
   Seen& s = seen(codec, raw_bytes);
   average(s.wire_per_raw, static_cast<double>(wire_bytes) / static_cast<double>(raw_bytes));

@@ -46,12 +46,10 @@ MPRESS_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, int
 
 MPRESS_EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   engine::Job* job = watching_job();
-  return job ? engine::test(*job, request, flag, status)
-             : link::mpi().Test(request, flag, status);
+  return job ? engine::test(*job, request, flag, status) : link::mpi().Test(request, flag, status);
 }
 
-MPRESS_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag,
-                              MPI_Status statuses[]) {
+MPRESS_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   engine::Job* job = watching_job();
   return job ? engine::testall(*job, count, requests, flag, statuses)
              : link::mpi().Testall(count, requests, flag, statuses);
@@ -123,8 +121,7 @@ MPRESS_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request reque
   }
   engine::Scratch<MPI_Request> real(static_cast<std::size_t>(count));
   engine::copy_with_stand_ins(*job, count, requests, real.data());
-  const int code =
-      link::mpi().Request_get_status_some(count, real.data(), done, indices, statuses);
+  const int code = link::mpi().Request_get_status_some(count, real.data(), done, indices, statuses);
   if (code != MPI_SUCCESS || *done == MPI_UNDEFINED) return code;
   for (int k = 0; k < *done; ++k) {
     int flag = 0;

@@ -7,7 +7,8 @@
 #define MPRESS_EXPORT extern "C" __attribute__((visibility("default")))
 
 #if MPI_VERSION >= 4
-#define MPRESS_BOTH_COUNTS(define, ...) define(, int, __VA_ARGS__) define(_c, MPI_Count, __VA_ARGS__)
+#define MPRESS_BOTH_COUNTS(define, ...) \
+  define(, int, __VA_ARGS__) define(_c, MPI_Count, __VA_ARGS__)
 #else
 #define MPRESS_BOTH_COUNTS(define, ...) define(, int, __VA_ARGS__)
 #endif

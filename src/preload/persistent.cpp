@@ -30,23 +30,23 @@ int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Re
 
 }  // namespace
 
-#define MPRESS_SEND_INIT(suffix, Count, name, start)                                             \
-  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
-                                       int destination, int tag, MPI_Comm comm,                  \
-                                       MPI_Request* request) {                                   \
-    return send_init(link::counted::name, link::counted::start,                                  \
-                     {buffer, count, type, destination, comm}, tag, request);                    \
+#define MPRESS_SEND_INIT(suffix, Count, name, start)                                       \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type, \
+                                       int destination, int tag, MPI_Comm comm,            \
+                                       MPI_Request* request) {                             \
+    return send_init(link::counted::name, link::counted::start,                            \
+                     {buffer, count, type, destination, comm}, tag, request);              \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Send_init, Isend)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Bsend_init, Ibsend)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Ssend_init, Issend)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Rsend_init, Irsend)
 
-#define MPRESS_RECV_INIT(suffix, Count, ...)                                                     \
-  MPRESS_EXPORT int MPI_Recv_init##suffix(void* buffer, Count count, MPI_Datatype type,          \
-                                          int source, int tag, MPI_Comm comm,                    \
-                                          MPI_Request* request) {                                \
-    return recv_init({buffer, count, type, comm}, source, tag, request);                         \
+#define MPRESS_RECV_INIT(suffix, Count, ...)                                            \
+  MPRESS_EXPORT int MPI_Recv_init##suffix(void* buffer, Count count, MPI_Datatype type, \
+                                          int source, int tag, MPI_Comm comm,           \
+                                          MPI_Request* request) {                       \
+    return recv_init({buffer, count, type, comm}, source, tag, request);                \
   }
 MPRESS_BOTH_COUNTS(MPRESS_RECV_INIT)
 

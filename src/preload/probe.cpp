@@ -70,13 +70,13 @@ int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Requ
 
 }  // namespace
 
-#define MPRESS_MRECV(suffix, Count, ...)                                                         \
-  MPRESS_EXPORT int MPI_Mrecv##suffix(void* buffer, Count count, MPI_Datatype type,              \
-                                      MPI_Message* message, MPI_Status* status) {                \
-    return mrecv({buffer, count, type}, message, status);                                        \
-  }                                                                                              \
-  MPRESS_EXPORT int MPI_Imrecv##suffix(void* buffer, Count count, MPI_Datatype type,             \
-                                       MPI_Message* message, MPI_Request* request) {             \
-    return imrecv({buffer, count, type}, message, request);                                      \
+#define MPRESS_MRECV(suffix, Count, ...)                                             \
+  MPRESS_EXPORT int MPI_Mrecv##suffix(void* buffer, Count count, MPI_Datatype type,  \
+                                      MPI_Message* message, MPI_Status* status) {    \
+    return mrecv({buffer, count, type}, message, status);                            \
+  }                                                                                  \
+  MPRESS_EXPORT int MPI_Imrecv##suffix(void* buffer, Count count, MPI_Datatype type, \
+                                       MPI_Message* message, MPI_Request* request) { \
+    return imrecv({buffer, count, type}, message, request);                          \
   }
 MPRESS_BOTH_COUNTS(MPRESS_MRECV)

@@ -38,18 +38,18 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
 
 }  // namespace
 
-#define MPRESS_RECV(suffix, Count, ...)                                                          \
-  MPRESS_EXPORT int MPI_Recv##suffix(void* buffer, Count count, MPI_Datatype type, int source,   \
-                                     int tag, MPI_Comm comm, MPI_Status* status) {               \
-    engine::Job* job = engine::enter_call();                                                     \
-    return job ? engine::receive(*job, {buffer, count, type, comm}, {source, tag}, status)       \
-               : link::mpi().Recv##suffix(buffer, count, type, source, tag, comm, status);       \
+#define MPRESS_RECV(suffix, Count, ...)                                                        \
+  MPRESS_EXPORT int MPI_Recv##suffix(void* buffer, Count count, MPI_Datatype type, int source, \
+                                     int tag, MPI_Comm comm, MPI_Status* status) {             \
+    engine::Job* job = engine::enter_call();                                                   \
+    return job ? engine::receive(*job, {buffer, count, type, comm}, {source, tag}, status)     \
+               : link::mpi().Recv##suffix(buffer, count, type, source, tag, comm, status);     \
   }
 MPRESS_BOTH_COUNTS(MPRESS_RECV)
 
-#define MPRESS_IRECV(suffix, Count, ...)                                                         \
-  MPRESS_EXPORT int MPI_Irecv##suffix(void* buffer, Count count, MPI_Datatype type, int source,  \
-                                      int tag, MPI_Comm comm, MPI_Request* request) {            \
-    return irecv({buffer, count, type, comm}, source, tag, request);                             \
+#define MPRESS_IRECV(suffix, Count, ...)                                                        \
+  MPRESS_EXPORT int MPI_Irecv##suffix(void* buffer, Count count, MPI_Datatype type, int source, \
+                                      int tag, MPI_Comm comm, MPI_Request* request) {           \
+    return irecv({buffer, count, type, comm}, source, tag, request);                            \
   }
 MPRESS_BOTH_COUNTS(MPRESS_IRECV)

@@ -33,14 +33,12 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
           MPI_Request* request) {
   engine::Job* job = engine::enter_call();
   if (!job) {
-    return call(given.buffer, given.count, given.type, given.destination, tag, given.comm,
-                request);
+    return call(given.buffer, given.count, given.type, given.destination, tag, given.comm, request);
   }
   engine::Outgoing out = engine::prepare_send(*job, op, given);
   if (out.error != MPI_SUCCESS) return out.error;
   const engine::SendArguments& use = out.arguments;
-  const int code =
-      call(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
+  const int code = call(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
   if (!out.frame || code != MPI_SUCCESS) return code;
   // MPI may be done with the frame already, and then hands out one request for many sends.
   int complete = 0;
@@ -55,23 +53,23 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
 
 }  // namespace
 
-#define MPRESS_SEND(suffix, Count, name, op)                                                     \
-  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
-                                       int destination, int tag, MPI_Comm comm) {                \
-    return send(trace::Op::op, link::counted::name, {buffer, count, type, destination, comm},    \
-                tag);                                                                            \
+#define MPRESS_SEND(suffix, Count, name, op)                                                  \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,    \
+                                       int destination, int tag, MPI_Comm comm) {             \
+    return send(trace::Op::op, link::counted::name, {buffer, count, type, destination, comm}, \
+                tag);                                                                         \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Send, send)
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Bsend, bsend)
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Ssend, ssend)
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Rsend, rsend)
 
-#define MPRESS_ISEND(suffix, Count, name, op)                                                    \
-  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
-                                       int destination, int tag, MPI_Comm comm,                  \
-                                       MPI_Request* request) {                                   \
-    return isend(trace::Op::op, link::counted::name, {buffer, count, type, destination, comm},   \
-                 tag, request);                                                                  \
+#define MPRESS_ISEND(suffix, Count, name, op)                                                  \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,     \
+                                       int destination, int tag, MPI_Comm comm,                \
+                                       MPI_Request* request) {                                 \
+    return isend(trace::Op::op, link::counted::name, {buffer, count, type, destination, comm}, \
+                 tag, request);                                                                \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Isend, isend)
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Ibsend, ibsend)

@@ -15,23 +15,48 @@ namespace mpress::trace {
 
 /// What the program called. The values are part of the record's format.
 enum class Op : std::uint8_t {
-  send = 1, bsend, ssend, rsend, isend, ibsend, issend, irsend, sendrecv, isendrecv,
-  sendrecv_replace, isendrecv_replace, start, recv, irecv, mrecv, imrecv, probe, mprobe,
-  wait, waitall, waitany, waitsome, test, testall, testany, testsome, request_get_status,
+  send = 1,
+  bsend,
+  ssend,
+  rsend,
+  isend,
+  ibsend,
+  issend,
+  irsend,
+  sendrecv,
+  isendrecv,
+  sendrecv_replace,
+  isendrecv_replace,
+  start,
+  recv,
+  irecv,
+  mrecv,
+  imrecv,
+  probe,
+  mprobe,
+  wait,
+  waitall,
+  waitany,
+  waitsome,
+  test,
+  testall,
+  testany,
+  testsome,
+  request_get_status,
   count_
 };
 
 /// Why a message was left raw. The values are part of the record's format.
 enum class Reason : std::uint8_t {
-  none = 0,         ///< not left raw
-  threshold = 1,    ///< smaller than the threshold
-  type = 2,         ///< not a run of f32 or f64
+  none = 0,            ///< not left raw
+  threshold = 1,       ///< smaller than the threshold
+  type = 2,            ///< not a run of f32 or f64
   incompressible = 3,  ///< the frame would have been larger than the message
-  policy = 4,       ///< compression does not pay on this path
-  disabled = 5,     ///< codec none, or switched off
-  device = 6,       ///< device memory
-  communicator = 7, ///< inter-communicator, or a peer of another world
-  memory = 8,       ///< no memory for the frame
+  policy = 4,          ///< compression does not pay on this path
+  disabled = 5,        ///< codec none, or switched off
+  device = 6,          ///< device memory
+  communicator = 7,    ///< inter-communicator, or a peer of another world
+  memory = 8,          ///< no memory for the frame
   count_
 };
 

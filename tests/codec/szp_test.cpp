@@ -105,10 +105,10 @@ bool within(double x, double y, double bound) {
 }
 
 // Every kind of content, scaled such that quanta are moderate for a bound of 1e-3.
-const char* const contents[] = {"zeros",    "constant", "ramp",      "parabola", "cubic",
-                                "walk",     "noise",    "offset",    "sparse",   "integers",
-                                "ties",     "masked",   "all-mask",  "nan-fill", "specials",
-                                "any-bits", "denormal", "huge",      "spread",   "edge",
+const char* const contents[] = {"zeros",    "constant", "ramp",      "parabola",     "cubic",
+                                "walk",     "noise",    "offset",    "sparse",       "integers",
+                                "ties",     "masked",   "all-mask",  "nan-fill",     "specials",
+                                "any-bits", "denormal", "huge",      "spread",       "edge",
                                 "wide",     "flips",    "two-masks", "negative-zero"};
 
 template <class T>
@@ -148,9 +148,14 @@ std::vector<T> make(const std::string& name, std::size_t n, std::uint64_t seed =
     if (name == "denormal") x[i] = from_bits<T>(static_cast<Bits<T>>(r % 5000));
     if (name == "any-bits") x[i] = from_bits<T>(static_cast<Bits<T>>(r));
     if (name == "specials") {
-      const T kinds[] = {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(),
-                         Limits::max(),       Limits::lowest(),   Limits::denorm_min(),
-                         T(-0.0),             Limits::min()};
+      const T kinds[] = {Limits::quiet_NaN(),
+                         Limits::infinity(),
+                         -Limits::infinity(),
+                         Limits::max(),
+                         Limits::lowest(),
+                         Limits::denorm_min(),
+                         T(-0.0),
+                         Limits::min()};
       x[i] = r % 9 == 0 ? kinds[(r >> 8) % 8] : static_cast<T>(random.noise());
     }
   }
@@ -212,17 +217,18 @@ template <class T>
 void test_bounds() {
   const std::size_t unit = szp::unit_elements(type_of<T>);
   const double inf = std::numeric_limits<double>::infinity();
-  const double bounds[] = {1e-3,    0.5,    1e-5,   1e-7,    1.0,    1e10,   1e30,  3e38, 1e39,
-                           1.7e308, 1e-37,  1e-38,  1e-44,   1e-306, 1e-320, 0.0,   -1.0, inf,
-                           std::nan(""), 0x1p-10, 3e-3, 0x1.000002p-3, 0x1.fffffep-3};
+  const double bounds[] = {1e-3,         0.5,     1e-5,   1e-7,          1.0,          1e10,
+                           1e30,         3e38,    1e39,   1.7e308,       1e-37,        1e-38,
+                           1e-44,        1e-306,  1e-320, 0.0,           -1.0,         inf,
+                           std::nan(""), 0x1p-10, 3e-3,   0x1.000002p-3, 0x1.fffffep-3};
   for (const char* name : contents) {
     for (double bound : bounds) round_trip<T>(name, 2 * unit + 45, bound, Mode::fast);
     round_trip<T>(name, unit + 1, 1e-3, Mode::dense);
     round_trip<T>(name, unit + 1, 1e-6, Mode::dense);
   }
-  for (std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{31},
-                        std::size_t{32}, std::size_t{33}, std::size_t{1000}, unit - 1, unit,
-                        unit + 31, 5 * unit}) {
+  for (std::size_t n :
+       {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{31}, std::size_t{32},
+        std::size_t{33}, std::size_t{1000}, unit - 1, unit, unit + 31, 5 * unit}) {
     for (const char* name : {"walk", "masked", "specials", "any-bits", "zeros", "all-mask"}) {
       round_trip<T>(name, n, 1e-3, Mode::fast);
     }
@@ -243,8 +249,8 @@ void test_rounding() {
       v = static_cast<T>(multiple * bound);
       const auto shift = static_cast<int>(random.next() % 5) - 2;
       for (int k = 0; k < std::abs(shift); ++k) {
-        v = std::nextafter(v, shift < 0 ? std::numeric_limits<T>::lowest()
-                                        : std::numeric_limits<T>::max());
+        v = std::nextafter(
+            v, shift < 0 ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max());
       }
     }
     const std::vector<unsigned char> payload = encode(x, bound, Mode::fast);
@@ -285,9 +291,9 @@ void test_alignment() {
       std::memcpy(in.data() + shift, x.data(), size);
       const std::size_t bytes = szp::encode(type_of<T>, in.data() + shift, x.size(), 1e-3,
                                             Mode::fast, out.data() + shift);
-      CHECK(bytes == expected.size() &&
-                std::memcmp(out.data() + shift, expected.data(), bytes) == 0,
-            "%s, shift %zu", isa_name(isa), shift);
+      CHECK(
+          bytes == expected.size() && std::memcmp(out.data() + shift, expected.data(), bytes) == 0,
+          "%s, shift %zu", isa_name(isa), shift);
       CHECK(szp::decode(type_of<T>, out.data() + shift, bytes, back.data() + shift, x.size()) ==
                 Status::ok,
             "%s, shift %zu", isa_name(isa), shift);
@@ -332,8 +338,7 @@ void test_corruption() {
         if (i < 4 || i >= 8) sign(p, good.size());
         // With a valid checksum the change may be a valid payload; it must stay in its memory.
         const Status status = szp::decode(type_of<T>, p, good.size(), out, n);
-        CHECK(!bound_field || status == Status::ok, "%s, byte %zu: the bound is a remark", name,
-              i);
+        CHECK(!bound_field || status == Status::ok, "%s, byte %zu: the bound is a remark", name, i);
       }
       for (int i = 0; i < 300; ++i) {  // heavier damage
         std::memcpy(p, good.data(), good.size());
@@ -377,17 +382,16 @@ struct Golden {
 };
 
 // Formats are frozen: these change only together with format_version.
-const Golden golden[] = {
-    {"walk", Mode::fast, 0x99B73140, 0xBA942B30},
-    {"noise", Mode::fast, 0xB12C8B54, 0x9B376C56},
-    {"cubic", Mode::dense, 0x1BE59054, 0x81785E80},
-    {"masked", Mode::fast, 0x197269F4, 0x989D35EA},
-    {"two-masks", Mode::fast, 0x9D88FE48, 0x79F8077C},
-    {"wide", Mode::fast, 0x0F273712, 0x741371AE},
-    {"offset", Mode::fast, 0xEA64C85A, 0xE1EA23A6},
-    {"sparse", Mode::fast, 0xCCFA7A04, 0x7C289F5A},
-    {"specials", Mode::fast, 0x2DB98A6A, 0xC8D88B0C},
-    {"integers", Mode::fast, 0xF078D524, 0x55622B40}};
+const Golden golden[] = {{"walk", Mode::fast, 0x99B73140, 0xBA942B30},
+                         {"noise", Mode::fast, 0xB12C8B54, 0x9B376C56},
+                         {"cubic", Mode::dense, 0x1BE59054, 0x81785E80},
+                         {"masked", Mode::fast, 0x197269F4, 0x989D35EA},
+                         {"two-masks", Mode::fast, 0x9D88FE48, 0x79F8077C},
+                         {"wide", Mode::fast, 0x0F273712, 0x741371AE},
+                         {"offset", Mode::fast, 0xEA64C85A, 0xE1EA23A6},
+                         {"sparse", Mode::fast, 0xCCFA7A04, 0x7C289F5A},
+                         {"specials", Mode::fast, 0x2DB98A6A, 0xC8D88B0C},
+                         {"integers", Mode::fast, 0xF078D524, 0x55622B40}};
 
 template <class T>
 std::uint32_t golden_sum(const Golden& g) {

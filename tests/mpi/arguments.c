@@ -5,7 +5,7 @@
 enum { N = 40000 };
 #define REFUSED(call) CHECK((call) != MPI_SUCCESS)
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static float values[N], back[N];
   int rank, provided, index = 0;
   MPI_Request request;

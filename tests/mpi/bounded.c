@@ -4,7 +4,7 @@
 
 enum { N = 100000 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static float sent[N], got[N];
   int rank;
   MPI_Init(&argc, &argv);

@@ -11,7 +11,7 @@
 
 static int check_rank = -1;
 
-static inline void check_failed(const char *file, int line, const char *condition) {
+static inline void check_failed(const char* file, int line, const char* condition) {
   fprintf(stderr, "rank %d: %s:%d: failed: %s\n", check_rank, file, line, condition);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
@@ -22,22 +22,22 @@ static inline void check_failed(const char *file, int line, const char *conditio
 #define CHECK_MPI(call) CHECK((call) == MPI_SUCCESS)
 
 /* Smooth, seeded values that every codec can compress. */
-static inline void fill_f32(float *values, int count, int seed) {
+static inline void fill_f32(float* values, int count, int seed) {
   for (int i = 0; i < count; ++i) values[i] = (float)(seed + 1) + 1e-3f * (float)i;
 }
 
-static inline int same_f32(const float *values, int count, int seed) {
+static inline int same_f32(const float* values, int count, int seed) {
   for (int i = 0; i < count; ++i) {
     if (values[i] != (float)(seed + 1) + 1e-3f * (float)i) return 0;
   }
   return 1;
 }
 
-static inline void fill_f64(double *values, int count, int seed) {
+static inline void fill_f64(double* values, int count, int seed) {
   for (int i = 0; i < count; ++i) values[i] = (double)(seed + 1) + 1e-6 * (double)i;
 }
 
-static inline int same_f64(const double *values, int count, int seed) {
+static inline int same_f64(const double* values, int count, int seed) {
   for (int i = 0; i < count; ++i) {
     if (values[i] != (double)(seed + 1) + 1e-6 * (double)i) return 0;
   }

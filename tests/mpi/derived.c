@@ -12,30 +12,33 @@ static float grid[N], got[N], flat[N];
 static float value(int owner, int i) { return (float)owner + 0.25f * (float)i; }
 
 /* Sends one `type` from a full grid, receives it as another layout of as many floats. */
-static void exchange(MPI_Datatype type, const int *places, int count) {
+static void exchange(MPI_Datatype type, const int* places, int count) {
   MPI_Status status;
   int elements;
   for (int i = 0; i < N; ++i) grid[i] = value(rank, i), got[i] = -3, flat[i] = -3;
   /* scattered -> contiguous */
-  CHECK_MPI(MPI_Sendrecv(grid, 1, type, right, 1, flat, N, MPI_FLOAT, left, 1, MPI_COMM_WORLD, &status));
+  CHECK_MPI(
+      MPI_Sendrecv(grid, 1, type, right, 1, flat, N, MPI_FLOAT, left, 1, MPI_COMM_WORLD, &status));
   CHECK_MPI(MPI_Get_elements(&status, MPI_FLOAT, &elements));
   CHECK(elements == count);
   for (int i = 0; i < count; ++i) CHECK(flat[i] == value(left, places[i]));
   for (int i = count; i < N; ++i) CHECK(flat[i] == -3);
   /* contiguous -> scattered */
   for (int i = 0; i < count; ++i) flat[i] = value(rank, i);
-  CHECK_MPI(MPI_Sendrecv(flat, count, MPI_FLOAT, right, 2, got, 1, type, left, 2, MPI_COMM_WORLD, &status));
+  CHECK_MPI(MPI_Sendrecv(flat, count, MPI_FLOAT, right, 2, got, 1, type, left, 2, MPI_COMM_WORLD,
+                         &status));
   CHECK_MPI(MPI_Get_elements(&status, MPI_FLOAT, &elements));
   CHECK(elements == count);
   for (int i = 0; i < count; ++i) CHECK(got[places[i]] == value(left, i)), got[places[i]] = -3;
   for (int i = 0; i < N; ++i) CHECK(got[i] == -3);
   /* a shorter message fills only the first places */
-  CHECK_MPI(MPI_Sendrecv(flat, count - 1, MPI_FLOAT, right, 3, got, 1, type, left, 3, MPI_COMM_WORLD, &status));
+  CHECK_MPI(MPI_Sendrecv(flat, count - 1, MPI_FLOAT, right, 3, got, 1, type, left, 3,
+                         MPI_COMM_WORLD, &status));
   for (int i = 0; i < count - 1; ++i) CHECK(got[places[i]] == value(left, i)), got[places[i]] = -3;
   for (int i = 0; i < N; ++i) CHECK(got[i] == -3);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static int places[N];
   MPI_Datatype type, inner;
   MPI_Init(&argc, &argv);
@@ -77,7 +80,10 @@ int main(int argc, char **argv) {
   MPI_Type_free(&inner);
 
   /* A type of two kinds of leaves is no run of floats, and travels all the same. */
-  struct Mixed { double d; int i; } mixed[2000], other[2000];
+  struct Mixed {
+    double d;
+    int i;
+  } mixed[2000], other[2000];
   const int ones[] = {1, 1};
   const MPI_Aint offsets[] = {0, sizeof(double)};
   const MPI_Datatype kinds[] = {MPI_DOUBLE, MPI_INT};
@@ -86,12 +92,16 @@ int main(int argc, char **argv) {
   MPI_Type_commit(&type);
   MPI_Type_free(&inner);
   for (int i = 0; i < 2000; ++i) mixed[i] = (struct Mixed){rank + i, rank - i};
-  CHECK_MPI(MPI_Sendrecv(mixed, 2000, type, right, 4, other, 2000, type, left, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Sendrecv(mixed, 2000, type, right, 4, other, 2000, type, left, 4, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE));
   for (int i = 0; i < 2000; ++i) CHECK(other[i].d == left + i && other[i].i == left - i);
   MPI_Type_free(&type);
 
   /* Floats alone may be received with a type that begins with as many. */
-  static struct Headed { float head[3000]; int tail; } headed;
+  static struct Headed {
+    float head[3000];
+    int tail;
+  } headed;
   const int head_lengths[] = {3000, 1};
   const MPI_Aint places_in_headed[] = {0, sizeof headed.head};
   const MPI_Datatype head_kinds[] = {MPI_FLOAT, MPI_INT};
@@ -101,15 +111,16 @@ int main(int argc, char **argv) {
   MPI_Type_commit(&type);
   headed.tail = -1;
   fill_f32(grid, 3000, rank);
-  CHECK_MPI(MPI_Sendrecv(grid, 3000, MPI_FLOAT, right, 7, &headed, 1, type, left, 7, MPI_COMM_WORLD, &status));
+  CHECK_MPI(MPI_Sendrecv(grid, 3000, MPI_FLOAT, right, 7, &headed, 1, type, left, 7, MPI_COMM_WORLD,
+                         &status));
   MPI_Get_count(&status, MPI_FLOAT, &received);
   CHECK(received == 3000 && same_f32(headed.head, 3000, left) && headed.tail == -1);
   MPI_Type_free(&type);
 
   static double complex z[4000], w[4000];
   for (int i = 0; i < 4000; ++i) z[i] = rank + 1e-3 * i + I * (1 + 1e-3 * i);
-  CHECK_MPI(MPI_Sendrecv(z, 4000, MPI_C_DOUBLE_COMPLEX, right, 5, w, 4000, MPI_C_DOUBLE_COMPLEX, left, 5,
-                         MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Sendrecv(z, 4000, MPI_C_DOUBLE_COMPLEX, right, 5, w, 4000, MPI_C_DOUBLE_COMPLEX,
+                         left, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   for (int i = 0; i < 4000; ++i) CHECK(w[i] == left + 1e-3 * i + I * (1 + 1e-3 * i));
 
   /* Types are made and freed over and over: their handles are recycled. */
@@ -117,8 +128,10 @@ int main(int argc, char **argv) {
     MPI_Type_vector(ROWS, 1 + k % 40, COLUMNS, k % 3 ? MPI_FLOAT : MPI_INT, &type);
     MPI_Type_commit(&type);
     for (int i = 0; i < N; ++i) grid[i] = value(rank, i + k), got[i] = -3;
-    CHECK_MPI(MPI_Sendrecv(grid, 1, type, right, 6, got, 1, type, left, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    for (int i = 0; i < N; ++i) CHECK(got[i] == (i % COLUMNS < 1 + k % 40 ? value(left, i + k) : -3));
+    CHECK_MPI(MPI_Sendrecv(grid, 1, type, right, 6, got, 1, type, left, 6, MPI_COMM_WORLD,
+                           MPI_STATUS_IGNORE));
+    for (int i = 0; i < N; ++i)
+      CHECK(got[i] == (i % COLUMNS < 1 + k % 40 ? value(left, i + k) : -3));
     MPI_Type_free(&type);
   }
   if (rank == 0) printf("ok\n");

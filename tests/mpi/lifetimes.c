@@ -12,11 +12,11 @@ static MPI_Datatype every_second(void) {
   return type;
 }
 
-static void clear(float *values) {
+static void clear(float* values) {
   for (int i = 0; i < 2 * N; ++i) values[i] = -1;
 }
 
-static int spread_f32(const float *values, int seed) {
+static int spread_f32(const float* values, int seed) {
   for (int i = 0; i < N; ++i) {
     if (values[2 * i] != (float)(seed + 1) + 1e-3f * (float)i || values[2 * i + 1] != -1) return 0;
   }
@@ -90,7 +90,7 @@ static void at_exit(void) {
   if (rank == 0) puts("ok");
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

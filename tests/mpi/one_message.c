@@ -5,7 +5,7 @@
 enum { N = 40000 };
 
 /* Every bit pattern alike, the same on both ranks. */
-static void fill_noise(float *values) {
+static void fill_noise(float* values) {
   unsigned state = 1;
   for (int i = 0; i < N; ++i) {
     state = state * 1664525u + 1013904223u;
@@ -15,7 +15,7 @@ static void fill_noise(float *values) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static float values[N], expected[N];
   int rank, code;
   const int noise = argc > 2 && strcmp(argv[2], "noise") == 0;

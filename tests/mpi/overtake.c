@@ -3,7 +3,7 @@
 
 enum { N = 4000 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static float first[N], second[N], received[N];
   int rank;
   MPI_Status status;

@@ -6,7 +6,7 @@ enum { N = 20000 };
 static int rank, size, left, right;
 static float out[N], in[N];
 
-static void check_status(const MPI_Status *status, int source, int tag, int count) {
+static void check_status(const MPI_Status* status, int source, int tag, int count) {
   int got = -1;
   MPI_Count elements = -1;
   CHECK(status->MPI_SOURCE == source);
@@ -25,10 +25,12 @@ static void blocking(void) {
     const int count = N - 7 * round;
     fill_f32(out, count, rank + round);
     memset(in, 0xff, sizeof in);
-    if (rank % 2 == 0) CHECK_MPI(MPI_Send(out, count, MPI_FLOAT, right, 10 + round, MPI_COMM_WORLD));
+    if (rank % 2 == 0)
+      CHECK_MPI(MPI_Send(out, count, MPI_FLOAT, right, 10 + round, MPI_COMM_WORLD));
     CHECK_MPI(MPI_Recv(in, N, MPI_FLOAT, round == 1 ? MPI_ANY_SOURCE : left,
                        round == 2 ? MPI_ANY_TAG : 10 + round, MPI_COMM_WORLD, &status));
-    if (rank % 2 != 0) CHECK_MPI(MPI_Send(out, count, MPI_FLOAT, right, 10 + round, MPI_COMM_WORLD));
+    if (rank % 2 != 0)
+      CHECK_MPI(MPI_Send(out, count, MPI_FLOAT, right, 10 + round, MPI_COMM_WORLD));
     check_status(&status, left, 10 + round, count);
     CHECK(same_f32(in, count, left + round));
     for (int i = count; i < N; ++i) CHECK(isnan(in[i])); /* beyond the message: untouched */
@@ -39,7 +41,8 @@ static void blocking(void) {
 static void sendrecv(void) {
   MPI_Status status;
   fill_f32(out, N, rank);
-  CHECK_MPI(MPI_Sendrecv(out, N, MPI_FLOAT, right, 3, in, N, MPI_FLOAT, left, 3, MPI_COMM_WORLD, &status));
+  CHECK_MPI(MPI_Sendrecv(out, N, MPI_FLOAT, right, 3, in, N, MPI_FLOAT, left, 3, MPI_COMM_WORLD,
+                         &status));
   check_status(&status, left, 3, N);
   CHECK(same_f32(in, N, left));
   CHECK_MPI(MPI_Sendrecv(out, N, MPI_FLOAT, right, 3, in, N, MPI_FLOAT, left, 3, MPI_COMM_WORLD,
@@ -53,18 +56,20 @@ static void sendrecv(void) {
 static void order(void) {
   static const int counts[] = {N, 3, 500, N / 2, 0, 17, N - 1, 64};
   enum { K = sizeof counts / sizeof *counts };
-  float *buffers[K];
+  float* buffers[K];
   MPI_Request requests[2 * K];
   MPI_Status statuses[2 * K];
-  float *arrived[K];
+  float* arrived[K];
   for (int k = 0; k < K; ++k) {
     arrived[k] = malloc(sizeof(float) * N);
     buffers[k] = malloc(sizeof(float) * N);
     fill_f32(buffers[k], counts[k], rank * 100 + k);
-    CHECK_MPI(MPI_Irecv(arrived[k], N, MPI_FLOAT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[k]));
+    CHECK_MPI(MPI_Irecv(arrived[k], N, MPI_FLOAT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                        &requests[k]));
   }
   for (int k = 0; k < K; ++k) {
-    CHECK_MPI(MPI_Isend(buffers[k], counts[k], MPI_FLOAT, right, k, MPI_COMM_WORLD, &requests[K + k]));
+    CHECK_MPI(
+        MPI_Isend(buffers[k], counts[k], MPI_FLOAT, right, k, MPI_COMM_WORLD, &requests[K + k]));
   }
   CHECK_MPI(MPI_Waitall(2 * K, requests, statuses));
   for (int k = 0; k < K; ++k) {
@@ -96,16 +101,12 @@ static void completion(int form) {
         CHECK_MPI(MPI_Waitany(K, requests, &index, &statuses[0]));
         done = 1, indices[0] = index;
         break;
-      case 1: /* Waitsome */
-        CHECK_MPI(MPI_Waitsome(K, requests, &done, indices, statuses));
-        break;
+      case 1: /* Waitsome */ CHECK_MPI(MPI_Waitsome(K, requests, &done, indices, statuses)); break;
       case 2: /* Testany */
         CHECK_MPI(MPI_Testany(K, requests, &index, &flag, &statuses[0]));
         done = flag, indices[0] = index;
         break;
-      case 3: /* Testsome */
-        CHECK_MPI(MPI_Testsome(K, requests, &done, indices, statuses));
-        break;
+      case 3: /* Testsome */ CHECK_MPI(MPI_Testsome(K, requests, &done, indices, statuses)); break;
       case 4: /* Test */
         for (done = 0, index = 0; index < K; ++index) {
           if (requests[index] == MPI_REQUEST_NULL) continue;
@@ -148,7 +149,7 @@ static void completion(int form) {
 static void communicators(void) {
   MPI_Comm comms[4];
   MPI_Request requests[4];
-  float *arrived[4];
+  float* arrived[4];
   for (int c = 0; c < 4; ++c) {
     CHECK_MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, c % 2 ? size - rank : rank, &comms[c]));
   }
@@ -180,11 +181,13 @@ static void doubles_and_bytes(void) {
   MPI_Status status;
   int count;
   fill_f64(d_out, N, rank);
-  CHECK_MPI(MPI_Sendrecv(d_out, N, MPI_DOUBLE, right, 1, d_in, N, MPI_DOUBLE, left, 1, MPI_COMM_WORLD, &status));
+  CHECK_MPI(MPI_Sendrecv(d_out, N, MPI_DOUBLE, right, 1, d_in, N, MPI_DOUBLE, left, 1,
+                         MPI_COMM_WORLD, &status));
   CHECK_MPI(MPI_Get_count(&status, MPI_DOUBLE, &count));
   CHECK(count == N && same_f64(d_in, N, left));
   for (int i = 0; i < N; ++i) i_out[i] = rank * N + i;
-  CHECK_MPI(MPI_Sendrecv(i_out, N, MPI_INT, right, 2, i_in, N, MPI_INT, left, 2, MPI_COMM_WORLD, &status));
+  CHECK_MPI(MPI_Sendrecv(i_out, N, MPI_INT, right, 2, i_in, N, MPI_INT, left, 2, MPI_COMM_WORLD,
+                         &status));
   for (int i = 0; i < N; ++i) CHECK(i_in[i] == left * N + i);
 }
 
@@ -193,15 +196,15 @@ static void unaligned_and_special(void) {
   float *from = malloc(sizeof(float) * (N + 1)), *to = malloc(sizeof(float) * (N + 1));
   fill_f32(from + 1, N, rank);
   from[1] = NAN, from[2] = INFINITY, from[3] = -INFINITY, from[4] = -0.0f, from[5] = 1e-42f;
-  CHECK_MPI(MPI_Sendrecv(from + 1, N, MPI_FLOAT, right, 4, to + 1, N, MPI_FLOAT, left, 4, MPI_COMM_WORLD,
-                         MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Sendrecv(from + 1, N, MPI_FLOAT, right, 4, to + 1, N, MPI_FLOAT, left, 4,
+                         MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   CHECK(memcmp(to + 1, from + 1, 5 * sizeof(float)) == 0);
   CHECK(same_f32(to + 6, 0, 0));
   free(from);
   free(to);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -6,7 +6,7 @@ enum { N = 30000 };
 static int rank, size, left, right;
 static float out[N], in[N], expected[N];
 
-static void expect(const MPI_Status *status, int tag, int count) {
+static void expect(const MPI_Status* status, int tag, int count) {
   int got = -1;
   CHECK(status->MPI_SOURCE == left && status->MPI_TAG == tag);
   CHECK_MPI(MPI_Get_count(status, MPI_FLOAT, &got));
@@ -27,10 +27,12 @@ static void send_three(int base) {
     if (base == 0) {
       CHECK_MPI(MPI_Probe(left, 7, MPI_COMM_WORLD, &status));
     } else {
-      while (!flag) CHECK_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status));
+      while (!flag)
+        CHECK_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status));
     }
     expect(&status, 7, N - k);
-    CHECK_MPI(MPI_Probe(left, MPI_ANY_TAG, MPI_COMM_WORLD, &status)); /* probing twice changes nothing */
+    CHECK_MPI(
+        MPI_Probe(left, MPI_ANY_TAG, MPI_COMM_WORLD, &status)); /* probing twice changes nothing */
     expect(&status, 7, N - k);
     CHECK_MPI(MPI_Get_count(&status, MPI_FLOAT, &count));
     if (k == 1) {
@@ -39,7 +41,8 @@ static void send_three(int base) {
       CHECK_MPI(MPI_Wait(&request, &status));
       CHECK(request == MPI_REQUEST_NULL);
     } else if (k == 2) {
-      CHECK_MPI(MPI_Sendrecv(out, 1, MPI_FLOAT, MPI_PROC_NULL, 0, in, count, MPI_FLOAT, left, 7, MPI_COMM_WORLD, &status));
+      CHECK_MPI(MPI_Sendrecv(out, 1, MPI_FLOAT, MPI_PROC_NULL, 0, in, count, MPI_FLOAT, left, 7,
+                             MPI_COMM_WORLD, &status));
     } else {
       CHECK_MPI(MPI_Recv(in, count, MPI_FLOAT, left, 7, MPI_COMM_WORLD, &status));
     }
@@ -62,7 +65,8 @@ static void matched(void) {
       CHECK_MPI(MPI_Mprobe(MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, &message, &status));
     } else {
       flag = 0;
-      while (!flag) CHECK_MPI(MPI_Improbe(left, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, &status));
+      while (!flag)
+        CHECK_MPI(MPI_Improbe(left, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, &status));
     }
     expect(&status, 9, N);
     CHECK_MPI(MPI_Iprobe(left, 9, MPI_COMM_WORLD, &none, MPI_STATUS_IGNORE));
@@ -112,7 +116,7 @@ static void misfits(void) {
   MPI_Type_free(&every_other);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

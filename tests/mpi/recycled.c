@@ -8,7 +8,7 @@ enum { N = 700, ROUNDS = 10000 };
 static MPI_Comm watched, other;
 static int rank, size;
 
-static void *exchange_floats(void *unused) {
+static void* exchange_floats(void* unused) {
   static float out[N], in[N];
   fill_f32(out, N, 1);
   for (int i = 0; i < ROUNDS; ++i) {
@@ -23,7 +23,7 @@ static void *exchange_floats(void *unused) {
   return unused;
 }
 
-static void *add_integers(void *unused) {
+static void* add_integers(void* unused) {
   for (int i = 0; i < ROUNDS; ++i) {
     MPI_Request request;
     int sum = 0;
@@ -34,7 +34,7 @@ static void *add_integers(void *unused) {
   return unused;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int provided;
   pthread_t threads[2];
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);

@@ -60,10 +60,10 @@ static void modes(void) {
   int bytes;
   MPI_Pack_size(N, MPI_FLOAT, MPI_COMM_WORLD, &bytes);
   bytes += MPI_BSEND_OVERHEAD;
-  void *buffer = malloc((size_t)bytes * 3);
+  void* buffer = malloc((size_t)bytes * 3);
   MPI_Buffer_attach(buffer, bytes * 3);
   fill_f32(out, N, rank);
-  float *arrived[3];
+  float* arrived[3];
   for (int k = 0; k < 3; ++k) {
     arrived[k] = malloc(sizeof(float) * N);
     CHECK_MPI(MPI_Irecv(arrived[k], N, MPI_FLOAT, left, k, MPI_COMM_WORLD, &requests[k]));
@@ -130,7 +130,8 @@ static void freed(void) {
   CHECK_MPI(MPI_Request_free(&request));
   CHECK(request == MPI_REQUEST_NULL);
   /* The next message of the same sender tells that the freed one has come. */
-  CHECK_MPI(MPI_Sendrecv(out, 1, MPI_FLOAT, right, 8, out + 1, 1, MPI_FLOAT, left, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Sendrecv(out, 1, MPI_FLOAT, right, 8, out + 1, 1, MPI_FLOAT, left, 8,
+                         MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   for (int tries = 0; tries < 1000 && !same_f32(in, N, left); ++tries) {
     int flag;
     MPI_Iprobe(MPI_ANY_SOURCE, 999, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
@@ -151,7 +152,7 @@ static void cancelled(void) {
   for (int i = 0; i < N; ++i) CHECK(in[i] == 0);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -3,7 +3,7 @@
 
 enum { N = 4000 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static float out[N], in[N];
   MPI_Comm inter, all;
   int rank, size;

@@ -5,14 +5,14 @@
 #include <mpi.h>
 #include <stdlib.h>
 
-int PMPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-              MPI_Status *status) {
-  int (*receive)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *) =
-      (int (*)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *))dlsym(RTLD_NEXT, "PMPI_Recv");
-  const char *at = getenv("TAMPER");
+int PMPI_Recv(void* buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Status* status) {
+  int (*receive)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*) = (int (*)(
+      void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*))dlsym(RTLD_NEXT, "PMPI_Recv");
+  const char* at = getenv("TAMPER");
   const int code = receive(buffer, count, type, source, tag, comm, status);
   int bytes = 0;
   if (code == MPI_SUCCESS && status != MPI_STATUS_IGNORE) PMPI_Get_count(status, MPI_BYTE, &bytes);
-  if (at && bytes > 64) ((char *)buffer)[atoi(at) % bytes] ^= 4;
+  if (at && bytes > 64) ((char*)buffer)[atoi(at) % bytes] ^= 4;
   return code;
 }

@@ -9,7 +9,7 @@ enum { THREADS = 4, ROUNDS = 60, N = 9000 };
 static int rank, size;
 static MPI_Comm comms[THREADS];
 
-static void *exchange(void *argument) {
+static void* exchange(void* argument) {
   const int thread = (int)(size_t)argument;
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   float *out = malloc(sizeof(float) * N), *in = malloc(sizeof(float) * N);
@@ -23,7 +23,8 @@ static void *exchange(void *argument) {
     fill_f32(out, count, rank * 31 + tag);
     switch (round % 3) {
       case 0:
-        CHECK_MPI(MPI_Sendrecv(out, count, MPI_FLOAT, right, tag, in, N, MPI_FLOAT, left, tag, comm, &status));
+        CHECK_MPI(MPI_Sendrecv(out, count, MPI_FLOAT, right, tag, in, N, MPI_FLOAT, left, tag, comm,
+                               &status));
         break;
       case 1:
         CHECK_MPI(MPI_Irecv(in, N, MPI_FLOAT, left, tag, comm, &requests[0]));
@@ -45,7 +46,7 @@ static void *exchange(void *argument) {
   return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int provided;
   pthread_t threads[THREADS];
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -54,7 +55,7 @@ int main(int argc, char **argv) {
   check_rank = rank;
   CHECK(provided == MPI_THREAD_MULTIPLE);
   for (int t = 0; t < THREADS; ++t) MPI_Comm_dup(MPI_COMM_WORLD, &comms[t]);
-  for (int t = 0; t < THREADS; ++t) pthread_create(&threads[t], NULL, exchange, (void *)(size_t)t);
+  for (int t = 0; t < THREADS; ++t) pthread_create(&threads[t], NULL, exchange, (void*)(size_t)t);
   for (int t = 0; t < THREADS; ++t) pthread_join(threads[t], NULL);
   for (int t = 0; t < THREADS; ++t) MPI_Comm_free(&comms[t]);
   if (rank == 0) printf("ok\n");

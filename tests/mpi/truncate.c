@@ -16,7 +16,7 @@ static void untouched_beyond(int from) {
   for (int i = from; i < N; ++i) CHECK(in[i] == -7.0f);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int rank;
   MPI_Comm comm;
   MPI_Status status, statuses[2];

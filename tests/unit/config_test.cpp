@@ -27,12 +27,38 @@ void specs_that_parse() {
 }
 
 void specs_that_do_not() {
-  for (const char* text :
-       {"", "lz4", "none:1", "auto:x", "mpc:", "mpc:dim=0", "mpc:dim=33", "mpc:dim=1.5",
-        "mpc:stride=2", "zfp", "zfp:", "zfp:2", "zfp:65", "zfp:nan", "zfp:inf", "zfp:-8", "zfp:8x",
-        "szp", "szp:", "szp:1e-3", "szp:abs=0", "szp:abs=-1", "szp:abs=nan", "szp:abs=inf",
-        "szp:abs=1e999", "szp:abs=1,rel=1", "szp:abs=1,mode=slow", "szp:mode=fast",
-        "szp:abs=1,mode=fast,mode=fast", "szp:abs=1,", "SZP:abs=1", " mpc"}) {
+  for (const char* text : {"",
+                           "lz4",
+                           "none:1",
+                           "auto:x",
+                           "mpc:",
+                           "mpc:dim=0",
+                           "mpc:dim=33",
+                           "mpc:dim=1.5",
+                           "mpc:stride=2",
+                           "zfp",
+                           "zfp:",
+                           "zfp:2",
+                           "zfp:65",
+                           "zfp:nan",
+                           "zfp:inf",
+                           "zfp:-8",
+                           "zfp:8x",
+                           "szp",
+                           "szp:",
+                           "szp:1e-3",
+                           "szp:abs=0",
+                           "szp:abs=-1",
+                           "szp:abs=nan",
+                           "szp:abs=inf",
+                           "szp:abs=1e999",
+                           "szp:abs=1,rel=1",
+                           "szp:abs=1,mode=slow",
+                           "szp:mode=fast",
+                           "szp:abs=1,mode=fast,mode=fast",
+                           "szp:abs=1,",
+                           "SZP:abs=1",
+                           " mpc"}) {
     Spec spec;
     spec.dim = 7;
     std::string error;
@@ -47,9 +73,11 @@ void rates_by_type() {
   Spec spec;
   std::string error;
   CHECK(parse_spec("zfp:40", spec, error));
-  CHECK(!validate_spec(spec, ElementType::f32, error) && validate_spec(spec, ElementType::f64, error));
+  CHECK(!validate_spec(spec, ElementType::f32, error) &&
+        validate_spec(spec, ElementType::f64, error));
   CHECK(parse_spec("zfp:2.5", spec, error));
-  CHECK(validate_spec(spec, ElementType::f32, error) && !validate_spec(spec, ElementType::f64, error));
+  CHECK(validate_spec(spec, ElementType::f32, error) &&
+        !validate_spec(spec, ElementType::f64, error));
   CHECK(zfp_block_bits(2.5, ElementType::f32) == 10 && zfp_block_bits(16, ElementType::f32) == 64);
   CHECK(zfp_effective_rate(8.1, ElementType::f64) == 8.0);
 }
@@ -60,7 +88,8 @@ void numbers() {
   CHECK(parse_bytes("64K", bytes) && bytes == 65536);
   CHECK(parse_bytes("3m", bytes) && bytes == 3u << 20);
   CHECK(parse_bytes("2G", bytes) && bytes == std::size_t{2} << 30);
-  for (const char* text : {"", "K", "-1", "1.5M", "64KB", "1T", "99999999999999999999", "20000000000G"}) {
+  for (const char* text :
+       {"", "K", "-1", "1.5M", "64KB", "1T", "99999999999999999999", "20000000000G"}) {
     CHECK(!parse_bytes(text, bytes));
   }
   double rate = 0;
@@ -83,12 +112,21 @@ bool load_with(const char* name, const char* value, std::string& error) {
 void environment() {
   std::string error;
   CHECK(!load_with("MPRESS_CODE", "mpc", error));
-  CHECK(error.find("MPRESS_CODE;") != std::string::npos && error.find("MPRESS_CODEC?") != std::string::npos);
-  const struct { const char* name; const char* bad; const char* good; } cases[] = {
-      {"MPRESS_CODEC", "gzip", "zfp:8"},       {"MPRESS_FORCE", "yes", "1"},
-      {"MPRESS_THRESHOLD", "many", "64K"},     {"MPRESS_LINK", "infiniband", "mpi"},
-      {"MPRESS_LINK_RATE", "fast", "10Gbit"},  {"MPRESS_JOB", "42", "0123456789abcdef0123456789ABCDEF"},
-      {"MPRESS_ISA", "sse", "portable"},       {"MPRESS_DISABLE", "2", "0"},
+  CHECK(error.find("MPRESS_CODE;") != std::string::npos &&
+        error.find("MPRESS_CODEC?") != std::string::npos);
+  const struct {
+    const char* name;
+    const char* bad;
+    const char* good;
+  } cases[] = {
+      {"MPRESS_CODEC", "gzip", "zfp:8"},
+      {"MPRESS_FORCE", "yes", "1"},
+      {"MPRESS_THRESHOLD", "many", "64K"},
+      {"MPRESS_LINK", "infiniband", "mpi"},
+      {"MPRESS_LINK_RATE", "fast", "10Gbit"},
+      {"MPRESS_JOB", "42", "0123456789abcdef0123456789ABCDEF"},
+      {"MPRESS_ISA", "sse", "portable"},
+      {"MPRESS_DISABLE", "2", "0"},
   };
   for (const auto& c : cases) {
     CHECK(!load_with(c.name, c.bad, error));

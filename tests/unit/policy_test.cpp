@@ -50,9 +50,9 @@ void the_model_decides() {
 void it_looks_again() {
   Policy policy;
   policy.configure(false, 0.4e9);
-  CHECK(compressed_of(policy, 2000, 1.0, 2) < 100);     // incompressible at first
-  CHECK(compressed_of(policy, 4000, 4.0, 2) > 2000);    // then a better ratio is found
-  CHECK(compressed_of(policy, 4000, 1.0, 2) < 200);     // and lost again
+  CHECK(compressed_of(policy, 2000, 1.0, 2) < 100);   // incompressible at first
+  CHECK(compressed_of(policy, 4000, 4.0, 2) > 2000);  // then a better ratio is found
+  CHECK(compressed_of(policy, 4000, 1.0, 2) < 200);   // and lost again
 }
 
 void sizes_are_told_apart() {
