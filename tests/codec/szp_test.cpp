@@ -1,8 +1,5 @@
 // szp: the bound on adversarial data, judged exactly; one stream on all instruction sets; golden
 // checksums of the format; payloads that lie.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +14,7 @@
 #include "codec/checksum.hpp"
 #include "codec/isa.hpp"
 #include "codec/szp.hpp"
+#include "support.hpp"
 
 namespace {
 
@@ -26,54 +24,10 @@ using mpress::Mode;
 using mpress::Status;
 namespace szp = mpress::codec::szp;
 
-int failures = 0;
-
-#define CHECK(condition, ...)                                     \
-  do {                                                            \
-    if (!(condition)) {                                           \
-      ++failures;                                                 \
-      std::printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-      std::printf(__VA_ARGS__);                                   \
-      std::printf("\n");                                          \
-    }                                                             \
-  } while (false)
-
-// Memory that ends where a page without access begins: a step beyond it is a crash.
-class Guarded {
- public:
-  explicit Guarded(std::size_t most) {
-    const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    room_ = (most + page - 1) / page * page + page;
-    void* p =
-        mmap(nullptr, room_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) std::abort();
-    base_ = static_cast<unsigned char*>(p);
-    if (mprotect(base_ + room_, page, PROT_NONE) != 0) std::abort();
-  }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-
-  unsigned char* last(std::size_t bytes) { return base_ + room_ - bytes; }
-
- private:
-  unsigned char* base_;
-  std::size_t room_;
-};
-
-struct Random {
-  std::uint64_t state;
-  std::uint64_t next() {  // splitmix64
-    std::uint64_t z = state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-  }
+struct Random : SplitMix {
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   double noise() { return unit() + unit() + unit() + unit() - 2; }
 };
-
-template <class T>
-constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;

@@ -1,8 +1,5 @@
 // zfp: libzfp's stream (golden checksums), one stream and one result on all instruction sets,
 // partial blocks, tiny values, exceptions, and payloads that lie.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,6 +17,7 @@
 #include "codec/checksum.hpp"
 #include "codec/isa.hpp"
 #include "codec/zfp.hpp"
+#include "support.hpp"
 
 namespace {
 
@@ -29,63 +27,16 @@ using mpress::Status;
 namespace zfp = mpress::codec::zfp;
 using Bytes = std::vector<unsigned char>;
 
-int failures = 0;
-
-#define CHECK(condition, ...)                                     \
-  do {                                                            \
-    if (!(condition)) {                                           \
-      ++failures;                                                 \
-      std::printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-      std::printf(__VA_ARGS__);                                   \
-      std::printf("\n");                                          \
-    }                                                             \
-  } while (false)
-
 constexpr Isa kIsas[] = {Isa::portable, Isa::avx2, Isa::avx512};
-
-template <typename T>
-constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
-
-// Memory that ends where a page without access begins: a step beyond it is a crash.
-class Guarded {
- public:
-  explicit Guarded(std::size_t most) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    room_ = (most + page - 1) / page * page + page;
-    void* p =
-        mmap(nullptr, room_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) std::abort();
-    base_ = static_cast<unsigned char*>(p);
-    if (mprotect(base_ + room_, page, PROT_NONE) != 0) std::abort();
-  }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-
-  unsigned char* last(std::size_t bytes) { return base_ + room_ - bytes; }
-
- private:
-  unsigned char* base_;
-  std::size_t room_;
-};
 
 Guarded guarded_in(1 << 16), guarded_out(1 << 16);
 
 // ---- Fields without libm, the same everywhere -----------------------------------------------
 
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {  // splitmix64
-    std::uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-  }
+struct Random : SplitMix {
+  explicit Random(std::uint64_t seed) : SplitMix{seed} {}
   int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
   double unit() { return static_cast<double>(next() >> 12) * 0x1p-51 - 1; }  // [-1, 1)
-
- private:
-  std::uint64_t state_;
 };
 
 constexpr int kKinds = 9;
