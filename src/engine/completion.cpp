@@ -53,12 +53,12 @@ class Watched {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       Pending* entry = entries_[i] = job.requests.claim(requests[i]);
       any_ = any_ || entry;
-      stand_ins_ = stand_ins_ || (entry && entry->stand_in != MPI_REQUEST_NULL);
+      stand_ins_ = stand_ins_ || (entry && entry->replaced());
       if (entry && job.pacer.active()) note_arrival(*entry, requests[i]);
     }
     if (!stand_ins_) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const bool replaced = entries_[i] && entries_[i]->stand_in != MPI_REQUEST_NULL;
+      const bool replaced = entries_[i] && entries_[i]->replaced();
       substituted_[i] = replaced ? entries_[i]->stand_in : requests[i];
     }
   }
@@ -83,7 +83,7 @@ class Watched {
   void restore() {
     if (!stand_ins_) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const bool replaced = entries_[i] && entries_[i]->stand_in != MPI_REQUEST_NULL;
+      const bool replaced = entries_[i] && entries_[i]->replaced();
       if (!replaced) requests_[i] = substituted_[i];
     }
   }
@@ -115,7 +115,7 @@ class Watched {
     if (!entry) return nullptr;
     if (!entry->persistent) return job_.requests.remove(entry);
     entry->active = false;
-    if (entry->stand_in != MPI_REQUEST_NULL) {
+    if (entry->replaced()) {
       // What stood in has delivered already, if it was a receive.
       entry->stand_in = MPI_REQUEST_NULL;
       released_ = nullptr;

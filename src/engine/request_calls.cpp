@@ -11,7 +11,7 @@ int request_free(Job& job, MPI_Request* request) {
   Pending* entry = job.requests.find(*request);
   if (!entry) return link::mpi().Request_free(request);
   std::unique_ptr<Pending> pending = job.requests.remove(entry);
-  if (pending->stand_in != MPI_REQUEST_NULL) {
+  if (pending->replaced()) {
     const MPI_Request stand_in = std::exchange(pending->stand_in, MPI_REQUEST_NULL);
     pending->receive.reset();  // what stands in for a receive has delivered
     job.orphans.adopt(stand_in, std::move(pending));
@@ -25,14 +25,14 @@ int request_free(Job& job, MPI_Request* request) {
 
 int cancel(Job& job, MPI_Request* request) {
   Pending* entry = job.requests.find(*request);
-  const bool replaced = entry && entry->stand_in != MPI_REQUEST_NULL;
+  const bool replaced = entry && entry->replaced();
   return link::mpi().Cancel(replaced ? &entry->stand_in : request);
 }
 
 int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* given) {
   Pending* entry = job.requests.find(request);
   if (!entry) return link::mpi().Request_get_status(request, flag, given);
-  const bool replaced = entry->stand_in != MPI_REQUEST_NULL;
+  const bool replaced = entry->replaced();
   MPI_Status own;
   MPI_Status* status = given == MPI_STATUS_IGNORE ? &own : given;
   const int code =
@@ -47,7 +47,7 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
 void copy_with_stand_ins(Job& job, int count, const MPI_Request* requests, MPI_Request* copies) {
   for (int i = 0; i < count; ++i) {
     const Pending* entry = job.requests.find(requests[i]);
-    const bool replaced = entry && entry->stand_in != MPI_REQUEST_NULL;
+    const bool replaced = entry && entry->replaced();
     copies[i] = replaced ? entry->stand_in : requests[i];
   }
 }

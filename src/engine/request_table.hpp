@@ -37,6 +37,7 @@ struct Pending {
   /// Where mpress started another operation in the persistent one's place, that request: calls
   /// that complete the program's request complete this one instead.
   MPI_Request stand_in = MPI_REQUEST_NULL;
+  bool replaced() const { return stand_in != MPI_REQUEST_NULL; }
   SendArguments send;  ///< of a persistent send
   StartSend start_send = nullptr;
   MPI_Comm comm = MPI_COMM_NULL;  ///< of a persistent receive, as are source and tag

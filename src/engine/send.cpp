@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "codec/codec.hpp"
