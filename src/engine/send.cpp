@@ -16,27 +16,47 @@ namespace {
 
 using trace::Reason;
 
+/// A message to be sent, and what is known of it.
+struct Message {
+  trace::Op op;
+  const SendArguments& arguments;
+  const TypeInfo& type;
+  const CommInfo& comm;
+  int peer;           ///< rank in MPI_COMM_WORLD; trace::any_peer where it has none
+  std::size_t bytes;  ///< of data, without gaps
+};
+
 /// The codec for this message; none where it is left raw, and then `reason` says why.
-Codec choose(Job& job, const SendArguments& arguments, const TypeInfo& type, int peer,
-             std::size_t bytes, Reason& reason) {
+Codec choose(Job& job, const Message& message, Reason& reason) {
   const Codec wanted =
       job.config.spec.codec == Codec::automatic ? Codec::mpc : job.config.spec.codec;
-  if (bytes < job.config.threshold || bytes < wire::min_frame_bytes) {
+  if (message.bytes < job.config.threshold || message.bytes < wire::min_frame_bytes) {
     reason = Reason::threshold;
-  } else if (!type.element) {
+  } else if (!message.type.element) {
     reason = Reason::type;
-  } else if (peer == trace::any_peer) {
+  } else if (message.peer == trace::any_peer) {
     reason = Reason::communicator;
   } else if (wanted == Codec::none || job.config.p2p_disabled) {
     reason = Reason::disabled;
-  } else if (memory::kind_of(arguments.buffer) == memory::Kind::device) {
+  } else if (memory::kind_of(message.arguments.buffer) == memory::Kind::device) {
     reason = Reason::device;
-  } else if (!job.policy.worth_it(wanted, bytes)) {
+  } else if (!job.policy.worth_it(wanted, message.bytes)) {
     reason = Reason::policy;
   } else {
     return wanted;
   }
   return Codec::none;
+}
+
+/// Counts a message as it goes to MPI. Returns its row.
+trace::Row& count_message(Job& job, const Message& message, Codec codec, Reason reason,
+                          std::size_t wire_bytes) {
+  trace::Row& row =
+      job.record.row({trace::Direction::send, message.op, message.peer, codec, reason});
+  trace::add(row.messages, 1);
+  trace::add(row.raw_bytes, message.bytes);
+  trace::add(row.wire_bytes, wire_bytes);
+  return row;
 }
 
 /// Writes a frame. Returns its size, or 0 where it would not be smaller than the message.
@@ -54,6 +74,41 @@ std::size_t write_frame(Job& job, const Spec& spec, ElementType type, const void
   const std::size_t used = wire::header_bytes + header.payload_bytes;
   std::memset(frame.data() + used, 0, bytes - used);
   return bytes;
+}
+
+/// The frame that a message became; 0 bytes where it goes raw after all, for `reason`.
+struct Encoded {
+  memory::Buffer frame;
+  std::size_t bytes = 0;
+  Reason reason = Reason::none;
+  std::uint64_t took_ns = 0;
+};
+
+/// Encodes a message of floats with a spec that fits them.
+Encoded encode(Job& job, const Message& message, const Spec& spec) {
+  const std::uint64_t begin = trace::now_ns();
+  const ElementType type = *message.type.element;
+  const std::size_t count = message.bytes / element_size(type);
+  Encoded encoded;
+  encoded.frame =
+      job.pool.take(wire::frame_bytes(codec::max_payload_bytes(spec, type, count), type));
+  memory::Buffer packed;
+  const void* elements = message.arguments.buffer;
+  if (encoded.frame && !message.type.contiguous) {
+    packed = pack_elements(job, message.arguments, message.bytes);
+    elements = packed.data();
+  }
+  if (!encoded.frame || (!message.type.contiguous && !packed)) {
+    encoded.reason = Reason::memory;
+    return encoded;
+  }
+  encoded.bytes = write_frame(job, spec, type, elements, count, encoded.frame);
+  encoded.took_ns = trace::now_ns() - begin;
+  const bool smaller = encoded.bytes > 0;
+  if (!smaller) encoded.reason = Reason::incompressible;
+  job.policy.encoded(spec.codec, message.bytes, smaller ? encoded.bytes : message.bytes,
+                     encoded.took_ns);
+  return encoded;
 }
 
 }  // namespace
@@ -81,24 +136,18 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   const std::shared_ptr<CommInfo> comm = type ? comm_info(arguments.comm) : nullptr;
   if (!comm) return outgoing;
 
-  const int peer = comm->world_rank(arguments.destination);
   const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
   if (bytes > 0 && !arguments.buffer && type->contiguous) return outgoing;  // MPI will refuse
-  const auto count_as = [&](Codec codec, Reason reason, std::size_t wire_bytes) {
-    outgoing.row = &job.record.row({trace::Direction::send, op, peer, codec, reason});
-    trace::add(outgoing.row->messages, 1);
-    trace::add(outgoing.row->raw_bytes, bytes);
-    trace::add(outgoing.row->wire_bytes, wire_bytes);
-  };
+  const Message message{op,   arguments, *type, *comm, comm->world_rank(arguments.destination),
+                        bytes};
+
   Reason reason = Reason::none;
-  const Codec codec = choose(job, arguments, *type, peer, bytes, reason);
-  if (codec == Codec::none) {
-    count_as(Codec::none, reason, bytes);
+  Spec spec = job.config.spec;
+  spec.codec = choose(job, message, reason);
+  if (spec.codec == Codec::none) {
+    outgoing.row = &count_message(job, message, Codec::none, reason, bytes);
     return outgoing;
   }
-
-  Spec spec = job.config.spec;
-  spec.codec = codec;
   std::string error;
   if (!validate_spec(spec, *type->element, error)) {
     std::fprintf(stderr, "mpress: rank %d: %s\n", job.rank, error.c_str());
@@ -106,33 +155,16 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
     return outgoing;
   }
 
-  const std::uint64_t begin = trace::now_ns();
-  const std::size_t count = bytes / element_size(*type->element);
-  memory::Buffer frame = job.pool.take(
-      wire::frame_bytes(codec::max_payload_bytes(spec, *type->element, count), *type->element));
-  memory::Buffer packed;
-  if (frame && !type->contiguous) packed = pack_elements(job, arguments, bytes);
-  if (!frame || (!type->contiguous && !packed)) {
-    count_as(Codec::none, Reason::memory, bytes);
-    return outgoing;
-  }
-  const void* elements = type->contiguous ? arguments.buffer : packed.data();
-  const std::size_t frame_bytes = write_frame(job, spec, *type->element, elements, count, frame);
-  const std::uint64_t took = trace::now_ns() - begin;
-  if (frame_bytes == 0) {
-    job.policy.encoded(codec, bytes, bytes, took);
-    count_as(Codec::none, Reason::incompressible, bytes);
-    trace::add(outgoing.row->encode_ns, took);
-    return outgoing;
-  }
-  job.policy.encoded(codec, bytes, frame_bytes, took);
-  count_as(codec, Reason::none, frame_bytes);
-  trace::add(outgoing.row->encode_ns, took);
-
-  outgoing.frame = std::move(frame);
+  Encoded encoded = encode(job, message, spec);
+  const bool compressed = encoded.bytes > 0;
+  outgoing.row = &count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason,
+                                compressed ? encoded.bytes : bytes);
+  trace::add(outgoing.row->encode_ns, encoded.took_ns);
+  if (!compressed) return outgoing;
+  outgoing.frame = std::move(encoded.frame);
   outgoing.arguments.buffer = outgoing.frame.data();
   outgoing.arguments.type = type->packed_type();
-  outgoing.arguments.count = static_cast<MPI_Count>(frame_bytes / element_size(*type->element));
+  outgoing.arguments.count = static_cast<MPI_Count>(encoded.bytes / element_size(*type->element));
   return outgoing;
 }
 
