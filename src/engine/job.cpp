@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/presence.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -66,8 +67,8 @@ void open_record(Job& job) {
   // Set last: a reader takes a header without a size for one that is still being written.
   std::atomic_ref(header.size).store(job.size, std::memory_order_release);
   if (!directory.empty() && !kept) {
-    std::fprintf(stderr, "mpress: rank %d: no record can be kept in %s: %s\n", job.rank,
-                 directory.c_str(), std::strerror(errno));
+    trace::say("rank " + std::to_string(job.rank) + ": no record can be kept in " + directory +
+               ": " + std::strerror(errno));
   }
   if (!kept || is_spawned()) return;
   std::string error;
@@ -101,9 +102,9 @@ void start_job() {
   const std::string identity = job_identity(job.config);
   if (job.config.disabled || identity.empty()) {
     if (!job.config.disabled && job.rank == 0) {
-      std::fprintf(stderr,
-                   "mpress: off: nothing identifies this job; start it with 'mpress run', or set "
-                   "MPRESS_JOB to the same 32 hexadecimal digits for all ranks\n");
+      trace::say(
+          "off: nothing identifies this job; start it with 'mpress run', or set MPRESS_JOB to the "
+          "same 32 hexadecimal digits for all ranks");
     }
     job.state_ = Job::State::off;
     return;

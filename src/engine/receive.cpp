@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "engine/job.hpp"
 #include "link/counted.hpp"
 #include "memory/kind.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 
@@ -80,8 +80,8 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
     case wire::Parse::raw: code = deliver_raw(job, arrived); break;
     case wire::Parse::frame: code = deliver_frame(job, arrived); break;
     case wire::Parse::corrupt:
-      std::fprintf(stderr, "mpress: rank %d: the frame from rank %d is corrupt: bad header\n",
-                   job.rank, arrived.source);
+      trace::say("rank " + std::to_string(job.rank) + ": the frame from rank " +
+                 std::to_string(arrived.source) + " is corrupt: bad header");
       return job.corrupt_code;
   }
   link::mpi().Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
@@ -143,11 +143,10 @@ int Receive::decode(Job& job, const Arrived& arrived) {
   const Status status = codec::decode(header.spec, header.type, payload, header.payload_bytes,
                                       elements, header.count);
   if (status != Status::ok) {
-    std::fprintf(stderr,
-                 "mpress: rank %d: the frame from rank %d (%s, %llu %s elements) is corrupt: %s\n",
-                 job.rank, arrived.source, to_string(header.spec).c_str(),
-                 static_cast<unsigned long long>(header.count), element_name(header.type),
-                 status_text(status));
+    trace::say("rank " + std::to_string(job.rank) + ": the frame from rank " +
+               std::to_string(arrived.source) + " (" + to_string(header.spec) + ", " +
+               std::to_string(header.count) + " " + element_name(header.type) +
+               " elements) is corrupt: " + status_text(status));
     return job.corrupt_code;
   }
   return type_->contiguous ? MPI_SUCCESS : scatter(job, aside.data(), header.raw_bytes());

@@ -1,6 +1,5 @@
 #include "engine/send.hpp"
 
-#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "engine/type_info.hpp"
 #include "link/counted.hpp"
 #include "memory/kind.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -150,7 +150,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   }
   std::string error;
   if (!validate_spec(spec, *type->element, error)) {
-    std::fprintf(stderr, "mpress: rank %d: %s\n", job.rank, error.c_str());
+    trace::say("rank " + std::to_string(job.rank) + ": " + error);
     outgoing.error = comm->raise(job.spec_code);
     return outgoing;
   }

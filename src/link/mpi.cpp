@@ -4,9 +4,10 @@
 #include <link.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
+
+#include "trace/message.hpp"
 
 namespace mpress::link {
 namespace {
@@ -121,10 +122,7 @@ void fatal(const std::string& message) {
     mpi().Finalized(&finalized);
     running = running && !finalized;
   }
-  if (running || is_first_rank()) {
-    std::fprintf(stderr, "mpress: %s\n", message.c_str());
-    std::fflush(stderr);
-  }
+  if (running || is_first_rank()) trace::say(message);
   if (running) mpi().Abort(MPI_COMM_WORLD, 2);
   ::_exit(2);
 }
