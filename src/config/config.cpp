@@ -31,13 +31,6 @@ bool read_flag(const char* name, bool& flag, std::string& error) {
   return true;
 }
 
-bool read_spec(Spec& spec, std::string& error) {
-  const char* value = knob_value("MPRESS_CODEC");
-  if (!value || parse_spec(value, spec, error)) return true;
-  error = "MPRESS_CODEC: " + error;
-  return false;
-}
-
 bool is_job(const char* text) {
   return std::strlen(text) == 32 && std::strspn(text, "0123456789abcdefABCDEF") == 32;
 }
@@ -91,16 +84,26 @@ bool parse_rate(const std::string& text, double& bytes_per_second) {
   return true;
 }
 
+bool read_spec(const char* name, const char* value, Spec& spec, std::string& error) {
+  if (parse_spec(value, spec, error)) return true;
+  error = std::string(name) + ": " + error;
+  return false;
+}
+
+bool read_threshold(const char* name, const char* value, std::size_t& bytes, std::string& error) {
+  return parse_bytes(value, bytes) || wrong(error, name, value, "bytes, such as 65536, 64K or 1M");
+}
+
 bool load_config(Config& config, std::string& error) {
   if (!check_knob_names(error)) return false;
-  if (!read_spec(config.spec, error)) return false;
+  if (const char* value = knob_value("MPRESS_CODEC")) {
+    if (!read_spec("MPRESS_CODEC", value, config.spec, error)) return false;
+  }
   if (!read_flag("MPRESS_FORCE", config.force, error)) return false;
   if (!read_flag("MPRESS_DISABLE", config.disabled, error)) return false;
   if (!read_flag("MPRESS_DISABLE_P2P", config.p2p_disabled, error)) return false;
   if (const char* value = knob_value("MPRESS_THRESHOLD")) {
-    if (!parse_bytes(value, config.threshold)) {
-      return wrong(error, "MPRESS_THRESHOLD", value, "bytes, such as 65536, 64K or 1M");
-    }
+    if (!read_threshold("MPRESS_THRESHOLD", value, config.threshold, error)) return false;
   }
   if (const char* value = knob_value("MPRESS_LINK")) {
     if (!one_of(value, {"auto", "mpi"})) return wrong(error, "MPRESS_LINK", value, "auto or mpi");

@@ -25,6 +25,11 @@ struct Config {
 /// variable and what was expected.
 bool load_config(Config& config, std::string& error);
 
+/// Settings that are also given in other places than the environment: reads the `value` of what
+/// is called `name` there. Same error convention.
+bool read_spec(const char* name, const char* value, Spec& spec, std::string& error);
+bool read_threshold(const char* name, const char* value, std::size_t& bytes, std::string& error);
+
 /// Bytes: a whole number with an optional suffix K, M or G (powers of 1024).
 bool parse_bytes(const std::string& text, std::size_t& bytes);
 

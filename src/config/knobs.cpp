@@ -26,30 +26,40 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-bool is_knob(const std::string& name) {
-  return std::any_of(std::begin(knobs), std::end(knobs),
+template <std::size_t count>
+bool is_in(const Knob (&table)[count], const std::string& name) {
+  return std::any_of(std::begin(table), std::end(table),
                      [&](const Knob& knob) { return name == knob.name; });
 }
 
-}  // namespace
-
-const char* nearest_knob(const std::string& name) {
-  return std::min_element(std::begin(knobs), std::end(knobs),
+template <std::size_t count>
+const char* nearest_in(const Knob (&table)[count], const std::string& name) {
+  return std::min_element(std::begin(table), std::end(table),
                           [&](const Knob& a, const Knob& b) {
                             return edit_distance(name, a.name) < edit_distance(name, b.name);
                           })
       ->name;
 }
 
+}  // namespace
+
+const char* nearest_knob(const std::string& name) { return nearest_in(knobs, name); }
+
 bool check_knob_names(std::string& error) {
   for (char** entry = environ; entry && *entry; ++entry) {
     if (std::strncmp(*entry, "MPRESS_", 7) != 0) continue;
     const std::string name(*entry, std::strcspn(*entry, "="));
-    if (is_knob(name)) continue;
+    if (is_in(knobs, name)) continue;
     error = "unknown environment variable " + name + "; did you mean " + nearest_knob(name) + "?";
     return false;
   }
   return true;
+}
+
+bool check_info_key(const std::string& key, std::string& error) {
+  if (key.rfind("mpress_", 0) != 0 || is_in(info_keys, key)) return true;
+  error = "unknown info key " + key + "; did you mean " + nearest_in(info_keys, key) + "?";
+  return false;
 }
 
 }  // namespace mpress

@@ -35,9 +35,22 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_ISA", "best", "Instruction set of the host codecs: portable, avx2 or avx512."},
 };
 
+/// The keys of an MPI_Info that a communicator takes; they rule over the environment.
+inline constexpr Knob info_keys[] = {
+    {"mpress_codec", "MPRESS_CODEC",
+     "Codec spec for the messages sent on this communicator; none leaves them raw."},
+    {"mpress_threshold", "MPRESS_THRESHOLD",
+     "Smallest message on this communicator that is considered, in bytes (suffixes K, M, G; 0 "
+     "allowed)."},
+};
+
 /// Looks through the environment for an MPRESS_* variable that is not a knob. Returns false and
 /// an error that names it and the nearest knob.
 bool check_knob_names(std::string& error);
+
+/// False, and an error that names the nearest key, for a key that begins with "mpress_" but is
+/// none of ours.
+bool check_info_key(const std::string& key, std::string& error);
 
 /// The knob whose name is nearest to `name` by edit distance.
 const char* nearest_knob(const std::string& name);

@@ -11,23 +11,33 @@ namespace {
 
 Immortal<HandleCache<MPI_Comm, CommInfo>> cache;
 
-/// What is known of a communicator is not its copy's.
-int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
-  *flag = 0;
+/// Each communicator that we know of holds its entry as an attribute: the copy callback hands
+/// hints on to duplicates, the delete callback tells that a communicator ends, however it ends.
+using Attribute = std::shared_ptr<CommInfo>;
+
+/// A duplicate gets an entry with the hints and nothing else; make_info() completes it.
+int copy_hints(MPI_Comm comm, int, void*, void* value, void* copied, int* flag) {
+  const Hints* given = DuplicateHints::given(comm);
+  const Hints hints = given ? *given : (*static_cast<Attribute*>(value))->hints.get();
+  *flag = !hints.empty();
+  if (hints.empty()) return MPI_SUCCESS;
+  auto copy = std::make_unique<Attribute>(std::make_shared<CommInfo>());
+  (*copy)->hints.update(hints);
+  *static_cast<void**>(copied) = copy.release();
   return MPI_SUCCESS;
 }
 
 int forget(MPI_Comm comm, int, void* value, void*) {
-  static_cast<CommInfo*>(value)->freed = true;
+  const std::unique_ptr<Attribute> info(static_cast<Attribute*>(value));
+  (*info)->freed = true;
   cache->erase(comm);
   return MPI_SUCCESS;
 }
 
-/// The attribute whose delete callback tells that a communicator ends, however it ends.
 int keyval() {
   static const int key = [] {
     int made = MPI_KEYVAL_INVALID;
-    link::mpi().Comm_create_keyval(copy_nothing, forget, &made, nullptr);
+    link::mpi().Comm_create_keyval(copy_hints, forget, &made, nullptr);
     return made;
   }();
   return key;
@@ -57,11 +67,17 @@ std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
   const link::MpiCalls& mpi = link::mpi();
   int inter = 0;
   if (mpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
-  auto info = std::make_shared<CommInfo>();
+  Attribute* inherited = nullptr;
+  int found = 0;
+  mpi.Comm_get_attr(comm, keyval(), &inherited, &found);
+  const auto info = found ? *inherited : std::make_shared<CommInfo>();
   info->comm = comm;
   info->inter = inter != 0;
   if (!info->inter) info->world_ranks = ranks_in_world(comm);
-  if (mpi.Comm_set_attr(comm, keyval(), info.get()) != MPI_SUCCESS) return nullptr;
+  if (found) return info;
+  auto attribute = std::make_unique<Attribute>(info);
+  if (mpi.Comm_set_attr(comm, keyval(), attribute.get()) != MPI_SUCCESS) return nullptr;
+  attribute.release();
   return info;
 }
 
@@ -81,6 +97,19 @@ int CommInfo::raise(int code) const {
 std::shared_ptr<CommInfo> comm_info(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return nullptr;
   return cache->find(comm, [comm] { return make_info(comm); });
+}
+
+thread_local const DuplicateHints* DuplicateHints::innermost_ = nullptr;
+
+DuplicateHints::DuplicateHints(MPI_Comm comm, const Hints& hints)
+    : outer_(innermost_), comm_(comm), hints_(hints) {
+  innermost_ = this;
+}
+
+DuplicateHints::~DuplicateHints() { innermost_ = outer_; }
+
+const Hints* DuplicateHints::given(MPI_Comm comm) {
+  return innermost_ && innermost_->comm_ == comm ? &innermost_->hints_ : nullptr;
 }
 
 }  // namespace mpress::engine

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/hints.hpp"
 #include "link/mpi.hpp"
 
 namespace mpress::engine {
@@ -13,6 +14,7 @@ struct CommInfo {
   bool inter = false;  ///< inter-communicators carry no frames
   bool freed = false;  ///< the handle is no longer valid
   std::vector<int> world_ranks;
+  CommHints hints;  ///< a duplicate inherits them
 
   /// The rank in MPI_COMM_WORLD of `rank`; trace::any_peer where it has none there.
   int world_rank(int rank) const;
@@ -23,5 +25,24 @@ struct CommInfo {
 
 /// The entry of a valid communicator; null where MPI refuses to tell about it.
 std::shared_ptr<CommInfo> comm_info(MPI_Comm comm);
+
+/// While it lives, this thread's duplicates of a communicator get the hints of an MPI_Info in
+/// place of the communicator's own.
+class DuplicateHints {
+ public:
+  DuplicateHints(MPI_Comm comm, const Hints& hints);
+  DuplicateHints(const DuplicateHints&) = delete;
+  DuplicateHints& operator=(const DuplicateHints&) = delete;
+  ~DuplicateHints();
+
+  /// What duplicates of `comm` get in its hints' place; null where nothing was given.
+  static const Hints* given(MPI_Comm comm);
+
+ private:
+  static thread_local const DuplicateHints* innermost_;
+  const DuplicateHints* const outer_;
+  const MPI_Comm comm_;
+  const Hints& hints_;
+};
 
 }  // namespace mpress::engine

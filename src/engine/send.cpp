@@ -26,26 +26,31 @@ struct Message {
   std::size_t bytes;  ///< of data, without gaps
 };
 
-/// The codec for this message; none where it is left raw, and then `reason` says why.
-Codec choose(Job& job, const Message& message, Reason& reason) {
-  const Codec wanted =
-      job.config.spec.codec == Codec::automatic ? Codec::mpc : job.config.spec.codec;
-  if (message.bytes < job.config.threshold || message.bytes < wire::min_frame_bytes) {
+/// What to encode this message with; none where it is left raw, and then `reason` says why.
+Spec choose(Job& job, const Message& message, Reason& reason) {
+  Spec none;
+  none.codec = Codec::none;
+  const std::size_t threshold = message.comm.hints.threshold(job.config.threshold);
+  if (message.bytes < threshold || message.bytes < wire::min_frame_bytes) {
     reason = Reason::threshold;
-  } else if (!message.type.element) {
+    return none;
+  }
+  Spec wanted = message.comm.hints.codec(job.config.spec);
+  if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
+  if (!message.type.element) {
     reason = Reason::type;
   } else if (message.peer == trace::any_peer) {
     reason = Reason::communicator;
-  } else if (wanted == Codec::none || job.config.p2p_disabled) {
+  } else if (wanted.codec == Codec::none || job.config.p2p_disabled) {
     reason = Reason::disabled;
   } else if (memory::kind_of(message.arguments.buffer) == memory::Kind::device) {
     reason = Reason::device;
-  } else if (!job.policy.worth_it(wanted, message.bytes)) {
+  } else if (!job.policy.worth_it(wanted.codec, message.bytes)) {
     reason = Reason::policy;
   } else {
     return wanted;
   }
-  return Codec::none;
+  return none;
 }
 
 /// Counts a message as it goes to MPI. Returns its row.
@@ -142,8 +147,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
                         bytes};
 
   Reason reason = Reason::none;
-  Spec spec = job.config.spec;
-  spec.codec = choose(job, message, reason);
+  const Spec spec = choose(job, message, reason);
   if (spec.codec == Codec::none) {
     outgoing.row = &count_message(job, message, Codec::none, reason, bytes);
     return outgoing;

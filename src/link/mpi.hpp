@@ -33,8 +33,11 @@ void* find_symbol(const char* name);
 #define MPRESS_MPI_3_CALLS(X)                                                                    \
   X(Init) X(Init_thread) X(Finalize) X(Initialized) X(Finalized) X(Query_thread) X(Abort)        \
   X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_free) X(Comm_group) X(Comm_test_inter)            \
-  X(Comm_get_parent) X(Comm_create_keyval) X(Comm_set_attr)                              \
+  X(Comm_get_parent) X(Comm_create_keyval) X(Comm_set_attr) X(Comm_get_attr)                     \
   X(Comm_call_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)               \
+  X(Comm_dup_with_info) X(Comm_set_info) X(Comm_get_info) X(Comm_split_type)                     \
+  X(Dist_graph_create) X(Dist_graph_create_adjacent)                                             \
+  X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_set)                                   \
   X(Barrier) X(Group_translate_ranks) X(Group_free)                                              \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
   X(Type_get_contents) X(Type_dup) X(Type_free) X(Type_create_keyval) X(Type_set_attr) X(Pack)   \
@@ -54,6 +57,7 @@ void* find_symbol(const char* name);
   X(Recv_c) X(Irecv_c) X(Mrecv_c) X(Imrecv_c) X(Sendrecv_c) X(Sendrecv_replace_c)                \
   X(Send_init_c) X(Bsend_init_c) X(Ssend_init_c) X(Rsend_init_c) X(Recv_init_c) X(Pack_c)        \
   X(Type_get_envelope_c) X(Type_get_contents_c)                                                  \
+  X(Info_get_string) X(Comm_idup_with_info) X(Comm_create_from_group)                            \
   X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)
 #else
 #define MPRESS_MPI_4_CALLS(X)

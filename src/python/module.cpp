@@ -144,9 +144,10 @@ bool set_isa(const std::string& name) {
       ("unknown instruction set '" + name + "': expected portable, avx2 or avx512").c_str());
 }
 
-nb::list knob_table() {
+template <std::size_t count>
+nb::list table_of(const Knob (&table)[count]) {
   nb::list result;
-  for (const Knob& knob : knobs) {
+  for (const Knob& knob : table) {
     result.append(nb::make_tuple(knob.name, knob.meaning, knob.fallback));
   }
   return result;
@@ -205,7 +206,12 @@ NB_MODULE(_core, m) {
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");
-  m.def("knobs", &knob_table, "Every environment variable: (name, meaning, default).");
+  m.def(
+      "knobs", [] { return table_of(knobs); },
+      "Every environment variable: (name, meaning, default).");
+  m.def(
+      "info_keys", [] { return table_of(info_keys); },
+      "Every MPI_Info key of a communicator: (name, meaning, the variable that else holds).");
   m.def("nearest_knob", &nearest_knob, "name"_a);
   m.def("check_environment", &check_environment,
         "Check names and values of all MPRESS_* variables; ValueError names the culprit.");

@@ -1,4 +1,4 @@
-"""mpress info: how this installation was built, and every knob."""
+"""mpress info: how this installation was built, every knob, and every info key."""
 
 import os
 
@@ -12,7 +12,7 @@ from mpress.cli.launch import preload_library
 
 
 def info() -> None:
-    """Show how mpress was built, and every environment variable with meaning, default and value."""
+    """Show how mpress was built, every environment variable with its value, and the info keys."""
     console = make_console()
     build = _core.build_info()
     library = preload_library()
@@ -37,3 +37,11 @@ def info() -> None:
     for name, meaning, default in _core.knobs():
         knobs.add_row(name, escape(os.environ.get(name, "")), default, escape(meaning))
     console.print(knobs)
+
+    keys = Table(title="MPI_Info keys of a communicator", title_justify="left")
+    keys.add_column("key", style="bold", no_wrap=True)
+    keys.add_column("default")
+    keys.add_column("meaning", overflow="fold")
+    for name, meaning, default in _core.info_keys():
+        keys.add_row(name, default, escape(meaning))
+    console.print(keys)
