@@ -147,6 +147,36 @@ def test_kill_switches(disable, mpi_program, mpress_run):
     assert outcome.report["totals"]["compressed_messages"] == 0
 
 
+@pytest.mark.parametrize(
+    ("family", "program", "operations"),
+    [
+        ("PERSISTENT", "requests", {"MPI_Start"}),
+        ("SENDRECV", "requests", {"MPI_Sendrecv_replace"}),
+        ("DERIVED", "derived", None),
+    ],
+)
+def test_families_are_switched_off(family, program, operations, mpi_program, mpress_run):
+    """Nothing of the family is compressed, and what else was compressed still is."""
+    program = mpi_program(program)
+    before = mpress_run(2, program, options=FORCED)
+    after = mpress_run(2, program, options=FORCED, env={f"MPRESS_DISABLE_{family}": "1"})
+    assert after.status == 0, after.stderr
+
+    def compressed(done):
+        lines = rows(done, direction="send", reason=None)
+        return {line["operation"]: line["messages"] for line in lines if line["rank"] == 0}
+
+    assert after.report["left_raw"]["switched off"]["messages"] > 0
+    assert 0 < totals(after)["compressed_messages"] < totals(before)["compressed_messages"]
+    if operations is not None:
+        assert operations <= set(compressed(before))
+        assert not operations & set(compressed(after))
+        others = {
+            k: v for k, v in compressed(before).items() if not k.startswith(tuple(operations))
+        }
+        assert others.items() <= compressed(after).items()
+
+
 @pytest.fixture(scope="module")
 def tamper(tmp_path_factory):
     """The library that spoils received messages: tests/mpi/tamper.c."""

@@ -4,12 +4,22 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "config/knobs.hpp"
 #include "config/version.hpp"
 
 namespace mpress {
 namespace {
+
+/// The kill switch of each family, in their order.
+constexpr const char* family_switches[] = {
+    "MPRESS_DISABLE_P2P",
+    "MPRESS_DISABLE_PERSISTENT",
+    "MPRESS_DISABLE_SENDRECV",
+    "MPRESS_DISABLE_DERIVED",
+};
+static_assert(std::size(family_switches) == static_cast<std::size_t>(Family::count_));
 
 const char* knob_value(const char* name) {
   const char* value = std::getenv(name);
@@ -101,7 +111,9 @@ bool load_config(Config& config, std::string& error) {
   }
   if (!read_flag("MPRESS_FORCE", config.force, error)) return false;
   if (!read_flag("MPRESS_DISABLE", config.disabled, error)) return false;
-  if (!read_flag("MPRESS_DISABLE_P2P", config.p2p_disabled, error)) return false;
+  for (std::size_t i = 0; i < config.disabled_families.size(); ++i) {
+    if (!read_flag(family_switches[i], config.disabled_families[i], error)) return false;
+  }
   if (const char* value = knob_value("MPRESS_THRESHOLD")) {
     if (!read_threshold("MPRESS_THRESHOLD", value, config.threshold, error)) return false;
   }
@@ -128,11 +140,12 @@ bool load_config(Config& config, std::string& error) {
 }
 
 std::string agreed_settings(const Config& config) {
+  std::string families;  // a digit each
+  for (const bool disabled : config.disabled_families) families += disabled ? '1' : '0';
   return std::string("version=") + version + " frame=" + std::to_string(frame_version) +
          " codec=" + to_string(config.spec) + " force=" + (config.force ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +
-         " disable=" + (config.disabled ? "1" : "0") +
-         " disable_p2p=" + (config.p2p_disabled ? "1" : "0") +
+         " disable=" + (config.disabled ? "1" : "0") + " disable_families=" + families +
          " link_rate=" + std::to_string(config.link_rate);
 }
 

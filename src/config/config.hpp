@@ -10,15 +10,22 @@
 
 namespace mpress {
 
+/// Calls, or messages, that a kill switch leaves uncompressed.
+enum class Family : unsigned char { p2p, persistent, sendrecv, derived, count_ };
+
 struct Config {
   Spec spec;
   bool force = false;
   bool disabled = false;
-  bool p2p_disabled = false;
+  std::array<bool, static_cast<std::size_t>(Family::count_)> disabled_families{};
   std::size_t threshold = 64 * 1024;  ///< bytes
   double link_rate = 0;               ///< bytes a second; 0: not paced
   std::string job;                    ///< MPRESS_JOB, or empty
   std::string record_directory;       ///< or empty
+
+  bool is_disabled(Family family) const {
+    return disabled_families[static_cast<std::size_t>(family)];
+  }
 };
 
 /// Reads and checks the environment. On failure returns false and one sentence that names the

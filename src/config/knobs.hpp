@@ -22,6 +22,11 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_DISABLE", "0", "1: load, but leave every call alone."},
     {"MPRESS_DISABLE_P2P", "0",
      "1: send no compressed point-to-point message (still decode them)."},
+    {"MPRESS_DISABLE_PERSISTENT", "0", "1: compress nothing that MPI_Start or MPI_Startall sends."},
+    {"MPRESS_DISABLE_SENDRECV", "0",
+     "1: compress nothing that MPI_Sendrecv, MPI_Sendrecv_replace and their non-blocking forms "
+     "send."},
+    {"MPRESS_DISABLE_DERIVED", "0", "1: compress no message of a datatype with gaps."},
     {"MPRESS_LINK", "auto", "How bytes travel: auto or mpi."},
     {"MPRESS_LINK_RATE", "",
      "Pace received messages as if over a link of this rate (10Gbit, 100Mbit, or bytes a second); "

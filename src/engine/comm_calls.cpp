@@ -1,9 +1,10 @@
 #include "engine/comm_calls.hpp"
 
-#include <cstdio>
+#include <string>
 
 #include "engine/comm_info.hpp"
 #include "engine/job.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 
@@ -14,7 +15,7 @@ int take_hints(MPI_Comm comm, MPI_Info info, Hints& hints) {
   std::string error;
   const int code = read_hints(info, hints, error);
   if (code == MPI_SUCCESS) return code;
-  std::fprintf(stderr, "mpress: rank %d: %s\n", job->rank, error.c_str());
+  trace::say("rank " + std::to_string(job->rank) + ": " + error);
   return known->raise(code);
 }
 

@@ -26,6 +26,24 @@ struct Message {
   std::size_t bytes;  ///< of data, without gaps
 };
 
+/// Whether a kill switch holds for this message.
+bool is_switched_off(const Config& config, const Message& message) {
+  switch (message.op) {
+    case trace::Op::start:
+      if (config.is_disabled(Family::persistent)) return true;
+      break;
+    case trace::Op::sendrecv:
+    case trace::Op::isendrecv:
+    case trace::Op::sendrecv_replace:
+    case trace::Op::isendrecv_replace:
+      if (config.is_disabled(Family::sendrecv)) return true;
+      break;
+    default: break;
+  }
+  return config.is_disabled(Family::p2p) ||
+         (config.is_disabled(Family::derived) && !message.type.contiguous);
+}
+
 /// What to encode this message with; none where it is left raw, and then `reason` says why.
 Spec choose(Job& job, const Message& message, Reason& reason) {
   Spec none;
@@ -41,7 +59,7 @@ Spec choose(Job& job, const Message& message, Reason& reason) {
     reason = Reason::type;
   } else if (message.peer == trace::any_peer) {
     reason = Reason::communicator;
-  } else if (wanted.codec == Codec::none || job.config.p2p_disabled) {
+  } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
     reason = Reason::disabled;
   } else if (memory::kind_of(message.arguments.buffer) == memory::Kind::device) {
     reason = Reason::device;

@@ -127,6 +127,7 @@ void environment() {
       {"MPRESS_JOB", "42", "0123456789abcdef0123456789ABCDEF"},
       {"MPRESS_ISA", "sse", "portable"},
       {"MPRESS_DISABLE", "2", "0"},
+      {"MPRESS_DISABLE_DERIVED", "yes", "1"},
   };
   for (const auto& c : cases) {
     CHECK(!load_with(c.name, c.bad, error));
@@ -134,6 +135,14 @@ void environment() {
     CHECK(load_with(c.name, c.good, error));
     CHECK(load_with(c.name, "", error));  // set to nothing is not set
   }
+  // A family that has no code must not be switched off in vain.
+  CHECK(!load_with("MPRESS_DISABLE_BCAST", "1", error));
+  ::setenv("MPRESS_DISABLE_SENDRECV", "1", 1);
+  Config config;
+  CHECK(load_config(config, error) && config.is_disabled(Family::sendrecv));
+  CHECK(!config.is_disabled(Family::p2p) && !config.is_disabled(Family::derived));
+  CHECK(agreed_settings(config) != agreed_settings(Config{}));
+  ::unsetenv("MPRESS_DISABLE_SENDRECV");
   CHECK(std::string(nearest_knob("MPRESS_TRESHOLD")) == "MPRESS_THRESHOLD");
 }
 
