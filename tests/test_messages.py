@@ -37,6 +37,8 @@ PROGRAMS = [
     ("arguments", 2),
     ("spawn", 1),
     ("recycled", 2),
+    ("handles", 1),
+    ("handles", 2),
 ]
 
 

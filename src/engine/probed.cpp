@@ -1,22 +1,13 @@
 #include "engine/probed.hpp"
 
-#include <cstring>
 #include <utility>
 
 #include "engine/job.hpp"
+#include "engine/message_handle.hpp"
 #include "link/counted.hpp"
 
 namespace mpress::engine {
 namespace {
-
-/// A handle that MPI never gives out: an integer of no handle kind, or an odd address.
-MPI_Message make_handle(std::uintptr_t serial) {
-  const std::uintptr_t bits =
-      sizeof(MPI_Message) == sizeof(int) ? 0x50000000 | (serial & 0xffffff) : (serial << 1) | 1;
-  MPI_Message handle;
-  std::memcpy(&handle, &bits, sizeof handle);  // little-endian: the low bytes
-  return handle;
-}
 
 MPI_Count bytes_of(const MPI_Status& status) {
   MPI_Count bytes = 0;
@@ -159,7 +150,8 @@ int ProbedMessages::match(Job& job, int source, int tag, MPI_Comm comm, int* fla
   *flag = 1;
   matched->fill(status);
   std::lock_guard lock(mutex_);
-  *message = make_handle(next_handle_++);
+  const std::uint32_t serial = next_handle_++ % message_handle_serials;
+  *message = own_message(static_cast<int>(message_handle_base + serial));
   matched_[link::handle_bits(*message)] = std::move(matched);
   return MPI_SUCCESS;
 }

@@ -75,7 +75,7 @@ class ProbedMessages {
   Queue queue_;
   std::atomic<std::size_t> size_{0};
   std::unordered_map<std::uintptr_t, std::unique_ptr<ProbedMessage>> matched_;
-  std::uintptr_t next_handle_ = 0;
+  std::uint32_t next_handle_ = 0;
 };
 
 }  // namespace mpress::engine

@@ -1,13 +1,12 @@
 #include "engine/receive.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <string>
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
-#include "link/counted.hpp"
+#include "engine/relayout.hpp"
 #include "memory/kind.hpp"
 #include "trace/message.hpp"
 
@@ -152,19 +151,15 @@ int Receive::decode(Job& job, const Arrived& arrived) {
   return type_->contiguous ? MPI_SUCCESS : scatter(job, aside.data(), header.raw_bytes());
 }
 
-/// Lays packed data out as the program's type says. Scattered types go by a message to ourselves:
-/// unlike MPI_Unpack that also takes a last, partly filled item.
+/// Lays packed data out as the program's type says.
 int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
   if (type_->contiguous) {
     if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);
     return MPI_SUCCESS;
   }
-  static std::atomic<unsigned> next_tag{0};
-  const int tag = static_cast<int>(next_tag.fetch_add(1, std::memory_order_relaxed) % 32768);
   const auto count = static_cast<MPI_Count>(bytes / type_->packed_unit());
-  return link::counted::Sendrecv(packed, {count, type_->packed_type(), 0, tag}, arguments_.buffer,
-                                 {arguments_.count, type_->layout, 0, tag}, job.self,
-                                 MPI_STATUS_IGNORE);
+  return relayout(job, packed, {count, type_->packed_type()}, arguments_.buffer,
+                  {arguments_.count, type_->layout});
 }
 
 }  // namespace mpress::engine

@@ -6,6 +6,7 @@
 #include "codec/codec.hpp"
 #include "engine/comm_info.hpp"
 #include "engine/job.hpp"
+#include "engine/relayout.hpp"
 #include "engine/type_info.hpp"
 #include "link/counted.hpp"
 #include "memory/kind.hpp"
@@ -143,10 +144,16 @@ memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size
     std::memcpy(packed.data(), arguments.buffer, bytes);
     return packed;
   }
-  if (!packed) return {};
-  const int code =
-      link::counted::Pack(arguments.buffer, arguments.count, arguments.type, packed.data(),
-                          static_cast<MPI_Count>(bytes), arguments.comm);
+  if (!packed || !type) return {};
+  int code = MPI_SUCCESS;
+  if (arguments.buffer == MPI_BOTTOM) {
+    const auto count = static_cast<MPI_Count>(bytes / type->packed_unit());
+    code = relayout(job, arguments.buffer, {arguments.count, arguments.type}, packed.data(),
+                    {count, type->packed_type()});
+  } else {
+    code = link::counted::Pack(arguments.buffer, arguments.count, arguments.type, packed.data(),
+                               static_cast<MPI_Count>(bytes), arguments.comm);
+  }
   if (code != MPI_SUCCESS) return {};
   return packed;
 }

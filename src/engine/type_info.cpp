@@ -30,16 +30,22 @@ int keyval() {
   return key;
 }
 
+std::optional<ElementType> float_of(std::size_t size) {
+  if (size == 4) return ElementType::f32;
+  if (size == 8) return ElementType::f64;
+  return std::nullopt;
+}
+
 /// Predefined types that are floats of 4 or 8 bytes, or pairs of them.
 std::optional<ElementType> named_element(MPI_Datatype type, std::size_t size) {
+  // How large Fortran's are is the compiler's choice.
   const bool real =
       type == MPI_REAL || type == MPI_REAL4 || type == MPI_REAL8 || type == MPI_DOUBLE_PRECISION;
-  if (type == MPI_FLOAT || (real && size == 4)) return ElementType::f32;
-  if (type == MPI_DOUBLE || (real && size == 8)) return ElementType::f64;
-  if (type == MPI_C_FLOAT_COMPLEX || (type == MPI_COMPLEX && size == 8)) return ElementType::f32;
-  if (type == MPI_C_DOUBLE_COMPLEX || (type == MPI_DOUBLE_COMPLEX && size == 16)) {
-    return ElementType::f64;
-  }
+  const bool pair = type == MPI_COMPLEX || type == MPI_DOUBLE_COMPLEX || type == MPI_COMPLEX8 ||
+                    type == MPI_COMPLEX16 || type == MPI_2REAL || type == MPI_2DOUBLE_PRECISION;
+  if (real || pair) return float_of(pair ? size / 2 : size);
+  if (type == MPI_FLOAT || type == MPI_C_FLOAT_COMPLEX) return ElementType::f32;
+  if (type == MPI_DOUBLE || type == MPI_C_DOUBLE_COMPLEX) return ElementType::f64;
   return std::nullopt;
 }
 
@@ -48,6 +54,13 @@ struct Construction {
   int combiner = MPI_COMBINER_NAMED;
   std::vector<MPI_Datatype> parts;
   std::vector<MPI_Count> lengths;  ///< of a struct's parts
+
+  /// Not made of other types. MPI's own types that Fortran asks for by precision have no names,
+  /// and must not be freed either.
+  bool predefined() const {
+    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+           combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+  }
 
   explicit Construction(MPI_Datatype type) {
     const link::MpiCalls& mpi = link::mpi();
@@ -85,7 +98,7 @@ struct Construction {
   /// MPI hands out derived parts as new references.
   ~Construction() {
     for (MPI_Datatype part : parts) {
-      if (Construction(part).combiner != MPI_COMBINER_NAMED) link::mpi().Type_free(&part);
+      if (!Construction(part).predefined()) link::mpi().Type_free(&part);
     }
   }
 };
@@ -102,6 +115,10 @@ std::optional<ElementType> element_of(MPI_Datatype type) {
   if (made.combiner == MPI_COMBINER_NAMED) {
     return named_element(type, static_cast<std::size_t>(size_of(type)));
   }
+  if (made.combiner == MPI_COMBINER_F90_REAL)
+    return float_of(static_cast<std::size_t>(size_of(type)));
+  if (made.combiner == MPI_COMBINER_F90_COMPLEX)
+    return float_of(static_cast<std::size_t>(size_of(type)) / 2);
   std::optional<ElementType> common;  // a type without parts has none
   for (MPI_Datatype part : made.parts) {
     const std::optional<ElementType> element = element_of(part);
@@ -143,7 +160,10 @@ bool is_contiguous(MPI_Datatype type) {
   if (extent != size || true_extent != size || true_lb != 0) return false;
   const Construction made(type);
   switch (made.combiner) {
-    case MPI_COMBINER_NAMED: return true;
+    case MPI_COMBINER_NAMED:
+    case MPI_COMBINER_F90_REAL:
+    case MPI_COMBINER_F90_COMPLEX:
+    case MPI_COMBINER_F90_INTEGER: return true;
     case MPI_COMBINER_CONTIGUOUS:
     case MPI_COMBINER_DUP:
     case MPI_COMBINER_RESIZED:
@@ -163,7 +183,7 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   info->element = element_of(type);
   info->leading_floats = leading_floats(type);
   if (!info->contiguous && link::mpi().Type_dup(type, &info->layout) != MPI_SUCCESS) return nullptr;
-  if (Construction(type).combiner != MPI_COMBINER_NAMED) {
+  if (!Construction(type).predefined()) {
     link::mpi().Type_set_attr(type, keyval(), nullptr);
   }
   return info;

@@ -70,7 +70,17 @@ void* find_symbol(const char* name);
 #define MPRESS_MPI_41_CALLS(X)
 #endif
 
-#define MPRESS_MPI_CALLS(X) MPRESS_MPI_3_CALLS(X) MPRESS_MPI_4_CALLS(X) MPRESS_MPI_41_CALLS(X)
+// Conversions of message handles, where those are no integers.
+#if defined(MPI_ABI_VERSION)
+#define MPRESS_MPI_HANDLE_CALLS(X) X(Message_toint) X(Message_fromint)
+#elif defined(OPEN_MPI)
+#define MPRESS_MPI_HANDLE_CALLS(X) X(Message_c2f) X(Message_f2c)
+#else
+#define MPRESS_MPI_HANDLE_CALLS(X)
+#endif
+
+#define MPRESS_MPI_CALLS(X)                                                                    \
+  MPRESS_MPI_3_CALLS(X) MPRESS_MPI_4_CALLS(X) MPRESS_MPI_41_CALLS(X) MPRESS_MPI_HANDLE_CALLS(X)
 
 // clang-format on
 

@@ -38,6 +38,33 @@ static void exchange(MPI_Datatype type, const int* places, int count) {
   for (int i = 0; i < N; ++i) CHECK(got[i] == -3);
 }
 
+/* A type of absolute addresses, from MPI_BOTTOM. */
+static void absolute(void) {
+  const int halves[] = {N / 2, N / 4};
+  MPI_Aint from[2], to[2];
+  MPI_Datatype out, in;
+  MPI_Get_address(grid, &from[0]);
+  MPI_Get_address(flat, &from[1]);
+  MPI_Get_address(got, &to[0]);
+  MPI_Get_address(got + N / 2 + 1, &to[1]);
+  MPI_Type_create_hindexed(2, halves, from, MPI_FLOAT, &out);
+  MPI_Type_create_hindexed(2, halves, to, MPI_FLOAT, &in);
+  MPI_Type_commit(&out);
+  MPI_Type_commit(&in);
+  for (int i = 0; i < N; ++i) grid[i] = value(rank, i), flat[i] = value(rank, 2 * i), got[i] = -3;
+  CHECK_MPI(MPI_Sendrecv(MPI_BOTTOM, 1, out, right, 8, MPI_BOTTOM, 1, in, left, 8, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE));
+  for (int i = 0; i < N / 2; ++i) CHECK(got[i] == value(left, i));
+  for (int i = 0; i < N / 4; ++i) CHECK(got[N / 2 + 1 + i] == value(left, 2 * i));
+  CHECK(got[N / 2] == -3 && got[N / 2 + 1 + N / 4] == -3);
+  CHECK_MPI(MPI_Sendrecv_replace(MPI_BOTTOM, 1, in, right, 8, left, 8, MPI_COMM_WORLD,
+                                 MPI_STATUS_IGNORE));
+  const int owner = (left + size - 1) % size;
+  for (int i = 0; i < N / 2; ++i) CHECK(got[i] == value(owner, i));
+  MPI_Type_free(&out);
+  MPI_Type_free(&in);
+}
+
 int main(int argc, char** argv) {
   static int places[N];
   MPI_Datatype type, inner;
@@ -122,6 +149,8 @@ int main(int argc, char** argv) {
   CHECK_MPI(MPI_Sendrecv(z, 4000, MPI_C_DOUBLE_COMPLEX, right, 5, w, 4000, MPI_C_DOUBLE_COMPLEX,
                          left, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   for (int i = 0; i < 4000; ++i) CHECK(w[i] == left + 1e-3 * i + I * (1 + 1e-3 * i));
+
+  absolute();
 
   /* Types are made and freed over and over: their handles are recycled. */
   for (int k = 0; k < 200; ++k) {

@@ -1,0 +1,19 @@
+#include "engine/relayout.hpp"
+
+#include <atomic>
+
+#include "engine/job.hpp"
+#include "link/counted.hpp"
+
+namespace mpress::engine {
+
+int relayout(Job& job, const void* from, const Layout& from_layout, void* to,
+             const Layout& to_layout) {
+  static std::atomic<unsigned> next_tag{0};
+  const int tag = static_cast<int>(next_tag.fetch_add(1, std::memory_order_relaxed) % 32768);
+  return link::counted::Sendrecv(from, {from_layout.count, from_layout.type, 0, tag}, to,
+                                 {to_layout.count, to_layout.type, 0, tag}, job.self,
+                                 MPI_STATUS_IGNORE);
+}
+
+}  // namespace mpress::engine
