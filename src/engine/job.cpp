@@ -52,6 +52,26 @@ bool is_spawned() {
   return parent != MPI_COMM_NULL;
 }
 
+int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+int stop_with_self(MPI_Comm, int, void*, void*) {
+  stop_job();
+  return MPI_SUCCESS;
+}
+
+/// The first that MPI_Finalize does, whoever calls it, is to delete the attributes of
+/// MPI_COMM_SELF, the youngest first, while all of MPI still works. Ours is there from the start,
+/// so that the program's own delete callbacks, which may communicate, run before mpress stops.
+void stop_at_finalize() {
+  int key = MPI_KEYVAL_INVALID;
+  link::mpi().Comm_create_keyval(copy_nothing, stop_with_self, &key, nullptr);
+  link::mpi().Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  link::mpi().Comm_free_keyval(&key);
+}
+
 void open_record(Job& job) {
   // Each host has the directory, be it shared or its own.
   const std::string& directory = job.config.record_directory;
@@ -112,7 +132,9 @@ void start_job() {
   job.nonce = wire::make_nonce(identity);
   job.policy.configure(job.config.force, job.config.link_rate);
   job.pacer.set_rate(job.config.link_rate);
-  mpi.Comm_dup(MPI_COMM_SELF, &job.self);
+  // Not a duplicate, which would have the program's attributes.
+  mpi.Comm_split(MPI_COMM_SELF, 0, 0, &job.self);
+  stop_at_finalize();
   make_error_codes(job);
   open_record(job);
   job.state_ = Job::State::active;
@@ -121,7 +143,7 @@ void start_job() {
 void stop_job() {
   Job& job = *Job::instance_;
   if (job.state_ != Job::State::active) return;
-  job.orphans.drain(job);
+  job.orphans.release(job);
   job.state_ = Job::State::off;
   job.record.header().finished_ns = trace::now_ns();
   link::mpi().Comm_free(&job.self);

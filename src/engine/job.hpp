@@ -34,7 +34,7 @@ class Job {
   int size = 0;
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
   int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
-  MPI_Comm self{};                   ///< a private duplicate of MPI_COMM_SELF, for unpacking
+  MPI_Comm self{};                   ///< a private communicator of this process, for unpacking
 
  private:
   friend Job* active_job();
@@ -54,7 +54,8 @@ void read_settings();
 /// the identity of the job, or where it was disabled.
 void start_job();
 
-/// Completes the statistics. To be called before MPI ends.
+/// Completes what is left to do, and the statistics. MPI_Finalize calls it, through an attribute
+/// that start_job() leaves.
 void stop_job();
 
 /// The job, where mpress is at work; null where calls are to be left alone. A program whose MPI
@@ -68,7 +69,7 @@ inline Job* active_job() {
   return Job::try_start();
 }
 
-/// The same at the beginning of a call, which also completes what freed requests left to do.
+/// The same at the beginning of a call, which also completes some of what freed requests left.
 inline Job* enter_call() {
   Job* job = active_job();
   if (job && !job->orphans.empty()) job->orphans.reap(*job);

@@ -1,50 +1,80 @@
 #include "engine/orphans.hpp"
 
+#include <sched.h>
+
 #include <utility>
 
 #include "engine/job.hpp"
 
 namespace mpress::engine {
+namespace {
+
+constexpr std::uint64_t patience_ns = 1'000'000'000;
+
+/// Set while this thread looks at orphans: error handlers that call MPI start no second look.
+thread_local bool looking = false;
+
+}  // namespace
+
+bool Orphans::pop(Orphan& orphan) {
+  std::lock_guard lock(mutex_);
+  if (orphans_.empty()) return false;
+  orphan = std::move(orphans_.front());
+  orphans_.pop_front();
+  return true;
+}
+
+void Orphans::push(Orphan orphan) {
+  std::lock_guard lock(mutex_);
+  orphans_.push_back(std::move(orphan));
+}
 
 void Orphans::adopt(MPI_Request request, std::unique_ptr<Pending> pending) {
-  std::lock_guard lock(mutex_);
-  orphans_.push_back({request, std::move(pending)});
-  count_.store(orphans_.size(), std::memory_order_relaxed);
+  count_.fetch_add(1, std::memory_order_relaxed);
+  push({request, std::move(pending)});
 }
 
-/// Nobody is left to be told of an error, but the communicator's handler.
-void Orphans::finish(Job& job, Orphan& orphan, MPI_Status& status) {
-  if (orphan.pending->receive) {
-    const int code = orphan.pending->receive->deliver(job, status);
-    if (code != MPI_SUCCESS) orphan.pending->receive->comm()->raise(code);
+/// Whether MPI has finished it, and then it is over. Nobody is left to be told of an error, but
+/// the communicator's handler.
+bool Orphans::ends(Job& job, Orphan& orphan) {
+  int done = 0;
+  MPI_Status status;
+  const int code = link::mpi().Test(&orphan.request, &done, &status);
+  if (code == MPI_SUCCESS && !done) return false;
+  if (code == MPI_SUCCESS && orphan.pending->receive) {
+    const int delivered = orphan.pending->receive->deliver(job, status);
+    if (delivered != MPI_SUCCESS) orphan.pending->receive->comm()->raise(delivered);
   }
   if (orphan.request != MPI_REQUEST_NULL) link::mpi().Request_free(&orphan.request);
+  return true;
 }
 
-void Orphans::reap(Job& job) {
-  std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < orphans_.size();) {
-    int done = 0;
-    MPI_Status status;
-    const int code = link::mpi().Test(&orphans_[i].request, &done, &status);
-    if (code == MPI_SUCCESS && !done) {
-      ++i;
-      continue;
+void Orphans::look_at(Job& job, std::size_t how_many) {
+  if (std::exchange(looking, true)) return;
+  Orphan orphan;
+  for (; how_many > 0 && pop(orphan); --how_many) {
+    if (ends(job, orphan)) {
+      count_.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      push(std::move(orphan));
     }
-    if (code == MPI_SUCCESS) finish(job, orphans_[i], status);
-    orphans_[i] = std::move(orphans_.back());
-    orphans_.pop_back();
   }
-  count_.store(orphans_.size(), std::memory_order_relaxed);
+  looking = false;
 }
 
-void Orphans::drain(Job& job) {
-  std::lock_guard lock(mutex_);
-  for (Orphan& orphan : orphans_) {
-    MPI_Status status;
-    if (link::mpi().Wait(&orphan.request, &status) == MPI_SUCCESS) finish(job, orphan, status);
+void Orphans::release(Job& job) {
+  std::uint64_t last_end = trace::now_ns();
+  while (!empty() && trace::now_ns() - last_end < patience_ns) {
+    const std::size_t before = count_.load(std::memory_order_relaxed);
+    reap_all(job);
+    if (count_.load(std::memory_order_relaxed) < before) last_end = trace::now_ns();
+    ::sched_yield();
   }
-  orphans_.clear();
+  Orphan orphan;
+  while (pop(orphan)) {
+    link::mpi().Request_free(&orphan.request);
+    released_.push_back(std::move(orphan));
+  }
   count_.store(0, std::memory_order_relaxed);
 }
 

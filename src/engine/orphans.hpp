@@ -3,9 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "engine/request_table.hpp"
 #include "link/mpi.hpp"
@@ -14,6 +15,8 @@ namespace mpress::engine {
 
 class Job;
 
+/// Thread-safe. The lock is never held while MPI is called or a message is delivered: both may
+/// call the program's error handlers, and these MPI again.
 class Orphans {
  public:
   /// Takes over a request of MPI and its entry, no longer in the table.
@@ -21,22 +24,33 @@ class Orphans {
 
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
-  /// Completes those that MPI has finished.
-  void reap(Job& job);
+  /// Looks at a few and completes those that MPI has finished. Each has its turn, however many
+  /// there are and however long they take.
+  void reap(Job& job) { look_at(job, few); }
 
-  /// Completes all; before MPI ends.
-  void drain(Job& job);
+  /// The same for all.
+  void reap_all(Job& job) { look_at(job, count_.load(std::memory_order_relaxed)); }
+
+  /// Before MPI ends: completes them, as long as another ends within a second. The rest, such as
+  /// receives that nobody sends to, is handed to MPI, which does not wait for them either.
+  void release(Job& job);
 
  private:
   struct Orphan {
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
     std::unique_ptr<Pending> pending;
   };
-  static void finish(Job& job, Orphan& orphan, MPI_Status& status);
+  static constexpr std::size_t few = 4;
+
+  void look_at(Job& job, std::size_t how_many);
+  bool pop(Orphan& orphan);
+  void push(Orphan orphan);
+  static bool ends(Job& job, Orphan& orphan);
 
   std::mutex mutex_;
-  std::vector<Orphan> orphans_;
-  std::atomic<std::size_t> count_{0};
+  std::deque<Orphan> orphans_;         ///< those that were looked at last are at the end
+  std::atomic<std::size_t> count_{0};  ///< those that a thread is looking at included
+  std::deque<Orphan> released_;        ///< MPI may read and write their buffers to its end
 };
 
 }  // namespace mpress::engine

@@ -1,5 +1,5 @@
-// MPI_Init and MPI_Finalize, where mpress starts and stops; and MPI_Barrier, after which a program
-// may look at what a freed request received.
+// MPI_Init, where mpress starts (it stops by itself: engine/job.hpp); and MPI_Barrier, after which
+// a program may look at what a freed request received.
 
 #include "engine/job.hpp"
 #include "link/mpi.hpp"
@@ -23,13 +23,8 @@ MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* pr
   return code;
 }
 
-MPRESS_EXPORT int MPI_Finalize() {
-  engine::stop_job();
-  return link::mpi().Finalize();
-}
-
 MPRESS_EXPORT int MPI_Barrier(MPI_Comm comm) {
   const int code = link::mpi().Barrier(comm);
-  engine::enter_call();
+  if (engine::Job* job = engine::active_job()) job->orphans.reap_all(*job);
   return code;
 }
