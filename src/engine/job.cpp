@@ -134,6 +134,7 @@ void start_job() {
   job.pacer.set_rate(job.config.link_rate);
   // Not a duplicate, which would have the program's attributes.
   mpi.Comm_split(MPI_COMM_SELF, 0, 0, &job.self);
+  mpi.Comm_set_errhandler(job.self, MPI_ERRORS_RETURN);
   stop_at_finalize();
   make_error_codes(job);
   open_record(job);

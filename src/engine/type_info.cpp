@@ -4,6 +4,7 @@
 
 #include "engine/handle_cache.hpp"
 #include "engine/immortal.hpp"
+#include "engine/job.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -174,18 +175,25 @@ bool is_contiguous(MPI_Datatype type) {
   }
 }
 
+/// MPI checks the arguments of a send to nobody like those of any other.
+bool is_committed(MPI_Datatype type) {
+  const char unread = 0;
+  const Job* job = active_job();
+  return job && link::mpi().Send(&unread, 1, type, MPI_PROC_NULL, 0, job->self) == MPI_SUCCESS;
+}
+
 std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   MPI_Count size = 0;
   if (link::mpi().Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
+  const bool predefined = Construction(type).predefined();
+  if (!predefined && !is_committed(type)) return nullptr;
   auto info = std::make_shared<TypeInfo>();
   info->size = static_cast<std::size_t>(size);
   info->contiguous = is_contiguous(type);
   info->element = element_of(type);
   info->leading_floats = leading_floats(type);
   if (!info->contiguous && link::mpi().Type_dup(type, &info->layout) != MPI_SUCCESS) return nullptr;
-  if (!Construction(type).predefined()) {
-    link::mpi().Type_set_attr(type, keyval(), nullptr);
-  }
+  if (!predefined) link::mpi().Type_set_attr(type, keyval(), nullptr);
   return info;
 }
 

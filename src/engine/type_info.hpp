@@ -33,7 +33,8 @@ struct TypeInfo {
   std::size_t packed_unit() const { return element ? element_size(*element) : 1; }
 };
 
-/// The entry of a committed datatype; null where MPI refuses to tell about it.
+/// The entry of a datatype; null where it is not committed, or MPI refuses to tell about it. MPI
+/// then refuses the program's call too, if it is given the same type.
 std::shared_ptr<TypeInfo> type_info(MPI_Datatype type);
 
 }  // namespace mpress::engine

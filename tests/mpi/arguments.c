@@ -5,6 +5,39 @@
 enum { N = 40000 };
 #define REFUSED(call) CHECK((call) != MPI_SUCCESS)
 
+static int error_class(int code) {
+  int result;
+  MPI_Error_class(code, &result);
+  return result;
+}
+
+/* A type is MPI's to refuse until it is committed, and then it is right at once. */
+static void uncommitted_types(int rank) {
+  static float out[N], in[2 * N];
+  const MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Request request;
+  MPI_Datatype run, gaps;
+  MPI_Type_contiguous(N, MPI_FLOAT, &run);
+  MPI_Type_vector(N, 1, 2, MPI_FLOAT, &gaps);
+  CHECK(error_class(MPI_Send(out, 1, run, rank, 0, world)) == MPI_ERR_TYPE);
+  CHECK(error_class(MPI_Isend(out, 1, gaps, rank, 0, world, &request)) == MPI_ERR_TYPE);
+  CHECK(error_class(MPI_Ssend_init(out, 1, run, rank, 0, world, &request)) == MPI_ERR_TYPE);
+  CHECK(error_class(MPI_Irecv(in, 1, gaps, rank, 0, world, &request)) == MPI_ERR_TYPE);
+  CHECK(error_class(MPI_Recv(in, 1, run, rank, 0, world, MPI_STATUS_IGNORE)) == MPI_ERR_TYPE);
+  CHECK(error_class(MPI_Sendrecv_replace(in, 1, gaps, rank, 0, rank, 0, world,
+                                         MPI_STATUS_IGNORE)) == MPI_ERR_TYPE);
+  MPI_Type_commit(&run);
+  MPI_Type_commit(&gaps);
+  fill_f32(out, N, 3);
+  CHECK_MPI(MPI_Irecv(in, 1, gaps, rank, 0, world, &request));
+  CHECK_MPI(MPI_Send(out, 1, run, rank, 0, world));
+  CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  for (int i = 0; i < N; ++i) out[i] = in[2 * i];
+  CHECK(same_f32(out, N, 3));
+  MPI_Type_free(&run);
+  MPI_Type_free(&gaps);
+}
+
 int main(int argc, char** argv) {
   static float values[N], back[N];
   int rank, provided, index = 0;
@@ -32,6 +65,7 @@ int main(int argc, char** argv) {
   /* Its receive must not wait for a message that never comes, nor take a later one. */
   REFUSED(MPI_Sendrecv(values, N, MPI_FLOAT, 999, 0, back, N, MPI_FLOAT, rank, 0, world, &status));
 
+  uncommitted_types(rank);
   fill_f32(values, N, 1);
   CHECK_MPI(MPI_Irecv(back, N, MPI_FLOAT, rank, 0, world, &request));
   CHECK_MPI(MPI_Send(values, N, MPI_FLOAT, rank, 0, world));
