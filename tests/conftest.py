@@ -1,5 +1,6 @@
-"""Fixtures: the build directory, MPI programs, and ways to run them.
+"""Fixtures: the build directory, the MPI of the programs, MPI programs, and ways to run them.
 
+`--mpi` chooses the MPI that programs are built with and run under; mpress is the same for all.
 Every program that these start is ended with all its processes after `timeout` seconds: a hang is
 a failure, not a wait.
 """
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,42 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 TIMEOUT = 120
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An MPI that programs are built with and run under: its compiler wrapper and launcher, and
+    what that needs in its environment."""
+
+    name: str
+    mpicc: Path
+    mpiexec: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+# Ranks of the tests may outnumber cores and belong to root; that is for the tests to allow.
+_OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+_SIDE = BIN.parent / "mpi"
+MPIS = {
+    "default": Mpi("default", BIN / "mpicc", BIN / "mpiexec", _OPEN_MPI),
+    "mpich": Mpi("mpich", _SIDE / "mpich/bin/mpicc", _SIDE / "mpich/bin/mpiexec"),
+    "openmpi": Mpi(
+        "openmpi", _SIDE / "openmpi/bin/mpicc", _SIDE / "openmpi/bin/mpiexec", _OPEN_MPI
+    ),
+    "abi": Mpi("abi", _SIDE / "mpich/bin/mpicc_abi", _SIDE / "mpich/bin/mpiexec"),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mpi", choices=sorted(MPIS), default="default", help="MPI of the programs")
 
 
 @dataclass
@@ -70,27 +107,33 @@ def build_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
-def mpi_program(build_dir: Path) -> Callable[[str], Path]:
-    """mpi_program(name): the executable of tests/mpi/NAME.c, compiled where it is out of date."""
+def mpi(request: pytest.FixtureRequest) -> Mpi:
+    """The MPI that `--mpi` chose."""
+    return MPIS[request.config.getoption("--mpi")]
+
+
+def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path) -> Path:
+    """The executable of tests/mpi/NAME.c for an MPI, compiled where it is out of date."""
     sources = ROOT / "tests" / "mpi"
-    programs = build_dir / "tests" / "mpi"
-
-    def compiled(name: str) -> Path:
-        source = sources / f"{name}.c"
-        program = programs / name
-        newest = max(path.stat().st_mtime for path in [source, *sources.glob("*.h")])
-        if not program.exists() or program.stat().st_mtime < newest:
-            programs.mkdir(parents=True, exist_ok=True)
-            command = [BIN / "mpicc", "-O1", "-g", "-Wall", "-Wextra", "-pthread"]
-            done = execute([*command, "-o", program, source, "-lm"])
-            assert done.status == 0, done.output
-        return program
-
-    return compiled
+    source = sources / f"{name}.c"
+    program = build_dir / "tests" / "mpi" / mpi.name / name
+    newest = max(path.lstat().st_mtime for path in [source, mpi.mpicc, *sources.glob("*.h")])
+    if not program.exists() or program.stat().st_mtime < newest:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        command = [mpi.mpicc, "-O1", "-g", "-Wall", "-Wextra", "-pthread"]
+        done = execute([*command, "-o", program, source, "-lm"])
+        assert done.status == 0, done.output
+    return program
 
 
 @pytest.fixture(scope="session")
-def mpirun() -> Callable[..., Finished]:
+def mpi_program(build_dir: Path, mpi: Mpi) -> Callable[[str], Path]:
+    """mpi_program(name): the executable of tests/mpi/NAME.c."""
+    return lambda name: compile_mpi_program(name, mpi, build_dir)
+
+
+@pytest.fixture(scope="session")
+def mpirun(mpi: Mpi) -> Callable[..., Finished]:
     """mpirun(n, program, args=(), env=None, timeout=...): plain mpiexec, without mpress."""
 
     def run(
@@ -100,13 +143,14 @@ def mpirun() -> Callable[..., Finished]:
         env: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT,
     ) -> Finished:
-        return execute([BIN / "mpiexec", "-n", str(n), program, *args], env, timeout)
+        command = [mpi.mpiexec, "-n", str(n), program, *args]
+        return execute(command, {**mpi.env, **(env or {})}, timeout)
 
     return run
 
 
 @pytest.fixture
-def mpress_run(tmp_path: Path) -> Callable[..., Finished]:
+def mpress_run(tmp_path: Path, mpi: Mpi) -> Callable[..., Finished]:
     """mpress_run(n, program, args=(), options=(), env=None, timeout=...): `mpress run` with these
     options and a report, which `Finished.report` holds; n None runs without a launcher."""
 
@@ -122,7 +166,7 @@ def mpress_run(tmp_path: Path) -> Callable[..., Finished]:
         file.unlink(missing_ok=True)
         ranks = [] if n is None else ["-n", str(n)]
         command = [BIN / "mpress", "run", *ranks, "--report", file, *options, "--", program, *args]
-        done = execute(command, env, timeout)
+        done = execute(command, {**mpi.env, **(env or {})}, timeout)
         if file.exists():
             done.report = json.loads(file.read_text())
         return done

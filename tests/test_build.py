@@ -12,9 +12,9 @@ def symbols(path: Path, *options: str) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def preload_library() -> Path:
-    package = find_spec("mpress").origin
-    return Path(package).parent / "lib" / "libmpress_preload.so"
+LIBRARIES = Path(find_spec("mpress").origin).parent / "lib"
+FRONT = LIBRARIES / "libmpress_preload.so"
+BACKENDS = [LIBRARIES / f"libmpress_{family}.so" for family in ("mpich", "openmpi", "abi")]
 
 
 @pytest.mark.parametrize("isa", ["avx2", "avx512"])
@@ -29,16 +29,35 @@ def test_kernels_share_no_function(isa, build_dir):
         assert not weak, path
 
 
-def test_preload_library_shows_only_mpi():
-    names = [words[-1] for words in symbols(preload_library(), "-D", "--defined-only")]
+def test_front_shows_every_call_under_both_names():
+    names = {words[-1] for words in symbols(FRONT, "-D", "--defined-only")}
     assert "MPI_Send" in names
-    assert all(name.startswith("MPI_") for name in names)
+    assert all(name.startswith(("MPI_", "PMPI_")) for name in names)
+    assert {f"P{name}" for name in names if name[0] == "M"} == {n for n in names if n[0] == "P"}
 
 
-def test_preload_library_brings_its_own_runtime():
-    done = subprocess.run(
-        ["readelf", "-d", preload_library()], capture_output=True, text=True, check=True
-    )
+@pytest.mark.parametrize("path", BACKENDS, ids=lambda path: path.stem)
+def test_backends_show_no_mpi(path):
+    """What a backend showed, another library's calls could end in, past the front."""
+    assert [words[-1] for words in symbols(path, "-D", "--defined-only")] == ["mpress_backend"]
+
+
+@pytest.mark.parametrize("family", ["mpich", "openmpi", "abi"])
+def test_front_knows_every_call_that_is_defined(family, build_dir):
+    """A call that src/preload defines but src/front/calls.hpp lacks would pass mpress by."""
+    objects = build_dir / "src/preload/CMakeFiles" / f"mpress_{family}.dir"
+    shown = {words[-1] for words in symbols(FRONT, "-D", "--defined-only")}
+    defined = set()
+    for path in objects.glob("*.cpp.o"):
+        defined |= {words[-1] for words in symbols(path, "--defined-only") if words[-2] in "TW"}
+    calls = {name for name in defined if name.startswith("MPI_")}
+    assert "MPI_Send" in calls
+    assert calls <= shown
+
+
+@pytest.mark.parametrize("path", [FRONT, *BACKENDS], ids=lambda path: path.stem)
+def test_libraries_bring_their_own_runtime(path):
+    done = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True)
     needed = [line for line in done.stdout.splitlines() if "NEEDED" in line]
     assert needed
     assert not any(name in line for line in needed for name in ("libmpi", "libstdc++", "libgcc"))

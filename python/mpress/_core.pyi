@@ -13,7 +13,7 @@ class _Spec(TypedDict):
 class _Build(TypedDict):
     version: str
     frame_version: int
-    mpi: str
+    mpis: list[tuple[str, str, str]]
     cuda: bool
     compiler: str
     isa: str

@@ -158,7 +158,6 @@ int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
   return exchange_prepared(job, out.arguments, send_tag, arguments, from, status);
 }
 
-#if MPI_VERSION >= 4
 int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArguments& arguments,
                    const Envelope& from, MPI_Request* request) {
   if (out.error != MPI_SUCCESS) return out.error;
@@ -188,6 +187,5 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   if (code == MPI_SUCCESS) job.requests.insert(*request, std::move(pending));
   return code;
 }
-#endif
 
 }  // namespace mpress::engine

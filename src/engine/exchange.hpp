@@ -29,10 +29,8 @@ int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
 /// A send whose buffer will be overwritten at once: encoded, or else copied.
 Outgoing set_aside(Job& job, trace::Op op, const SendArguments& send);
 
-#if MPI_VERSION >= 4
 /// MPI_Isendrecv, with a send that is prepared.
 int exchange_later(Job& job, Outgoing out, int send_tag, trace::Op op,
                    const ReceiveArguments& receive, const Envelope& from, MPI_Request* request);
-#endif
 
 }  // namespace mpress::engine

@@ -15,12 +15,10 @@ constexpr const char* threshold_key = "mpress_threshold";
 std::optional<std::string> value_of(MPI_Info info, const char* key) {
   char value[MPI_MAX_INFO_VAL + 1] = "";
   int found = 0;
-#if MPI_VERSION >= 4
   int room = sizeof value;
-  const int code = link::mpi().Info_get_string(info, key, &room, value, &found);
-#else
-  const int code = link::mpi().Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
-#endif
+  const link::MpiCalls& mpi = link::mpi();
+  const int code = mpi.Info_get_string ? mpi.Info_get_string(info, key, &room, value, &found)
+                                       : mpi.Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
   if (code != MPI_SUCCESS || !found) return std::nullopt;
   return value;
 }

@@ -51,7 +51,8 @@ std::optional<ElementType> named_element(MPI_Datatype type, std::size_t size) {
 }
 
 /// How a type was made: its combiner and the types it was made of.
-struct Construction {
+class Construction {
+ public:
   int combiner = MPI_COMBINER_NAMED;
   std::vector<MPI_Datatype> parts;
   std::vector<MPI_Count> lengths;  ///< of a struct's parts
@@ -65,21 +66,11 @@ struct Construction {
 
   explicit Construction(MPI_Datatype type) {
     const link::MpiCalls& mpi = link::mpi();
-#if MPI_VERSION >= 4
     // The large-count form takes types that were made with either.
-    MPI_Count integers = 0, addresses = 0, counts = 0, datatypes = 0;
-    mpi.Type_get_envelope_c(type, &integers, &addresses, &counts, &datatypes, &combiner);
-    if (combiner == MPI_COMBINER_NAMED || datatypes == 0) return;
-    std::vector<int> some_integers(static_cast<std::size_t>(integers));
-    std::vector<MPI_Aint> some_addresses(static_cast<std::size_t>(addresses));
-    std::vector<MPI_Count> some_counts(static_cast<std::size_t>(counts));
-    parts.resize(static_cast<std::size_t>(datatypes));
-    mpi.Type_get_contents_c(type, integers, addresses, counts, datatypes, some_integers.data(),
-                            some_addresses.data(), some_counts.data(), parts.data());
-    if (combiner == MPI_COMBINER_STRUCT && counts > 0) {
-      lengths.assign(some_counts.begin() + 1, some_counts.begin() + 1 + datatypes);
+    if (mpi.Type_get_envelope_c) {
+      read_large(mpi, type);
+      return;
     }
-#else
     int integers = 0, addresses = 0, datatypes = 0;
     mpi.Type_get_envelope(type, &integers, &addresses, &datatypes, &combiner);
     if (combiner == MPI_COMBINER_NAMED || datatypes == 0) return;
@@ -88,10 +79,7 @@ struct Construction {
     parts.resize(static_cast<std::size_t>(datatypes));
     mpi.Type_get_contents(type, integers, addresses, datatypes, some_integers.data(),
                           some_addresses.data(), parts.data());
-#endif
-    if (combiner == MPI_COMBINER_STRUCT && integers > 0) {
-      lengths.assign(some_integers.begin() + 1, some_integers.begin() + 1 + datatypes);
-    }
+    take_lengths(some_integers);
   }
   Construction(const Construction&) = delete;
   Construction& operator=(const Construction&) = delete;
@@ -101,6 +89,28 @@ struct Construction {
     for (MPI_Datatype part : parts) {
       if (!Construction(part).predefined()) link::mpi().Type_free(&part);
     }
+  }
+
+ private:
+  void read_large(const link::MpiCalls& mpi, MPI_Datatype type) {
+    MPI_Count integers = 0, addresses = 0, counts = 0, datatypes = 0;
+    mpi.Type_get_envelope_c(type, &integers, &addresses, &counts, &datatypes, &combiner);
+    if (combiner == MPI_COMBINER_NAMED || datatypes == 0) return;
+    std::vector<int> some_integers(static_cast<std::size_t>(integers));
+    std::vector<MPI_Aint> some_addresses(static_cast<std::size_t>(addresses));
+    std::vector<MPI_Count> some_counts(static_cast<std::size_t>(counts));
+    parts.resize(static_cast<std::size_t>(datatypes));
+    mpi.Type_get_contents_c(type, integers, addresses, counts, datatypes, some_integers.data(),
+                            some_addresses.data(), some_counts.data(), parts.data());
+    take_lengths(some_integers);
+    take_lengths(some_counts);
+  }
+
+  /// A struct's integers, or its large counts, are the number of its parts and their lengths.
+  template <typename Integer>
+  void take_lengths(const std::vector<Integer>& values) {
+    if (combiner != MPI_COMBINER_STRUCT || values.empty()) return;
+    lengths.assign(values.begin() + 1, values.begin() + 1 + static_cast<long>(parts.size()));
   }
 };
 

@@ -8,20 +8,15 @@
 
 namespace mpress::link::counted {
 
-#if MPI_VERSION >= 4
-#define MPRESS_IF_LARGE(call) \
-  if (count > INT_MAX) return call;
-#else
 // Without large counts no caller can have had such a count; what mpress itself makes larger than
 // that is refused.
-#define MPRESS_IF_LARGE(call) \
-  if (count > INT_MAX) return MPI_ERR_COUNT;
-#endif
+#define MPRESS_IF_LARGE(name, ...) \
+  if (count > INT_MAX) return mpi().name##_c ? mpi().name##_c(__VA_ARGS__) : MPI_ERR_COUNT;
 
 #define MPRESS_COUNTED_SEND(name)                                                          \
   inline int name(const void* buffer, MPI_Count count, MPI_Datatype type, int destination, \
                   int tag, MPI_Comm comm) {                                                \
-    MPRESS_IF_LARGE(mpi().name##_c(buffer, count, type, destination, tag, comm))           \
+    MPRESS_IF_LARGE(name, buffer, count, type, destination, tag, comm)                     \
     return mpi().name(buffer, static_cast<int>(count), type, destination, tag, comm);      \
   }
 MPRESS_COUNTED_SEND(Send)
@@ -33,7 +28,7 @@ MPRESS_COUNTED_SEND(Rsend)
 #define MPRESS_COUNTED_REQUEST(name, pointer)                                            \
   inline int name(pointer buffer, MPI_Count count, MPI_Datatype type, int peer, int tag, \
                   MPI_Comm comm, MPI_Request* request) {                                 \
-    MPRESS_IF_LARGE(mpi().name##_c(buffer, count, type, peer, tag, comm, request))       \
+    MPRESS_IF_LARGE(name, buffer, count, type, peer, tag, comm, request)                 \
     return mpi().name(buffer, static_cast<int>(count), type, peer, tag, comm, request);  \
   }
 MPRESS_COUNTED_REQUEST(Isend, const void*)
@@ -50,27 +45,27 @@ MPRESS_COUNTED_REQUEST(Recv_init, void*)
 
 inline int Recv(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag,
                 MPI_Comm comm, MPI_Status* status) {
-  MPRESS_IF_LARGE(mpi().Recv_c(buffer, count, type, source, tag, comm, status))
+  MPRESS_IF_LARGE(Recv, buffer, count, type, source, tag, comm, status)
   return mpi().Recv(buffer, static_cast<int>(count), type, source, tag, comm, status);
 }
 
 inline int Mrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
                  MPI_Status* status) {
-  MPRESS_IF_LARGE(mpi().Mrecv_c(buffer, count, type, message, status))
+  MPRESS_IF_LARGE(Mrecv, buffer, count, type, message, status)
   return mpi().Mrecv(buffer, static_cast<int>(count), type, message, status);
 }
 
 inline int Imrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
                   MPI_Request* request) {
-  MPRESS_IF_LARGE(mpi().Imrecv_c(buffer, count, type, message, request))
+  MPRESS_IF_LARGE(Imrecv, buffer, count, type, message, request)
   return mpi().Imrecv(buffer, static_cast<int>(count), type, message, request);
 }
 
 inline int Sendrecv_replace(void* buffer, MPI_Count count, MPI_Datatype type, int destination,
                             int send_tag, int source, int receive_tag, MPI_Comm comm,
                             MPI_Status* status) {
-  MPRESS_IF_LARGE(mpi().Sendrecv_replace_c(buffer, count, type, destination, send_tag, source,
-                                           receive_tag, comm, status))
+  MPRESS_IF_LARGE(Sendrecv_replace, buffer, count, type, destination, send_tag, source, receive_tag,
+                  comm, status)
   return mpi().Sendrecv_replace(buffer, static_cast<int>(count), type, destination, send_tag,
                                 source, receive_tag, comm, status);
 }
@@ -78,15 +73,14 @@ inline int Sendrecv_replace(void* buffer, MPI_Count count, MPI_Datatype type, in
 /// Packs `count` items into exactly `bytes` bytes.
 inline int Pack(const void* buffer, MPI_Count count, MPI_Datatype type, void* packed,
                 MPI_Count bytes, MPI_Comm comm) {
-#if MPI_VERSION >= 4
-  MPI_Count position = 0;
-  return mpi().Pack_c(buffer, count, type, packed, bytes, &position, comm);
-#else
+  if (mpi().Pack_c) {
+    MPI_Count position = 0;
+    return mpi().Pack_c(buffer, count, type, packed, bytes, &position, comm);
+  }
   if (count > INT_MAX || bytes > INT_MAX) return MPI_ERR_COUNT;
   int position = 0;
   return mpi().Pack(buffer, static_cast<int>(count), type, packed, static_cast<int>(bytes),
                     &position, comm);
-#endif
 }
 
 /// One side of an exchange; `count` first, so that the macro above serves here too.
@@ -100,21 +94,22 @@ struct Side {
 inline int Sendrecv(const void* out, const Side& send, void* in, const Side& receive, MPI_Comm comm,
                     MPI_Status* status) {
   const MPI_Count count = send.count > receive.count ? send.count : receive.count;
-  MPRESS_IF_LARGE(mpi().Sendrecv_c(out, send.count, send.type, send.peer, send.tag, in,
-                                   receive.count, receive.type, receive.peer, receive.tag, comm,
-                                   status))
+  MPRESS_IF_LARGE(Sendrecv, out, send.count, send.type, send.peer, send.tag, in, receive.count,
+                  receive.type, receive.peer, receive.tag, comm, status)
   return mpi().Sendrecv(out, static_cast<int>(send.count), send.type, send.peer, send.tag, in,
                         static_cast<int>(receive.count), receive.type, receive.peer, receive.tag,
                         comm, status);
 }
 
-#if MPI_VERSION >= 4
 inline int Isendrecv(const void* out, const Side& send, void* in, const Side& receive,
                      MPI_Comm comm, MPI_Request* request) {
-  return mpi().Isendrecv_c(out, send.count, send.type, send.peer, send.tag, in, receive.count,
-                           receive.type, receive.peer, receive.tag, comm, request);
+  const MPI_Count count = send.count > receive.count ? send.count : receive.count;
+  MPRESS_IF_LARGE(Isendrecv, out, send.count, send.type, send.peer, send.tag, in, receive.count,
+                  receive.type, receive.peer, receive.tag, comm, request)
+  return mpi().Isendrecv(out, static_cast<int>(send.count), send.type, send.peer, send.tag, in,
+                         static_cast<int>(receive.count), receive.type, receive.peer, receive.tag,
+                         comm, request);
 }
-#endif
 
 #undef MPRESS_IF_LARGE
 

@@ -1,129 +1,60 @@
 #include "link/mpi.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <string>
-
+#include "link/loaded_mpi.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::link {
 namespace {
 
-#if defined(MPI_ABI_VERSION)
-constexpr const char* expected_mpi = "the MPI standard ABI";
-#elif defined(OPEN_MPI)
-constexpr const char* expected_mpi = "Open MPI";
-#else
-constexpr const char* expected_mpi = "MPICH and its ABI";
-#endif
-
-const char* base_name(const char* path) {
-  const char* slash = std::strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-struct Library {
-  void* handle = nullptr;
-  std::string path;
-};
-
-/// Looks among the loaded libraries for one that defines PMPI_Init: an interpreter may have
-/// loaded MPI where a global look-up does not reach.
-int find_library(dl_phdr_info* info, std::size_t, void* result) {
-  const char* path = info->dlpi_name;
-  if (!path || !std::strstr(base_name(path), "mpi")) return 0;
-  void* handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  if (!handle) return 0;
-  if (::dlsym(handle, "PMPI_Init")) {
-    auto& library = *static_cast<Library*>(result);
-    library.handle = handle;
-    library.path = path;
-    return 1;
-  }
-  ::dlclose(handle);
-  return 0;
-}
-
-Library loaded_mpi() {
-  Library library;
-  if (void* symbol = ::dlsym(RTLD_DEFAULT, "PMPI_Init")) {
-    library.handle = RTLD_DEFAULT;
-    Dl_info info;
-    if (::dladdr(symbol, &info) && info.dli_fname) library.path = info.dli_fname;
-  } else {
-    ::dl_iterate_phdr(find_library, &library);
-  }
-  return library;
-}
-
-const char* found_mpi(const Library& library) {
-  if (std::strstr(library.path.c_str(), "libmpi_abi")) return "the MPI standard ABI";
-  if (::dlsym(library.handle, "ompi_mpi_comm_world")) return "Open MPI";
-  return "MPICH and its ABI";
-}
-
-MpiCalls bind() {
-  const Library library = loaded_mpi();
-  if (!library.path.empty() && std::strcmp(found_mpi(library), expected_mpi) != 0) {
-    fatal("this preload library was built for " + std::string(expected_mpi) +
-          ", but the program uses " + found_mpi(library) + " (" + library.path +
-          "); rebuild mpress with MPICC set to that MPI's compiler");
-  }
-  MpiCalls calls{};
-#define MPRESS_BIND(name) \
-  calls.name = reinterpret_cast<decltype(calls.name)>(::dlsym(library.handle, "PMPI_" #name));
-  MPRESS_MPI_CALLS(MPRESS_BIND)
-#undef MPRESS_BIND
-  const char* missing = nullptr;
-#define MPRESS_CHECK(name) \
-  if (!calls.name) missing = "PMPI_" #name;
-  MPRESS_MPI_CALLS(MPRESS_CHECK)
-#undef MPRESS_CHECK
-  if (missing) {
-    fatal(std::string("the program called MPI, but ") + missing + " was not found in " +
-          (library.path.empty() ? "any loaded library" : library.path));
-  }
-  return calls;
-}
-
-bool bound = false;
-
-/// Before MPI runs, only the launcher's environment tells who we are: one rank speaks.
-bool is_first_rank() {
-  for (const char* name : {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
-    if (const char* rank = std::getenv(name)) return std::strcmp(rank, "0") == 0;
-  }
-  return true;
-}
+void* bound_library = nullptr;
 
 }  // namespace
 
-const MpiCalls& mpi() {
-  static const MpiCalls calls = [] {
-    MpiCalls result = bind();
-    bound = true;
-    return result;
-  }();
-  return calls;
+MpiCalls bound_calls;
+
+void bind(void* library, const char* path) {
+#define MPRESS_BIND(name)                                                          \
+  bound_calls.name = reinterpret_cast<decltype(bound_calls.name)>(::dlsym(library, \
+                                                                          "PMPI"   \
+                                                                          "_" #name));
+  MPRESS_MPI_CALLS(MPRESS_BIND)
+#undef MPRESS_BIND
+#define MPRESS_CHECK(name)                                                                 \
+  if (!bound_calls.name) {                                                                 \
+    stop_before_mpi(std::string(path) + " has no PMPI_" #name ", which MPI 3.0 asks for"); \
+  }
+  MPRESS_MPI_3_CALLS(MPRESS_CHECK)
+#undef MPRESS_CHECK
+  bound_library = library;
 }
 
-void* find_symbol(const char* name) { return ::dlsym(loaded_mpi().handle, name); }
+void* find_symbol(const char* name) {
+  // A program may hold a copy of the library's data, and the library then uses that copy too.
+  void* found = ::dlsym(RTLD_DEFAULT, name);
+  return found ? found : ::dlsym(bound_library, name);
+}
 
-const char* compiled_mpi() { return expected_mpi; }
+const char* compiled_mpi() {
+#if defined(OPEN_MPI)
+  return "Open MPI";
+#elif defined(MPICH_VERSION)
+  return "MPICH and its ABI";
+#else
+  return "the MPI standard ABI";
+#endif
+}
 
 void fatal(const std::string& message) {
   int running = 0;
-  if (bound) {
-    int finalized = 0;
-    mpi().Initialized(&running);
-    mpi().Finalized(&finalized);
-    running = running && !finalized;
-  }
-  if (running || is_first_rank()) trace::say(message);
-  if (running) mpi().Abort(MPI_COMM_WORLD, 2);
+  int finalized = 0;
+  mpi().Initialized(&running);
+  mpi().Finalized(&finalized);
+  if (!running || finalized) stop_before_mpi(message);
+  trace::say(message);
+  mpi().Abort(MPI_COMM_WORLD, 2);
   ::_exit(2);
 }
 

@@ -1,8 +1,7 @@
 // MPI as mpress calls it: PMPI_* entry points bound at the first MPI call of the program.
 //
-// Nothing here links to libmpi. A shell or launcher that merely loads the preload library binds
-// nothing; a program whose MPI is another than the one mpress was compiled for is named and
-// stopped (see bind_error()).
+// Nothing here links to libmpi. The front (src/front) says which library it is; entry points are
+// looked up in that library alone, since a global look-up would find mpress's own.
 #pragma once
 
 #include <mpi.h>
@@ -10,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+
+#include "link/later_calls.hpp"
 
 #if defined(OPEN_MPI)
 // Open MPI's predefined handles are addresses of its data. Naming them would tie this library to
@@ -24,7 +25,7 @@
 
 namespace mpress::link {
 
-/// The address of a symbol of the program's MPI; null where it has none.
+/// The address of the bound library's data of this name; null where it has none.
 void* find_symbol(const char* name);
 
 // clang-format off: tables.
@@ -50,37 +51,18 @@ void* find_symbol(const char* name);
   X(Grequest_start) X(Grequest_complete)                                                         \
   X(Get_elements_x) X(Status_set_elements_x) X(Status_set_cancelled) X(Test_cancelled)
 
-// Calls of MPI 4.0: large counts and the non-blocking exchange.
-#if MPI_VERSION >= 4
-#define MPRESS_MPI_4_CALLS(X)                                                                    \
+// Younger calls: null where the program's MPI does not have them.
+#define MPRESS_MPI_LATER_CALLS(X)                                                                \
   X(Send_c) X(Bsend_c) X(Ssend_c) X(Rsend_c) X(Isend_c) X(Ibsend_c) X(Issend_c) X(Irsend_c)      \
   X(Recv_c) X(Irecv_c) X(Mrecv_c) X(Imrecv_c) X(Sendrecv_c) X(Sendrecv_replace_c)                \
   X(Send_init_c) X(Bsend_init_c) X(Ssend_init_c) X(Rsend_init_c) X(Recv_init_c) X(Pack_c)        \
   X(Type_get_envelope_c) X(Type_get_contents_c)                                                  \
   X(Info_get_string) X(Comm_idup_with_info) X(Comm_create_from_group)                            \
-  X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)
-#else
-#define MPRESS_MPI_4_CALLS(X)
-#endif
+  X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)                        \
+  X(Request_get_status_any) X(Request_get_status_some)                                           \
+  X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint)
 
-// Calls of MPI 4.1.
-#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
-#define MPRESS_MPI_41_CALLS(X) X(Request_get_status_any) X(Request_get_status_some)
-#else
-#define MPRESS_MPI_41_CALLS(X)
-#endif
-
-// Conversions of message handles, where those are no integers.
-#if defined(MPI_ABI_VERSION)
-#define MPRESS_MPI_HANDLE_CALLS(X) X(Message_toint) X(Message_fromint)
-#elif defined(OPEN_MPI)
-#define MPRESS_MPI_HANDLE_CALLS(X) X(Message_c2f) X(Message_f2c)
-#else
-#define MPRESS_MPI_HANDLE_CALLS(X)
-#endif
-
-#define MPRESS_MPI_CALLS(X)                                                                    \
-  MPRESS_MPI_3_CALLS(X) MPRESS_MPI_4_CALLS(X) MPRESS_MPI_41_CALLS(X) MPRESS_MPI_HANDLE_CALLS(X)
+#define MPRESS_MPI_CALLS(X) MPRESS_MPI_3_CALLS(X) MPRESS_MPI_LATER_CALLS(X)
 
 // clang-format on
 
@@ -90,9 +72,14 @@ struct MpiCalls {
 #undef MPRESS_MPI_POINTER
 };
 
-/// The bound entry points. The first call binds; where that fails the process ends with one
-/// message that names the MPI library found and the one expected.
-const MpiCalls& mpi();
+/// Binds the entry points of the program's MPI: `library` is from dlopen, `path` its file. To be
+/// called once, before anything else here. Where a call is missing that every MPI has, the process
+/// ends with a message that names it.
+void bind(void* library, const char* path);
+
+/// The bound entry points.
+extern MpiCalls bound_calls;
+inline const MpiCalls& mpi() { return bound_calls; }
 
 /// The MPI that mpress was compiled for, in words.
 const char* compiled_mpi();

@@ -58,8 +58,6 @@ MPRESS_EXPORT int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in_degree, c
   return engine::give_hints(hints, created, code);
 }
 
-#if MPI_VERSION >= 4
-
 MPRESS_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* created,
                                           MPI_Request* request) {
   engine::Hints hints;
@@ -74,5 +72,3 @@ MPRESS_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag, M
   const int code = link::mpi().Comm_create_from_group(group, tag, info, errhandler, created);
   return engine::give_first_hints(info, created, code);
 }
-
-#endif

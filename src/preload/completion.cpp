@@ -85,8 +85,6 @@ MPRESS_EXPORT int MPI_Cancel(MPI_Request* request) {
   return job ? engine::cancel(*job, request) : link::mpi().Cancel(request);
 }
 
-#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
-
 MPRESS_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request requests[], int* flag,
                                              MPI_Status statuses[]) {
   *flag = 1;
@@ -131,5 +129,3 @@ MPRESS_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request reque
   }
   return MPI_SUCCESS;
 }
-
-#endif

@@ -37,8 +37,6 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV)
   }
 MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
 
-#if MPI_VERSION >= 4
-
 #define MPRESS_ISENDRECV(suffix, Count, ...)                                                       \
   MPRESS_EXPORT int MPI_Isendrecv##suffix(const void* out, Count out_count, MPI_Datatype out_type, \
                                           int destination, int send_tag, void* in, Count in_count, \
@@ -71,5 +69,3 @@ MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV)
         {buffer, count, type, comm}, {source, receive_tag}, request);                              \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV_REPLACE)
-
-#endif

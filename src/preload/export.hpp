@@ -1,14 +1,13 @@
-// The library exports MPI_* and nothing else.
+// What the entry points of a backend have in common. Each is defined under MPI's own name, seen by
+// nobody but the backend's table of calls (preload/backend.cpp), through which the front calls it.
 //
 // Calls with a count come in two forms, with an int and, since MPI 4.0, as NAME_c with an
 // MPI_Count; one macro makes both of them from one body.
 #pragma once
 
-#define MPRESS_EXPORT extern "C" __attribute__((visibility("default")))
+#include <mpi.h>
 
-#if MPI_VERSION >= 4
+#define MPRESS_EXPORT extern "C"
+
 #define MPRESS_BOTH_COUNTS(define, ...) \
   define(, int, __VA_ARGS__) define(_c, MPI_Count, __VA_ARGS__)
-#else
-#define MPRESS_BOTH_COUNTS(define, ...) define(, int, __VA_ARGS__)
-#endif

@@ -1,5 +1,7 @@
 // Handles of matched messages as other languages know them. MPI cannot convert those that mpress
-// holds itself; where handles are integers there is nothing to convert.
+// holds itself.
+
+#include <type_traits>
 
 #include "engine/message_handle.hpp"
 #include "link/mpi.hpp"
@@ -7,18 +9,15 @@
 
 using namespace mpress;
 
-#define MPRESS_MESSAGE_CONVERSIONS(to_integer, from_integer, Integer)           \
-  MPRESS_EXPORT Integer MPI_##to_integer(MPI_Message message) {                 \
-    const int number = engine::own_message_number(message);                     \
-    return number != 0 ? number : link::mpi().to_integer(message);              \
-  }                                                                             \
-  MPRESS_EXPORT MPI_Message MPI_##from_integer(Integer message) {               \
-    return engine::is_own_message(message) ? engine::own_message(message)       \
-                                           : link::mpi().from_integer(message); \
+#define MPRESS_MESSAGE_CONVERSIONS(to_integer, from_integer)                             \
+  using to_integer##_t = std::invoke_result_t<decltype(PMPI_##to_integer), MPI_Message>; \
+  MPRESS_EXPORT to_integer##_t MPI_##to_integer(MPI_Message message) {                   \
+    const int number = engine::own_message_number(message);                              \
+    return number != 0 ? number : link::mpi().to_integer(message);                       \
+  }                                                                                      \
+  MPRESS_EXPORT MPI_Message MPI_##from_integer(to_integer##_t number) {                  \
+    return engine::is_own_message(number) ? engine::own_message(number)                  \
+                                          : link::mpi().from_integer(number);            \
   }
-
-#if defined(MPI_ABI_VERSION)
-MPRESS_MESSAGE_CONVERSIONS(Message_toint, Message_fromint, int)
-#elif defined(OPEN_MPI)
-MPRESS_MESSAGE_CONVERSIONS(Message_c2f, Message_f2c, MPI_Fint)
-#endif
+MPRESS_MESSAGE_CONVERSIONS(Message_c2f, Message_f2c)
+MPRESS_MESSAGE_CONVERSIONS(Message_toint, Message_fromint)

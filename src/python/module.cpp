@@ -177,11 +177,21 @@ double rate_of(const std::string& text) {
   return rate;
 }
 
+/// The MPIs that there are backends for: (family, version of the headers, launcher).
+nb::list built_mpis() {
+  nb::list result;
+#define MPRESS_BUILT_MPI(family, name, launcher) \
+  result.append(nb::make_tuple(family, name, launcher));
+#include "built_mpis.inc"
+#undef MPRESS_BUILT_MPI
+  return result;
+}
+
 nb::dict build_info() {
   nb::dict result;
   result["version"] = version;
   result["frame_version"] = frame_version;
-  result["mpi"] = MPRESS_BUILT_MPI;
+  result["mpis"] = built_mpis();
   result["cuda"] = static_cast<bool>(MPRESS_BUILT_CUDA);
   result["compiler"] = MPRESS_BUILT_COMPILER;
   result["isa"] = isa_name(host_isa());

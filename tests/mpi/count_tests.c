@@ -1,17 +1,32 @@
-/* A library preloaded beside mpress that counts how often MPI is asked whether a request is
- * complete, and tells when the process ends. */
+/* A library preloaded beside mpress that counts how often mpress asks MPI whether a request is
+ * complete, and tells when the process ends. mpress looks MPI's functions up in MPI's own library,
+ * so it is the looking up that is stood in for. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
+
+typedef void* (*LookUp)(void*, const char*);
+typedef int (*Test)(MPI_Request*, int*, MPI_Status*);
 
 static long count = 0;
+static Test mpi_test;
 
-int PMPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  int (*test)(MPI_Request*, int*, MPI_Status*) =
-      (int (*)(MPI_Request*, int*, MPI_Status*))dlsym(RTLD_NEXT, "PMPI_Test");
+static int counting_test(MPI_Request* request, int* flag, MPI_Status* status) {
   ++count;
-  return test(request, flag, status);
+  return mpi_test(request, flag, status);
+}
+
+void* dlsym(void* handle, const char* name) {
+  static const char* const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+  static LookUp look_up;
+  for (int i = 0; i < 3 && !look_up; ++i) {
+    look_up = (LookUp)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  }
+  if (strcmp(name, "PMPI_Test") != 0) return look_up(handle, name);
+  mpi_test = (Test)look_up(handle, name);
+  return (void*)counting_test;
 }
 
 __attribute__((destructor)) static void tell(void) {

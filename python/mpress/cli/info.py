@@ -7,8 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from mpress import _core
+from mpress.cli import mpis
 from mpress.cli.console import make_console
-from mpress.cli.launch import preload_library
+from mpress.cli.launch import backend, preload_library
 
 
 def info() -> None:
@@ -21,8 +22,10 @@ def info() -> None:
     facts.add_column(overflow="fold")
     facts.add_row("version", build["version"])
     facts.add_row("frame version", str(build["frame_version"]))
-    facts.add_row("MPI", build["mpi"] or "none: `mpress run` is not available")
-    facts.add_row("preload library", str(library) if library else "not built")
+    facts.add_row("preload library", str(library) if library else "not built: no `mpress run`")
+    for family, headers, _ in build["mpis"]:
+        facts.add_row(f"for {mpis.NAMES[family]}", f"{backend(family)} (headers: {headers})")
+    facts.add_row("launcher", mpis.default_launcher() or "none found")
     facts.add_row("CUDA", "yes" if build["cuda"] else "no")
     facts.add_row("instruction set", f"{build['isa']} (in use)")
     facts.add_row("compiler", build["compiler"])

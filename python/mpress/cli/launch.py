@@ -1,19 +1,25 @@
-"""Finding the preload library and the launcher, and building the command that starts ranks."""
+"""Finding the libraries that ranks load, and building the command that starts ranks."""
 
 import shlex
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mpress.cli import mpis
 from mpress.cli.errors import UserError
 
-_LIBRARY = "libmpress_preload.so"
+_LIBRARIES = Path(__file__).resolve().parent.parent / "lib"
 
 
 def preload_library() -> Path | None:
     """The library that ranks load, or None where mpress was built without MPI."""
-    path = Path(__file__).resolve().parent.parent / "lib" / _LIBRARY
+    path = _LIBRARIES / "libmpress_preload.so"
+    return path if path.exists() else None
+
+
+def backend(family: str) -> Path | None:
+    """What the preload library loads for a family of MPIs, or None where it was not built."""
+    path = _LIBRARIES / f"libmpress_{family}.so"
     return path if path.exists() else None
 
 
@@ -31,18 +37,14 @@ def required_preload_library() -> Path:
     return path
 
 
-def find_mpiexec(command: str | None) -> list[str]:
-    """The launcher: as given, else the one beside the interpreter, else the one on PATH."""
-    if command is not None:
-        words = shlex.split(command)
-        if not words or not shutil.which(words[0]):
-            raise UserError(f"--mpiexec {command!r}: expected a command that exists")
-        return words
-    beside = Path(sys.executable).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if not found:
-        raise UserError("no mpiexec beside the Python interpreter or on PATH: give --mpiexec CMD")
-    return [found]
+def find_mpiexec(command: str | None, program: str) -> list[str]:
+    """The launcher: as given, else the one for the program's MPI."""
+    if command is None:
+        return [mpis.find_launcher(program)]
+    words = shlex.split(command)
+    if not words or not shutil.which(words[0]):
+        raise UserError(f"--mpiexec {command!r}: expected a command that exists")
+    return words
 
 
 def rank_command(

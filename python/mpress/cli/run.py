@@ -63,9 +63,10 @@ def run(
     The exit status is the program's.
     """
     library = launch.required_preload_library()
-    launcher = launch.find_mpiexec(mpiexec) if ranks is not None else []
-    if not shutil.which(program[0]):
+    executable = shutil.which(program[0])
+    if not executable:
         raise UserError(f"PROGRAM {program[0]!r}: expected an executable file")
+    launcher = launch.find_mpiexec(mpiexec, executable) if ranks is not None else []
     environment = {"LD_PRELOAD": _preload(library), "MPRESS_JOB": secrets.token_hex(16)}
     if codec is not None:
         environment["MPRESS_CODEC"] = checked_spec("--codec", codec)

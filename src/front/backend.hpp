@@ -1,0 +1,20 @@
+// What the front asks of a backend: mpress compiled for one MPI, as libmpress_FAMILY.so. A backend
+// shows one symbol, mpress_backend.
+#pragma once
+
+#include <cstddef>
+
+namespace mpress::front {
+
+struct Backend {
+  const char* version;                ///< of mpress; the front takes no other than its own
+  std::size_t call_count;             ///< entries of `calls`, in the order of the enum Call
+  void* const* calls;                 ///< functions with the signatures that MPI gives them
+  void (*stop)(const char* message);  ///< ends the job with a message; does not return
+};
+
+/// The type of mpress_backend. It is called once, before any entry of the table: `library` is what
+/// dlopen gave for the program's MPI, `path` its file.
+using OpenBackend = const Backend*(void* library, const char* path);
+
+}  // namespace mpress::front

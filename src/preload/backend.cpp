@@ -1,0 +1,47 @@
+// A backend's table of calls: mpress compiled for one MPI, as the front takes it.
+
+#include "front/backend.hpp"
+
+#include <cstddef>
+#include <type_traits>
+
+#include "config/version.hpp"
+#include "front/calls.hpp"
+#include "link/mpi.hpp"
+
+using namespace mpress;
+
+// Headers may be older than the call; PMPI_NAME is always declared.
+#define MPRESS_DECLARE(name, words) extern "C" decltype(PMPI_##name) MPI_##name;
+#define MPRESS_DECLARE_BOTH(name, words) MPRESS_DECLARE(name, words) MPRESS_DECLARE(name##_c, words)
+MPRESS_OTHER_CALLS(MPRESS_DECLARE)
+MPRESS_COUNTED_CALLS(MPRESS_DECLARE_BOTH)
+
+namespace {
+
+/// The front passes on words: every argument must fit one, and all must be passed.
+template <std::size_t words, typename Result, typename... Arguments>
+void* entry(Result (*function)(Arguments...)) {
+  static_assert(sizeof...(Arguments) == words, "src/front/calls.hpp has another number");
+  static_assert(((std::is_integral_v<Arguments> || std::is_pointer_v<Arguments>) && ...));
+  static_assert(std::is_integral_v<Result> || std::is_pointer_v<Result>);
+  return reinterpret_cast<void*>(function);
+}
+
+void stop(const char* message) { link::fatal(message); }
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_backend(
+    void* library, const char* path) {
+  link::bind(library, path);
+  static void* const calls[front::call_count] = {
+#define MPRESS_ENTRY(name, words) entry<words>(&MPI_##name),
+#define MPRESS_ENTRY_BOTH(name, words) entry<words>(&MPI_##name), entry<words>(&MPI_##name##_c),
+      MPRESS_OTHER_CALLS(MPRESS_ENTRY) MPRESS_COUNTED_CALLS(MPRESS_ENTRY_BOTH)
+#undef MPRESS_ENTRY
+#undef MPRESS_ENTRY_BOTH
+  };
+  static const front::Backend backend{version, front::call_count, calls, stop};
+  return &backend;
+}
