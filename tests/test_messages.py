@@ -64,6 +64,35 @@ def test_programs_are_right_without_mpress(name, mpi_program, mpirun):
     assert done.status == 0, done.output
 
 
+@pytest.mark.parametrize(("name", "ranks"), PROGRAMS)
+def test_semantics_in_chunks(name, ranks, mpi_program, mpress_run):
+    """The same programs, with every message of 8 KiB and more cut."""
+    outcome = mpress_run(ranks, mpi_program(name), options=FORCED, env={"MPRESS_CHUNK": "4K"})
+    assert outcome.status == 0, outcome.stderr
+    assert "ok" in outcome.stdout
+    assert totals(outcome)["errors"] == 0
+    if name != "recycled":  # whose messages are smaller
+        assert totals(outcome)["chunked_messages"] > 0
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_chunks(ranks, mpi_program, mpress_run):
+    outcome = mpress_run(ranks, mpi_program("chunks"), options=FORCED, env={"MPRESS_CHUNK": "64K"})
+    assert outcome.status == 0, outcome.stderr
+    assert "ok" in outcome.stdout
+    assert totals(outcome)["chunked_messages"] > 100
+    assert totals(outcome)["errors"] == 0
+    assert all(rank["finished"] for rank in outcome.report["ranks"])
+
+
+def test_chunks_that_hold_too_much_memory_go_in_one_piece(mpi_program, mpress_run):
+    env = {"MPRESS_CHUNK": "64K", "MPRESS_POOL_LIMIT": "600K"}
+    outcome = mpress_run(2, mpi_program("chunks"), options=FORCED, env=env)
+    assert outcome.status == 0, outcome.stderr
+    assert totals(outcome)["chunked_messages"] == 0
+    assert totals(outcome)["compressed_messages"] > 100
+
+
 def test_wrong_arguments_under_thread_multiple(mpi_program, mpress_run):
     outcome = mpress_run(2, mpi_program("arguments"), ["threads"], options=FORCED)
     assert outcome.status == 0, outcome.stderr

@@ -73,10 +73,11 @@ def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
     return {
         "rank": rank,
         "operation": OPERATIONS[key & 0xFF],
-        "direction": DIRECTIONS[key >> 24 & 0x7F],
+        "direction": DIRECTIONS[key >> 24 & 0xF],
         "peer": None if peer == 0xFFFFFFFF else peer,
         "codec": CODECS[key >> 8 & 0xFF],
         "reason": REASONS[key >> 16 & 0xFF],
+        "chunked": bool(key >> 28 & 1),
         "messages": messages,
         "raw_bytes": raw,
         "wire_bytes": wire,
@@ -140,6 +141,7 @@ def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
     totals["decoded_messages"] = sum(
         r["messages"] for r in rows if r["direction"] == "receive" and r["codec"] != "none"
     )
+    totals["chunked_messages"] = sum(r["messages"] for r in sent if r["chunked"])
     totals["errors"] = sum(row["errors"] for row in rows)
     totals["ratio"] = totals["raw_bytes"] / totals["wire_bytes"] if totals["wire_bytes"] else 1.0
     return totals

@@ -45,6 +45,9 @@ bool is_job(const char* text) {
   return std::strlen(text) == 32 && std::strspn(text, "0123456789abcdefABCDEF") == 32;
 }
 
+/// Whole units of every codec, and within what MPI counts in an int.
+bool is_chunk(std::size_t bytes) { return bytes % 4096 == 0 && bytes <= (std::size_t{1} << 30); }
+
 bool one_of(const char* value, std::initializer_list<const char*> choices) {
   for (const char* choice : choices) {
     if (std::strcmp(value, choice) == 0) return true;
@@ -117,6 +120,17 @@ bool load_config(Config& config, std::string& error) {
   if (const char* value = knob_value("MPRESS_THRESHOLD")) {
     if (!read_threshold("MPRESS_THRESHOLD", value, config.threshold, error)) return false;
   }
+  if (const char* value = knob_value("MPRESS_CHUNK")) {
+    if (!parse_bytes(value, config.chunk) || !is_chunk(config.chunk)) {
+      return wrong(error, "MPRESS_CHUNK", value,
+                   "0, or bytes: a multiple of 4096 up to 1G, such as 512K or 1M");
+    }
+  }
+  if (const char* value = knob_value("MPRESS_POOL_LIMIT")) {
+    if (!parse_bytes(value, config.pool_limit)) {
+      return wrong(error, "MPRESS_POOL_LIMIT", value, "bytes, such as 256M or 1G");
+    }
+  }
   if (const char* value = knob_value("MPRESS_LINK")) {
     if (!one_of(value, {"auto", "mpi"})) return wrong(error, "MPRESS_LINK", value, "auto or mpi");
   }
@@ -146,6 +160,7 @@ std::string agreed_settings(const Config& config) {
          " codec=" + to_string(config.spec) + " force=" + (config.force ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +
          " disable=" + (config.disabled ? "1" : "0") + " disable_families=" + families +
+         " chunk=" + std::to_string(config.chunk) +
          " link_rate=" + std::to_string(config.link_rate);
 }
 

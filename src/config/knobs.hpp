@@ -27,6 +27,11 @@ inline constexpr Knob knobs[] = {
      "1: compress nothing that MPI_Sendrecv, MPI_Sendrecv_replace and their non-blocking forms "
      "send."},
     {"MPRESS_DISABLE_DERIVED", "0", "1: compress no message of a datatype with gaps."},
+    {"MPRESS_CHUNK", "1M",
+     "Compressed messages of at least two chunks of this many bytes travel in chunks, so that "
+     "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece)."},
+    {"MPRESS_POOL_LIMIT", "1G",
+     "Bytes that chunks may hold until they are received; beyond, messages go in one piece."},
     {"MPRESS_LINK", "auto", "How bytes travel: auto or mpi."},
     {"MPRESS_LINK_RATE", "",
      "Pace received messages as if over a link of this rate (10Gbit, 100Mbit, or bytes a second); "

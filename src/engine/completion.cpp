@@ -1,5 +1,7 @@
 #include "engine/completion.hpp"
 
+#include <sched.h>
+
 #include "engine/finished_request.hpp"
 #include "engine/job.hpp"
 #include "engine/scratch.hpp"
@@ -8,6 +10,18 @@ namespace mpress::engine {
 namespace {
 
 using trace::Op;
+
+/// At the end of a blocking call: gives the program's own chunks the time to leave.
+class Linger {
+ public:
+  explicit Linger(Job& job) : job_(job) {}
+  Linger(const Linger&) = delete;
+  Linger& operator=(const Linger&) = delete;
+  ~Linger() { job_.chunks.outbox.linger(); }
+
+ private:
+  Job& job_;
+};
 
 /// Counts a call and how long it blocks.
 class WaitTimer {
@@ -49,18 +63,17 @@ class Watched {
       : job_(job),
         requests_(requests),
         entries_(count > 0 ? static_cast<std::size_t>(count) : 0),
-        substituted_(entries_.size()) {
+        substituted_(entries_.size()),
+        is_hidden_(entries_.size()) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       Pending* entry = entries_[i] = job.requests.claim(requests[i]);
       any_ = any_ || entry;
       stand_ins_ = stand_ins_ || (entry && entry->replaced());
+      may_be_late_ = may_be_late_ || (entry && entry->may_be_late(job));
       if (entry && job.pacer.active()) note_arrival(*entry, requests[i]);
     }
-    if (!stand_ins_) return;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const bool replaced = entries_[i] && entries_[i]->replaced();
-      substituted_[i] = replaced ? entries_[i]->stand_in : requests[i];
-    }
+    if (!stand_ins_ && !may_be_late_) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) substituted_[i] = real(i);
   }
 
   Watched(const Watched&) = delete;
@@ -76,15 +89,43 @@ class Watched {
 
   bool any() const { return any_; }
 
-  /// What to give to MPI: the program's array, or one with stand-ins.
-  MPI_Request* requests() { return stand_ins_ ? substituted_.data() : requests_; }
+  /// Lets messages in chunks proceed, and hides from MPI those that are not all there. True where
+  /// none is hidden.
+  bool progress() {
+    hidden_ = 0;
+    if (!may_be_late_) return true;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      Pending* entry = entries_[i];
+      is_hidden_[i] = entry && entry->may_be_late(job_) && !entry->is_ready(job_, requests_[i]);
+      substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
+      hidden_ += is_hidden_[i];
+    }
+    job_.chunks.progress(job_);
+    return hidden_ == 0;
+  }
+
+  /// The same until none is hidden.
+  void progress_all() {
+    while (!progress()) ::sched_yield();
+  }
+
+  /// What to give to MPI: the program's array, or one with stand-ins and without what is hidden.
+  MPI_Request* requests() { return stand_ins_ || may_be_late_ ? substituted_.data() : requests_; }
+
+  /// After a call that should wait for one request: has it found none because all that are left
+  /// are hidden? `found` is MPI_UNDEFINED where it found none.
+  bool must_go_on(int code, int found) const {
+    if (code != MPI_SUCCESS || found != MPI_UNDEFINED || hidden_ == 0) return false;
+    ::sched_yield();
+    return true;
+  }
 
   /// After MPI's call: the program sees what became of its own requests.
   void restore() {
-    if (!stand_ins_) return;
+    if (!stand_ins_ && !may_be_late_) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const bool replaced = entries_[i] && entries_[i]->replaced();
-      if (!replaced) requests_[i] = substituted_[i];
+      if (!replaced && !is_hidden_[i]) requests_[i] = substituted_[i];
     }
   }
 
@@ -92,7 +133,7 @@ class Watched {
   int finish(int i, MPI_Status& status) {
     const std::unique_ptr<Pending> ended = release(i);
     Pending* pending = released_;
-    if (pending && pending->outcome) copy_status(*pending->outcome, status);
+    if (pending && pending->chunked_message != no_message) recall_chunks(*pending, status);
     if (!pending || !pending->receive) return MPI_SUCCESS;
     const int code = pending->receive->deliver(job_, status);
     if (code != MPI_SUCCESS) failed_on_ = pending->receive->comm();
@@ -124,7 +165,21 @@ class Watched {
     return nullptr;
   }
 
+  /// What to give to MPI for request `i`.
+  MPI_Request real(std::size_t i) const {
+    const bool replaced = entries_[i] && entries_[i]->replaced();
+    return replaced ? entries_[i]->stand_in : requests_[i];
+  }
+
+  /// The chunks of a send are cancelled with it.
+  void recall_chunks(const Pending& pending, const MPI_Status& status) {
+    int cancelled = 0;
+    link::mpi().Test_cancelled(&status, &cancelled);
+    if (cancelled) job_.chunks.outbox.cancel(pending.chunked_message);
+  }
+
   static void note_arrival(Pending& pending, MPI_Request request) {
+    if (pending.persistent) return;  // see Pending::collect_persistent
     int arrived = 0;
     link::mpi().Request_get_status(request, &arrived, MPI_STATUS_IGNORE);
     if (!arrived && pending.receive) pending.receive->travels_when_delivered();
@@ -132,10 +187,13 @@ class Watched {
 
   Job& job_;
   MPI_Request* requests_;
-  Scratch<Pending*> entries_;
+  Scratch<Pending*> entries_;  ///< null where MPI's completion needs no work
   Scratch<MPI_Request> substituted_;
+  Scratch<bool> is_hidden_;
   bool any_ = false;
   bool stand_ins_ = false;
+  bool may_be_late_ = false;  ///< some message may come in chunks
+  int hidden_ = 0;            ///< requests, of messages that are not all there
   Pending* released_ = nullptr;
   std::shared_ptr<CommInfo> failed_on_;
 };
@@ -178,10 +236,12 @@ int finish_one(Watched& watched, int i, MPI_Status& status, int code) {
 }  // namespace
 
 int wait(Job& job, MPI_Request* request, MPI_Status* status) {
+  const Linger linger(job);
   Watched watched(job, 1, request);
   if (!watched.any()) return link::mpi().Wait(request, status);
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::wait);
+  watched.progress_all();
   const int code = link::mpi().Wait(watched.requests(), statuses.data());
   watched.restore();
   timer.stop();
@@ -189,10 +249,12 @@ int wait(Job& job, MPI_Request* request, MPI_Status* status) {
 }
 
 int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given) {
+  const Linger linger(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Waitall(count, requests, given);
   Statuses statuses(count, given);
   WaitTimer timer(job, Op::waitall);
+  watched.progress_all();
   const int code = link::mpi().Waitall(count, watched.requests(), statuses.data());
   watched.restore();
   timer.stop();
@@ -200,26 +262,40 @@ int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given) {
 }
 
 int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  const Linger linger(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Waitany(count, requests, index, status);
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::waitany);
-  *index = MPI_UNDEFINED;  // and so it stays where MPI refuses an argument
-  const int code = link::mpi().Waitany(count, watched.requests(), index, statuses.data());
-  watched.restore();
+  int code = MPI_SUCCESS;
+  do {
+    *index = MPI_UNDEFINED;  // and so it stays where MPI refuses an argument
+    if (watched.progress()) {
+      code = link::mpi().Waitany(count, watched.requests(), index, statuses.data());
+    } else {
+      int flag = 0;
+      code = link::mpi().Testany(count, watched.requests(), index, &flag, statuses.data());
+    }
+    watched.restore();
+  } while (watched.must_go_on(code, *index));
   timer.stop();
   return *index == MPI_UNDEFINED ? code : finish_one(watched, *index, statuses[0], code);
 }
 
 int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
              MPI_Status* given) {
+  const Linger linger(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Waitsome(count, requests, done, indices, given);
   Statuses statuses(count, given);
   WaitTimer timer(job, Op::waitsome);
-  *done = MPI_UNDEFINED;
-  const int code = link::mpi().Waitsome(count, watched.requests(), done, indices, statuses.data());
-  watched.restore();
+  int code = MPI_SUCCESS;
+  do {
+    *done = MPI_UNDEFINED;
+    const auto call = watched.progress() ? link::mpi().Waitsome : link::mpi().Testsome;
+    code = call(count, watched.requests(), done, indices, statuses.data());
+    watched.restore();
+  } while (watched.must_go_on(code, *done > 0 ? *done : MPI_UNDEFINED));
   timer.stop();
   return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
 }
@@ -228,6 +304,8 @@ int test(Job& job, MPI_Request* request, int* flag, MPI_Status* status) {
   Watched watched(job, 1, request);
   if (!watched.any()) return link::mpi().Test(request, flag, status);
   Statuses statuses(1, status);
+  *flag = 0;
+  if (!watched.progress()) return MPI_SUCCESS;
   const int code = link::mpi().Test(watched.requests(), flag, statuses.data());
   watched.restore();
   return code == MPI_SUCCESS && !*flag ? code : finish_one(watched, 0, statuses[0], code);
@@ -237,6 +315,8 @@ int testall(Job& job, int count, MPI_Request* requests, int* flag, MPI_Status* g
   Watched watched(job, count, requests);
   if (!watched.any()) return link::mpi().Testall(count, requests, flag, given);
   Statuses statuses(count, given);
+  *flag = 0;
+  if (!watched.progress()) return MPI_SUCCESS;
   const int code = link::mpi().Testall(count, watched.requests(), flag, statuses.data());
   watched.restore();
   return code == MPI_SUCCESS && !*flag ? code
@@ -248,8 +328,10 @@ int testany(Job& job, int count, MPI_Request* requests, int* index, int* flag, M
   if (!watched.any()) return link::mpi().Testany(count, requests, index, flag, status);
   Statuses statuses(1, status);
   *index = MPI_UNDEFINED;
+  const bool all_shown = watched.progress();
   const int code = link::mpi().Testany(count, watched.requests(), index, flag, statuses.data());
   watched.restore();
+  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && !all_shown) *flag = 0;
   if (*index == MPI_UNDEFINED || (code == MPI_SUCCESS && !*flag)) return code;
   return finish_one(watched, *index, statuses[0], code);
 }
@@ -260,8 +342,10 @@ int testsome(Job& job, int count, MPI_Request* requests, int* done, int* indices
   if (!watched.any()) return link::mpi().Testsome(count, requests, done, indices, given);
   Statuses statuses(count, given);
   *done = MPI_UNDEFINED;
+  const bool all_shown = watched.progress();
   const int code = link::mpi().Testsome(count, watched.requests(), done, indices, statuses.data());
   watched.restore();
+  if (code == MPI_SUCCESS && *done == MPI_UNDEFINED && !all_shown) *done = 0;
   return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
 }
 

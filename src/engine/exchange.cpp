@@ -53,8 +53,14 @@ int post(const Receive& receive, const Envelope& from, MPI_Comm comm, MPI_Reques
                               from.tag, comm, request);
 }
 
-int send_now(const SendArguments& use, int tag) {
-  return link::counted::Send(use.buffer, use.count, use.type, use.destination, tag, use.comm);
+int send_now(Job& job, Outgoing& out, int tag) {
+  const SendArguments& use = out.arguments;
+  if (!out.chunks) {
+    return link::counted::Send(use.buffer, use.count, use.type, use.destination, tag, use.comm);
+  }
+  MPI_Request header = MPI_REQUEST_NULL;
+  const int code = start_send(job, out, link::counted::Isend, tag, &header);
+  return code == MPI_SUCCESS ? link::mpi().Wait(&header, MPI_STATUS_IGNORE) : code;
 }
 
 Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
@@ -64,14 +70,14 @@ Side side(const Receive& receive, const Envelope& from) {
 }
 
 /// An exchange whose send is prepared: `out` may be a frame, or data set aside.
-int exchange_prepared(Job& job, const SendArguments& use, int send_tag,
-                      const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
+int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArguments& arguments,
+                      const Envelope& from, MPI_Status* given) {
   Receive receive;
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
   const StatusOf status(given);
   const std::uint64_t begin = trace::now_ns();
   int code = MPI_SUCCESS;
-  if (must_post(job)) {
+  if (out.chunks || must_post(job)) {
     MPI_Request request = MPI_REQUEST_NULL;
     bool received = false;
     {
@@ -80,12 +86,14 @@ int exchange_prepared(Job& job, const SendArguments& use, int send_tag,
       if (!received) code = post(receive, from, arguments.comm, &request);
     }
     if (code != MPI_SUCCESS && !received) return code;
-    const int sent = send_now(use, send_tag);
+    const int sent = send_now(job, out, send_tag);
     if (received) return code == MPI_SUCCESS ? sent : code;
     if (sent != MPI_SUCCESS) link::mpi().Cancel(&request);  // the peer may never answer
     code = link::mpi().Wait(&request, status);
+    job.chunks.outbox.linger();
     if (sent != MPI_SUCCESS) return sent;
   } else {
+    const SendArguments& use = out.arguments;
     code = link::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
                                    side(receive, from), arguments.comm, status);
   }
@@ -121,14 +129,15 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
 
 int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& arguments,
              const Envelope& from, MPI_Status* status) {
-  const Outgoing out = prepare_send(job, Op::sendrecv, send);
+  Outgoing out = prepare_send(job, Op::sendrecv, send);
   if (out.error != MPI_SUCCESS) return out.error;
-  return exchange_prepared(job, out.arguments, send_tag, arguments, from, status);
+  return exchange_prepared(job, out, send_tag, arguments, from, status);
 }
 
 Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
   const std::shared_ptr<TypeInfo> type = type_info(send.type);
   Outgoing out = prepare_send(job, op, send);
+  if (out.error == MPI_SUCCESS) send_chunks(job, out);
   if (out.error != MPI_SUCCESS || out.frame || !type || send.count <= 0) return out;
   if (!send.buffer && type->contiguous) return out;  // MPI will refuse
   const std::size_t bytes = static_cast<std::size_t>(send.count) * type->size;
@@ -153,9 +162,9 @@ int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
     // Nothing is overwritten before it is sent.
     return exchange(job, send, send_tag, arguments, from, status);
   }
-  const Outgoing out = set_aside(job, Op::sendrecv_replace, send);
+  Outgoing out = set_aside(job, Op::sendrecv_replace, send);
   if (out.error != MPI_SUCCESS) return out.error;
-  return exchange_prepared(job, out.arguments, send_tag, arguments, from, status);
+  return exchange_prepared(job, out, send_tag, arguments, from, status);
 }
 
 int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArguments& arguments,
@@ -165,26 +174,22 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   Receive& receive = pending->receive.emplace();
   receive.watch(job, op, arguments);
   if (job.pacer.active()) receive.travels_when_posted();
+  int code = start_send(job, out, link::counted::Isend, send_tag, &pending->send_half);
+  if (code != MPI_SUCCESS) return code;
   pending->frame = std::move(out.frame);
-  const SendArguments& use = out.arguments;
-  const auto posting = job.probed.posting();
-  int code = MPI_SUCCESS;
-  MPI_Status status;
-  if (take_probed(job, op, arguments, from, &status, code)) {
-    // The received half is over: what is left is the send, and the status is the receive's.
-    pending->receive.reset();
-    pending->outcome = status;
-    if (code != MPI_SUCCESS) return code;
-    code = link::counted::Isend(use.buffer, use.count, use.type, use.destination, send_tag,
-                                use.comm, request);
-    int complete = 0;
-    if (code == MPI_SUCCESS) link::mpi().Test(request, &complete, MPI_STATUS_IGNORE);
-    if (complete) return make_finished_request(status, MPI_SUCCESS, request);
-  } else {
-    code = link::counted::Isendrecv(use.buffer, side(use, send_tag), receive.buffer(),
-                                    side(receive, from), arguments.comm, request);
+  {
+    const auto posting = job.probed.posting();
+    const auto probed = job.probed.take(arguments.comm, from.peer, from.tag);
+    code = probed ? probed->deliver_later(job, *pending, request)
+                  : post(receive, from, arguments.comm, request);
   }
-  if (code == MPI_SUCCESS) job.requests.insert(*request, std::move(pending));
+  if (code == MPI_SUCCESS) {
+    job.requests.insert(*request, std::move(pending));
+  } else {
+    const MPI_Request send_half = std::exchange(pending->send_half, MPI_REQUEST_NULL);
+    pending->receive.reset();
+    job.orphans.adopt(send_half, std::move(pending));
+  }
   return code;
 }
 

@@ -29,7 +29,8 @@ int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
 /// A send whose buffer will be overwritten at once: encoded, or else copied.
 Outgoing set_aside(Job& job, trace::Op op, const SendArguments& send);
 
-/// MPI_Isendrecv, with a send that is prepared.
+/// MPI_Isendrecv, with a send that is prepared. The request is that of the receive, and completes
+/// with both: MPICH 5.0 leaves the status of its own MPI_Isendrecv undefined.
 int exchange_later(Job& job, Outgoing out, int send_tag, trace::Op op,
                    const ReceiveArguments& receive, const Envelope& from, MPI_Request* request);
 

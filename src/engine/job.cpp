@@ -107,7 +107,7 @@ void read_settings() {
   });
 }
 
-void start_job() {
+void start_job(bool at_init) {
   static std::mutex starting;
   std::lock_guard lock(starting);
   Job& job = *Job::instance_;
@@ -138,6 +138,7 @@ void start_job() {
   stop_at_finalize();
   make_error_codes(job);
   open_record(job);
+  if (at_init) job.chunks.open(job.config.chunk);
   job.state_ = Job::State::active;
 }
 
@@ -145,6 +146,7 @@ void stop_job() {
   Job& job = *Job::instance_;
   if (job.state_ != Job::State::active) return;
   job.orphans.release(job);
+  job.chunks.close(job);
   job.state_ = Job::State::off;
   job.record.header().finished_ns = trace::now_ns();
   link::mpi().Comm_free(&job.self);
@@ -156,7 +158,7 @@ Job* Job::try_start() {
   link::mpi().Initialized(&initialized);
   link::mpi().Finalized(&finalized);
   if (!initialized || finalized) return nullptr;
-  start_job();
+  start_job(false);
   return instance_->state_ == State::active ? &*instance_ : nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "engine/chunk_link.hpp"
 #include "engine/immortal.hpp"
 #include "engine/orphans.hpp"
 #include "engine/probed.hpp"
@@ -29,6 +30,7 @@ class Job {
   RequestTable requests;
   ProbedMessages probed;
   Orphans orphans;
+  ChunkLink chunks;
   bool threaded = false;  ///< MPI_THREAD_MULTIPLE
   int rank = 0;
   int size = 0;
@@ -39,7 +41,7 @@ class Job {
  private:
   friend Job* active_job();
   friend void read_settings();
-  friend void start_job();
+  friend void start_job(bool);
   friend void stop_job();
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
@@ -51,8 +53,9 @@ class Job {
 void read_settings();
 
 /// Starts mpress in a process whose MPI runs. It stays off (saying so once) where nothing tells
-/// the identity of the job, or where it was disabled.
-void start_job();
+/// the identity of the job, or where it was disabled. `at_init`: all ranks do this now, in
+/// MPI_Init; only then can the collective link for chunks be made.
+void start_job(bool at_init);
 
 /// Completes what is left to do, and the statistics. MPI_Finalize calls it, through an attribute
 /// that start_job() leaves.
@@ -69,10 +72,12 @@ inline Job* active_job() {
   return Job::try_start();
 }
 
-/// The same at the beginning of a call, which also completes some of what freed requests left.
+/// The same at the beginning of a call, which also completes some of what freed requests left and
+/// lets chunks proceed.
 inline Job* enter_call() {
   Job* job = active_job();
   if (job && !job->orphans.empty()) job->orphans.reap(*job);
+  if (job && !job->chunks.idle()) job->chunks.progress(*job);
   return job;
 }
 

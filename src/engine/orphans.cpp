@@ -37,6 +37,8 @@ void Orphans::adopt(MPI_Request request, std::unique_ptr<Pending> pending) {
 /// Whether MPI has finished it, and then it is over. Nobody is left to be told of an error, but
 /// the communicator's handler.
 bool Orphans::ends(Job& job, Orphan& orphan) {
+  Pending& pending = *orphan.pending;
+  if (pending.may_be_late(job) && !pending.is_ready(job, orphan.request)) return false;
   int done = 0;
   MPI_Status status;
   const int code = link::mpi().Test(&orphan.request, &done, &status);
@@ -46,6 +48,7 @@ bool Orphans::ends(Job& job, Orphan& orphan) {
     if (delivered != MPI_SUCCESS) orphan.pending->receive->comm()->raise(delivered);
   }
   if (orphan.request != MPI_REQUEST_NULL) link::mpi().Request_free(&orphan.request);
+  if (pending.replaced()) link::mpi().Request_free(&pending.stand_in);
   return true;
 }
 
@@ -72,6 +75,10 @@ void Orphans::release(Job& job) {
   }
   Orphan orphan;
   while (pop(orphan)) {
+    if (orphan.pending->is_collecting()) {  // what is announced will come
+      while (!ends(job, orphan)) ::sched_yield();
+      continue;
+    }
     link::mpi().Request_free(&orphan.request);
     released_.push_back(std::move(orphan));
   }

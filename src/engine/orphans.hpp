@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/request_table.hpp"
+#include "engine/pending.hpp"
 #include "link/mpi.hpp"
 
 namespace mpress::engine {

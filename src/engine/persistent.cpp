@@ -10,18 +10,17 @@
 namespace mpress::engine {
 namespace {
 
-int start_send(Job& job, Pending& pending, MPI_Request* request) {
+int start_one_send(Job& job, Pending& pending, MPI_Request* request) {
   Outgoing out = prepare_send(job, trace::Op::start, pending.send);
   if (out.error != MPI_SUCCESS) return out.error;
   pending.active = true;
   if (!out.frame) return link::mpi().Start(request);
-  const SendArguments& use = out.arguments;
   pending.frame = std::move(out.frame);
-  return pending.start_send(use.buffer, use.count, use.type, use.destination, pending.tag, use.comm,
-                            &pending.stand_in);
+  pending.chunked_message = out.chunks ? out.chunks->message() : no_message;
+  return start_send(job, out, pending.start_send, pending.tag, &pending.stand_in);
 }
 
-int start_receive(Job& job, Pending& pending, MPI_Request* request) {
+int start_one_receive(Job& job, Pending& pending, MPI_Request* request) {
   pending.active = true;
   pending.receive->renew();
   if (job.pacer.active()) pending.receive->travels_when_posted();
@@ -29,15 +28,13 @@ int start_receive(Job& job, Pending& pending, MPI_Request* request) {
   const std::unique_ptr<ProbedMessage> probed =
       job.probed.take(pending.comm, pending.source, pending.tag);
   if (!probed) return link::mpi().Start(request);
-  MPI_Status status;
-  const int code = probed->deliver(job, *pending.receive, status);
-  return make_finished_request(status, code, &pending.stand_in);
+  return probed->deliver_later(job, pending, &pending.stand_in);
 }
 
 }  // namespace
 
-void watch_persistent_send(Job& job, const SendArguments& arguments, int tag, StartSend start_send,
-                           MPI_Request request) {
+void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
+                           ImmediateSend start_send, MPI_Request request) {
   const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
   if (!type || !type->element || arguments.count <= 0 || arguments.destination < 0) return;
   auto pending = std::make_unique<Pending>();
@@ -69,8 +66,8 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
 int start(Job& job, MPI_Request* request) {
   Pending* pending = job.requests.find(*request);
   if (!pending) return link::mpi().Start(request);
-  return pending->receive ? start_receive(job, *pending, request)
-                          : start_send(job, *pending, request);
+  return pending->receive ? start_one_receive(job, *pending, request)
+                          : start_one_send(job, *pending, request);
 }
 
 }  // namespace mpress::engine

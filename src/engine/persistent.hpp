@@ -9,8 +9,8 @@ namespace mpress::engine {
 class Job;
 
 /// Files a persistent send that MPI made as `request`, where it may ever be compressed.
-void watch_persistent_send(Job& job, const SendArguments& arguments, int tag, StartSend start_send,
-                           MPI_Request request);
+void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
+                           ImmediateSend start_send, MPI_Request request);
 
 /// Makes a persistent receive and files it, since a probe may have its message.
 int receive_init(Job& job, const ReceiveArguments& arguments, int source, int tag,

@@ -39,12 +39,23 @@ int ProbedMessage::deliver(Job& job, trace::Op op, const ReceiveArguments& argum
   ReceiveArguments on_comm = arguments;
   on_comm.comm = comm->comm;
   if (!receive.describe(op, on_comm)) return MPI_ERR_ARG;
-  return deliver(job, receive, *status);
+  fill(status);
+  return receive.accept(job, data.data(), wire_bytes, *status);
 }
 
-int ProbedMessage::deliver(Job& job, Receive& receive, MPI_Status& status) const {
+int ProbedMessage::deliver_later(Job& job, Pending& pending, MPI_Request* request) const {
+  Receive& receive = *pending.receive;
+  MPI_Status status;
   fill(&status);
-  return receive.accept(job, data.data(), wire_bytes, status);
+  if (!receive.comm()) return comm->raise(MPI_ERR_ARG);
+  if (!receive.collect(job, data.data(), wire_bytes, source)) {
+    const int code = receive.accept(job, data.data(), wire_bytes, status);
+    return make_finished_request(status, code, request);
+  }
+  pending.collect.emplace();
+  const int code = pending.collect->open(status, request);
+  if (code != MPI_SUCCESS) pending.collect.reset();
+  return code;
 }
 
 ProbedMessages::Queue::iterator ProbedMessages::find(const CommInfo* comm, int source, int tag) {

@@ -23,6 +23,7 @@
 namespace mpress::engine {
 
 class Job;
+struct Pending;
 
 /// A message that was probed.
 struct ProbedMessage {
@@ -38,7 +39,10 @@ struct ProbedMessage {
 
   /// Delivers it to a receive; `status` may be ignored. Returns an error code, raises nothing.
   int deliver(Job& job, trace::Op op, const ReceiveArguments& arguments, MPI_Status* status) const;
-  int deliver(Job& job, Receive& receive, MPI_Status& status) const;
+
+  /// Delivers it to `pending.receive`, which is described, and makes `request` for that. Where
+  /// chunks are still to come, `pending.collect` is set, and the caller files `pending`.
+  int deliver_later(Job& job, Pending& pending, MPI_Request* request) const;
 };
 
 /// Thread-safe. While a receive is being posted, posting() is held; a probe excludes it, so that

@@ -21,6 +21,16 @@ struct Receive::Arrived {
   wire::Header header;
 };
 
+namespace {
+
+std::size_t bytes_of(const MPI_Status& status) {
+  MPI_Count bytes = 0;
+  link::mpi().Get_elements_x(&status, MPI_BYTE, &bytes);
+  return static_cast<std::size_t>(bytes);
+}
+
+}  // namespace
+
 bool Receive::describe(trace::Op op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
   if (arguments.count < 0) return false;
@@ -58,15 +68,54 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   mpi.Test_cancelled(&status, &cancelled);
   if (!watched_ || cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return MPI_SUCCESS;
   if (!delivered_) {
-    MPI_Count bytes = 0;
-    mpi.Get_elements_x(&status, MPI_BYTE, &bytes);
-    delivered_code_ = accept(job, static_cast<const std::byte*>(buffer()),
-                             static_cast<std::size_t>(bytes), status);
+    delivered_code_ =
+        chunks_ ? conclude_chunks(job)
+                : accept(job, static_cast<const std::byte*>(buffer()), bytes_of(status), status);
     delivered_ = true;
-  } else {
-    mpi.Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
   }
+  mpi.Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
   return delivered_code_;
+}
+
+bool Receive::may_come_in_chunks(const Job& job) const {
+  return watched_ && !delivered_ && job.chunks.cuts(capacity_);
+}
+
+bool Receive::is_all_there(Job& job, MPI_Request request) {
+  if (!chunks_) {
+    int arrived = 0;
+    MPI_Status status;
+    const int code = link::mpi().Request_get_status(request, &arrived, &status);
+    if (code != MPI_SUCCESS) return true;  // the call that completes it will tell
+    if (!arrived) return false;
+    if (!collects(job, status)) return true;
+  }
+  return chunks_->advance(job);
+}
+
+bool Receive::collects(Job& job, const MPI_Status& status) {
+  int cancelled = 0;
+  link::mpi().Test_cancelled(&status, &cancelled);
+  if (cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return false;
+  const auto* data = static_cast<const std::byte*>(buffer());
+  return collect(job, data, bytes_of(status), status.MPI_SOURCE);
+}
+
+bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int source) {
+  wire::Header header;
+  if (wire::read_header(data, bytes, job.nonce, header) != wire::Parse::frame) return false;
+  if (header.chunk_bytes == 0 || header.raw_bytes() > capacity_) return false;
+  chunks_source_ = comm_->world_rank(source);
+  if (!job.chunks.is_open() || chunks_source_ == trace::any_peer) return false;
+  if (!type_->contiguous && !staging_) {
+    staging_ = job.pool.take(capacity_);
+    if (!staging_) return false;
+  }
+  std::byte* elements =
+      type_->contiguous ? static_cast<std::byte*>(arguments_.buffer) : staging_.data();
+  chunks_ = std::make_unique<ChunkReceive>(job, header, chunks_source_, elements, travel_begin_ns_);
+  watched_ = true;
+  return true;
 }
 
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
@@ -77,7 +126,10 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
   int code = MPI_SUCCESS;
   switch (wire::read_header(data, bytes, job.nonce, arrived.header)) {
     case wire::Parse::raw: code = deliver_raw(job, arrived); break;
-    case wire::Parse::frame: code = deliver_frame(job, arrived); break;
+    case wire::Parse::frame:
+      code = arrived.header.chunk_bytes > 0 ? deliver_chunks(job, arrived, status.MPI_SOURCE)
+                                            : deliver_frame(job, arrived);
+      break;
     case wire::Parse::corrupt:
       trace::say("rank " + std::to_string(job.rank) + ": the frame from rank " +
                  std::to_string(arrived.source) + " is corrupt: bad header");
@@ -99,6 +151,42 @@ int Receive::deliver_raw(Job& job, const Arrived& arrived) {
     if (code != MPI_SUCCESS) return code;
   }
   return arrived.bytes > capacity_ ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+}
+
+int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
+  if (collect(job, arrived.data, arrived.bytes, source)) return conclude_chunks(job);
+  if (!job.chunks.is_open() || arrived.source == trace::any_peer) {
+    trace::say("rank " + std::to_string(job.rank) + ": a frame announces chunks that cannot come");
+    return job.corrupt_code;
+  }
+  job.chunks.drop(job, arrived.header, arrived.source);
+  return arrived.header.raw_bytes() > capacity_ ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM;
+}
+
+/// Waits for the chunks that are still to come; then the message is the program's.
+int Receive::conclude_chunks(Job& job) {
+  chunks_->finish(job);
+  const std::unique_ptr<ChunkReceive> chunks = std::move(chunks_);
+  const wire::Header& header = chunks->header();
+  const Codec codec = header.spec.codec;
+  trace::Row& row = job.record.row(
+      {trace::Direction::receive, op_, chunks_source_, codec, trace::Reason::none, true});
+  int code = chunks->code();
+  if (code == MPI_SUCCESS && !type_->contiguous) {
+    code = scatter(job, staging_.data(), header.raw_bytes());
+  }
+  if (code != MPI_SUCCESS) {
+    trace::add(row.errors, 1);
+    return code;
+  }
+  trace::add(row.messages, 1);
+  trace::add(row.raw_bytes, header.raw_bytes());
+  trace::add(row.wire_bytes, wire::frame_bytes(0, header.type) + chunks->wire_bytes());
+  trace::add(row.decode_ns, chunks->decode_ns());
+  trace::add(row.wait_ns, waited_ns_);
+  job.policy.decoded(codec, header.raw_bytes(), chunks->decode_ns());
+  delivered_bytes_ = header.raw_bytes();
+  return MPI_SUCCESS;
 }
 
 int Receive::deliver_frame(Job& job, const Arrived& arrived) {

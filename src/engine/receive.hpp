@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "engine/chunk_receive.hpp"
 #include "engine/comm_info.hpp"
 #include "engine/type_info.hpp"
 #include "link/mpi.hpp"
@@ -60,8 +61,33 @@ class Receive {
   /// by `status.MPI_SOURCE`.
   int accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
 
+  // A message in chunks is not all there when MPI has received its header.
+
+  /// After watch(): may such a message come?
+  bool may_come_in_chunks(const Job& job) const;
+
+  /// For such a receive: takes what has come, without waiting; `request` is MPI's. True where the
+  /// message is all there, and deliver() will not wait.
+  bool is_all_there(Job& job, MPI_Request request);
+
+  /// Begins to collect the chunks that the message announces that MPI has received with `status`.
+  /// False where it announces none that the program can have: deliver() knows what to do.
+  bool collects(Job& job, const MPI_Status& status);
+
+  /// Begins to collect the chunks that the message at `data` announces, sent by `source`. False
+  /// where it announces none that the program can have: accept() knows what to do.
+  bool collect(Job& job, const std::byte* data, std::size_t bytes, int source);
+
+  bool is_collecting() const { return chunks_ != nullptr; }
+
+  /// After that: takes what has come, without waiting. True where deliver() will not wait.
+  bool collected(Job& job) { return chunks_->advance(job); }
+
   /// A persistent receive waits for its next message.
-  void renew() { delivered_ = false; }
+  void renew() {
+    delivered_ = false;
+    delivered_bytes_ = 0;
+  }
 
   const std::shared_ptr<CommInfo>& comm() const { return comm_; }
 
@@ -69,6 +95,8 @@ class Receive {
   struct Arrived;
   int deliver_raw(Job& job, const Arrived& arrived);
   int deliver_frame(Job& job, const Arrived& arrived);
+  int deliver_chunks(Job& job, const Arrived& arrived, int source);
+  int conclude_chunks(Job& job);
   int decode(Job& job, const Arrived& arrived);
   int scatter(Job& job, const std::byte* packed, std::size_t bytes);
 
@@ -77,6 +105,8 @@ class Receive {
   std::shared_ptr<TypeInfo> type_;
   std::size_t capacity_ = 0;  ///< bytes of data that fit
   memory::Buffer staging_;
+  std::unique_ptr<ChunkReceive> chunks_;  ///< set while they are collected
+  int chunks_source_ = 0;                 ///< in MPI_COMM_WORLD
   /// Float runs are received element by element, staged structures byte by byte: a frame is a
   /// whole number of those, but not of larger items.
   bool by_element_ = false;

@@ -13,7 +13,7 @@ int request_free(Job& job, MPI_Request* request) {
   std::unique_ptr<Pending> pending = job.requests.remove(entry);
   if (pending->replaced()) {
     const MPI_Request stand_in = std::exchange(pending->stand_in, MPI_REQUEST_NULL);
-    pending->receive.reset();  // what stands in for a receive has delivered
+    if (!pending->collect) pending->receive.reset();  // what stands in for it has delivered
     job.orphans.adopt(stand_in, std::move(pending));
     return link::mpi().Request_free(request);
   }
@@ -32,24 +32,32 @@ int cancel(Job& job, MPI_Request* request) {
 int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* given) {
   Pending* entry = job.requests.find(request);
   if (!entry) return link::mpi().Request_get_status(request, flag, given);
+  *flag = 0;
+  if (entry->may_be_late(job) && !entry->is_ready(job, request)) return MPI_SUCCESS;
   const bool replaced = entry->replaced();
   MPI_Status own;
   MPI_Status* status = given == MPI_STATUS_IGNORE ? &own : given;
   const int code =
       link::mpi().Request_get_status(replaced ? entry->stand_in : request, flag, status);
   if (code != MPI_SUCCESS || !*flag || replaced || !entry->active) return code;
-  if (entry->outcome) copy_status(*entry->outcome, *status);
   if (!entry->receive) return code;
   const int delivered = entry->receive->deliver(job, *status);
   return delivered == MPI_SUCCESS ? code : entry->receive->comm()->raise(delivered);
 }
 
-void copy_with_stand_ins(Job& job, int count, const MPI_Request* requests, MPI_Request* copies) {
+bool copy_shown(Job& job, int count, const MPI_Request* requests, MPI_Request* copies) {
+  bool all_shown = true;
   for (int i = 0; i < count; ++i) {
-    const Pending* entry = job.requests.find(requests[i]);
-    const bool replaced = entry && entry->replaced();
-    copies[i] = replaced ? entry->stand_in : requests[i];
+    Pending* entry = job.requests.find(requests[i]);
+    copies[i] = requests[i];
+    if (!entry) continue;
+    const bool ready = !entry->may_be_late(job) || entry->is_ready(job, requests[i]);
+    if (entry->replaced()) copies[i] = entry->stand_in;
+    if (ready) continue;
+    copies[i] = MPI_REQUEST_NULL;
+    all_shown = false;
   }
+  return all_shown;
 }
 
 }  // namespace mpress::engine

@@ -14,7 +14,8 @@ int cancel(Job& job, MPI_Request* request);
 /// request stays.
 int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* status);
 
-/// Copies requests, with the stand-ins of those that have one.
-void copy_with_stand_ins(Job& job, int count, const MPI_Request requests[], MPI_Request copies[]);
+/// Copies requests, with the stand-ins of those that have one and without those whose message is
+/// not all there. True where none is left out.
+bool copy_shown(Job& job, int count, const MPI_Request requests[], MPI_Request copies[]);
 
 }  // namespace mpress::engine

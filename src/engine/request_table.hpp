@@ -9,41 +9,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
-#include "engine/receive.hpp"
-#include "engine/send.hpp"
+#include "engine/pending.hpp"
 #include "link/mpi.hpp"
-#include "memory/buffer_pool.hpp"
 
 namespace mpress::engine {
-
-/// Starts a send of a frame in the mode of a persistent send.
-using StartSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
-
-/// One request that needs work when it completes.
-struct Pending {
-  std::uintptr_t key = 0;
-  std::atomic<bool> claimed{false};  ///< a call is about to complete it
-  Pending* next = nullptr;
-
-  memory::Buffer frame;               ///< a send's frame; alive until MPI is done with it
-  std::optional<Receive> receive;     ///< set for receives
-  std::optional<MPI_Status> outcome;  ///< set where a receive was over when the request was made
-
-  // Persistent requests stay in the table until they are freed.
-  bool persistent = false;
-  bool active = true;  ///< started and not complete; always true where not persistent
-  /// Where mpress started another operation in the persistent one's place, that request: calls
-  /// that complete the program's request complete this one instead.
-  MPI_Request stand_in = MPI_REQUEST_NULL;
-  bool replaced() const { return stand_in != MPI_REQUEST_NULL; }
-  SendArguments send;  ///< of a persistent send
-  StartSend start_send = nullptr;
-  MPI_Comm comm = MPI_COMM_NULL;  ///< of a persistent receive, as are source and tag
-  int source = MPI_ANY_SOURCE;
-  int tag = 0;
-};
 
 class RequestTable {
  public:

@@ -15,6 +15,7 @@ class Scratch {
   }
   T* data() { return heap_ ? heap_.get() : inline_.data(); }
   T& operator[](std::size_t i) { return data()[i]; }
+  const T& operator[](std::size_t i) const { return heap_ ? heap_[i] : inline_[i]; }
   std::size_t size() const { return size_; }
 
  private:

@@ -74,13 +74,21 @@ Spec choose(Job& job, const Message& message, Reason& reason) {
 
 /// Counts a message as it goes to MPI. Returns its row.
 trace::Row& count_message(Job& job, const Message& message, Codec codec, Reason reason,
-                          std::size_t wire_bytes) {
+                          std::size_t wire_bytes, bool chunked = false) {
   trace::Row& row =
-      job.record.row({trace::Direction::send, message.op, message.peer, codec, reason});
+      job.record.row({trace::Direction::send, message.op, message.peer, codec, reason, chunked});
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, message.bytes);
   trace::add(row.wire_bytes, wire_bytes);
   return row;
+}
+
+/// Writes the frame that announces chunks. Returns its size.
+std::size_t write_announcement(Job& job, const wire::Header& header, memory::Buffer& frame) {
+  const std::size_t bytes = wire::frame_bytes(0, header.type);
+  wire::write_header(header, job.nonce, frame.data());
+  std::memset(frame.data() + wire::header_bytes, 0, bytes - wire::header_bytes);
+  return bytes;
 }
 
 /// Writes a frame. Returns its size, or 0 where it would not be smaller than the message.
@@ -104,6 +112,7 @@ std::size_t write_frame(Job& job, const Spec& spec, ElementType type, const void
 struct Encoded {
   memory::Buffer frame;
   std::size_t bytes = 0;
+  std::unique_ptr<ChunkSend> chunks;  ///< which the frame announces, and which count themselves
   Reason reason = Reason::none;
   std::uint64_t took_ns = 0;
 };
@@ -114,16 +123,24 @@ Encoded encode(Job& job, const Message& message, const Spec& spec) {
   const ElementType type = *message.type.element;
   const std::size_t count = message.bytes / element_size(type);
   Encoded encoded;
-  encoded.frame =
-      job.pool.take(wire::frame_bytes(codec::max_payload_bytes(spec, type, count), type));
+  encoded.reason = Reason::memory;
   memory::Buffer packed;
   const void* elements = message.arguments.buffer;
-  if (encoded.frame && !message.type.contiguous) {
+  if (!message.type.contiguous) {
     packed = pack_elements(job, message.arguments, message.bytes);
     elements = packed.data();
+    if (!packed) return encoded;
   }
-  if (!encoded.frame || (!message.type.contiguous && !packed)) {
-    encoded.reason = Reason::memory;
+  if (job.chunks.cuts(message.bytes)) {
+    encoded.chunks = ChunkSend::plan(job, spec, type, elements, count, message.peer, packed);
+  }
+  const bool cut = encoded.chunks != nullptr;
+  encoded.frame =
+      job.pool.take(wire::frame_bytes(cut ? 0 : codec::max_payload_bytes(spec, type, count), type));
+  if (!encoded.frame) return encoded;
+  encoded.reason = Reason::none;
+  if (cut) {
+    encoded.bytes = write_announcement(job, encoded.chunks->header(), encoded.frame);
     return encoded;
   }
   encoded.bytes = write_frame(job, spec, type, elements, count, encoded.frame);
@@ -187,14 +204,28 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   Encoded encoded = encode(job, message, spec);
   const bool compressed = encoded.bytes > 0;
   outgoing.row = &count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason,
-                                compressed ? encoded.bytes : bytes);
+                                compressed ? encoded.bytes : bytes, encoded.chunks != nullptr);
   trace::add(outgoing.row->encode_ns, encoded.took_ns);
   if (!compressed) return outgoing;
   outgoing.frame = std::move(encoded.frame);
+  outgoing.chunks = std::move(encoded.chunks);
   outgoing.arguments.buffer = outgoing.frame.data();
   outgoing.arguments.type = type->packed_type();
   outgoing.arguments.count = static_cast<MPI_Count>(encoded.bytes / element_size(*type->element));
   return outgoing;
+}
+
+void send_chunks(Job& job, Outgoing& outgoing) {
+  if (!outgoing.chunks) return;
+  outgoing.chunks->send(job, *outgoing.row);
+  outgoing.chunks.reset();
+}
+
+int start_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag, MPI_Request* request) {
+  const SendArguments& use = outgoing.arguments;
+  const int code = send(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
+  if (code == MPI_SUCCESS) send_chunks(job, outgoing);
+  return code;
 }
 
 }  // namespace mpress::engine

@@ -1,6 +1,9 @@
 // The sending side of a message: raw, or a frame in its place.
 #pragma once
 
+#include <memory>
+
+#include "engine/chunk_send.hpp"
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
@@ -22,6 +25,8 @@ struct SendArguments {
 struct Outgoing {
   SendArguments arguments;
   memory::Buffer frame;  ///< empty: the message goes raw
+  /// Set where the frame only announces what send_chunks() sends.
+  std::unique_ptr<ChunkSend> chunks;
   int error = MPI_SUCCESS;
   trace::Row* row = nullptr;  ///< the message's line in the statistics; null: not counted
 };
@@ -33,5 +38,15 @@ memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size
 /// Decides about a message, encodes it where that pays, and counts it. Where `error` comes back
 /// set, it has been raised already.
 Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments);
+
+/// Sends the chunks of a message that has some; never waits for its receiver. The program's buffer
+/// is free afterwards.
+void send_chunks(Job& job, Outgoing& outgoing);
+
+using ImmediateSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
+                              MPI_Request*);
+
+/// Starts `send` of what was prepared, chunks included.
+int start_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag, MPI_Request* request);
 
 }  // namespace mpress::engine

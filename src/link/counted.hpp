@@ -101,16 +101,6 @@ inline int Sendrecv(const void* out, const Side& send, void* in, const Side& rec
                         comm, status);
 }
 
-inline int Isendrecv(const void* out, const Side& send, void* in, const Side& receive,
-                     MPI_Comm comm, MPI_Request* request) {
-  const MPI_Count count = send.count > receive.count ? send.count : receive.count;
-  MPRESS_IF_LARGE(Isendrecv, out, send.count, send.type, send.peer, send.tag, in, receive.count,
-                  receive.type, receive.peer, receive.tag, comm, request)
-  return mpi().Isendrecv(out, static_cast<int>(send.count), send.type, send.peer, send.tag, in,
-                         static_cast<int>(receive.count), receive.type, receive.peer, receive.tag,
-                         comm, request);
-}
-
 #undef MPRESS_IF_LARGE
 
 }  // namespace mpress::link::counted

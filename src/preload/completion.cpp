@@ -12,10 +12,11 @@ using namespace mpress;
 
 namespace {
 
-/// The job, where some request is watched at all: most calls need not look any further.
+/// The job, where some request is watched or some chunk is under way: most calls need not look any
+/// further.
 engine::Job* watching_job() {
   engine::Job* job = engine::enter_call();
-  return job && !job->requests.empty() ? job : nullptr;
+  return job && !(job->requests.empty() && job->chunks.idle()) ? job : nullptr;
 }
 
 }  // namespace
@@ -105,8 +106,9 @@ MPRESS_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request reques
     return link::mpi().Request_get_status_any(count, requests, index, flag, status);
   }
   engine::Scratch<MPI_Request> real(static_cast<std::size_t>(count));
-  engine::copy_with_stand_ins(*job, count, requests, real.data());
+  const bool all_shown = engine::copy_shown(*job, count, requests, real.data());
   const int code = link::mpi().Request_get_status_any(count, real.data(), index, flag, status);
+  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && !all_shown) *flag = 0;
   if (code != MPI_SUCCESS || !*flag || *index == MPI_UNDEFINED) return code;
   return engine::request_get_status(*job, requests[*index], flag, status);
 }
@@ -118,8 +120,9 @@ MPRESS_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request reque
     return link::mpi().Request_get_status_some(count, requests, done, indices, statuses);
   }
   engine::Scratch<MPI_Request> real(static_cast<std::size_t>(count));
-  engine::copy_with_stand_ins(*job, count, requests, real.data());
+  const bool all_shown = engine::copy_shown(*job, count, requests, real.data());
   const int code = link::mpi().Request_get_status_some(count, real.data(), done, indices, statuses);
+  if (code == MPI_SUCCESS && *done == MPI_UNDEFINED && !all_shown) *done = 0;
   if (code != MPI_SUCCESS || *done == MPI_UNDEFINED) return code;
   for (int k = 0; k < *done; ++k) {
     int flag = 0;

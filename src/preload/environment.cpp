@@ -11,7 +11,7 @@ MPRESS_EXPORT int MPI_Init(int* argc, char*** argv) {
   const link::MpiCalls& mpi = link::mpi();
   engine::read_settings();
   const int code = mpi.Init(argc, argv);
-  if (code == MPI_SUCCESS) engine::start_job();
+  if (code == MPI_SUCCESS) engine::start_job(true);
   return code;
 }
 
@@ -19,7 +19,7 @@ MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* pr
   const link::MpiCalls& mpi = link::mpi();
   engine::read_settings();
   const int code = mpi.Init_thread(argc, argv, required, provided);
-  if (code == MPI_SUCCESS) engine::start_job();
+  if (code == MPI_SUCCESS) engine::start_job(true);
   return code;
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 using InitSend = decltype(&link::counted::Send_init);
 
-int send_init(InitSend init, engine::StartSend start, const engine::SendArguments& given, int tag,
-              MPI_Request* request) {
+int send_init(InitSend init, engine::ImmediateSend start, const engine::SendArguments& given,
+              int tag, MPI_Request* request) {
   const int code =
       init(given.buffer, given.count, given.type, given.destination, tag, given.comm, request);
   engine::Job* job = engine::enter_call();

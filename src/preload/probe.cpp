@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include "engine/finished_request.hpp"
 #include "engine/job.hpp"
 #include "link/counted.hpp"
 #include "preload/export.hpp"
@@ -63,9 +62,13 @@ int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Requ
     return link::counted::Imrecv(given.buffer, given.count, given.type, message, request);
   }
   *message = MPI_MESSAGE_NULL;
-  MPI_Status status;
-  const int code = matched->deliver(*job, trace::Op::imrecv, given, &status);
-  return engine::make_finished_request(status, code, request);
+  auto pending = std::make_unique<engine::Pending>();
+  engine::ReceiveArguments on_comm = given;
+  on_comm.comm = matched->comm->comm;
+  pending->receive.emplace().describe(trace::Op::imrecv, on_comm);
+  const int code = matched->deliver_later(*job, *pending, request);
+  if (pending->collect) job->requests.insert(*request, std::move(pending));
+  return code;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/exchange.hpp"
-#include "engine/finished_request.hpp"
 #include "engine/job.hpp"
 #include "link/counted.hpp"
 #include "preload/export.hpp"
@@ -26,9 +25,9 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
   std::shared_lock<std::shared_mutex> posting;
   if (job->threaded) posting = job->probed.posting();
   if (const auto probed = job->probed.take(given.comm, source, tag)) {
-    MPI_Status status;
-    const int code = probed->deliver(*job, trace::Op::irecv, given, &status);
-    return engine::make_finished_request(status, code, request);
+    const int code = probed->deliver_later(*job, *pending, request);
+    if (pending->collect) job->requests.insert(*request, std::move(pending));
+    return code;
   }
   const int code = link::counted::Irecv(receive.buffer(), receive.count(), receive.type(), source,
                                         tag, given.comm, request);

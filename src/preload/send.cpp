@@ -12,15 +12,31 @@ using namespace mpress;
 namespace {
 
 using BlockingSend = decltype(&link::counted::Send);
-using ImmediateSend = decltype(&link::counted::Isend);
+using engine::ImmediateSend;
 
-int send(trace::Op op, BlockingSend call, const engine::SendArguments& given, int tag) {
+/// A blocking send waits for its header, and so for a receiver where its mode says so, but for no
+/// chunk.
+int send_in_chunks(engine::Job& job, engine::Outgoing& out, ImmediateSend start, int tag) {
+  MPI_Request header = MPI_REQUEST_NULL;
+  trace::Row& row = *out.row;
+  const int code = engine::start_send(job, out, start, tag, &header);
+  if (code != MPI_SUCCESS) return code;
+  const std::uint64_t begin = trace::now_ns();
+  const int sent = link::mpi().Wait(&header, MPI_STATUS_IGNORE);
+  job.chunks.outbox.linger();
+  trace::add(row.wait_ns, trace::now_ns() - begin);
+  return sent;
+}
+
+int send(trace::Op op, BlockingSend call, ImmediateSend start, const engine::SendArguments& given,
+         int tag) {
   engine::Job* job = engine::enter_call();
   if (!job) {
     return call(given.buffer, given.count, given.type, given.destination, tag, given.comm);
   }
-  const engine::Outgoing out = engine::prepare_send(*job, op, given);
+  engine::Outgoing out = engine::prepare_send(*job, op, given);
   if (out.error != MPI_SUCCESS) return out.error;
+  if (out.chunks) return send_in_chunks(*job, out, start, tag);
   const engine::SendArguments& use = out.arguments;
   if (!out.frame) return call(use.buffer, use.count, use.type, use.destination, tag, use.comm);
   const std::uint64_t begin = trace::now_ns();
@@ -37,8 +53,8 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
   }
   engine::Outgoing out = engine::prepare_send(*job, op, given);
   if (out.error != MPI_SUCCESS) return out.error;
-  const engine::SendArguments& use = out.arguments;
-  const int code = call(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
+  const std::uint64_t message = out.chunks ? out.chunks->message() : engine::no_message;
+  const int code = engine::start_send(*job, out, call, tag, request);
   if (!out.frame || code != MPI_SUCCESS) return code;
   // MPI may be done with the frame already, and then hands out one request for many sends.
   int complete = 0;
@@ -46,6 +62,7 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
   if (!complete) {
     auto pending = std::make_unique<engine::Pending>();
     pending->frame = std::move(out.frame);
+    pending->chunked_message = message;
     job->requests.insert(*request, std::move(pending));
   }
   return code;
@@ -53,16 +70,16 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
 
 }  // namespace
 
-#define MPRESS_SEND(suffix, Count, name, op)                                                  \
-  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,    \
-                                       int destination, int tag, MPI_Comm comm) {             \
-    return send(trace::Op::op, link::counted::name, {buffer, count, type, destination, comm}, \
-                tag);                                                                         \
+#define MPRESS_SEND(suffix, Count, name, start, op)                                        \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type, \
+                                       int destination, int tag, MPI_Comm comm) {          \
+    return send(trace::Op::op, link::counted::name, link::counted::start,                  \
+                {buffer, count, type, destination, comm}, tag);                            \
   }
-MPRESS_BOTH_COUNTS(MPRESS_SEND, Send, send)
-MPRESS_BOTH_COUNTS(MPRESS_SEND, Bsend, bsend)
-MPRESS_BOTH_COUNTS(MPRESS_SEND, Ssend, ssend)
-MPRESS_BOTH_COUNTS(MPRESS_SEND, Rsend, rsend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND, Send, Isend, send)
+MPRESS_BOTH_COUNTS(MPRESS_SEND, Bsend, Ibsend, bsend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND, Ssend, Issend, ssend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND, Rsend, Irsend, rsend)
 
 #define MPRESS_ISEND(suffix, Count, name, op)                                                  \
   MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,     \

@@ -72,11 +72,12 @@ struct Key {
   std::int32_t peer;  ///< rank in MPI_COMM_WORLD
   Codec codec = Codec::none;
   Reason reason = Reason::none;
+  bool chunked = false;  ///< messages that went as a header and chunks
 };
 
 /// One line of the statistics: an operation with one peer and one codec.
 struct Row {
-  /// op | codec << 8 | reason << 16 | direction << 24 | 1 << 31 | peer << 32
+  /// op | codec << 8 | reason << 16 | direction << 24 | chunked << 28 | 1 << 31 | peer << 32
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> messages;
   std::atomic<std::uint64_t> raw_bytes;

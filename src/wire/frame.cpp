@@ -19,6 +19,8 @@ constexpr std::size_t dim_at = 21;
 constexpr std::size_t count_at = 24;
 constexpr std::size_t payload_at = 32;
 constexpr std::size_t value_at = 40;
+constexpr std::size_t chunk_bytes_at = 48;
+constexpr std::size_t chunk_tag_at = 52;
 constexpr std::size_t checksum_at = 60;
 
 template <typename T>
@@ -47,6 +49,9 @@ bool plausible(const Header& header, std::size_t bytes) {
   if (header.payload_bytes > bytes - header_bytes) return false;
   if (frame_bytes(header.payload_bytes, header.type) != bytes) return false;
   if (header.count > (UINT64_MAX >> 4)) return false;
+  if (header.chunk_bytes > max_chunk_bytes || header.chunk_bytes % sizeof(double) != 0)
+    return false;
+  if (header.chunk_bytes > 0 && header.payload_bytes > 0) return false;
   return header.raw_bytes() >= bytes;
 }
 
@@ -71,6 +76,8 @@ void write_header(const Header& header, const Nonce& nonce, void* out) {
   put(bytes, count_at, header.count);
   put(bytes, payload_at, header.payload_bytes);
   put(bytes, value_at, header.spec.value);
+  put(bytes, chunk_bytes_at, header.chunk_bytes);
+  put(bytes, chunk_tag_at, header.chunk_tag);
   put(bytes, checksum_at, checksum(bytes, checksum_at));
   std::memcpy(out, bytes, header_bytes);
 }
@@ -94,6 +101,8 @@ Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, He
   parsed.type = static_cast<ElementType>(type);
   parsed.count = get<std::uint64_t>(in, count_at);
   parsed.payload_bytes = get<std::uint64_t>(in, payload_at);
+  parsed.chunk_bytes = get<std::uint32_t>(in, chunk_bytes_at);
+  parsed.chunk_tag = get<std::uint32_t>(in, chunk_tag_at);
   if (!plausible(parsed, bytes)) return Parse::corrupt;
   std::string ignored;
   if (!validate_spec(parsed.spec, parsed.type, ignored)) return Parse::corrupt;

@@ -17,6 +17,9 @@ namespace mpress::wire {
 
 inline constexpr std::size_t header_bytes = 64;
 
+/// What one chunk may stand for, in bytes of elements.
+inline constexpr std::size_t max_chunk_bytes = 1u << 30;
+
 /// Identifies the job and the format version: whoever receives a message that starts with it
 /// holds a frame.
 using Nonce = std::array<std::uint8_t, 16>;
@@ -29,8 +32,15 @@ struct Header {
   ElementType type = ElementType::f32;
   std::uint64_t count = 0;          ///< elements
   std::uint64_t payload_bytes = 0;  ///< in this message, without padding
+  /// Where not 0, the payload comes apart from the header, in chunks that stand for this many
+  /// bytes of elements each (the last one for the rest), under this tag.
+  std::uint32_t chunk_bytes = 0;
+  std::uint32_t chunk_tag = 0;
 
   std::uint64_t raw_bytes() const { return count * element_size(type); }
+  std::uint64_t chunks() const {
+    return chunk_bytes == 0 ? 0 : (raw_bytes() + chunk_bytes - 1) / chunk_bytes;
+  }
 };
 
 /// Frames are one element short of a multiple of this: a count in elements is never undefined,

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -47,6 +48,28 @@ void round_trips() {
       CHECK(read_header(message.data(), message.size(), nonce, got) == Parse::frame);
       CHECK(got.spec == sent.spec);
       CHECK(got.type == type && got.count == 100000 && got.payload_bytes == 1234);
+    }
+  }
+}
+
+void chunked_headers_round_trip() {
+  const Nonce nonce = make_nonce("a job");
+  for (ElementType type : {ElementType::f32, ElementType::f64}) {
+    Header sent = header_of("zfp:8", type, 1000003, 0);
+    sent.chunk_bytes = 65536;
+    sent.chunk_tag = 0xFEDCBA98;
+    const auto message = message_of(sent, nonce);
+    Header got;
+    CHECK(read_header(message.data(), message.size(), nonce, got) == Parse::frame);
+    CHECK(got.chunk_bytes == 65536 && got.chunk_tag == 0xFEDCBA98 && got.payload_bytes == 0);
+    CHECK(got.chunks() == (1000003 * element_size(type) + 65535) / 65536);
+    // A payload here and in chunks; chunks that cut elements; chunks too large for MPI's counts.
+    for (const auto& [chunk_bytes, payload] :
+         {std::pair<std::uint32_t, std::uint64_t>{65536, 100}, {65532, 0}, {1u << 31, 0}}) {
+      sent.chunk_bytes = chunk_bytes;
+      sent.payload_bytes = payload;
+      const auto lie = message_of(sent, nonce);
+      CHECK(read_header(lie.data(), lie.size(), nonce, got) == Parse::corrupt);
     }
   }
 }
@@ -120,6 +143,7 @@ void raw_data_is_raw() {
 
 int main() {
   round_trips();
+  chunked_headers_round_trip();
   sizes();
   every_flipped_bit_is_noticed();
   lies();

@@ -1,0 +1,90 @@
+#include "engine/chunk_link.hpp"
+
+#include <sched.h>
+
+#include <utility>
+
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+void ChunkLink::open(std::size_t chunk_bytes) {
+  const link::MpiCalls& mpi = link::mpi();
+  if (chunk_bytes == 0) return;
+  if (mpi.Comm_dup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &comm_) != MPI_SUCCESS) return;
+  mpi.Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  int* highest = nullptr;
+  int known = 0;
+  mpi.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
+  constexpr std::uint64_t least = 32767;  // MPI promises so many
+  tags_ = (known ? static_cast<std::uint64_t>(*highest) : least) + 1;
+  chunk_bytes_ = chunk_bytes;
+  int ranks = 0;
+  mpi.Comm_size(comm_, &ranks);
+  outbox.open(ranks);
+}
+
+void ChunkLink::drop(Job& job, const wire::Header& header, int source) {
+  auto chunks = std::make_unique<ChunkReceive>(job, header, source, nullptr);
+  std::lock_guard lock(mutex_);
+  drops_.push_back(std::move(chunks));
+  dropping_.store(drops_.size(), std::memory_order_relaxed);
+}
+
+void ChunkLink::progress(Job& job) {
+  outbox.progress();
+  progress_drops(job);
+}
+
+void ChunkLink::progress_drops(Job& job) {
+  if (dropping_.load(std::memory_order_relaxed) == 0) return;
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
+  std::erase_if(drops_, [&](const auto& chunks) { return chunks->advance(job); });
+  dropping_.store(drops_.size(), std::memory_order_relaxed);
+}
+
+/// Receives and forgets a chunk that no receive of the program's will ask for any more.
+bool ChunkLink::drop_unclaimed(Job& job) {
+  const link::MpiCalls& mpi = link::mpi();
+  int found = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  mpi.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &message, &status);
+  if (!found) return false;
+  MPI_Count bytes = 0;
+  mpi.Get_elements_x(&status, MPI_BYTE, &bytes);
+  const memory::Buffer nowhere = job.pool.take(static_cast<std::size_t>(bytes));
+  if (!nowhere) link::fatal("no memory to drop a chunk of " + std::to_string(bytes) + " bytes");
+  mpi.Mrecv(nowhere.data(), static_cast<int>(bytes), MPI_BYTE, &message, MPI_STATUS_IGNORE);
+  received();
+  return true;
+}
+
+/// Nothing of the program's is under way but what it truncated or cancelled.
+void ChunkLink::progress_at_end(Job& job) {
+  progress(job);
+  const bool claimed = dropping_.load(std::memory_order_relaxed) > 0;
+  if (claimed || !drop_unclaimed(job)) ::sched_yield();
+}
+
+/// A chunk may be sent before anybody asks for it, so only the number of those that were sent to
+/// this rank tells that all have come.
+void ChunkLink::close(Job& job) {
+  if (!is_open()) return;
+  const link::MpiCalls& mpi = link::mpi();
+  while (outbox.is_cancelling()) progress_at_end(job);
+  std::uint64_t sent_to_us = 0;
+  MPI_Request sum = MPI_REQUEST_NULL;
+  mpi.Ireduce_scatter_block(outbox.sent().data(), &sent_to_us, 1, MPI_UINT64_T, MPI_SUM, comm_,
+                            &sum);
+  for (int known = 0; !known;) {
+    progress_at_end(job);
+    mpi.Test(&sum, &known, MPI_STATUS_IGNORE);
+  }
+  while (!idle() || received_.load(std::memory_order_relaxed) < sent_to_us) progress_at_end(job);
+  mpi.Comm_free(&comm_);
+  chunk_bytes_ = 0;
+}
+
+}  // namespace mpress::engine

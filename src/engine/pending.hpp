@@ -1,0 +1,66 @@
+// One request that needs work of mpress's when it completes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "engine/finished_request.hpp"
+#include "engine/receive.hpp"
+#include "engine/send.hpp"
+#include "link/mpi.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+/// No chunked message has this serial number.
+inline constexpr std::uint64_t no_message = UINT64_MAX;
+
+/// One request that needs work when it completes.
+struct Pending {
+  std::uintptr_t key = 0;
+  std::atomic<bool> claimed{false};  ///< a call is about to complete it
+  Pending* next = nullptr;
+
+  memory::Buffer frame;                        ///< a send's frame; alive until MPI is done with it
+  std::uint64_t chunked_message = no_message;  ///< whose chunks the frame announces
+  std::optional<Receive> receive;              ///< set for receives
+  /// The send of an exchange whose receive is the program's request.
+  MPI_Request send_half = MPI_REQUEST_NULL;
+  /// Set where MPI is done with the header of a message in chunks, but the program's request is
+  /// not: what will complete it.
+  std::optional<OpenRequest> collect;
+
+  // Persistent requests stay in the table until they are freed.
+  bool persistent = false;
+  bool active = true;  ///< started and not complete; always true where not persistent
+  /// Where mpress started another operation in the persistent one's place, that request: calls
+  /// that complete the program's request complete this one instead.
+  MPI_Request stand_in = MPI_REQUEST_NULL;
+  bool replaced() const { return stand_in != MPI_REQUEST_NULL; }
+  SendArguments send;                  ///< of a persistent send
+  ImmediateSend start_send = nullptr;  ///< in the mode of the persistent send
+  MPI_Comm comm = MPI_COMM_NULL;       ///< of a persistent receive, as are source and tag
+  int source = MPI_ANY_SOURCE;
+  int tag = 0;
+
+  /// May MPI report the request complete while chunks of its message are still to come, or while
+  /// the other half of an exchange is not over?
+  bool may_be_late(const Job& job) const {
+    if (!active || !receive) return false;
+    if (collect || send_half != MPI_REQUEST_NULL) return true;
+    return !replaced() && receive->may_come_in_chunks(job);
+  }
+
+  /// Has the header of a message in chunks come, but not all of them?
+  bool is_collecting() const { return receive && (collect || receive->is_collecting()); }
+
+  /// For such a request: takes what has come, without waiting. True where MPI may now complete it,
+  /// or its stand-in.
+  bool is_ready(Job& job, MPI_Request request);
+
+ private:
+  bool collect_persistent(Job& job, MPI_Request request);
+};
+
+}  // namespace mpress::engine
