@@ -58,7 +58,7 @@ def test_semantics(name, ranks, mpi_program, mpress_run):
     assert all(rank["finished"] for rank in outcome.report["ranks"])
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in PROGRAMS}))
+@pytest.mark.parametrize("name", sorted({name for name, _ in PROGRAMS} | {"sessions"}))
 def test_programs_are_right_without_mpress(name, mpi_program, mpirun):
     done = mpirun(2, mpi_program(name))
     assert done.status == 0, done.output
@@ -140,6 +140,21 @@ def test_counts_agree_between_sender_and_receiver(mpi_program, mpress_run):
     assert sent["wire_bytes"] < sent["raw_bytes"]
     assert sent["encode_seconds"] > 0
     assert received["decode_seconds"] > 0
+
+
+def test_sessions_alone_are_left_alone(mpi_program, mpress_run):
+    outcome = mpress_run(2, mpi_program("sessions"), ["alone"], options=FORCED)
+    assert outcome.status == 0, outcome.output
+    assert outcome.stdout.split() == ["ok", "ok"]
+
+
+def test_no_frames_once_there_are_sessions(mpi_program, mpress_run):
+    """One message of each rank before the session, others beside it and after MPI_Finalize."""
+    outcome = mpress_run(2, mpi_program("sessions"), options=FORCED)
+    assert outcome.status == 0, outcome.output
+    assert outcome.stdout.split() == ["ok", "ok"]
+    assert totals(outcome)["compressed_messages"] == 2
+    assert outcome.report["left_raw"]["sessions in use"]["messages"] >= 4
 
 
 def test_unforced_messages_stay_raw_where_nothing_is_known(mpi_program, mpress_run):

@@ -34,6 +34,7 @@ REASONS = {
     6: "device memory",
     7: "peer of another world",
     8: "no memory",
+    9: "sessions in use",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
 

@@ -43,7 +43,15 @@ int keyval() {
   return key;
 }
 
+/// With sessions, MPI and its communicators may outlive MPI_COMM_WORLD.
+bool world_exists() {
+  int finalized = 0;
+  link::mpi().Finalized(&finalized);
+  return !finalized;
+}
+
 std::vector<int> ranks_in_world(MPI_Comm comm) {
+  if (!world_exists()) return {};
   const link::MpiCalls& mpi = link::mpi();
   MPI_Group group = MPI_GROUP_NULL;
   MPI_Group world = MPI_GROUP_NULL;
@@ -90,7 +98,9 @@ int CommInfo::world_rank(int rank) const {
 }
 
 int CommInfo::raise(int code) const {
-  link::mpi().Comm_call_errhandler(freed ? MPI_COMM_WORLD : comm, code);
+  if (!freed || world_exists()) {
+    link::mpi().Comm_call_errhandler(freed ? MPI_COMM_WORLD : comm, code);
+  }
   return code;
 }
 

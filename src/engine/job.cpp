@@ -152,6 +152,8 @@ void stop_job() {
   link::mpi().Comm_free(&job.self);
 }
 
+void note_session() { Job::instance_->has_sessions.store(true, std::memory_order_relaxed); }
+
 Job* Job::try_start() {
   int initialized = 0;
   int finalized = 0;

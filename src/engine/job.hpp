@@ -32,6 +32,9 @@ class Job {
   Orphans orphans;
   ChunkLink chunks;
   bool threaded = false;  ///< MPI_THREAD_MULTIPLE
+  /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
+  /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
+  std::atomic<bool> has_sessions{false};
   int rank = 0;
   int size = 0;
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
@@ -43,6 +46,7 @@ class Job {
   friend void read_settings();
   friend void start_job(bool);
   friend void stop_job();
+  friend void note_session();
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
   static Immortal<Job> instance_;
@@ -60,6 +64,9 @@ void start_job(bool at_init);
 /// Completes what is left to do, and the statistics. MPI_Finalize calls it, through an attribute
 /// that start_job() leaves.
 void stop_job();
+
+/// To be called before a session of MPI begins, whether or not mpress is at work.
+void note_session();
 
 /// The job, where mpress is at work; null where calls are to be left alone. A program whose MPI
 /// was started behind mpress's back is joined at its first message.

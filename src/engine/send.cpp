@@ -60,6 +60,8 @@ Spec choose(Job& job, const Message& message, Reason& reason) {
     reason = Reason::type;
   } else if (message.peer == trace::any_peer) {
     reason = Reason::communicator;
+  } else if (job.has_sessions.load(std::memory_order_relaxed)) {
+    reason = Reason::sessions;
   } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
     reason = Reason::disabled;
   } else if (memory::kind_of(message.arguments.buffer) == memory::Kind::device) {

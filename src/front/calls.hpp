@@ -16,7 +16,7 @@
   X(Sendrecv, 12) X(Sendrecv_replace, 9) X(Isendrecv, 12) X(Isendrecv_replace, 9)
 
 #define MPRESS_OTHER_CALLS(X)                                                                  \
-  X(Init, 2) X(Init_thread, 4) X(Barrier, 1)                                                   \
+  X(Init, 2) X(Init_thread, 4) X(Session_init, 3) X(Barrier, 1)                                \
   X(Comm_set_info, 2) X(Comm_get_info, 2) X(Comm_dup_with_info, 3)                             \
   X(Comm_idup_with_info, 4) X(Comm_split_type, 5) X(Comm_create_from_group, 5)                 \
   X(Dist_graph_create, 9) X(Dist_graph_create_adjacent, 10)                                    \

@@ -54,7 +54,11 @@ int PMPI_Type_get_contents_c(MPI_Datatype datatype, MPI_Count max_integers, MPI_
                              int array_of_integers[], MPI_Aint array_of_addresses[],
                              MPI_Count array_of_large_counts[], MPI_Datatype array_of_datatypes[]);
 
-// MPI 4.0: communicators and info objects.
+// MPI 4.0: sessions, communicators and info objects.
+#if !defined(MPI_SESSION_NULL)
+using MPI_Session = void*;
+#endif
+int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session);
 int PMPI_Info_get_string(MPI_Info info, const char* key, int* buflen, char* value, int* flag);
 int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request);
 int PMPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info,

@@ -57,7 +57,7 @@ void* find_symbol(const char* name);
   X(Recv_c) X(Irecv_c) X(Mrecv_c) X(Imrecv_c) X(Sendrecv_c) X(Sendrecv_replace_c)                \
   X(Send_init_c) X(Bsend_init_c) X(Ssend_init_c) X(Rsend_init_c) X(Recv_init_c) X(Pack_c)        \
   X(Type_get_envelope_c) X(Type_get_contents_c)                                                  \
-  X(Info_get_string) X(Comm_idup_with_info) X(Comm_create_from_group)                            \
+  X(Info_get_string) X(Comm_idup_with_info) X(Comm_create_from_group) X(Session_init)            \
   X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)                        \
   X(Request_get_status_any) X(Request_get_status_some)                                           \
   X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint)

@@ -1,5 +1,5 @@
-// MPI_Init, where mpress starts (it stops by itself: engine/job.hpp); and MPI_Barrier, after which
-// a program may look at what a freed request received.
+// MPI_Init, where mpress starts (it stops by itself: engine/job.hpp); MPI_Session_init, where it
+// does not; and MPI_Barrier, after which a program may look at what a freed request received.
 
 #include "engine/job.hpp"
 #include "link/mpi.hpp"
@@ -21,6 +21,13 @@ MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* pr
   const int code = mpi.Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) engine::start_job(true);
   return code;
+}
+
+MPRESS_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  const link::MpiCalls& mpi = link::mpi();
+  engine::read_settings();
+  engine::note_session();
+  return mpi.Session_init(info, errhandler, session);
 }
 
 MPRESS_EXPORT int MPI_Barrier(MPI_Comm comm) {

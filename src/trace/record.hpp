@@ -57,6 +57,7 @@ enum class Reason : std::uint8_t {
   device = 6,          ///< device memory
   communicator = 7,    ///< inter-communicator, or a peer of another world
   memory = 8,          ///< no memory for the frame
+  sessions = 9,        ///< the process has sessions, and peers may have no world
   count_
 };
 
