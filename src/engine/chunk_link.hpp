@@ -39,6 +39,9 @@ class ChunkLink {
   /// Counts a chunk that has come.
   void received() { received_.fetch_add(1, std::memory_order_relaxed); }
 
+  /// Has any come?
+  bool is_used() const { return received_.load(std::memory_order_relaxed) > 0; }
+
   /// Receives and drops the chunks of a message that the program did not take.
   void drop(Job& job, const wire::Header& header, int source);
 

@@ -69,6 +69,7 @@ class Watched {
       Pending* entry = entries_[i] = job.requests.claim(requests[i]);
       any_ = any_ || entry;
       stand_ins_ = stand_ins_ || (entry && entry->replaced());
+      must_look_ = must_look_ || (entry && entry->only_mpress_completes());
       may_be_late_ = may_be_late_ || (entry && entry->may_be_late(job));
       if (entry && job.pacer.active()) note_arrival(*entry, requests[i]);
     }
@@ -104,8 +105,10 @@ class Watched {
     return hidden_ == 0;
   }
 
-  /// The same until none is hidden.
+  /// For calls that wait for all: the same until none is hidden. While no message has ever come in
+  /// chunks this is left to MPI, which waits best; finish() waits for the chunks of the first.
   void progress_all() {
+    if (!must_look_ && !job_.chunks.is_used()) return;
     while (!progress()) ::sched_yield();
   }
 
@@ -193,6 +196,7 @@ class Watched {
   bool any_ = false;
   bool stand_ins_ = false;
   bool may_be_late_ = false;  ///< some message may come in chunks
+  bool must_look_ = false;    ///< some request MPI cannot complete by itself
   int hidden_ = 0;            ///< requests, of messages that are not all there
   Pending* released_ = nullptr;
   std::shared_ptr<CommInfo> failed_on_;

@@ -33,15 +33,11 @@ int deliver(Job& job, Receive& receive, MPI_Status& status, std::uint64_t begin_
   return code == MPI_SUCCESS ? code : receive.comm()->raise(code);
 }
 
-/// A receive whose message a probe has already taken from MPI. True where it was, and `code` is
-/// what came of it.
-bool take_probed(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
-                 MPI_Status* status, int& code) {
-  const auto probed = job.probed.take(arguments.comm, from.peer, from.tag);
-  if (!probed) return false;
-  code = probed->deliver(job, op, arguments, status);
-  if (code != MPI_SUCCESS) probed->comm->raise(code);
-  return true;
+/// Receives a message that a probe has already taken from MPI, and raises what goes wrong.
+int deliver_probed(Job& job, const ProbedMessage& probed, Op op, const ReceiveArguments& arguments,
+                   MPI_Status* status) {
+  const int code = probed.deliver(job, op, arguments, status);
+  return code == MPI_SUCCESS ? code : probed.comm->raise(code);
 }
 
 /// Where threads may probe while others receive, receives are posted under the queue's lock and
@@ -51,6 +47,15 @@ bool must_post(const Job& job) { return job.threaded || !job.probed.empty(); }
 int post(const Receive& receive, const Envelope& from, MPI_Comm comm, MPI_Request* request) {
   return link::counted::Irecv(receive.buffer(), receive.count(), receive.type(), from.peer,
                               from.tag, comm, request);
+}
+
+/// The message that a probe has already taken; or null, and a receive is posted, with `code`.
+std::unique_ptr<ProbedMessage> take_or_post(Job& job, const Receive& receive, const Envelope& from,
+                                            MPI_Comm comm, MPI_Request* request, int& code) {
+  const auto posting = job.probed.posting();
+  auto probed = job.probed.take(comm, from.peer, from.tag);
+  if (!probed) code = post(receive, from, comm, request);
+  return probed;
 }
 
 int send_now(Job& job, Outgoing& out, int tag) {
@@ -79,15 +84,13 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
   int code = MPI_SUCCESS;
   if (out.chunks || must_post(job)) {
     MPI_Request request = MPI_REQUEST_NULL;
-    bool received = false;
-    {
-      const auto posting = job.probed.posting();
-      received = take_probed(job, Op::sendrecv, arguments, from, status, code);
-      if (!received) code = post(receive, from, arguments.comm, &request);
-    }
-    if (code != MPI_SUCCESS && !received) return code;
+    const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
+    if (code != MPI_SUCCESS) return code;
     const int sent = send_now(job, out, send_tag);
-    if (received) return code == MPI_SUCCESS ? sent : code;
+    if (probed) {
+      code = deliver_probed(job, *probed, Op::sendrecv, arguments, status);
+      return code == MPI_SUCCESS ? sent : code;
+    }
     if (sent != MPI_SUCCESS) link::mpi().Cancel(&request);  // the peer may never answer
     code = link::mpi().Wait(&request, status);
     job.chunks.outbox.linger();
@@ -114,11 +117,8 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
   int code = MPI_SUCCESS;
   if (must_post(job)) {
     MPI_Request request = MPI_REQUEST_NULL;
-    {
-      const auto posting = job.probed.posting();
-      if (take_probed(job, Op::recv, arguments, from, status, code)) return code;
-      code = post(receive, from, arguments.comm, &request);
-    }
+    const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
+    if (probed) return deliver_probed(job, *probed, Op::recv, arguments, status);
     if (code == MPI_SUCCESS) code = link::mpi().Wait(&request, status);
   } else {
     code = link::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,

@@ -55,8 +55,11 @@ struct Pending {
   /// Has the header of a message in chunks come, but not all of them?
   bool is_collecting() const { return receive && (collect || receive->is_collecting()); }
 
-  /// For such a request: takes what has come, without waiting. True where MPI may now complete it,
-  /// or its stand-in.
+  /// Is the request one that only mpress can complete?
+  bool only_mpress_completes() const { return collect || send_half != MPI_REQUEST_NULL; }
+
+  /// Where it may be late: takes what has come, without waiting. True where MPI may now complete
+  /// it, or its stand-in.
   bool is_ready(Job& job, MPI_Request request);
 
  private:
