@@ -145,14 +145,14 @@ def test_counts_agree_between_sender_and_receiver(mpi_program, mpress_run):
 def test_sessions_alone_are_left_alone(mpi_program, mpress_run):
     outcome = mpress_run(2, mpi_program("sessions"), ["alone"], options=FORCED)
     assert outcome.status == 0, outcome.output
-    assert outcome.stdout.split() == ["ok", "ok"]
+    assert outcome.stdout.count("ok") == 2
 
 
 def test_no_frames_once_there_are_sessions(mpi_program, mpress_run):
     """One message of each rank before the session, others beside it and after MPI_Finalize."""
     outcome = mpress_run(2, mpi_program("sessions"), options=FORCED)
     assert outcome.status == 0, outcome.output
-    assert outcome.stdout.split() == ["ok", "ok"]
+    assert outcome.stdout.count("ok") == 2
     assert totals(outcome)["compressed_messages"] == 2
     assert outcome.report["left_raw"]["sessions in use"]["messages"] >= 4
 

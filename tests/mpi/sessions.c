@@ -45,7 +45,11 @@ int main(int argc, char** argv) {
   MPI_Comm comm, late;
   const int alone = argc > 1 && !strcmp(argv[1], "alone");
   if (alone) {
-    for (int cycle = 0; cycle < 2; ++cycle) {
+    int cycles = 2;
+#if defined(OPEN_MPI)
+    cycles = 0; /* MPI_Session_init of Open MPI 5.0 crashes before MPI_Init */
+#endif
+    for (int cycle = 0; cycle < cycles; ++cycle) {
       comm = start(&session);
       exchange(comm, cycle);
       finish(&session, comm);
