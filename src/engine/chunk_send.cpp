@@ -32,7 +32,7 @@ std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Spec& spec, ElementTy
   chunks->peer_ = peer;
   chunks->first_bytes_ = chunks->encode(0);
   // The header must not make the message larger than it was.
-  if (chunks->first_bytes_ + wire::frame_bytes(0, type) > chunk_bytes) return nullptr;
+  if (chunks->first_bytes_ + wire::min_frame_bytes > chunk_bytes) return nullptr;
   chunks->message_ = job.chunks.next_message();
   header.chunk_tag = static_cast<std::uint32_t>(job.chunks.tag_of(chunks->message_));
   chunks->packed_ = std::move(packed);
@@ -78,8 +78,8 @@ void ChunkSend::send(Job& job, trace::Row& row) {
   packed_.reset();
   trace::add(row.wire_bytes, sent_bytes);
   trace::add(row.encode_ns, took_ns);
-  job.policy.encoded(header_.spec.codec, header_.raw_bytes(),
-                     sent_bytes + wire::frame_bytes(0, header_.type), took_ns);
+  job.policy.encoded(header_.spec.codec, header_.raw_bytes(), sent_bytes + wire::min_frame_bytes,
+                     took_ns);
 }
 
 }  // namespace mpress::engine

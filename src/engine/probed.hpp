@@ -1,10 +1,11 @@
 // Messages that a probe took out of MPI's hands.
 //
 // Only its contents tell whether a message is a frame, and only the frame tells how large the
-// program's message is; so a probe receives the message and keeps it here until a receive asks
-// for it. (A synchronous send therefore completes at the probe: docs/semantics.md.) Messages whose
-// size tells that they are no frames are left to MPI, unless one behind them is taken: what the
-// queue holds of a sender is always older than what MPI holds.
+// program's message is. MPI lets nobody look into a message, and takes none back that it has
+// matched; so a probe receives the message and keeps it here until a receive asks for it. (A
+// synchronous send therefore completes at the probe: docs/semantics.md.) Messages whose size tells
+// that they are no frames are left to MPI, unless one behind them is taken: what the queue holds
+// of a sender is always older than what MPI holds.
 #pragma once
 
 #include <atomic>

@@ -181,7 +181,7 @@ int Receive::conclude_chunks(Job& job) {
   }
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, header.raw_bytes());
-  trace::add(row.wire_bytes, wire::frame_bytes(0, header.type) + chunks->wire_bytes());
+  trace::add(row.wire_bytes, wire::min_frame_bytes + chunks->wire_bytes());
   trace::add(row.decode_ns, chunks->decode_ns());
   trace::add(row.wait_ns, waited_ns_);
   job.policy.decoded(codec, header.raw_bytes(), chunks->decode_ns());

@@ -87,7 +87,7 @@ trace::Row& count_message(Job& job, const Message& message, Codec codec, Reason 
 
 /// Writes the frame that announces chunks. Returns its size.
 std::size_t write_announcement(Job& job, const wire::Header& header, memory::Buffer& frame) {
-  const std::size_t bytes = wire::frame_bytes(0, header.type);
+  const std::size_t bytes = wire::min_frame_bytes;
   wire::write_header(header, job.nonce, frame.data());
   std::memset(frame.data() + wire::header_bytes, 0, bytes - wire::header_bytes);
   return bytes;
@@ -102,7 +102,7 @@ std::size_t write_frame(Job& job, const Spec& spec, ElementType type, const void
   header.type = type;
   header.count = count;
   header.payload_bytes = codec::encode(header.spec, type, elements, count, payload);
-  const std::size_t bytes = wire::frame_bytes(header.payload_bytes, type);
+  const std::size_t bytes = wire::frame_bytes(header.payload_bytes);
   if (bytes > header.raw_bytes()) return 0;
   wire::write_header(header, job.nonce, frame.data());
   const std::size_t used = wire::header_bytes + header.payload_bytes;
@@ -138,7 +138,7 @@ Encoded encode(Job& job, const Message& message, const Spec& spec) {
   }
   const bool cut = encoded.chunks != nullptr;
   encoded.frame =
-      job.pool.take(wire::frame_bytes(cut ? 0 : codec::max_payload_bytes(spec, type, count), type));
+      job.pool.take(wire::frame_bytes(cut ? 0 : codec::max_payload_bytes(spec, type, count)));
   if (!encoded.frame) return encoded;
   encoded.reason = Reason::none;
   if (cut) {

@@ -47,7 +47,7 @@ std::uint64_t hash(const std::string& text, std::uint64_t seed) {
 
 bool plausible(const Header& header, std::size_t bytes) {
   if (header.payload_bytes > bytes - header_bytes) return false;
-  if (frame_bytes(header.payload_bytes, header.type) != bytes) return false;
+  if (frame_bytes(header.payload_bytes) != bytes) return false;
   if (header.count > (UINT64_MAX >> 4)) return false;
   if (header.chunk_bytes > max_chunk_bytes || header.chunk_bytes % sizeof(double) != 0)
     return false;

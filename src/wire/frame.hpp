@@ -43,25 +43,24 @@ struct Header {
   }
 };
 
-/// Frames are one element short of a multiple of this: a count in elements is never undefined,
-/// and a message of any other size is no frame.
+/// Frames are so many bytes more than a multiple of this. That is a whole number of elements, 42 of
+/// f32 or 21 of f64 more than one of 256 bytes; programs prefer powers of two and their neighbours.
+/// A message of any other size is no frame.
 inline constexpr std::size_t size_grain = 256;
+inline constexpr std::size_t size_above_grain = 168;
 
 /// Bytes of the whole frame.
-constexpr std::size_t frame_bytes(std::size_t payload_bytes, ElementType type) {
-  const std::size_t short_by = element_size(type);
-  const std::size_t least = header_bytes + payload_bytes + short_by;
-  return (least + size_grain - 1) / size_grain * size_grain - short_by;
+constexpr std::size_t frame_bytes(std::size_t payload_bytes) {
+  const std::size_t least = header_bytes + payload_bytes;
+  const std::size_t grains = (least + size_grain - 1 - size_above_grain) / size_grain;
+  return grains * size_grain + size_above_grain;
 }
 
 /// The smallest frame there is.
-inline constexpr std::size_t min_frame_bytes = frame_bytes(0, ElementType::f64);
+inline constexpr std::size_t min_frame_bytes = frame_bytes(0);
 
 /// Could a message of this size be a frame?
-constexpr bool is_frame_size(std::size_t bytes) {
-  const std::size_t short_by = size_grain - bytes % size_grain;
-  return bytes >= min_frame_bytes && (short_by == 4 || short_by == 8);
-}
+constexpr bool is_frame_size(std::size_t bytes) { return bytes % size_grain == size_above_grain; }
 
 /// Writes the 64 bytes of `header` to `out`.
 void write_header(const Header& header, const Nonce& nonce, void* out);

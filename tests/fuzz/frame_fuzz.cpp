@@ -27,7 +27,7 @@ void receive(const std::vector<std::uint8_t>& bytes) {
     return;
   }
   require(wire::is_frame_size(message.size()));
-  require(wire::frame_bytes(header.payload_bytes, header.type) == message.size());
+  require(wire::frame_bytes(header.payload_bytes) == message.size());
   require(header.raw_bytes() >= message.size());
   require(header.spec.bound != Bound::rel && header.spec.codec != Codec::automatic);
   require(!to_string(header.spec).empty());
@@ -56,7 +56,7 @@ void edited_frame(Input in) {
   ours.payload_bytes = in.take<std::uint16_t>() % max_message;
   const bool sealed = in.take<std::uint8_t>() % 4 != 0;
   const unsigned edits = in.take<std::uint8_t>() % 8;
-  std::vector<std::uint8_t> bytes(wire::frame_bytes(ours.payload_bytes, ours.type));
+  std::vector<std::uint8_t> bytes(wire::frame_bytes(ours.payload_bytes));
   wire::write_header(ours, nonce(), bytes.data());
   for (unsigned i = 0; i < edits; ++i) {
     const std::size_t at = in.take<std::uint8_t>() % wire::header_bytes;
