@@ -1,9 +1,9 @@
-# make demo | test | bench | lint | fuzz | release | clean
+# make demo | test | test-fortran | bench | lint | fuzz | release | clean
 #
 # Each target makes .venv by itself, from PyPI; needed are Python 3.10+ and a C++20 compiler.
 #   PYTHON=python3.12        the interpreter that .venv is made with
 #   MPICC=/path/to/mpicc     the MPI of .venv/bin (mpicc, mpiexec); default: the wheel of MPICH
-#   MPI=mpich|openmpi|abi    make test: the programs' MPI; default: the one of .venv/bin
+#   MPI=mpich|openmpi|abi    make test: the programs' MPI, or its mpicc; default: that of .venv/bin
 #   MPRESS_CUDA=AUTO|ON|OFF  the CUDA side (AUTO: where nvcc is found)
 #   JOBS=N                   compile N files at a time
 
@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := CMakeLists.txt pyproject.toml README.md \
   $(shell find cmake src python include -type f -not -name '*.pyc' 2>/dev/null)
 
-.PHONY: all demo test bench lint format fuzz release clean
+.PHONY: all demo test test-fortran bench lint format fuzz release clean
 all: $(STAMPS)/installed
 
 $(STAMPS)/venv:
@@ -72,6 +72,11 @@ demo: $(STAMPS)/demo $(STAMPS)/installed
 test: $(STAMPS)/test $(STAMPS)/installed
 	cmake --build build --target mpress_tests
 	$(BIN)/python -m pytest --mpi $(MPI) $(PYTEST)
+
+# For every MPI with Fortran bindings: those of Debian's packages and the one on PATH, or those whose
+# compiler wrappers MPIFORT names.
+test-fortran: $(STAMPS)/test $(STAMPS)/installed
+	$(BIN)/python tests/fortran/run.py $(PYTEST)
 
 bench: $(STAMPS)/bench $(STAMPS)/installed
 	$(BIN)/python bench/run.py

@@ -7,6 +7,7 @@ a failure, not a wait.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,7 +56,11 @@ MPIS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--mpi", choices=sorted(MPIS), default="default", help="MPI of the programs")
+    parser.addoption(
+        "--mpi",
+        default="default",
+        help=f"MPI of the programs: {', '.join(sorted(MPIS))}, or a compiler wrapper mpicc",
+    )
 
 
 @dataclass
@@ -109,7 +114,13 @@ def build_dir() -> Path:
 @pytest.fixture(scope="session")
 def mpi(request: pytest.FixtureRequest) -> Mpi:
     """The MPI that `--mpi` chose."""
-    return MPIS[request.config.getoption("--mpi")]
+    choice = request.config.getoption("--mpi")
+    if choice in MPIS:
+        return MPIS[choice]
+    mpicc = Path(shutil.which(choice) or pytest.exit(f"--mpi {choice}: no such MPI", returncode=2))
+    # Beside it, by the same ending: mpicc.mpich, mpiexec.mpich.
+    mpiexec = mpicc.with_name(mpicc.name.replace("mpicc", "mpiexec"))
+    return Mpi(str(mpicc).strip("/").replace("/", "-"), mpicc, mpiexec, _OPEN_MPI)
 
 
 def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path) -> Path:

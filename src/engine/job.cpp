@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/presence.hpp"
+#include "link/fortran_calls.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -95,6 +96,23 @@ void open_record(Job& job) {
   if (!check_presence(directory, header, presence_timeout_seconds, error)) link::fatal(error);
 }
 
+/// Whether mpress sees the MPI calls of all ranks. Where it does not, the first of those ranks says
+/// so. `at_init`: all ranks ask now.
+bool calls_are_seen(const Job& job, bool at_init) {
+  const std::string call = link::unseen_fortran_call();
+  const std::string problem =
+      "the program's Fortran binding calls MPI where mpress cannot see it (" + call + ")";
+  int first = call.empty() ? job.size : job.rank;
+  if (at_init) {
+    link::mpi().Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  } else if (!call.empty()) {
+    // The others cannot be told, and would send frames that this rank takes for data.
+    link::fatal(problem + ", and other ranks may compress already: run it with MPRESS_DISABLE=1");
+  }
+  if (first == job.rank) trace::say("off: " + problem);
+  return first == job.size;
+}
+
 }  // namespace
 
 Immortal<Job> Job::instance_;
@@ -138,13 +156,18 @@ void start_job(bool at_init) {
   stop_at_finalize();
   make_error_codes(job);
   open_record(job);
+  if (!calls_are_seen(job, at_init)) {
+    job.state_ = Job::State::off;
+    return;
+  }
   if (at_init) job.chunks.open(job.config.chunk);
   job.state_ = Job::State::active;
 }
 
 void stop_job() {
   Job& job = *Job::instance_;
-  if (job.state_ != Job::State::active) return;
+  // A job that is off announces its end all the same.
+  if (!job.record.is_open() || job.record.header().finished_ns != 0) return;
   job.orphans.release(job);
   job.chunks.close(job);
   job.state_ = Job::State::off;

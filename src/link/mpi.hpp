@@ -39,7 +39,7 @@ void* find_symbol(const char* name);
   X(Comm_dup_with_info) X(Comm_set_info) X(Comm_get_info) X(Comm_split_type)                     \
   X(Dist_graph_create) X(Dist_graph_create_adjacent)                                             \
   X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_set)                                   \
-  X(Barrier) X(Group_translate_ranks) X(Group_free)                                              \
+  X(Barrier) X(Allreduce) X(Group_translate_ranks) X(Group_free)                                              \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
   X(Type_get_contents) X(Type_dup) X(Type_free) X(Type_create_keyval) X(Type_set_attr) X(Pack)   \
   X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                      \

@@ -120,7 +120,8 @@ def _default_launchers() -> Iterator[str]:
 def _launchers_of(library: Library) -> Iterator[str]:
     """Launchers that may be those of a library: beside it first."""
     names = _LAUNCHERS.get(library.implementation or "", ("mpiexec",))
-    for lib in (library.path.parent, library.path.resolve().parent):
+    # Open MPI's launcher takes its own path for that of an installation, and refuses /bin.
+    for lib in (library.path.resolve().parent, library.path.parent.resolve()):
         for prefix in (lib.parent, lib.parent.parent):
             yield from (str(p) for name in names if (p := prefix / "bin" / name).is_file())
     yield from _default_launchers()
