@@ -1,4 +1,4 @@
-# make demo | test | test-fortran | bench | lint | fuzz | release | clean
+# make demo | test | test-extended | test-fortran | bench | lint | fuzz | release | clean
 #
 # Each target makes .venv by itself, from PyPI; needed are Python 3.10+ and a C++20 compiler.
 #   PYTHON=python3.12        the interpreter that .venv is made with
@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := CMakeLists.txt pyproject.toml README.md \
   $(shell find cmake src python include -type f -not -name '*.pyc' 2>/dev/null)
 
-.PHONY: all demo test test-fortran bench lint format fuzz release clean
+.PHONY: all demo test test-extended test-fortran bench lint format fuzz release clean
 all: $(STAMPS)/installed
 
 $(STAMPS)/venv:
@@ -72,6 +72,10 @@ demo: $(STAMPS)/demo $(STAMPS)/installed
 test: $(STAMPS)/test $(STAMPS)/installed
 	cmake --build build --target mpress_tests
 	$(BIN)/python -m pytest --mpi $(MPI) $(PYTEST)
+
+# What takes too long for every change, too.
+test-extended: PYTEST += -m "extended or not extended"
+test-extended: test
 
 # For every MPI with Fortran bindings: those of Debian's packages and the one on PATH, or those whose
 # compiler wrappers MPIFORT names.

@@ -14,6 +14,8 @@ PROGRAMS = [
     ("p2p", 1),
     ("p2p", 2),
     ("p2p", 4),
+    ("isendrecv", 1),
+    ("isendrecv", 3),
     ("truncate", 2),
     ("probe", 1),
     ("probe", 3),

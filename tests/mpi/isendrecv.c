@@ -1,0 +1,140 @@
+/* Isendrecv and Isendrecv_replace: every rank to its neighbour, completed in several ways; types
+ * with gaps; messages that a probe has taken; short messages into large buffers. */
+#include "check.h"
+
+enum { N = 3000, SLACK = 70 };
+
+static int rank, size, next, previous;
+static float out[N], in[N + SLACK];
+static double pair[N];
+
+static void complete(MPI_Request* request, int how) {
+  int flag = 0, index = -1, done = 0;
+  switch (how) {
+    case 0: CHECK_MPI(MPI_Wait(request, MPI_STATUS_IGNORE)); break;
+    case 1: CHECK_MPI(MPI_Waitall(1, request, MPI_STATUSES_IGNORE)); break;
+    case 2:
+      CHECK_MPI(MPI_Waitany(1, request, &index, MPI_STATUS_IGNORE));
+      CHECK(index == 0);
+      break;
+    case 3:
+      while (!flag) CHECK_MPI(MPI_Test(request, &flag, MPI_STATUS_IGNORE));
+      break;
+    case 4:
+      CHECK_MPI(MPI_Waitsome(1, request, &done, &index, MPI_STATUSES_IGNORE));
+      CHECK(done == 1);
+      break;
+    case 5:
+      while (!flag) CHECK_MPI(MPI_Request_get_status(*request, &flag, MPI_STATUS_IGNORE));
+      CHECK_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
+      break;
+  }
+  CHECK(*request == MPI_REQUEST_NULL);
+}
+
+static void exchanges(int count, int how) {
+  MPI_Request request;
+  fill_f32(out, count, rank);
+  for (int i = 0; i < N + SLACK; ++i) in[i] = -1;
+  CHECK_MPI(MPI_Isendrecv(out, count, MPI_FLOAT, next, 1, in, count + SLACK, MPI_FLOAT, previous, 1,
+                          MPI_COMM_WORLD, &request));
+  complete(&request, how);
+  CHECK(same_f32(in, count, previous));
+  for (int i = count; i < count + SLACK; ++i) CHECK(in[i] == -1);
+
+  fill_f64(pair, count, rank);
+  CHECK_MPI(MPI_Isendrecv_replace(pair, count, MPI_DOUBLE, next, 2, previous, MPI_ANY_TAG,
+                                  MPI_COMM_WORLD, &request));
+  complete(&request, how);
+  CHECK(same_f64(pair, count, previous));
+}
+
+/* Every second element, on both sides; the others stay. */
+static void gaps(void) {
+  static float from[2 * N], holes[2 * N];
+  MPI_Datatype every_second;
+  MPI_Request request;
+  MPI_Type_vector(N, 1, 2, MPI_FLOAT, &every_second);
+  MPI_Type_commit(&every_second);
+  fill_f32(from, 2 * N, rank);
+  for (int i = 0; i < 2 * N; ++i) holes[i] = -2;
+  CHECK_MPI(MPI_Isendrecv(from, 1, every_second, next, 3, holes, 1, every_second, previous, 3,
+                          MPI_COMM_WORLD, &request));
+  MPI_Type_free(&every_second);
+  complete(&request, 0);
+  fill_f32(from, 2 * N, previous);
+  for (int i = 0; i < 2 * N; ++i) CHECK(holes[i] == (i % 2 ? -2 : from[i]));
+}
+
+/* The message has been probed before the exchange receives it. */
+static void after_a_probe(void) {
+  static float early[N], late[N];
+  MPI_Request sent, received, request;
+  fill_f32(early, N, rank + 100);
+  CHECK_MPI(MPI_Isend(early, N, MPI_FLOAT, next, 4, MPI_COMM_WORLD, &sent));
+  CHECK_MPI(MPI_Probe(previous, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  fill_f32(out, N, rank);
+  CHECK_MPI(MPI_Isendrecv(out, N, MPI_FLOAT, next, 5, in, N, MPI_FLOAT, previous, 4, MPI_COMM_WORLD,
+                          &request));
+  CHECK_MPI(MPI_Irecv(late, N, MPI_FLOAT, previous, 5, MPI_COMM_WORLD, &received));
+  complete(&request, 0);
+  CHECK(same_f32(in, N, previous + 100));
+  MPI_Wait(&sent, MPI_STATUS_IGNORE);
+  MPI_Wait(&received, MPI_STATUS_IGNORE);
+  CHECK(same_f32(late, N, previous));
+}
+
+/* A neighbour that is not there. */
+static void nobody(void) {
+  MPI_Request request;
+  fill_f32(out, N, rank);
+  CHECK_MPI(MPI_Isendrecv(out, N, MPI_FLOAT, MPI_PROC_NULL, 6, in, N, MPI_FLOAT, rank, 7,
+                          MPI_COMM_WORLD, &request));
+  CHECK_MPI(MPI_Send(out, N, MPI_FLOAT, rank, 7, MPI_COMM_WORLD));
+  complete(&request, 0);
+  CHECK(same_f32(in, N, rank));
+  in[0] = -1;
+  static float other[N];
+  MPI_Request received;
+  CHECK_MPI(MPI_Irecv(other, N, MPI_FLOAT, rank, 8, MPI_COMM_WORLD, &received));
+  CHECK_MPI(MPI_Isendrecv(out, N, MPI_FLOAT, rank, 8, in, N, MPI_FLOAT, MPI_PROC_NULL, 8,
+                          MPI_COMM_WORLD, &request));
+  complete(&request, 0);
+  CHECK(in[0] == -1);
+  complete(&received, 0);
+  CHECK(same_f32(other, N, rank));
+}
+
+/* An exchange that is refused posts no receive that would take a later message. */
+static void refused(void) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK(MPI_Isendrecv(out, N, MPI_FLOAT, size, 9, in, N, MPI_FLOAT, previous, 9, MPI_COMM_WORLD,
+                      &request) != MPI_SUCCESS);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  fill_f32(out, N, rank);
+  static float other[N];
+  MPI_Sendrecv(out, N, MPI_FLOAT, next, 9, other, N, MPI_FLOAT, previous, 9, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  CHECK(same_f32(other, N, previous));
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  check_rank = rank;
+  next = (rank + 1) % size;
+  previous = (rank + size - 1) % size;
+  for (int how = 0; how < 6; ++how) {
+    exchanges(N, how);
+    exchanges(1, how);
+  }
+  gaps();
+  after_a_probe();
+  nobody();
+  refused();
+  MPI_Finalize();
+  if (rank == 0) puts("ok");
+  return 0;
+}

@@ -1,0 +1,138 @@
+"""Runs modules of mpi4py's own test suite in this rank and writes down how each test ended.
+
+    mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES MODULE...
+
+TESTS is the folder `test` of mpi4py's source distribution. OUTCOMES/rank-R.jsonl gets a line a
+test, [id, outcome], written when the test ends; a subtest that fails gets a line of its own.
+
+The suite's messages are of a few elements. To make frames of them, the modules of SCALED see
+arrays in which each element stands for a block of BLOCK equal ones: the tests' own code sizes,
+fills and checks them.
+"""
+
+import importlib
+import json
+import sys
+import types
+import unittest
+from pathlib import Path
+
+SCALED = ("test_p2p_buf", "test_p2p_buf_matched", "test_p2p_buf_part")
+BLOCK = 300
+# Integers stay raw; how Python holds the arrays is nothing to MPI.
+TYPECODES = "ifdFD"
+BACKENDS = ("ArrayArray", "ArrayNumPy")
+
+
+def blocks_of(base):
+    """The suite's array class `base`, with blocks for elements."""
+    import numpy
+
+    typemap = {code: kind for code, kind in base.TypeMap.items() if code in TYPECODES}
+
+    class Blocks(base):
+        TypeMap = typemap
+
+        def __init__(self, value, typecode, shape=None):
+            self.count = int(shape or 0)
+            super().__init__(value, typecode, self.count * BLOCK)
+
+        def __len__(self):
+            return self.count
+
+        def __getitem__(self, index):
+            if isinstance(index, slice):
+                return [self[i] for i in range(*index.indices(self.count))]
+            if not -self.count <= index < self.count:
+                raise IndexError(index)
+            start = index % self.count * BLOCK
+            block = numpy.asarray(self.array)[start : start + BLOCK]
+            # What is not one value all through equals no value that a test may expect.
+            return block[0] if (block == block[0]).all() else "a mixed block"
+
+    return Blocks
+
+
+def scaled_arrays(arrayimpl):
+    """What stands in for the module `arrayimpl` in the scaled modules."""
+    backends = [blocks_of(getattr(arrayimpl, name)) for name in BACKENDS]
+    current = types.SimpleNamespace(array=None, typecode=None)
+
+    def loop():
+        for array in backends:
+            for typecode in array.TypeMap:
+                current.array, current.typecode = array, typecode
+                yield array, typecode
+
+    def test(case, **names):
+        return case.subTest(typecode=current.typecode, backend=current.array.backend, **names)
+
+    def scalar(value):
+        return current.array(value, current.typecode, 1)[0]
+
+    return types.SimpleNamespace(loop=loop, test=test, scalar=scalar)
+
+
+class Outcomes(unittest.TextTestResult):
+    """Writes a line when a test ends, so that a crash or a hang shows where it was."""
+
+    def __init__(self, *args, file, **options):
+        super().__init__(*args, **options)
+        self.file = file
+
+    def write(self, test, outcome):
+        print(json.dumps([test.id(), outcome]), file=self.file, flush=True)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.write(test, "passed")
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.write(test, "failed")
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        self.write(test, "error")
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.write(test, f"skipped: {reason}")
+
+    def addExpectedFailure(self, test, error):
+        super().addExpectedFailure(test, error)
+        self.write(test, "failed as expected")
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self.write(test, "passed unexpectedly")
+
+    def addSubTest(self, test, subtest, error):
+        super().addSubTest(test, subtest, error)
+        if error is not None:
+            self.write(subtest, "failed")
+
+
+def main(tests, outcomes, *modules):
+    sys.path.insert(0, tests)
+    sys.dont_write_bytecode = True
+    # GPU packages that happen to be installed are not what is tested here.
+    sys.modules["cupy"] = sys.modules["numba"] = None
+    from mpi4py import MPI
+
+    scaled = None
+    with open(Path(outcomes) / f"rank-{MPI.COMM_WORLD.rank}.jsonl", "w") as file:
+        runner = unittest.TextTestRunner(
+            verbosity=0, resultclass=lambda *args, **options: Outcomes(*args, file=file, **options)
+        )
+        # Some modules open a session when they are imported, and then mpress sends no more frames.
+        for name in sorted(modules, key=lambda name: name not in SCALED):
+            module = importlib.import_module(name)
+            if name in SCALED:
+                scaled = scaled or scaled_arrays(importlib.import_module("arrayimpl"))
+                module.arrayimpl = scaled
+            runner.run(unittest.defaultTestLoader.loadTestsFromModule(module))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

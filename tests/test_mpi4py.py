@@ -1,0 +1,153 @@
+"""mpi4py under the preload: its own test suite ends as it does without, test by test.
+
+The wheel is the real one, which opens libmpi at run time; the suite comes from the source
+distribution of the same version. tests/mpi4py_suite.py runs it with messages that are large
+enough for frames.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tarfile
+from collections import defaultdict
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from conftest import execute
+
+RUNNER = Path(__file__).with_name("mpi4py_suite.py")
+FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
+
+# Messages, requests and what lives around them, on any number of ranks.
+MESSAGES = (
+    "p2p_buf", "p2p_buf_matched", "p2p_obj", "p2p_obj_matched", "request", "status", "buffer",
+    "msgzero", "grequest", "comm", "comm_inter", "cco_obj_inter", "attributes", "group",
+    "errhandler", "errorcode", "exceptions", "handle", "session", "subclass", "threads",
+)  # fmt: skip
+# What passes through, and what takes long on many ranks.
+OTHERS = (
+    "p2p_buf_part", "msgspec", "util_pkl5", "cco_buf", "cco_buf_inter", "dynproc",
+    "file", "rma", "spawn", "win",
+)  # fmt: skip
+
+# Ranks outnumber cores here: those that wait should leave them to the others.
+PATIENT = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "50",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+
+DEFAULT = [
+    *(pytest.param(ranks, MESSAGES, id=f"messages-{ranks}") for ranks in (1, 3, 4, 5)),
+    pytest.param(2, (*MESSAGES, *OTHERS), id="most-2"),
+]
+EXTENDED = [
+    pytest.param(ranks, None, id=f"all-{ranks}", marks=pytest.mark.extended)
+    for ranks in range(1, 6)
+]
+
+
+@pytest.fixture(scope="session")
+def tests_of_mpi4py(build_dir) -> Path:
+    """The folder of mpi4py's tests, from PyPI where it is not there yet."""
+    version = metadata.version("mpi4py")
+    downloads = build_dir / "mpi4py"
+    folder = downloads / f"mpi4py-{version}" / "test"
+    if not folder.exists():
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--no-binary", "mpi4py", "--dest", downloads, f"mpi4py=={version}"]
+        done = execute(command)
+        assert done.status == 0, done.output
+        [archive] = downloads.glob(f"mpi4py-{version}.tar.gz")
+        with tarfile.open(archive) as opened:
+            members = [m for m in opened if m.name.startswith(f"mpi4py-{version}/test/")]
+            opened.extractall(downloads, members=members, filter="data")
+    return folder
+
+
+def outcomes(folder: Path, ranks: int) -> list[dict[str, list[str]]]:
+    """For each rank: the outcomes of each test, those of its failed subtests included."""
+    result = []
+    for rank in range(ranks):
+        ended = defaultdict(list)
+        for line in (folder / f"rank-{rank}.jsonl").read_text().splitlines():
+            name, outcome = json.loads(line)
+            ended[name].append(outcome)
+        result.append(dict(ended))
+    return result
+
+
+@pytest.mark.parametrize(("ranks", "modules"), [*DEFAULT, *EXTENDED])
+def test_own_suite(ranks, modules, tests_of_mpi4py, mpirun, mpress_run, tmp_path):
+    names = [f"test_{m}" for m in modules or ()]
+    names = names or sorted(path.stem for path in tests_of_mpi4py.glob("test_*.py"))
+    env = {**PATIENT, "PYTHONPATH": os.fspath(tests_of_mpi4py)}  # for processes it spawns
+    timeout = 600 if modules else 3600
+
+    def run(launch, folder, **options):
+        (tmp_path / folder).mkdir()
+        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, *names]
+        return launch(ranks, sys.executable, args, env=env, timeout=timeout, **options)
+
+    plain = run(mpirun, "plain")
+    preloaded = run(mpress_run, "preloaded", options=FORCED)
+    expected = outcomes(tmp_path / "plain", ranks)
+    assert len(expected[0]) > 15 * len(names), plain.output
+    assert outcomes(tmp_path / "preloaded", ranks) == expected, preloaded.output
+    assert preloaded.status == plain.status
+    totals = preloaded.report["totals"]
+    assert totals["compressed_messages"] >= 300 * ranks
+    assert totals["compressed_messages"] == totals["decoded_messages"]
+    assert totals["errors"] == 0
+    assert all(rank["finished"] for rank in preloaded.report["ranks"])
+
+
+ARRAYS = """
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+after, before = (rank + 1) % size, (rank - 1) % size
+
+def field(rank, kind):
+    return (np.sin(np.arange(30000).reshape(100, 300) / 1000) + rank).astype(kind)
+
+for kind in "fdFD":
+    mine, wanted, got = field(rank, kind), field(before, kind), np.empty((100, 300), kind)
+    comm.Sendrecv(mine, after, recvbuf=got, source=before)
+    assert (got == wanted).all()
+    got[:] = 0
+    requests = [comm.Irecv(got, before), comm.Isend(mine, after)]
+    MPI.Request.Waitall(requests)
+    assert (got == wanted).all()
+    # A column, and a message whose size the receiver asks for.
+    column = MPI._typedict[kind].Create_vector(100, 1, 300).Commit()
+    got[:] = 7
+    request = comm.Isend([mine, 1, column], after)
+    status = MPI.Status()
+    comm.Probe(before, MPI.ANY_TAG, status)
+    assert status.Get_count(MPI._typedict[kind]) == 100
+    comm.Recv([got, 1, column], before)
+    request.Wait()
+    assert (got[:, 0] == wanted[:, 0]).all() and (got[:, 1:] == 7).all()
+    column.Free()
+    everything = np.empty((size, 100, 300), kind)
+    comm.Allgather(mine, everything)
+    assert all((everything[r] == field(r, kind)).all() for r in range(size))
+    assert comm.sendrecv({"array": mine}, after, source=before)["array"].tobytes() == (
+        wanted.tobytes())
+if rank == 0:
+    print("ok")
+"""
+
+
+def test_arrays_travel_compressed(mpress_run):
+    done = mpress_run(3, sys.executable, ["-c", ARRAYS], options=FORCED, env=PATIENT)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n" and done.stderr == ""
+    totals = done.report["totals"]
+    assert totals["compressed_messages"] == totals["decoded_messages"] >= 3 * 4 * 2
+    assert totals["wire_bytes"] < 0.8 * totals["raw_bytes"]
