@@ -187,7 +187,7 @@ def test_run_without_options_leaves_settings_alone():
 def test_run_keeps_other_preloads():
     libc = "libm.so.6"
     done = mpress("run", "--", *printing_environment(), env={"LD_PRELOAD": libc})
-    ours, theirs = json.loads(done.stdout)["LD_PRELOAD"].split(":")
+    theirs, ours = json.loads(done.stdout)["LD_PRELOAD"].split(":")
     assert ours.endswith("libmpress_preload.so") and theirs == libc
 
 

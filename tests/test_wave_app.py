@@ -1,20 +1,18 @@
 """apps/wave on its own, without mpress: is it a correct solver, alike on any number of ranks?"""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-BIN = Path(sys.executable).parent
 SOURCES = sorted((Path(__file__).parents[1] / "apps" / "wave").glob("*.c"))
 
 
 @pytest.fixture(scope="session")
-def wave_program(tmp_path_factory):
+def wave_program(tmp_path_factory, mpi):
     program = tmp_path_factory.mktemp("wave") / "wave"
-    command = [BIN / "mpicc", "-std=c11", "-O2", "-ffp-contract=off", "-o", program, *SOURCES]
+    command = [mpi.mpicc, "-std=c11", "-O2", "-ffp-contract=off", "-o", program, *SOURCES]
     subprocess.run([*command, "-lm"], check=True)
     return program
 

@@ -157,13 +157,8 @@ def _left_raw(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     return dict(left)
 
 
-def merge(directory: str | Path) -> dict[str, Any]:
-    """Merges the records in ``directory`` into a report, ready to be written as JSON.
-
-    ``rows`` holds every line of every rank; ``totals`` counts each message once, at its sender.
-    ``ranks[i]["finished"]`` is false for a rank that never reached MPI_Finalize;
-    ``unreadable_records`` says which records could not be read, and why.
-    """
+def read_records(directory: str | Path) -> tuple[list[Record], list[str]]:
+    """The records in ``directory`` by rank, and why others could not be read."""
     records, unreadable = [], []
     for path in sorted(Path(directory).glob("rank-*.rec")):
         try:
@@ -171,6 +166,17 @@ def merge(directory: str | Path) -> dict[str, Any]:
         except (RecordError, OSError) as error:
             unreadable.append(str(error))
     records.sort(key=lambda record: (record.rank, record.pid))
+    return records, unreadable
+
+
+def merge(directory: str | Path) -> dict[str, Any]:
+    """Merges the records in ``directory`` into a report, ready to be written as JSON.
+
+    ``rows`` holds every line of every rank; ``totals`` counts each message once, at its sender.
+    ``ranks[i]["finished"]`` is false for a rank that never reached MPI_Finalize;
+    ``unreadable_records`` says which records could not be read, and why.
+    """
+    records, unreadable = read_records(directory)
     rows = [row for record in records for row in record.rows]
     seconds = [(r.finished_ns - r.started_ns) / 1e9 for r in records if r.finished_ns]
     return {

@@ -21,7 +21,9 @@ static void uncommitted_types(int rank) {
   MPI_Type_vector(N, 1, 2, MPI_FLOAT, &gaps);
   CHECK(error_class(MPI_Send(out, 1, run, rank, 0, world)) == MPI_ERR_TYPE);
   CHECK(error_class(MPI_Isend(out, 1, gaps, rank, 0, world, &request)) == MPI_ERR_TYPE);
+#if !defined(OPEN_MPI) /* which looks at it when the request is started */
   CHECK(error_class(MPI_Ssend_init(out, 1, run, rank, 0, world, &request)) == MPI_ERR_TYPE);
+#endif
   CHECK(error_class(MPI_Irecv(in, 1, gaps, rank, 0, world, &request)) == MPI_ERR_TYPE);
   CHECK(error_class(MPI_Recv(in, 1, run, rank, 0, world, MPI_STATUS_IGNORE)) == MPI_ERR_TYPE);
   CHECK(error_class(MPI_Sendrecv_replace(in, 1, gaps, rank, 0, rank, 0, world,
@@ -57,7 +59,9 @@ int main(int argc, char** argv) {
   REFUSED(MPI_Send(NULL, N, MPI_FLOAT, rank, 0, world));
   REFUSED(MPI_Isend(NULL, N, MPI_FLOAT, rank, 0, world, &request));
   REFUSED(MPI_Recv(NULL, N, MPI_FLOAT, rank, 0, world, &status));
+#if !defined(OPEN_MPI) /* which reads the buffer without a look at its address */
   REFUSED(MPI_Sendrecv_replace(NULL, N, MPI_FLOAT, rank, 0, rank, 0, world, &status));
+#endif
   REFUSED(MPI_Send(values, N, MPI_FLOAT, 999, 0, world));
   REFUSED(MPI_Send(values, N, MPI_FLOAT, rank, -7, world));
   REFUSED(MPI_Send(values, -1, MPI_FLOAT, rank, 0, world));

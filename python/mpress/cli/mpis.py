@@ -56,8 +56,11 @@ def _loader(program: Path) -> str | None:
     return None
 
 
-def _library(path: Path) -> Library | None:
-    """What an MPI library is, by the symbols and texts in it; None where it is none."""
+def library(path: Path) -> Library | None:
+    """What an MPI library is, by the symbols and texts in it; None where it is none.
+
+    OSError or ValueError where the file cannot be read or is empty.
+    """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         if data.find(b"\0PMPI_Get_library_version\0") < 0:
             return None
@@ -83,9 +86,9 @@ def program_mpi(program: str | Path) -> Library | None:
             return None
         done = subprocess.run([loader, "--list", path], capture_output=True, text=True, timeout=30)
         for match in re.finditer(r"^\s*lib\S*mpi\S* => (\S+) \(0x", done.stdout, re.MULTILINE):
-            library = _library(Path(match.group(1)))
-            if library is not None:
-                return library
+            found = library(Path(match.group(1)))
+            if found is not None:
+                return found
     except (OSError, ValueError, struct.error, subprocess.TimeoutExpired):
         pass  # not a program that can be looked into; starting it will tell
     return None
@@ -117,11 +120,11 @@ def _default_launchers() -> Iterator[str]:
         yield on_path
 
 
-def _launchers_of(library: Library) -> Iterator[str]:
+def _launchers_of(mpi: Library) -> Iterator[str]:
     """Launchers that may be those of a library: beside it first."""
-    names = _LAUNCHERS.get(library.implementation or "", ("mpiexec",))
+    names = _LAUNCHERS.get(mpi.implementation or "", ("mpiexec",))
     # Open MPI's launcher takes its own path for that of an installation, and refuses /bin.
-    for lib in (library.path.resolve().parent, library.path.parent.resolve()):
+    for lib in (mpi.path.resolve().parent, mpi.path.parent.resolve()):
         for prefix in (lib.parent, lib.parent.parent):
             yield from (str(p) for name in names if (p := prefix / "bin" / name).is_file())
     yield from _default_launchers()
@@ -135,19 +138,19 @@ def default_launcher() -> str | None:
 
 def find_launcher(program: str) -> str:
     """The mpiexec for a program: its MPI's own where that is known, else the default."""
-    library = program_mpi(program)
-    if library is None:
+    mpi = program_mpi(program)
+    if mpi is None:
         found = default_launcher()
         if found is None:
             raise UserError(
                 "no mpiexec beside the Python interpreter or on PATH: give --mpiexec CMD"
             )
         return found
-    for launcher in dict.fromkeys(_launchers_of(library)):
+    for launcher in dict.fromkeys(_launchers_of(mpi)):
         owner = launcher_implementation(launcher)
-        if owner is None or library.implementation in (None, owner):
+        if owner is None or mpi.implementation in (None, owner):
             return launcher
     raise UserError(
-        f"PROGRAM {program!r} uses {library}, but no mpiexec of it is beside that library or on "
-        "PATH: give --mpiexec CMD"
+        f"PROGRAM {program!r} uses {mpi}, but no mpiexec of it is beside that library or on PATH: "
+        "give --mpiexec CMD"
     )

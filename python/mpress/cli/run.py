@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from mpress import _core, trace
-from mpress.cli import launch
+from mpress.cli import launch, mpis
 from mpress.cli.errors import UserError, checked_bytes, checked_spec
 
 _GRACE_SECONDS = 10  # for the launcher to notice that a rank has died
+
+# Where launchers name the job; the same as in src/engine/job.cpp.
+_JOB_NAMES = ("PMIX_NAMESPACE", "PMI_JOBID", "FLUX_JOB_ID", "PALS_APID", "SLURM_STEP_ID")
 
 
 def run(
@@ -80,17 +83,63 @@ def run(
         _check_report_path(report)
         environment["MPRESS_REPORT"] = str(report.absolute())
 
+    if ranks is None and _is_rank():
+        _become(executable, program, environment, report)
     with _record_directory(report) as records:
         environment["MPRESS_RECORD"] = str(records)
         status = _execute(launch.rank_command(program, environment, ranks, launcher), records)
+        if ranks is not None and ranks > 1:
+            _check_ranks(records, ranks, launcher[0])
         if report is not None:
             _write_report(report, records, program, ranks, status)
     raise typer.Exit(status)
 
 
 def _preload(library: Path) -> str:
-    existing = os.environ.get("LD_PRELOAD", "")
-    return f"{library}:{existing}" if existing else str(library)
+    """Tools that are preloaded already come first, so that they see the program's own calls; but
+    an MPI that is must not come before mpress."""
+    preloads = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    place = next((i for i, path in enumerate(preloads) if _is_mpi(path)), len(preloads))
+    return ":".join([*preloads[:place], str(library), *preloads[place:]])
+
+
+def _is_mpi(path: str) -> bool:
+    try:
+        return mpis.library(Path(path)) is not None
+    except (OSError, ValueError):
+        return False
+
+
+def _is_rank() -> bool:
+    """Whether a launcher has started this very process as a rank: `mpiexec ... mpress run ...`."""
+    return any(name in os.environ for name in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"))
+
+
+def _become(
+    executable: str, program: list[str], environment: dict[str, str], report: Path | None
+) -> NoReturn:
+    """Turns this rank into the program. Ranks must find the same job without each other's help."""
+    if report is not None:
+        raise UserError("--report: for a job of one report, write `mpress run -n N -- PROGRAM`")
+    if "MPRESS_JOB" in os.environ or any(name in os.environ for name in _JOB_NAMES):
+        del environment["MPRESS_JOB"]  # the one that is set, or the launcher's, is every rank's
+    else:
+        raise UserError(
+            "the launcher does not tell its ranks what job they are: write `mpress run -n N -- "
+            "PROGRAM`, or set MPRESS_JOB to the same 32 hexadecimal digits for all ranks"
+        )
+    os.execve(executable, program, {**os.environ, **environment})
+
+
+def _check_ranks(records: Path, ranks: int, launcher: str) -> None:
+    """Says so where each rank took itself for a job of one: another MPI's launcher does that."""
+    seen = trace.read_records(records)[0]
+    if len(seen) == ranks and all(record.size == 1 for record in seen):
+        print(
+            f"mpress: {launcher} started {ranks} programs that each ran alone: it is not the "
+            f"launcher of their MPI ({seen[0].mpi}); name that with --mpiexec",
+            file=sys.stderr,
+        )
 
 
 def _bytes_a_second(text: str) -> str:
