@@ -160,9 +160,8 @@ class Watched {
     if (!entry->persistent) return job_.requests.remove(entry);
     entry->active = false;
     if (entry->replaced()) {
-      // What stood in has delivered already, if it was a receive.
+      // What stood in has delivered already, if it was a receive: deliver() only tells.
       entry->stand_in = MPI_REQUEST_NULL;
-      released_ = nullptr;
     }
     entry->frame.reset();
     return nullptr;

@@ -24,7 +24,7 @@ void copy_status(const MPI_Status& from, MPI_Status& to) {
 int OpenRequest::query(void* state, MPI_Status* status) {
   const auto& outcome = *static_cast<const Outcome*>(state);
   copy_status(outcome.status, *status);
-  return outcome.code;
+  return MPI_SUCCESS;
 }
 
 int OpenRequest::release(void* state) {
@@ -33,7 +33,7 @@ int OpenRequest::release(void* state) {
 }
 
 int OpenRequest::open(const MPI_Status& status, MPI_Request* request) {
-  auto outcome = std::make_unique<Outcome>(Outcome{status, MPI_SUCCESS});
+  auto outcome = std::make_unique<Outcome>(Outcome{status});
   const int code = link::mpi().Grequest_start(query, release, cancel, outcome.get(), request);
   if (code != MPI_SUCCESS) return code;
   outcome_ = outcome.release();
@@ -41,15 +41,12 @@ int OpenRequest::open(const MPI_Status& status, MPI_Request* request) {
   return code;
 }
 
-int OpenRequest::finish(int code) {
-  outcome_->code = code;
-  return link::mpi().Grequest_complete(request_);
-}
+int OpenRequest::finish() { return link::mpi().Grequest_complete(request_); }
 
-int make_finished_request(const MPI_Status& status, int code, MPI_Request* request) {
+int make_finished_request(const MPI_Status& status, MPI_Request* request) {
   OpenRequest finished;
   const int made = finished.open(status, request);
-  return made == MPI_SUCCESS ? finished.finish(code) : made;
+  return made == MPI_SUCCESS ? finished.finish() : made;
 }
 
 }  // namespace mpress::engine

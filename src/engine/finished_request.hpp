@@ -6,8 +6,10 @@
 
 namespace mpress::engine {
 
-/// Makes a request that completes with `status` (its fields and count) and the error `code`.
-int make_finished_request(const MPI_Status& status, int code, MPI_Request* request);
+/// Makes a request that completes with `status` (its fields and count). It succeeds always: MPICH
+/// tells errors of generalized requests as MPI_ERR_OTHER or not at all, so what failed is kept in
+/// the Receive (engine/receive.hpp), and the request's entry in the table.
+int make_finished_request(const MPI_Status& status, MPI_Request* request);
 
 /// The same for a receive that is not over yet. Refers to a request of MPI's, which the program
 /// holds and may free only after finish().
@@ -20,12 +22,11 @@ class OpenRequest {
   MPI_Status& status() { return outcome_->status; }
 
   /// Completes it. Returns MPI's error code.
-  int finish(int code);
+  int finish();
 
  private:
   struct Outcome {
     MPI_Status status;
-    int code;
   };
   static int query(void* state, MPI_Status* status);
   static int release(void* state);

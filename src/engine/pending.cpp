@@ -15,8 +15,8 @@ bool Pending::is_ready(Job& job, MPI_Request request) {
     return persistent ? collect_persistent(job, request) : receive->is_all_there(job, request);
   }
   if (!receive->collected(job)) return false;
-  const int code = receive->deliver(job, collect->status());
-  collect->finish(code);
+  receive->deliver(job, collect->status());
+  collect->finish();
   collect.reset();
   return true;
 }
@@ -32,8 +32,12 @@ bool Pending::collect_persistent(Job& job, MPI_Request request) {
   const int opened = collect->open(status, &stand_in);
   if (opened != MPI_SUCCESS) link::fatal("MPI refused a generalized request");
   if (result == MPI_SUCCESS && receive->collects(job, status)) return is_ready(job, stand_in);
-  const int code = result == MPI_SUCCESS ? receive->deliver(job, collect->status()) : result;
-  collect->finish(code);
+  if (result == MPI_SUCCESS) {
+    receive->deliver(job, collect->status());
+  } else {
+    receive->fail(result);
+  }
+  collect->finish();
   collect.reset();
   return true;
 }

@@ -44,6 +44,9 @@ struct Pending {
   int source = MPI_ANY_SOURCE;
   int tag = 0;
 
+  /// For a receive that a probe had satisfied: is there work left, or an error to tell?
+  bool must_be_kept() const { return collect || receive->failed(); }
+
   /// May MPI report the request complete while chunks of its message are still to come, or while
   /// the other half of an exchange is not over?
   bool may_be_late(const Job& job) const {

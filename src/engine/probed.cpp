@@ -49,8 +49,8 @@ int ProbedMessage::deliver_later(Job& job, Pending& pending, MPI_Request* reques
   fill(&status);
   if (!receive.comm()) return comm->raise(MPI_ERR_ARG);
   if (!receive.collect(job, data.data(), wire_bytes, source)) {
-    const int code = receive.accept(job, data.data(), wire_bytes, status);
-    return make_finished_request(status, code, request);
+    receive.settle(job, data.data(), wire_bytes, status);
+    return make_finished_request(status, request);
   }
   pending.collect.emplace();
   const int code = pending.collect->open(status, request);

@@ -66,7 +66,8 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   const link::MpiCalls& mpi = link::mpi();
   int cancelled = 0;
   mpi.Test_cancelled(&status, &cancelled);
-  if (!watched_ || cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (!(watched_ || delivered_) || cancelled || status.MPI_SOURCE == MPI_PROC_NULL)
+    return MPI_SUCCESS;
   if (!delivered_) {
     delivered_code_ =
         chunks_ ? conclude_chunks(job)
@@ -116,6 +117,17 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   chunks_ = std::make_unique<ChunkReceive>(job, header, chunks_source_, elements, travel_begin_ns_);
   watched_ = true;
   return true;
+}
+
+void Receive::settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
+  delivered_code_ = accept(job, data, bytes, status);
+  delivered_ = true;
+}
+
+void Receive::fail(int code) {
+  delivered_code_ = code;
+  delivered_bytes_ = 0;
+  delivered_ = true;
 }
 
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {

@@ -83,6 +83,15 @@ class Receive {
   /// After that: takes what has come, without waiting. True where deliver() will not wait.
   bool collected(Job& job) { return chunks_->advance(job); }
 
+  /// The same as accept() for a receive that is over with it: deliver() repeats what came of it.
+  void settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
+
+  /// The receive is over with an error of MPI's: deliver() repeats it.
+  void fail(int code);
+
+  /// Has it been delivered with an error?
+  bool failed() const { return delivered_ && delivered_code_ != MPI_SUCCESS; }
+
   /// A persistent receive waits for its next message.
   void renew() {
     delivered_ = false;

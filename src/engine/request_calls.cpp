@@ -39,25 +39,23 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
   MPI_Status* status = given == MPI_STATUS_IGNORE ? &own : given;
   const int code =
       link::mpi().Request_get_status(replaced ? entry->stand_in : request, flag, status);
-  if (code != MPI_SUCCESS || !*flag || replaced || !entry->active) return code;
+  if (code != MPI_SUCCESS || !*flag || !entry->active) return code;
   if (!entry->receive) return code;
   const int delivered = entry->receive->deliver(job, *status);
   return delivered == MPI_SUCCESS ? code : entry->receive->comm()->raise(delivered);
 }
 
-bool copy_shown(Job& job, int count, const MPI_Request* requests, MPI_Request* copies) {
-  bool all_shown = true;
-  for (int i = 0; i < count; ++i) {
-    Pending* entry = job.requests.find(requests[i]);
-    copies[i] = requests[i];
-    if (!entry) continue;
-    const bool ready = !entry->may_be_late(job) || entry->is_ready(job, requests[i]);
-    if (entry->replaced()) copies[i] = entry->stand_in;
-    if (ready) continue;
-    copies[i] = MPI_REQUEST_NULL;
-    all_shown = false;
+int look(Job& job, MPI_Request request, bool* active, int* flag, MPI_Status* status) {
+  const Pending* entry = job.requests.find(request);
+  if (entry) {
+    *active = entry->active;
+    *flag = 0;
+    return *active ? request_get_status(job, request, flag, status) : MPI_SUCCESS;
   }
-  return all_shown;
+  int index = MPI_UNDEFINED;
+  const int code = link::mpi().Request_get_status_any(1, &request, &index, flag, status);
+  *active = code != MPI_SUCCESS || !*flag || index != MPI_UNDEFINED;
+  return code;
 }
 
 }  // namespace mpress::engine

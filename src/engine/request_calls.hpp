@@ -14,8 +14,7 @@ int cancel(Job& job, MPI_Request* request);
 /// request stays.
 int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* status);
 
-/// Copies requests, with the stand-ins of those that have one and without those whose message is
-/// not all there. True where none is left out.
-bool copy_shown(Job& job, int count, const MPI_Request requests[], MPI_Request copies[]);
+/// The same for one of several requests, of which the null and the inactive ones do not count.
+int look(Job& job, MPI_Request request, bool* active, int* flag, MPI_Status* status);
 
 }  // namespace mpress::engine

@@ -4,7 +4,6 @@
 
 #include "engine/job.hpp"
 #include "engine/request_calls.hpp"
-#include "engine/scratch.hpp"
 #include "link/mpi.hpp"
 #include "preload/export.hpp"
 
@@ -99,36 +98,46 @@ MPRESS_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request reques
   return MPI_SUCCESS;
 }
 
+// MPICH tells the status of a persistent request only to the first who looks, so each request is
+// looked at once.
+
 MPRESS_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index,
                                              int* flag, MPI_Status* status) {
   engine::Job* job = watching_job();
-  if (!job || count <= 0) {
+  bool any_active = false;
+  for (int i = 0; job && i < count; ++i) {
+    bool active = false;
+    const int code = engine::look(*job, requests[i], &active, flag, status);
+    any_active = any_active || active;
+    if (!active || (code == MPI_SUCCESS && !*flag)) continue;
+    *index = i;
+    return code;
+  }
+  if (!any_active) {
     return link::mpi().Request_get_status_any(count, requests, index, flag, status);
   }
-  engine::Scratch<MPI_Request> real(static_cast<std::size_t>(count));
-  const bool all_shown = engine::copy_shown(*job, count, requests, real.data());
-  const int code = link::mpi().Request_get_status_any(count, real.data(), index, flag, status);
-  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && !all_shown) *flag = 0;
-  if (code != MPI_SUCCESS || !*flag || *index == MPI_UNDEFINED) return code;
-  return engine::request_get_status(*job, requests[*index], flag, status);
+  *flag = 0;
+  *index = MPI_UNDEFINED;
+  return MPI_SUCCESS;
 }
 
 MPRESS_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request requests[], int* done,
                                               int indices[], MPI_Status statuses[]) {
   engine::Job* job = watching_job();
-  if (!job || count <= 0) {
+  bool any_active = false;
+  int complete = 0;
+  for (int i = 0; job && i < count; ++i) {
+    bool active = false;
+    int flag = 0;
+    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[complete];
+    const int code = engine::look(*job, requests[i], &active, &flag, status);
+    if (code != MPI_SUCCESS) return code;
+    any_active = any_active || active;
+    if (active && flag) indices[complete++] = i;
+  }
+  if (!any_active) {
     return link::mpi().Request_get_status_some(count, requests, done, indices, statuses);
   }
-  engine::Scratch<MPI_Request> real(static_cast<std::size_t>(count));
-  const bool all_shown = engine::copy_shown(*job, count, requests, real.data());
-  const int code = link::mpi().Request_get_status_some(count, real.data(), done, indices, statuses);
-  if (code == MPI_SUCCESS && *done == MPI_UNDEFINED && !all_shown) *done = 0;
-  if (code != MPI_SUCCESS || *done == MPI_UNDEFINED) return code;
-  for (int k = 0; k < *done; ++k) {
-    int flag = 0;
-    MPI_Status* status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[k];
-    const int result = engine::request_get_status(*job, requests[indices[k]], &flag, status);
-    if (result != MPI_SUCCESS) return result;
-  }
+  *done = complete;
   return MPI_SUCCESS;
 }

@@ -67,7 +67,7 @@ int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Requ
   on_comm.comm = matched->comm->comm;
   pending->receive.emplace().describe(trace::Op::imrecv, on_comm);
   const int code = matched->deliver_later(*job, *pending, request);
-  if (pending->collect) job->requests.insert(*request, std::move(pending));
+  if (pending->must_be_kept()) job->requests.insert(*request, std::move(pending));
   return code;
 }
 

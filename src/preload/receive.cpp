@@ -26,7 +26,7 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
   if (job->threaded) posting = job->probed.posting();
   if (const auto probed = job->probed.take(given.comm, source, tag)) {
     const int code = probed->deliver_later(*job, *pending, request);
-    if (pending->collect) job->requests.insert(*request, std::move(pending));
+    if (pending->must_be_kept()) job->requests.insert(*request, std::move(pending));
     return code;
   }
   const int code = link::counted::Irecv(receive.buffer(), receive.count(), receive.type(), source,
