@@ -127,22 +127,27 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
 
 
 def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path) -> Path:
-    """The executable of tests/mpi/NAME.c for an MPI, compiled where it is out of date."""
-    sources = ROOT / "tests" / "mpi"
-    source = sources / f"{name}.c"
+    """The executable of tests/mpi/NAME.c, or of all C++ files of the directory tests/mpi/NAME, for
+    an MPI, compiled where it is out of date."""
+    folder = ROOT / "tests" / "mpi"
+    sources = sorted((folder / name).glob("*.cpp"))
+    headers = [*folder.glob("*.h"), *(folder / name).glob("*.hpp")]
+    options = ["-std=c++20"] if sources else []
+    libraries = ["-lstdc++"] if sources else []
+    sources = sources or [folder / f"{name}.c"]
     program = build_dir / "tests" / "mpi" / mpi.name / name
-    newest = max(path.lstat().st_mtime for path in [source, mpi.mpicc, *sources.glob("*.h")])
+    newest = max(path.lstat().st_mtime for path in [*sources, mpi.mpicc, *headers])
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)
-        command = [mpi.mpicc, "-O1", "-g", "-Wall", "-Wextra", "-pthread"]
-        done = execute([*command, "-o", program, source, "-lm"])
+        command = [mpi.mpicc, *options, "-O1", "-g", "-Wall", "-Wextra", "-pthread"]
+        done = execute([*command, "-o", program, *sources, "-lm", *libraries])
         assert done.status == 0, done.output
     return program
 
 
 @pytest.fixture(scope="session")
 def mpi_program(build_dir: Path, mpi: Mpi) -> Callable[[str], Path]:
-    """mpi_program(name): the executable of tests/mpi/NAME.c."""
+    """mpi_program(name): the executable of tests/mpi/NAME.c, or of tests/mpi/NAME/*.cpp."""
     return lambda name: compile_mpi_program(name, mpi, build_dir)
 
 

@@ -1,0 +1,64 @@
+"""Random programs of point-to-point calls, checked bit for bit: tests/mpi/stress.
+
+Each run follows from its seed, so a failure tells how to see it again. For hours of it, with seeds
+of its own: make stress SECONDS=3600.
+"""
+
+import pytest
+
+FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
+TIMEOUT = 240
+
+
+def checked(outcome):
+    assert outcome.status == 0, outcome.output
+    assert outcome.stdout.endswith("ok\n"), outcome.output
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def stress(mpi_program):
+    return mpi_program("stress")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "seed", "options"),
+    [
+        (1, 1, ("--rounds", "100")),
+        (2, 2, ("--rounds", "150")),
+        (2, 3, ("--rounds", "600", "--max-bytes", "4000")),
+        (3, 4, ("--rounds", "60")),
+        (4, 5, ("--rounds", "40", "--max-bytes", "100000")),
+        (2, 6, ("--rounds", "80", "--threads", "2")),
+        (2, 7, ("--rounds", "80", "--threads", "4", "--max-bytes", "100000")),
+    ],
+)
+def test_compressed(ranks, seed, options, stress, mpress_run):
+    arguments = ["--seed", str(seed), *options]
+    outcome = checked(mpress_run(ranks, stress, arguments, FORCED, timeout=TIMEOUT))
+    totals = outcome.report["totals"]
+    assert totals["compressed_messages"] > 100
+    assert totals["errors"] == 0
+
+
+@pytest.mark.parametrize(("ranks", "seed", "threads"), [(1, 11, 1), (3, 12, 1), (2, 13, 3)])
+def test_in_chunks(ranks, seed, threads, stress, mpress_run):
+    """Most messages of some size are two chunks or more."""
+    arguments = ["--seed", str(seed), "--rounds", "50", "--threads", str(threads)]
+    env = {"MPRESS_CHUNK": "8K"}
+    checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
+
+
+@pytest.mark.parametrize(
+    ("options", "threads"), [((), 1), (("--threshold", "4K", "--link-rate", "1Gbit"), 2)]
+)
+def test_where_it_pays(options, threads, stress, mpress_run):
+    """Unforced: nothing is known of the link, or some sizes pay and others do not."""
+    arguments = ["--seed", "8", "--rounds", "40", "--threads", str(threads)]
+    checked(mpress_run(2, stress, [*arguments, "--careful"], options, timeout=TIMEOUT))
+
+
+@pytest.mark.parametrize(("ranks", "seed", "threads"), [(1, 1, 1), (3, 4, 1), (2, 6, 2)])
+def test_the_program_is_right_without_mpress(ranks, seed, threads, stress, mpirun):
+    arguments = ["--seed", str(seed), "--rounds", "40", "--threads", str(threads), "--careful"]
+    checked(mpirun(ranks, stress, arguments, timeout=TIMEOUT))
