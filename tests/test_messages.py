@@ -32,6 +32,7 @@ PROGRAMS = [
     ("arguments", 2),
     ("spawn", 1),
     ("recycled", 2),
+    ("truncate", 3),
     ("handles", 1),
     ("handles", 2),
 ]
@@ -107,6 +108,15 @@ def test_every_codec_travels(codec, mpi_program, mpress_run):
     outcome = mpress_run(2, mpi_program("one_message"), options=options)
     assert outcome.status == 0, outcome.stderr
     assert "rank 1: intact" in outcome.stdout
+
+
+@pytest.mark.parametrize("codec", ["szp:abs=1", "zfp:4"])
+def test_only_runs_of_floats_are_lossy(codec, mpi_program, mpress_run):
+    options = ("--codec", codec, "--force", "--threshold", "0")
+    outcome = mpress_run(2, mpi_program("exact"), options=options)
+    assert outcome.status == 0, outcome.stderr
+    assert totals(outcome)["compressed_messages"] == 0
+    assert outcome.report["left_raw"]["not a run of f32 or f64"]["messages"] == 14
 
 
 def test_lossy_error_is_bounded(mpi_program, mpress_run):

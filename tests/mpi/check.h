@@ -33,6 +33,17 @@ static inline int same_f32(const float* values, int count, int seed) {
   return 1;
 }
 
+/* Bits of which no two are alike for long: nothing compresses them. Some are not a number. */
+static inline void fill_noise(void* values, size_t bytes, unsigned seed) {
+  unsigned state = seed * 2654435761u + 12345u;
+  for (size_t i = 0; i + 4 <= bytes; i += 4) {
+    state = state * 1664525u + 1013904223u;
+    unsigned bits = (state ^ (state >> 15)) * 2246822519u;
+    bits ^= bits >> 13;
+    memcpy((char*)values + i, &bits, 4);
+  }
+}
+
 static inline void fill_f64(double* values, int count, int seed) {
   for (int i = 0; i < count; ++i) values[i] = (double)(seed + 1) + 1e-6 * (double)i;
 }

@@ -36,6 +36,11 @@ static void freed_types(void) {
   MPI_Isend(out, N, MPI_FLOAT, next, 1, MPI_COMM_WORLD, &requests[1]);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   CHECK(spread_f32(in, 1));
+  static int numbers[3 * N], got[3 * N];
+  for (int i = 0; i < 3 * N; ++i) numbers[i] = 7 * i + rank;
+  MPI_Sendrecv(numbers, N, other, next, 1, got, N, other, previous, 1, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  for (int i = 0; i < 3 * N; ++i) CHECK(got[i] == 7 * i + previous);
   MPI_Type_free(&other);
 
   type = every_second();
@@ -64,6 +69,24 @@ static void freed_communicators(void) {
     MPI_Comm_free(&comm);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     CHECK(same_f32(in, N, i));
+  }
+}
+
+/* A communicator takes the handle of one that ended, with its ranks in another order. */
+static void recycled_communicators(void) {
+  static float out[N], in[N];
+  for (int i = 0; i < 20; ++i) {
+    MPI_Comm comm;
+    int here, from, to;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, i % 2 ? rank : -rank, &comm);
+    MPI_Comm_rank(comm, &here);
+    to = (here + 1) % size;
+    from = (here + size - 1) % size;
+    fill_f32(out, N, here);
+    memset(in, 0, sizeof in);
+    MPI_Sendrecv(out, N, MPI_FLOAT, to, 0, in, N, MPI_FLOAT, from, 0, comm, MPI_STATUS_IGNORE);
+    CHECK(same_f32(in, N, from));
+    MPI_Comm_free(&comm);
   }
 }
 
@@ -99,6 +122,7 @@ int main(int argc, char** argv) {
   previous = (rank + size - 1) % size;
   freed_types();
   freed_communicators();
+  recycled_communicators();
   atexit(at_exit);
   return 0;
 }

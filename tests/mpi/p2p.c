@@ -52,6 +52,73 @@ static void sendrecv(void) {
   CHECK(status.MPI_SOURCE == MPI_PROC_NULL);
 }
 
+/* A synchronous send ends no sooner than its receive begins, however small its frame is. */
+static void synchronous(void) {
+  MPI_Request request;
+  int flag = 0;
+  fill_f32(out, N, rank);
+  CHECK_MPI(MPI_Issend(out, N, MPI_FLOAT, right, 5, MPI_COMM_WORLD, &request));
+  for (int tries = 0; tries < 2000; ++tries) {
+    CHECK_MPI(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+    CHECK(!flag);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK_MPI(MPI_Recv(in, N, MPI_FLOAT, left, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  if (rank == 0 && size > 1) {
+    CHECK_MPI(MPI_Ssend(out, N, MPI_FLOAT, 1, 5, MPI_COMM_WORLD));
+    CHECK_MPI(MPI_Send(NULL, 0, MPI_INT, 1, 6, MPI_COMM_WORLD)); /* it is over */
+  } else if (rank == 1) {
+    for (int tries = 0; tries < 2000; ++tries) {
+      CHECK_MPI(MPI_Iprobe(0, 6, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+      CHECK(!flag);
+    }
+    CHECK_MPI(MPI_Recv(in, N, MPI_FLOAT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK_MPI(MPI_Recv(NULL, 0, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Data that does not compress, in exchanges whose buffers are at once sent and overwritten. */
+static void raw_exchanges(void) {
+  enum { BYTES = 4 << 20 };
+  char *mine = malloc(BYTES), *theirs = malloc(BYTES), *use = malloc(BYTES);
+  const MPI_Datatype types[] = {MPI_FLOAT, MPI_INT};
+  for (int t = 0; t < 2; ++t) {
+    fill_noise(mine, BYTES, (unsigned)(rank + t));
+    fill_noise(theirs, BYTES, (unsigned)(left + t));
+    memcpy(use, mine, BYTES);
+    CHECK_MPI(MPI_Sendrecv_replace(use, BYTES / 4, types[t], right, 1, left, 1, MPI_COMM_WORLD,
+                                   MPI_STATUS_IGNORE));
+    CHECK(memcmp(use, theirs, BYTES) == 0);
+#if MPI_VERSION >= 4
+    /* Both halves are over when the request is, though one of them was quick. */
+    MPI_Request request;
+    float quick = 0;
+    memcpy(use, mine, BYTES);
+    if (rank == 0 && size > 1) {
+      CHECK_MPI(MPI_Isendrecv(use, BYTES / 4, types[t], 1, 2, &quick, 1, MPI_FLOAT, 1, 3,
+                              MPI_COMM_WORLD, &request));
+      CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      memset(use, 0, BYTES);
+    } else if (rank == 1) {
+      int flag;
+      CHECK_MPI(MPI_Send(&quick, 1, MPI_FLOAT, 0, 3, MPI_COMM_WORLD));
+      for (int tries = 0; tries < 20000; ++tries) {
+        CHECK_MPI(MPI_Iprobe(0, 999, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+      }
+      CHECK_MPI(MPI_Recv(use, BYTES / 4, types[t], 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      fill_noise(theirs, BYTES, (unsigned)t);
+      CHECK(memcmp(use, theirs, BYTES) == 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+#endif
+  }
+  free(mine);
+  free(theirs);
+  free(use);
+}
+
 /* Messages of one sender arrive in the order they were sent, whatever their sizes and kinds. */
 static void order(void) {
   static const int counts[] = {N, 3, 500, N / 2, 0, 17, N - 1, 64};
@@ -213,6 +280,8 @@ int main(int argc, char** argv) {
   right = (rank + 1) % size;
   if (size > 1) blocking();
   sendrecv();
+  synchronous();
+  raw_exchanges();
   order();
   for (int form = 0; form < 7; ++form) completion(form);
   communicators();

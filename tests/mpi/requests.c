@@ -39,6 +39,12 @@ static void persistent(void) {
     CHECK_MPI(MPI_Get_count(&statuses[0], MPI_FLOAT, &count));
     CHECK(count == N && same_f32(in, N, left + 10 * round));
   }
+  CHECK_MPI(MPI_Waitall(2, requests, statuses)); /* inactive again: nothing is told twice */
+  CHECK_MPI(MPI_Get_count(&statuses[0], MPI_FLOAT, &count));
+  CHECK(statuses[0].MPI_SOURCE == MPI_ANY_SOURCE && count == 0);
+  CHECK_MPI(MPI_Request_get_status(requests[0], &flag, &status));
+  CHECK_MPI(MPI_Get_count(&status, MPI_FLOAT, &count));
+  CHECK(flag && count == 0);
   /* A message that a probe took is delivered by the next start. */
   MPI_Request extra;
   fill_f32(out, N, rank + 77);
@@ -139,6 +145,27 @@ static void freed(void) {
   CHECK(same_f32(in, N, left));
 }
 
+/* A started persistent send is cancelled, or else received: MPIs need not cancel sends. */
+static void cancelled_start(void) {
+  MPI_Request request;
+  MPI_Status status;
+  int done = 0, gone = 0;
+  CHECK_MPI(MPI_Ssend_init(out, N, MPI_FLOAT, right, 9, MPI_COMM_WORLD, &request));
+  CHECK_MPI(MPI_Start(&request));
+  CHECK_MPI(MPI_Cancel(&request));
+  for (int tries = 0; tries < 100000 && !done; ++tries) {
+    int flag;
+    CHECK_MPI(MPI_Test(&request, &done, &status));
+    CHECK_MPI(MPI_Iprobe(left, 999, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+  }
+  if (done) CHECK_MPI(MPI_Test_cancelled(&status, &gone));
+  CHECK_MPI(MPI_Sendrecv(&gone, 1, MPI_INT, right, 10, &done, 1, MPI_INT, left, 10, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE));
+  if (!done) CHECK_MPI(MPI_Recv(in, N, MPI_FLOAT, left, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Request_free(&request));
+}
+
 static void cancelled(void) {
   MPI_Request request;
   MPI_Status status;
@@ -167,6 +194,8 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
   freed();
   cancelled();
+  MPI_Barrier(MPI_COMM_WORLD);
+  cancelled_start();
   if (rank == 0) printf("ok\n");
   MPI_Finalize();
   return 0;

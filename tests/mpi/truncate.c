@@ -12,6 +12,44 @@ static int class_of(int code) {
   return error_class;
 }
 
+static int handled = 0;
+static MPI_Comm handled_on;
+
+static void handler(MPI_Comm* comm, int* code, ...) {
+  CHECK(class_of(*code) == MPI_ERR_TRUNCATE);
+  handled_on = *comm;
+  ++handled;
+}
+
+/* The program's own error handler is told, once, with its communicator; where that is no more,
+ * the handler of MPI_COMM_WORLD is. */
+static void own_handlers(int rank) {
+  MPI_Comm comm;
+  MPI_Errhandler own;
+  MPI_Request request;
+  CHECK_MPI(MPI_Comm_create_errhandler(handler, &own));
+  CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  if (rank == 0) {
+    CHECK_MPI(MPI_Send(out, N, MPI_FLOAT, 1, 0, comm));
+    MPI_Recv(NULL, 0, MPI_INT, 1, 100, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK_MPI(MPI_Send(out, N, MPI_FLOAT, 1, 1, comm));
+  } else if (rank == 1) {
+    MPI_Comm_set_errhandler(comm, own);
+    MPI_Recv(in, ROOM, MPI_FLOAT, 0, 0, comm, MPI_STATUS_IGNORE);
+    CHECK(handled == 1 && handled_on == comm);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+    CHECK_MPI(MPI_Irecv(in, ROOM, MPI_FLOAT, 0, 1, comm, &request));
+    MPI_Send(NULL, 0, MPI_INT, 0, 100, MPI_COMM_WORLD);
+  }
+  CHECK_MPI(MPI_Comm_free(&comm));
+  if (rank == 1) {
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(handled == 2);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  }
+  CHECK_MPI(MPI_Errhandler_free(&own));
+}
+
 static void untouched_beyond(int from) {
   for (int i = from; i < N; ++i) CHECK(in[i] == -7.0f);
 }
@@ -50,6 +88,7 @@ int main(int argc, char** argv) {
 
     /* Among several: the good one is delivered, the statuses tell which failed. */
     static float good[N];
+    for (int k = 0; k < 2; ++k) statuses[k].MPI_ERROR = 12345;
     CHECK_MPI(MPI_Irecv(good, N, MPI_FLOAT, 0, 2, comm, &requests[0]));
     CHECK_MPI(MPI_Irecv(in, ROOM, MPI_FLOAT, 0, 3, comm, &requests[1]));
     MPI_Send(NULL, 0, MPI_INT, 0, 100, comm);
@@ -65,6 +104,7 @@ int main(int argc, char** argv) {
     untouched_beyond(ROOM);
   }
   MPI_Barrier(MPI_COMM_WORLD);
+  own_handlers(rank);
   MPI_Comm_free(&comm);
   if (rank == 0) printf("ok\n");
   MPI_Finalize();
