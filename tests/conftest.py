@@ -34,8 +34,7 @@ class Mpi:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-# Ranks of the tests may outnumber cores and belong to root; that is for the tests to allow. Open
-# MPI's single-copy transport writes beyond the buffer of a receive that is too short, so it is off.
+# Ranks of the tests may outnumber cores and belong to root; that is for the tests to allow.
 _OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -44,8 +43,6 @@ _OPEN_MPI = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_smsc": "^cma,xpmem,knem",
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
 }
 _SIDE = BIN.parent / "mpi"
 MPIS = {
