@@ -101,6 +101,17 @@ def test_wrong_arguments_under_thread_multiple(mpi_program, mpress_run):
     assert outcome.status == 0, outcome.stderr
 
 
+@pytest.mark.parametrize("chunk", ["1M", "64K"])
+def test_a_recycled_communicator_has_its_own_ranks(chunk, mpi_program, mpress_run):
+    """Peers are told, and chunks are sent, by their rank in MPI_COMM_WORLD."""
+    env = {"MPRESS_CHUNK": chunk}
+    outcome = mpress_run(3, mpi_program("freed_communicators"), options=FORCED, env=env)
+    assert outcome.status == 0, outcome.stderr
+    sent = rows(outcome, direction="send", operation="MPI_Isend")
+    assert {row["peer"] for row in sent} == {2}
+    assert sum(row["messages"] for row in sent) == 60
+
+
 @pytest.mark.parametrize("codec", ["mpc:dim=1", "zfp:32", "szp:abs=1e-30"])
 def test_every_codec_travels(codec, mpi_program, mpress_run):
     """Bounds so tight that the program cannot tell the codec from a lossless one."""

@@ -1,6 +1,7 @@
 // What mpress knows about a communicator.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace mpress::engine {
 
 struct CommInfo {
   MPI_Comm comm = MPI_COMM_NULL;
-  bool inter = false;  ///< inter-communicators carry no frames
-  bool freed = false;  ///< the handle is no longer valid
+  bool inter = false;              ///< inter-communicators carry no frames
+  std::atomic<bool> freed{false};  ///< the handle is no longer valid
   std::vector<int> world_ranks;
   CommHints hints;  ///< a duplicate inherits them
 

@@ -40,9 +40,10 @@ struct Pending {
   bool replaced() const { return stand_in != MPI_REQUEST_NULL; }
   SendArguments send;                  ///< of a persistent send
   ImmediateSend start_send = nullptr;  ///< in the mode of the persistent send
-  MPI_Comm comm = MPI_COMM_NULL;       ///< of a persistent receive, as are source and tag
-  int source = MPI_ANY_SOURCE;
-  int tag = 0;
+  /// Of a persistent request; its handle may be freed, and given to another communicator.
+  std::shared_ptr<CommInfo> comm;
+  int source = MPI_ANY_SOURCE;  ///< of a persistent receive
+  int tag = 0;                  ///< of a persistent request
 
   /// For a receive that a probe had satisfied: is there work left, or an error to tell?
   bool must_be_kept() const { return collect || receive->failed(); }

@@ -11,6 +11,10 @@ namespace mpress::engine {
 namespace {
 
 int start_one_send(Job& job, Pending& pending, MPI_Request* request) {
+  if (pending.comm->freed) {  // the request still knows it, but nobody else can send on it
+    pending.active = true;
+    return link::mpi().Start(request);
+  }
   Outgoing out = prepare_send(job, trace::Op::start, pending.send);
   if (out.error != MPI_SUCCESS) return out.error;
   pending.active = true;
@@ -38,6 +42,8 @@ void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
   const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
   if (!type || !type->element || arguments.count <= 0 || arguments.destination < 0) return;
   auto pending = std::make_unique<Pending>();
+  pending->comm = comm_info(arguments.comm);
+  if (!pending->comm) return;
   pending->persistent = true;
   pending->active = false;
   pending->send = arguments;
@@ -56,7 +62,7 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
   if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !receive.comm()) return code;
   pending->persistent = true;
   pending->active = false;
-  pending->comm = arguments.comm;
+  pending->comm = receive.comm();
   pending->source = source;
   pending->tag = tag;
   job.requests.insert(*request, std::move(pending));

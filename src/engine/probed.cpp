@@ -68,11 +68,11 @@ ProbedMessages::Queue::iterator ProbedMessages::find(const CommInfo* comm, int s
   return it;
 }
 
-std::unique_ptr<ProbedMessage> ProbedMessages::take(MPI_Comm comm, int source, int tag) {
+std::unique_ptr<ProbedMessage> ProbedMessages::take(const std::shared_ptr<CommInfo>& comm,
+                                                    int source, int tag) {
   if (empty()) return nullptr;
-  const std::shared_ptr<CommInfo> info = comm_info(comm);
   std::lock_guard lock(mutex_);
-  const auto found = find(info.get(), source, tag);
+  const auto found = find(comm.get(), source, tag);
   if (found == queue_.end()) return nullptr;
   std::unique_ptr<ProbedMessage> message = std::move(*found);
   queue_.erase(found);

@@ -57,7 +57,10 @@ class ProbedMessages {
   }
 
   /// Takes the oldest message that a receive with these arguments matches, or null.
-  std::unique_ptr<ProbedMessage> take(MPI_Comm comm, int source, int tag);
+  std::unique_ptr<ProbedMessage> take(MPI_Comm comm, int source, int tag) {
+    return empty() ? nullptr : take(comm_info(comm), source, tag);
+  }
+  std::unique_ptr<ProbedMessage> take(const std::shared_ptr<CommInfo>& comm, int source, int tag);
 
   /// MPI_Iprobe: `flag` tells whether a message matches, and `status` describes it as sent.
   int probe(Job& job, int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status);
