@@ -90,6 +90,8 @@ def run(
         status = _execute(launch.rank_command(program, environment, ranks, launcher), records)
         if ranks is not None and ranks > 1:
             _check_ranks(records, ranks, launcher[0])
+        if ranks is not None or report is not None:
+            _check_records(records, program)
         if report is not None:
             _write_report(report, records, program, ranks, status)
     raise typer.Exit(status)
@@ -140,6 +142,18 @@ def _check_ranks(records: Path, ranks: int, launcher: str) -> None:
             f"launcher of their MPI ({seen[0].mpi}); name that with --mpiexec",
             file=sys.stderr,
         )
+
+
+def _check_records(records: Path, program: list[str]) -> None:
+    """Says so where mpress was loaded for nothing."""
+    if os.environ.get("MPRESS_DISABLE", "0") == "1" or any(records.glob("rank-*.rec")):
+        return
+    print(
+        f"mpress: {program[0]} left no statistics: none of its MPI calls came by mpress (it makes "
+        "none, or looks them up in the MPI library itself: docs/semantics.md), or its ranks run "
+        f"where {records} is not visible",
+        file=sys.stderr,
+    )
 
 
 def _bytes_a_second(text: str) -> str:
@@ -238,12 +252,6 @@ def _write_report(
     except (OSError, ValueError) as error:
         print(f"mpress: --report {report} was not written: {error}", file=sys.stderr)
         return
-    if not merged["ranks"]:
-        print(
-            f"mpress: {program[0]} left no statistics: it made no MPI call, or the ranks run where "
-            f"{records} is not visible",
-            file=sys.stderr,
-        )
     merged["command"] = program
     merged["ranks_asked_for"] = ranks
     merged["exit_status"] = status
