@@ -145,7 +145,7 @@ def test_threshold_and_reasons(mpi_program, mpress_run):
     assert outcome.status == 0, outcome.stderr
     left = outcome.report["left_raw"]
     assert left["below the threshold"]["messages"] > 0
-    assert left["not a run of f32 or f64"]["messages"] == 2
+    assert left["not a run of f32 or f64"]["messages"] > 0
     for row in rows(outcome, direction="send"):
         if row["codec"] != "none":
             assert row["raw_bytes"] >= 65536 * row["messages"]
