@@ -50,6 +50,17 @@ class HandleCache {
     generation_.fetch_add(1, std::memory_order_release);
   }
 
+  /// Erases all entries; those that other threads found last live on until these look again.
+  void clear() {
+    std::unordered_map<std::uintptr_t, std::shared_ptr<Value>> ended;
+    {
+      std::unique_lock lock(mutex_);
+      ended.swap(entries_);
+      generation_.fetch_add(1, std::memory_order_release);
+    }
+    if (!thread_ended_) recent_.value.reset();
+  }
+
  private:
   struct Recent {
     std::uintptr_t bits = 0;

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/presence.hpp"
+#include "engine/type_info.hpp"
 #include "link/fortran_calls.hpp"
 #include "trace/message.hpp"
 
@@ -171,6 +172,7 @@ void stop_job() {
   job.orphans.release(job);
   job.chunks.close(job);
   job.state_ = Job::State::off;
+  forget_types();
   job.record.header().finished_ns = trace::now_ns();
   link::mpi().Comm_free(&job.self);
 }

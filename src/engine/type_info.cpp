@@ -221,4 +221,6 @@ std::shared_ptr<TypeInfo> type_info(MPI_Datatype type) {
   return cache->find(type, [type] { return make_info(type); });
 }
 
+void forget_types() { cache->clear(); }
+
 }  // namespace mpress::engine

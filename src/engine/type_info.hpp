@@ -37,4 +37,7 @@ struct TypeInfo {
 /// then refuses the program's call too, if it is given the same type.
 std::shared_ptr<TypeInfo> type_info(MPI_Datatype type);
 
+/// Forgets all datatypes, and so frees what mpress keeps of them. Before MPI ends.
+void forget_types();
+
 }  // namespace mpress::engine
