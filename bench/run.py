@@ -1,4 +1,5 @@
-"""Measure the codecs on this machine into bench/results/ and write docs/performance.md anew."""
+"""Measure the codecs, and the calls that stay raw, on this machine into bench/results/; write
+docs/performance.md anew."""
 
 import argparse
 import subprocess
@@ -28,6 +29,7 @@ def main() -> None:
     for spec in SPECS:
         command += ["--spec", spec]
     subprocess.run(command, check=True)
+    subprocess.run([sys.executable, HERE / "p2p_overhead.py"], check=True)
     subprocess.run([sys.executable, HERE / "report.py"], check=True)
 
 

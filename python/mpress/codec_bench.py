@@ -96,17 +96,17 @@ def document(rows: list[dict]) -> dict[str, Any]:
         "format": DOCUMENT_FORMAT,
         "kind": "codec",
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "cpu": _cpu(),
+        "cpu": cpu_name(),
         "isa": _core.isa(),
         "compiler": _core.build_info()["compiler"],
         "python": platform.python_version(),
         "versions": versions,
-        "commit": _commit(),
+        "commit": git_commit(),
         "rows": rows,
     }
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -115,7 +115,7 @@ def _cpu() -> str:
     return names[0] if names else platform.machine()
 
 
-def _commit() -> str | None:
+def git_commit() -> str | None:
     """The commit of the source tree we stand in, if it is one of mpress's."""
     if not Path("python/mpress/codec_bench.py").exists():
         return None

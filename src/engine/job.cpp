@@ -138,6 +138,7 @@ void start_job(bool at_init) {
   int level = MPI_THREAD_SINGLE;
   mpi.Query_thread(&level);
   job.threaded = level == MPI_THREAD_MULTIPLE;
+  trace::counted_by_threads = job.threaded;
   const std::string identity = job_identity(job.config);
   if (job.config.disabled || identity.empty()) {
     if (!job.config.disabled && job.rank == 0) {

@@ -130,8 +130,15 @@ class Record {
 /// Nanoseconds of a monotonic clock.
 std::uint64_t now_ns();
 
+/// Whether several threads may count at once. Set before any does.
+inline bool counted_by_threads = true;
+
 inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
-  counter.fetch_add(value, std::memory_order_relaxed);
+  if (counted_by_threads) {
+    counter.fetch_add(value, std::memory_order_relaxed);
+  } else {  // a fifth of the price
+    counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace mpress::trace
