@@ -76,7 +76,7 @@ static void waitall(int count) {
   use->Waitall(BATCH, requests + BATCH, MPI_STATUSES_IGNORE);
 }
 
-/* Half a round: a message there, or one back. */
+/* A message there and one back: each rank makes two calls, and waits for two of the other. */
 static void ping_pong(int count) {
   if (rank == 0) use->Send(out[0], count, MPI_DOUBLE, 1, 1, MPI_COMM_WORLD);
   use->Recv(in[0], count, MPI_DOUBLE, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -94,7 +94,7 @@ static const struct pattern {
     {"Isend, Probe, Recv, Wait", isend_probe_recv_wait, 4, 1},
     {"Iprobe, nothing there", iprobe_in_vain, 1, 1},
     {"8 Irecv, 8 Isend, 2 Waitall", waitall, 18, 1},
-    {"ping-pong: Send, Recv", ping_pong, 2, 2},
+    {"ping-pong: Send, Recv", ping_pong, 4, 2},
 };
 
 static double nanoseconds(const struct pattern* pattern, int count, int repeat) {

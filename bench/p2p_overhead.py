@@ -36,8 +36,9 @@ def median_interval(values: list[float]) -> tuple[float, float, float]:
 
 
 def measure(program: Path, ranks: int, threads: str, blocks: int) -> list[dict[str, Any]]:
-    calls = "100" if ranks == 1 else "20"
-    command = [BIN / "mpress", "run", "-n", str(ranks), "--", program, str(blocks), calls, threads]
+    # Between ranks the noise is larger than what is sought: shorter blocks, and many of them.
+    size = [blocks, 100] if ranks == 1 else [20 * blocks, 10]
+    command = [BIN / "mpress", "run", "-n", str(ranks), "--", program, *map(str, size), threads]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     pairs: dict[tuple[str, int, int], list[tuple[float, float]]] = defaultdict(list)
     for line in done.stdout.splitlines():

@@ -137,9 +137,10 @@ rank) or to another rank. In one process, blocks of calls go by turns through mp
 to the MPI library; of each pair the difference counts. Nanoseconds a call: the median of the plain
 calls, and of the differences with its 95 % interval.
 
-{cpu}, {cores} cores; {mpi}; {date}, commit {commit}; load average {load} while it ran (the pairs
-share whatever disturbs them, but two ranks need two idle cores, else their interval is wide).
-Wanted: at most {limit} ns a call.
+{cpu}, {cores} cores; {mpi}; {date}, commit {commit}; load average {load} while it
+ran. Pairs share what disturbs them; two ranks need two idle cores all the same, else their interval
+is wide. Wanted: at most {limit} ns a call. (Under `MPI_THREAD_MULTIPLE` mpress makes a `Sendrecv` a
+receive that is posted, a send and a wait, so that no probe of another thread comes between.)
 """
 OVERHEAD_LIMIT = 150
 

@@ -40,6 +40,30 @@ PATIENT = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 
+
+@pytest.fixture(scope="session")
+def mpi4py_env(mpi, build_dir) -> dict[str, str]:
+    """What makes Python load mpi4py with the MPI of the tests. Wheels find the one of .venv by
+    themselves and can be led to others, but not to the standard ABI: for that, mpi4py is built."""
+    if mpi.name in ("mpich", "openmpi"):
+        libraries = mpi.mpicc.parent.parent / "lib"
+        return {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": os.fspath(libraries)}
+    if mpi.name != "abi":
+        return {}
+    target = build_dir / "mpi4py" / f"abi-{metadata.version('mpi4py')}"
+    if not target.exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+        command += [target, "--no-binary", "mpi4py", f"mpi4py=={metadata.version('mpi4py')}"]
+        done = execute(command, {"MPICC": os.fspath(mpi.mpicc), "CFLAGS": "-O0"}, timeout=900)
+        assert done.status == 0, done.output
+    return {"PYTHONPATH": os.fspath(target)}
+
+
+def on_path(env: dict[str, str], folder: Path) -> dict[str, str]:
+    before = env.get("PYTHONPATH")
+    return env | {"PYTHONPATH": os.pathsep.join([*([before] if before else []), str(folder)])}
+
+
 DEFAULT = [
     *(pytest.param(ranks, MESSAGES, id=f"messages-{ranks}") for ranks in (1, 3, 4, 5)),
     pytest.param(2, (*MESSAGES, *OTHERS), id="most-2"),
@@ -81,10 +105,12 @@ def outcomes(folder: Path, ranks: int) -> list[dict[str, list[str]]]:
 
 
 @pytest.mark.parametrize(("ranks", "modules"), [*DEFAULT, *EXTENDED])
-def test_own_suite(ranks, modules, tests_of_mpi4py, mpirun, mpress_run, tmp_path):
+def test_own_suite(ranks, modules, tests_of_mpi4py, mpi, mpi4py_env, mpirun, mpress_run, tmp_path):
     names = [f"test_{m}" for m in modules or ()]
     names = names or sorted(path.stem for path in tests_of_mpi4py.glob("test_*.py"))
-    env = {**PATIENT, "PYTHONPATH": os.fspath(tests_of_mpi4py)}  # for processes it spawns
+    # Processes that the suite spawns look for its modules.
+    env = on_path({**PATIENT, **mpi4py_env}, tests_of_mpi4py)
+    options = (*FORCED, "--mpiexec", os.fspath(mpi.mpiexec))  # Python does not tell its MPI
     timeout = 600 if modules else 3600
 
     def run(launch, folder, **options):
@@ -93,7 +119,7 @@ def test_own_suite(ranks, modules, tests_of_mpi4py, mpirun, mpress_run, tmp_path
         return launch(ranks, sys.executable, args, env=env, timeout=timeout, **options)
 
     plain = run(mpirun, "plain")
-    preloaded = run(mpress_run, "preloaded", options=FORCED)
+    preloaded = run(mpress_run, "preloaded", options=options)
     expected = outcomes(tmp_path / "plain", ranks)
     assert len(expected[0]) > 15 * len(names), plain.output
     assert outcomes(tmp_path / "preloaded", ranks) == expected, preloaded.output
@@ -144,8 +170,10 @@ if rank == 0:
 """
 
 
-def test_arrays_travel_compressed(mpress_run):
-    done = mpress_run(3, sys.executable, ["-c", ARRAYS], options=FORCED, env=PATIENT)
+def test_arrays_travel_compressed(mpi, mpi4py_env, mpress_run):
+    options = (*FORCED, "--mpiexec", os.fspath(mpi.mpiexec))
+    env = {**PATIENT, **mpi4py_env}
+    done = mpress_run(3, sys.executable, ["-c", ARRAYS], options=options, env=env)
     assert done.status == 0, done.output
     assert done.stdout == "ok\n" and done.stderr == ""
     totals = done.report["totals"]
