@@ -86,7 +86,13 @@ Opened open_backend() {
 void* find_target(Call call) {
   static const Opened opened = open_backend();
   const std::string name = call_names[call];
-  if (!::dlsym(opened.mpi.handle, ("PMPI_" + name).c_str())) {
+  const auto has = [](const std::string& wanted) {
+    return ::dlsym(opened.mpi.handle, ("PMPI_" + wanted).c_str()) != nullptr;
+  };
+  // Where there is no form with a large count, the other serves (link/counted.hpp): bindings that
+  // look whether a call is there find it here, and use it for every count.
+  const bool large = name.ends_with("_c");
+  if (!has(name) && !(large && has(name.substr(0, name.size() - 2)))) {
     const std::string message =
         "the program called MPI_" + name + ", which " + described(opened.mpi) + " does not have";
     opened.backend->stop(message.c_str());

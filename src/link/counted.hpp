@@ -8,8 +8,8 @@
 
 namespace mpress::link::counted {
 
-// Without large counts no caller can have had such a count; what mpress itself makes larger than
-// that is refused.
+// Programs look for the large-count calls of MPI 4 by name and find those of the preload library,
+// whatever MPI it is: one that lacks them serves every count that fits an int, and refuses others.
 #define MPRESS_IF_LARGE(name, ...) \
   if (count > INT_MAX) return mpi().name##_c ? mpi().name##_c(__VA_ARGS__) : MPI_ERR_COUNT;
 
@@ -99,6 +99,25 @@ inline int Sendrecv(const void* out, const Side& send, void* in, const Side& rec
   return mpi().Sendrecv(out, static_cast<int>(send.count), send.type, send.peer, send.tag, in,
                         static_cast<int>(receive.count), receive.type, receive.peer, receive.tag,
                         comm, status);
+}
+
+inline int Isendrecv(const void* out, const Side& send, void* in, const Side& receive,
+                     MPI_Comm comm, MPI_Request* request) {
+  const MPI_Count count = send.count > receive.count ? send.count : receive.count;
+  MPRESS_IF_LARGE(Isendrecv, out, send.count, send.type, send.peer, send.tag, in, receive.count,
+                  receive.type, receive.peer, receive.tag, comm, request)
+  return mpi().Isendrecv(out, static_cast<int>(send.count), send.type, send.peer, send.tag, in,
+                         static_cast<int>(receive.count), receive.type, receive.peer, receive.tag,
+                         comm, request);
+}
+
+inline int Isendrecv_replace(void* buffer, MPI_Count count, MPI_Datatype type, int destination,
+                             int send_tag, int source, int receive_tag, MPI_Comm comm,
+                             MPI_Request* request) {
+  MPRESS_IF_LARGE(Isendrecv_replace, buffer, count, type, destination, send_tag, source,
+                  receive_tag, comm, request)
+  return mpi().Isendrecv_replace(buffer, static_cast<int>(count), type, destination, send_tag,
+                                 source, receive_tag, comm, request);
 }
 
 #undef MPRESS_IF_LARGE

@@ -42,7 +42,7 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
                                      int tag, MPI_Comm comm, MPI_Status* status) {             \
     engine::Job* job = engine::enter_call();                                                   \
     return job ? engine::receive(*job, {buffer, count, type, comm}, {source, tag}, status)     \
-               : link::mpi().Recv##suffix(buffer, count, type, source, tag, comm, status);     \
+               : link::counted::Recv(buffer, count, type, source, tag, comm, status);          \
   }
 MPRESS_BOTH_COUNTS(MPRESS_RECV)
 
