@@ -24,7 +24,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := CMakeLists.txt pyproject.toml README.md \
   $(shell find cmake src python include -type f -not -name '*.pyc' 2>/dev/null)
 
-.PHONY: all demo test test-extended test-fortran bench lint format fuzz release clean
+.PHONY: all demo test test-extended test-fortran bench lint format fuzz stress sanitize valgrind \
+  release clean
 all: $(STAMPS)/installed
 
 $(STAMPS)/venv:
@@ -102,6 +103,20 @@ fuzz: $(CHOICE)
 	  -DMPRESS_CUDA=OFF -DMPRESS_FUZZ=ON
 	cmake --build build-fuzz --target mpress_fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) build-fuzz/tests/fuzz
+
+# Hours of the random program, under a new seed a run; SEED replays one.
+SECONDS ?= 600
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+stress: $(STAMPS)/test $(STAMPS)/installed
+	$(BIN)/python tests/stress.py --seconds $(SECONDS) --seed $(SEED) --mpi $(MPI)
+
+# The random program and those of tests/mpi, with the address, undefined-behaviour and thread
+# sanitizers, and under valgrind (to be installed by hand).
+sanitize: $(STAMPS)/test $(STAMPS)/installed
+	$(BIN)/python tests/sanitize/run.py address
+	$(BIN)/python tests/sanitize/run.py thread
+valgrind: $(STAMPS)/test $(STAMPS)/installed
+	$(BIN)/python tests/sanitize/run.py valgrind
 
 # A wheel with every CUDA architecture, in dist/.
 release: $(CHOICE)

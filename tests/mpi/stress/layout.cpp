@@ -289,6 +289,7 @@ void* Layout::address(std::byte* memory) const {
 /// Calls visit(offset in the buffer, offset in the data, bytes) for the pieces of a message.
 template <typename Visit>
 void Layout::visit(std::size_t bytes, Visit&& visit) const {
+  if (bytes == 0) return;
   const bool solid = runs_.size() == 1 && runs_[0].offset == 0 &&
                      extent_ == static_cast<std::ptrdiff_t>(runs_[0].bytes);
   if (solid) return visit(margin, 0, bytes);

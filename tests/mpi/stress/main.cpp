@@ -95,6 +95,11 @@ Options parse(int argc, char** argv) {
       usage(name + ": unknown option");
     }
   }
+#ifdef OPEN_MPI
+  // Open MPI 5.0 by itself writes beside the layout of a receive that is too small, and loses its
+  // error in some completion calls.
+  settings.families &= ~(1u << static_cast<int>(Family::truncate));
+#endif
   if (settings.threads < 1 || settings.threads > 50) usage("--threads: expected 1 to 50");
   if (settings.max_bytes < 64) usage("--max-bytes: expected at least 64");
   options.command = "--seed " + std::to_string(settings.seed) + " --threads " +

@@ -1,0 +1,159 @@
+"""Runs MPI programs under mpress with memory, thread and undefined-behaviour checks.
+
+python tests/sanitize/run.py address|thread|valgrind [--quick]
+
+`address` and `thread` build mpress and the programs with the address and undefined-behaviour, or
+the thread sanitizer, in build-address or build-thread; `valgrind` runs what `make` installed under
+memcheck. MPI itself is not instrumented: what is known of it is left out by the suppressions beside
+this file, none of which names a frame of mpress's.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+BIN = Path(sys.executable).parent
+PROGRAMS = ROOT / "tests" / "mpi"
+
+# Programs of tests/mpi, and how many ranks they have.
+SMALL = [
+    ("p2p", 2),
+    ("truncate", 2),
+    ("probe", 2),
+    ("requests", 2),
+    ("derived", 2),
+    ("isendrecv", 2),
+    ("overtake", 2),
+    ("lifetimes", 2),
+    ("orphans", 2),
+    ("threads", 2),
+    ("recycled", 2),
+]
+# Ranks, chunk size and arguments of runs of the random program.
+STRESS = [
+    (1, None, "--seed 1 --rounds 40"),
+    (2, None, "--seed 2 --rounds 40"),
+    (2, "8K", "--seed 3 --rounds 30"),
+    (2, None, "--seed 4 --rounds 30 --threads 3"),
+    (2, "8K", "--seed 5 --rounds 20 --threads 2"),
+]
+
+
+def run(command: list[str | Path], **options: object) -> None:
+    print("+", " ".join(str(word) for word in command), flush=True)
+    subprocess.run([str(word) for word in command], check=True, **options)
+
+
+def build(sanitizers: str, folder: Path) -> None:
+    """The preload library for MPICH, instrumented."""
+    run(
+        [
+            *(BIN / "cmake", "-G", "Ninja", "-S", ROOT, "-B", folder),
+            *("-DMPRESS_PYTHON=OFF", "-DMPRESS_CUDA=OFF", f"-DMPRESS_SANITIZE={sanitizers}"),
+            *(f"-DMPICC={BIN / 'mpicc'}", "-DCMAKE_BUILD_TYPE=RelWithDebInfo"),
+        ]
+    )
+    run([BIN / "cmake", "--build", folder, "--target", "mpress_preload", "mpress_mpich"])
+
+
+def compiled(name: str, folder: Path, flags: list[str]) -> Path:
+    """A program of tests/mpi."""
+    cpp = sorted((PROGRAMS / name).glob("*.cpp"))
+    sources = cpp or [PROGRAMS / f"{name}.c"]
+    program = folder / "programs" / name
+    headers = [*PROGRAMS.glob("*.h"), *(PROGRAMS / name).glob("*.hpp")]
+    newest = max(path.stat().st_mtime for path in [*sources, *headers])
+    if not program.exists() or program.stat().st_mtime < newest:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        options = ["-std=c++20"] if cpp else []
+        libraries = ["-lm", "-lstdc++"] if cpp else ["-lm"]
+        command = [BIN / "mpicc", *options, "-O1", "-g", "-pthread", *flags, "-o", program]
+        run([*command, *sources, *libraries])
+    return program
+
+
+def installed_library() -> Path:
+    code = "from mpress.cli import launch; print(launch.required_preload_library())"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return Path(found.stdout.strip())
+
+
+def library_in(folder: Path) -> Path:
+    """The front, with its backends beside it."""
+    together = folder / "lib"
+    together.mkdir(exist_ok=True)
+    for library in folder.glob("src/**/libmpress_*.so"):
+        link = together / library.name
+        link.unlink(missing_ok=True)
+        link.symlink_to(library)
+    return together / "libmpress_preload.so"
+
+
+def execute(
+    ranks: int,
+    command: list[str | Path],
+    library: Path,
+    settings: dict[str, str],
+) -> None:
+    """One job with everything compressed."""
+    environment = {
+        "LD_PRELOAD": str(library),
+        "MPRESS_JOB": "5a" * 16,
+        "MPRESS_CODEC": "mpc",
+        "MPRESS_FORCE": "1",
+        "MPRESS_THRESHOLD": "0",
+        **settings,
+    }
+    words = [f"{name}={value}" for name, value in environment.items()]
+    run([BIN / "mpiexec", "-n", str(ranks), "env", *words, *command], cwd=ROOT)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checker", choices=["address", "thread", "valgrind"])
+    parser.add_argument("--quick", action="store_true", help="the random program alone, shorter")
+    chosen = parser.parse_args()
+    folder = ROOT / f"build-{chosen.checker}"
+    folder.mkdir(exist_ok=True)
+    wrapper: list[str | Path] = []
+    flags: list[str] = []
+    settings: dict[str, str] = {}
+    if chosen.checker == "valgrind":
+        if not shutil.which("valgrind"):
+            sys.exit("valgrind is not installed: Debian and Ubuntu have it as 'valgrind'")
+        library = installed_library()
+        wrapper = ["valgrind", "-q", "--error-exitcode=9", "--num-callers=30"]
+        wrapper += [f"--suppressions={HERE / 'valgrind.supp'}", "--fair-sched=yes"]
+    else:
+        sanitizers = "address,undefined" if chosen.checker == "address" else "thread"
+        flags = [f"-fsanitize={sanitizers}", "-fno-omit-frame-pointer"]
+        build(sanitizers, folder)
+        library = library_in(folder)
+        settings = {
+            # mpress's library comes before the sanitizer's; MPI and hwloc keep memory to the end.
+            "ASAN_OPTIONS": "verify_asan_link_order=0:detect_stack_use_after_return=1",
+            "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.supp'}:print_suppressions=0",
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+            "TSAN_OPTIONS": f"suppressions={HERE / 'thread.supp'}:halt_on_error=1"
+            ":second_deadlock_stack=1:ignore_noninstrumented_modules=0",
+            # UCX's hooks for memory run in threads that the thread sanitizer does not know yet.
+            "UCX_MEM_EVENTS": "no",
+        }
+    if not chosen.quick:
+        for name, ranks in SMALL:
+            execute(ranks, [*wrapper, compiled(name, folder, flags)], library, settings)
+    stress = compiled("stress", folder, flags)
+    for ranks, chunk, arguments in STRESS:
+        small = ["--max-bytes", "100000", "--timeout", "300"]
+        words = [*wrapper, stress, *arguments.split(), *small]
+        chunks = {"MPRESS_CHUNK": chunk} if chunk else {}
+        execute(ranks, words, library, settings | chunks)
+    print(f"{chosen.checker}: clean")
+
+
+if __name__ == "__main__":
+    main()
