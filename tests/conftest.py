@@ -45,11 +45,16 @@ _OPEN_MPI = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 _SIDE = BIN.parent / "mpi"
+# Which library mpi4py opens.
+_OPEN_MPI_PYTHON = {"MPI4PY_LIBMPI": str(_SIDE / "openmpi/lib/libmpi.so.40")}
 MPIS = {
     "default": Mpi("default", BIN / "mpicc", BIN / "mpiexec", _OPEN_MPI),
     "mpich": Mpi("mpich", _SIDE / "mpich/bin/mpicc", _SIDE / "mpich/bin/mpiexec"),
     "openmpi": Mpi(
-        "openmpi", _SIDE / "openmpi/bin/mpicc", _SIDE / "openmpi/bin/mpiexec", _OPEN_MPI
+        "openmpi",
+        _SIDE / "openmpi/bin/mpicc",
+        _SIDE / "openmpi/bin/mpiexec",
+        _OPEN_MPI | _OPEN_MPI_PYTHON,
     ),
     "abi": Mpi("abi", _SIDE / "mpich/bin/mpicc_abi", _SIDE / "mpich/bin/mpiexec"),
 }
@@ -168,7 +173,8 @@ def mpirun(mpi: Mpi) -> Callable[..., Finished]:
 @pytest.fixture
 def mpress_run(tmp_path: Path, mpi: Mpi) -> Callable[..., Finished]:
     """mpress_run(n, program, args=(), options=(), env=None, timeout=...): `mpress run` with these
-    options and a report, which `Finished.report` holds; n None runs without a launcher."""
+    options and a report, which `Finished.report` holds; n None runs without a launcher. Scripts do
+    not tell their MPI, so its launcher is named."""
 
     def run(
         n: int | None,
@@ -180,7 +186,7 @@ def mpress_run(tmp_path: Path, mpi: Mpi) -> Callable[..., Finished]:
     ) -> Finished:
         file = tmp_path / "report.json"
         file.unlink(missing_ok=True)
-        ranks = [] if n is None else ["-n", str(n)]
+        ranks = [] if n is None else ["-n", str(n), "--mpiexec", str(mpi.mpiexec)]
         command = [BIN / "mpress", "run", *ranks, "--report", file, *options, "--", program, *args]
         done = execute(command, {**mpi.env, **(env or {})}, timeout)
         if file.exists():

@@ -105,7 +105,7 @@ Options parse(int argc, char** argv) {
   options.command = "--seed " + std::to_string(settings.seed) + " --threads " +
                     std::to_string(settings.threads) + " --max-bytes " +
                     std::to_string(settings.max_bytes);
-  if (settings.families != ~0u) {
+  if (settings.families != default_families) {
     options.command += " --only ";
     for (int f = 0; f < static_cast<int>(Family::count_); ++f) {
       const auto family = static_cast<Family>(f);

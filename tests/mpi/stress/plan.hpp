@@ -36,12 +36,20 @@ enum class Family : std::uint8_t {
 };
 const char* name_of(Family family);
 
+/// A bit for each family of calls. Open MPI (4.1 and 5.0) by itself writes beyond the buffer of a
+/// receive that is too small, so what is asked of that is left out there unless it is asked for.
+#if defined(OPEN_MPI)
+constexpr std::uint32_t default_families = ~(1u << static_cast<int>(Family::truncate));
+#else
+constexpr std::uint32_t default_families = ~0u;
+#endif
+
 struct Settings {
   std::uint64_t seed = 1;
   int ranks = 1;
   int threads = 1;
   std::size_t max_bytes = 1 << 20;
-  std::uint32_t families = ~0u;  ///< a bit for each
+  std::uint32_t families = default_families;
   /// Two calls in place of MPI_Isendrecv and MPI_Isendrecv_replace: MPICH 5.0 by itself gives the
   /// one no status and sends garbage with the other.
   bool careful = MPI_VERSION < 4;
