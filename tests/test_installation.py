@@ -110,19 +110,28 @@ def test_what_passes_through_beside_messages(name, family, program, run, tmp_pat
     assert done.report["totals"]["errors"] == 0
 
 
-def test_calls_with_large_counts(family, program, run):
-    """Also where MPI has none, since bindings look for them and find the preload library's."""
+def test_younger_calls_work_whatever_the_mpi_has(family, program, run):
+    """Bindings look them up, find them in the preloaded library, and use them then."""
     done = run(family, None, [program("later_call", family)])
     assert compressed(done) == 1
     assert done.stdout == "ok\n"
 
 
-def test_a_call_that_the_mpi_lacks(program, run):
+def test_a_call_that_the_mpi_lacks(family, program, run, shared):
     """The preloaded library has it, so only the call itself can tell."""
-    done = run("openmpi", None, [program("later_call", "openmpi"), "status"])
+    env = {"LD_PRELOAD": str(shared("lacking", family))}
+    command = [program("one_message", family)]
+    done = run(family, 2, command, env={**env, "LACKING": "PMPI_Session_init"})
+    assert compressed(done) == 1
+    done = run(family, 2, command, env={**env, "LACKING": "PMPI_Improbe"})
     assert done.status != 0
-    assert "mpress: the program called MPI_Request_get_status_any, which " in done.stderr
-    assert "libmpi.so.40 (Open MPI v5" in done.stderr and "does not have" in done.stderr
+    assert "has no PMPI_Improbe, which MPI 3.0 asks for" in done.stderr
+    done = run(
+        family, 2, [program("sessions", family)], env={**env, "LACKING": "PMPI_Session_init"}
+    )
+    assert done.status != 0
+    assert "mpress: the program called MPI_Session_init, which " in done.stderr
+    assert "does not have" in done.stderr
 
 
 def test_two_mpis_in_one_process(program, run):

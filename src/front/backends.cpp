@@ -81,18 +81,21 @@ Opened open_backend() {
   return opened;
 }
 
+/// The call that the MPI must have for `name`: some can be made of others (link/counted.hpp,
+/// link/stand_ins.cpp).
+std::string needed_call(const std::string& name) {
+  if (name.rfind("Request_get_status_", 0) == 0) return "Request_get_status";
+  if (name == "Message_toint" || name == "Message_fromint") return "Mprobe";
+  const bool large = name.size() > 2 && name.compare(name.size() - 2, 2, "_c") == 0;
+  return large ? name.substr(0, name.size() - 2) : name;
+}
+
 }  // namespace
 
 void* find_target(Call call) {
   static const Opened opened = open_backend();
   const std::string name = call_names[call];
-  const auto has = [](const std::string& wanted) {
-    return ::dlsym(opened.mpi.handle, ("PMPI_" + wanted).c_str()) != nullptr;
-  };
-  // Where there is no form with a large count, the other serves (link/counted.hpp): bindings that
-  // look whether a call is there find it here, and use it for every count.
-  const bool large = name.ends_with("_c");
-  if (!has(name) && !(large && has(name.substr(0, name.size() - 2)))) {
+  if (!::dlsym(opened.mpi.handle, ("PMPI_" + needed_call(name)).c_str())) {
     const std::string message =
         "the program called MPI_" + name + ", which " + described(opened.mpi) + " does not have";
     opened.backend->stop(message.c_str());

@@ -100,7 +100,12 @@ const char* family_name(Family family) {
 }
 
 void stop_before_mpi(const std::string& message) {
-  if (is_first_rank()) trace::say(message);
+  if (is_first_rank()) {
+    trace::say(message);
+  } else {
+    ::sleep(
+        2);  // launchers end the job with its first failure, perhaps before that rank has spoken
+  }
   ::_exit(2);
 }
 

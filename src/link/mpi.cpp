@@ -28,6 +28,7 @@ void bind(void* library, const char* path) {
   }
   MPRESS_MPI_3_CALLS(MPRESS_CHECK)
 #undef MPRESS_CHECK
+  stand_in(bound_calls);
   bound_library = library;
 }
 

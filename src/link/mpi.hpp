@@ -51,7 +51,8 @@ void* find_symbol(const char* name);
   X(Grequest_start) X(Grequest_complete)                                                         \
   X(Get_elements_x) X(Status_set_elements_x) X(Status_set_cancelled) X(Test_cancelled)
 
-// Younger calls: null where the program's MPI does not have them.
+// Younger calls: null where the program's MPI does not have them and nothing stands in for them
+// (link/stand_ins.cpp).
 #define MPRESS_MPI_LATER_CALLS(X)                                                                \
   X(Send_c) X(Bsend_c) X(Ssend_c) X(Rsend_c) X(Isend_c) X(Ibsend_c) X(Issend_c) X(Irsend_c)      \
   X(Recv_c) X(Irecv_c) X(Mrecv_c) X(Imrecv_c) X(Sendrecv_c) X(Sendrecv_replace_c)                \
@@ -76,6 +77,9 @@ struct MpiCalls {
 /// called once, before anything else here. Where a call is missing that every MPI has, the process
 /// ends with a message that names it.
 void bind(void* library, const char* path);
+
+/// Fills in younger calls that the library lacks and that can be made of others.
+void stand_in(MpiCalls& calls);
 
 /// The bound entry points.
 extern MpiCalls bound_calls;
