@@ -180,11 +180,10 @@ class Watched {
     if (cancelled) job_.chunks.outbox.cancel(pending.chunked_message);
   }
 
-  static void note_arrival(Pending& pending, MPI_Request request) {
-    if (pending.persistent) return;  // see Pending::collect_persistent
-    int arrived = 0;
-    link::mpi().Request_get_status(request, &arrived, MPI_STATUS_IGNORE);
-    if (!arrived && pending.receive) pending.receive->travels_when_delivered();
+  void note_arrival(Pending& pending, MPI_Request request) {
+    // See Pending::collect_persistent.
+    if (!pending.receive || pending.persistent || !job_.peek.is_possible()) return;
+    if (!job_.peek.is_complete(request)) pending.receive->travels_when_delivered();
   }
 
   Job& job_;

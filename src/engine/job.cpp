@@ -162,7 +162,10 @@ void start_job(bool at_init) {
     job.state_ = Job::State::off;
     return;
   }
-  if (at_init) job.chunks.open(job.config.chunk);
+  if (at_init) {
+    job.peek.open(job.threaded);
+    if (job.peek.is_possible()) job.chunks.open(job.config.chunk);
+  }
   job.state_ = Job::State::active;
 }
 

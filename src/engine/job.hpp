@@ -12,6 +12,7 @@
 #include "engine/request_table.hpp"
 #include "link/mpi.hpp"
 #include "link/pacer.hpp"
+#include "link/peek.hpp"
 #include "memory/buffer_pool.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
@@ -26,6 +27,7 @@ class Job {
   trace::Record record;
   policy::Policy policy;
   link::Pacer pacer;
+  link::Peek peek;
   memory::BufferPool pool{256u << 20};
   RequestTable requests;
   ProbedMessages probed;

@@ -84,11 +84,12 @@ bool Receive::may_come_in_chunks(const Job& job) const {
 
 bool Receive::is_all_there(Job& job, MPI_Request request) {
   if (!chunks_) {
+    // The status is asked for only where there is a header: MPI may raise what went wrong.
+    if (!job.peek.is_complete(request)) return false;
+    if (!wire::announces_chunks(buffer(), job.nonce)) return true;
     int arrived = 0;
     MPI_Status status;
-    const int code = link::mpi().Request_get_status(request, &arrived, &status);
-    if (code != MPI_SUCCESS) return true;  // the call that completes it will tell
-    if (!arrived) return false;
+    if (link::mpi().Request_get_status(request, &arrived, &status) != MPI_SUCCESS) return true;
     if (!collects(job, status)) return true;
   }
   return chunks_->advance(job);
@@ -172,6 +173,8 @@ int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
     return job.corrupt_code;
   }
   job.chunks.drop(job, arrived.header, arrived.source);
+  // The next message to this buffer must not seem to begin with what is left of this one.
+  if (arrived.data == buffer()) std::memset(buffer(), 0, wire::header_bytes);
   return arrived.header.raw_bytes() > capacity_ ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM;
 }
 

@@ -82,6 +82,13 @@ void write_header(const Header& header, const Nonce& nonce, void* out) {
   std::memcpy(out, bytes, header_bytes);
 }
 
+bool announces_chunks(const void* message, const Nonce& nonce) {
+  const auto* in = static_cast<const std::uint8_t*>(message);
+  return std::memcmp(message, nonce.data(), nonce.size()) == 0 &&
+         get<std::uint32_t>(in, checksum_at) == checksum(in, checksum_at) &&
+         get<std::uint32_t>(in, chunk_bytes_at) > 0;
+}
+
 Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, Header& header) {
   if (!is_frame_size(bytes)) return Parse::raw;
   if (std::memcmp(message, nonce.data(), nonce.size()) != 0) return Parse::raw;

@@ -71,6 +71,10 @@ enum class Parse : std::uint8_t {
   corrupt,  ///< starts like a frame but contradicts its checksum or itself
 };
 
+/// Do the header_bytes at `message` announce chunks? For a message whose size is not known yet:
+/// read_header() judges the rest.
+bool announces_chunks(const void* message, const Nonce& nonce);
+
 /// Looks at a received message of `bytes` bytes. Reads at most header_bytes of it.
 Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, Header& header);
 

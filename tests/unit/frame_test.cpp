@@ -61,6 +61,7 @@ void chunked_headers_round_trip() {
     const auto message = message_of(sent, nonce);
     Header got;
     CHECK(read_header(message.data(), message.size(), nonce, got) == Parse::frame);
+    CHECK(announces_chunks(message.data(), nonce));
     CHECK(got.chunk_bytes == 65536 && got.chunk_tag == 0xFEDCBA98 && got.payload_bytes == 0);
     CHECK(got.chunks() == (1000003 * element_size(type) + 65535) / 65536);
     // A payload here and in chunks; chunks that cut elements; chunks too large for MPI's counts.
