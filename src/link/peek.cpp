@@ -1,5 +1,7 @@
 #include "link/peek.hpp"
 
+#include <optional>
+
 namespace mpress::link {
 namespace {
 
@@ -50,29 +52,14 @@ void Peek::open([[maybe_unused]] bool threaded) {
 #if defined(OPEN_MPI)
   way_ = Way::get_status;
 #else
-  is_complete_ = reinterpret_cast<IsComplete>(find_symbol("PMPIX_Request_is_complete"));
-  if (is_complete_) {
-    way_ = Way::is_complete;
-  } else {
-    way_ = threaded ? Way::none : Way::silenced;
-  }
+  way_ = threaded ? Way::none : Way::silenced;
 #endif
 }
 
 bool Peek::is_complete(MPI_Request request) const {
-  if (way_ == Way::is_complete) {
-    if (is_complete_(request)) return true;
-    int none = 0;
-    // Lets MPI proceed; a probe of MPI_COMM_SELF would not.
-    mpi().Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &none, MPI_STATUS_IGNORE);
-    return is_complete_(request);
-  }
+  std::optional<Silence> silence;
+  if (way_ == Way::silenced) silence.emplace();
   int complete = 0;
-  if (way_ == Way::silenced) {
-    const Silence silence;
-    return mpi().Request_get_status(request, &complete, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
-           complete;
-  }
   return mpi().Request_get_status(request, &complete, MPI_STATUS_IGNORE) != MPI_SUCCESS || complete;
 }
 
