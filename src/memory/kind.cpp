@@ -1,6 +1,7 @@
 #include "memory/kind.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,10 +26,27 @@ bool machine_has_gpu() {
   return found;
 }
 
-/// The driver may be loaded at any time (a Python program imports its GPU library late), so a
-/// miss is asked again, at the price of one look at the loader's list.
+/// How many objects the loader has loaded so far.
+std::uint64_t loaded_objects() {
+  std::uint64_t loaded = 0;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        *static_cast<std::uint64_t*>(result) = info->dlpi_adds;
+        return 1;
+      },
+      &loaded);
+  return loaded;
+}
+
+/// The driver may be loaded at any time (a Python program imports its GPU library late), so after
+/// a miss it is looked for again once something was loaded: each look takes more than a short
+/// message may.
 PointerGetAttributes driver() {
+  static std::atomic<std::uint64_t> looked_at{0};
   if (PointerGetAttributes found = get_attributes.load(std::memory_order_relaxed)) return found;
+  const std::uint64_t loaded = loaded_objects();
+  if (loaded == looked_at.load(std::memory_order_relaxed)) return nullptr;
+  looked_at.store(loaded, std::memory_order_relaxed);
   void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (!library) return nullptr;
   auto found = reinterpret_cast<PointerGetAttributes>(::dlsym(library, "cuPointerGetAttributes"));
