@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/job.hpp"
+#include "link/counted.hpp"
 
 namespace mpress::engine {
 
@@ -52,8 +53,7 @@ bool ChunkLink::drop_unclaimed(Job& job) {
   MPI_Status status;
   mpi.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &message, &status);
   if (!found) return false;
-  MPI_Count bytes = 0;
-  mpi.Get_elements_x(&status, MPI_BYTE, &bytes);
+  const MPI_Count bytes = link::counted::bytes_of(status);
   const memory::Buffer nowhere = job.pool.take(static_cast<std::size_t>(bytes));
   if (!nowhere) link::fatal("no memory to drop a chunk of " + std::to_string(bytes) + " bytes");
   mpi.Mrecv(nowhere.data(), static_cast<int>(bytes), MPI_BYTE, &message, MPI_STATUS_IGNORE);

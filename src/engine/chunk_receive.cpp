@@ -1,11 +1,11 @@
 #include "engine/chunk_receive.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
+#include "link/counted.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -15,7 +15,7 @@ ChunkReceive::ChunkReceive(Job& job, const wire::Header& header, int source, std
     : header_(header),
       source_(source),
       elements_(elements),
-      aside_(job.pool.take(std::min<std::uint64_t>(header.chunk_bytes, header.raw_bytes()))),
+      aside_(job.pool.take(header.chunk_raw_bytes(0))),
       chunks_(header.chunks()),
       travel_begin_ns_(travel_begin_ns) {
   if (!aside_) {
@@ -23,11 +23,6 @@ ChunkReceive::ChunkReceive(Job& job, const wire::Header& header, int source, std
                 std::to_string(header.chunk_bytes) + " bytes");
   }
   post(job);
-}
-
-std::size_t ChunkReceive::raw_bytes_of(std::uint64_t chunk) const {
-  const std::uint64_t begin = chunk * header_.chunk_bytes;
-  return std::min<std::uint64_t>(header_.chunk_bytes, header_.raw_bytes() - begin);
 }
 
 std::byte* ChunkReceive::place_of(std::uint64_t chunk) const {
@@ -38,9 +33,9 @@ std::byte* ChunkReceive::place_of(std::uint64_t chunk) const {
 void ChunkReceive::post(Job& job) {
   const std::uint64_t ahead = elements_ ? requests_.size() : 1;
   while (posted_ < chunks_ && posted_ < taken_ + ahead) {
-    const int code = link::mpi().Irecv(place_of(posted_), static_cast<int>(raw_bytes_of(posted_)),
-                                       MPI_BYTE, source_, static_cast<int>(header_.chunk_tag),
-                                       job.chunks.comm(), &request_of(posted_));
+    const int code = link::mpi().Irecv(
+        place_of(posted_), static_cast<int>(header_.chunk_raw_bytes(posted_)), MPI_BYTE, source_,
+        static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request_of(posted_));
     if (code != MPI_SUCCESS) {
       link::fatal("rank " + std::to_string(job.rank) +
                   ": MPI refused to receive a chunk from rank " + std::to_string(source_));
@@ -74,16 +69,14 @@ void ChunkReceive::finish(Job& job) {
 /// One chunk has come, with `result`. What went wrong is told at the end, when nothing of the
 /// message is left to come.
 void ChunkReceive::take(Job& job, int result, MPI_Status& status) {
-  MPI_Count bytes = 0;
   if (result == MPI_SUCCESS) {
-    link::mpi().Get_elements_x(&status, MPI_BYTE, &bytes);
+    const auto bytes = static_cast<std::size_t>(link::counted::bytes_of(status));
     if (job.pacer.active()) {
       const bool on_its_way = travel_begin_ns_ && !waited_;
-      job.pacer.arrive(static_cast<std::size_t>(bytes),
-                       on_its_way ? travel_begin_ns_ : trace::now_ns());
+      job.pacer.arrive(bytes, on_its_way ? travel_begin_ns_ : trace::now_ns());
     }
-    wire_bytes_ += static_cast<std::size_t>(bytes);
-    if (elements_) decode(job, static_cast<std::size_t>(bytes));
+    wire_bytes_ += bytes;
+    if (elements_) decode(job, bytes);
   } else if (code_ == MPI_SUCCESS) {
     code_ = result;
   }
@@ -95,7 +88,7 @@ void ChunkReceive::take(Job& job, int result, MPI_Status& status) {
 
 /// A chunk of the size of its elements was not worth encoding and lies where it belongs.
 void ChunkReceive::decode(Job& job, std::size_t bytes) {
-  const std::size_t raw_bytes = raw_bytes_of(taken_);
+  const std::size_t raw_bytes = header_.chunk_raw_bytes(taken_);
   if (bytes == raw_bytes || code_ != MPI_SUCCESS) return;
   const std::uint64_t begin = trace::now_ns();
   std::byte* place = place_of(taken_);

@@ -40,7 +40,6 @@ class ChunkReceive {
   void post(Job& job);
   void take(Job& job, int result, MPI_Status& status);
   void decode(Job& job, std::size_t bytes);
-  std::size_t raw_bytes_of(std::uint64_t chunk) const;
   std::byte* place_of(std::uint64_t chunk) const;
   MPI_Request& request_of(std::uint64_t chunk) { return requests_[chunk % requests_.size()]; }
 

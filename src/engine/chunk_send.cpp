@@ -1,6 +1,5 @@
 #include "engine/chunk_send.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -40,14 +39,9 @@ std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Spec& spec, ElementTy
   return chunks;
 }
 
-std::size_t ChunkSend::raw_bytes_of(std::uint64_t chunk) const {
-  const std::uint64_t begin = chunk * header_.chunk_bytes;
-  return std::min<std::uint64_t>(header_.chunk_bytes, header_.raw_bytes() - begin);
-}
-
 /// Returns the bytes in the chunk's buffer: fewer than its elements have, or those themselves.
 std::size_t ChunkSend::encode(std::uint64_t chunk) {
-  const std::size_t raw_bytes = raw_bytes_of(chunk);
+  const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
   const std::byte* elements = elements_ + chunk * header_.chunk_bytes;
   std::byte* out = buffers_[chunk].data();
   const std::size_t bytes = codec::encode(header_.spec, header_.type, elements,

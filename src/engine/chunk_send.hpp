@@ -38,7 +38,6 @@ class ChunkSend {
 
  private:
   ChunkSend() = default;
-  std::size_t raw_bytes_of(std::uint64_t chunk) const;
   std::size_t encode(std::uint64_t chunk);
 
   wire::Header header_;

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "link/counted.hpp"
+
 namespace mpress::engine {
 namespace {
 
@@ -11,11 +13,9 @@ int cancel(void*, int) { return MPI_SUCCESS; }
 
 void copy_status(const MPI_Status& from, MPI_Status& to) {
   const link::MpiCalls& mpi = link::mpi();
-  MPI_Count bytes = 0;
   int cancelled = 0;
-  mpi.Get_elements_x(&from, MPI_BYTE, &bytes);
   mpi.Test_cancelled(&from, &cancelled);
-  mpi.Status_set_elements_x(&to, MPI_BYTE, bytes);
+  mpi.Status_set_elements_x(&to, MPI_BYTE, link::counted::bytes_of(from));
   mpi.Status_set_cancelled(&to, cancelled);
   to.MPI_SOURCE = from.MPI_SOURCE;
   to.MPI_TAG = from.MPI_TAG;

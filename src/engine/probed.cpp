@@ -9,11 +9,7 @@
 namespace mpress::engine {
 namespace {
 
-MPI_Count bytes_of(const MPI_Status& status) {
-  MPI_Count bytes = 0;
-  link::mpi().Get_elements_x(&status, MPI_BYTE, &bytes);
-  return bytes;
-}
+using link::counted::bytes_of;
 
 bool is_frame_size(const MPI_Status& status) {
   return wire::is_frame_size(static_cast<std::size_t>(bytes_of(status)));

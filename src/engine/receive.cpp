@@ -7,6 +7,7 @@
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
 #include "engine/relayout.hpp"
+#include "link/counted.hpp"
 #include "memory/kind.hpp"
 #include "trace/message.hpp"
 
@@ -24,9 +25,7 @@ struct Receive::Arrived {
 namespace {
 
 std::size_t bytes_of(const MPI_Status& status) {
-  MPI_Count bytes = 0;
-  link::mpi().Get_elements_x(&status, MPI_BYTE, &bytes);
-  return static_cast<std::size_t>(bytes);
+  return static_cast<std::size_t>(link::counted::bytes_of(status));
 }
 
 }  // namespace
@@ -69,10 +68,12 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   if (!(watched_ || delivered_) || cancelled || status.MPI_SOURCE == MPI_PROC_NULL)
     return MPI_SUCCESS;
   if (!delivered_) {
-    delivered_code_ =
-        chunks_ ? conclude_chunks(job)
-                : accept(job, static_cast<const std::byte*>(buffer()), bytes_of(status), status);
-    delivered_ = true;
+    if (chunks_) {
+      delivered_code_ = conclude_chunks(job);
+      delivered_ = true;
+    } else {
+      settle(job, static_cast<const std::byte*>(buffer()), bytes_of(status), status);
+    }
   }
   mpi.Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
   return delivered_code_;
@@ -190,40 +191,33 @@ int Receive::conclude_chunks(Job& job) {
   if (code == MPI_SUCCESS && !type_->contiguous) {
     code = scatter(job, staging_.data(), header.raw_bytes());
   }
+  return count_decoded(job, row, header, code, wire::min_frame_bytes + chunks->wire_bytes(),
+                       chunks->decode_ns());
+}
+
+int Receive::count_decoded(Job& job, trace::Row& row, const wire::Header& header, int code,
+                           std::size_t wire_bytes, std::uint64_t took_ns) {
   if (code != MPI_SUCCESS) {
     trace::add(row.errors, 1);
     return code;
   }
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, header.raw_bytes());
-  trace::add(row.wire_bytes, wire::min_frame_bytes + chunks->wire_bytes());
-  trace::add(row.decode_ns, chunks->decode_ns());
-  trace::add(row.wait_ns, waited_ns_);
-  job.policy.decoded(codec, header.raw_bytes(), chunks->decode_ns());
   delivered_bytes_ = header.raw_bytes();
+  trace::add(row.messages, 1);
+  trace::add(row.raw_bytes, delivered_bytes_);
+  trace::add(row.wire_bytes, wire_bytes);
+  trace::add(row.decode_ns, took_ns);
+  trace::add(row.wait_ns, waited_ns_);
+  job.policy.decoded(header.spec.codec, delivered_bytes_, took_ns);
   return MPI_SUCCESS;
 }
 
 int Receive::deliver_frame(Job& job, const Arrived& arrived) {
-  const std::size_t raw_bytes = arrived.header.raw_bytes();
-  if (raw_bytes > capacity_) return MPI_ERR_TRUNCATE;
+  if (arrived.header.raw_bytes() > capacity_) return MPI_ERR_TRUNCATE;
   const Codec codec = arrived.header.spec.codec;
   trace::Row& row = job.record.row({trace::Direction::receive, op_, arrived.source, codec});
   const std::uint64_t begin = trace::now_ns();
   const int code = decode(job, arrived);
-  const std::uint64_t took = trace::now_ns() - begin;
-  if (code != MPI_SUCCESS) {
-    trace::add(row.errors, 1);
-    return code;
-  }
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, raw_bytes);
-  trace::add(row.wire_bytes, arrived.bytes);
-  trace::add(row.decode_ns, took);
-  trace::add(row.wait_ns, waited_ns_);
-  job.policy.decoded(codec, raw_bytes, took);
-  delivered_bytes_ = raw_bytes;
-  return MPI_SUCCESS;
+  return count_decoded(job, row, arrived.header, code, arrived.bytes, trace::now_ns() - begin);
 }
 
 int Receive::decode(Job& job, const Arrived& arrived) {

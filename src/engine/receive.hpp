@@ -106,6 +106,9 @@ class Receive {
   int deliver_frame(Job& job, const Arrived& arrived);
   int deliver_chunks(Job& job, const Arrived& arrived, int source);
   int conclude_chunks(Job& job);
+  /// Counts a frame that was decoded, or was not, with `code`. Returns that.
+  int count_decoded(Job& job, trace::Row& row, const wire::Header& header, int code,
+                    std::size_t wire_bytes, std::uint64_t took_ns);
   int decode(Job& job, const Arrived& arrived);
   int scatter(Job& job, const std::byte* packed, std::size_t bytes);
 

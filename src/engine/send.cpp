@@ -85,11 +85,13 @@ trace::Row& count_message(Job& job, const Message& message, Codec codec, Reason 
   return row;
 }
 
-/// Writes the frame that announces chunks. Returns its size.
-std::size_t write_announcement(Job& job, const wire::Header& header, memory::Buffer& frame) {
-  const std::size_t bytes = wire::min_frame_bytes;
+/// Puts the header before a payload, if there is one, and zeros behind it. Returns the frame's
+/// size.
+std::size_t close_frame(Job& job, const wire::Header& header, memory::Buffer& frame) {
+  const std::size_t bytes = wire::frame_bytes(header.payload_bytes);
+  const std::size_t used = wire::header_bytes + header.payload_bytes;
   wire::write_header(header, job.nonce, frame.data());
-  std::memset(frame.data() + wire::header_bytes, 0, bytes - wire::header_bytes);
+  std::memset(frame.data() + used, 0, bytes - used);
   return bytes;
 }
 
@@ -102,12 +104,8 @@ std::size_t write_frame(Job& job, const Spec& spec, ElementType type, const void
   header.type = type;
   header.count = count;
   header.payload_bytes = codec::encode(header.spec, type, elements, count, payload);
-  const std::size_t bytes = wire::frame_bytes(header.payload_bytes);
-  if (bytes > header.raw_bytes()) return 0;
-  wire::write_header(header, job.nonce, frame.data());
-  const std::size_t used = wire::header_bytes + header.payload_bytes;
-  std::memset(frame.data() + used, 0, bytes - used);
-  return bytes;
+  if (wire::frame_bytes(header.payload_bytes) > header.raw_bytes()) return 0;
+  return close_frame(job, header, frame);
 }
 
 /// The frame that a message became; 0 bytes where it goes raw after all, for `reason`.
@@ -142,7 +140,7 @@ Encoded encode(Job& job, const Message& message, const Spec& spec) {
   if (!encoded.frame) return encoded;
   encoded.reason = Reason::none;
   if (cut) {
-    encoded.bytes = write_announcement(job, encoded.chunks->header(), encoded.frame);
+    encoded.bytes = close_frame(job, encoded.chunks->header(), encoded.frame);
     return encoded;
   }
   encoded.bytes = write_frame(job, spec, type, elements, count, encoded.frame);

@@ -122,4 +122,11 @@ inline int Isendrecv_replace(void* buffer, MPI_Count count, MPI_Datatype type, i
 
 #undef MPRESS_IF_LARGE
 
+/// How many bytes a message had.
+inline MPI_Count bytes_of(const MPI_Status& status) {
+  MPI_Count bytes = 0;
+  mpi().Get_elements_x(&status, MPI_BYTE, &bytes);
+  return bytes;
+}
+
 }  // namespace mpress::link::counted

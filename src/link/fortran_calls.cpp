@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "front/calls.hpp"
+#include "link/loaded_mpi.hpp"
 
 namespace mpress::link {
 namespace {
@@ -137,11 +138,7 @@ void* look_up(const Object& object, const std::string& symbol) {
 
 /// Whether the object itself defines a symbol, and not something that it depends on.
 bool defines(const Object& object, const std::string& symbol) {
-  void* found = look_up(object, symbol);
-  Dl_info info;
-  link_map* map = nullptr;
-  return found && ::dladdr1(found, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
-         map->l_addr == object.base;
+  return is_defined_by(look_up(object, symbol), object.base);
 }
 
 /// A program may have a function of its own called mpi_wait_. A binding has all of MPI's.

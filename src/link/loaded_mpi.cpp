@@ -26,17 +26,6 @@ int list_object(dl_phdr_info* info, std::size_t, void* objects) {
   return 0;
 }
 
-/// The witness, where the object itself defines it and not something that it depends on.
-void* own_witness(void* handle, ElfW(Addr) base) {
-  void* symbol = ::dlsym(handle, witness);
-  Dl_info info;
-  link_map* map = nullptr;
-  if (!symbol || !::dladdr1(symbol, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP)) {
-    return nullptr;
-  }
-  return map->l_addr == base ? symbol : nullptr;
-}
-
 std::string library_version(void* get_library_version) {
   std::string text(version_room, '\0');
   int length = 0;
@@ -75,7 +64,8 @@ std::vector<LoadedMpi> loaded_mpis() {
     void* handle =
         ::dlopen(object.path.empty() ? nullptr : object.path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (!handle) continue;
-    if (void* symbol = own_witness(handle, object.base)) {
+    void* symbol = ::dlsym(handle, witness);
+    if (is_defined_by(symbol, object.base)) {
       LoadedMpi mpi;
       mpi.handle = handle;
       mpi.path = object.path.empty() ? "the program itself" : object.path;
@@ -87,6 +77,13 @@ std::vector<LoadedMpi> loaded_mpis() {
     }
   }
   return found;
+}
+
+bool is_defined_by(const void* symbol, std::uintptr_t base) {
+  Dl_info info;
+  link_map* map = nullptr;
+  return symbol && ::dladdr1(symbol, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
+         map->l_addr == base;
 }
 
 const char* family_name(Family family) {
@@ -103,8 +100,8 @@ void stop_before_mpi(const std::string& message) {
   if (is_first_rank()) {
     trace::say(message);
   } else {
-    ::sleep(
-        2);  // launchers end the job with its first failure, perhaps before that rank has spoken
+    // Launchers end the job with its first failure, perhaps before that rank has spoken.
+    ::sleep(2);
   }
   ::_exit(2);
 }

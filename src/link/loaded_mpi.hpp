@@ -1,6 +1,7 @@
 // Which MPI library a process has loaded. Knows none of their headers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct LoadedMpi {
 /// have loaded MPI where a global look-up does not reach. A symbol counts for the object that
 /// defines it; those that stand in for MPI calls, such as mpress and profilers, do not count.
 std::vector<LoadedMpi> loaded_mpis();
+
+/// Does `symbol` belong to the object that is loaded at `base`, and not to one it depends on?
+bool is_defined_by(const void* symbol, std::uintptr_t base);
 
 /// "mpich", "openmpi" or "abi", as in the names of the backends; "unknown".
 const char* family_name(Family family);

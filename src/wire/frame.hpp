@@ -5,6 +5,7 @@
 // few raw messages have, so that a probe can leave most messages alone.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,10 @@ struct Header {
   std::uint64_t raw_bytes() const { return count * element_size(type); }
   std::uint64_t chunks() const {
     return chunk_bytes == 0 ? 0 : (raw_bytes() + chunk_bytes - 1) / chunk_bytes;
+  }
+  /// Bytes of elements that chunk `i` stands for.
+  std::size_t chunk_raw_bytes(std::uint64_t i) const {
+    return std::min<std::uint64_t>(chunk_bytes, raw_bytes() - i * chunk_bytes);
   }
 };
 
