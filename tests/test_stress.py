@@ -58,9 +58,7 @@ def test_where_it_pays(options, threads, stress, mpress_run):
     checked(mpress_run(2, stress, [*arguments, "--careful"], options, timeout=TIMEOUT))
 
 
-@pytest.mark.parametrize(("ranks", "seed"), [(1, 1), (3, 4), (2, 6)])
-def test_the_program_is_right_without_mpress(ranks, seed, stress, mpirun):
-    """In one thread: threads that share wildcard receives were given wrong data under plain MPICH
-    5.0 on 16 cores, for a reason not yet known."""
-    arguments = ["--seed", str(seed), "--rounds", "40", "--careful"]
+@pytest.mark.parametrize(("ranks", "seed", "threads"), [(1, 1, 1), (3, 4, 1), (2, 6, 2), (2, 4, 4)])
+def test_the_program_is_right_without_mpress(ranks, seed, threads, stress, mpirun):
+    arguments = ["--seed", str(seed), "--rounds", "40", "--threads", str(threads), "--careful"]
     checked(mpirun(ranks, stress, arguments, timeout=TIMEOUT))

@@ -5,6 +5,11 @@
 // ranks, and a rank does its part of each in that order. Whatever blocks at a step depends only
 // on what some rank does at this step or before: hence a round ends, by induction over its steps,
 // under every MPI that is correct, however little it buffers.
+//
+// Streams know nothing of each other, yet one may take what another was sent where threads share a
+// receiver. So a stream asks for such messages only when all of its own are surely on their way,
+// waits for their sends only when it has asked for as many, and keeps what they send until they
+// are over: when its round ends, the message may still wait for another stream's receive.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ class Walk {
       if (dice < 8) free_comm();
       if (dice < 16 && settings_.has(Family::probe) && peek()) continue;
       if (dice < 65 && start()) continue;
-      if (complete() || start() || post_for_ready()) continue;
+      if (complete() || start() || post_for_ready() || end_shared_sends()) continue;
       relax();
     }
     for (int k = 0; k < 3; ++k) free_comm();
@@ -92,6 +92,21 @@ class Walk {
     return pool(p).receives == static_cast<int>(pool_plan(p).messages.size());
   }
 
+  bool shared_sent() {
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      const Pool& plan = round_.pools[p];
+      if (plan.shared && pools_[p].sends < static_cast<int>(plan.messages.size())) return false;
+    }
+    return true;
+  }
+
+  bool shared_received() {
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      if (round_.pools[p].shared && !pool_received(static_cast<int>(p))) return false;
+    }
+    return true;
+  }
+
   /// Is the message the next that a receive from its source finds?
   bool next_to_receive(int m, bool any_tag) {
     for (int before : chains_[chain_of(message(m))]) {
@@ -117,7 +132,7 @@ class Walk {
     if (it.receive >= 0 && message(it.receive).send_call >= 0) {
       const int p = message(it.receive).pool;
       if (p < 0) return next_to_receive(it.receive, it.any_tag);
-      if (pool_plan(p).shared) return pool(p).sends > pool(p).receives;
+      if (pool_plan(p).shared) return shared_sent_;
     }
     return true;
   }
@@ -208,6 +223,7 @@ class Walk {
     if (it.send >= 0 && message(it.send).receive_call >= 0 && !traits(it.kind).local) {
       const int p = message(it.send).pool;
       if (p < 0 ? !receive_issued(it.send) : !pool_received(p)) return false;
+      if (p >= 0 && pool_plan(p).shared && !shared_received()) return false;
     }
     if (it.receive >= 0 && message(it.receive).send_call >= 0) {
       const int p = message(it.receive).pool;
@@ -223,7 +239,12 @@ class Walk {
   bool may_be_freed(int c) {
     const Call& it = call(c);
     if (!state(c).last || (it.send >= 0 && it.receive >= 0)) return false;
-    if (it.send >= 0 || it.lonely) return true;
+    if (it.lonely) return true;
+    if (it.send >= 0) {
+      // The round's end ends the buffer, and another thread may receive a shared message later.
+      const int p = message(it.send).pool;
+      return traits(it.kind).local || p < 0 || !pool_plan(p).shared;
+    }
     const Message& m = message(it.receive);
     return m.pool < 0 && m.send_call >= 0 && !it.truncates && !it.in.packed && m.bytes() > 0 &&
            settings_.threads == 1 && settings_.has(Family::cancel);
@@ -352,6 +373,7 @@ class Walk {
     }
     round_.steps.push_back(step);
     for (CallState& s : states_) s.posted = s.issued;
+    shared_sent_ = shared_sent();
   }
 
   /// A barrier where a ready send waits for one.
@@ -366,6 +388,13 @@ class Walk {
       return true;
     }
     return false;
+  }
+
+  /// A barrier where receives for any thread wait for one.
+  bool end_shared_sends() {
+    if (shared_sent_ || !shared_sent() || shared_received()) return false;
+    barrier();
+    return true;
   }
 
   /// Ends a communicator on which every call has been made, though not all are complete.
@@ -423,6 +452,7 @@ class Walk {
   std::vector<CallState> states_;
   std::vector<PoolState> pools_;
   std::map<Chain, std::vector<int>> chains_;
+  bool shared_sent_ = false;  ///< all messages for any thread surely are
 };
 
 }  // namespace
