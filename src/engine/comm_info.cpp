@@ -109,6 +109,11 @@ std::shared_ptr<CommInfo> comm_info(MPI_Comm comm) {
   return cache->find(comm, [comm] { return make_info(comm); });
 }
 
+std::shared_ptr<const CommInfo> glance_at_comm(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) return nullptr;
+  return cache->borrow(comm, [comm] { return make_info(comm); });
+}
+
 thread_local const DuplicateHints* DuplicateHints::innermost_ = nullptr;
 
 DuplicateHints::DuplicateHints(MPI_Comm comm, const Hints& hints)

@@ -27,6 +27,10 @@ struct CommInfo {
 /// The entry of a valid communicator; null where MPI refuses to tell about it.
 std::shared_ptr<CommInfo> comm_info(MPI_Comm comm);
 
+/// The same for a quick look: the entry may be gone after the next call of MPI's or for another
+/// communicator.
+std::shared_ptr<const CommInfo> glance_at_comm(MPI_Comm comm);
+
 /// While it lives, this thread's duplicates of a communicator get the hints of an MPI_Info in
 /// place of the communicator's own.
 class DuplicateHints {

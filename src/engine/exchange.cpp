@@ -80,7 +80,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
   Receive receive;
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
   const StatusOf status(given);
-  const std::uint64_t begin = trace::now_ns();
+  const std::uint64_t begin = watched ? trace::now_ns() : 0;
   int code = MPI_SUCCESS;
   if (out.chunks || must_post(job)) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -113,7 +113,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
                                from.tag, arguments.comm, given);
   }
   const StatusOf status(given);
-  const std::uint64_t begin = trace::now_ns();
+  const std::uint64_t begin = watched ? trace::now_ns() : 0;
   int code = MPI_SUCCESS;
   if (must_post(job)) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -172,7 +172,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   if (out.error != MPI_SUCCESS) return out.error;
   auto pending = std::make_unique<Pending>();
   Receive& receive = pending->receive.emplace();
-  receive.watch(job, op, arguments);
+  const bool watched = receive.watch(job, op, arguments);
   if (job.pacer.active()) receive.travels_when_posted();
   int code = start_send(job, out, link::counted::Isend, send_tag, &pending->send_half);
   if (code != MPI_SUCCESS) return code;
@@ -180,6 +180,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   {
     const auto posting = job.probed.posting();
     const auto probed = job.probed.take(arguments.comm, from.peer, from.tag);
+    if (probed && !watched) receive.describe(op, arguments);
     code = probed ? probed->deliver_later(job, *pending, request)
                   : post(receive, from, arguments.comm, request);
   }

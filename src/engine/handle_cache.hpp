@@ -40,6 +40,20 @@ class HandleCache {
     return recent.value;
   }
 
+  /// The same for a quick look: as a rule it owns nothing, and the entry lives until this thread's
+  /// next look-up, so until the next call of MPI's. Owning costs two locked operations.
+  template <typename Make>
+  std::shared_ptr<Value> borrow(Handle handle, Make&& make) {
+    if (!thread_ended_) {
+      const Recent& recent = recent_;
+      if (recent.value && recent.bits == link::handle_bits(handle) &&
+          recent.generation == generation_.load(std::memory_order_acquire)) {
+        return std::shared_ptr<Value>(std::shared_ptr<Value>(), recent.value.get());
+      }
+    }
+    return find(handle, std::forward<Make>(make));
+  }
+
   void erase(Handle handle) {
     std::shared_ptr<Value> ended;  // outlives the lock, since its end may call MPI
     std::unique_lock lock(mutex_);

@@ -56,10 +56,11 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
                  MPI_Request* request) {
   auto pending = std::make_unique<Pending>();
   Receive& receive = pending->receive.emplace();
-  receive.watch(job, trace::Op::start, arguments);
+  const bool known = receive.watch(job, trace::Op::start, arguments) ||
+                     receive.describe(trace::Op::start, arguments);
   const int code = link::counted::Recv_init(receive.buffer(), receive.count(), receive.type(),
                                             source, tag, arguments.comm, request);
-  if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !receive.comm()) return code;
+  if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !known) return code;
   pending->persistent = true;
   pending->active = false;
   pending->comm = receive.comm();

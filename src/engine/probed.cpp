@@ -101,12 +101,13 @@ int ProbedMessages::take_over(Job& job, const std::shared_ptr<CommInfo>& comm, M
 
 int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* flag,
                           MPI_Status* status) {
-  const std::shared_ptr<CommInfo> info = comm_info(comm);
-  if (source == MPI_PROC_NULL || !info || info->inter) {
+  if (const auto seen = glance_at_comm(comm); source == MPI_PROC_NULL || !seen || seen->inter) {
     return link::mpi().Iprobe(source, tag, comm, flag, status);
   }
-  std::unique_lock exclusive(posting_);
-  {
+  std::unique_lock exclusive(posting_, std::defer_lock);
+  if (job.threaded) exclusive.lock();
+  if (!empty()) {
+    const std::shared_ptr<CommInfo> info = comm_info(comm);
     std::lock_guard lock(mutex_);
     const auto found = find(info.get(), source, tag);
     if (found != queue_.end()) {
@@ -120,6 +121,8 @@ int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* fla
   MPI_Status& seen = status == MPI_STATUS_IGNORE ? own : *status;
   int code = link::mpi().Iprobe(source, tag, comm, flag, &seen);
   if (code != MPI_SUCCESS || !*flag || !is_frame_size(seen)) return code;
+  const std::shared_ptr<CommInfo> info = comm_info(comm);
+  if (!info) return MPI_ERR_COMM;
   // Older messages of that sender come along, so that none is overtaken.
   const int sender = seen.MPI_SOURCE;
   for (bool reached = false; !reached;) {

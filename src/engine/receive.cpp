@@ -31,20 +31,34 @@ std::size_t bytes_of(const MPI_Status& status) {
 }  // namespace
 
 bool Receive::describe(trace::Op op, const ReceiveArguments& arguments) {
-  arguments_ = arguments;
-  if (arguments.count < 0) return false;
-  type_ = type_info(arguments.type);
+  describe_data(op, arguments);
   comm_ = type_ ? comm_info(arguments.comm) : nullptr;
-  if (!comm_) return false;
-  capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
+  return comm_ != nullptr;
+}
+
+/// All but the communicator.
+void Receive::describe_data(trace::Op op, const ReceiveArguments& arguments) {
+  arguments_ = arguments;
   op_ = op;
-  return true;
+  if (arguments.count < 0) return;
+  type_ = type_info(arguments.type);
+  if (type_) capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
+}
+
+bool Receive::has_room_for_frame(const ReceiveArguments& arguments) {
+  if (arguments.count < 0) return false;
+  const std::shared_ptr<const TypeInfo> type = glance_at_type(arguments.type);
+  return type && static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes;
 }
 
 bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
-  if (!describe(op, arguments)) return false;
-  if (capacity_ < wire::min_frame_bytes || comm_->inter) return false;
-  if (memory::kind_of(arguments.buffer) == memory::Kind::device) return false;
+  describe_data(op, arguments);
+  if (capacity_ < wire::min_frame_bytes) return false;  // most receives, and so no more is asked
+  comm_ = comm_info(arguments.comm);
+  if (!comm_ || comm_->inter) return false;
+  // Whoever looks at the buffer later can ask then: most messages are no frames by their size.
+  const bool ask_now = !type_->contiguous || job.chunks.cuts(capacity_);
+  if (ask_now && memory::kind_of(arguments.buffer) == memory::Kind::device) return false;
   if (!type_->element && type_->contiguous) return watched_ = true;
   // A type of several kinds can receive floats where it begins with enough of them.
   if (!type_->element && type_->leading_floats < wire::min_frame_bytes) return false;
@@ -67,13 +81,13 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   mpi.Test_cancelled(&status, &cancelled);
   if (!(watched_ || delivered_) || cancelled || status.MPI_SOURCE == MPI_PROC_NULL)
     return MPI_SUCCESS;
+  if (!delivered_ && !chunks_) {
+    settle(job, static_cast<const std::byte*>(buffer()), bytes_of(status), status);
+    return delivered_code_;
+  }
   if (!delivered_) {
-    if (chunks_) {
-      delivered_code_ = conclude_chunks(job);
-      delivered_ = true;
-    } else {
-      settle(job, static_cast<const std::byte*>(buffer()), bytes_of(status), status);
-    }
+    delivered_code_ = conclude_chunks(job);
+    delivered_ = true;
   }
   mpi.Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
   return delivered_code_;
@@ -137,9 +151,15 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
   if (job.pacer.active()) {
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
+  const bool is_readable = !arrived.in_place || !wire::is_frame_size(bytes) ||
+                           memory::kind_of(data) == memory::Kind::host;
   int code = MPI_SUCCESS;
-  switch (wire::read_header(data, bytes, job.nonce, arrived.header)) {
-    case wire::Parse::raw: code = deliver_raw(job, arrived); break;
+  switch (is_readable ? wire::read_header(data, bytes, job.nonce, arrived.header)
+                      : wire::Parse::raw) {
+    case wire::Parse::raw:
+      code = deliver_raw(job, arrived);
+      if (arrived.in_place) return code;  // MPI's own status holds
+      break;
     case wire::Parse::frame:
       code = arrived.header.chunk_bytes > 0 ? deliver_chunks(job, arrived, status.MPI_SOURCE)
                                             : deliver_frame(job, arrived);
@@ -147,7 +167,8 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
     case wire::Parse::corrupt:
       trace::say("rank " + std::to_string(job.rank) + ": the frame from rank " +
                  std::to_string(arrived.source) + " is corrupt: bad header");
-      return job.corrupt_code;
+      code = job.corrupt_code;
+      break;
   }
   link::mpi().Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
   return code;

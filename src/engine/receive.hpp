@@ -35,8 +35,11 @@ class Receive {
   /// Notes the arguments. False where they are wrong and MPI may say so.
   bool describe(trace::Op op, const ReceiveArguments& arguments);
 
+  /// Can a receive with these arguments bring a frame, as far as its size tells?
+  static bool has_room_for_frame(const ReceiveArguments& arguments);
+
   /// Notes the arguments and prepares to receive from MPI. False where this receive cannot bring
-  /// a frame, and MPI may have it unwatched.
+  /// a frame, and MPI may have it unwatched; whoever has it otherwise describes it.
   bool watch(Job& job, trace::Op op, const ReceiveArguments& arguments);
 
   // After watch(), whatever it returned: what to give to MPI.
@@ -102,6 +105,7 @@ class Receive {
 
  private:
   struct Arrived;
+  void describe_data(trace::Op op, const ReceiveArguments& arguments);
   int deliver_raw(Job& job, const Arrived& arrived);
   int deliver_frame(Job& job, const Arrived& arrived);
   int deliver_chunks(Job& job, const Arrived& arrived, int source);

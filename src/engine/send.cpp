@@ -45,15 +45,11 @@ bool is_switched_off(const Config& config, const Message& message) {
          (config.is_disabled(Family::derived) && !message.type.contiguous);
 }
 
-/// What to encode this message with; none where it is left raw, and then `reason` says why.
+/// What to encode this message, which is not short, with; none where it is left raw, and then
+/// `reason` says why.
 Spec choose(Job& job, const Message& message, Reason& reason) {
   Spec none;
   none.codec = Codec::none;
-  const std::size_t threshold = message.comm.hints.threshold(job.config.threshold);
-  if (message.bytes < threshold || message.bytes < wire::min_frame_bytes) {
-    reason = Reason::threshold;
-    return none;
-  }
   Spec wanted = message.comm.hints.codec(job.config.spec);
   if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
   if (!message.type.element) {
@@ -83,6 +79,29 @@ trace::Row& count_message(Job& job, const Message& message, Codec codec, Reason 
   trace::add(row.raw_bytes, message.bytes);
   trace::add(row.wire_bytes, wire_bytes);
   return row;
+}
+
+std::size_t bytes_of(const SendArguments& arguments, const TypeInfo& type) {
+  return static_cast<std::size_t>(arguments.count) * type.size;
+}
+
+/// MPI refuses data without a buffer; only a type with gaps can have absolute addresses.
+bool is_refused(const SendArguments& arguments, const TypeInfo& type) {
+  return !arguments.buffer && type.contiguous && bytes_of(arguments, type) > 0;
+}
+
+/// Counts a message that is too short to be encoded. Null, and nothing is counted, where it is
+/// not, or where MPI will refuse it.
+trace::Row* count_short(Job& job, trace::Op op, const SendArguments& arguments) {
+  const std::shared_ptr<const TypeInfo> type = glance_at_type(arguments.type);
+  const std::shared_ptr<const CommInfo> comm = type ? glance_at_comm(arguments.comm) : nullptr;
+  if (!comm || is_refused(arguments, *type)) return nullptr;
+  const std::size_t bytes = bytes_of(arguments, *type);
+  const std::size_t threshold = comm->hints.threshold(job.config.threshold);
+  if (bytes >= threshold && bytes >= wire::min_frame_bytes) return nullptr;
+  const int peer = comm->world_rank(arguments.destination);
+  return &count_message(job, {op, arguments, *type, *comm, peer, bytes}, Codec::none,
+                        Reason::threshold, bytes);
 }
 
 /// Puts the header before a payload, if there is one, and zeros behind it. Returns the frame's
@@ -179,12 +198,13 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   Outgoing outgoing;
   outgoing.arguments = arguments;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
+  outgoing.row = count_short(job, op, arguments);
+  if (outgoing.row) return outgoing;
   const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
   const std::shared_ptr<CommInfo> comm = type ? comm_info(arguments.comm) : nullptr;
-  if (!comm) return outgoing;
+  if (!comm || is_refused(arguments, *type)) return outgoing;
 
-  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
-  if (bytes > 0 && !arguments.buffer && type->contiguous) return outgoing;  // MPI will refuse
+  const std::size_t bytes = bytes_of(arguments, *type);
   const Message message{op,   arguments, *type, *comm, comm->world_rank(arguments.destination),
                         bytes};
 

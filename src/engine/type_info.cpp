@@ -221,6 +221,11 @@ std::shared_ptr<TypeInfo> type_info(MPI_Datatype type) {
   return cache->find(type, [type] { return make_info(type); });
 }
 
+std::shared_ptr<const TypeInfo> glance_at_type(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return nullptr;
+  return cache->borrow(type, [type] { return make_info(type); });
+}
+
 void forget_types() { cache->clear(); }
 
 }  // namespace mpress::engine

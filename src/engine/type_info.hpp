@@ -37,6 +37,10 @@ struct TypeInfo {
 /// then refuses the program's call too, if it is given the same type.
 std::shared_ptr<TypeInfo> type_info(MPI_Datatype type);
 
+/// The same for a quick look: the entry may be gone after the next call of MPI's or for another
+/// type.
+std::shared_ptr<const TypeInfo> glance_at_type(MPI_Datatype type);
+
 /// Forgets all datatypes, and so frees what mpress keeps of them. Before MPI ends.
 void forget_types();
 

@@ -18,20 +18,33 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
     return link::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
                                 request);
   }
-  auto pending = std::make_unique<engine::Pending>();
-  engine::Receive& receive = pending->receive.emplace();
-  const bool watched = receive.watch(*job, trace::Op::irecv, given);
-  if (job->pacer.active()) receive.travels_when_posted();
+  constexpr trace::Op op = trace::Op::irecv;
+  std::unique_ptr<engine::Pending> pending;
+  bool watched = false;
+  if (engine::Receive::has_room_for_frame(given)) {
+    pending = std::make_unique<engine::Pending>();
+    watched = pending->receive.emplace().watch(*job, op, given);
+    if (job->pacer.active()) pending->receive->travels_when_posted();
+  }
   std::shared_lock<std::shared_mutex> posting;
   if (job->threaded) posting = job->probed.posting();
   if (const auto probed = job->probed.take(given.comm, source, tag)) {
+    if (!watched) {
+      pending = std::make_unique<engine::Pending>();
+      pending->receive.emplace().describe(op, given);
+    }
     const int code = probed->deliver_later(*job, *pending, request);
     if (pending->must_be_kept()) job->requests.insert(*request, std::move(pending));
     return code;
   }
+  if (!watched) {
+    return link::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
+                                request);
+  }
+  const engine::Receive& receive = *pending->receive;
   const int code = link::counted::Irecv(receive.buffer(), receive.count(), receive.type(), source,
                                         tag, given.comm, request);
-  if (code == MPI_SUCCESS && watched) job->requests.insert(*request, std::move(pending));
+  if (code == MPI_SUCCESS) job->requests.insert(*request, std::move(pending));
   return code;
 }
 

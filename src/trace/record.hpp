@@ -134,6 +134,7 @@ std::uint64_t now_ns();
 inline bool counted_by_threads = true;
 
 inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
+  if (value == 0) return;
   if (counted_by_threads) {
     counter.fetch_add(value, std::memory_order_relaxed);
   } else {  // a fifth of the price
