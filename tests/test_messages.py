@@ -33,6 +33,7 @@ PROGRAMS = [
     ("spawn", 1),
     ("recycled", 2),
     ("truncate", 3),
+    ("raised_once", 2),
     ("handles", 1),
     ("handles", 2),
 ]
@@ -95,6 +96,14 @@ def test_chunks_that_hold_too_much_memory_go_in_one_piece(mpi_program, mpress_ru
     assert outcome.status == 0, outcome.stderr
     assert totals(outcome)["chunked_messages"] == 0
     assert totals(outcome)["compressed_messages"] > 100
+
+
+@pytest.mark.parametrize("options", [FORCED, ("--codec", "none")], ids=["frames", "raw"])
+@pytest.mark.parametrize("chunk", ["0", "4K"])
+def test_an_error_is_raised_once(options, chunk, mpi_program, mpress_run):
+    env = {"MPRESS_CHUNK": chunk}
+    outcome = mpress_run(2, mpi_program("raised_once"), options=options, env=env)
+    assert outcome.status == 0, outcome.stderr
 
 
 def test_wrong_arguments_under_thread_multiple(mpi_program, mpress_run):

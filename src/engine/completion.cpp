@@ -139,15 +139,16 @@ class Watched {
     if (pending && pending->chunked_message != no_message) recall_chunks(*pending, status);
     if (!pending || !pending->receive) return MPI_SUCCESS;
     const int code = pending->receive->deliver(job_, status);
-    if (code != MPI_SUCCESS) failed_on_ = pending->receive->comm();
+    if (pending->receive->must_raise(code)) failed_on_ = pending->receive->comm();
     return code;
   }
 
   /// Forgets request `i`, which MPI ended with an error.
   void drop(int i) { release(i); }
 
-  /// Raises `code` on the communicator where delivering failed.
-  int raise(int code) const { return failed_on_->raise(code); }
+  /// Raises `code` on the communicator where delivering failed; not where MPI has told of all that
+  /// failed.
+  int raise(int code) const { return failed_on_ ? failed_on_->raise(code) : code; }
 
  private:
   /// Request `i` is over: its entry leaves the table, or, where persistent, becomes inactive.
@@ -222,7 +223,8 @@ int finish_listed(Watched& watched, int count, const int* indices, Statuses& sta
     failed = true;
     statuses[k].MPI_ERROR = result;
   }
-  return failed ? watched.raise(MPI_ERR_IN_STATUS) : code;
+  // One call raises one error, and what MPI's call returned it has raised.
+  return failed && !have_errors ? watched.raise(MPI_ERR_IN_STATUS) : code;
 }
 
 /// Finishes the one request that MPI completed.

@@ -143,6 +143,7 @@ void Receive::settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Sta
 void Receive::fail(int code) {
   delivered_code_ = code;
   delivered_bytes_ = 0;
+  is_raised_ = true;
   delivered_ = true;
 }
 

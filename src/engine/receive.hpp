@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "engine/chunk_receive.hpp"
 #include "engine/comm_info.hpp"
@@ -89,8 +90,11 @@ class Receive {
   /// The same as accept() for a receive that is over with it: deliver() repeats what came of it.
   void settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
 
-  /// The receive is over with an error of MPI's: deliver() repeats it.
+  /// The receive is over with an error that MPI has raised: deliver() repeats it.
   void fail(int code);
+
+  /// After deliver() gave `code`: is that still to be raised? No, once, where MPI has done so.
+  bool must_raise(int code) { return code != MPI_SUCCESS && !std::exchange(is_raised_, false); }
 
   /// Has it been delivered with an error?
   bool failed() const { return delivered_ && delivered_code_ != MPI_SUCCESS; }
@@ -99,6 +103,7 @@ class Receive {
   void renew() {
     delivered_ = false;
     delivered_bytes_ = 0;
+    is_raised_ = false;
   }
 
   const std::shared_ptr<CommInfo>& comm() const { return comm_; }
@@ -132,6 +137,7 @@ class Receive {
   trace::Op op_ = trace::Op::recv;
   bool watched_ = false;
   bool delivered_ = false;
+  bool is_raised_ = false;  ///< by MPI: what went wrong
   int delivered_code_ = MPI_SUCCESS;
   std::size_t delivered_bytes_ = 0;
 };

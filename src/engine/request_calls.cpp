@@ -42,7 +42,8 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
   if (code != MPI_SUCCESS || !*flag || !entry->active) return code;
   if (!entry->receive) return code;
   const int delivered = entry->receive->deliver(job, *status);
-  return delivered == MPI_SUCCESS ? code : entry->receive->comm()->raise(delivered);
+  return entry->receive->must_raise(delivered) ? entry->receive->comm()->raise(delivered)
+                                               : delivered;
 }
 
 int look(Job& job, MPI_Request request, bool* active, int* flag, MPI_Status* status) {
