@@ -155,8 +155,12 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
   const bool is_readable = !arrived.in_place || !wire::is_frame_size(bytes) ||
                            memory::kind_of(data) == memory::Kind::host;
   int code = MPI_SUCCESS;
-  switch (is_readable ? wire::read_header(data, bytes, job.nonce, arrived.header)
-                      : wire::Parse::raw) {
+  wire::Parse parse = wire::Parse::raw;
+  if (is_readable) parse = wire::read_header(data, bytes, job.nonce, arrived.header);
+  // MPI had no room for the rest and has raised that, although MPICH's calls return success once a
+  // handler of the program's has returned.
+  if (parse == wire::Parse::cut && bytes == capacity_) parse = wire::Parse::raw;
+  switch (parse) {
     case wire::Parse::raw:
       code = deliver_raw(job, arrived);
       if (arrived.in_place) return code;  // MPI's own status holds
@@ -165,6 +169,7 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
       code = arrived.header.chunk_bytes > 0 ? deliver_chunks(job, arrived, status.MPI_SOURCE)
                                             : deliver_frame(job, arrived);
       break;
+    case wire::Parse::cut:
     case wire::Parse::corrupt:
       trace::say("rank " + std::to_string(job.rank) + ": the frame from rank " +
                  std::to_string(arrived.source) + " is corrupt: bad header");

@@ -45,14 +45,15 @@ std::uint64_t hash(const std::string& text, std::uint64_t seed) {
   return h ^ (h >> 32);
 }
 
+/// Could this be the header of a frame of `bytes` bytes or more?
 bool plausible(const Header& header, std::size_t bytes) {
-  if (header.payload_bytes > bytes - header_bytes) return false;
-  if (frame_bytes(header.payload_bytes) != bytes) return false;
   if (header.count > (UINT64_MAX >> 4)) return false;
   if (header.chunk_bytes > max_chunk_bytes || header.chunk_bytes % sizeof(double) != 0)
     return false;
   if (header.chunk_bytes > 0 && header.payload_bytes > 0) return false;
-  return header.raw_bytes() >= bytes;
+  if (header.payload_bytes > header.raw_bytes()) return false;
+  const std::size_t announced = frame_bytes(header.payload_bytes);
+  return announced >= bytes && header.raw_bytes() >= announced;
 }
 
 }  // namespace
@@ -113,6 +114,7 @@ Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, He
   if (!plausible(parsed, bytes)) return Parse::corrupt;
   std::string ignored;
   if (!validate_spec(parsed.spec, parsed.type, ignored)) return Parse::corrupt;
+  if (frame_bytes(parsed.payload_bytes) > bytes) return Parse::cut;
   header = parsed;
   return Parse::frame;
 }

@@ -73,6 +73,7 @@ void write_header(const Header& header, const Nonce& nonce, void* out);
 enum class Parse : std::uint8_t {
   raw,      ///< not a frame of this job
   frame,    ///< a frame, and `header` is set
+  cut,      ///< the beginning of a frame that is longer
   corrupt,  ///< starts like a frame but contradicts its checksum or itself
 };
 
