@@ -18,7 +18,12 @@ PROGRAMS = [
     ("finalize", ["callbacks", "PMPI"]),
     ("finalize", ["unmatched"]),
     ("finalize", ["late_receivers"]),
+    ("finalize", ["freed_receives"]),
 ]
+
+
+def totals(done):
+    return done.report["totals"]
 
 
 def messages(done, rank=0):
@@ -45,12 +50,24 @@ def test_delete_callbacks_on_self_still_communicate(args, mpi_program, mpress_ru
     assert all(rank["finished"] for rank in done.report["ranks"])
 
 
-@pytest.mark.parametrize("part", ["unmatched", "late_receivers"])
-def test_finalize_waits_for_nobody_and_keeps_frames(part, mpi_program, mpress_run):
-    done = mpress_run(2, mpi_program("finalize"), [part], options=FORCED)
+@pytest.mark.parametrize("chunk", ["1M", "64K"])
+@pytest.mark.parametrize(("part", "sent"), [("unmatched", 1), ("late_receivers", 2)])
+def test_finalize_waits_for_nobody_and_keeps_frames(part, sent, chunk, mpi_program, mpress_run):
+    """Nor do chunks that nobody asks for keep it from ending."""
+    env = {"MPRESS_CHUNK": chunk}
+    done = mpress_run(2, mpi_program("finalize"), [part], options=FORCED, env=env)
     assert done.status == 0, done.stderr
-    assert messages(done) == 1
+    assert messages(done) == sent
     assert all(rank["finished"] for rank in done.report["ranks"])
+
+
+@pytest.mark.parametrize("chunk", ["1M", "64K"])
+def test_finalize_delivers_to_freed_receives(chunk, mpi_program, mpress_run):
+    env = {"MPRESS_CHUNK": chunk}
+    done = mpress_run(2, mpi_program("finalize"), ["freed_receives"], options=FORCED, env=env)
+    assert done.status == 0, done.stderr
+    assert messages(done) == 65
+    assert totals(done)["chunked_messages"] == (chunk == "64K")
 
 
 def test_errors_of_freed_requests_reach_handlers_that_call_mpi(mpi_program, mpress_run):

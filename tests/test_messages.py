@@ -34,6 +34,8 @@ PROGRAMS = [
     ("recycled", 2),
     ("truncate", 3),
     ("raised_once", 2),
+    ("reposted", 2),
+    ("inter", 2),
     ("handles", 1),
     ("handles", 2),
 ]

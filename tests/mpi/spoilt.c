@@ -1,31 +1,16 @@
 /* What a broken network does: rank 0 sends a message, rank 1 takes it as it travels, behind
  * mpress's back, flips a bit of byte N and sends it back; rank 0 says what came of it. spoilt N
  * [return]      with "return", errors are returned */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-
-#include "check.h"
+#include "beneath.h"
 
 enum { COUNT = 40000 };
-
-/* The MPI library's own function, past everything that stands in for it. */
-static void* own_function(const char* name) {
-  Dl_info info;
-  void* library;
-  CHECK(dladdr(dlsym(RTLD_DEFAULT, "MPI_Get_processor_name"), &info));
-  library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  CHECK(library);
-  return dlsym(library, name);
-}
 
 static void spoil(int at) {
   static float values[COUNT];
   int bytes;
   MPI_Status status;
-  int (*receive)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*) =
-      (int (*)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*))own_function("PMPI_Recv");
-  int (*send)(const void*, int, MPI_Datatype, int, int, MPI_Comm) =
-      (int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm))own_function("PMPI_Send");
+  const OwnRecv receive = (OwnRecv)own_function("PMPI_Recv");
+  const OwnSend send = (OwnSend)own_function("PMPI_Send");
   receive(values, COUNT, MPI_FLOAT, 0, 0, MPI_COMM_WORLD, &status);
   MPI_Get_count(&status, MPI_BYTE, &bytes);
   CHECK(at < bytes);
