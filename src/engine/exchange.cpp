@@ -68,6 +68,14 @@ int send_now(Job& job, Outgoing& out, int tag) {
   return code == MPI_SUCCESS ? link::mpi().Wait(&header, MPI_STATUS_IGNORE) : code;
 }
 
+/// MPI gives one handle to all receives from nobody, and so threads and later receives share it:
+/// what is filed needs a handle of its own. Raises what MPI raises.
+int make_own(MPI_Request* request) {
+  MPI_Status status;
+  const int code = link::mpi().Wait(request, &status);
+  return code == MPI_SUCCESS ? make_finished_request(status, request) : code;
+}
+
 Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
 
 Side side(const Receive& receive, const Envelope& from) {
@@ -184,6 +192,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
     code = probed ? probed->deliver_later(job, *pending, request)
                   : post(receive, from, arguments.comm, request);
   }
+  if (code == MPI_SUCCESS && from.peer == MPI_PROC_NULL) code = make_own(request);
   if (code == MPI_SUCCESS) {
     job.requests.insert(*request, std::move(pending));
   } else {
