@@ -236,7 +236,11 @@ static void cancelled(void) {
   int sent = 0, answered = 0;
   fill_mostly_noise(out, rank + 2);
   CHECK_MPI(MPI_Issend(out, N, MPI_FLOAT, right, 9, comm, &request));
+#ifdef OMPI_MAJOR_VERSION
+  /* MPICH 5.0 cancels no such send, and crashes where it is a short one, as a header is, whose
+   * request was never in use before: it looks for it in the network. */
   CHECK_MPI(MPI_Cancel(&request));
+#endif
   while (!sent || !answered) {
     int there = 0;
     if (!sent) {
