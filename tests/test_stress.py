@@ -42,11 +42,13 @@ def test_compressed(ranks, seed, options, stress, mpress_run):
 
 
 @pytest.mark.parametrize(("ranks", "seed", "threads"), [(1, 11, 1), (3, 12, 1), (2, 13, 3)])
-def test_in_chunks(ranks, seed, threads, stress, mpress_run):
+def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
     """Most messages of some size are two chunks or more."""
     arguments = ["--seed", str(seed), "--rounds", "50", "--threads", str(threads)]
     env = {"MPRESS_CHUNK": "8K"}
-    checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
+    outcome = checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
+    if threads == 1 or mpi.name in ("default", "mpich", "openmpi"):
+        assert outcome.report["totals"]["chunked_messages"] > 30
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,13 @@ class Silence {
   Comm self_{MPI_COMM_SELF, MPI_ERRHANDLER_NULL};
 };
 
+#if defined(MPICH_VERSION)
+template <typename Function>
+void find(Function*& function, const char* name) {
+  function = reinterpret_cast<Function*>(find_symbol(name));
+}
+#endif
+
 }  // namespace
 
 void Peek::open([[maybe_unused]] bool threaded) {
@@ -54,9 +61,22 @@ void Peek::open([[maybe_unused]] bool threaded) {
 #else
   way_ = threaded ? Way::none : Way::silenced;
 #endif
+#if defined(MPICH_VERSION)
+  find(request_is_complete_, "PMPIX_Request_is_complete");
+  find(stream_progress_, "PMPIX_Stream_progress");
+  if (request_is_complete_ && stream_progress_) way_ = Way::own_calls;
+#endif
 }
 
 bool Peek::is_complete(MPI_Request request) const {
+#if defined(MPICH_VERSION)
+  if (way_ == Way::own_calls) {
+    constexpr int any_stream = 0x3c000000;  // MPIX_STREAM_NULL
+    if (request_is_complete_(request)) return true;
+    stream_progress_(any_stream);
+    return request_is_complete_(request);
+  }
+#endif
   std::optional<Silence> silence;
   if (way_ == Way::silenced) silence.emplace();
   int complete = 0;
