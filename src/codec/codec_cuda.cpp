@@ -1,0 +1,50 @@
+#include "codec/codec_cuda.hpp"
+
+#include "codec/mpc_cuda.hpp"
+#include "codec/szp_cuda.hpp"
+#include "codec/zfp_cuda.hpp"
+
+namespace mpress::codec::cuda {
+
+std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t count,
+                            std::size_t segments) {
+  switch (spec.codec) {
+    case Codec::mpc: return mpc::cuda::workspace_bytes(type, count, segments);
+    case Codec::zfp: return zfp::cuda::workspace_bytes(type, count, segments);
+    case Codec::szp: return szp::cuda::workspace_bytes(type, count, segments);
+    case Codec::none:
+    case Codec::automatic: break;
+  }
+  return 0;
+}
+
+cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
+                   void* workspace, cudaStream_t stream) {
+  switch (spec.codec) {
+    case Codec::mpc: return mpc::cuda::encode(type, spec.dim, segments, workspace, stream);
+    case Codec::zfp:
+      return zfp::cuda::encode(type, zfp_block_bits(spec.value, type), segments, workspace, stream);
+    case Codec::szp:
+      return szp::cuda::encode(type, spec.bound, spec.value, spec.mode, segments, workspace,
+                               stream);
+    case Codec::none:
+    case Codec::automatic: break;
+  }
+  return cudaErrorInvalidValue;
+}
+
+cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSegment> segments,
+                   Combine combine, void* workspace, cudaStream_t stream) {
+  switch (spec.codec) {
+    case Codec::mpc: return mpc::cuda::decode(type, segments, combine, workspace, stream);
+    case Codec::zfp:
+      return zfp::cuda::decode(type, zfp_block_bits(spec.value, type), segments, combine, workspace,
+                               stream);
+    case Codec::szp: return szp::cuda::decode(type, segments, combine, workspace, stream);
+    case Codec::none:
+    case Codec::automatic: break;
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace mpress::codec::cuda

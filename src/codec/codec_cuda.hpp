@@ -1,0 +1,69 @@
+// The CUDA twins of the codecs: the same payloads as codec/codec.hpp, byte for byte, written and
+// read on a GPU.
+//
+// Every call is ordered on a stream; none allocates, synchronises or touches the default stream,
+// so calls may be captured into CUDA graphs. A call takes a batch of segments and serves all of
+// them with the same launches. It works on the current device; buffers are memory that this
+// device can access. Elements need the alignment of their type only, payloads 16 bytes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codec/element.hpp"
+#include "codec/spec.hpp"
+#include "codec/status.hpp"
+
+namespace mpress::codec::cuda {
+
+/// What the device reports of a segment. In memory that the device may write to: mapped pinned
+/// host memory for a host that polls, or device memory. `sequence` is written last, after the
+/// payload or the elements are complete: it differs from the one before, whether the call was
+/// made or replayed from a graph, so long as a Result is used with one workspace.
+struct alignas(16) Result {
+  std::uint64_t bytes;  ///< size of the payload
+  Status status;
+  std::uint32_t sequence;
+};
+static_assert(sizeof(Result) == 16);
+
+struct EncodeSegment {
+  const void* elements;
+  std::size_t count;
+  void* payload;  ///< room for codec::max_payload_bytes()
+  Result* result;
+};
+
+struct DecodeSegment {
+  const void* payload;
+  std::size_t bytes;  ///< of the payload; where `encoded` is given, room of the payload
+  void* elements;
+  std::size_t count;
+  Result* result;
+  const Result* encoded = nullptr;  ///< device-readable: where the payload's size is found instead
+};
+
+/// What decoding does with the elements that are there.
+enum class Combine : std::uint8_t { replace, sum, min, max };
+
+/// Bytes of device memory that a call over segments of `count` elements in all needs. A workspace
+/// is 256-byte aligned and zero-filled before its first use; each call leaves it fit for the next.
+/// It serves one call at a time, in stream order, and any call that needs no more than its size.
+std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t count,
+                            std::size_t segments);
+
+/// Encodes every segment; its Result tells the payload's size. A relative bound is taken of each
+/// segment's own range. `spec` is valid for `type` and names a codec.
+cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
+                   void* workspace, cudaStream_t stream);
+
+/// Decodes exactly `count` elements of every segment, or combines them with those that are there:
+/// min and max as fmin and fmax do, with NaN where either is NaN. Payloads are untrusted, as on the
+/// host: the Result's status tells what was found.
+cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSegment> segments,
+                   Combine combine, void* workspace, cudaStream_t stream);
+
+}  // namespace mpress::codec::cuda

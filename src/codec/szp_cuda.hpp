@@ -1,0 +1,19 @@
+// The CUDA twin of szp; codec_cuda.hpp has the contract.
+#pragma once
+
+#include "codec/codec_cuda.hpp"
+
+namespace mpress::codec::szp::cuda {
+
+using namespace codec::cuda;
+
+std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments);
+
+/// Encodes within `value`, absolute or relative to each segment's own range.
+cudaError_t encode(ElementType type, Bound bound, double value, Mode mode, std::span<const EncodeSegment> segments,
+                   void* workspace, cudaStream_t stream);
+
+cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments,
+                   Combine combine, void* workspace, cudaStream_t stream);
+
+}  // namespace mpress::codec::szp::cuda

@@ -1,0 +1,21 @@
+#include "codec/zfp_cuda.hpp"
+
+#include "codec/cuda_support.cuh"
+#include "codec/zfp.hpp"
+
+namespace mpress::codec::zfp::cuda {
+
+std::size_t workspace_bytes(ElementType, std::size_t count, std::size_t segments) {
+  return codec::cuda::workspace_bytes(count, segments);
+}
+
+cudaError_t encode(ElementType, std::uint32_t block_bits, std::span<const EncodeSegment>, void*, cudaStream_t) {
+  return cudaErrorNotSupported;
+}
+
+cudaError_t decode(ElementType, std::uint32_t block_bits, std::span<const DecodeSegment>, Combine, void*,
+                   cudaStream_t) {
+  return cudaErrorNotSupported;
+}
+
+}  // namespace mpress::codec::zfp::cuda
