@@ -1,0 +1,35 @@
+#include "codec/zfp_cuda_decode.cuh"
+
+namespace mpress::codec::zfp::cuda {
+namespace {
+
+template <typename Element, int words, bool plain>
+cudaError_t decode_with(std::uint32_t block_bits, std::span<const DecodeSegment> segments,
+                        Combine combine, void* workspace, cudaStream_t stream) {
+  const Workspace work = workspace_of(workspace, segments.size());
+  return for_each_batch(segments, tasks_of<Element>,
+                        [&]<unsigned capacity>(const Batch<capacity>& batch) {
+                          const std::uint32_t tasks = batch.first_task[batch.count];
+                          const unsigned grid = grid_for<decode_residency<Element, words>>(tasks);
+                          decode_kernel<Element, words, plain>
+                              <<<grid, threads, 0, stream>>>(batch, work, block_bits, combine);
+                        });
+}
+
+}  // namespace
+
+cudaError_t decode(ElementType type, std::uint32_t block_bits,
+                   std::span<const DecodeSegment> segments, Combine combine, void* workspace,
+                   cudaStream_t stream) {
+  if (block_bits < min_block_bits(type) || block_bits > max_block_bits(type)) {
+    return cudaErrorInvalidValue;
+  }
+  return with_words(type, block_bits, [&]<typename Element, int words>() {
+    return combine == Combine::replace
+               ? decode_with<Element, words, true>(block_bits, segments, combine, workspace, stream)
+               : decode_with<Element, words, false>(block_bits, segments, combine, workspace,
+                                                    stream);
+  });
+}
+
+}  // namespace mpress::codec::zfp::cuda

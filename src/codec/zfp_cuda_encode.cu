@@ -1,0 +1,36 @@
+#include "codec/zfp_cuda_encode.cuh"
+
+namespace mpress::codec::zfp::cuda {
+namespace {
+
+template <typename Element, int words>
+cudaError_t encode_with(std::uint32_t block_bits, std::span<const EncodeSegment> segments,
+                        void* workspace, cudaStream_t stream) {
+  const Workspace work = workspace_of(workspace, segments.size());
+  return for_each_batch(
+      segments, tasks_of<Element>, [&]<unsigned capacity>(const Batch<capacity>& batch) {
+        const std::uint32_t tasks = batch.first_task[batch.count];
+        const unsigned grid = grid_for<encode_residency<Element, words>>(tasks);
+        encode_kernel<Element, words><<<grid, threads, 0, stream>>>(batch, work, block_bits);
+        complete_kernel<Element>
+            <<<multiprocessors() * 2, threads, 0, stream>>>(batch, work, block_bits);
+      });
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments) {
+  return codec::cuda::workspace_bytes(slots_of(type, count, segments), segments);
+}
+
+cudaError_t encode(ElementType type, std::uint32_t block_bits,
+                   std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream) {
+  if (block_bits < min_block_bits(type) || block_bits > max_block_bits(type)) {
+    return cudaErrorInvalidValue;
+  }
+  return with_words(type, block_bits, [&]<typename Element, int words>() {
+    return encode_with<Element, words>(block_bits, segments, workspace, stream);
+  });
+}
+
+}  // namespace mpress::codec::zfp::cuda

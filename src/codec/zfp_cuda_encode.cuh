@@ -1,0 +1,388 @@
+// Encoding kernels of zfp's CUDA twin.
+#pragma once
+
+#include "codec/zfp_cuda_kernel.cuh"
+
+namespace mpress::codec::zfp::cuda {
+
+// How a segment with exceptions is completed, in SegmentState::raw.
+inline constexpr std::uint32_t left_raw = 1;
+inline constexpr std::uint32_t left_exceptions = 2;
+
+/// The elements of block `block`, padded; of a block beyond the end, zeros (libzfp: pad_block()).
+template <typename Element>
+__device__ void load_partial(const Segment& segment, std::uint64_t block, Element (&x)[4]) {
+  const auto* in = reinterpret_cast<const Element*>(segment.in);
+  const std::uint64_t at = block * kBlock;
+  const std::uint64_t left = at < segment.count ? segment.count - at : 0;
+  for (unsigned i = 0; i < 4; ++i) x[i] = i < left ? in[at + i] : Element{0};
+  if (left == 0) return;
+  if (left < 2) x[1] = x[0];
+  if (left < 3) x[2] = x[1];
+  if (left < 4) x[3] = x[0];
+}
+
+template <typename Element>
+__device__ __forceinline__ void load_whole(const Segment& segment, std::uint64_t block,
+                                           Element (&x)[4]) {
+  const auto* in = reinterpret_cast<const Element*>(segment.in) + block * kBlock;
+  if (reinterpret_cast<std::uintptr_t>(in) % 16 == 0) {
+    if constexpr (sizeof(Element) == 4) {
+      const float4 v = __ldcs(reinterpret_cast<const float4*>(in));
+      x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+    } else {
+      const auto* from = reinterpret_cast<const double2*>(in);
+      const double2 a = from[0], b = from[1];
+      x[0] = a.x, x[1] = a.y, x[2] = b.x, x[3] = b.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = in[i];
+  }
+}
+
+/// Writes words at `out`, which is unit `first` / block_bits's place, from the codes of a warp's
+/// blocks. Returns the lane's part of the checksum.
+template <int words>
+__device__ __forceinline__ std::uint32_t store_unit(std::uint32_t (&code)[code_words<words>],
+                                                    unsigned block_bits, std::uint32_t* out,
+                                                    std::uint64_t first, unsigned count,
+                                                    std::uint32_t* stage) {
+  const unsigned lane = threadIdx.x % 32;
+  constexpr int n = code_words<words>;
+  std::uint32_t sum = 0;
+  if (words != 0 && words != 3 && block_bits == 32 * n && count == block_bits) {
+    const std::uint64_t at = first + lane * n;
+#pragma unroll
+    for (int i = 0; i < n; ++i) sum += weigh(code[i], at + i);
+    if constexpr (n == 1) {
+      out[lane] = code[0];
+    } else if constexpr (n == 2) {
+      reinterpret_cast<uint2*>(out)[lane] = {code[0], code[1]};
+    } else if constexpr (n % 4 == 0) {
+#pragma unroll
+      for (int i = 0; i < n; i += 4) {
+        reinterpret_cast<uint4*>(out)[(lane * n + i) / 4] = {code[i], code[i + 1], code[i + 2],
+                                                             code[i + 3]};
+      }
+    }
+    return sum;
+  }
+  __syncwarp();
+  if (words == 3 && block_bits == 96) {
+#pragma unroll
+    for (int i = 0; i < n; ++i) stage[lane * n + i] = code[i];
+    __syncwarp();
+  } else {
+    for (unsigned i = lane; i < stage_words<words>; i += 32) stage[i] = 0;
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      const int valid = static_cast<int>(block_bits) - 32 * i;
+      if (valid < 32) code[i] = valid <= 0 ? 0 : code[i] & ((1u << valid) - 1);
+    }
+    const unsigned place = lane * block_bits;
+    const unsigned up = place % 32;
+    std::uint32_t carry = 0;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i <= n; ++i) {
+      const std::uint32_t word = i < n ? code[i] : 0;
+      const std::uint32_t part = __funnelshift_l(carry, word, up);
+      carry = word;
+      if (part != 0) atomicOr(stage + place / 32 + i, part);
+    }
+    __syncwarp();
+  }
+  for (unsigned i = lane; i < count; i += 32) {
+    const std::uint32_t word = stage[i];
+    out[i] = word;
+    sum += weigh(word, first + i);
+  }
+  return sum;
+}
+
+/// Two neighbouring units of blocks of 16 bits.
+__device__ __forceinline__ std::uint32_t store_halves(std::uint32_t a, std::uint32_t b,
+                                                      std::uint32_t* out, std::uint64_t first) {
+  const unsigned lane = threadIdx.x % 32;
+  const std::uint32_t mine = __byte_perm(a, b, 0x5410);
+  const std::uint32_t other = __shfl_xor_sync(~0u, mine, 1);
+  const bool odd = lane % 2 != 0;  // an odd lane serves the second unit
+  const std::uint32_t word =
+      odd ? __byte_perm(other, mine, 0x7632) : __byte_perm(mine, other, 0x5410);
+  const unsigned at = lane / 2 + (odd ? 16 : 0);
+  out[at] = word;
+  return weigh(word, first + at);
+}
+
+/// Ends a segment whose stream is complete.
+template <typename Element, unsigned capacity>
+__device__ void end_stream(const Batch<capacity>& batch, const Workspace& work, std::uint32_t index,
+                           unsigned block_bits, std::uint32_t checksum) {
+  constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
+  const Segment& segment = batch.segments[index];
+  SegmentState& state = work.states[index];
+  const std::uint64_t exceptions = *static_cast<volatile std::uint64_t*>(&state.extent);
+  const std::uint64_t stream = stream_bytes(type, segment.count, block_bits);
+  if (exceptions == 0) {
+    if (threadIdx.x == 0) {
+      const std::uint64_t at = stream / 4;
+      checksum += weigh(kFormStream, at + 2);
+      auto* footer = reinterpret_cast<uint2*>(segment.out + stream);
+      footer[0] = {0, 0};
+      footer[1] = {kFormStream, checksum};
+      report(segment.result, stream + sizeof(Footer), Status::ok, sequence_of(work.control));
+    }
+    end_segment(batch, work, index, false, false);
+    return;
+  }
+  const std::uint64_t room = max_bytes(type, segment.count, block_bits) - sizeof(Footer) - stream;
+  const bool raw = exceptions > room / exception_bytes(type);
+  if (!raw) {  // each task's number of exceptions becomes the place of its first, plus 1
+    __shared__ std::uint32_t sums[warps];
+    const unsigned lane = threadIdx.x % 32;
+    std::uint64_t before = 1;
+    const std::uint32_t end = batch.first_task[index + 1];
+    constexpr unsigned each = 8;
+    for (std::uint32_t base = batch.first_task[index]; base < end; base += threads * each) {
+      const std::uint32_t mine = base + threadIdx.x * each;
+      std::uint32_t counts[each];
+      std::uint32_t own = 0;
+#pragma unroll
+      for (unsigned i = 0; i < each; ++i) {
+        counts[i] =
+            mine + i < end ? static_cast<std::uint32_t>(load_slot(work.slots + mine + i)) : 0;
+        own += counts[i];
+      }
+      std::uint32_t through = own;
+      for (unsigned step = 1; step < 32; step *= 2) {
+        const std::uint32_t below = __shfl_up_sync(~0u, through, step);
+        if (lane >= step) through += below;
+      }
+      __syncthreads();
+      if (lane == 31) sums[threadIdx.x / 32] = through;
+      __syncthreads();
+      std::uint64_t place = before + through - own;
+      for (unsigned w = 0; w < warps; ++w) {
+        if (w < threadIdx.x / 32) place += sums[w];
+        before += sums[w];
+      }
+#pragma unroll
+      for (unsigned i = 0; i < each; ++i) {
+        if (counts[i] != 0) work.slots[mine + i] = place;
+        place += counts[i];
+      }
+    }
+  }
+  end_segment(batch, work, index, raw, true);
+  if (threadIdx.x == 0) {
+    state.raw = raw ? left_raw : left_exceptions;
+    state.checksum = raw ? 0 : checksum;
+  }
+}
+
+template <typename Element, int words>
+inline constexpr unsigned encode_residency = sizeof(Element) == 4 ? 4
+                                             : words > 2          ? 2
+                                                                  : 3;
+
+__device__ constexpr EncodeTable encode_table;
+__device__ constexpr ShortEncodeTable short_encode_table;
+
+template <typename Element, int words, unsigned capacity>
+__global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
+    encode_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
+                  unsigned block_bits) {
+  constexpr unsigned units = units_per_warp<Element>;
+  constexpr int n = code_words<words>;
+  constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
+  using Table = typename EncodeTables<words>::Table;
+  __shared__ Shared<Table> table;
+  __shared__ std::uint32_t stages[warps][stage_words<words>];
+  if constexpr (words == 0) {
+    table.load(short_encode_table);
+  } else {
+    table.load(encode_table);
+  }
+  __syncthreads();
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  const Share share = share_of(batch.first_task[batch.count]);
+  for (std::uint32_t task = share.begin; task < share.end;) {
+    const Task first = find_task(batch, task);
+    const Segment& segment = batch.segments[first.segment];
+    const std::uint32_t end = min(share.end, batch.first_task[first.segment + 1]);
+    const std::uint64_t blocks = block_count(segment.count);
+    const std::uint64_t all_units = (blocks + 31) / 32;
+    const std::uint64_t all_words = stream_bytes(type, segment.count, block_bits) / 4;
+    auto* out = reinterpret_cast<std::uint32_t*>(segment.out);
+    const std::uint32_t begin = task;
+    std::uint32_t sum = 0;
+    for (; task < end; ++task) {
+      const std::uint32_t index = first.index + (task - begin);
+      const std::uint64_t unit = std::uint64_t{index} * units_per_task<Element> + warp * units;
+      std::uint32_t bad = 0;           // exceptions of this warp
+      if (unit + units < all_units) {  // the last unit, which may be partial, is not among them
+        Element x[units][4];
+#pragma unroll
+        for (unsigned k = 0; k < units; ++k) load_whole(segment, (unit + k) * 32 + lane, x[k]);
+        std::uint32_t code[units][n];
+#pragma unroll
+        for (unsigned k = 0; k < units; ++k) {
+          const bool finite = encode_elements<Element, words>(x[k], table.get(), code[k]);
+          bad += __popc(__ballot_sync(~0u, !finite));
+        }
+        if (words == 0 && units == 2 && block_bits == 16) {
+          sum += store_halves(code[0][0], code[units - 1][0], out + unit * 16, unit * 16);
+        } else {
+#pragma unroll
+          for (unsigned k = 0; k < units; ++k) {
+            const std::uint64_t at = (unit + k) * block_bits;
+            sum += store_unit<words>(code[k], block_bits, out + at, at, block_bits, stages[warp]);
+          }
+        }
+      } else {
+        for (unsigned k = 0; k < units && unit + k < all_units; ++k) {
+          Element x[4];
+          std::uint32_t code[n];
+          load_partial(segment, (unit + k) * 32 + lane, x);
+          const bool finite = encode_elements<Element, words>(x, table.get(), code);
+          bad += __popc(__ballot_sync(~0u, !finite));
+          const std::uint64_t at = (unit + k) * block_bits;
+          const std::uint64_t left = unit + k + 1 < all_units ? block_bits : all_words - at;
+          sum += store_unit<words>(code, block_bits, out + at, at, static_cast<unsigned>(left),
+                                   stages[warp]);
+        }
+      }
+      if (bad != 0 && lane == 0) {
+        auto* slot = reinterpret_cast<unsigned long long*>(work.slots + task);
+        atomicAdd(slot, static_cast<unsigned long long>(bad));
+        atomicAdd(reinterpret_cast<unsigned long long*>(&work.states[first.segment].extent),
+                  static_cast<unsigned long long>(bad));
+      }
+    }
+    std::uint32_t checksum;
+    if (end_tasks(work.states[first.segment], sum, end - begin, first.tasks, checksum)) {
+      end_stream<Element>(batch, work, first.segment, block_bits, checksum);
+    }
+  }
+}
+
+// ---- Behind it: segments with exceptions, and raw ones ----------------------------------------
+
+/// The records of a task, by one warp; `place` is that of its first. Returns the lane's part of the
+/// checksum.
+template <typename Element>
+__device__ std::uint32_t write_exceptions(const Segment& segment, std::uint32_t task,
+                                          std::uint64_t stream, std::uint64_t place) {
+  constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
+  constexpr unsigned record_words = exception_bytes(type) / 4;
+  const unsigned lane = threadIdx.x % 32;
+  const std::uint64_t blocks = block_count(segment.count);
+  std::uint32_t sum = 0;
+  for (unsigned k = 0; k < units_per_task<Element>; ++k) {
+    const std::uint64_t block = (std::uint64_t{task} * units_per_task<Element> + k) * 32 + lane;
+    Element x[4];
+    load_partial(segment, block, x);
+    bool zero;
+    const bool bad = block < blocks && not_finite<Element>(largest_exponent(x, zero));
+    const unsigned all = __ballot_sync(~0u, bad);
+    if (bad) {
+      const std::uint64_t at =
+          stream / 4 + (place + __popc(all & ((1u << lane) - 1))) * record_words;
+      std::uint32_t record[record_words];
+      record[0] = static_cast<std::uint32_t>(block);
+      record[1] = static_cast<std::uint32_t>(block >> 32);
+#pragma unroll
+      for (unsigned i = 0; i < 4; ++i) {
+        const Element v = block * kBlock + i < segment.count ? x[i] : Element{0};
+        if constexpr (sizeof(Element) == 4) {
+          record[2 + i] = __float_as_uint(v);
+        } else {
+          record[2 + 2 * i] = static_cast<std::uint32_t>(__double2loint(v));
+          record[3 + 2 * i] = static_cast<std::uint32_t>(__double2hiint(v));
+        }
+      }
+      auto* out = reinterpret_cast<std::uint32_t*>(segment.out) + at;
+#pragma unroll
+      for (unsigned i = 0; i < record_words; ++i) {
+        out[i] = record[i];
+        sum += weigh(record[i], at + i);
+      }
+    }
+    place += __popc(all);
+  }
+  return sum;
+}
+
+template <typename Element, unsigned capacity>
+__global__ void __launch_bounds__(threads)
+    complete_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
+                    unsigned block_bits) {
+  if (*static_cast<volatile std::uint32_t*>(&work.control->raw_segments) == 0) return;
+  constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
+  const std::uint64_t thread = std::uint64_t{blockIdx.x} * threads + threadIdx.x;
+  const std::uint64_t all_threads = std::uint64_t{gridDim.x} * threads;
+  for (std::uint32_t s = 0; s < batch.count; ++s) {
+    const std::uint32_t left = work.states[s].raw;
+    if (left == 0) continue;
+    const Segment& segment = batch.segments[s];
+    std::uint32_t sum = 0;
+    if (left == left_raw) {
+      const auto* in = reinterpret_cast<const std::uint32_t*>(segment.in);
+      auto* out = reinterpret_cast<std::uint32_t*>(segment.out);
+      const std::uint64_t words = segment.count * (sizeof(Element) / 4);
+      for (std::uint64_t i = thread; i < words; i += all_threads) {
+        const std::uint32_t word = in[i];
+        out[i] = word;
+        sum += weigh(word, i);
+      }
+    } else {
+      const std::uint64_t stream = stream_bytes(type, segment.count, block_bits);
+      const std::uint32_t first = batch.first_task[s];
+      const std::uint32_t end = batch.first_task[s + 1];
+      for (std::uint64_t t = first + thread / 32; t < end; t += all_threads / 32) {
+        const std::uint64_t place = load_slot(work.slots + t);
+        if (place == 0) continue;
+        sum += write_exceptions<Element>(segment, static_cast<std::uint32_t>(t - first), stream,
+                                         place - 1);
+        if (threadIdx.x % 32 == 0) work.slots[t] = 0;
+      }
+    }
+    add_checksum(work.states[s], sum);
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  __threadfence();
+  if (atomicAdd(&work.control->raw_done, 1u) != gridDim.x - 1) return;
+  __threadfence();
+  for (std::uint32_t s = 0; s < batch.count; ++s) {
+    SegmentState& state = work.states[s];
+    if (state.raw == 0) continue;
+    const Segment& segment = batch.segments[s];
+    const bool raw = state.raw == left_raw;
+    const std::uint64_t exceptions = raw ? 0 : state.extent;
+    std::uint64_t body = raw_bytes(type, segment.count);
+    if (!raw) {
+      body = stream_bytes(type, segment.count, block_bits) + exceptions * exception_bytes(type);
+    } else if (body != segment.count * sizeof(Element)) {
+      reinterpret_cast<std::uint32_t*>(segment.out + body)[-1] = 0;
+    }
+    const std::uint32_t form = raw ? kFormRaw : kFormStream;
+    const std::uint32_t footer[] = {static_cast<std::uint32_t>(exceptions),
+                                    static_cast<std::uint32_t>(exceptions >> 32), form};
+    std::uint32_t checksum = *static_cast<volatile std::uint32_t*>(&state.checksum);
+    auto* out = reinterpret_cast<std::uint32_t*>(segment.out + body);
+    for (unsigned i = 0; i < 3; ++i) {
+      out[i] = footer[i];
+      checksum += weigh(footer[i], body / 4 + i);
+    }
+    out[3] = checksum;
+    report(segment.result, body + sizeof(Footer), Status::ok, work.control->sequence);
+    state = {};
+  }
+  work.control->raw_segments = 0;
+  work.control->raw_done = 0;
+}
+
+}  // namespace mpress::codec::zfp::cuda

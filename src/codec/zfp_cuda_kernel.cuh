@@ -1,0 +1,123 @@
+// What the kernels of zfp's CUDA twin share: how segments are cut into tasks and tasks spread over
+// thread blocks.
+#pragma once
+
+#include "codec/cuda_support.cuh"
+#include "codec/zfp.hpp"
+#include "codec/zfp_cuda.hpp"
+#include "codec/zfp_cuda_block.cuh"
+
+namespace mpress::codec::zfp::cuda {
+
+inline constexpr unsigned threads = 256;
+inline constexpr unsigned warps = threads / 32;
+
+/// A unit is the 32 blocks of a warp, `block_bits` words of 32 bits of the stream; a task is a run
+/// of units for each warp of a thread block.
+template <typename Element>
+inline constexpr unsigned units_per_warp = sizeof(Element) == 4 ? 2 : 1;
+template <typename Element>
+inline constexpr unsigned units_per_task = units_per_warp<Element> * warps;
+
+template <typename Element>
+std::uint64_t tasks_of(std::uint64_t count) {
+  const std::uint64_t blocks = block_count(count);
+  constexpr std::uint64_t size = 32 * units_per_task<Element>;
+  return std::max<std::uint64_t>(1, (blocks + size - 1) / size);
+}
+
+inline std::size_t slots_of(ElementType type, std::size_t count, std::size_t segments) {
+  // One more for every segment covers rounding.
+  return segments + static_cast<std::size_t>(type == ElementType::f32 ? tasks_of<float>(count)
+                                                                      : tasks_of<double>(count));
+}
+
+/// Words that a thread block stages for a warp: a unit and what the shifting of a block overlaps.
+template <int words>
+inline constexpr unsigned stage_words = 32 * code_words<words> + code_words<words> + 3;
+
+/// Tasks of a launch that fall to this thread block: a run, so that it ends few segments.
+struct Share {
+  std::uint32_t begin;
+  std::uint32_t end;
+};
+
+__device__ inline Share share_of(std::uint32_t tasks) {
+  const auto bound = [&](unsigned block) {
+    return static_cast<std::uint32_t>(std::uint64_t{tasks} * block / gridDim.x);
+  };
+  return {bound(blockIdx.x), bound(blockIdx.x + 1)};
+}
+
+/// A table in shared memory.
+template <class Table>
+struct Shared {
+  alignas(16) unsigned char memory[sizeof(Table)];
+
+  __device__ void load(const Table& from) {
+    static_assert(sizeof(Table) % sizeof(uint4) == 0);
+    const auto* in = reinterpret_cast<const uint4*>(&from);
+    auto* out = reinterpret_cast<uint4*>(memory);
+    for (unsigned i = threadIdx.x; i < sizeof(Table) / sizeof(uint4); i += threads) out[i] = in[i];
+  }
+  __device__ const Table& get() const { return *reinterpret_cast<const Table*>(memory); }
+};
+
+/// Ends `tasks` tasks of a segment, called by all threads of the block with their parts of the
+/// checksum. Where the segment's last ones are among them, returns true and the whole checksum.
+__device__ inline bool end_tasks(SegmentState& state, std::uint32_t part, std::uint32_t tasks,
+                                 std::uint32_t all_tasks, std::uint32_t& checksum) {
+  __shared__ std::uint32_t parts[warps];
+  __shared__ std::uint64_t before;
+  part = __reduce_add_sync(~0u, part);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = part;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    std::uint32_t sum = 0;
+    for (const std::uint32_t p : parts) sum += p;
+    __threadfence();
+    // tasks_done and checksum, which lie side by side, in one: the sum wraps as it should.
+    static_assert(offsetof(SegmentState, checksum) == offsetof(SegmentState, tasks_done) + 4);
+    const unsigned long long add = static_cast<unsigned long long>(sum) << 32 | tasks;
+    before = add + atomicAdd(reinterpret_cast<unsigned long long*>(&state.tasks_done), add);
+    __threadfence();
+  }
+  __syncthreads();
+  checksum = static_cast<std::uint32_t>(before >> 32);
+  return static_cast<std::uint32_t>(before) == all_tasks;
+}
+
+/// Thread blocks of a launch: all that are to be resident at once, or one a task.
+template <unsigned residency>
+unsigned grid_for(std::uint32_t tasks) {
+  return std::min<unsigned>(tasks, multiprocessors() * residency);
+}
+
+/// Calls `use` with the element type and the words that kernels keep of a block.
+template <class Use>
+cudaError_t with_words(ElementType type, std::uint32_t block_bits, Use use) {
+  if (type == ElementType::f32) {
+    if (block_bits <= Traits<float>::kHeaderBits + short_bits) {
+      return use.template operator()<float, 0>();
+    }
+    switch ((block_bits + 31) / 32) {
+      case 1: return use.template operator()<float, 1>();
+      case 2: return use.template operator()<float, 2>();
+      case 3: return use.template operator()<float, 3>();
+      default: return use.template operator()<float, 4>();
+    }
+  }
+  if (block_bits <= Traits<double>::kHeaderBits + short_bits) {
+    return use.template operator()<double, 0>();
+  }
+  switch ((block_bits + 31) / 32) {
+    case 1: return use.template operator()<double, 1>();
+    case 2: return use.template operator()<double, 2>();
+    case 3:
+    case 4: return use.template operator()<double, 4>();
+    default: return use.template operator()<double, 8>();
+  }
+}
+
+}  // namespace mpress::codec::zfp::cuda
