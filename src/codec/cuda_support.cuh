@@ -162,32 +162,55 @@ __device__ inline void store_slot(std::uint64_t* slot, std::uint64_t value) {
   *static_cast<volatile std::uint64_t*>(slot) = value;
 }
 
-/// The sum of the sizes of units 0 to `unit` - 1 of a segment, whose slots start at `slots`. Called
-/// by all lanes of one warp.
-__device__ inline std::uint64_t place_unit(std::uint64_t* slots, std::uint32_t unit,
-                                           std::uint64_t size) {
+/// Tells the units behind `unit` its size, by one thread; as early as the size is known.
+__device__ inline void publish_unit(std::uint64_t* slots, std::uint32_t unit, std::uint64_t size) {
+  store_slot(slots + unit, (unit == 0 ? slot_total : slot_own) | size);
+}
+
+/// The sum of the sizes of units 0 to `unit` - 1 of a segment, whose slots start at `slots`, behind
+/// publish_unit(). Called by all lanes of one warp.
+__device__ inline std::uint64_t look_back(std::uint64_t* slots, std::uint32_t unit,
+                                          std::uint64_t size) {
+  if (unit == 0) return 0;
+  constexpr int depth = 4;  // slots a lane: totals travel this much further in one round trip
   const unsigned lane = threadIdx.x % 32;
-  if (unit == 0) {
-    if (lane == 0) store_slot(slots, slot_total | size);
-    return 0;
-  }
-  if (lane == 0) store_slot(slots + unit, slot_own | size);
   std::uint64_t before = 0;
-  for (std::int64_t last = std::int64_t{unit} - 1;; last -= 32) {
-    const std::int64_t mine = last - lane;
-    std::uint64_t slot = slot_total;
+  for (std::int64_t last = std::int64_t{unit} - 1;; last -= 32 * depth) {
+    const std::int64_t mine = last - std::int64_t{lane} * depth;
+    std::uint64_t slot[depth];
+    bool unknown;
     do {
-      if (mine >= 0) slot = load_slot(slots + mine);
-    } while (__any_sync(~0u, slot == 0));
-    const unsigned totals = __ballot_sync(~0u, (slot & slot_total) != 0);
+      unknown = false;
+#pragma unroll
+      for (int i = 0; i < depth; ++i) {
+        slot[i] = mine >= i ? load_slot(slots + mine - i) : slot_total;
+      }
+#pragma unroll
+      for (int i = 0; i < depth; ++i) unknown = unknown || slot[i] == 0;
+    } while (__any_sync(~0u, unknown));
+    std::uint64_t part = 0;
+    bool total = false;
+#pragma unroll
+    for (int i = 0; i < depth; ++i) {
+      if (!total) part += slot[i] & slot_size;
+      total = total || (slot[i] & slot_total) != 0;
+    }
+    const unsigned totals = __ballot_sync(~0u, total);
     const unsigned nearest = totals == 0 ? 31 : __ffs(totals) - 1;
-    std::uint64_t part = lane <= nearest ? slot & slot_size : 0;
+    if (lane > nearest) part = 0;
     for (unsigned step = 16; step > 0; step /= 2) part += __shfl_xor_sync(~0u, part, step);
     before += part;
     if (totals != 0) break;
   }
   if (lane == 0) store_slot(slots + unit, slot_total | (before + size));
   return before;
+}
+
+/// Both: the sum of the sizes before `unit`.
+__device__ inline std::uint64_t place_unit(std::uint64_t* slots, std::uint32_t unit,
+                                           std::uint64_t size) {
+  if (threadIdx.x % 32 == 0) publish_unit(slots, unit, size);
+  return look_back(slots, unit, size);
 }
 
 // ---- Sums, ends and reports -----------------------------------------------------------------

@@ -192,12 +192,57 @@ MPRESS_MPC_INLINE std::uint64_t transpose_bits(std::uint64_t x) {
   return x ^ t ^ (t << 28);
 }
 
+/// The bits below the lowest one that is set, `most` where there are more.
+template <class Word>
+MPRESS_MPC_INLINE unsigned low_zeros(Word word, unsigned most) {
+  if (word == 0) return most;
+#if defined(__CUDA_ARCH__)
+  const auto zeros = static_cast<unsigned>(__ffsll(static_cast<long long>(word)) - 1);
+#else
+  const auto zeros = static_cast<unsigned>(__builtin_ctzll(word));
+#endif
+  return zeros < most ? zeros : most;
+}
+
 MPRESS_MPC_INLINE std::size_t unit_count(std::size_t count, std::size_t element_bytes) {
   const std::size_t unit = kUnitBytes / element_bytes;
   return count / unit + (count % unit != 0);
 }
 
 MPRESS_MPC_INLINE std::size_t directory_bytes(std::size_t units) { return (units + 1) / 2 * 4; }
+
+/// choose_dim() judges each of these distances on runs of elements spread evenly over the message,
+/// each behind as many as the largest distance; a run of one value says nothing. Distances that are
+/// worse than 1 on a quarter of the runs are dropped. One above 1 must save a quarter of a bit an
+/// element: it costs the encoder a pass.
+namespace choice {
+inline constexpr unsigned candidates = 14;
+inline constexpr unsigned run = 8 * kMaxDim;
+inline constexpr unsigned span = kMaxDim + run;
+inline constexpr unsigned phases = 4;
+inline constexpr unsigned most_runs = 16;
+
+/// 1 to 10, 12, 16, 24, 32.
+MPRESS_MPC_INLINE unsigned dim(unsigned candidate) {
+  if (candidate < 10) return candidate + 1;
+  return candidate < 12 ? 4 * candidate - 28 : 8 * candidate - 72;
+}
+
+MPRESS_MPC_INLINE unsigned runs(std::size_t count) {
+  const std::size_t runs = count / 8192;
+  return runs < 1 ? 1 : runs > most_runs ? most_runs : static_cast<unsigned>(runs);
+}
+
+/// The first element of run `r`: in the middle of its part, since the ends of a message are often
+/// a field's quiet border.
+MPRESS_MPC_INLINE std::size_t start(std::size_t count, unsigned r) {
+  const std::size_t part = count / runs(count);
+  return r * part + (part - span) / 2;
+}
+
+/// Planes that a distance above 1 must save.
+MPRESS_MPC_INLINE unsigned margin(std::size_t count) { return runs(count) * (run / kBlock) / 4; }
+}  // namespace choice
 
 // ---- Entry points ---------------------------------------------------------------------------
 

@@ -2,20 +2,86 @@
 
 #include "codec/cuda_support.cuh"
 #include "codec/mpc.hpp"
+#include "codec/mpc_cuda_choose.cuh"
+#include "codec/mpc_cuda_decode.cuh"
+#include "codec/mpc_cuda_encode.cuh"
 
 namespace mpress::codec::mpc::cuda {
+namespace {
 
-std::size_t workspace_bytes(ElementType, std::size_t count, std::size_t segments) {
-  return codec::cuda::workspace_bytes(count, segments);
+template <class AnySegment>
+std::uint64_t units_of(ElementType type, std::span<const AnySegment> segments) {
+  std::uint64_t units = 0;
+  for (const auto& s : segments) units += unit_count(s.count, element_size(type));
+  return units;
 }
 
-cudaError_t encode(ElementType, unsigned dim, std::span<const EncodeSegment>, void*, cudaStream_t) {
-  return cudaErrorNotSupported;
+/// Tasks of `units_a_task` units of a segment, at least 1.
+auto tasks_of(ElementType type, unsigned units_a_task) {
+  return [=](std::size_t count) {
+    const std::size_t units = unit_count(count, element_size(type));
+    return std::max<std::size_t>(1, (units + units_a_task - 1) / units_a_task);
+  };
 }
 
-cudaError_t decode(ElementType, std::span<const DecodeSegment>, Combine, void*,
-                   cudaStream_t) {
-  return cudaErrorNotSupported;
+template <class Word>
+cudaError_t encode_words(ElementType type, unsigned dim, std::span<const EncodeSegment> segments,
+                         void* workspace, cudaStream_t stream) {
+  // Few units are spread over the device; with many, two a task share its costs.
+  const std::uint64_t units = units_of(type, segments);
+  const unsigned units_a_task = units < multiprocessors() * 8u ? 1 : 2;
+  const Workspace work = workspace_of(workspace, segments.size());
+  const RawForm form{.type = type};
+  const auto launch = [&]<unsigned capacity>(const Batch<capacity>& batch) {
+    if (dim == 0) choose_dims<Word><<<batch.count, choose_threads, 0, stream>>>(batch, work);
+    encode_units<Word>
+        <<<batch.first_task[batch.count], unit_threads<Word>, units_a_task * kUnitBytes, stream>>>(
+            batch, work, units_a_task, dim);
+    launch_copy_raw(batch, work, form, type, stream);
+  };
+  return for_each_batch(segments, tasks_of(type, units_a_task), launch);
+}
+
+template <class Word>
+cudaError_t decode_words(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
+                         void* workspace, cudaStream_t stream) {
+  // One wave of thread blocks.
+  constexpr unsigned blocks = 1536 / unit_threads<Word>;
+  const std::uint64_t wave = std::uint64_t{multiprocessors()} * blocks;
+  const auto units_a_task = static_cast<unsigned>(
+      std::max<std::uint64_t>(1, (units_of(type, segments) + wave - 1) / wave));
+  const Workspace work = workspace_of(workspace, segments.size());
+  const auto launch = [&]<unsigned capacity>(const Batch<capacity>& batch) {
+    const unsigned tasks = batch.first_task[batch.count];
+    if (combine == Combine::replace) {
+      decode_units<Word, false>
+          <<<tasks, unit_threads<Word>, 0, stream>>>(batch, work, units_a_task, combine);
+    } else {
+      decode_units<Word, true>
+          <<<tasks, unit_threads<Word>, 0, stream>>>(batch, work, units_a_task, combine);
+    }
+  };
+  return for_each_batch(segments, tasks_of(type, units_a_task), launch);
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments) {
+  return codec::cuda::workspace_bytes(unit_count(count, element_size(type)) + segments, segments);
+}
+
+cudaError_t encode(ElementType type, unsigned dim, std::span<const EncodeSegment> segments,
+                   void* workspace, cudaStream_t stream) {
+  return type == ElementType::f32
+             ? encode_words<std::uint32_t>(type, dim, segments, workspace, stream)
+             : encode_words<std::uint64_t>(type, dim, segments, workspace, stream);
+}
+
+cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
+                   void* workspace, cudaStream_t stream) {
+  return type == ElementType::f32
+             ? decode_words<std::uint32_t>(type, segments, combine, workspace, stream)
+             : decode_words<std::uint64_t>(type, segments, combine, workspace, stream);
 }
 
 }  // namespace mpress::codec::mpc::cuda

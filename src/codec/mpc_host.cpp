@@ -1,7 +1,6 @@
 // Entry points of mpc: payloads out of units, the choice of the distance, dispatch.
 #include <bit>
 #include <cstring>
-#include <iterator>
 
 #include "codec/isa.hpp"
 #include "codec/mpc.hpp"
@@ -198,53 +197,38 @@ std::uint32_t planes_at(const Word* ordered, unsigned run, unsigned dim) {
   return planes;
 }
 
-// Judges each distance on runs of elements spread evenly over the message; a run of one value
-// says nothing. Distances that are worse than 1 on a quarter of the runs are dropped. One above 1
-// must save a quarter of a bit an element: it costs the encoder a pass.
 template <class Word>
 unsigned best_dim(const Bytes* in, std::size_t count) {
-  constexpr unsigned dims[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 32};
-  constexpr unsigned run = 8 * kMaxDim;
-  constexpr unsigned span = kMaxDim + run;
-  constexpr std::size_t elements_a_run = 8192;
-  constexpr std::size_t most_runs = 16;
-  constexpr std::size_t phases = 4;
-
+  using namespace choice;
   if (count < span) return 1;
-  std::size_t runs = count / elements_a_run;
-  runs = runs < 1 ? 1 : runs > most_runs ? most_runs : runs;
-  const std::size_t part = count / runs;
-  std::uint32_t cost[std::size(dims)] = {};
-  bool dropped[std::size(dims)] = {};
-  for (std::size_t phase = 0; phase < phases; ++phase) {
-    for (std::size_t r = phase; r < runs; r += phases) {
-      // In the middle of its part: the ends of a message are often a field's quiet border.
-      const std::size_t start = r * part + (part - span) / 2;
+  std::uint32_t cost[candidates] = {};
+  bool dropped[candidates] = {};
+  for (unsigned phase = 0; phase < phases; ++phase) {
+    for (unsigned r = phase; r < runs(count); r += phases) {
       Word ordered[span];
-      std::memcpy(ordered, in + start * sizeof(Word), sizeof(ordered));
+      std::memcpy(ordered, in + start(count, r) * sizeof(Word), sizeof(ordered));
       const Extent<Word> extent = portable::Kernel<Word>::range(ordered, span);
       const Scale<Word> scale = scale_of<Word>(unit_word(extent));
       for (Word& w : ordered) w = to_ordered(w, scale);
       const std::uint32_t dense = planes_at(ordered, run, 1);
       if (dense == 0) continue;
       cost[0] += dense;
-      for (std::size_t d = 1; d < std::size(dims); ++d) {
-        if (!dropped[d]) cost[d] += planes_at(ordered, run, dims[d]);
+      for (unsigned d = 1; d < candidates; ++d) {
+        if (!dropped[d]) cost[d] += planes_at(ordered, run, dim(d));
       }
     }
     bool any_left = false;
-    for (std::size_t d = 1; d < std::size(dims); ++d) {
+    for (unsigned d = 1; d < candidates; ++d) {
       dropped[d] = dropped[d] || cost[d] > cost[0];
       any_left = any_left || !dropped[d];
     }
     if (!any_left) return 1;
   }
-  const std::uint32_t margin = static_cast<std::uint32_t>(runs * (run / kBlock) / 4);
-  std::size_t best = 0;
-  for (std::size_t d = 1; d < std::size(dims); ++d) {
-    if (!dropped[d] && cost[d] + margin < cost[0] && cost[d] < cost[best]) best = d;
+  unsigned best = 0;
+  for (unsigned d = 1; d < candidates; ++d) {
+    if (!dropped[d] && cost[d] + margin(count) < cost[0] && cost[d] < cost[best]) best = d;
   }
-  return dims[best];
+  return dim(best);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ MPRESS_MPC_INLINE UnitWord unit_word(Extent<Word> extent) {
   if (extent.least != ~Word{0})
     u.min_exponent = static_cast<unsigned>((extent.least + 1) >> mantissa);
   u.max_exponent = static_cast<unsigned>(extent.largest >> mantissa);
-  while (u.shift < mantissa && (extent.any >> u.shift & 1) == 0) ++u.shift;
+  u.shift = low_zeros(extent.any, mantissa);
   return u;
 }
 
