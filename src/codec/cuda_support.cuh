@@ -29,7 +29,7 @@ struct alignas(256) Control {
 /// A segment while its tasks run. Zero between calls.
 struct alignas(32) SegmentState {
   std::uint32_t tasks_done;
-  std::uint32_t checksum;
+  std::uint32_t checksum;  ///< behind tasks_done: is_last_task() adds to both at once
   std::uint32_t status;  ///< the gravest Status so far
   std::uint32_t raw;     ///< to be kept as it is, by copy_raw()
   std::uint64_t extent;  ///< of all units, in the codec's own unit of size
@@ -239,11 +239,32 @@ __device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks) {
   return last;
 }
 
+/// The same, and adds the checksum parts of the block's threads to the segment's, all in one atomic
+/// operation. At most 1024 threads, whole warps.
+__device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks, std::uint32_t part) {
+  __shared__ std::uint32_t parts[32];
+  __shared__ bool last;
+  part = __reduce_add_sync(~0u, part);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = part;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) part += parts[warp];
+    // A lighter order than that of __threadfence(), which takes longer than the atomic itself.
+    std::uint64_t done;
+    asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;"
+                 : "=l"(done)
+                 : "l"(&state.tasks_done), "l"(std::uint64_t{part} << 32 | 1)
+                 : "memory");
+    last = static_cast<std::uint32_t>(done) == tasks - 1;
+  }
+  __syncthreads();
+  return last;
+}
+
 /// Writes a report, by one thread, after everything that it reports of. `result` may be null.
 __device__ inline void report(Result* result, std::uint64_t bytes, Status status,
                               std::uint32_t sequence) {
   if (!result) return;
-  __threadfence_system();
   auto* out = reinterpret_cast<volatile Result*>(result);
   out->bytes = bytes;
   *reinterpret_cast<volatile std::uint8_t*>(&result->status) = static_cast<std::uint8_t>(status);

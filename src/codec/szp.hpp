@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "codec/checksum.hpp"
 #include "codec/element.hpp"
@@ -79,6 +80,34 @@ struct Quantizer {
 /// q * step leaves the limit unreached as long as |q| stays below about 2700 (f32): the loss is
 /// 0.0014 bits a value, an exception would cost 40.
 inline constexpr double step_shrink = 1.0 - 0x1p-10;
+
+/// The largest value of the type that is not above `x` > 0.
+template <class T>
+MPRESS_SZP_INLINE T round_down(double x) {
+  using Bits = typename Traits<T>::Bits;
+  constexpr T most = std::numeric_limits<T>::max();
+  if (x >= static_cast<double>(most)) return most;
+  const T nearest = static_cast<T>(x);
+  if (!(static_cast<double>(nearest) > x)) return nearest;
+  return __builtin_bit_cast(T, __builtin_bit_cast(Bits, nearest) - 1);
+}
+
+/// Largest step whose inverse is a normal number.
+template <class T>
+inline constexpr double largest_step = sizeof(T) == 4 ? 0x1p126 : 0x1p1022;
+
+/// False where the bound's step is not resolvable.
+template <class T>
+MPRESS_SZP_INLINE bool make_quantizer(double bound, Quantizer<T>& z) {
+  constexpr T normal = std::numeric_limits<T>::min();
+  if (!(bound > 0) || bound > std::numeric_limits<double>::max()) return false;
+  const double shrunk = bound * step_shrink;
+  const double half = shrunk < largest_step<T> / 2 ? shrunk : largest_step<T> / 2;
+  z.limit = round_down<T>(bound);
+  z.step = round_down<T>(2 * half);
+  z.inverse = static_cast<T>(1.0 / static_cast<double>(z.step));
+  return z.limit >= normal && z.step >= normal;
+}
 
 /// f64 units whose quanta stay below this use 32-bit arithmetic.
 inline constexpr std::int64_t narrow_limit = std::int64_t{1} << 28;

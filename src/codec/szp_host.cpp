@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "codec/isa.hpp"
 
@@ -29,30 +28,6 @@ UnitCodec<T> unit_codec() {
   if (host_isa() == Isa::avx2) return {avx2::encode_unit, avx2::decode_unit};
 #endif
   return {portable::encode_unit, portable::decode_unit};
-}
-
-/// The largest value of the type that is not above `x`.
-template <class T>
-T round_down(double x) {
-  using Limits = std::numeric_limits<T>;
-  if (x >= static_cast<double>(Limits::max())) return Limits::max();
-  const T nearest = static_cast<T>(x);
-  return static_cast<double>(nearest) > x ? std::nextafter(nearest, T(0)) : nearest;
-}
-
-/// Largest step whose inverse is a normal number.
-template <class T>
-constexpr double largest_step = sizeof(T) == 4 ? 0x1p126 : 0x1p1022;
-
-template <class T>
-bool make_quantizer(double bound, Quantizer<T>& z) {
-  constexpr T normal = std::numeric_limits<T>::min();
-  if (!(bound > 0) || !std::isfinite(bound)) return false;
-  const double half = std::min(bound * step_shrink, largest_step<T> / 2);
-  z.limit = round_down<T>(bound);
-  z.step = round_down<T>(2 * half);
-  z.inverse = static_cast<T>(1.0 / static_cast<double>(z.step));
-  return z.limit >= normal && z.step >= normal;
 }
 
 /// Sum over every word of the payload but the checksum itself.

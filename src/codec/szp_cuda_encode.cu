@@ -1,0 +1,339 @@
+// szp's CUDA encoder: a thread block a unit, units placed by decoupled look-back.
+#include <cuda_pipeline_primitives.h>
+
+#include "codec/szp_cuda.hpp"
+#include "codec/szp_cuda_plan.cuh"
+#include "codec/szp_cuda_range.cuh"
+
+namespace mpress::codec::szp::cuda {
+namespace {
+
+/// Copies the unit's elements into rows; past its end the last element repeats.
+template <class T>
+__device__ void load_unit(std::uint32_t* rows, const EncodingUnit& u) {
+  using S = Shape<T>;
+  if (u.count == S::elements && reinterpret_cast<std::uintptr_t>(u.elements) % 16 == 0) {
+#pragma unroll
+    for (unsigned k = 0; k < S::words / 4 / S::threads; ++k) {
+      const unsigned chunk = threadIdx.x + k * S::threads;
+      __pipeline_memcpy_async(rows + chunk_at<T>(chunk), u.elements + 16 * chunk, 16);
+    }
+  } else {
+#pragma unroll 8
+    for (unsigned i = threadIdx.x; i < u.blocks * block_elements; i += S::threads) {
+      const unsigned from = i < u.count ? i : u.count - 1;
+      __pipeline_memcpy_async(rows + element_at<T>(i * S::element_words),
+                              u.elements + from * sizeof(T), sizeof(T));
+    }
+  }
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+}
+
+template <class T>
+__device__ const T* row_of(const std::uint32_t* rows, unsigned block) {
+  return reinterpret_cast<const T*>(rows + block * Shape<T>::row);
+}
+
+/// A quantum of 32 bits; false where it may be exceptional or may need more.
+template <class T>
+__device__ __forceinline__ std::int32_t quantize_fast(const Quantizer<T>& z, T x, bool& doubtful) {
+  const T scaled = x * z.inverse;
+  const T shifted = scaled + Traits<T>::magic;
+  const T error = x - (shifted - Traits<T>::magic) * z.step;
+  doubtful |= !(fabs(error) < z.limit);
+  if constexpr (sizeof(T) == 4) {
+    return __float_as_int(shifted) - __float_as_int(Traits<T>::magic);
+  } else {
+    doubtful |= !(fabs(scaled) < static_cast<double>(narrow_limit - 1));
+    return __double2loint(shifted);
+  }
+}
+
+/// Quantises the thread's block and the three elements before it.
+template <class T>
+__device__ __forceinline__ bool quantize_block(const Quantizer<T>& z, const std::uint32_t* rows,
+                                               std::int32_t (&q)[32], std::int32_t (&before)[3]) {
+  bool doubtful = false;
+  const T* row = row_of<T>(rows, threadIdx.x);
+  constexpr unsigned chunk = 16 / sizeof(T);
+#pragma unroll
+  for (unsigned i = 0; i < 32; i += chunk) {
+    alignas(16) T x[chunk];
+    *reinterpret_cast<uint4*>(x) = *reinterpret_cast<const uint4*>(row + i);
+#pragma unroll
+    for (unsigned k = 0; k < chunk; ++k) q[i + k] = quantize_fast(z, x[k], doubtful);
+  }
+  if constexpr (sizeof(T) == 4) {  // scaled values beyond the range show as quanta beyond it
+    std::int32_t lo = q[0], hi = q[0];
+#pragma unroll
+    for (unsigned i = 0; i < 32; i += 2) extend(lo, hi, q[i], q[i + 1]);
+    constexpr auto most = static_cast<std::int32_t>(Traits<T>::max_quantum);
+    doubtful |= lo <= -most || hi >= most;
+  }
+  before[0] = before[1] = before[2] = q[0];
+  if (threadIdx.x > 0) {
+    bool ignored = false;  // it is doubtful in its own block, too
+    const T* end = row_of<T>(rows, threadIdx.x - 1) + 32;
+#pragma unroll
+    for (unsigned i = 0; i < 3; ++i) before[i] = quantize_fast(z, *(end - 1 - i), ignored);
+  }
+  return doubtful;
+}
+
+/// The same by the rules, with exceptions. `wide`: quanta need 64 bits. Returns the mask of the
+/// block's exceptional elements.
+template <class T, class I>
+__device__ std::uint32_t quantize_exactly(EncodeShared<T>& s, const Quantizer<T>& z,
+                                          const EncodingUnit& u, I (&q)[32], I (&before)[3],
+                                          bool& wide) {
+  using Quantum = typename Traits<T>::Quantum;
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  const bool active = threadIdx.x < u.blocks;
+  const T* row = row_of<T>(s.words, threadIdx.x);
+  std::uint32_t mask = 0;
+  I last = 0;
+#pragma unroll
+  for (unsigned i = 0; i < 32; ++i) {
+    Quantum quantum = 0;
+    const bool kept = active && quantize(z, row[i], quantum);
+    if (kept) {
+      last = static_cast<I>(quantum);
+      wide |= quantum < -narrow_limit || quantum >= narrow_limit;
+    } else {
+      mask |= 1u << i;
+    }
+    q[i] = static_cast<I>(quantum);
+  }
+  // An exceptional element repeats the quantum before it, wherever that is.
+  const std::uint32_t resolved = __ballot_sync(~0u, mask != ~0u);
+  const I warp_last = __shfl_sync(~0u, last, resolved == 0 ? 0 : 31 - __clz(resolved));
+  __syncthreads();
+  if (lane == 0) {
+    s.resolved[warp] = resolved != 0;
+    s.tails[warp][0] = warp_last;
+  }
+  __syncthreads();
+  I repeated = 0;
+  for (unsigned w = 0; w < warp; ++w) {
+    if (s.resolved[w] != 0) repeated = static_cast<I>(s.tails[w][0]);
+  }
+  const std::uint32_t nearer = resolved & lane_mask_below();
+  const I near = __shfl_sync(~0u, last, nearer == 0 ? 0 : 31 - __clz(nearer));
+  if (nearer != 0) repeated = near;
+#pragma unroll
+  for (unsigned i = 0; i < 32; ++i) {
+    if ((mask >> i & 1) != 0) q[i] = repeated;
+    repeated = q[i];
+  }
+  __syncthreads();
+  if (lane == 31) {
+    for (unsigned i = 0; i < 3; ++i) s.tails[warp][i] = q[31 - i];
+  }
+  __syncthreads();
+#pragma unroll
+  for (unsigned i = 0; i < 3; ++i) {
+    const I up = __shfl_up_sync(~0u, q[31 - i], 1);
+    before[i] = threadIdx.x == 0 ? q[0] : lane == 0 ? static_cast<I>(s.tails[warp - 1][i]) : up;
+  }
+  return active ? mask : 0;
+}
+
+/// A unit whose quanta take 64 bits. Elements are still in s.words.
+__device__ __noinline__ EncodedUnit encode_wide(EncodeShared<double>& s, const Quantizer<double>& z,
+                                                const EncodingUnit& u) {
+  std::int64_t q[32], before[3];
+  bool wide = false;
+  const std::uint32_t mask = quantize_exactly(s, z, u, q, before, wide);
+  const Extent<std::int64_t> e = analyse(q, before, u.dense);
+  share_range(s, u, q, e);
+  const bool exceptional = __syncthreads_or(mask != 0);
+  return pack_unit(s, u, q, before, e, exceptional, mask);
+}
+
+template <class T>
+__device__ EncodedUnit encode_unit(EncodeShared<T>& s, const Quantizer<T>& z,
+                                   const EncodingUnit& u) {
+  std::int32_t q[32], before[3];
+  bool doubtful = quantize_block(z, s.words, q, before) && threadIdx.x < u.blocks;
+  bool exceptional = false;
+  std::uint32_t mask = 0;
+  Extent<std::int32_t> e;
+  for (;;) {
+    e = analyse(q, before, u.dense);
+    share_range(s, u, q, e);
+    if (__syncthreads_or(doubtful) == 0) break;
+    bool wide = false;
+    mask = quantize_exactly(s, z, u, q, before, wide);
+    if constexpr (sizeof(T) == 8) {
+      if (__syncthreads_or(wide) != 0) return encode_wide(s, z, u);
+    }
+    exceptional = __syncthreads_or(mask != 0) != 0;
+    doubtful = false;
+  }
+  return pack_unit(s, u, q, before, e, exceptional, mask);
+}
+
+/// What becomes of a segment: the header's part of its payload.
+template <class T>
+__device__ bool finish_payload(const Segment& segment, const SegmentState& state,
+                               std::uint32_t units, bool resolvable, Mode mode, double step,
+                               double bound, std::uint64_t& bytes) {
+  const auto* fields = reinterpret_cast<const volatile std::uint32_t*>(&state);
+  const std::uint64_t extent = *const_cast<const volatile std::uint64_t*>(&state.extent);
+  const std::uint64_t most = sizeof(Header) + segment.count * sizeof(T);
+  bytes = sizeof(Header) + directory_bytes(units) + 4 * extent;
+  const bool raw = !resolvable || bytes >= most;
+  const Header header{format_version, Traits<T>::type, mode, raw, 0,
+                      segment.count,  raw ? 0 : step,  bound};
+  std::uint32_t words[sizeof(Header) / 4];
+  memcpy(words, &header, sizeof header);
+  std::uint32_t sum = fields[1];
+  for (unsigned i = 0; i < sizeof(Header) / 4; ++i) sum += weigh(words[i], i);
+  if (!raw) words[1] = sum;
+  auto* out = reinterpret_cast<std::uint32_t*>(segment.out);
+  for (unsigned i = 0; i < sizeof(Header) / 4; ++i) out[i] = words[i];
+  if (!raw && units % 2 != 0) {
+    reinterpret_cast<std::uint16_t*>(segment.out + sizeof(Header))[units] = 0;
+  }
+  return raw;
+}
+
+/// Raw payloads: the encoder has written the header, its checksum is missing.
+struct RawForm {
+  std::size_t elements_at;
+  unsigned element_bytes;
+
+  __device__ std::uint64_t close(const Segment& segment, std::uint32_t checksum) const {
+    auto* words = reinterpret_cast<std::uint32_t*>(segment.out);
+    for (unsigned i = 0; i < sizeof(Header) / 4; ++i) {
+      if (i != 1) checksum += weigh(words[i], i);
+    }
+    words[1] = checksum;
+    return elements_at + segment.count * element_bytes;
+  }
+};
+
+/// What a call's units are quantised with: `absolute`, or by their segment's range.
+template <class T>
+struct Request {
+  Quantizer<T> absolute;
+  bool resolvable;
+  Bound kind;
+  Mode mode;
+  double value;
+};
+
+template <class T, unsigned capacity>
+__global__ void __launch_bounds__(Shape<T>::threads)
+    encode_units(const __grid_constant__ Batch<capacity> batch, Workspace work, RangeKeys* ranges,
+                 Request<T> request) {
+  using S = Shape<T>;
+  __shared__ EncodeShared<T> s;
+  __shared__ Quantizer<T> quantizer;
+  __shared__ double bound;
+  __shared__ bool resolvable;
+  const Task task = find_task(batch, take_task(work.control));
+  const Segment& segment = batch.segments[task.segment];
+  SegmentState& state = work.states[task.segment];
+  const auto units = static_cast<std::uint32_t>(unit_count(Traits<T>::type, segment.count));
+  if (threadIdx.x == 0) {
+    if (request.kind == Bound::rel) {
+      bound = request.value * width_of<T>(ranges[task.segment]);
+      resolvable = make_quantizer(bound, quantizer);
+    } else {
+      bound = request.value;
+      quantizer = request.absolute;
+      resolvable = request.resolvable;
+    }
+  }
+  EncodingUnit u{};
+  if (task.index < units) {
+    const std::uint64_t first = std::uint64_t{task.index} * S::elements;
+    u.elements = segment.in + first * sizeof(T);
+    u.slots = work.slots + batch.first_task[task.segment];
+    u.index = task.index;
+    u.count = static_cast<std::uint32_t>(min(segment.count - first, std::uint64_t{S::elements}));
+    u.blocks = (u.count + block_elements - 1) / block_elements;
+    u.dense = request.mode == Mode::dense;
+    load_unit<T>(s.words, u);
+  }
+  __syncthreads();
+  std::uint32_t sum = 0;
+  if (resolvable && task.index < units) {
+    const EncodedUnit unit = encode_unit(s, quantizer, u);
+    if (threadIdx.x < 32) {
+      const std::uint64_t place = look_back(u.slots, u.index, unit.words);
+      if (threadIdx.x == 0) s.place = place;
+    }
+    __syncthreads();
+    const std::uint64_t first = (sizeof(Header) + directory_bytes(units)) / 4 + s.place;
+    const std::uint64_t most = sizeof(Header) / 4 + segment.count * S::element_words;
+    auto* out = reinterpret_cast<std::uint32_t*>(segment.out) + first;
+    if (first + unit.words <= most) {
+      const auto* elements = reinterpret_cast<const std::uint32_t*>(u.elements);
+      for (unsigned i = threadIdx.x; i < unit.words; i += S::threads) {
+        const std::uint32_t word = unit.raw ? elements[i] : s.words[padded(i)];
+        out[i] = word;
+        sum += weigh(word, first + i);
+      }
+    }
+    if (threadIdx.x == 0) {
+      const auto entry = static_cast<std::uint16_t>(unit.raw ? raw_unit : unit.words);
+      reinterpret_cast<std::uint16_t*>(segment.out + sizeof(Header))[u.index] = entry;
+      sum += weigh(std::uint32_t{entry} << (u.index % 2 * 16), sizeof(Header) / 4 + u.index / 2);
+      if (u.index + 1 == units) state.extent = s.place + unit.words;
+    }
+  }
+  if (!is_last_task(state, task.tasks, sum)) return;
+  __shared__ bool raw;
+  if (threadIdx.x == 0) {
+    std::uint64_t bytes = 0;
+    raw = finish_payload<T>(segment, state, units, resolvable, request.mode, quantizer.step, bound,
+                            bytes);
+    if (!raw) report(segment.result, bytes, Status::ok, sequence_of(work.control));
+    if (request.kind == Bound::rel) ranges[task.segment] = {};
+  }
+  __syncthreads();
+  end_segment(batch, work, task.segment, true, raw);
+}
+
+template <class T>
+cudaError_t encode_elements(Bound kind, double value, Mode mode,
+                            std::span<const EncodeSegment> segments, void* workspace,
+                            cudaStream_t stream) {
+  Request<T> request{{}, false, kind, mode, value};
+  if (kind == Bound::abs) request.resolvable = make_quantizer(value, request.absolute);
+  const auto tasks = [](std::size_t count) {
+    return std::max<std::size_t>(1, unit_count(Traits<T>::type, count));
+  };
+  const auto launch = [&](const auto& batch) {
+    Workspace work = codec::cuda::workspace_of(workspace, batch.count);
+    auto* ranges = reinterpret_cast<RangeKeys*>(work.slots);
+    work.slots = reinterpret_cast<std::uint64_t*>(ranges + batch.count);
+    const unsigned total = batch.first_task[batch.count];
+    if (kind == Bound::rel) launch_find_ranges<T>(batch, ranges, stream);
+    encode_units<T><<<total, Shape<T>::threads, 0, stream>>>(batch, work, ranges, request);
+    codec::cuda::launch_copy_raw(batch, work, RawForm{sizeof(Header), sizeof(T)}, Traits<T>::type,
+                                 stream);
+  };
+  return codec::cuda::for_each_batch(segments, tasks, launch);
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments) {
+  const std::size_t tasks = count / unit_elements(type) + segments;
+  const std::size_t ranges = std::min<std::size_t>(segments, codec::cuda::max_batch);
+  return codec::cuda::workspace_bytes(tasks, segments) + ranges * sizeof(RangeKeys);
+}
+
+cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
+                   std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream) {
+  return type == ElementType::f32
+             ? encode_elements<float>(bound, value, mode, segments, workspace, stream)
+             : encode_elements<double>(bound, value, mode, segments, workspace, stream);
+}
+
+}  // namespace mpress::codec::szp::cuda

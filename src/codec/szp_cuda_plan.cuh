@@ -1,0 +1,403 @@
+// Encoding one unit by one thread block: analyse, plan, pack. Every thread holds one block's quanta
+// in registers.
+#pragma once
+
+#include "codec/szp_cuda_unit.cuh"
+
+namespace mpress::codec::szp::cuda {
+
+/// The unit that a thread block encodes.
+struct EncodingUnit {
+  const unsigned char* elements;
+  std::uint64_t* slots;  ///< of its segment
+  std::uint32_t index;
+  std::uint32_t count;  ///< elements
+  std::uint32_t blocks;
+  bool dense;
+};
+
+/// What a warp tells the others about its blocks.
+struct alignas(16) WarpPlan {
+  std::uint32_t planes;
+  std::uint32_t coded;  ///< a bit a block
+  std::uint32_t used;   ///< set of forms, least width << 8, largest width << 16
+  std::uint32_t unused;
+};
+
+struct WarpExceptions {
+  std::uint32_t first;    ///< index of the first exceptional element, or ~0
+  std::uint32_t partial;  ///< bitmaps
+  std::uint32_t listed;
+  std::uint32_t values;  ///< elements kept one by one
+};
+
+template <class T>
+struct EncodeShared {
+  alignas(16) std::uint32_t words[Shape<T>::buffer];  ///< elements, then the unit's words
+  WarpPlan plans[Shape<T>::warps];
+  WarpExceptions exceptions[Shape<T>::warps];
+  std::int64_t least[Shape<T>::warps];  ///< quanta
+  std::int64_t greatest[Shape<T>::warps];
+  std::int64_t tails[Shape<T>::warps][3];  ///< the last quanta of a warp's last block
+  std::uint32_t resolved[Shape<T>::warps];
+  std::int64_t origin;
+  std::uint64_t place;
+};
+
+template <class I>
+__device__ I warp_min(I value) {
+  if constexpr (sizeof(I) == 4) {
+    return __reduce_min_sync(~0u, value);
+  } else {
+    for (unsigned step = 16; step > 0; step /= 2) {
+      const I other = __shfl_xor_sync(~0u, value, step);
+      value = other < value ? other : value;
+    }
+    return value;
+  }
+}
+
+/// Bits that a non-negative number takes.
+__device__ inline std::uint32_t bits_of(std::int32_t x) { return 32 - __clz(x); }
+__device__ inline std::uint32_t bits_of(std::int64_t x) { return 64 - __clzll(x); }
+
+template <class I>
+__device__ __forceinline__ void extend(I& lo, I& hi, I a, I b) {
+  if constexpr (sizeof(I) == 4) {
+    lo = __vimin3_s32(lo, a, b);
+    hi = __vimax3_s32(hi, a, b);
+  } else {
+    lo = min(lo, min(a, b));
+    hi = max(hi, max(a, b));
+  }
+}
+
+/// Least and greatest residual of a block under each order.
+template <class I>
+struct Extent {
+  I lo[4];
+  I hi[4];
+};
+
+/// `before`: the three quanta before the block, the nearest first.
+template <class I>
+__device__ __forceinline__ Extent<I> analyse(const I (&q)[32], const I (&before)[3], bool dense) {
+  Extent<I> e{{q[0], 0, 0, 0}, {q[0], 0, 0, 0}};
+  I last = before[0];
+  I slope = before[0] - before[1];
+#pragma unroll
+  for (unsigned i = 0; i < 32; i += 2) {
+    const I slope0 = q[i] - last;
+    const I slope1 = q[i + 1] - q[i];
+    extend(e.lo[0], e.hi[0], q[i], q[i + 1]);
+    extend(e.lo[1], e.hi[1], slope0, slope1);
+    extend(e.lo[2], e.hi[2], slope0 - slope, slope1 - slope0);
+    last = q[i + 1];
+    slope = slope1;
+  }
+  if (dense) {
+    I bend = before[0] - 2 * before[1] + before[2];
+    last = before[0];
+    slope = before[0] - before[1];
+#pragma unroll
+    for (unsigned i = 0; i < 32; i += 2) {
+      const I slope0 = q[i] - last;
+      const I slope1 = q[i + 1] - q[i];
+      const I bend0 = slope0 - slope;
+      const I bend1 = slope1 - slope0;
+      extend(e.lo[3], e.hi[3], bend0 - bend, bend1 - bend0);
+      last = q[i + 1];
+      slope = slope1;
+      bend = bend1;
+    }
+  }
+  return e;
+}
+
+/// Tells the other warps what this one's quanta span.
+template <class T, class I>
+__device__ void share_range(EncodeShared<T>& s, const EncodingUnit& u, const I (&q)[32],
+                            const Extent<I>& e) {
+  const bool active = threadIdx.x < u.blocks;
+  const I least = warp_min(active ? e.lo[0] : std::numeric_limits<I>::max());
+  const I greatest = ~warp_min(active ? ~e.hi[0] : std::numeric_limits<I>::max());
+  if (threadIdx.x % 32 == 0) {
+    s.least[threadIdx.x / 32] = least;
+    s.greatest[threadIdx.x / 32] = greatest;
+  }
+  if (threadIdx.x == 0) s.origin = q[0];
+}
+
+template <class T>
+__device__ typename Traits<T>::Bits element_bits(const EncodingUnit& u, std::uint32_t i) {
+  const std::uint32_t last = u.count - 1;
+  return reinterpret_cast<const typename Traits<T>::Bits*>(u.elements)[i < last ? i : last];
+}
+
+/// How a block's exceptions are kept, and where in the unit.
+struct ExceptionPlan {
+  bool partial = false;
+  bool listed = false;
+  std::uint32_t values_before = 0;  ///< of this warp
+};
+
+template <class T>
+__device__ ExceptionPlan plan_exceptions(EncodeShared<T>& s, const EncodingUnit& u,
+                                         std::uint32_t mask) {
+  const unsigned warp = threadIdx.x / 32;
+  const std::uint32_t own = mask == 0 ? ~0u : threadIdx.x * block_elements + __ffs(mask) - 1;
+  const std::uint32_t first = __reduce_min_sync(~0u, own);
+  if (threadIdx.x % 32 == 0) s.exceptions[warp].first = first;
+  __syncthreads();
+  std::uint32_t fill_at = ~0u;
+  for (unsigned w = 0; w < Shape<T>::warps; ++w) fill_at = min(fill_at, s.exceptions[w].first);
+  ExceptionPlan plan;
+  std::uint32_t values = 0;
+  if (mask != 0) {
+    const auto fill = element_bits<T>(u, fill_at);
+    bool uniform = true;
+    for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+      uniform &= element_bits<T>(u, threadIdx.x * block_elements + __ffs(left) - 1) == fill;
+    }
+    const bool whole = uniform && mask == ~0u;
+    plan.partial = !whole;
+    plan.listed = whole || !uniform;
+    values = uniform ? 0 : __popc(mask);
+  }
+  const std::uint32_t scanned = scan_inclusive(values);
+  plan.values_before = scanned - values;
+  const std::uint32_t partial = __ballot_sync(~0u, plan.partial);
+  const std::uint32_t listed = __ballot_sync(~0u, plan.listed);
+  if (threadIdx.x % 32 == 31) {
+    s.exceptions[warp].partial = partial;
+    s.exceptions[warp].listed = listed;
+    s.exceptions[warp].values = scanned;
+  }
+  return plan;
+}
+
+/// Writes the sections that only exceptions have, from word `maps` and word `masks` on.
+template <class T>
+__device__ void write_exceptions(EncodeShared<T>& s, const EncodingUnit& u, std::uint32_t mask,
+                                 const ExceptionPlan& plan, unsigned maps, unsigned masks) {
+  constexpr unsigned value_words = Shape<T>::element_words;
+  const unsigned warp = threadIdx.x / 32;
+  const unsigned map_words = (u.blocks + 31) / 32;
+  std::uint32_t fill_at = ~0u;
+  unsigned rank = 0;
+  unsigned masked = 0;
+  unsigned values = plan.values_before;
+  for (unsigned w = 0; w < Shape<T>::warps; ++w) {
+    const WarpExceptions& e = s.exceptions[w];
+    fill_at = min(fill_at, e.first);
+    masked += __popc(e.partial);
+    if (w >= warp) continue;
+    rank += __popc(e.partial);
+    values += e.values;
+  }
+  const auto put = [&](unsigned at, typename Traits<T>::Bits bits) {
+    s.words[padded(at)] = static_cast<std::uint32_t>(bits);
+    if constexpr (value_words == 2)
+      s.words[padded(at + 1)] = static_cast<std::uint32_t>(bits >> 32);
+  };
+  if (threadIdx.x < map_words) {
+    s.words[padded(maps + threadIdx.x)] = s.exceptions[threadIdx.x].partial;
+    s.words[padded(maps + map_words + threadIdx.x)] = s.exceptions[threadIdx.x].listed;
+  }
+  if (threadIdx.x == 0) put(maps + 2 * map_words, element_bits<T>(u, fill_at));
+  if (!plan.partial) return;
+  rank += __popc(s.exceptions[warp].partial & lane_mask_below());
+  s.words[padded(masks + rank)] = mask;
+  if (!plan.listed) return;
+  unsigned at = masks + masked + values * value_words;
+  for (std::uint32_t left = mask; left != 0; left &= left - 1, at += value_words) {
+    put(at, element_bits<T>(u, threadIdx.x * block_elements + __ffs(left) - 1));
+  }
+}
+
+/// Residuals of a block, biased to be non-negative, as planes from word `at` on.
+template <class I>
+__device__ __forceinline__ void pack_block(std::uint32_t* words, unsigned at, const I (&q)[32],
+                                           const I (&before)[3], std::uint32_t width,
+                                           std::uint32_t form, I centre, bool third) {
+  using U = std::make_unsigned_t<I>;
+  const std::uint32_t order = form_order(form);
+  const U shift = bias<U>(width, form) - (order == 0 ? static_cast<U>(centre) : U{0});
+  const I c1 = -static_cast<I>(order);
+  const I c2 = order == 2 ? 1 : order == 3 ? 3 : 0;
+  U r[32];
+#pragma unroll
+  for (unsigned i = 0; i < 32; ++i) {
+    const I one = i < 1 ? before[0] : q[i - 1];
+    const I two = i < 2 ? before[1 - i] : q[i - 2];
+    r[i] = static_cast<U>(q[i]) + shift + static_cast<U>(c1) * static_cast<U>(one) +
+           static_cast<U>(c2) * static_cast<U>(two);
+  }
+  if (third && order == 3) {
+#pragma unroll
+    for (unsigned i = 0; i < 32; ++i) {
+      r[i] -= static_cast<U>(i < 3 ? before[2 - i] : q[i - 3]);
+    }
+  }
+  const std::uint32_t most = __reduce_max_sync(~0u, width);
+  std::uint32_t low[32];
+#pragma unroll
+  for (unsigned i = 0; i < 32; ++i) low[i] = static_cast<std::uint32_t>(r[i]);
+  if (most <= 8) {
+    store_planes<1>(words, at, 0, width, low);
+  } else if (most <= 16) {
+    store_planes<2>(words, at, 0, width, low);
+  } else {
+    store_planes<4>(words, at, 0, width, low);
+  }
+  if constexpr (sizeof(I) == 8) {
+    if (most <= 32) return;
+#pragma unroll
+    for (unsigned i = 0; i < 32; ++i) low[i] = static_cast<std::uint32_t>(r[i] >> 32);
+    store_planes<4>(words, at, 32, width, low);
+  }
+}
+
+struct EncodedUnit {
+  std::uint32_t words;  ///< also of a raw unit
+  bool raw;
+};
+
+/// Plans the unit, publishes its size and packs it into s.words, which holds nothing else by now.
+/// Behind a barrier that followed share_range().
+template <class T, class I>
+__device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const EncodingUnit& u,
+                                                 const I (&q)[32], const I (&before)[3],
+                                                 const Extent<I>& e, bool exceptional,
+                                                 std::uint32_t mask) {
+  constexpr unsigned warps = Shape<T>::warps;
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  I least = static_cast<I>(s.least[0]);
+  I greatest = static_cast<I>(s.greatest[0]);
+  for (unsigned w = 1; w < warps; ++w) {
+    least = min(least, static_cast<I>(s.least[w]));
+    greatest = max(greatest, static_cast<I>(s.greatest[w]));
+  }
+  if (least == 0 && greatest == 0 && !exceptional) {
+    if (threadIdx.x == 0) codec::cuda::publish_unit(u.slots, u.index, 0);
+    return {0, false};
+  }
+  const I origin = static_cast<I>(s.origin);
+  const I centre = least <= 0 && greatest >= 0 ? I{0} : least + (greatest - least) / 2;
+
+  // The form of least width.
+  const bool coded = threadIdx.x < u.blocks && (e.lo[1] | e.hi[1]) != 0;
+  std::uint32_t best = ~0u;
+  const auto consider = [&](I lo, I hi, std::uint32_t form) {
+    const bool none = (lo | hi) == 0;
+    const std::uint32_t even = bits_of(max(~lo, hi)) + 1;
+    const std::uint32_t flipped = bits_of(max(-lo, hi - 1)) + 1;
+    best = min(best, none ? form : min(even * 8 + form, flipped * 8 + form + 1));
+  };
+  consider(e.lo[1], e.hi[1], 0);
+  consider(e.lo[2], e.hi[2], 2);
+  consider(e.lo[0] - centre, e.hi[0] - centre, 4);
+  if (u.dense) consider(e.lo[3], e.hi[3], 6);
+  const std::uint32_t width = coded ? best / 8 : 0;
+  const std::uint32_t form = coded ? best % 8 : 0;
+
+  // What the unit's blocks have in common.
+  const std::uint32_t scanned = scan_inclusive(width);
+  {
+    const std::uint32_t blocks = __ballot_sync(~0u, coded);
+    const std::uint32_t used = __reduce_or_sync(~0u, coded ? 1u << form : 0);
+    const std::uint32_t narrowest = __reduce_min_sync(~0u, coded ? width : max_width);
+    const std::uint32_t widest = __reduce_max_sync(~0u, width);
+    if (lane == 31) s.plans[warp] = {scanned, blocks, used | narrowest << 8 | widest << 16, 0};
+  }
+  if (threadIdx.x < 64) s.words[padded(threadIdx.x)] = 0;
+  ExceptionPlan exceptions;
+  if (exceptional) exceptions = plan_exceptions(s, u, mask);
+  __syncthreads();
+  std::uint32_t planes = 0, planes_before = 0, coded_blocks = 0, rank = 0;
+  std::uint32_t used = 0, narrowest = max_width, widest = 0;
+  for (unsigned w = 0; w < warps; ++w) {
+    const WarpPlan plan = s.plans[w];
+    if (w == warp) {
+      planes_before = planes + scanned - width;
+      rank = coded_blocks + __popc(plan.coded & lane_mask_below());
+    }
+    planes += plan.planes;
+    coded_blocks += __popc(plan.coded);
+    used |= plan.used & 255;
+    narrowest = min(narrowest, plan.used >> 8 & 255);
+    widest = max(widest, plan.used >> 16);
+  }
+
+  // The head, and where the sections are.
+  std::uint32_t head = (sizeof(I) == 8 ? is_wide : 0) | (exceptional ? has_exceptions : 0);
+  unsigned at = 1;
+  const unsigned origin_at = at;
+  if (origin != 0) {
+    head |= has_origin;
+    at += sizeof(I) / 4;
+  }
+  const unsigned centre_at = at;
+  const unsigned map_words = (u.blocks + 31) / 32;
+  const std::uint32_t form_count = __popc(used);
+  std::uint32_t code_bits = 0;
+  if (coded_blocks != 0) {
+    code_bits = bits_of(static_cast<std::int32_t>((widest - narrowest + 1) * form_count - 1));
+    head |= narrowest | used << forms_shift | code_bits << code_bits_shift;
+    constexpr std::uint32_t order0 = 3u << 4;
+    if ((used & order0) != 0 && centre != 0) {
+      head |= has_centre;
+      at += sizeof(I) / 4;
+    }
+    if (coded_blocks < u.blocks) head |= has_bitmap;
+  }
+  const unsigned map_at = at;
+  if ((head & has_bitmap) != 0) at += map_words;
+  const unsigned codes_at = at;
+  at += (coded_blocks * code_bits + 31) / 32;
+  const unsigned exception_maps_at = at;
+  if (exceptional) at += 2 * map_words + Shape<T>::element_words;
+  const unsigned planes_at = at;
+  at += planes;
+  const unsigned masks_at = at;
+  if (exceptional) {
+    for (unsigned w = 0; w < warps; ++w) {
+      at += __popc(s.exceptions[w].partial) + s.exceptions[w].values * Shape<T>::element_words;
+    }
+  }
+  const bool raw = at >= u.count * Shape<T>::element_words;
+  if (raw) at = u.count * Shape<T>::element_words;
+  if (threadIdx.x == 0) codec::cuda::publish_unit(u.slots, u.index, at);
+  if (raw) return {at, true};
+
+  if (threadIdx.x == 0) {
+    const auto put = [&](unsigned to, I value) {
+      s.words[padded(to)] = static_cast<std::uint32_t>(value);
+      if constexpr (sizeof(I) == 8) {
+        s.words[padded(to + 1)] =
+            static_cast<std::uint32_t>(static_cast<std::uint64_t>(value) >> 32);
+      }
+    };
+    s.words[0] = head;
+    if ((head & has_origin) != 0) put(origin_at, origin);
+    if ((head & has_centre) != 0) put(centre_at, centre);
+  }
+  if ((head & has_bitmap) != 0 && threadIdx.x < map_words) {
+    s.words[padded(map_at + threadIdx.x)] = s.plans[threadIdx.x].coded;
+  }
+  if (coded && code_bits != 0) {
+    const std::uint32_t code = (width - narrowest) * form_count + __popc(used & ((1u << form) - 1));
+    const unsigned bit = rank * code_bits;
+    const std::uint64_t bits = std::uint64_t{code} << (bit % 32);
+    const unsigned word = codes_at + bit / 32;
+    atomicOr(&s.words[padded(word)], static_cast<std::uint32_t>(bits));
+    if (bits >> 32 != 0)
+      atomicOr(&s.words[padded(word + 1)], static_cast<std::uint32_t>(bits >> 32));
+  }
+  pack_block(s.words, planes_at + planes_before, q, before, width, form, centre, used >> 6 != 0);
+  if (exceptional) write_exceptions(s, u, mask, exceptions, exception_maps_at, masks_at);
+  return {at, false};
+}
+
+}  // namespace mpress::codec::szp::cuda

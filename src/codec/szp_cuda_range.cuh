@@ -1,0 +1,114 @@
+// The range of each segment's finite elements, for relative bounds; the device's codec/range.hpp.
+#pragma once
+
+#include "codec/szp_cuda_unit.cuh"
+
+namespace mpress::codec::szp::cuda {
+
+/// Least and greatest finite element as integers that grow with the element, the least
+/// complemented: both are maxima, 0 while there are none.
+struct RangeKeys {
+  unsigned long long least;
+  unsigned long long greatest;
+};
+
+template <class T>
+__device__ typename Traits<T>::Bits key_of(typename Traits<T>::Bits bits) {
+  using Bits = typename Traits<T>::Bits;
+  constexpr Bits sign = Bits{1} << (8 * sizeof(T) - 1);
+  return (bits & sign) != 0 ? ~bits : bits | sign;
+}
+
+template <class T>
+__device__ double value_of(unsigned long long key) {
+  using Bits = typename Traits<T>::Bits;
+  constexpr Bits sign = Bits{1} << (8 * sizeof(T) - 1);
+  const auto bits = static_cast<Bits>(key);
+  return static_cast<double>(
+      __builtin_bit_cast(T, (bits & sign) != 0 ? bits ^ sign : static_cast<Bits>(~bits)));
+}
+
+/// As Range::width().
+template <class T>
+__device__ double width_of(const RangeKeys& keys) {
+  if (keys.greatest == 0) return 0;
+  const auto least = static_cast<typename Traits<T>::Bits>(~keys.least);
+  const double width = value_of<T>(keys.greatest) - value_of<T>(least);
+  constexpr double most = std::numeric_limits<double>::max();
+  return width < most ? width : most;
+}
+
+inline constexpr unsigned range_threads = 256;
+
+template <class T, unsigned capacity>
+__global__ void __launch_bounds__(range_threads)
+    find_ranges(const __grid_constant__ Batch<capacity> batch, RangeKeys* ranges) {
+  using Bits = typename Traits<T>::Bits;
+  constexpr Bits exponent = __builtin_bit_cast(Bits, std::numeric_limits<T>::infinity());
+  const std::uint32_t tasks = batch.first_task[batch.count];
+  const auto boundary = [&](std::uint32_t block) {
+    return static_cast<std::uint32_t>(std::uint64_t{tasks} * block / gridDim.x);
+  };
+  const std::uint32_t end = boundary(blockIdx.x + 1);
+  for (std::uint32_t at = boundary(blockIdx.x); at < end;) {
+    const Task task = find_task(batch, at);
+    const Segment& segment = batch.segments[task.segment];
+    const std::uint32_t last = min(end, at - task.index + task.tasks);
+    const std::uint64_t first_element = std::uint64_t{task.index} * Shape<T>::elements;
+    const std::uint64_t count =
+        min(std::uint64_t{last - at} * Shape<T>::elements, segment.count - first_element);
+    const auto* in = reinterpret_cast<const Bits*>(segment.in) + first_element;
+    at = last;
+    Bits least = 0;
+    Bits greatest = 0;
+    const auto take = [&](Bits bits) {
+      if ((bits & exponent) == exponent) return;
+      const Bits key = key_of<T>(bits);
+      greatest = max(greatest, key);
+      least = max(least, static_cast<Bits>(~key));
+    };
+    std::uint64_t done = 0;
+    if (reinterpret_cast<std::uintptr_t>(in) % 16 == 0) {
+      constexpr unsigned each = 16 / sizeof(T);
+      const std::uint64_t chunks = count / each;
+#pragma unroll 4
+      for (std::uint64_t i = threadIdx.x; i < chunks; i += range_threads) {
+        alignas(16) Bits x[each];
+        *reinterpret_cast<uint4*>(x) = reinterpret_cast<const uint4*>(in)[i];
+#pragma unroll
+        for (unsigned k = 0; k < each; ++k) take(x[k]);
+      }
+      done = chunks * each;
+    }
+#pragma unroll 4
+    for (std::uint64_t i = done + threadIdx.x; i < count; i += range_threads) take(in[i]);
+    for (unsigned step = 16; step > 0; step /= 2) {
+      least = max(least, __shfl_xor_sync(~0u, least, step));
+      greatest = max(greatest, __shfl_xor_sync(~0u, greatest, step));
+    }
+    __shared__ Bits keys[range_threads / 32][2];
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) {
+      keys[threadIdx.x / 32][0] = least;
+      keys[threadIdx.x / 32][1] = greatest;
+    }
+    __syncthreads();
+    if (threadIdx.x != 0) continue;
+    for (unsigned w = 1; w < range_threads / 32; ++w) {
+      least = max(least, keys[w][0]);
+      greatest = max(greatest, keys[w][1]);
+    }
+    if (greatest == 0) continue;
+    atomicMax(&ranges[task.segment].least, least);
+    atomicMax(&ranges[task.segment].greatest, greatest);
+  }
+}
+
+template <class T, unsigned capacity>
+void launch_find_ranges(const Batch<capacity>& batch, RangeKeys* ranges, cudaStream_t stream) {
+  const unsigned blocks =
+      std::min(batch.first_task[batch.count], codec::cuda::multiprocessors() * 8);
+  find_ranges<T><<<blocks, range_threads, 0, stream>>>(batch, ranges);
+}
+
+}  // namespace mpress::codec::szp::cuda
