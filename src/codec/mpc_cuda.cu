@@ -46,8 +46,7 @@ template <class Word>
 cudaError_t decode_words(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
                          void* workspace, cudaStream_t stream) {
   // One wave of thread blocks.
-  constexpr unsigned blocks = 1536 / unit_threads<Word>;
-  const std::uint64_t wave = std::uint64_t{multiprocessors()} * blocks;
+  const std::uint64_t wave = std::uint64_t{multiprocessors()} * resident_blocks<Word>;
   const auto units_a_task = static_cast<unsigned>(
       std::max<std::uint64_t>(1, (units_of(type, segments) + wave - 1) / wave));
   const Workspace work = workspace_of(workspace, segments.size());

@@ -81,10 +81,9 @@ __device__ inline unsigned byte_at(const std::uint32_t* words, unsigned byte) {
   return reinterpret_cast<const unsigned char*>(words)[byte];
 }
 
-/// The planes of a thread's block at `byte`, back to residuals.
+/// The planes of a thread's block at `byte`, back to residuals below planes of something else.
 template <class Word>
-__device__ void unpack_block(const std::uint32_t* unit, unsigned byte, unsigned width,
-                             Word (&residual)[kBlock]) {
+__device__ void unpack_block(const std::uint32_t* unit, unsigned byte, Word (&residual)[kBlock]) {
   const std::uint32_t* const words = unit + byte / 4;
   const unsigned skip = byte % 4 * 8;
   std::uint32_t low = words[0];
@@ -98,24 +97,23 @@ __device__ void unpack_block(const std::uint32_t* unit, unsigned byte, unsigned 
       low = high;
     }
     from_planes(planes, r);
-    const unsigned kept = width > 32 * part ? min(width - 32 * part, 32u) : 0;
-    const std::uint32_t mask = kept == 32 ? ~0u : (1u << kept) - 1;
 #pragma unroll
     for (unsigned i = 0; i < 8; ++i) {
-      const Word bits = r[i] & mask;
-      residual[i] = part == 0 ? bits : residual[i] | bits << (32 * part % Layout<Word>::bits);
+      residual[i] = part == 0 ? r[i] : residual[i] | Word{r[i]} << (32 * part % Layout<Word>::bits);
     }
   }
 }
 
-/// Undoes order 1 or 2 for the whole unit: residuals to ordered integers.
+/// Undoes order 1 or 2 for the whole unit: residuals, with `mask`, to ordered integers.
 template <class Word>
-__device__ void integrate(Totals<Word>& totals, unsigned order, Word seed, Word (&x)[kBlock]) {
+__device__ void integrate(Totals<Word>& totals, unsigned order, Word seed, Word mask,
+                          Word (&x)[kBlock]) {
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Word sum = 0, sums = 0;  // of the thread's differences, and of their sums
 #pragma unroll
   for (unsigned i = 0; i < kBlock; ++i) {
-    sum += unzigzag(x[i]);
+    // unzigzag() of what the mask leaves.
+    sum += (x[i] >> 1 & mask >> 1) ^ (Word{0} - (x[i] & mask & 1));
     x[i] = sum;
     sums += sum;
   }
@@ -165,6 +163,20 @@ __device__ void integrate(Totals<Word>& totals, unsigned order, Word seed, Word 
   for (unsigned i = 0; i < kBlock; ++i) {
     start += x[i] + slope;
     x[i] = start;
+  }
+}
+
+/// from_ordered() in fewer instructions.
+template <class Word>
+__device__ Word element_of(Word ordered, Scale<Word> scale) {
+  if constexpr (sizeof(Word) == 4) {
+    const std::uint32_t above =
+        ordered ^ static_cast<std::uint32_t>(static_cast<std::int32_t>(ordered) >> 31);
+    const std::uint32_t unit = 1u << scale.shift;
+    const std::uint32_t magnitude = min(above, 1u) * (scale.gap * unit) + above * unit;
+    return magnitude | (ordered & Layout<Word>::sign);
+  } else {
+    return from_ordered(ordered, scale);
   }
 }
 
@@ -226,14 +238,15 @@ __device__ bool decode_unit(std::uint32_t* unit, unsigned words, unsigned n, Tot
   offset += planes - width + __reduce_add_sync(all_lanes, lane < warp ? total : 0);
 
   Word x[kBlock];
-  unpack_block<Word>(unit, offset, width, x);
+  unpack_block<Word>(unit, offset, x);
+  const Word mask = width == 0 ? 0 : ~Word{0} >> (Layout<Word>::bits - width);
   if (word.order == 0) {
 #pragma unroll
-    for (unsigned i = 0; i < kBlock; ++i) x[i] = from_distance(x[i], scale);
+    for (unsigned i = 0; i < kBlock; ++i) x[i] = from_distance(x[i] & mask, scale);
   } else {
-    integrate<Word>(totals, word.order, seed, x);
+    integrate<Word>(totals, word.order, seed, mask, x);
 #pragma unroll
-    for (unsigned i = 0; i < kBlock; ++i) x[i] = from_ordered(x[i], scale);
+    for (unsigned i = 0; i < kBlock; ++i) x[i] = element_of(x[i], scale);
   }
   const unsigned first = thread * kBlock;
   if (output.dim == 1 && output.aligned && n == kUnit<Word>) {
@@ -298,21 +311,28 @@ __device__ std::uint32_t decode_raw(const unsigned char* payload, std::uint64_t 
   return sum;
 }
 
-/// Starts to copy a unit of `words` words at byte `at` of the payload, from the 16-byte boundary
-/// before it.
+/// Starts to copy a unit of `words` words, from the 16-byte boundary before it; `left` bytes of the
+/// payload are behind its beginning.
 template <class Word>
-__device__ void fetch_unit(unsigned char* to, const unsigned char* payload, std::uint64_t bytes,
-                           std::uint64_t at, unsigned words) {
-  const std::uint64_t begin = at & ~std::uint64_t{15};
-  const auto length = static_cast<unsigned>(at - begin) + 4 * words;
-  for (unsigned i = 16 * threadIdx.x; i < length; i += 16 * unit_threads<Word>) {
-    const std::uint64_t left = bytes - begin - i;
-    copy_async<16>(to + i, payload + begin + i, left < 16 ? static_cast<unsigned>(left) : 16);
+__device__ void fetch_unit(unsigned char* to, const unsigned char* from, std::uint64_t left,
+                           unsigned words) {
+  const unsigned skip = reinterpret_cast<std::uintptr_t>(from) % 16;
+  const unsigned end = skip + 4 * words;
+  from -= skip;
+  if (left >= kUnitBytes + 16) {
+    for (unsigned i = 16 * threadIdx.x; i < end; i += 16 * unit_threads<Word>) {
+      copy_async<16>(to + i, from + i);
+    }
+  } else {
+    const unsigned there = skip + static_cast<unsigned>(left);
+    for (unsigned i = 16 * threadIdx.x; i < end; i += 16 * unit_threads<Word>) {
+      copy_async<16>(to + i, from + i, min(there - i, 16u));
+    }
   }
 }
 
 template <class Word>
-__device__ std::uint32_t sum_unit(const std::uint32_t* unit, unsigned words, std::uint64_t first) {
+__device__ std::uint32_t sum_unit(const std::uint32_t* unit, unsigned words, std::uint32_t first) {
   constexpr unsigned rounds = kUnitBytes / 4 / unit_threads<Word>;
   std::uint32_t sum = 0, by_round = 0;
 #pragma unroll
@@ -368,46 +388,49 @@ struct UnitRun {
     std::uint64_t at = sizeof(Header) + directory_bytes(units) +
                        4 * sum_directory(payload + sizeof(Header), first);
     if (at > bytes) return Status::truncated;
-    unsigned words = first < end ? sizes[first] : 0;
-    unsigned next = first + 1 < end ? sizes[first + 1] : 0;
-    Status status = first < end ? check(words, first, at) : Status::ok;
-    if (status == Status::ok) fetch_unit<Word>(buffers[first % 2], payload, bytes, at, words);
-    for (std::uint64_t u = first; u < end && status == Status::ok; ++u) {
-      const unsigned after = u + 2 < end ? sizes[u + 2] : 0;
+    const auto here = static_cast<unsigned>(end - first);
+    if (here == 0) return at == bytes ? Status::ok : Status::corrupt;
+    const unsigned last_elements = unit_elements<Word>(count, end - 1);
+    const auto elements = [&](unsigned u) { return u + 1 < here ? kUnit<Word> : last_elements; };
+    std::uint64_t left = bytes - at;
+    // Of unit u with `words` words at `at`: starts its copy.
+    const auto fetch = [&](unsigned u, unsigned words) {
+      if (words > elements(u) * word_parts<Word>) return Status::corrupt;
+      if (4 * words > left) return Status::truncated;
+      fetch_unit<Word>(buffers[u % 2], payload + at, left, words);
+      return Status::ok;
+    };
+    sizes += first;
+    Word* to = out + first * kUnit<Word>;
+    unsigned words = sizes[0];
+    unsigned next = here > 1 ? sizes[1] : 0;
+    Status status = fetch(0, words);
+    for (unsigned u = 0; u < here && status == Status::ok; ++u) {
+      const unsigned after = u + 2 < here ? sizes[u + 2] : 0;
       await_copies();
       __syncthreads();
-      const std::uint64_t behind = at + 4 * words;
-      if (u + 1 < end) {
-        status = check(next, u + 1, behind);
-        if (status == Status::ok) {
-          fetch_unit<Word>(buffers[(u + 1) % 2], payload, bytes, behind, next);
-        }
-      }
+      const auto begin = static_cast<std::uint32_t>(at / 4);
+      at += 4 * words;
+      left -= 4 * words;
+      if (u + 1 < here) status = fetch(u + 1, next);
       unsigned char* const buffer = buffers[u % 2];
-      auto* const unit = reinterpret_cast<std::uint32_t*>(buffer + at % 16);
-      sum += sum_unit<Word>(unit, words, at / 4);
-      if (!decode_unit<Word>(unit, words, unit_elements<Word>(count, u), totals, output,
-                             reinterpret_cast<Word*>(buffer), out + u * kUnit<Word>)) {
+      auto* const unit = reinterpret_cast<std::uint32_t*>(buffer) + begin % 4;
+      sum += sum_unit<Word>(unit, words, begin);
+      if (!decode_unit<Word>(unit, words, elements(u), totals, output,
+                             reinterpret_cast<Word*>(buffer), to)) {
         status = Status::corrupt;
       }
-      at = behind;
       words = next;
       next = after;
+      to += kUnit<Word>;
     }
     await_copies();
-    if (status == Status::ok && end == units && at != bytes) status = Status::corrupt;
-    return status;
-  }
-
- private:
-  __device__ Status check(unsigned words, std::uint64_t unit, std::uint64_t at) const {
-    if (words > unit_elements<Word>(count, unit) * word_parts<Word>) return Status::corrupt;
-    return words * std::uint64_t{4} > bytes - at ? Status::truncated : Status::ok;
+    return status == Status::ok && end == units && left != 0 ? Status::corrupt : status;
   }
 };
 
 template <class Word, bool combining, unsigned capacity>
-__global__ __launch_bounds__(unit_threads<Word>, sizeof(Word) == 4 ? 5 : 6) void decode_units(
+__global__ __launch_bounds__(unit_threads<Word>, resident_blocks<Word>) void decode_units(
     const __grid_constant__ Batch<capacity> batch, Workspace work, unsigned units_a_task,
     Combine combine) {
   const Task task = find_task(batch, blockIdx.x);

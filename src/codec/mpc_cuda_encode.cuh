@@ -166,36 +166,44 @@ __device__ inline Group choose_table(unsigned width) {
 
 // ---- Unit -------------------------------------------------------------------------------------
 
-/// Adds bytes to shared memory that is zero where they go.
-__device__ inline void put_bits(unsigned char* unit, unsigned byte, std::uint32_t bits) {
-  atomicOr(reinterpret_cast<std::uint32_t*>(unit) + byte / 4, bits << (byte % 4 * 8));
+__device__ inline unsigned char* shared_bytes() {
+  extern __shared__ uint4 shared_units[];
+  return reinterpret_cast<unsigned char*>(shared_units);
 }
 
-/// Puts the planes of a thread's block at `byte`.
-template <class Word>
-__device__ void put_planes(unsigned char* unit, unsigned byte, unsigned width,
-                           const std::uint32_t (&planes)[8 * word_parts<Word>]) {
-  if (width == 0) return;
-  auto* words = reinterpret_cast<std::uint32_t*>(unit) + byte / 4;
-  const unsigned skip = byte % 4;
-  const unsigned last = (skip + width - 1) / 4;
-  std::uint32_t end = 0;
-#pragma unroll
-  for (unsigned i = 0; i <= 8 * word_parts<Word>; ++i) {
-    const std::uint32_t word = __funnelshift_l(i > 0 ? planes[i - 1] : 0,
-                                               i < 8 * word_parts<Word> ? planes[i] : 0, 8 * skip);
-    if (i == 0) {
-      atomicOr(words, word);
-    } else if (i < last) {
-      words[i] = word;
-    }
-    if (i == last) end = word;
+/// The beginning of a block's planes in a word that an earlier block has stored: it is added when
+/// all words are there.
+struct Head {
+  std::uint32_t bits = 0;
+  unsigned at = 0;  // in shared_bytes()
+
+  __device__ void add() {
+    if (bits != 0) atomicOr(reinterpret_cast<std::uint32_t*>(shared_bytes() + at), bits);
+    bits = 0;
   }
-  if (last > 0) atomicOr(words + last, end);
+};
+
+/// Puts the planes of a thread's block at `byte`, but for what it returns.
+template <class Word>
+__device__ Head put_planes(unsigned char* unit, unsigned byte, unsigned width,
+                           const std::uint32_t (&planes)[8 * word_parts<Word>]) {
+  if (width == 0) return {};
+  auto* const words = reinterpret_cast<std::uint32_t*>(unit) + byte / 4;
+  const unsigned skip = byte % 4;
+  const unsigned end = skip + width;
+  const std::uint32_t first = planes[0] << (8 * skip);
+  if (skip == 0) words[0] = first;
+#pragma unroll
+  for (unsigned i = 1; i <= 8 * word_parts<Word>; ++i) {
+    const std::uint32_t next = i < 8 * word_parts<Word> ? planes[i] : 0;
+    if (4 * i < end) words[i] = __funnelshift_l(planes[i - 1], next, 8 * skip);
+  }
+  const auto at = reinterpret_cast<unsigned char*>(words) - shared_bytes();
+  return {skip == 0 ? 0 : first, static_cast<unsigned>(at)};
 }
 
 template <class Word>
-__device__ void pack_block(unsigned char* unit, unsigned byte, unsigned width,
+__device__ Head pack_block(unsigned char* unit, unsigned byte, unsigned width,
                            const Word (&residual)[kBlock]) {
   std::uint32_t planes[8 * word_parts<Word>];
 #pragma unroll
@@ -205,14 +213,14 @@ __device__ void pack_block(unsigned char* unit, unsigned byte, unsigned width,
     for (unsigned i = 0; i < 8; ++i) r[i] = static_cast<std::uint32_t>(residual[i] >> (32 * part));
     to_planes(r, planes + 8 * part);
   }
-  put_planes<Word>(unit, byte, width, planes);
+  return put_planes<Word>(unit, byte, width, planes);
 }
 
-/// Codes the n elements in `unit` there, but for barriers behind it. Returns its size in words, as
-/// soon as `known(size)` was called.
+/// Codes the n elements in `unit` there. Calls `known(size)` with its size in words as soon as that
+/// is known. `head` is still to be added, behind a barrier, by the next call or the caller.
 template <class Word, class Known>
-__device__ unsigned encode_unit(unsigned char* unit, Exchange& exchange, unsigned n, unsigned dim,
-                                Known known) {
+__device__ void encode_unit(unsigned char* unit, Exchange& exchange, unsigned n, unsigned dim,
+                            Head& head, Known known) {
   const unsigned thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
   const unsigned groups = (n + kGroup - 1) / kGroup;
   const unsigned raw_words = n * word_parts<Word>;
@@ -220,10 +228,23 @@ __device__ unsigned encode_unit(unsigned char* unit, Exchange& exchange, unsigne
   Word x[kBlock], before[2];  // before[0] is the element before x[0]
   const unsigned first = thread * kBlock;
   if (dim == 1 && n == kUnit<Word>) {
+    constexpr unsigned each = 16 / sizeof(Word);
+    // A block's vectors are in one row of swizzle().
+    const unsigned at = swizzle(first * sizeof(Word));
 #pragma unroll
-    for (unsigned i = 0; i < kBlock; ++i) x[i] = element_at<Word>(unit, first + i);
-    before[0] = element_at<Word>(unit, max(first, 1u) - 1);
-    before[1] = element_at<Word>(unit, max(first, 2u) - 2);
+    for (unsigned i = 0; i < kBlock; i += each) {
+      alignas(16) Word v[each];
+      *reinterpret_cast<uint4*>(v) =
+          *reinterpret_cast<const uint4*>(unit + (at ^ i * sizeof(Word)));
+#pragma unroll
+      for (unsigned j = 0; j < each; ++j) x[i + j] = v[j];
+    }
+    before[0] = before[1] = x[0];
+    if (first != 0) {
+      const Word* const last = &element_at<Word>(unit, first - 2);
+      before[1] = last[0];
+      before[0] = last[1];
+    }
   } else {
     const Interleaving order(n, dim);
     const unsigned from = min(max(first, 2u) - 2, n - 1);
@@ -255,14 +276,10 @@ __device__ unsigned encode_unit(unsigned char* unit, Exchange& exchange, unsigne
     any |= x[i];
   }
   const Extent<Word> extent = unit_extent<Word>(exchange, top, any);
+  head.add();
   if (extent.any == 0) {
     known(0u);
-    return 0;
-  }
-  // All have read their elements: coded bytes are added to zeros.
-#pragma unroll
-  for (unsigned i = 0; i < sizeof(x) / 16; ++i) {
-    reinterpret_cast<uint4*>(unit)[thread + i * unit_threads<Word>] = {};
+    return;
   }
   UnitWord word = unit_word(extent);
   const Scale<Word> scale = scale_of<Word>(word);
@@ -328,46 +345,50 @@ __device__ unsigned encode_unit(unsigned char* unit, Exchange& exchange, unsigne
     for (unsigned i = 0; i < kBlock; ++i) {
       if (first + i < n) to[first + i] = x[i];
     }
-    return words;
+    return;
   }
 
   if (thread == 0) {
-    put_bits(unit, 0, pack_unit_word(word));
+    auto* const begin = reinterpret_cast<std::uint32_t*>(unit);
+    begin[0] = pack_unit_word(word);
     if (seed_size != 0) {
-      put_bits(unit, 4, static_cast<std::uint32_t>(a0));
-      if constexpr (sizeof(Word) == 8) put_bits(unit, 8, static_cast<std::uint32_t>(a0 >> 32));
+      begin[1] = static_cast<std::uint32_t>(a0);
+      if constexpr (sizeof(Word) == 8) begin[2] = static_cast<std::uint32_t>(a0 >> 32);
     }
   }
-  if (constant) return words;
+  if (constant) return;
   std::uint32_t entries[4];
 #pragma unroll
   for (unsigned i = 0; i < 4; ++i) entries[i] = __ballot_sync(all_lanes, group.entry >> i & 1);
   const unsigned other_table = __shfl_sync(all_lanes, group.table, 0);
-  if (used) {
-    const unsigned k = lane % kGroupBlocks;
-    if (k == 0) put_bits(unit, fields + thread / kGroupBlocks, group.field);
-    if (k < group.table) {
-      const unsigned table = tables + (earlier >> 16) + (lane >= kGroupBlocks ? other_table : 0);
-      const std::uint32_t bits =
-          k < 4 ? (k < 2 ? entries[0] : entries[1]) : (k < 6 ? entries[2] : entries[3]);
-      put_bits(unit, table + k, bits >> (lane / kGroupBlocks * 16 + k % 2 * 8) & 0xFF);
-    }
-    Word r[kBlock];
-    if (word.order == 0) {
-#pragma unroll
-      for (unsigned i = 0; i < kBlock; ++i) r[i] = to_distance(x[i], scale);
-    } else {
-      Word last = word.order == 1 ? 0 : a0 - a1;
-#pragma unroll
-      for (unsigned i = 0; i < kBlock; ++i) {
-        const Word d = difference(i);
-        r[i] = zigzag<Word>(d - last);
-        last = word.order == 1 ? 0 : d;
-      }
-    }
-    pack_block<Word>(unit, planes + (earlier & 0xFFFF) + offset, group.width, r);
+  if (!used) return;
+  const unsigned k = lane % kGroupBlocks;
+  if (k == 0) unit[fields + thread / kGroupBlocks] = static_cast<unsigned char>(group.field);
+  if (k < group.table) {
+    const unsigned table = tables + (earlier >> 16) + (lane >= kGroupBlocks ? other_table : 0);
+    const std::uint32_t bits =
+        k < 4 ? (k < 2 ? entries[0] : entries[1]) : (k < 6 ? entries[2] : entries[3]);
+    unit[table + k] = static_cast<unsigned char>(bits >> (lane / kGroupBlocks * 16 + k % 2 * 8));
   }
-  return words;
+  // The word in which the planes begin, if it has bytes of tables.
+  if (thread < 3 && planes % 4 + thread < 4 && planes % 4 != 0) unit[planes + thread] = 0;
+  Word r[kBlock];
+  if (word.order == 0) {
+#pragma unroll
+    for (unsigned i = 0; i < kBlock; ++i) r[i] = to_distance(x[i], scale);
+  } else if (word.order == 1) {
+#pragma unroll
+    for (unsigned i = 0; i < kBlock; ++i) r[i] = zigzag<Word>(difference(i));
+  } else {
+    Word last = a0 - a1;
+#pragma unroll
+    for (unsigned i = 0; i < kBlock; ++i) {
+      const Word d = difference(i);
+      r[i] = zigzag<Word>(d - last);
+      last = d;
+    }
+  }
+  head = pack_block<Word>(unit, planes + (earlier & 0xFFFF) + offset, group.width, r);
 }
 
 // ---- Kernel -----------------------------------------------------------------------------------
@@ -429,11 +450,10 @@ __device__ inline void await_tasks(const SegmentState& state, std::uint32_t task
 
 /// `dim` 0: what choose_dims() left in the segment's state.
 template <class Word, unsigned capacity>
-__global__ __launch_bounds__(unit_threads<Word>, sizeof(Word) == 4 ? 5 : 6) void encode_units(
+__global__ __launch_bounds__(unit_threads<Word>, resident_blocks<Word>) void encode_units(
     const __grid_constant__ Batch<capacity> batch, Workspace work, unsigned units_a_task,
     unsigned asked_dim) {
-  extern __shared__ uint4 shared_units[];
-  auto* const units = reinterpret_cast<unsigned char*>(shared_units);
+  unsigned char* const units = shared_bytes();
   __shared__ Exchange exchange[2];
   __shared__ unsigned sizes[most_units_a_task];
   __shared__ std::uint64_t place;
@@ -461,9 +481,11 @@ __global__ __launch_bounds__(unit_threads<Word>, sizeof(Word) == 4 ? 5 : 6) void
   __syncthreads();
 
   unsigned total = 0;
+  Head head;
   for (unsigned k = 0; k < here; ++k) {
     encode_unit<Word>(units + k * kUnitBytes, exchange[k % 2],
-                      unit_elements<Word>(segment.count, first_unit + k), dim, [&](unsigned words) {
+                      unit_elements<Word>(segment.count, first_unit + k), dim, head,
+                      [&](unsigned words) {
                         total += words;
                         if (thread != 0) return;
                         sizes[k] = words;
@@ -471,6 +493,8 @@ __global__ __launch_bounds__(unit_threads<Word>, sizeof(Word) == 4 ? 5 : 6) void
                       });
   }
   if (here == 0 && thread == 0) publish_unit(slots, task.index, 0);
+  __syncthreads();
+  head.add();
   if (thread < 32) {
     const std::uint64_t before = look_back(slots, task.index, total);
     if (thread == 0) place = before;

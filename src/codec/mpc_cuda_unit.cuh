@@ -14,6 +14,9 @@ inline constexpr unsigned all_lanes = ~0u;
 
 template <class Word>
 inline constexpr unsigned unit_threads = kUnitBlocks<Word>;
+/// Thread blocks on a multiprocessor: registers are cut to what these need.
+template <class Word>
+inline constexpr unsigned resident_blocks = sizeof(Word) == 4 ? 5 : 6;
 template <class Word>
 inline constexpr unsigned unit_warps = unit_threads<Word> / 32;
 template <class Word>
@@ -74,11 +77,18 @@ __device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "m
 
 // ---- Bit planes -------------------------------------------------------------------------------
 
+/// The bits of a where `mask` has ones, those of b elsewhere.
+__device__ inline std::uint32_t select_bits(std::uint32_t mask, std::uint32_t a, std::uint32_t b) {
+  std::uint32_t bits;  // one instruction, which the compiler does not find
+  asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(bits) : "r"(mask), "r"(a), "r"(b));
+  return bits;
+}
+
 /// Exchanges the bits of `b` that `mask` selects with those of `a` that are `shift` above them.
 template <unsigned shift, std::uint32_t mask>
 __device__ void exchange(std::uint32_t& a, std::uint32_t& b) {
-  const std::uint32_t low = (a & mask) | ((b << shift) & ~mask);
-  b = ((a >> shift) & mask) | (b & ~mask);
+  const std::uint32_t low = select_bits(mask, a, b << shift);
+  b = select_bits(mask, a >> shift, b);
   a = low;
 }
 
@@ -131,19 +141,39 @@ __device__ inline void from_planes(const std::uint32_t* planes, std::uint32_t (&
 
 // ---- Warps ------------------------------------------------------------------------------------
 
-__device__ inline unsigned bit_width(std::uint32_t x) { return 32 - __clz(static_cast<int>(x)); }
+__device__ inline unsigned bit_width(std::uint32_t x) {
+  unsigned highest;  // ~0 where there is none
+  asm("bfind.u32 %0, %1;" : "=r"(highest) : "r"(x));
+  return highest + 1;
+}
 __device__ inline unsigned bit_width(std::uint64_t x) {
-  return 64 - __clzll(static_cast<long long>(x));
+  const auto high = static_cast<std::uint32_t>(x >> 32);
+  const unsigned width = bit_width(high != 0 ? high : static_cast<std::uint32_t>(x));
+  return high != 0 ? width + 32 : width;
+}
+
+/// x + y of the lane `step` before, where there is one.
+__device__ inline std::uint32_t add_lane_before(std::uint32_t x, std::uint32_t y, unsigned step) {
+  asm volatile(
+      "{.reg .pred p; .reg .b32 r;\n\t"
+      "shfl.sync.up.b32 r|p, %1, %2, 0, 0xffffffff;\n\t"
+      "@p add.u32 %0, %0, r;}"
+      : "+r"(x)
+      : "r"(y), "r"(step));
+  return x;
 }
 
 /// Inclusive sums over the lanes.
-template <class T>
-__device__ T sum_lanes(T x) {
-  const unsigned lane = threadIdx.x % 32;
+__device__ inline std::uint32_t sum_lanes(std::uint32_t x) {
+#pragma unroll
+  for (unsigned step = 1; step < 32; step *= 2) x = add_lane_before(x, x, step);
+  return x;
+}
+__device__ inline std::uint64_t sum_lanes(std::uint64_t x) {
 #pragma unroll
   for (unsigned step = 1; step < 32; step *= 2) {
-    const T before = __shfl_up_sync(all_lanes, x, step);
-    if (lane >= step) x += before;
+    const std::uint64_t before = __shfl_up_sync(all_lanes, x, step);
+    if (threadIdx.x % 32 >= step) x += before;
   }
   return x;
 }
