@@ -9,11 +9,13 @@
 namespace mpress::codec::mpc::cuda {
 namespace {
 
-template <class AnySegment>
-std::uint64_t units_of(ElementType type, std::span<const AnySegment> segments) {
+/// Units a task with which one wave of thread blocks has them all.
+template <class Word, class AnySegment>
+unsigned units_of_wave(ElementType type, std::span<const AnySegment> segments) {
   std::uint64_t units = 0;
   for (const auto& s : segments) units += unit_count(s.count, element_size(type));
-  return units;
+  const std::uint64_t wave = std::uint64_t{multiprocessors()} * resident_blocks<Word>;
+  return static_cast<unsigned>(std::max<std::uint64_t>(1, (units + wave - 1) / wave));
 }
 
 /// Tasks of `units_a_task` units of a segment, at least 1.
@@ -27,9 +29,9 @@ auto tasks_of(ElementType type, unsigned units_a_task) {
 template <class Word>
 cudaError_t encode_words(ElementType type, unsigned dim, std::span<const EncodeSegment> segments,
                          void* workspace, cudaStream_t stream) {
-  // Few units are spread over the device; with many, two a task share its costs.
-  const std::uint64_t units = units_of(type, segments);
-  const unsigned units_a_task = units < multiprocessors() * 8u ? 1 : 2;
+  // As many units a task as make one wave of thread blocks, up to what shared memory holds: a task
+  // waits once for the sizes before it.
+  const auto units_a_task = std::min(units_of_wave<Word>(type, segments), most_units_a_task);
   const Workspace work = workspace_of(workspace, segments.size());
   const RawForm form{.type = type};
   const auto launch = [&]<unsigned capacity>(const Batch<capacity>& batch) {
@@ -45,10 +47,7 @@ cudaError_t encode_words(ElementType type, unsigned dim, std::span<const EncodeS
 template <class Word>
 cudaError_t decode_words(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
                          void* workspace, cudaStream_t stream) {
-  // One wave of thread blocks.
-  const std::uint64_t wave = std::uint64_t{multiprocessors()} * resident_blocks<Word>;
-  const auto units_a_task = static_cast<unsigned>(
-      std::max<std::uint64_t>(1, (units_of(type, segments) + wave - 1) / wave));
+  const unsigned units_a_task = units_of_wave<Word>(type, segments);
   const Workspace work = workspace_of(workspace, segments.size());
   const auto launch = [&]<unsigned capacity>(const Batch<capacity>& batch) {
     const unsigned tasks = batch.first_task[batch.count];
