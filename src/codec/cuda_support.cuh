@@ -125,8 +125,8 @@ cudaError_t for_each_batch(std::span<const AnySegment> segments, Tasks tasks, La
     if (part.size() == 1) {
       Batch<1> batch;
       fill(part, batch);
-    } else if (part.size() <= 32) {
-      Batch<32> batch;
+    } else if (part.size() <= 64) {  // parameters above 4 KiB slow a launch down
+      Batch<64> batch;
       fill(part, batch);
     } else {
       Batch<max_batch> batch;

@@ -12,11 +12,17 @@ namespace mpress::codec::zfp::cuda {
 // 32 bits of four coefficients are 32 planes, in pairs of one byte, the first plane of a pair in
 // its low half. Pair 4 * g + r is byte 3 - g of pairs[r]: bits reach that place in two steps.
 
+/// The bits of `a` where `mask` is set, else those of `b`: one instruction in this form.
+__device__ __forceinline__ std::uint32_t select_bits(std::uint32_t mask, std::uint32_t a,
+                                                     std::uint32_t b) {
+  return b ^ ((a ^ b) & mask);
+}
+
 template <unsigned distance>
 __device__ __forceinline__ void exchange_bits(std::uint32_t& low, std::uint32_t& high,
                                               std::uint32_t mask) {
-  const std::uint32_t a = (low & mask) | ((high << distance) & ~mask);
-  high = ((low >> distance) & mask) | (high & ~mask);
+  const std::uint32_t a = select_bits(mask, low, high << distance);
+  high = select_bits(mask, low >> distance, high);
   low = a;
 }
 
@@ -32,19 +38,19 @@ __device__ __forceinline__ void coefficients_to_pairs(const std::uint32_t (&u)[4
   std::uint32_t v[4] = {u[0], u[1], u[2], u[3]};
   transpose_4x4(v);  // now nibble k of v[j] is the plane of bit 4 * k + j
   constexpr std::uint32_t low = 0x0F0F0F0F;
-  pairs[0] = ((v[3] >> 4) & low) | (v[2] & ~low);
-  pairs[1] = ((v[1] >> 4) & low) | (v[0] & ~low);
-  pairs[2] = (v[3] & low) | ((v[2] << 4) & ~low);
-  pairs[3] = (v[1] & low) | ((v[0] << 4) & ~low);
+  pairs[0] = select_bits(low, v[3] >> 4, v[2]);
+  pairs[1] = select_bits(low, v[1] >> 4, v[0]);
+  pairs[2] = select_bits(low, v[3], v[2] << 4);
+  pairs[3] = select_bits(low, v[1], v[0] << 4);
 }
 
 __device__ __forceinline__ void pairs_to_coefficients(const std::uint32_t (&pairs)[4],
                                                       std::uint32_t (&u)[4]) {
   constexpr std::uint32_t low = 0x0F0F0F0F;
-  u[3] = ((pairs[0] << 4) & ~low) | (pairs[2] & low);
-  u[2] = (pairs[0] & ~low) | ((pairs[2] >> 4) & low);
-  u[1] = ((pairs[1] << 4) & ~low) | (pairs[3] & low);
-  u[0] = (pairs[1] & ~low) | ((pairs[3] >> 4) & low);
+  u[3] = select_bits(low, pairs[2], pairs[0] << 4);
+  u[2] = select_bits(low, pairs[2] >> 4, pairs[0]);
+  u[1] = select_bits(low, pairs[3], pairs[1] << 4);
+  u[0] = select_bits(low, pairs[3] >> 4, pairs[1]);
   transpose_4x4(u);
 }
 
@@ -111,10 +117,10 @@ __device__ __forceinline__ void encode_pairs(const std::uint32_t (&pairs)[halves
     const int last = g + 1 == groups ? pairs_of_last_group<words> : 4;
 #pragma unroll
     for (int r = 0; r < last; ++r) {
-      // Byte 3 - g % 4 of the pairs below the state in the entry before.
+      // Byte 3 - g % 4 of the pairs, above it the state in the entry before, above that zeros.
       const std::uint32_t index =
-          __byte_perm(pairs[g / 4][r], entry, 0xCC70u | (3u - static_cast<unsigned>(g) % 4));
-      entry = table[index & 0xFFFF];
+          __byte_perm(pairs[g / 4][r], entry, 0x6670u | (3u - static_cast<unsigned>(g) % 4));
+      entry = table[index];
       entries[g][r] = entry;
     }
   }
@@ -224,11 +230,11 @@ struct DecodeTables<0> {
 };
 
 __device__ __forceinline__ unsigned largest_exponent(const float (&x)[4], bool& zero) {
-  std::uint32_t largest = 0;
+  std::uint32_t largest = 0;  // without the signs
 #pragma unroll
-  for (float v : x) largest = max(largest, __float_as_uint(v) & 0x7FFFFFFFu);
+  for (float v : x) largest = max(largest, __float_as_uint(v) << 1);
   zero = largest == 0;
-  return (largest >> 23) + 1;
+  return (largest >> 24) + 1;
 }
 
 __device__ __forceinline__ unsigned largest_exponent(const double (&x)[4], bool& zero) {
@@ -251,8 +257,7 @@ __device__ __forceinline__ void to_fixed(float (&x)[4], unsigned exponent, std::
     for (float& e : x) e *= 0x1p64f;
     field -= 64;
   }
-  // An exponent out of range makes zeros of NaN and infinity.
-  const float scale = __uint_as_float(exponent > 255 ? 0 : field << 23);
+  const float scale = __uint_as_float(field << 23);
 #pragma unroll
   for (int i = 0; i < 4; ++i) v[i] = static_cast<std::uint32_t>(__float2int_rz(x[i] * scale));
 }
@@ -267,8 +272,7 @@ __device__ __forceinline__ void to_fixed(double (&x)[4], unsigned exponent, std:
   const double scale = __hiloint2double(static_cast<int>(field << 20), 0);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const auto fixed = static_cast<std::uint64_t>(__double2ll_rz(x[i] * scale));
-    v[i] = exponent > 2047 ? 0 : fixed;
+    v[i] = static_cast<std::uint64_t>(__double2ll_rz(x[i] * scale));
   }
 }
 
@@ -297,7 +301,8 @@ __device__ __forceinline__ unsigned normalise(const std::uint64_t (&u)[4],
 }
 
 /// Encodes the block `x` (which it spoils) to `code`, whose bits from the block's end on mean
-/// nothing. Returns whether all elements are finite. Called by whole warps.
+/// nothing, and neither do any where not all elements are finite: whether they are is returned.
+/// Called by whole warps.
 template <typename Element, int words>
 __device__ __forceinline__ bool encode_elements(Element (&x)[4],
                                                 const typename EncodeTables<words>::Table& table,
@@ -308,7 +313,7 @@ __device__ __forceinline__ bool encode_elements(Element (&x)[4],
   bool zero;
   const unsigned exponent = largest_exponent(x, zero);
   const bool finite = !not_finite<Element>(exponent);
-  const unsigned header = zero || !finite ? 0 : exponent << 1 | 1;
+  const unsigned header = zero ? 0 : exponent << 1 | 1;
   Word u[4];
   to_fixed(x, exponent, u);
   lift(u);
@@ -357,41 +362,34 @@ __device__ __forceinline__ void mend_cut(Word (&u)[4], int over) {
   const int zeros = sizeof(Word) == 4 ? __ffs(static_cast<int>(lowest)) - 1
                                       : __ffsll(static_cast<long long>(lowest)) - 1;
   over -= 4 * zeros;
-  if (over >= 1 && over <= 3 && (u[3] & lowest) != 0) {
-    u[3] ^= lowest;
-    if (over == 1) u[2] |= lowest;
-    if (over == 2) u[1] |= lowest;
-    if (over == 3) u[0] |= lowest;
-  }
+  const Word moved = over >= 1 && over <= 3 ? u[3] & lowest : 0;
+  u[3] ^= moved;
+  u[2] |= over == 1 ? moved : 0;
+  u[1] |= over == 2 ? moved : 0;
+  u[0] |= over == 3 ? moved : 0;
 }
 
+/// The integer times a power of two, rounded once; in two factors where one would not be normal.
 __device__ __forceinline__ void to_elements(const std::uint32_t (&v)[4], unsigned exponent,
                                             float (&x)[4]) {
-  const float scale = __uint_as_float((exponent - 30) << 23);
+  const bool tiny = exponent <= 30;
+  const float scale = __uint_as_float((exponent - 30 + (tiny ? 64 : 0)) << 23);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) x[i] = __int2float_rn(static_cast<int>(v[i]));
-  if (exponent > 30) {
-#pragma unroll
-    for (float& e : x) e *= scale;
-  } else {
-    const Scale<float> two(exponent);
-#pragma unroll
-    for (float& e : x) e = e * two.first * two.second;
+  for (int i = 0; i < 4; ++i) {
+    x[i] = __int2float_rn(static_cast<int>(v[i])) * scale;
+    if (tiny) x[i] *= 0x1p-64f;
   }
 }
 
 __device__ __forceinline__ void to_elements(const std::uint64_t (&v)[4], unsigned exponent,
                                             double (&x)[4]) {
-  const double scale = __hiloint2double(static_cast<int>((exponent - 62) << 20), 0);
+  const bool tiny = exponent <= 62;
+  const double scale =
+      __hiloint2double(static_cast<int>((exponent - 62 + (tiny ? 128 : 0)) << 20), 0);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) x[i] = __ll2double_rn(static_cast<long long>(v[i]));
-  if (exponent > 62) {
-#pragma unroll
-    for (double& e : x) e *= scale;
-  } else {
-    const Scale<double> two(exponent);
-#pragma unroll
-    for (double& e : x) e = e * two.first * two.second;
+  for (int i = 0; i < 4; ++i) {
+    x[i] = __ll2double_rn(static_cast<long long>(v[i])) * scale;
+    if (tiny) x[i] *= 0x1p-128;
   }
 }
 

@@ -7,13 +7,13 @@ template <typename Element, int words, bool plain>
 cudaError_t decode_with(std::uint32_t block_bits, std::span<const DecodeSegment> segments,
                         Combine combine, void* workspace, cudaStream_t stream) {
   const Workspace work = workspace_of(workspace, segments.size());
-  return for_each_batch(segments, tasks_of<Element>,
-                        [&]<unsigned capacity>(const Batch<capacity>& batch) {
-                          const std::uint32_t tasks = batch.first_task[batch.count];
-                          const unsigned grid = grid_for<decode_residency<Element, words>>(tasks);
-                          decode_kernel<Element, words, plain>
-                              <<<grid, threads, 0, stream>>>(batch, work, block_bits, combine);
-                        });
+  return for_each_batch(
+      segments, tasks_of<Element>, [&]<unsigned capacity>(const Batch<capacity>& batch) {
+        const std::uint32_t tasks = batch.first_task[batch.count];
+        const Grid grid = grid_for<decode_residency<words, plain>>(tasks);
+        decode_kernel<Element, words, plain>
+            <<<grid.blocks, threads, 0, stream>>>(batch, work, block_bits, grid.width, combine);
+      });
 }
 
 }  // namespace

@@ -183,36 +183,27 @@ __device__ __forceinline__ Element combined(Combine combine, Element have, Eleme
   return first || have != have ? have : value;  // NaN where either is
 }
 
+/// Four elements at a multiple of 16 bytes.
 template <typename Element>
 __device__ __forceinline__ void load_four(const Element* in, Element (&x)[4]) {
-  if (reinterpret_cast<std::uintptr_t>(in) % 16 == 0) {
-    if constexpr (sizeof(Element) == 4) {
-      const float4 v = *reinterpret_cast<const float4*>(in);
-      x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
-    } else {
-      const auto* from = reinterpret_cast<const double2*>(in);
-      const double2 a = from[0], b = from[1];
-      x[0] = a.x, x[1] = a.y, x[2] = b.x, x[3] = b.y;
-    }
+  if constexpr (sizeof(Element) == 4) {
+    const float4 v = *reinterpret_cast<const float4*>(in);
+    x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
   } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) x[i] = in[i];
+    const auto* from = reinterpret_cast<const double2*>(in);
+    const double2 a = from[0], b = from[1];
+    x[0] = a.x, x[1] = a.y, x[2] = b.x, x[3] = b.y;
   }
 }
 
 template <typename Element>
 __device__ __forceinline__ void store_four(const Element (&x)[4], Element* out) {
-  if (reinterpret_cast<std::uintptr_t>(out) % 16 == 0) {
-    if constexpr (sizeof(Element) == 4) {
-      *reinterpret_cast<float4*>(out) = {x[0], x[1], x[2], x[3]};
-    } else {
-      auto* to = reinterpret_cast<double2*>(out);
-      to[0] = {x[0], x[1]};
-      to[1] = {x[2], x[3]};
-    }
+  if constexpr (sizeof(Element) == 4) {
+    *reinterpret_cast<float4*>(out) = {x[0], x[1], x[2], x[3]};
   } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) out[i] = x[i];
+    auto* to = reinterpret_cast<double2*>(out);
+    to[0] = {x[0], x[1]};
+    to[1] = {x[2], x[3]};
   }
 }
 
@@ -232,16 +223,7 @@ __device__ std::uint32_t copy_task(const Segment& segment, std::uint64_t index, 
       sum += weigh(static_cast<std::uint32_t>(__double2loint(v)), 2 * i) +
              weigh(static_cast<std::uint32_t>(__double2hiint(v)), 2 * i + 1);
     }
-    if (combine == Combine::replace) {
-      // As words: a NaN keeps its bits.
-      if constexpr (sizeof(Element) == 4) {
-        reinterpret_cast<std::uint32_t*>(out)[i] = reinterpret_cast<const std::uint32_t*>(in)[i];
-      } else {
-        reinterpret_cast<std::uint64_t*>(out)[i] = reinterpret_cast<const std::uint64_t*>(in)[i];
-      }
-    } else {
-      out[i] = combined(combine, out[i], v);
-    }
+    out[i] = combine == Combine::replace ? v : combined(combine, out[i], v);
   }
   return sum;
 }
@@ -258,32 +240,47 @@ __device__ bool checksum_holds(const Segment& segment, const Payload& payload,
   return checksum == in[words - 1];
 }
 
-template <typename Element, int words>
-inline constexpr unsigned decode_residency = sizeof(Element) == 4 ? 4
-                                             : words > 2          ? 2
-                                                                  : 3;
+/// Prefetches the stream of the warp's units from `unit` on, where the payload may have it.
+template <typename Element>
+__device__ __forceinline__ void prefetch_words(const Segment& segment, std::uint64_t unit,
+                                               unsigned block_bits) {
+  const std::uint64_t at = unit * block_bits * 4;
+  const unsigned bytes = units_per_warp<Element> * block_bits * 4;
+  if (at + bytes <= segment.bytes) prefetch(segment.in + at, bytes);
+}
+
+template <int words, bool plain>
+inline constexpr unsigned decode_residency = !plain      ? 4
+                                             : words < 2 ? 6
+                                                         : 5;  // thread blocks a multiprocessor
 
 __device__ constexpr DecodeTable decode_table;
 __device__ constexpr ShortDecodeTable short_decode_table;
 
 template <typename Element, int words, bool plain, unsigned capacity>
-__global__ void __launch_bounds__(threads, (decode_residency<Element, words>))
+__global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
     decode_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
-                  unsigned block_bits, Combine combine) {
+                  unsigned block_bits, unsigned width, Combine combine) {
   constexpr unsigned units = units_per_warp<Element>;
   constexpr int n = code_words<words>;
   using Table = typename DecodeTables<words>::Table;
   __shared__ Shared<Table> table;
   __shared__ std::uint32_t stages[warps][stage_words<words>];
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  const Share share = share_of(batch.first_task[batch.count], width);
+  if (share.begin < share.end) {
+    const Task task = find_task(batch, share.begin);
+    const Segment& segment = batch.segments[task.segment];
+    prefetch_words<Element>(
+        segment, std::uint64_t{task.index} * units_per_task<Element> + warp * units, block_bits);
+  }
   if constexpr (words == 0) {
     table.load(short_decode_table);
   } else {
     table.load(decode_table);
   }
   __syncthreads();
-  const unsigned lane = threadIdx.x % 32;
-  const unsigned warp = threadIdx.x / 32;
-  const Share share = share_of(batch.first_task[batch.count]);
   for (std::uint32_t task = share.begin; task < share.end;) {
     const Task first = find_task(batch, task);
     const Segment& segment = batch.segments[first.segment];
@@ -304,13 +301,14 @@ __global__ void __launch_bounds__(threads, (decode_residency<Element, words>))
       const std::uint64_t all_words = payload.stream / 4;
       const auto* in = reinterpret_cast<const std::uint32_t*>(segment.in);
       auto* out = reinterpret_cast<Element*>(segment.out);
+      const std::uint32_t whole = whole_tasks<Element>(segment, segment.out);
       const Exceptions<Element> exceptions{in + all_words, payload.exceptions};
       for (std::uint32_t t = begin; t < end; ++t) {
-        const std::uint64_t unit =
-            std::uint64_t{first.index + (t - begin)} * units_per_task<Element> + warp * units;
+        const std::uint32_t index = first.index + (t - begin);
+        const std::uint64_t unit = std::uint64_t{index} * units_per_task<Element> + warp * units;
         std::uint64_t next = 0;
         if (exceptions.count != 0) next = exceptions.find(unit * 32);
-        if (unit + units < all_units) {  // the last unit, which may be partial, is not among them
+        if (index < whole) {
           std::uint32_t code[units][n];
           Element have[units][4];
           if (words == 0 && units == 2 && block_bits == 16) {
@@ -322,23 +320,33 @@ __global__ void __launch_bounds__(threads, (decode_residency<Element, words>))
               fetch_unit<words>(in + at, at, block_bits, block_bits, stages[warp], code[k], sum);
             }
           }
+          if (t + 1 < end) {
+            prefetch_words<Element>(segment, unit + units_per_task<Element>, block_bits);
+          }
           Element* to = out + (unit * 32 + lane) * kBlock;
           if constexpr (!plain) {
 #pragma unroll
             for (unsigned k = 0; k < units; ++k) load_four(to + k * 32 * kBlock, have[k]);
           }
+          Element x[units][4];
 #pragma unroll
           for (unsigned k = 0; k < units; ++k) {
-            Element x[4];
-            decode_elements<Element, words>(code[k], block_bits, table.get(), x);
-            if (exceptions.count != 0) exceptions.apply((unit + k) * 32, next, x);
+            decode_elements<Element, words>(code[k], block_bits, table.get(), x[k]);
+          }
+          if (exceptions.count != 0) {
+#pragma unroll
+            for (unsigned k = 0; k < units; ++k) exceptions.apply((unit + k) * 32, next, x[k]);
+          }
+#pragma unroll
+          for (unsigned k = 0; k < units; ++k) {
             if constexpr (!plain) {
 #pragma unroll
-              for (int i = 0; i < 4; ++i) x[i] = combined(combine, have[k][i], x[i]);
+              for (int i = 0; i < 4; ++i) x[k][i] = combined(combine, have[k][i], x[k][i]);
             }
-            store_four(x, to + k * 32 * kBlock);
+            store_four(x[k], to + k * 32 * kBlock);
           }
         } else {
+#pragma unroll 1
           for (unsigned k = 0; k < units && unit + k < all_units; ++k) {
             std::uint32_t code[n];
             const std::uint64_t at = (unit + k) * block_bits;

@@ -10,8 +10,9 @@ cudaError_t encode_with(std::uint32_t block_bits, std::span<const EncodeSegment>
   return for_each_batch(
       segments, tasks_of<Element>, [&]<unsigned capacity>(const Batch<capacity>& batch) {
         const std::uint32_t tasks = batch.first_task[batch.count];
-        const unsigned grid = grid_for<encode_residency<Element, words>>(tasks);
-        encode_kernel<Element, words><<<grid, threads, 0, stream>>>(batch, work, block_bits);
+        const Grid grid = grid_for<encode_residency<Element, words>>(tasks);
+        encode_kernel<Element, words>
+            <<<grid.blocks, threads, 0, stream>>>(batch, work, block_bits, grid.width);
         complete_kernel<Element>
             <<<multiprocessors() * 2, threads, 0, stream>>>(batch, work, block_bits);
       });

@@ -22,23 +22,25 @@ __device__ void load_partial(const Segment& segment, std::uint64_t block, Elemen
   if (left < 4) x[3] = x[0];
 }
 
+/// Four elements at a multiple of 16 bytes.
 template <typename Element>
-__device__ __forceinline__ void load_whole(const Segment& segment, std::uint64_t block,
-                                           Element (&x)[4]) {
-  const auto* in = reinterpret_cast<const Element*>(segment.in) + block * kBlock;
-  if (reinterpret_cast<std::uintptr_t>(in) % 16 == 0) {
-    if constexpr (sizeof(Element) == 4) {
-      const float4 v = __ldcs(reinterpret_cast<const float4*>(in));
-      x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
-    } else {
-      const auto* from = reinterpret_cast<const double2*>(in);
-      const double2 a = from[0], b = from[1];
-      x[0] = a.x, x[1] = a.y, x[2] = b.x, x[3] = b.y;
-    }
+__device__ __forceinline__ void load_whole(const Element* in, Element (&x)[4]) {
+  if constexpr (sizeof(Element) == 4) {
+    const float4 v = __ldcs(reinterpret_cast<const float4*>(in));
+    x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
   } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) x[i] = in[i];
+    const auto* from = reinterpret_cast<const double2*>(in);
+    const double2 a = from[0], b = from[1];
+    x[0] = a.x, x[1] = a.y, x[2] = b.x, x[3] = b.y;
   }
+}
+
+/// Makes zero blocks of exceptions; returns how many there are in the warp.
+template <int n>
+__device__ __forceinline__ unsigned drop_exceptions(bool finite, std::uint32_t (&code)[n]) {
+#pragma unroll
+  for (std::uint32_t& word : code) word = finite ? word : 0;
+  return static_cast<unsigned>(__popc(__ballot_sync(~0u, !finite)));
 }
 
 /// Writes words at `out`, which is unit `first` / block_bits's place, from the codes of a warp's
@@ -182,9 +184,11 @@ __device__ void end_stream(const Batch<capacity>& batch, const Workspace& work, 
 }
 
 template <typename Element, int words>
-inline constexpr unsigned encode_residency = sizeof(Element) == 4 ? 4
-                                             : words > 2          ? 2
-                                                                  : 3;
+inline constexpr unsigned encode_residency =  // thread blocks a multiprocessor
+    words < 2              ? 6
+    : sizeof(Element) == 4 ? 4
+    : words == 2           ? 3
+                           : 2;
 
 __device__ constexpr EncodeTable encode_table;
 __device__ constexpr ShortEncodeTable short_encode_table;
@@ -192,68 +196,93 @@ __device__ constexpr ShortEncodeTable short_encode_table;
 template <typename Element, int words, unsigned capacity>
 __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
     encode_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
-                  unsigned block_bits) {
+                  unsigned block_bits, unsigned width) {
   constexpr unsigned units = units_per_warp<Element>;
   constexpr int n = code_words<words>;
   constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
   using Table = typename EncodeTables<words>::Table;
   __shared__ Shared<Table> table;
   __shared__ std::uint32_t stages[warps][stage_words<words>];
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  constexpr std::uint64_t unit_elements = 32 * kBlock;
+  constexpr unsigned warp_bytes = units * unit_elements * sizeof(Element);
+  const Share share = share_of(batch.first_task[batch.count], width);
+  if (share.begin < share.end) {
+    const Task task = find_task(batch, share.begin);
+    const Segment& segment = batch.segments[task.segment];
+    if (task.index < whole_tasks<Element>(segment, segment.in)) {
+      prefetch(segment.in + (std::uint64_t{task.index} * warps + warp) * warp_bytes, warp_bytes);
+    }
+  }
   if constexpr (words == 0) {
     table.load(short_encode_table);
   } else {
     table.load(encode_table);
   }
   __syncthreads();
-  const unsigned lane = threadIdx.x % 32;
-  const unsigned warp = threadIdx.x / 32;
-  const Share share = share_of(batch.first_task[batch.count]);
   for (std::uint32_t task = share.begin; task < share.end;) {
     const Task first = find_task(batch, task);
     const Segment& segment = batch.segments[first.segment];
     const std::uint32_t end = min(share.end, batch.first_task[first.segment + 1]);
-    const std::uint64_t blocks = block_count(segment.count);
-    const std::uint64_t all_units = (blocks + 31) / 32;
+    const std::uint64_t all_units = (block_count(segment.count) + 31) / 32;
     const std::uint64_t all_words = stream_bytes(type, segment.count, block_bits) / 4;
+    const std::uint32_t whole = whole_tasks<Element>(segment, segment.in);
     auto* out = reinterpret_cast<std::uint32_t*>(segment.out);
+    const std::uint64_t first_unit =
+        std::uint64_t{first.index} * units_per_task<Element> + warp * units;
+    const auto* from =
+        reinterpret_cast<const Element*>(segment.in) + first_unit * unit_elements + lane * kBlock;
+    std::uint64_t at = first_unit * block_bits;
+    std::uint32_t index = first.index;
     const std::uint32_t begin = task;
     std::uint32_t sum = 0;
-    for (; task < end; ++task) {
-      const std::uint32_t index = first.index + (task - begin);
-      const std::uint64_t unit = std::uint64_t{index} * units_per_task<Element> + warp * units;
-      std::uint32_t bad = 0;           // exceptions of this warp
-      if (unit + units < all_units) {  // the last unit, which may be partial, is not among them
+    for (; task < end; ++task, ++index) {
+      std::uint32_t bad = 0;  // exceptions of this warp
+      if (index < whole) {
         Element x[units][4];
 #pragma unroll
-        for (unsigned k = 0; k < units; ++k) load_whole(segment, (unit + k) * 32 + lane, x[k]);
+        for (unsigned k = 0; k < units; ++k) load_whole(from + k * unit_elements, x[k]);
+        from += units_per_task<Element> * unit_elements;
+        if (index + 1 < whole && task + 1 < end) prefetch(from - lane * kBlock, warp_bytes);
         std::uint32_t code[units][n];
+        bool finite[units];
+        bool all_finite = true;
 #pragma unroll
         for (unsigned k = 0; k < units; ++k) {
-          const bool finite = encode_elements<Element, words>(x[k], table.get(), code[k]);
-          bad += __popc(__ballot_sync(~0u, !finite));
+          finite[k] = encode_elements<Element, words>(x[k], table.get(), code[k]);
+          all_finite = all_finite && finite[k];
+        }
+        if (!__all_sync(~0u, all_finite)) {
+#pragma unroll
+          for (unsigned k = 0; k < units; ++k) bad += drop_exceptions(finite[k], code[k]);
         }
         if (words == 0 && units == 2 && block_bits == 16) {
-          sum += store_halves(code[0][0], code[units - 1][0], out + unit * 16, unit * 16);
+          sum += store_halves(code[0][0], code[units - 1][0], out + at, at);
         } else {
 #pragma unroll
           for (unsigned k = 0; k < units; ++k) {
-            const std::uint64_t at = (unit + k) * block_bits;
-            sum += store_unit<words>(code[k], block_bits, out + at, at, block_bits, stages[warp]);
+            const std::uint64_t place = at + k * block_bits;
+            sum += store_unit<words>(code[k], block_bits, out + place, place, block_bits,
+                                     stages[warp]);
           }
         }
       } else {
+        const std::uint64_t unit = std::uint64_t{index} * units_per_task<Element> + warp * units;
+#pragma unroll 1
         for (unsigned k = 0; k < units && unit + k < all_units; ++k) {
           Element x[4];
           std::uint32_t code[n];
           load_partial(segment, (unit + k) * 32 + lane, x);
           const bool finite = encode_elements<Element, words>(x, table.get(), code);
-          bad += __popc(__ballot_sync(~0u, !finite));
-          const std::uint64_t at = (unit + k) * block_bits;
-          const std::uint64_t left = unit + k + 1 < all_units ? block_bits : all_words - at;
-          sum += store_unit<words>(code, block_bits, out + at, at, static_cast<unsigned>(left),
-                                   stages[warp]);
+          bad += drop_exceptions(finite, code);
+          const std::uint64_t place = at + k * block_bits;
+          const std::uint64_t left = unit + k + 1 < all_units ? block_bits : all_words - place;
+          sum += store_unit<words>(code, block_bits, out + place, place,
+                                   static_cast<unsigned>(left), stages[warp]);
         }
       }
+      at += units_per_task<Element> * block_bits;
       if (bad != 0 && lane == 0) {
         auto* slot = reinterpret_cast<unsigned long long*>(work.slots + task);
         atomicAdd(slot, static_cast<unsigned long long>(bad));

@@ -2,6 +2,8 @@
 // thread blocks.
 #pragma once
 
+#include <bit>
+
 #include "codec/cuda_support.cuh"
 #include "codec/zfp.hpp"
 #include "codec/zfp_cuda.hpp"
@@ -36,17 +38,53 @@ inline std::size_t slots_of(ElementType type, std::size_t count, std::size_t seg
 template <int words>
 inline constexpr unsigned stage_words = 32 * code_words<words> + code_words<words> + 3;
 
-/// Tasks of a launch that fall to this thread block: a run, so that it ends few segments.
+/// Tasks of a launch that fall to this thread block: a run, so that it ends few segments. Thread
+/// blocks come in tiers of `width`, of which each takes half of the tasks that are left, the last
+/// one the rest: small shares at the end keep the multiprocessors busy to the last.
 struct Share {
   std::uint32_t begin;
   std::uint32_t end;
 };
 
-__device__ inline Share share_of(std::uint32_t tasks) {
-  const auto bound = [&](unsigned block) {
-    return static_cast<std::uint32_t>(std::uint64_t{tasks} * block / gridDim.x);
-  };
-  return {bound(blockIdx.x), bound(blockIdx.x + 1)};
+__device__ inline Share share_of(std::uint32_t tasks, unsigned width) {
+  const unsigned tier = blockIdx.x / width;
+  const unsigned place = blockIdx.x % width;
+  const std::uint32_t left = tasks >> tier;
+  const std::uint32_t ours = tier + 1 == gridDim.x / width ? left : left - (tasks >> (tier + 1));
+  const std::uint32_t first = tasks - left;
+  const std::uint32_t each = ours / width;
+  const std::uint32_t more = ours % width;  // thread blocks with one more
+  const std::uint32_t begin = first + each * place + min(place, more);
+  return {begin, begin + each + (place < more ? 1 : 0)};
+}
+
+struct Grid {
+  unsigned blocks;
+  unsigned width;
+};
+
+/// For thread blocks of which `residency` fit on a multiprocessor.
+template <unsigned residency>
+Grid grid_for(std::uint32_t tasks) {
+  const unsigned width = std::min<unsigned>(tasks, multiprocessors() * residency);
+  const unsigned tiers = std::max<unsigned>(1, std::bit_width(tasks / (2 * width)));
+  return {width * tiers, width};
+}
+
+/// Tasks of a segment that whole, aligned units fill; the segment's last unit is in none of them.
+template <typename Element>
+__device__ std::uint32_t whole_tasks(const Segment& segment, const void* elements) {
+  const std::uint64_t units = (block_count(segment.count) + 31) / 32;
+  if (units == 0 || reinterpret_cast<std::uintptr_t>(elements) % 16 != 0) return 0;
+  return static_cast<std::uint32_t>((units - 1) / units_per_task<Element>);
+}
+
+/// Asks for the lane's 32 bytes of up to 1 KiB at `from`, of which the warp will read `bytes` soon.
+__device__ __forceinline__ void prefetch(const void* from, unsigned bytes) {
+  const unsigned at = threadIdx.x % 32 * 32;
+  if (at < bytes) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const unsigned char*>(from) + at));
+  }
 }
 
 /// A table in shared memory.
@@ -81,17 +119,11 @@ __device__ inline bool end_tasks(SegmentState& state, std::uint32_t part, std::u
     static_assert(offsetof(SegmentState, checksum) == offsetof(SegmentState, tasks_done) + 4);
     const unsigned long long add = static_cast<unsigned long long>(sum) << 32 | tasks;
     before = add + atomicAdd(reinterpret_cast<unsigned long long*>(&state.tasks_done), add);
-    __threadfence();
+    if (static_cast<std::uint32_t>(before) == all_tasks) __threadfence();
   }
   __syncthreads();
   checksum = static_cast<std::uint32_t>(before >> 32);
   return static_cast<std::uint32_t>(before) == all_tasks;
-}
-
-/// Thread blocks of a launch: all that are to be resident at once, or one a task.
-template <unsigned residency>
-unsigned grid_for(std::uint32_t tasks) {
-  return std::min<unsigned>(tasks, multiprocessors() * residency);
 }
 
 /// Calls `use` with the element type and the words that kernels keep of a block.

@@ -10,8 +10,9 @@
 namespace mpress::codec::zfp::cuda {
 
 /// Two planes, the bits of the first in the low half of a byte: entry [n][byte] holds
-///   bits 0..4    length of their code, at most 12
-///   bits 5..16   the code, first bit lowest
+///   bits 0..4    length of their code, at most 11
+///   bits 5..15   the code, first bit lowest
+///   bits 16..23  zeros
 ///   bits 24..31  the state behind them
 struct alignas(16) EncodeTable {
   std::uint32_t pair[5][256] = {};
