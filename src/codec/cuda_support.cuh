@@ -172,32 +172,21 @@ __device__ inline void publish_unit(std::uint64_t* slots, std::uint32_t unit, st
 __device__ inline std::uint64_t look_back(std::uint64_t* slots, std::uint32_t unit,
                                           std::uint64_t size) {
   if (unit == 0) return 0;
-  constexpr int depth = 4;  // slots a lane: totals travel this much further in one round trip
+  // Whatever waits here reads the same few lines of the second-level cache: a round trip takes
+  // 32 neighbouring slots, and waits for none behind the nearest total.
   const unsigned lane = threadIdx.x % 32;
   std::uint64_t before = 0;
-  for (std::int64_t last = std::int64_t{unit} - 1;; last -= 32 * depth) {
-    const std::int64_t mine = last - std::int64_t{lane} * depth;
-    std::uint64_t slot[depth];
-    bool unknown;
+  for (std::int64_t last = std::int64_t{unit} - 1;; last -= 32) {
+    const std::int64_t mine = last - std::int64_t{lane};
+    std::uint64_t slot = slot_total;
+    unsigned totals;
+    unsigned nearest;
     do {
-      unknown = false;
-#pragma unroll
-      for (int i = 0; i < depth; ++i) {
-        slot[i] = mine >= i ? load_slot(slots + mine - i) : slot_total;
-      }
-#pragma unroll
-      for (int i = 0; i < depth; ++i) unknown = unknown || slot[i] == 0;
-    } while (__any_sync(~0u, unknown));
-    std::uint64_t part = 0;
-    bool total = false;
-#pragma unroll
-    for (int i = 0; i < depth; ++i) {
-      if (!total) part += slot[i] & slot_size;
-      total = total || (slot[i] & slot_total) != 0;
-    }
-    const unsigned totals = __ballot_sync(~0u, total);
-    const unsigned nearest = totals == 0 ? 31 : __ffs(totals) - 1;
-    if (lane > nearest) part = 0;
+      if (mine >= 0) slot = load_slot(slots + mine);
+      totals = __ballot_sync(~0u, (slot & slot_total) != 0);
+      nearest = totals == 0 ? 31 : __ffs(totals) - 1;
+    } while (__any_sync(~0u, lane <= nearest && slot == 0));
+    std::uint64_t part = lane <= nearest ? slot & slot_size : 0;
     for (unsigned step = 16; step > 0; step /= 2) part += __shfl_xor_sync(~0u, part, step);
     before += part;
     if (totals != 0) break;

@@ -212,7 +212,7 @@ __device__ std::uint32_t decode_run(DecodeShared<T>& s, const Payload& p, const 
 }
 
 template <class T, unsigned capacity>
-__global__ void __launch_bounds__(Shape<T>::threads)
+__global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 8 : 10)
     decode_units(const __grid_constant__ Batch<capacity> batch, Workspace work, std::uint32_t run,
                  Combine combine) {
   __shared__ DecodeShared<T> s;

@@ -226,7 +226,7 @@ struct Request {
 };
 
 template <class T, unsigned capacity>
-__global__ void __launch_bounds__(Shape<T>::threads)
+__global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 10)
     encode_units(const __grid_constant__ Batch<capacity> batch, Workspace work, RangeKeys* ranges,
                  Request<T> request) {
   using S = Shape<T>;
