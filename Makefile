@@ -75,7 +75,7 @@ test: $(STAMPS)/test $(STAMPS)/installed
 	$(BIN)/python -m pytest --mpi $(MPI) $(PYTEST)
 
 # What takes too long for every change, too.
-test-extended: PYTEST += -m "extended or not extended"
+test-extended: PYTEST += -m "not cuda"
 test-extended: test
 
 # For every MPI with Fortran bindings: those of Debian's packages and the one on PATH, or those whose

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import zfpy
+from conftest import same_bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -17,10 +18,6 @@ DTYPES = [np.float32, np.float64]
 LOSSLESS = ["none", "auto", "mpc", "mpc:dim=1", "mpc:dim=3", "mpc:dim=32"]
 LOSSY = ["zfp:4", "zfp:15.75", "szp:abs=1e-3", "szp:rel=1e-4", "szp:rel=1e-2,mode=dense"]
 SHAPES = [(), (0,), (1,), (3,), (4,), (31,), (2, 0, 3), (1023,), (7, 11, 13), (3000,)]
-
-
-def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def smooth(shape, dtype, seed=0):
@@ -271,3 +268,38 @@ def test_codecs_are_values():
     assert mpress.codec("zfp:8").lossy and not mpress.codec("auto").lossy
     with pytest.raises(TypeError, match="string"):
         mpress.codec(8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("combine", ["sum", "min", "max"])
+@pytest.mark.parametrize("spec", LOSSLESS + LOSSY)
+def test_decoding_combines_with_what_is_there(spec, combine, dtype):
+    """Over several units, at an address that is only element-aligned, with NaN on both sides."""
+    field, there = smooth((10_007,), dtype), smooth((10_007,), dtype, seed=5)
+    field[[3, 4000, 9999]] = np.nan, np.inf, -np.inf
+    there[[7, 4000, 5000]] = np.nan, -np.inf, np.inf
+    encoded = mpress.codec(spec).encode(field)
+    alone = mpress.codec(spec).decode(encoded)
+    with np.errstate(invalid="ignore"):
+        wanted = {"sum": np.add, "min": np.minimum, "max": np.maximum}[combine](there, alone)
+    room = np.empty(10_008, dtype)
+    room[1:] = there
+    out = room[1:]
+    assert mpress.codec(spec).decode(encoded, out, combine=combine) is out
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_what_combining_refuses():
+    encoded = mpress.codec("mpc").encode(smooth((100,), np.float32))
+    with pytest.raises(TypeError, match="needs an `out`"):
+        mpress.codec("mpc").decode(encoded, combine="sum")
+    with pytest.raises(ValueError, match="combine: expected replace, sum, min or max"):
+        mpress.codec("mpc").decode(encoded, np.zeros(100, np.float32), combine="add")
+
+
+def test_damage_is_found_while_combining():
+    encoded = mpress.codec("szp:abs=1e-3").encode(smooth((10_000,), np.float32))
+    payload = encoded.payload.copy()
+    payload[len(payload) // 2] ^= 1
+    with pytest.raises(mpress.CorruptPayload):
+        mpress.codec("szp:abs=1e-3").decode(payload, np.zeros(10_000, np.float32), combine="sum")

@@ -11,6 +11,7 @@ Specs: ``none``, ``auto``, ``mpc[:dim=N]`` (lossless), ``zfp:RATE`` (bits a valu
 
 from mpress._codec import Codec, CorruptPayload, Encoded, codec
 from mpress._core import build_info as _build_info
+from mpress._device import DeviceArray
 
 __version__: str = _build_info()["version"]
-__all__ = ["Codec", "CorruptPayload", "Encoded", "__version__", "codec"]
+__all__ = ["Codec", "CorruptPayload", "DeviceArray", "Encoded", "__version__", "codec"]

@@ -9,9 +9,11 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from mpress import _core
+from mpress import _core, _device
+from mpress._device import DeviceArray
 
 _TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+_COMBINE = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 _EXPECTED = "expected float32 or float64 elements"
 
 
@@ -23,9 +25,9 @@ class CorruptPayload(ValueError):
 class Encoded:
     """What `Codec.encode` returns: a payload and all that decoding it takes."""
 
-    payload: np.ndarray = field(repr=False)
-    """The encoded bytes: a contiguous, read-only uint8 array, so any consumer of buffers takes it.
-    For `zfp` it starts with libzfp's stream."""
+    payload: np.ndarray | DeviceArray = field(repr=False)
+    """The encoded bytes, uint8 and contiguous: on the host read-only, for any consumer of buffers;
+    of an array on a GPU, in that GPU's memory. For `zfp` they start with libzfp's stream."""
 
     spec: str
     """The codec that wrote it. `auto` has become `mpc` or `none`."""
@@ -39,6 +41,9 @@ class Encoded:
     bound: float | None = None
     """`szp`: the absolute bound that every finite element keeps (a relative one multiplied by the
     range; 0 for a constant field, which is then exact)."""
+
+    library: str = field(default="", repr=False)
+    """Whose GPU array was encoded, such as "torch": decoding returns one of the same library."""
 
     @property
     def nbytes(self) -> int:
@@ -93,13 +98,20 @@ class Codec:
         _core.validate(self.spec, name)
         return _core.effective_rate(self._parsed["value"], name)
 
-    def encode(self, array: Any) -> Encoded:
+    def encode(self, array: Any, *, stream: Any = None) -> Encoded:
         """Encode an array, or any object with a buffer or array interface, of float32 or float64.
 
         Any shape; where the elements are not contiguous in C order, or not in the machine's byte
         order, a copy is encoded. Raises TypeError for other element types, ValueError where the
         spec does not fit the element type.
+
+        Arrays on a GPU (CuPy, torch, JAX, Numba, anything with DLPack or the CUDA array interface;
+        contiguous ones only) are encoded there, on `stream`: an object of these libraries or a
+        handle, by default the stream that the array's library is using. The call returns when the
+        payload is complete. It has the same bytes as on the host.
         """
+        if _device.is_device_array(array):
+            return self._encode_on_device(_device.view_of(array, stream))
         array = _as_array(array)
         name = _type_name(array.dtype)
         raw = _bytes_of(array)
@@ -115,15 +127,40 @@ class Codec:
         payload.flags.writeable = False
         return Encoded(payload, chosen, array.dtype, array.shape, bound)
 
+    def _encode_on_device(self, view: _device.View) -> Encoded:
+        name = _type_name(view.dtype)
+        _core.validate(self.spec, name)
+        where = (view.device, view.stream.handle)
+        chosen, bound, buffer = self.spec, None, None
+        if self._parsed["codec"] != "none":
+            chosen = "mpc" if self._parsed["codec"] == "auto" else self.spec
+            count = math.prod(view.shape)
+            buffer, bound = _core.cuda_encode(chosen, name, view.pointer, count, *where)
+        if self._parsed["codec"] == "auto" and buffer.nbytes >= view.nbytes:
+            chosen = "none"
+        if chosen == "none":
+            buffer = _core.cuda_copy(view.pointer, view.nbytes, *where)
+        payload = DeviceArray(buffer, np.dtype(np.uint8), (buffer.nbytes,), view.stream)
+        return Encoded(payload, chosen, view.dtype, view.shape, bound, view.library)
+
     def decode(
         self,
         encoded: Encoded | Any,
-        out: np.ndarray | None = None,
+        out: Any = None,
         *,
         dtype: Any = None,
         shape: SupportsIndex | Sequence[int] | None = None,
-    ) -> np.ndarray:
+        combine: str = "replace",
+        stream: Any = None,
+    ) -> Any:
         """Decode into `out`, or into a new array, and return it.
+
+        With `combine` "sum", "min" or "max" the decoded elements are combined with those of `out`,
+        in one pass; the least and the greatest of a NaN and anything are NaN.
+
+        Payloads on a GPU are decoded there, on `stream` (as in `encode`), into GPU arrays: of torch
+        or CuPy where such an array was encoded, else a DeviceArray. The call returns when the
+        elements are complete.
 
         `encoded` is an Encoded, which knows its codec, or the bytes of a payload of this codec;
         these need `dtype` and `shape`, or an `out` that has them. `out` must be a writable,
@@ -140,7 +177,8 @@ class Codec:
             spec, payload = encoded.spec, encoded.payload
             dtype, shape = encoded.dtype, encoded.shape
         else:
-            spec, payload = self.spec, _payload_of(encoded)
+            on_device = _device.is_device_array(encoded)
+            spec, payload = self.spec, encoded if on_device else _payload_of(encoded)
             if spec == "auto":
                 raise ValueError(
                     "'auto' cannot tell which codec wrote these bytes: name it, or pass the Encoded"
@@ -148,11 +186,23 @@ class Codec:
             if isinstance(out, np.ndarray):
                 dtype = out.dtype if dtype is None else dtype
                 shape = out.shape if shape is None else shape
+            elif out is not None and _device.is_device_array(out):
+                like = _device.view_of(out, stream)
+                dtype = like.dtype if dtype is None else dtype
+                shape = like.shape if shape is None else shape
             if dtype is None or shape is None:
                 raise TypeError("dtype and shape are needed to decode bytes")
             dtype, shape = np.dtype(dtype), _shape_of(shape)
         name = _type_name(dtype)
         _core.validate(spec, name)
+        if combine != "replace":
+            if combine not in _COMBINE:
+                raise ValueError(f"combine: expected replace, sum, min or max, not {combine!r}")
+            if out is None:
+                raise TypeError(f"combine={combine!r} needs an `out` to combine with")
+        if not isinstance(payload, np.ndarray):
+            library = encoded.library if isinstance(encoded, Encoded) else ""
+            return _decode_on_device(spec, payload, dtype, shape, out, combine, stream, library)
         if spec == "none" and payload.nbytes != math.prod(shape) * dtype.itemsize:
             raise CorruptPayload(
                 f"none: {payload.nbytes} bytes are not {math.prod(shape)} elements of {name}"
@@ -162,11 +212,62 @@ class Codec:
         else:
             _check_out(out, dtype, shape)
         target = out.reshape(-1).view(np.uint8)
-        if spec == "none":
+        if spec == "none" and combine == "replace":
             target[:] = payload
-        elif problem := _core.decode(spec, name, payload, target):
+        elif spec == "none":
+            flat = out.reshape(-1)
+            with np.errstate(all="ignore"):  # infinities of two signs, as codecs add them
+                _COMBINE[combine](flat, payload.view(dtype), out=flat)
+        elif problem := _core.decode(spec, name, payload, target, combine):
             raise CorruptPayload(f"{spec}: {problem}")
         return out
+
+
+def _decode_on_device(
+    spec: str,
+    payload: Any,
+    dtype: np.dtype,
+    shape: tuple[int, ...],
+    out: Any,
+    combine: str,
+    stream: Any,
+    library: str,
+) -> Any:
+    source = _device.view_of(payload, stream)
+    if source.dtype != np.uint8:
+        raise TypeError(f"the payload: expected uint8 elements, not {source.dtype}")
+    name, count = _type_name(dtype), math.prod(shape)
+    if spec == "none" and source.nbytes != count * dtype.itemsize:
+        raise CorruptPayload(f"none: {source.nbytes} bytes are not {count} elements of {name}")
+    if out is None:
+        own = _device.empty(dtype, shape, source.device, source.stream)
+        target = _device.view_of(own, source.stream)
+    else:
+        if not _device.is_device_array(out):
+            raise TypeError("out: expected an array on the payload's GPU")
+        target = _device.view_of(out, source.stream if stream is None else stream, writable=True)
+        _check_place(target, dtype, shape, source.device)
+    where = (source.device, target.stream.handle)
+    if spec == "none" and combine != "replace":
+        raise ValueError(f"combine={combine!r}: payloads of 'none' on a GPU are copied only")
+    if spec == "none":
+        _core.cuda_copy_to(target.pointer, source.pointer, source.nbytes, *where)
+    elif problem := _core.cuda_decode(
+        spec, name, source.pointer, source.nbytes, target.pointer, count, combine, *where
+    ):
+        raise CorruptPayload(f"{spec}: {problem}")
+    return _device.as_library(own, library) if out is None else out
+
+
+def _check_place(
+    target: _device.View, dtype: np.dtype, shape: tuple[int, ...], device: int
+) -> None:
+    if target.dtype != dtype:
+        raise ValueError(f"out: expected dtype {dtype}, not {target.dtype}")
+    if target.shape != shape:
+        raise ValueError(f"out: expected shape {shape}, not {target.shape}")
+    if target.nbytes and target.device != device:
+        raise ValueError(f"out: expected an array on device {device}, not {target.device}")
 
 
 def codec(spec: str) -> Codec:

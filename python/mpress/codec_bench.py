@@ -119,7 +119,9 @@ def git_commit() -> str | None:
     """The commit of the source tree we stand in, if it is one of mpress's."""
     if not Path("python/mpress/codec_bench.py").exists():
         return None
-    result = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
-    )
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
     return result.stdout.strip() or None

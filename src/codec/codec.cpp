@@ -48,12 +48,13 @@ std::size_t encode(const Spec& spec, ElementType type, const void* elements, std
 }
 
 Status decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-              void* elements, std::size_t count) {
+              void* elements, std::size_t count, Combine how) {
   switch (spec.codec) {
-    case Codec::mpc: return mpc::decode(type, payload, bytes, elements, count);
+    case Codec::mpc: return mpc::decode(type, payload, bytes, elements, count, how);
     case Codec::zfp:
-      return zfp::decode(type, payload, bytes, zfp_block_bits(spec.value, type), elements, count);
-    case Codec::szp: return szp::decode(type, payload, bytes, elements, count);
+      return zfp::decode(type, payload, bytes, zfp_block_bits(spec.value, type), elements, count,
+                         how);
+    case Codec::szp: return szp::decode(type, payload, bytes, elements, count, how);
     case Codec::none:
     case Codec::automatic: break;
   }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "codec/combine.hpp"
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
@@ -28,10 +29,11 @@ Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size
 std::size_t encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
                    void* payload);
 
-/// Decodes exactly `count` elements (any alignment). The payload is untrusted: whatever its
+/// Decodes exactly `count` elements (any alignment), or combines them with those that are there, a
+/// unit at a time within the cache. The payload is untrusted: whatever its
 /// bytes, decode() reads nothing beyond `bytes`, writes nothing beyond `count` elements, ends,
 /// and reports what it found; on an error the contents of `elements` are unspecified.
 Status decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-              void* elements, std::size_t count);
+              void* elements, std::size_t count, Combine how = Combine::replace);
 
 }  // namespace mpress::codec

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "codec/combine.hpp"
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
@@ -46,8 +47,7 @@ struct DecodeSegment {
   const Result* encoded = nullptr;  ///< device-readable: where the payload's size is found instead
 };
 
-/// What decoding does with the elements that are there.
-enum class Combine : std::uint8_t { replace, sum, min, max };
+using codec::Combine;
 
 /// Bytes of device memory that a call over segments of `count` elements in all needs. A workspace
 /// is 256-byte aligned and zero-filled before its first use; each call leaves it fit for the next.
@@ -60,9 +60,8 @@ std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t coun
 cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
                    void* workspace, cudaStream_t stream);
 
-/// Decodes exactly `count` elements of every segment, or combines them with those that are there:
-/// min and max as fmin and fmax do, with NaN where either is NaN. Payloads are untrusted, as on the
-/// host: the Result's status tells what was found.
+/// Decodes exactly `count` elements of every segment, and combines them with those that are there.
+/// Payloads are untrusted, as on the host: the Result's status tells what was found.
 cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSegment> segments,
                    Combine combine, void* workspace, cudaStream_t stream);
 

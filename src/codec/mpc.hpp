@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "codec/checksum.hpp"
+#include "codec/combine.hpp"
 #include "codec/element.hpp"
 #include "codec/status.hpp"
 
@@ -257,8 +258,9 @@ unsigned choose_dim(ElementType type, const void* in, std::size_t count);
 /// max_bytes(). Returns the payload's size.
 std::size_t encode(ElementType type, const void* in, std::size_t count, unsigned dim, void* out);
 
-/// Decodes exactly `count` elements. The payload is untrusted, see codec.hpp.
+/// Decodes exactly `count` elements, or combines them with what is there. The payload is untrusted,
+/// see codec.hpp.
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
-              std::size_t count);
+              std::size_t count, Combine how = Combine::replace);
 
 }  // namespace mpress::codec::mpc

@@ -13,7 +13,7 @@ std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t seg
 cudaError_t encode(ElementType type, unsigned dim, std::span<const EncodeSegment> segments,
                    void* workspace, cudaStream_t stream);
 
-cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments,
-                   Combine combine, void* workspace, cudaStream_t stream);
+cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
+                   void* workspace, cudaStream_t stream);
 
 }  // namespace mpress::codec::mpc::cuda

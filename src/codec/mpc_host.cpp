@@ -143,8 +143,11 @@ std::size_t encode_units(const Bytes* in, std::size_t count, unsigned dim, Bytes
 }
 
 template <class Word>
+constexpr ElementType type_of = sizeof(Word) == 4 ? ElementType::f32 : ElementType::f64;
+
+template <class Word>
 Status decode_units(const Bytes* payload, std::size_t bytes, unsigned dim, Bytes* out,
-                    std::size_t count, std::uint32_t& sum) {
+                    std::size_t count, Combine how, std::uint32_t& sum) {
   const UnitCodec<Word>& codec = unit_codec<Word>();
   const std::size_t units = unit_count(count, sizeof(Word));
   const std::size_t directory = directory_bytes(units);
@@ -154,6 +157,7 @@ Status decode_units(const Bytes* payload, std::size_t bytes, unsigned dim, Bytes
 
   Staging<Word> staging;
   Bytes last[kUnitBytes + kSlack];
+  alignas(64) Bytes aside[kUnitBytes];
   for (std::size_t u = 0; u < units; ++u) {
     const std::size_t left = count - u * kUnit<Word>;
     const unsigned n = left < kUnit<Word> ? static_cast<unsigned>(left) : kUnit<Word>;
@@ -169,11 +173,12 @@ Status decode_units(const Bytes* payload, std::size_t bytes, unsigned dim, Bytes
       std::memset(last + words * std::size_t{4}, 0, kSlack);
       from = last;
     }
-    Bytes* const to = out + u * kUnitBytes;
+    Bytes* const to = how == Combine::replace ? out + u * kUnitBytes : aside;
     const bool in_place = usable_in_place<Word>(to, n, dim);
     Word* const elements = in_place ? reinterpret_cast<Word*>(to) : staging.elements;
     if (!codec.decode(from, words, n, elements)) return Status::corrupt;
     if (!in_place) staging.scatter(to, n, dim);
+    if (to == aside) combine_elements(how, type_of<Word>, out + u * kUnitBytes, aside, n);
   }
   return at == bytes ? Status::ok : Status::corrupt;
 }
@@ -265,7 +270,7 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, unsigned
 }
 
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
-              std::size_t count) {
+              std::size_t count, Combine how) {
   const Bytes* const from = static_cast<const Bytes*>(payload);
   Bytes* const to = static_cast<Bytes*>(out);
   Header header;
@@ -282,12 +287,12 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, void* ou
     if (raw / element_size(type) < count) return Status::truncated;
     if (raw != count * element_size(type)) return Status::corrupt;
     sum += checksum(from + sizeof(header), raw, word_index(sizeof(header)));
-    if (raw != 0) std::memcpy(to, from + sizeof(header), raw);
+    if (raw != 0) combine_elements(how, type, to, from + sizeof(header), count);
   } else {
     const Status status =
         type == ElementType::f32
-            ? decode_units<std::uint32_t>(from, bytes, header.dim, to, count, sum)
-            : decode_units<std::uint64_t>(from, bytes, header.dim, to, count, sum);
+            ? decode_units<std::uint32_t>(from, bytes, header.dim, to, count, how, sum)
+            : decode_units<std::uint64_t>(from, bytes, header.dim, to, count, how, sum);
     if (status != Status::ok) return status;
   }
   return sum == header.checksum ? Status::ok : Status::corrupt;

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "codec/checksum.hpp"
+#include "codec/combine.hpp"
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
@@ -204,8 +205,9 @@ bool resolvable(ElementType type, double abs_bound);
 std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound, Mode mode,
                    void* out);
 
-/// Decodes exactly `count` elements from an untrusted payload of `bytes` bytes.
+/// Decodes exactly `count` elements from an untrusted payload of `bytes` bytes, or combines them
+/// with what is there.
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
-              std::size_t count);
+              std::size_t count, Combine how = Combine::replace);
 
 }  // namespace mpress::codec::szp

@@ -10,10 +10,10 @@ using namespace codec::cuda;
 std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments);
 
 /// Encodes within `value`, absolute or relative to each segment's own range.
-cudaError_t encode(ElementType type, Bound bound, double value, Mode mode, std::span<const EncodeSegment> segments,
-                   void* workspace, cudaStream_t stream);
+cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
+                   std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream);
 
-cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments,
-                   Combine combine, void* workspace, cudaStream_t stream);
+cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
+                   void* workspace, cudaStream_t stream);
 
 }  // namespace mpress::codec::szp::cuda

@@ -118,15 +118,17 @@ Status check_directory(const unsigned char* payload, std::size_t bytes, std::siz
 }
 
 template <class T>
-Status decode_units(T step, const unsigned char* payload, unsigned char* out, std::size_t count) {
+Status decode_units(T step, const unsigned char* payload, unsigned char* out, std::size_t count,
+                    Combine how) {
   const UnitCodec<T> codec = unit_codec<T>();
+  alignas(64) unsigned char aside[unit_bytes];
   const std::size_t whole = unit_elements(Traits<T>::type);
   const unsigned char* directory = payload + sizeof(Header);
   const unsigned char* at = directory + directory_bytes(unit_count(Traits<T>::type, count));
   for (std::size_t done = 0, u = 0; done < count; done += whole, ++u) {
     const std::size_t n = std::min(whole, count - done);
     const std::uint16_t size = directory_entry(directory, u);
-    unsigned char* elements = out + done * sizeof(T);
+    unsigned char* elements = how == Combine::replace ? out + done * sizeof(T) : aside;
     std::size_t bytes = std::size_t{size} * 4;
     if (size == raw_unit) {
       bytes = n * sizeof(T);
@@ -136,6 +138,9 @@ Status decode_units(T step, const unsigned char* payload, unsigned char* out, st
     } else if (!codec.decode(step, at, size, elements, n)) {
       return Status::corrupt;
     }
+    if (elements == aside) {
+      combine_elements(how, Traits<T>::type, out + done * sizeof(T), aside, n);
+    }
     at += bytes;
   }
   return Status::ok;
@@ -143,7 +148,7 @@ Status decode_units(T step, const unsigned char* payload, unsigned char* out, st
 
 template <class T>
 Status decode_elements(const Header& header, const unsigned char* payload, std::size_t bytes,
-                       unsigned char* out, std::size_t count) {
+                       unsigned char* out, std::size_t count, Combine how) {
   const std::size_t body = bytes - sizeof header;
   if (header.raw == 0) {
     const Status status = check_directory<T>(payload, bytes, count);
@@ -153,14 +158,14 @@ Status decode_elements(const Header& header, const unsigned char* payload, std::
   }
   if (header.checksum != payload_checksum(payload, bytes)) return Status::corrupt;
   if (header.raw != 0) {
-    if (count != 0) std::memcpy(out, payload + sizeof header, body);
+    if (count != 0) combine_elements(how, Traits<T>::type, out, payload + sizeof header, count);
     return Status::ok;
   }
   const T step = static_cast<T>(header.step);
   if (!std::isnormal(step) || step < 0 || static_cast<double>(step) != header.step) {
     return Status::corrupt;
   }
-  return decode_units(step, payload, out, count);
+  return decode_units(step, payload, out, count, how);
 }
 
 }  // namespace
@@ -185,7 +190,7 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, double a
 }
 
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
-              std::size_t count) {
+              std::size_t count, Combine how) {
   Header header;
   if (bytes < sizeof header) return Status::truncated;
   const auto* from = static_cast<const unsigned char*>(payload);
@@ -195,8 +200,8 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, void* ou
   }
   if (header.type != type || header.count != count || header.raw > 1) return Status::corrupt;
   auto* to = static_cast<unsigned char*>(out);
-  return type == ElementType::f32 ? decode_elements<float>(header, from, bytes, to, count)
-                                  : decode_elements<double>(header, from, bytes, to, count);
+  return type == ElementType::f32 ? decode_elements<float>(header, from, bytes, to, count, how)
+                                  : decode_elements<double>(header, from, bytes, to, count, how);
 }
 
 }  // namespace mpress::codec::szp

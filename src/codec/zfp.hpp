@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "codec/checksum.hpp"
+#include "codec/combine.hpp"
 #include "codec/element.hpp"
 #include "codec/status.hpp"
 
@@ -177,10 +178,11 @@ constexpr std::size_t max_bytes(ElementType type, std::size_t count, std::uint32
 std::size_t encode(ElementType type, const void* in, std::size_t count, std::uint32_t block_bits,
                    void* out);
 
-/// Decodes exactly `count` elements to `out` (any alignment). The payload is untrusted.
+/// Decodes exactly `count` elements to `out` (any alignment), or combines them with what is there.
+/// The payload is untrusted.
 /// truncated: shorter than any payload of that many elements; unsupported: block_bits out of
 /// range; corrupt: everything else that is wrong.
 Status decode(ElementType type, const void* payload, std::size_t bytes, std::uint32_t block_bits,
-              void* out, std::size_t count);
+              void* out, std::size_t count, Combine how = Combine::replace);
 
 }  // namespace mpress::codec::zfp

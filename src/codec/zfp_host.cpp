@@ -222,20 +222,61 @@ std::size_t encode_raw(ElementType type, const void* in, std::size_t count, unsi
   return finish(out, body, 0, kFormRaw);
 }
 
-/// Puts the exceptions back. Checks their numbers: the checksum finds accidents, not intent.
-bool apply_exceptions(ElementType type, const unsigned char* record, std::uint64_t exceptions,
-                      unsigned char* out, std::size_t count) {
-  const std::size_t block_bytes = kBlock * element_size(type);
-  std::uint64_t next = 0;
-  for (; exceptions != 0; --exceptions, record += exception_bytes(type)) {
+/// The exceptions of a payload, in the order of their blocks.
+class ExceptionReader {
+ public:
+  ExceptionReader(ElementType type, const unsigned char* records, std::uint64_t count)
+      : type_(type), record_(records), left_(count) {}
+
+  /// The checksum finds accidents, not intent: do the blocks ascend, below `blocks`?
+  bool sound(std::uint64_t blocks) const {
+    std::uint64_t next = 0;
+    for (std::uint64_t i = 0; i < left_; ++i) {
+      const std::uint64_t block = block_of(record_ + i * exception_bytes(type_));
+      if (block < next || block >= blocks) return false;
+      next = block + 1;
+    }
+    return true;
+  }
+
+  /// Puts those among `count` elements at `out`, whose first block is `first`, back. Called for
+  /// one part of the message after the other.
+  void restore(std::uint64_t first, unsigned char* out, std::size_t count) {
+    const std::uint64_t end = first + block_count(count);
+    for (; left_ != 0 && block_of(record_) < end; --left_, record_ += exception_bytes(type_)) {
+      const std::size_t at = (block_of(record_) - first) * kBlock;
+      const std::size_t elements = std::min<std::size_t>(count - at, kBlock);
+      std::memcpy(out + at * element_size(type_), record_ + 8, elements * element_size(type_));
+    }
+  }
+
+ private:
+  static std::uint64_t block_of(const unsigned char* record) {
     std::uint64_t block;
     std::memcpy(&block, record, 8);
-    if (block < next || block >= block_count(count)) return false;
-    next = block + 1;
-    const std::size_t elements = std::min<std::size_t>(count - block * kBlock, kBlock);
-    std::memcpy(out + block * block_bytes, record + 8, elements * element_size(type));
+    return block;
   }
-  return true;
+
+  ElementType type_;
+  const unsigned char* record_;
+  std::uint64_t left_;
+};
+
+/// Decodes part by part into a buffer that stays in the cache, and combines from there.
+constexpr std::size_t part_elements = 2048;
+static_assert(part_elements / kBlock % 64 == 0, "parts of the stream start at whole words");
+
+template <typename Element>
+void decode_combined(ElementType type, const unsigned char* in, std::uint32_t block_bits,
+                     ExceptionReader exceptions, Combine how, unsigned char* out,
+                     std::size_t count) {
+  alignas(64) unsigned char part[part_elements * sizeof(Element)];
+  for (std::size_t at = 0; at < count; at += part_elements) {
+    const std::size_t n = std::min(part_elements, count - at);
+    decode_stream<Element>(type, in + at / kBlock / 8 * block_bits, block_bits, part, n);
+    exceptions.restore(at / kBlock, part, n);
+    combine_elements(how, type, out + at * sizeof(Element), part, n);
+  }
 }
 
 }  // namespace
@@ -267,7 +308,7 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, std::uin
 }
 
 Status decode(ElementType type, const void* payload, std::size_t bytes, std::uint32_t block_bits,
-              void* out, std::size_t count) {
+              void* out, std::size_t count, Combine how) {
   if (block_bits < min_block_bits(type) || block_bits > max_block_bits(type)) {
     return Status::unsupported;
   }
@@ -283,7 +324,7 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, std::uin
 
   if (footer.form == kFormRaw) {
     if (body != raw || footer.exceptions != 0) return Status::corrupt;
-    if (count != 0) std::memcpy(to, from, count * element_size(type));
+    if (count != 0) combine_elements(how, type, to, from, count);
     return Status::ok;
   }
   if (footer.form != kFormStream || body < stream) return Status::corrupt;
@@ -291,13 +332,17 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, std::uin
       (body - stream) % exception_bytes(type) != 0) {
     return Status::corrupt;
   }
-  if (type == ElementType::f32) {
-    decode_stream<float>(type, from, block_bits, to, count);
-  } else {
-    decode_stream<double>(type, from, block_bits, to, count);
+  ExceptionReader exceptions(type, from + stream, footer.exceptions);
+  if (!exceptions.sound(block_count(count))) return Status::corrupt;
+  if (how != Combine::replace) {
+    const auto decode = type == ElementType::f32 ? decode_combined<float> : decode_combined<double>;
+    decode(type, from, block_bits, exceptions, how, to, count);
+    return Status::ok;
   }
-  const bool sound = apply_exceptions(type, from + stream, footer.exceptions, to, count);
-  return sound ? Status::ok : Status::corrupt;
+  const auto decode = type == ElementType::f32 ? decode_stream<float> : decode_stream<double>;
+  decode(type, from, block_bits, to, count);
+  exceptions.restore(0, to, count);
+  return Status::ok;
 }
 
 }  // namespace mpress::codec::zfp

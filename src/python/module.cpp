@@ -14,16 +14,12 @@
 #include "config/config.hpp"
 #include "config/knobs.hpp"
 #include "config/version.hpp"
+#include "python/arguments.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace mpress::python {
-namespace {
-
-using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
-using BytesIn = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using BytesOut = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 Spec parse(const std::string& text) {
   Spec spec;
@@ -38,7 +34,6 @@ ElementType element_type(const std::string& name) {
   throw nb::value_error(("unknown element type '" + name + "': expected f32 or f64").c_str());
 }
 
-/// A spec that a codec function takes: valid for `type`, neither `none` nor `auto`.
 Spec codec_spec(const std::string& text, ElementType type) {
   const Spec spec = parse(text);
   std::string error;
@@ -48,6 +43,22 @@ Spec codec_spec(const std::string& text, ElementType type) {
   }
   return spec;
 }
+
+codec::Combine combine_of(const std::string& name) {
+  using enum codec::Combine;
+  if (name == "replace") return replace;
+  if (name == "sum") return sum;
+  if (name == "min") return min;
+  if (name == "max") return max;
+  throw nb::value_error(
+      ("unknown operation '" + name + "': expected replace, sum, min or max").c_str());
+}
+
+namespace {
+
+using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
+using BytesIn = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using BytesOut = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 std::size_t element_count(std::size_t bytes, ElementType type) {
   if (bytes % element_size(type) != 0) {
@@ -95,13 +106,14 @@ std::size_t encode_into(const std::string& text, const std::string& type_name,
 
 /// Empty, or what is wrong with the payload.
 std::string decode(const std::string& text, const std::string& type_name, const BytesIn& payload,
-                   const BytesOut& elements) {
+                   const BytesOut& elements, const std::string& combine_name) {
   const ElementType type = element_type(type_name);
   const Spec spec = codec_spec(text, type);
   const std::size_t count = element_count(elements.size(), type);
+  const codec::Combine combine = combine_of(combine_name);
   nb::gil_scoped_release release;
   const Status status =
-      codec::decode(spec, type, payload.data(), payload.size(), elements.data(), count);
+      codec::decode(spec, type, payload.data(), payload.size(), elements.data(), count, combine);
   return status == Status::ok ? std::string() : std::string(status_text(status));
 }
 
@@ -211,7 +223,7 @@ NB_MODULE(_core, m) {
         "Encode the bytes of elements; returns the payload and szp's absolute bound.");
   m.def("encode_into", &encode_into, "spec"_a, "type"_a, "elements"_a, "payload"_a,
         "Encode into a buffer of max_payload_bytes; returns the bytes written.");
-  m.def("decode", &decode, "spec"_a, "type"_a, "payload"_a, "elements"_a,
+  m.def("decode", &decode, "spec"_a, "type"_a, "payload"_a, "elements"_a, "combine"_a = "replace",
         "Decode; returns an empty string, or what is wrong with the payload.");
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
@@ -228,6 +240,10 @@ NB_MODULE(_core, m) {
   m.def("parse_bytes", &bytes_of, "text"_a);
   m.def("parse_rate", &rate_of, "text"_a, "Bytes a second.");
   m.def("build_info", &build_info);
+#if MPRESS_BUILT_CUDA
+  define_cuda(m);
+  define_cuda_timing(m);
+#endif
 }
 
 }  // namespace mpress::python

@@ -8,9 +8,9 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from mpress import _core, codec_bench, fields
+from mpress import _core, codec_bench, cuda_bench, fields
 from mpress.cli.console import make_console, make_table
-from mpress.cli.errors import UserError, checked_bytes, checked_spec
+from mpress.cli.errors import UserError, checked_bytes, checked_device, checked_spec
 
 app = typer.Typer(help="Measure on synthetic fields.", no_args_is_help=True)
 
@@ -43,11 +43,15 @@ def codec_command(
     repeat: Annotated[
         int, typer.Option(metavar="N", min=1, help="Repetitions; the fastest counts.")
     ] = 5,
+    device: Annotated[
+        str, typer.Option(metavar="cpu|cuda", help="One core, or the first GPU.")
+    ] = "cpu",
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the results here.")
     ] = None,
 ) -> None:
-    """Measure codecs on one core, beside libzfp where the package zfpy is installed."""
+    """Measure codecs on a GPU, or on one core, there beside libzfp where zfpy is installed."""
+    on_gpu = checked_device(device)
     names = field or list(_DEFAULT_FIELDS)
     for name in names:
         if name not in fields.NAMES:
@@ -76,13 +80,19 @@ def codec_command(
     for kind in types:
         for name in names:
             array = fields.make(name, _cube(nbytes, kind), kind)
-            found = codec_bench.measure_field(name, array, specs, repeat)
+            if on_gpu:
+                found = cuda_bench.measure_field(name, array, specs, repeat)
+                console.print(_gpu_table(name, array, found))
+            else:
+                found = codec_bench.measure_field(name, array, specs, repeat)
+                console.print(_table(name, array, found))
             rows += found
-            console.print(_table(name, array, found))
-    if not codec_bench.has_libzfp():
+    if not on_gpu and not codec_bench.has_libzfp():
         console.print("libzfp was not measured: install zfpy (pip install 'mpress[bench]')")
     if json_file is not None:
         document = codec_bench.document(rows)
+        if on_gpu:
+            document["gpu"] = _core.cuda_device_name(0)
         json_file.write_text(json.dumps(document, indent=1) + "\n")
 
 
@@ -110,6 +120,30 @@ def _table(name: str, array: np.ndarray, rows: list[dict]) -> Table:
             _factors(row),
             "0" if row["identical"] else f"{row['max_error']:.3g}",
             {True: "yes", False: "[red]NO[/red]", None: "-"}[row["keeps_promise"]],
+        )
+    return table
+
+
+def _gpu_table(name: str, array: np.ndarray, rows: list[dict]) -> Table:
+    ceiling = rows[0]["memcpy_rate"]
+    table = make_table(
+        f"{name} {array.dtype}, {array.nbytes / 2**20:.1f} MiB, {_core.cuda_device_name(0)}; "
+        f"copy {ceiling / 1e9:.0f} GB/s",
+        "codec",
+        ("ratio", "encode GB/s", "decode GB/s", "sum GB/s", "of copy", "encode us", "decode us",
+         "as on host"),
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(
+            row["spec"],
+            f"{row['ratio']:.2f}",
+            f"{row['encode_rate'] / 1e9:.0f}",
+            f"{row['decode_rate'] / 1e9:.0f}",
+            f"{row['sum_rate'] / 1e9:.0f}",
+            f"{row['encode_rate'] / ceiling:.0%} / {row['decode_rate'] / ceiling:.0%}",
+            f"{row['encode_to_host'] * 1e6:.1f}",
+            f"{row['decode_to_host'] * 1e6:.1f}",
+            "yes" if row["same_bytes_as_host"] else "[red]NO[/red]",
         )
     return table
 

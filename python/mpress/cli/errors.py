@@ -1,6 +1,6 @@
 """What a command raises when the user got something wrong."""
 
-from mpress import _core
+from mpress import _core, cuda_bench
 
 
 class UserError(Exception):
@@ -21,3 +21,14 @@ def checked_bytes(option: str, text: str) -> int:
         return _core.parse_bytes(text)
     except (TypeError, ValueError) as error:
         raise UserError(f"{option} {error}") from None
+
+
+def checked_device(name: str) -> bool:
+    """Whether `--device` asks for a GPU, which there is."""
+    if name not in ("cpu", "cuda"):
+        raise UserError(f"--device {name!r}: expected cpu or cuda")
+    if name == "cuda" and not cuda_bench.available():
+        built = _core.build_info()["cuda"]
+        why = "no GPU was found" if built else "this mpress was built without CUDA"
+        raise UserError(f"--device cuda: {why}")
+    return name == "cuda"

@@ -1,6 +1,7 @@
 """mpress inspect: what each codec would do to the fields of a file."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,9 +9,9 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from mpress import _core, measure
+from mpress import _core, cuda_bench, measure
 from mpress.cli.console import make_console, make_table
-from mpress.cli.errors import UserError, checked_spec
+from mpress.cli.errors import UserError, checked_device, checked_spec
 from mpress.files import FileError, read_fields
 
 _DEFAULT_SPECS = ("mpc", "zfp:8", "zfp:16", "szp:rel=1e-3", "szp:rel=1e-4")
@@ -31,8 +32,12 @@ def inspect(
     repeat: Annotated[
         int, typer.Option(metavar="N", min=1, help="Repetitions; the fastest counts.")
     ] = 3,
+    device: Annotated[
+        str, typer.Option(metavar="cpu|cuda", help="One core, or the first GPU.")
+    ] = "cpu",
 ) -> None:
     """Print ratio, speed, largest error and PSNR of codecs on the fields of files."""
+    on_gpu = checked_device(device)
     specs = list(codec or _DEFAULT_SPECS)
     for spec in specs:
         checked_spec("--codec", spec)
@@ -46,13 +51,13 @@ def inspect(
         for note in notes:
             console.print(f"[dim]{path.name}: {note}[/dim]", highlight=False)
         for name, array in fields:
-            console.print(_table(name, array, specs, repeat))
+            console.print(_table(name, array, specs, repeat, on_gpu))
             shown += 1
     if not shown:
         raise UserError("FILE: no float32 or float64 field was found")
 
 
-def _table(name: str, array: np.ndarray, specs: list[str], repeat: int) -> Table:
+def _table(name: str, array: np.ndarray, specs: list[str], repeat: int, on_gpu: bool) -> Table:
     extents = " x ".join(str(n) for n in array.shape) or "scalar"
     table = make_table(
         f"{name}: {extents} {array.dtype}, {array.nbytes / 1e6:.2f} MB",
@@ -65,7 +70,14 @@ def _table(name: str, array: np.ndarray, specs: list[str], repeat: int) -> Table
             _core.validate(spec, type_name)
         except ValueError as error:
             raise UserError(f"--codec: {error}") from None
-        m = measure.measure(array, spec, repeat)
+        m = measure.measure(array, spec, 1 if on_gpu else repeat)
+        if on_gpu and m.spec != "none":
+            times = cuda_bench.seconds(array, m.spec, repeat)
+            m = replace(
+                m,
+                encode_rate=array.nbytes / times["encode"],
+                decode_rate=array.nbytes / times["decode"],
+            )
         exact = m.quality.identical
         table.add_row(
             f"auto ({m.spec})" if spec == "auto" else spec,

@@ -1,0 +1,28 @@
+// What decoding does with the elements that are there already.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "codec/checksum.hpp"  // MPRESS_HOST_DEVICE
+#include "codec/element.hpp"
+
+namespace mpress::codec {
+
+/// The reductions of floats that MPI has. min and max of a NaN and anything are NaN, so that the
+/// result does not depend on the order; of zeros of two signs, either.
+enum class Combine : std::uint8_t { replace, sum, min, max };
+
+template <Combine how, class T>
+MPRESS_HOST_DEVICE __attribute__((always_inline)) constexpr T combine(T have, T value) {
+  if constexpr (how == Combine::sum) return have + value;
+  if constexpr (how == Combine::min) return value < have || value != value ? value : have;
+  if constexpr (how == Combine::max) return value > have || value != value ? value : have;
+  return value;
+}
+
+/// On the host, over `count` elements of any alignment.
+void combine_elements(Combine how, ElementType type, void* have, const void* values,
+                      std::size_t count);
+
+}  // namespace mpress::codec

@@ -1,0 +1,108 @@
+// Memory of GPUs: which device a pointer belongs to, device memory in stream order, mapped pinned
+// host memory, workspaces of codecs. For callers that know that the process uses CUDA.
+//
+// Functions that can fail throw CudaError.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "codec/codec_cuda.hpp"
+
+namespace mpress::memory {
+
+/// A CUDA call that failed: what was tried, and CUDA's reason.
+class CudaError : public std::runtime_error {
+ public:
+  CudaError(const std::string& what, cudaError_t code)
+      : std::runtime_error(what + ": " + cudaGetErrorString(code)), code(code) {}
+  cudaError_t code;
+};
+
+void check(cudaError_t code, const char* what);
+
+/// Makes a device current while it lives.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device);
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+  ~DeviceScope();
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+/// The device that a pointer to device or managed memory belongs to, -1 for any other pointer.
+int device_of(const void* pointer);
+
+/// A block of device memory from the device's pool. It is there for work enqueued on `stream` after
+/// taking it, and goes back to the pool, in the order of that stream, when it is destroyed: the
+/// stream must live until then, unless forget_stream() was called. Taking and giving cost less than
+/// a microsecond once the pool has grown. Movable.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(int device, std::size_t bytes, cudaStream_t stream);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  ~DeviceBuffer() { reset(); }
+
+  void reset();
+  /// Nobody keeps the stream alive: the buffer goes back when the whole device is idle.
+  void forget_stream() { knows_stream_ = false; }
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  int device() const { return device_; }
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  int device_ = 0;
+  cudaStream_t stream_ = nullptr;
+  bool knows_stream_ = true;
+};
+
+/// A report that any device can write to and the host can poll; zero-filled when taken. Movable.
+class PinnedResult {
+ public:
+  PinnedResult();
+  PinnedResult(PinnedResult&& other) noexcept;
+  PinnedResult(const PinnedResult&) = delete;
+  PinnedResult& operator=(const PinnedResult&) = delete;
+  ~PinnedResult();
+
+  codec::cuda::Result* get() const { return result_; }
+
+  /// Waits until the device has reported, and returns the report. Throws if the stream, on which
+  /// the report is expected, is done or failed without it.
+  codec::cuda::Result wait(cudaStream_t stream) const;
+
+ private:
+  codec::cuda::Result* result_ = nullptr;
+};
+
+/// A workspace for calls on `stream`: zero-filled, and kept for later calls when it is destroyed.
+class Workspace {
+ public:
+  Workspace(int device, std::size_t bytes, cudaStream_t stream);
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace();
+
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t capacity_ = 0;
+  int device_ = 0;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t last_use_ = nullptr;
+};
+
+}  // namespace mpress::memory

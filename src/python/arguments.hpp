@@ -1,0 +1,28 @@
+// Arguments of the extension module's functions: text to the C++ side's types, or ValueError.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <string>
+
+#include "codec/codec.hpp"
+#include "codec/combine.hpp"
+
+namespace mpress::python {
+
+Spec parse(const std::string& text);
+
+ElementType element_type(const std::string& name);
+
+/// A spec that a codec function takes: valid for `type`, neither `none` nor `auto`.
+Spec codec_spec(const std::string& text, ElementType type);
+
+/// "replace", "sum", "min" or "max".
+codec::Combine combine_of(const std::string& name);
+
+/// Defines what the module has for GPUs, where mpress was built with CUDA.
+void define_cuda(nanobind::module_& m);
+void define_cuda_timing(nanobind::module_& m);
+
+}  // namespace mpress::python

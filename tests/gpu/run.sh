@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one call on a machine that has one: builds, compares the twins,
+# runs the codec tests on both, and the sanitizers. Writes RESULTS (default: gpu-tests.json).
+#
+# Needs nvcc, a C++ compiler and, for the interpreter PYTHON (default: python3), what the extra
+# `test` names, CuPy and torch; nothing is downloaded. JOBS steps run at a time.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+PYTHON=${PYTHON:-python3}
+BUILD=${BUILD:-build-gpu}
+RESULTS=${RESULTS:-gpu-tests.json}
+JOBS=${JOBS:-$(nproc)}
+SPECS="mpc mpc:dim=3 zfp:4 zfp:7.25 zfp:16 zfp:24 szp:abs=1e-3 szp:rel=1e-3 szp:rel=1e-5,mode=dense"
+
+if [ -z "${BUILT:-}" ]; then
+  "$PYTHON" -m pip install -q --no-index --no-deps --no-build-isolation "-Cbuild-dir=$BUILD" \
+    -Ccmake.define.MPRESS_TESTS=ON -Ccmake.define.MPRESS_CUDA=ON . || exit 2
+  cmake --build "$BUILD" --target twins || exit 2
+fi
+
+outcomes=$(mktemp -d)
+steps=0
+# step NAME COMMAND...: runs it in the background, shows its last line, keeps its outcome.
+step() {
+  local name=$1 number=$((steps++))
+  shift
+  while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
+  {
+    local status=ok log
+    log=$(timeout "${SECONDS_EACH:-300}" "$@" 2>&1) || { status=failed; tail -25 <<<"$log"; }
+    echo "$status $name: $(tail -1 <<<"$log")"
+    printf '{"check": "%s", "outcome": "%s"}' "$name" $status >"$outcomes/$(printf %03d $number)"
+  } &
+}
+
+twins=$BUILD/tests/twins
+for type in f32 f64; do
+  for spec in $SPECS; do
+    step "twins, $spec, $type" "$twins" check "$spec" $type
+    step "graph replay, $spec, $type" "$twins" replay "$spec" $type
+  done
+done
+for tool in memcheck racecheck initcheck; do
+  for spec in mpc zfp:7.25 szp:rel=1e-3 szp:abs=1e-5,mode=dense; do
+    for type in f32 f64; do
+      step "$tool, $spec, $type" compute-sanitizer --tool $tool --error-exitcode 9 \
+        "$twins" quick "$spec" $type
+    done
+  done
+done
+step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
+  "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py
+step "arrays of other libraries" env MPRESS_BUILD_DIR="$BUILD" \
+  "$PYTHON" -m pytest -q -m cuda tests/test_cuda.py
+wait
+JOBS=1  # these fill the memory
+for spec in mpc zfp:8 szp:abs=1e-3; do
+  for type in ${LARGE_TYPES:-f32 f64}; do step "2^32 elements, $spec, $type" "$twins" large "$spec" $type; done
+done
+wait
+
+gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)
+commit=$(git rev-parse --short=12 HEAD 2>/dev/null)
+{
+  printf '{"kind": "gpu-tests", "date": "%s", "gpu": "%s", "commit": "%s", "checks": [\n' \
+    "$(date -u +%F)" "$gpu" "$commit"
+  for file in "$outcomes"/*; do
+    [ "$file" = "$outcomes/000" ] || printf ',\n'
+    cat "$file"
+  done
+  printf '\n]}\n'
+} >"$RESULTS"
+! grep -q failed "$RESULTS"
