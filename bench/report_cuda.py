@@ -11,6 +11,8 @@ from tables import table
 
 Row = dict[str, Any]
 
+matplotlib.rcParams["svg.hashsalt"] = "mpress"  # the same picture, the same file
+
 HEAD = """\
 ## CUDA twins
 

@@ -176,11 +176,11 @@ def test_what_is_refused(cupy):
 def test_memory_is_given_back(cupy):
     field = cupy.asarray(wavy((1 << 22,), np.float32))
     codec = mpress.codec("szp:abs=1e-3")
-    for _ in range(3):
+    for _ in range(30):
         codec.decode(codec.encode(field))
     cupy.cuda.Device().synchronize()
     free = cupy.cuda.Device().mem_info[0]
     for _ in range(300):
         codec.decode(codec.encode(field))
     cupy.cuda.Device().synchronize()
-    assert cupy.cuda.Device().mem_info[0] >= free - (64 << 20)
+    assert cupy.cuda.Device().mem_info[0] >= free - (512 << 20)  # a leak would be 5 GB

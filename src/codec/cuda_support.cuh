@@ -9,6 +9,7 @@
 
 #include "codec/checksum.hpp"
 #include "codec/codec_cuda.hpp"
+#include "codec/cuda_warp.cuh"
 
 namespace mpress::codec::cuda {
 
@@ -30,9 +31,9 @@ struct alignas(256) Control {
 struct alignas(32) SegmentState {
   std::uint32_t tasks_done;
   std::uint32_t checksum;  ///< behind tasks_done: is_last_task() adds to both at once
-  std::uint32_t status;  ///< the gravest Status so far
-  std::uint32_t raw;     ///< to be kept as it is, by copy_raw()
-  std::uint64_t extent;  ///< of all units, in the codec's own unit of size
+  std::uint32_t status;    ///< the gravest Status so far
+  std::uint32_t raw;       ///< to be kept as it is, by copy_raw()
+  std::uint64_t extent;    ///< of all units, in the codec's own unit of size
 };
 
 struct Workspace {
@@ -60,8 +61,8 @@ inline Workspace workspace_of(void* memory, std::size_t segments) {
 struct Segment {
   const unsigned char* in;
   unsigned char* out;
-  std::uint64_t count;    ///< elements
-  std::uint64_t bytes;    ///< decoding: of the payload, or its room
+  std::uint64_t count;  ///< elements
+  std::uint64_t bytes;  ///< decoding: of the payload, or its room
   Result* result;
   const Result* encoded;  ///< decoding: where the payload's size is found, or null
 };
@@ -95,13 +96,21 @@ __device__ Task find_task(const Batch<capacity>& batch, std::uint32_t task) {
 }
 
 inline Segment segment_of(const EncodeSegment& s) {
-  return {static_cast<const unsigned char*>(s.elements), static_cast<unsigned char*>(s.payload),
-          s.count, 0, s.result, nullptr};
+  return {static_cast<const unsigned char*>(s.elements),
+          static_cast<unsigned char*>(s.payload),
+          s.count,
+          0,
+          s.result,
+          nullptr};
 }
 
 inline Segment segment_of(const DecodeSegment& s) {
-  return {static_cast<const unsigned char*>(s.payload), static_cast<unsigned char*>(s.elements),
-          s.count, s.bytes, s.result, s.encoded};
+  return {static_cast<const unsigned char*>(s.payload),
+          static_cast<unsigned char*>(s.elements),
+          s.count,
+          s.bytes,
+          s.result,
+          s.encoded};
 }
 
 /// Calls `launch(batch)` for every max_batch segments, with the smallest capacity that holds them.
@@ -119,8 +128,8 @@ cudaError_t for_each_batch(std::span<const AnySegment> segments, Tasks tasks, La
     }
     launch(batch);
   };
-  for (; !segments.empty(); segments = segments.subspan(std::min<std::size_t>(max_batch,
-                                                                             segments.size()))) {
+  for (; !segments.empty();
+       segments = segments.subspan(std::min<std::size_t>(max_batch, segments.size()))) {
     const auto part = segments.first(std::min<std::size_t>(max_batch, segments.size()));
     if (part.size() == 1) {
       Batch<1> batch;
@@ -206,7 +215,7 @@ __device__ inline std::uint64_t place_unit(std::uint64_t* slots, std::uint32_t u
 
 /// Adds the checksum parts of a warp's lanes to the segment's.
 __device__ inline void add_checksum(SegmentState& state, std::uint32_t part) {
-  part = __reduce_add_sync(~0u, part);
+  part = warp_sum(part);
   if (threadIdx.x % 32 == 0 && part != 0) atomicAdd(&state.checksum, part);
 }
 
@@ -233,7 +242,7 @@ __device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks) {
 __device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks, std::uint32_t part) {
   __shared__ std::uint32_t parts[32];
   __shared__ bool last;
-  part = __reduce_add_sync(~0u, part);
+  part = warp_sum(part);
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = part;
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -291,7 +300,8 @@ __device__ void end_segment(const Batch<capacity>& batch, const Workspace& work,
   }
 }
 
-/// What the reports of this launch carry; not before a segment's last task, and before end_segment().
+/// What the reports of this launch carry; not before a segment's last task, and before
+/// end_segment().
 __device__ inline std::uint32_t sequence_of(const Control* control) {
   return *static_cast<const volatile std::uint32_t*>(&control->sequence) + 1;
 }

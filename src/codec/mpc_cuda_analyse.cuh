@@ -43,22 +43,22 @@ __device__ Extent<Word> extent_of(Top top, Word any) {
 
 template <class Word>
 __device__ Extent<Word> unit_extent(Exchange& exchange, Top top, Word any) {
-  top.least = __reduce_min_sync(all_lanes, top.least);
-  top.largest = __reduce_max_sync(all_lanes, top.largest);
-  auto low = __reduce_or_sync(all_lanes, static_cast<std::uint32_t>(any));
+  top.least = warp_min(top.least);
+  top.largest = warp_max(top.largest);
+  auto low = warp_or(static_cast<std::uint32_t>(any));
   std::uint32_t high = 0;
   if constexpr (sizeof(Word) == 8) {
-    high = __reduce_or_sync(all_lanes, static_cast<std::uint32_t>(any >> 32));
+    high = warp_or(static_cast<std::uint32_t>(any >> 32));
   }
   const unsigned lane = threadIdx.x % 32;
   if (lane == 0) exchange.extents[threadIdx.x / 32] = {top.least, top.largest, low, high};
   __syncthreads();
   const uint4 e = exchange.extents[lane % unit_warps<Word>];
-  top.least = __reduce_min_sync(all_lanes, e.x);
-  top.largest = __reduce_max_sync(all_lanes, e.y);
-  low = __reduce_or_sync(all_lanes, e.z);
+  top.least = warp_min(e.x);
+  top.largest = warp_max(e.y);
+  low = warp_or(e.z);
   if constexpr (sizeof(Word) == 4) return extent_of<Word>(top, low);
-  high = __reduce_or_sync(all_lanes, e.w);
+  high = warp_or(e.w);
   return extent_of<Word>(top, static_cast<Word>(std::uint64_t{high} << 32 | low));
 }
 
@@ -121,8 +121,8 @@ struct Group {
 template <class Word>
 __device__ Group choose_table(unsigned width) {
   const bool upper = threadIdx.x % 32 >= kGroupBlocks;
-  const unsigned low_largest = __reduce_max_sync(all_lanes, upper ? 0 : width);
-  const unsigned high_largest = __reduce_max_sync(all_lanes, upper ? width : 0);
+  const unsigned low_largest = warp_max(upper ? 0 : width);
+  const unsigned high_largest = warp_max(upper ? width : 0);
   unsigned largest = upper ? high_largest : low_largest;
   unsigned code = largest;
   if constexpr (sizeof(Word) == 8) {
@@ -135,8 +135,8 @@ __device__ Group choose_table(unsigned width) {
                                width == 0 ? 15 : min(narrower, 14u)};
   const unsigned saves = width == 0 ? largest : entries[3];
   const unsigned packed = entries[1] | entries[2] << 10 | saves << 20;
-  const unsigned low_saved = __reduce_add_sync(all_lanes, upper ? 0 : packed);
-  const unsigned high_saved = __reduce_add_sync(all_lanes, upper ? packed : 0);
+  const unsigned low_saved = warp_sum(upper ? 0 : packed);
+  const unsigned high_saved = warp_sum(upper ? packed : 0);
   const unsigned saved = upper ? high_saved : low_saved;
   const int sizes[4] = {0, 4 - static_cast<int>(saved & 0x3FF),
                         6 - static_cast<int>(saved >> 10 & 0x3FF),

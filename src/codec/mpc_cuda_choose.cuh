@@ -19,7 +19,7 @@ __device__ std::uint32_t planes_at(const Word* ordered, unsigned dim) {
     any |= zigzag<Word>(ordered[element] - ordered[element - dim]);
     order.advance(at);
   }
-  return __reduce_add_sync(all_lanes, bit_width(any));
+  return warp_sum(bit_width(any));
 }
 
 /// A run's ordered integers, by one warp.
@@ -92,7 +92,7 @@ __global__ __launch_bounds__(choose_threads) void choose_dims(
   if (warp != 0) return;
   const std::uint32_t dense = __shfl_sync(all_lanes, cost, 0);
   const bool better = !dropped && cost + margin(segment.count) < dense;
-  const std::uint32_t best = __reduce_min_sync(all_lanes, better ? cost * 32 + lane : ~0u);
+  const std::uint32_t best = warp_min(better ? cost * 32 + lane : ~0u);
   if (lane == 0) work.states[blockIdx.x].extent = best == ~0u ? 1 : dim(best % 32);
 }
 

@@ -243,9 +243,9 @@ __device__ bool decode_unit(std::uint32_t* unit, unsigned words, unsigned n, Tot
   if (lane == 31) totals.widths[warp] = offset;
   __syncthreads();
   const unsigned total = lane < unit_warps<Word> ? totals.widths[lane] : 0;
-  const unsigned used = planes + __reduce_add_sync(all_lanes, total);
+  const unsigned used = planes + warp_sum(total);
   if ((used + 3) / 4 != words) return false;
-  offset += planes - width + __reduce_add_sync(all_lanes, lane < warp ? total : 0);
+  offset += planes - width + warp_sum(lane < warp ? total : 0);
 
   Word x[kBlock];
   unpack_block<Word>(unit, offset, !__any_sync(all_lanes, width > 8), x);

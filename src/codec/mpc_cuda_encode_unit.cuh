@@ -169,13 +169,13 @@ __device__ void encode_unit(unsigned char* unit, Exchange& exchange, unsigned n,
     widths[1] = one.width();
     widths[2] = two.width();
   }
-  const unsigned sum01 = __reduce_add_sync(all_lanes, widths[0] | widths[1] << 16);
-  const unsigned sum2 = __reduce_add_sync(all_lanes, widths[2]);
+  const unsigned sum01 = warp_sum(widths[0] | widths[1] << 16);
+  const unsigned sum2 = warp_sum(widths[2]);
   if (lane == 0) exchange.planes[warp] = {sum01, sum2};
   __syncthreads();
   uint2 sums = lane < unit_warps<Word> ? exchange.planes[lane] : uint2{0, 0};
-  sums.x = __reduce_add_sync(all_lanes, sums.x);
-  sums.y = __reduce_add_sync(all_lanes, sums.y);
+  sums.x = warp_sum(sums.x);
+  sums.y = warp_sum(sums.y);
   const unsigned size0 = sums.x & 0xFFFF, size1 = (sums.x >> 16) + sizeof(Word);
   const unsigned size2 = sums.y + sizeof(Word);
   word.order = size0 <= size1 && size0 <= size2 ? 0 : size1 <= size2 ? 1 : 2;
@@ -189,8 +189,8 @@ __device__ void encode_unit(unsigned char* unit, Exchange& exchange, unsigned n,
   const unsigned offset = sum_lanes(used ? group.width : 0) - group.width;
   __syncthreads();
   const unsigned listed = lane < groups ? exchange.groups[lane] : 0;
-  const unsigned all = __reduce_add_sync(all_lanes, listed);
-  const unsigned earlier = __reduce_add_sync(all_lanes, lane < 2 * warp ? listed : 0);
+  const unsigned all = warp_sum(listed);
+  const unsigned earlier = warp_sum(lane < 2 * warp ? listed : 0);
   const unsigned seed_size = word.order == 0 ? 0 : sizeof(Word);
   const bool constant = (all & 0xFFFF) == 0 && seed_size != 0;
   const unsigned fields = 4 + seed_size;

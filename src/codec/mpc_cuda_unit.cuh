@@ -61,6 +61,7 @@ struct Interleaving {
 /// Copies `size` (4, 8, 16) bytes to shared memory; only the first `used` are read, the others 0.
 template <unsigned size>
 __device__ void copy_async(void* shared, const void* global, unsigned used = size) {
+#if __CUDA_ARCH__ >= 800
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   if constexpr (size == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(used)
@@ -70,10 +71,19 @@ __device__ void copy_async(void* shared, const void* global, unsigned used = siz
                  "n"(size)
                  : "memory");
   }
+#else
+  auto* to = static_cast<std::uint32_t*>(shared);
+  const auto* from = static_cast<const std::uint32_t*>(global);
+  for (unsigned i = 0; i < size / 4; ++i) to[i] = 4 * i < used ? from[i] : 0;
+#endif
 }
 
 /// Waits for this thread's copies.
-__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ inline void await_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
 
 // ---- Bit planes -------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ struct EncodeShared {
 template <class I>
 __device__ I warp_min(I value) {
   if constexpr (sizeof(I) == 4) {
-    return __reduce_min_sync(~0u, value);
+    return warp_min(value);
   } else {
     for (unsigned step = 16; step > 0; step /= 2) {
       const I other = __shfl_xor_sync(~0u, value, step);
@@ -146,7 +146,7 @@ __device__ ExceptionPlan plan_exceptions(EncodeShared<T>& s, const EncodingUnit&
                                          std::uint32_t mask) {
   const unsigned warp = threadIdx.x / 32;
   const std::uint32_t own = mask == 0 ? ~0u : threadIdx.x * block_elements + __ffs(mask) - 1;
-  const std::uint32_t first = __reduce_min_sync(~0u, own);
+  const std::uint32_t first = warp_min(own);
   if (threadIdx.x % 32 == 0) s.exceptions[warp].first = first;
   __syncthreads();
   std::uint32_t fill_at = ~0u;
@@ -239,7 +239,7 @@ __device__ __forceinline__ void pack_block(std::uint32_t* words, unsigned at, co
       r[i] -= static_cast<U>(i < 3 ? before[2 - i] : q[i - 3]);
     }
   }
-  const std::uint32_t most = __reduce_max_sync(~0u, width);
+  const std::uint32_t most = warp_max(width);
   std::uint32_t low[32];
 #pragma unroll
   for (unsigned i = 0; i < 32; ++i) low[i] = static_cast<std::uint32_t>(r[i]);
@@ -306,9 +306,9 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
   const std::uint32_t scanned = scan_inclusive(width);
   {
     const std::uint32_t blocks = __ballot_sync(~0u, coded);
-    const std::uint32_t used = __reduce_or_sync(~0u, coded ? 1u << form : 0);
-    const std::uint32_t narrowest = __reduce_min_sync(~0u, coded ? width : max_width);
-    const std::uint32_t widest = __reduce_max_sync(~0u, width);
+    const std::uint32_t used = warp_or(coded ? 1u << form : 0);
+    const std::uint32_t narrowest = warp_min(coded ? width : max_width);
+    const std::uint32_t widest = warp_max(width);
     if (lane == 31) s.plans[warp] = {scanned, blocks, used | narrowest << 8 | widest << 16, 0};
   }
   if (threadIdx.x < 64) s.words[padded(threadIdx.x)] = 0;

@@ -291,7 +291,7 @@ __device__ __forceinline__ bool unpack_as(DecodeShared<T>& s, T step, std::uint3
   Parsed<U> p;
   if (!parse_unit(s, head, words, blocks, p)) return false;
   const std::uint32_t width = p.coded ? p.width : 0;
-  const std::uint32_t most = __reduce_max_sync(~0u, width);
+  const std::uint32_t most = warp_max(width);
   std::uint32_t r[32];
   if (most <= 8) {
     load_planes<1>(s.words, p.planes_at, 0, width, r);

@@ -107,7 +107,7 @@ __device__ inline bool end_tasks(SegmentState& state, std::uint32_t part, std::u
                                  std::uint32_t all_tasks, std::uint32_t& checksum) {
   __shared__ std::uint32_t parts[warps];
   __shared__ std::uint64_t before;
-  part = __reduce_add_sync(~0u, part);
+  part = warp_sum(part);
   __syncthreads();
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = part;
   __syncthreads();

@@ -49,14 +49,14 @@ nb::tuple cuda_encode(const std::string& text, const std::string& type_name,
     memory::check(
         cudaMemcpyAsync(payload.data(), room.data(), bytes, cudaMemcpyDeviceToDevice, stream),
         "the payload");
+    codec::szp::Header header;
     if (spec.bound != Bound::none) {
-      codec::szp::Header header;
       memory::check(
           cudaMemcpyAsync(&header, room.data(), sizeof header, cudaMemcpyDeviceToHost, stream),
           "the payload's header");
-      memory::check(cudaStreamSynchronize(stream), "encoding");
-      bound = header.bound;
     }
+    memory::check(cudaStreamSynchronize(stream), "encoding");
+    if (spec.bound != Bound::none) bound = header.bound;
   }
   return nb::make_tuple(std::move(payload), bound);
 }
@@ -90,6 +90,7 @@ std::string cuda_decode(const std::string& text, const std::string& type_name,
   return status == Status::ok ? std::string() : std::string(status_text(status));
 }
 
+/// A copy in device memory, complete.
 DeviceBuffer cuda_copy(std::uintptr_t from, std::size_t bytes, int device,
                        std::uintptr_t stream_handle) {
   nb::gil_scoped_release release;
@@ -98,6 +99,7 @@ DeviceBuffer cuda_copy(std::uintptr_t from, std::size_t bytes, int device,
   memory::check(cudaMemcpyAsync(copy.data(), reinterpret_cast<const void*>(from), bytes,
                                 cudaMemcpyDefault, copy.stream()),
                 "a copy");
+  memory::check(cudaStreamSynchronize(copy.stream()), "a copy");
   return copy;
 }
 
