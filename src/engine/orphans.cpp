@@ -44,8 +44,9 @@ bool Orphans::ends(Job& job, Orphan& orphan) {
   const int code = link::mpi().Test(&orphan.request, &done, &status);
   if (code == MPI_SUCCESS && !done) return false;
   if (code == MPI_SUCCESS && orphan.pending->receive) {
-    const int delivered = orphan.pending->receive->deliver(job, status);
-    if (delivered != MPI_SUCCESS) orphan.pending->receive->comm()->raise(delivered);
+    Receive& receive = *orphan.pending->receive;
+    const int delivered = receive.deliver(job, status);
+    if (receive.must_raise(delivered)) receive.comm()->raise(delivered);
   }
   if (orphan.request != MPI_REQUEST_NULL) link::mpi().Request_free(&orphan.request);
   if (pending.replaced()) link::mpi().Request_free(&pending.stand_in);
