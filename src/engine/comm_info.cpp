@@ -73,8 +73,9 @@ std::vector<int> ranks_in_world(MPI_Comm comm) {
 
 std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
   const link::MpiCalls& mpi = link::mpi();
-  int inter = 0;
-  if (mpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
+  // MPICH may return success, and no answer, once a handler of the program's was called.
+  int inter = MPI_UNDEFINED;
+  if (mpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter == MPI_UNDEFINED) return nullptr;
   Attribute* inherited = nullptr;
   int found = 0;
   mpi.Comm_get_attr(comm, keyval(), &inherited, &found);

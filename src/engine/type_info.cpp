@@ -193,7 +193,7 @@ bool is_committed(MPI_Datatype type) {
 }
 
 std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
-  MPI_Count size = 0;
+  MPI_Count size = MPI_UNDEFINED;  // and so it stays where MPI has no answer; see comm_info.cpp
   if (link::mpi().Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
   const bool predefined = Construction(type).predefined();
   if (!predefined && !is_committed(type)) return nullptr;
