@@ -45,12 +45,16 @@ PointerGetAttributes driver() {
   static std::atomic<std::uint64_t> looked_at{0};
   if (PointerGetAttributes found = get_attributes.load(std::memory_order_relaxed)) return found;
   const std::uint64_t loaded = loaded_objects();
-  if (loaded == looked_at.load(std::memory_order_relaxed)) return nullptr;
-  looked_at.store(loaded, std::memory_order_relaxed);
-  void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (!library) return nullptr;
-  auto found = reinterpret_cast<PointerGetAttributes>(::dlsym(library, "cuPointerGetAttributes"));
-  get_attributes.store(found, std::memory_order_relaxed);
+  // Another thread may have looked since; what it found is stored before it says that it did.
+  if (loaded == looked_at.load(std::memory_order_acquire)) {
+    return get_attributes.load(std::memory_order_relaxed);
+  }
+  PointerGetAttributes found = nullptr;
+  if (void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
+    found = reinterpret_cast<PointerGetAttributes>(::dlsym(library, "cuPointerGetAttributes"));
+    get_attributes.store(found, std::memory_order_relaxed);
+  }
+  looked_at.store(loaded, std::memory_order_release);
   return found;
 }
 
