@@ -119,8 +119,10 @@ int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* fla
   // What is no frame by its size stays where it is.
   MPI_Status own;
   MPI_Status& seen = status == MPI_STATUS_IGNORE ? own : *status;
-  int code = link::mpi().Iprobe(source, tag, comm, flag, &seen);
-  if (code != MPI_SUCCESS || !*flag || !is_frame_size(seen)) return code;
+  int found = no_answer;
+  int code = link::mpi().Iprobe(source, tag, comm, &found, &seen);
+  if (found != no_answer) *flag = found;
+  if (code != MPI_SUCCESS || found <= 0 || !is_frame_size(seen)) return code;
   const std::shared_ptr<CommInfo> info = comm_info(comm);
   if (!info) return MPI_ERR_COMM;
   // Older messages of that sender come along, so that none is overtaken.
@@ -152,8 +154,10 @@ int ProbedMessages::match(Job& job, int source, int tag, MPI_Comm comm, int* fla
   if (!matched) {
     MPI_Status own;
     MPI_Status& seen = status == MPI_STATUS_IGNORE ? own : *status;
-    int code = link::mpi().Improbe(source, tag, comm, flag, message, &seen);
-    if (code != MPI_SUCCESS || !*flag || !is_frame_size(seen)) return code;
+    int found = no_answer;
+    int code = link::mpi().Improbe(source, tag, comm, &found, message, &seen);
+    if (found != no_answer) *flag = found;
+    if (code != MPI_SUCCESS || found <= 0 || !is_frame_size(seen)) return code;
     code = take_over(job, info, *message, seen, matched);
     if (code != MPI_SUCCESS) return code;
   }

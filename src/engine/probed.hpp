@@ -26,6 +26,10 @@ namespace mpress::engine {
 class Job;
 struct Pending;
 
+/// The flag of a probe that MPI refused: MPICH may return success, and set no flag, once a handler
+/// of the program's was called.
+inline constexpr int no_answer = -1;
+
 /// A message that was probed.
 struct ProbedMessage {
   std::shared_ptr<CommInfo> comm;  ///< not the handle, which may be recycled
@@ -62,7 +66,8 @@ class ProbedMessages {
   }
   std::unique_ptr<ProbedMessage> take(const std::shared_ptr<CommInfo>& comm, int source, int tag);
 
-  /// MPI_Iprobe: `flag` tells whether a message matches, and `status` describes it as sent.
+  /// MPI_Iprobe: `flag` tells whether a message matches, and `status` describes it as sent. Where
+  /// MPI refuses the arguments, `flag` stays as it is.
   int probe(Job& job, int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status);
 
   /// MPI_Improbe: the same, and `message` is a handle for claim(), or MPI's own.

@@ -18,7 +18,7 @@ MPRESS_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* stat
   engine::Job* job = engine::enter_call();
   if (!job) return link::mpi().Probe(source, tag, comm, status);
   for (;;) {
-    int flag = 0;
+    int flag = engine::no_answer;
     const int code = job->probed.probe(*job, source, tag, comm, &flag, status);
     if (code != MPI_SUCCESS || flag) return code;
     ::sched_yield();
@@ -37,7 +37,7 @@ MPRESS_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* me
   engine::Job* job = engine::enter_call();
   if (!job) return link::mpi().Mprobe(source, tag, comm, message, status);
   for (;;) {
-    int flag = 0;
+    int flag = engine::no_answer;
     const int code = job->probed.match(*job, source, tag, comm, &flag, message, status);
     if (code != MPI_SUCCESS || flag) return code;
     ::sched_yield();

@@ -11,6 +11,28 @@ static int error_class(int code) {
   return result;
 }
 
+static int handled = 0;
+
+static void handle(MPI_Comm* comm, int* code, ...) {
+  (void)comm, (void)code;
+  ++handled;
+}
+
+/* A probe that is refused ends, also where a handler of the program's lets it pass. */
+static void refused_probes(void) {
+  MPI_Errhandler before, own;
+  MPI_Message message;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+  MPI_Comm_create_errhandler(handle, &own);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+  MPI_Probe(999, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Mprobe(999, 0, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  CHECK(handled == 2);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, before);
+  MPI_Errhandler_free(&own);
+  MPI_Errhandler_free(&before);
+}
+
 /* A type is MPI's to refuse until it is committed, and then it is right at once. */
 static void uncommitted_types(int rank) {
   static float out[N], in[2 * N];
@@ -70,6 +92,7 @@ int main(int argc, char** argv) {
   REFUSED(MPI_Sendrecv(values, N, MPI_FLOAT, 999, 0, back, N, MPI_FLOAT, rank, 0, world, &status));
 
   uncommitted_types(rank);
+  refused_probes();
   fill_f32(values, N, 1);
   CHECK_MPI(MPI_Irecv(back, N, MPI_FLOAT, rank, 0, world, &request));
   CHECK_MPI(MPI_Send(values, N, MPI_FLOAT, rank, 0, world));
