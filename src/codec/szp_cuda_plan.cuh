@@ -47,7 +47,7 @@ struct EncodeShared {
 template <class I>
 __device__ I warp_min(I value) {
   if constexpr (sizeof(I) == 4) {
-    return warp_min(value);
+    return codec::cuda::warp_min(value);
   } else {
     for (unsigned step = 16; step > 0; step /= 2) {
       const I other = __shfl_xor_sync(~0u, value, step);
