@@ -58,7 +58,8 @@ struct Interleaving {
 
 // ---- Copies that run beside the threads -------------------------------------------------------
 
-/// Copies `size` (4, 8, 16) bytes to shared memory; only the first `used` are read, the others 0.
+/// Copies `size` (4, 8, 16) bytes to shared memory; only the first `used` are read, the others 0. A
+/// word of which `used` has a part may be 0, too.
 template <unsigned size>
 __device__ void copy_async(void* shared, const void* global, unsigned used = size) {
 #if __CUDA_ARCH__ >= 800
@@ -74,7 +75,7 @@ __device__ void copy_async(void* shared, const void* global, unsigned used = siz
 #else
   auto* to = static_cast<std::uint32_t*>(shared);
   const auto* from = static_cast<const std::uint32_t*>(global);
-  for (unsigned i = 0; i < size / 4; ++i) to[i] = 4 * i < used ? from[i] : 0;
+  for (unsigned i = 0; i < size / 4; ++i) to[i] = 4 * i + 4 <= used ? from[i] : 0;
 #endif
 }
 
