@@ -116,8 +116,15 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 }
 
 void DeviceBuffer::reset() {
-  if (data_ && knows_stream_) cudaFreeAsync(data_, stream_);
-  if (data_ && !knows_stream_) cudaFree(data_);
+  if (data_) {
+    // The default streams are those of the current device.
+    int before = device_;
+    cudaGetDevice(&before);
+    if (before != device_) cudaSetDevice(device_);
+    const cudaError_t code = knows_stream_ ? cudaFreeAsync(data_, stream_) : cudaFree(data_);
+    if (code != cudaSuccess) cudaGetLastError();  // not a failure of the program's next call
+    if (before != device_) cudaSetDevice(before);
+  }
   data_ = nullptr;
   bytes_ = 0;
 }
