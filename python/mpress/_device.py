@@ -12,7 +12,8 @@ import numpy as np
 from mpress import _core
 
 _CUDA_DEVICES = (2, 13)  # DLPack's kDLCUDA, kDLCUDAManaged
-_DEFAULT_STREAMS = (0, 1, 2)  # unset; legacy; a thread's own
+_LEGACY_STREAM = (0, 1)  # the default stream that all threads share
+_THREAD_STREAM = 2  # another stream in every thread
 
 
 class DeviceArray:
@@ -20,8 +21,8 @@ class DeviceArray:
 
     Any library takes it, by DLPack (`torch.from_dlpack(x)`) or `__cuda_array_interface__`
     (`cupy.asarray(x)`, Numba), without a copy. The memory returns to mpress's pool when the last
-    user has let go of it, in the order of the stream it was made on; where that was given as a bare
-    handle, which may be gone by then, once the device is idle.
+    user has let go of it, in the order of the stream it was made on; once the device is idle where
+    that was given as a bare handle, which may be gone by then, or is a thread's default stream.
     """
 
     __slots__ = ("_buffer", "_stream", "dtype", "shape")
@@ -31,7 +32,8 @@ class DeviceArray:
     ) -> None:
         self._buffer = buffer
         self._stream = stream  # keeps the stream of other libraries alive
-        if stream.owner is None and stream.handle not in _DEFAULT_STREAMS:
+        bare = stream.owner is None and stream.handle not in _LEGACY_STREAM
+        if bare or stream.handle == _THREAD_STREAM:
             buffer.forget_stream()
             self._stream = Stream(0)  # what is in the buffer is complete when anyone gets it
         self.dtype = np.dtype(dtype)

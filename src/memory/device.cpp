@@ -121,6 +121,8 @@ void DeviceBuffer::reset() {
     int before = device_;
     cudaGetDevice(&before);
     if (before != device_) cudaSetDevice(device_);
+    // cudaFree() does not wait for those who use memory of a pool.
+    if (!knows_stream_) cudaDeviceSynchronize();
     const cudaError_t code = knows_stream_ ? cudaFreeAsync(data_, stream_) : cudaFree(data_);
     if (code != cudaSuccess) cudaGetLastError();  // not a failure of the program's next call
     if (before != device_) cudaSetDevice(before);

@@ -53,7 +53,7 @@ class DeviceBuffer {
   ~DeviceBuffer() { reset(); }
 
   void reset();
-  /// Nobody keeps the stream alive: the buffer goes back when the whole device is idle.
+  /// Nobody keeps the stream alive: reset() and destruction wait until the whole device is idle.
   void forget_stream() { knows_stream_ = false; }
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
