@@ -68,7 +68,7 @@ class DeviceArray:
             if later != self._stream.handle:
                 _core.cuda_order(self._stream.handle, later, self.device)
         kind = self.dtype.str[1:]
-        exporter = _core.cuda_exporter(self._buffer, kind, self.shape)
+        exporter = _core.cuda_exporter(self._buffer, self, kind, self.shape)
         return exporter.__dlpack__(**options)
 
     def __len__(self) -> int:

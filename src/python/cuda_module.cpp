@@ -139,9 +139,9 @@ nb::tuple cuda_dlpack(const nb::ndarray<nb::ro, nb::c_contig, nb::device::cuda>&
                         array.device_id());
 }
 
-/// A DLPack producer over a buffer, which it keeps alive.
-nb::object cuda_exporter(const nb::handle& owner, const std::string& name, const nb::tuple& shape) {
-  const auto& buffer = nb::cast<const DeviceBuffer&>(owner);
+/// A DLPack producer over a buffer, which keeps `owner` alive.
+nb::object cuda_exporter(const DeviceBuffer& buffer, const nb::handle& owner,
+                         const std::string& name, const nb::tuple& shape) {
   std::vector<std::size_t> extents;
   for (nb::handle n : shape) extents.push_back(nb::cast<std::size_t>(n));
   const nb::dlpack::dtype type = name == "f4"   ? nb::dtype<float>()
@@ -195,7 +195,7 @@ void define_cuda(nb::module_& m) {
       },
       "pointer"_a);
   m.def("cuda_dlpack", &cuda_dlpack, "array"_a);
-  m.def("cuda_exporter", &cuda_exporter, "buffer"_a, "type"_a, "shape"_a);
+  m.def("cuda_exporter", &cuda_exporter, "buffer"_a, "owner"_a, "type"_a, "shape"_a);
 }
 
 }  // namespace mpress::python
