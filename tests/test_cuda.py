@@ -122,6 +122,18 @@ def test_the_stream_in_use_is_kept(cupy, torch):
         assert same_bits(encoded.payload.to_host(), codec.encode(array.get()).payload)
 
 
+def test_decoding_waits_for_what_is_being_written_to_out(torch):
+    field = wavy((1 << 20,), np.float32)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        encoded = mpress.codec("mpc").encode(torch.from_numpy(field).cuda())
+    for _ in range(3):
+        out = torch.full((1 << 20,), 7.0, device="cuda")
+        torch.cuda._sleep(20_000_000)
+        out.zero_()
+        mpress.codec("mpc").decode(encoded, out=out, combine="sum")
+        assert same_bits(as_numpy(out), field + np.float32(0))
+
+
 def test_many_threads_and_streams(torch):
     field = [wavy((200_000 + 1000 * k,), np.float32) for k in range(8)]
     expected = [mpress.codec("szp:rel=1e-3").encode(f).payload for f in field]

@@ -158,9 +158,9 @@ class Codec:
         With `combine` "sum", "min" or "max" the decoded elements are combined with those of `out`,
         in one pass; the least and the greatest of a NaN and anything are NaN.
 
-        Payloads on a GPU are decoded there, on `stream` (as in `encode`), into GPU arrays: of torch
-        or CuPy where such an array was encoded, else a DeviceArray. The call returns when the
-        elements are complete.
+        Payloads on a GPU are decoded there, on `stream` (as in `encode`; by default that of `out`,
+        if there is one), into GPU arrays: of torch or CuPy where such an array was encoded, else a
+        DeviceArray. The call returns when the elements are complete.
 
         `encoded` is an Encoded, which knows its codec, or the bytes of a payload of this codec;
         these need `dtype` and `shape`, or an `out` that has them. `out` must be a writable,
@@ -245,8 +245,10 @@ def _decode_on_device(
     else:
         if not _device.is_device_array(out):
             raise TypeError("out: expected an array on the payload's GPU")
-        target = _device.view_of(out, source.stream if stream is None else stream, writable=True)
+        target = _device.view_of(out, stream, writable=True)
         _check_place(target, dtype, shape, source.device)
+        if target.stream.handle != source.stream.handle:
+            _core.cuda_order(source.stream.handle, target.stream.handle, source.device)
     where = (source.device, target.stream.handle)
     if spec == "none" and combine != "replace":
         raise ValueError(f"combine={combine!r}: payloads of 'none' on a GPU are copied only")
