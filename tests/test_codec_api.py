@@ -198,6 +198,29 @@ def test_kinds_of_arrays():
     assert same_bits(codec.decode(codec.encode(read_only)), field)
 
 
+class ArrayOnTheHost:
+    """As arrays of JAX are there: what only those on a GPU have raises when it is read."""
+
+    def __init__(self, array):
+        self._array = array
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AttributeError("only defined for GPU buffers")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __array__(self, dtype=None, copy=None):
+        return self._array
+
+
+def test_arrays_on_the_host_that_could_be_on_a_gpu():
+    field = np.linspace(0, 1, 5000, dtype=np.float32)
+    encoded = mpress.codec("mpc").encode(ArrayOnTheHost(field))
+    assert same_bits(encoded.payload, mpress.codec("mpc").encode(field).payload)
+
+
 @pytest.mark.parametrize("bad", [[1.0, 2.0], "abc", None, np.arange(3), np.zeros(3, np.float16),
                                  np.zeros(3, complex), b"abcd", np.array(["a"]),
                                  np.zeros(2, np.longdouble)])  # fmt: skip

@@ -117,11 +117,13 @@ def is_device_array(data: Any) -> bool:
     """Whether `data` lives on a GPU, as far as it tells."""
     if isinstance(data, np.ndarray):
         return False
-    if hasattr(type(data), "__cuda_array_interface__"):
-        # torch gives every tensor the attribute; those on the host raise when it is read.
-        return _torch_device(data) in (None, "cuda")
+    if type(data).__module__.split(".")[0] == "torch":
+        return data.device.type == "cuda"
     device = getattr(data, "__dlpack_device__", None)
-    return device is not None and device()[0] in _CUDA_DEVICES
+    if device is not None:
+        return device()[0] in _CUDA_DEVICES
+    # Looked up in the type: some arrays on the host have it and raise when it is read.
+    return hasattr(type(data), "__cuda_array_interface__")
 
 
 def view_of(data: Any, stream: Any = None, *, writable: bool = False) -> View:
@@ -171,12 +173,6 @@ def as_library(array: DeviceArray, library: str) -> Any:
     if library in ("torch", "cupy") and array.nbytes:
         return sys.modules[library].from_dlpack(array)
     return array
-
-
-def _torch_device(data: Any) -> str | None:
-    if type(data).__module__.split(".")[0] != "torch":
-        return None
-    return data.device.type
 
 
 def _contiguous(strides: Any, shape: tuple[int, ...], dtype: np.dtype) -> bool:
