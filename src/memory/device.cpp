@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -171,7 +172,7 @@ codec::cuda::Result PinnedResult::wait(cudaStream_t stream) const {
 }
 
 Workspace::Workspace(int device, std::size_t bytes, cudaStream_t stream)
-    : device_(device), stream_(stream) {
+    : device_(device), stream_(stream), exceptions_(std::uncaught_exceptions()) {
   const DeviceScope scope(device);
   Workspaces& all = workspaces();
   {
@@ -201,6 +202,12 @@ Workspace::Workspace(int device, std::size_t bytes, cudaStream_t stream)
 
 Workspace::~Workspace() {
   if (!data_) return;
+  if (std::uncaught_exceptions() > exceptions_) {
+    // Of a call's kernels some may have been launched: they shall not write a report that belongs
+    // to a later call by then, and what they left here is not zero.
+    cudaStreamSynchronize(stream_);
+    if (cudaMemsetAsync(data_, 0, capacity_, stream_) != cudaSuccess) return;
+  }
   Workspaces& all = workspaces();
   if (cudaEventRecord(last_use_, stream_) != cudaSuccess) return;  // the context is lost
   std::lock_guard lock(all.mutex);

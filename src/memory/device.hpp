@@ -88,6 +88,8 @@ class PinnedResult {
 };
 
 /// A workspace for calls on `stream`: zero-filled, and kept for later calls when it is destroyed.
+/// Destroyed by an exception, it waits for the stream first, and is filled with zeros again: a call
+/// that failed may have done a part of its work.
 class Workspace {
  public:
   Workspace(int device, std::size_t bytes, cudaStream_t stream);
@@ -103,6 +105,7 @@ class Workspace {
   int device_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t last_use_ = nullptr;
+  int exceptions_;  ///< under way when it was taken
 };
 
 }  // namespace mpress::memory
