@@ -172,6 +172,8 @@ def test_what_is_refused(cupy):
     square = cupy.zeros((100, 100), np.float32)
     with pytest.raises(ValueError, match="contiguous"):
         codec.encode(square[:, ::2])
+    with pytest.raises(ValueError, match="aligned"):
+        codec.encode(cupy.zeros(41, np.uint8)[1:].view(np.float32))
     with pytest.raises(TypeError, match="float32 or float64"):
         codec.encode(cupy.zeros(10, np.int32))
     with pytest.raises(TypeError, match="stream"):

@@ -130,8 +130,8 @@ def view_of(data: Any, stream: Any = None, *, writable: bool = False) -> View:
     """The array behind `data`, and the stream to work on: `stream`, or the one that the array's
     library is using.
 
-    Raises TypeError for what is no array of float32, float64 or uint8, ValueError where the
-    elements are not contiguous.
+    Raises TypeError for what is no array of a GPU, ValueError where the elements are not contiguous
+    or not aligned: a kernel that met those would end the process's use of the GPU.
     """
     if not _core.build_info()["cuda"]:
         raise TypeError("a CUDA array: this mpress was built without CUDA")
@@ -154,6 +154,8 @@ def view_of(data: Any, stream: Any = None, *, writable: bool = False) -> View:
         dtype, own = np.dtype(kind or "V1"), None
     if device < 0:
         raise ValueError("a CUDA array: its memory belongs to no device")
+    if pointer % dtype.alignment != 0:
+        raise ValueError(f"a CUDA array: expected an address that is aligned for {dtype}")
     if stream is None and isinstance(data, DeviceArray):
         stream = data._stream
     chosen = _stream(stream, library, own, device)
