@@ -1,3 +1,4 @@
+#include "codec/zfp_cuda_complete.cuh"
 #include "codec/zfp_cuda_encode.cuh"
 
 namespace mpress::codec::zfp::cuda {
