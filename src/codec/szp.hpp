@@ -40,12 +40,14 @@ struct Header {
   std::uint32_t checksum;
   std::uint64_t count;
   double step;   ///< a value of the element type; 0 where raw
-  double bound;  ///< what the user asked for
+  double bound;  ///< what the user asked for; of a sum, that of all summands together
 };
 static_assert(sizeof(Header) == 32);
 
 /// Arithmetic of an element type. `magic` (1.5 times the last power of two whose unit is 1)
-/// rounds to the nearest even integer by one addition for |value| <= max_quantum.
+/// rounds to the nearest even integer by one addition for |value| <= max_quantum. Sums of quanta
+/// lie in [-sum_limit, sum_limit): they are numbers of the type, and no residual of theirs
+/// overflows a Quantum.
 template <class T>
 struct Traits;
 
@@ -56,6 +58,7 @@ struct Traits<float> {
   static constexpr ElementType type = ElementType::f32;
   static constexpr float magic = 0x1.8p23f;
   static constexpr float max_quantum = 0x1p22f;
+  static constexpr Bits sum_limit = Bits{1} << 24;
 };
 
 template <>
@@ -65,6 +68,7 @@ struct Traits<double> {
   static constexpr ElementType type = ElementType::f64;
   static constexpr double magic = 0x1.8p52;
   static constexpr double max_quantum = 0x1p51;
+  static constexpr Bits sum_limit = Bits{1} << 53;
 };
 
 /// What quantisation needs. An element x becomes q = rint(x * inverse), and decodes to
@@ -209,5 +213,30 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, double a
 /// with what is there.
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
               std::size_t count, Combine how = Combine::replace);
+
+/// Adds two untrusted payloads of `count` elements each, without going through the elements:
+/// quanta are added exactly, and `out` becomes the payload that encode() writes for their sums,
+/// dense where a summand is. It may be added again. Payloads may have any alignment, `a` and `b`
+/// may be the same; `out` has room for max_bytes() and overlaps neither. `out_bytes` is what was
+/// written, 0 without success, when the contents of `out` are unspecified.
+///
+/// The order in which payloads are added does not change a byte of the result. It may change
+/// whether there is one, where sums cancel.
+///
+/// The sum's `bound` is the sum of both, rounded up to a multiple of 2^-32 of the step's power of
+/// two. Decoding it gives the exact sum of the original elements within that bound and the
+/// rounding of products, u * step * (sum of |q| of the summands + |q| of the sum), u = 2^-24 for
+/// f32 and 2^-53 for f64. The slack in the step covers this rounding while the summands' |q|
+/// average less than about 2000 (f32), 10^12 (f64).
+///
+/// truncated, corrupt, unsupported: as decode() reports them for either payload; corrupt as well
+/// where a bound is not above 0.
+/// mismatched: their steps differ.
+/// inexact: the sum is not one of quanta. A payload or unit holds elements exactly (exceptions,
+/// or raw: the last unit of a message may be, where it has few elements), or would have to; a
+/// quantum leaves [-sum_limit, sum_limit); or the bounds of more than 2^20 payloads are summed
+/// up. The reduction is then to be done with the elements.
+Status add(ElementType type, const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes,
+           std::size_t count, void* out, std::size_t& out_bytes);
 
 }  // namespace mpress::codec::szp

@@ -130,3 +130,5 @@ void integrate(std::uint64_t* values, std::uint64_t shift, std::uint64_t& last) 
 // The unit codec calls the primitives above.
 #include "codec/szp_decode.hpp"
 #include "codec/szp_encode.hpp"
+// The sum of two units calls both.
+#include "codec/szp_add.hpp"

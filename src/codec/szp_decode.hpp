@@ -191,9 +191,12 @@ bool restore_exceptions(Reader& reader, const unsigned char* maps, std::uint32_t
   return true;
 }
 
-template <class T, class U>
-bool decode_as(T step, std::uint32_t head, Reader reader, unsigned char* out, std::size_t count) {
-  const auto blocks = static_cast<std::uint32_t>(ceil_div(count, block_elements));
+/// Reads a unit of T up to its exceptions, whose bitmaps `maps` then points to (null: there are
+/// none), and hands each block's quanta to `take`. Inlined: the reader stays in registers.
+template <class T, class U, class Take>
+[[gnu::always_inline]] inline bool read_blocks(std::uint32_t head, Reader& reader,
+                                               std::uint32_t blocks, const unsigned char*& maps,
+                                               Take take) {
   History<U> history;
   U centre = 0;
   if ((head & has_origin) != 0 && !reader.read(history.last)) return false;
@@ -201,14 +204,13 @@ bool decode_as(T step, std::uint32_t head, Reader reader, unsigned char* out, st
   BlockCode codes[max_blocks];
   const std::uint32_t widest = sizeof(U) == 4 ? 32 : max_width;
   if (!read_codes(reader, head, blocks, widest, codes)) return false;
-  const unsigned char* maps = nullptr;
+  maps = nullptr;
   if ((head & has_exceptions) != 0) {
     maps = reader.take(2 * ceil_div(blocks, 32) + sizeof(T) / 4);
     if (maps == nullptr) return false;
   }
   alignas(64) U q[block_elements];
-  unsigned char* to = out;
-  for (std::uint32_t b = 0; b < blocks; ++b, to += block_elements * sizeof(T)) {
+  for (std::uint32_t b = 0; b < blocks; ++b) {
     if (codes[b].form == no_code) {
       for (U& value : q) value = history.last;
       history = {history.last};
@@ -218,9 +220,23 @@ bool decode_as(T step, std::uint32_t head, Reader reader, unsigned char* out, st
       unpack_planes(planes, codes[b].width, q);
       restore_block(q, codes[b], centre, history);
     }
-    const std::size_t left = count - std::size_t{b} * block_elements;
-    scale_block(q, step, to, left < block_elements ? left : block_elements);
+    take(q);
   }
+  return true;
+}
+
+template <class T, class U>
+bool decode_as(T step, std::uint32_t head, Reader reader, unsigned char* out, std::size_t count) {
+  const auto blocks = static_cast<std::uint32_t>(ceil_div(count, block_elements));
+  const unsigned char* maps;
+  unsigned char* to = out;
+  std::size_t left = count;
+  const bool read = read_blocks<T, U>(head, reader, blocks, maps, [&](const U* q) {
+    scale_block(q, step, to, left < block_elements ? left : block_elements);
+    to += block_elements * sizeof(T);
+    left -= block_elements;
+  });
+  if (!read) return false;
   if (maps != nullptr && !restore_exceptions<T>(reader, maps, blocks, out, count)) return false;
   return reader.words == 0;
 }

@@ -367,14 +367,11 @@ void write_unit(EncodingUnit<T, I>& u, const Plan& plan, const unsigned char* in
   if ((plan.head & has_exceptions) != 0) write_exceptions(u, plan, in, count, out);
 }
 
-/// Encodes with quanta of type I. False where they need more.
+/// Encodes a unit from its quanta; its `count` elements `in` are read where some are exceptional.
 template <class T, class I>
-bool encode_as(const Quantizer<T>& z, Mode mode, const unsigned char* in, std::size_t count,
-               unsigned char* out, std::size_t room, EncodedUnit& result) {
-  EncodingUnit<T, I> u;
-  result = {0, false};
-  if (!quantize_unit(u, z, in, count)) return false;
-  if (u.any == 0 && !u.exceptional) return true;
+EncodedUnit pack_unit(EncodingUnit<T, I>& u, Mode mode, const unsigned char* in, std::size_t count,
+                      unsigned char* out, std::size_t room) {
+  if (u.any == 0 && !u.exceptional) return {0, false};
   analyse_unit(u);
   if (mode == Mode::dense) analyse_order3(u);
   Plan plan;
@@ -386,9 +383,18 @@ bool encode_as(const Quantizer<T>& z, Mode mode, const unsigned char* in, std::s
   }
   plan_residuals(u, mode, plan);
   if (u.exceptional) plan_exceptions(u, in, count, plan);
-  result.words = plan.words;
-  result.raw = plan.words >= count * sizeof(T) / 4;
-  if (!result.raw && plan.words <= room) write_unit(u, plan, in, count, out);
+  const bool raw = plan.words >= count * sizeof(T) / 4;
+  if (!raw && plan.words <= room) write_unit(u, plan, in, count, out);
+  return {plan.words, raw};
+}
+
+/// Encodes with quanta of type I. False where they need more.
+template <class T, class I>
+bool encode_as(const Quantizer<T>& z, Mode mode, const unsigned char* in, std::size_t count,
+               unsigned char* out, std::size_t room, EncodedUnit& result) {
+  EncodingUnit<T, I> u;
+  if (!quantize_unit(u, z, in, count)) return false;
+  result = pack_unit(u, mode, in, count, out, room);
   return true;
 }
 

@@ -10,6 +10,8 @@
 // The unit codec calls the primitives above.
 #include "codec/szp_decode.hpp"
 #include "codec/szp_encode.hpp"
+// The sum of two units calls both.
+#include "codec/szp_add.hpp"
 
 namespace mpress::codec::szp {
 namespace {
@@ -19,15 +21,18 @@ struct UnitCodec {
   EncodedUnit (*encode)(const Quantizer<T>&, Mode, const unsigned char*, std::size_t,
                         unsigned char*, std::size_t);
   bool (*decode)(T, const unsigned char*, std::size_t, unsigned char*, std::size_t);
+  Status (*add)(Traits<T>, Mode, CodedUnit, CodedUnit, std::size_t, unsigned char*, std::size_t,
+                EncodedUnit&);
 };
 
 template <class T>
 UnitCodec<T> unit_codec() {
 #if defined(__x86_64__) && defined(MPRESS_X86_KERNELS)
-  if (host_isa() == Isa::avx512) return {avx512::encode_unit, avx512::decode_unit};
-  if (host_isa() == Isa::avx2) return {avx2::encode_unit, avx2::decode_unit};
+  if (host_isa() == Isa::avx512)
+    return {avx512::encode_unit, avx512::decode_unit, avx512::add_unit};
+  if (host_isa() == Isa::avx2) return {avx2::encode_unit, avx2::decode_unit, avx2::add_unit};
 #endif
-  return {portable::encode_unit, portable::decode_unit};
+  return {portable::encode_unit, portable::decode_unit, portable::add_unit};
 }
 
 /// Sum over every word of the payload but the checksum itself.
@@ -146,9 +151,18 @@ Status decode_units(T step, const unsigned char* payload, unsigned char* out, st
   return Status::ok;
 }
 
+/// Everything about a payload but its units' contents; they follow where it is not raw.
 template <class T>
-Status decode_elements(const Header& header, const unsigned char* payload, std::size_t bytes,
-                       unsigned char* out, std::size_t count, Combine how) {
+Status check_payload(const unsigned char* payload, std::size_t bytes, std::size_t count,
+                     Header& header) {
+  if (bytes < sizeof header) return Status::truncated;
+  std::memcpy(&header, payload, sizeof header);
+  if (header.version != format_version || static_cast<std::uint8_t>(header.mode) > 1) {
+    return Status::unsupported;
+  }
+  if (header.type != Traits<T>::type || header.count != count || header.raw > 1) {
+    return Status::corrupt;
+  }
   const std::size_t body = bytes - sizeof header;
   if (header.raw == 0) {
     const Status status = check_directory<T>(payload, bytes, count);
@@ -157,15 +171,108 @@ Status decode_elements(const Header& header, const unsigned char* payload, std::
     return body / sizeof(T) < count ? Status::truncated : Status::corrupt;
   }
   if (header.checksum != payload_checksum(payload, bytes)) return Status::corrupt;
-  if (header.raw != 0) {
-    if (count != 0) combine_elements(how, Traits<T>::type, out, payload + sizeof header, count);
+  if (header.raw != 0) return Status::ok;
+  const T step = static_cast<T>(header.step);
+  const bool valid = std::isnormal(step) && step > 0 && static_cast<double>(step) == header.step;
+  return valid ? Status::ok : Status::corrupt;
+}
+
+template <class T>
+Status decode_elements(const unsigned char* payload, std::size_t bytes, unsigned char* out,
+                       std::size_t count, Combine how) {
+  Header header;
+  const Status status = check_payload<T>(payload, bytes, count, header);
+  if (status != Status::ok) return status;
+  if (header.raw == 0) {
+    return decode_units(static_cast<T>(header.step), payload, out, count, how);
+  }
+  if (count != 0) combine_elements(how, Traits<T>::type, out, payload + sizeof header, count);
+  return Status::ok;
+}
+
+/// The sum of two bounds. Multiples of 2^-32 of the step's power of two, so that sums are exact,
+/// hence the same in any order.
+Status add_bounds(double step, double a, double b, double& sum) {
+  if (!(a > 0) || !(b > 0)) return Status::corrupt;
+  const int unit = std::ilogb(step) - 32;
+  const double units = std::ceil(std::ldexp(a, -unit)) + std::ceil(std::ldexp(b, -unit));
+  if (!(units <= 0x1p53)) return Status::inexact;
+  sum = std::ldexp(units, unit);
+  return std::isfinite(sum) ? Status::ok : Status::inexact;
+}
+
+/// Walks through the units of a checked payload that is not raw.
+struct UnitReader {
+  const unsigned char* entry;
+  const unsigned char* at;
+
+  UnitReader(const unsigned char* payload, std::size_t units)
+      : entry(payload + sizeof(Header)), at(entry + directory_bytes(units)) {}
+
+  /// False where the next unit is raw.
+  bool next(CodedUnit& unit) {
+    const std::uint16_t size = directory_entry(entry, 0);
+    if (size == raw_unit) return false;
+    unit = {at, size};
+    entry += 2;
+    at += std::size_t{size} * 4;
+    return true;
+  }
+};
+
+/// Writes directory and units behind the header, and their end to `at`.
+template <class T>
+Status add_units(Mode mode, const unsigned char* a, const unsigned char* b, std::size_t count,
+                 unsigned char* out, std::size_t& at) {
+  const UnitCodec<T> codec = unit_codec<T>();
+  const std::size_t whole = unit_elements(Traits<T>::type);
+  const std::size_t units = unit_count(Traits<T>::type, count);
+  const std::size_t most = max_bytes(Traits<T>::type, count);
+  UnitReader from_a(a, units);
+  UnitReader from_b(b, units);
+  unsigned char* entry = out + sizeof(Header);
+  at = sizeof(Header) + directory_bytes(units);
+  if (at >= most) return Status::inexact;
+  std::memset(out + at - 4, 0, 4);
+  for (std::size_t done = 0; done < count; done += whole, entry += 2) {
+    CodedUnit unit_a, unit_b;
+    if (!from_a.next(unit_a) || !from_b.next(unit_b)) return Status::inexact;
+    EncodedUnit sum;
+    const Status status = codec.add(Traits<T>{}, mode, unit_a, unit_b,
+                                    std::min(whole, count - done), out + at, (most - at) / 4, sum);
+    if (status != Status::ok) return status;
+    const std::size_t bytes = std::size_t{sum.words} * 4;
+    if (sum.raw || bytes > most - at) return Status::inexact;
+    const auto size = static_cast<std::uint16_t>(sum.words);
+    std::memcpy(entry, &size, 2);
+    at += bytes;
+  }
+  return at < most ? Status::ok : Status::inexact;
+}
+
+template <class T>
+Status add_payloads(const unsigned char* a, std::size_t a_bytes, const unsigned char* b,
+                    std::size_t b_bytes, std::size_t count, unsigned char* out,
+                    std::size_t& out_bytes) {
+  out_bytes = 0;
+  Header header_a, header_b;
+  Status status = check_payload<T>(a, a_bytes, count, header_a);
+  if (status == Status::ok) status = check_payload<T>(b, b_bytes, count, header_b);
+  if (status != Status::ok) return status;
+  const Mode mode = std::max(header_a.mode, header_b.mode);
+  if (count == 0) {  // the encoder flags it raw, and nothing errs
+    out_bytes = finish({format_version, Traits<T>::type, mode, 1, 0, 0, 0, 0}, out, sizeof(Header));
     return Status::ok;
   }
-  const T step = static_cast<T>(header.step);
-  if (!std::isnormal(step) || step < 0 || static_cast<double>(step) != header.step) {
-    return Status::corrupt;
-  }
-  return decode_units(step, payload, out, count, how);
+  if (header_a.raw != 0 || header_b.raw != 0) return Status::inexact;
+  if (header_a.step != header_b.step) return Status::mismatched;
+  Header header{format_version, Traits<T>::type, mode, 0, 0, count, header_a.step, 0};
+  status = add_bounds(header.step, header_a.bound, header_b.bound, header.bound);
+  if (status != Status::ok) return status;
+  std::size_t bytes;
+  status = add_units<T>(mode, a, b, count, out, bytes);
+  if (status == Status::ok) out_bytes = finish(header, out, bytes);
+  return status;
 }
 
 }  // namespace
@@ -191,17 +298,20 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, double a
 
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
               std::size_t count, Combine how) {
-  Header header;
-  if (bytes < sizeof header) return Status::truncated;
   const auto* from = static_cast<const unsigned char*>(payload);
-  std::memcpy(&header, from, sizeof header);
-  if (header.version != format_version || static_cast<std::uint8_t>(header.mode) > 1) {
-    return Status::unsupported;
-  }
-  if (header.type != type || header.count != count || header.raw > 1) return Status::corrupt;
   auto* to = static_cast<unsigned char*>(out);
-  return type == ElementType::f32 ? decode_elements<float>(header, from, bytes, to, count, how)
-                                  : decode_elements<double>(header, from, bytes, to, count, how);
+  return type == ElementType::f32 ? decode_elements<float>(from, bytes, to, count, how)
+                                  : decode_elements<double>(from, bytes, to, count, how);
+}
+
+Status add(ElementType type, const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes,
+           std::size_t count, void* out, std::size_t& out_bytes) {
+  const auto* from_a = static_cast<const unsigned char*>(a);
+  const auto* from_b = static_cast<const unsigned char*>(b);
+  auto* to = static_cast<unsigned char*>(out);
+  return type == ElementType::f32
+             ? add_payloads<float>(from_a, a_bytes, from_b, b_bytes, count, to, out_bytes)
+             : add_payloads<double>(from_a, a_bytes, from_b, b_bytes, count, to, out_bytes);
 }
 
 }  // namespace mpress::codec::szp

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codec/checksum.hpp"
+#include "codec/szp.hpp"
 #include "input.hpp"
 
 namespace mpress::fuzz {
@@ -110,6 +111,28 @@ Status decode(const Spec& spec, ElementType type, const std::vector<std::uint8_t
   return status;
 }
 
+/// Adds the payload to itself: what comes of it decodes like any other.
+void add(const Spec& spec, ElementType type, const std::vector<std::uint8_t>& bytes,
+         std::size_t count, std::size_t shift) {
+  Bytes payload(bytes.size(), shift % 8);
+  std::copy(bytes.begin(), bytes.end(), payload.data());
+  std::vector<std::uint8_t> first;
+  Status status = Status::ok;
+  bool any = false;
+  on_every_isa([&] {
+    Bytes out(codec::szp::max_bytes(type, count), shift / 8);
+    std::size_t size;
+    const Status found = codec::szp::add(type, payload.data(), payload.size(), payload.data(),
+                                         payload.size(), count, out.data(), size);
+    std::vector<std::uint8_t> sum(out.data(), out.data() + size);
+    require(!any || (found == status && sum == first));
+    any = true;
+    status = found;
+    first = std::move(sum);
+  });
+  if (status == Status::ok) require(decode(spec, type, first, count, shift) == Status::ok);
+}
+
 void run(Input in) {
   const ElementType type = choose_type(in);
   const Spec spec = choose_spec(Codec::FUZZ_CODEC, type, in);
@@ -125,6 +148,7 @@ void run(Input in) {
   if (how / 4 % 8 != 0) {
     seal(payload.bytes);
     (void)decode(spec, type, payload.bytes, count, shift);
+    if (Codec::FUZZ_CODEC == Codec::szp) add(spec, type, payload.bytes, count, shift);
   } else {
     const Status status = decode(spec, type, payload.bytes, count, shift);
     require(!payload.damaged || status != Status::ok);
