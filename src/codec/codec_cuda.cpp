@@ -1,6 +1,7 @@
 #include "codec/codec_cuda.hpp"
 
 #include "codec/mpc_cuda.hpp"
+#include "codec/nvtx_range.hpp"
 #include "codec/szp_cuda.hpp"
 #include "codec/zfp_cuda.hpp"
 
@@ -20,6 +21,7 @@ std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t coun
 
 cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
                    void* workspace, cudaStream_t stream) {
+  const NvtxRange range("encode", spec, type, segments);
   switch (spec.codec) {
     case Codec::mpc: return mpc::cuda::encode(type, spec.dim, segments, workspace, stream);
     case Codec::zfp:
@@ -35,6 +37,7 @@ cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSeg
 
 cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSegment> segments,
                    Combine combine, void* workspace, cudaStream_t stream) {
+  const NvtxRange range("decode", spec, type, segments);
   switch (spec.codec) {
     case Codec::mpc: return mpc::cuda::decode(type, segments, combine, workspace, stream);
     case Codec::zfp:
