@@ -3,19 +3,23 @@
 Needs a GPU, torch and CuPy; run by tests/gpu/run.sh.
 """
 
+import sys
 import threading
 
 import numpy as np
 import pytest
-from conftest import same_bits
+from conftest import execute, same_bits
 
 import mpress
+from mpress import cuda_bench
 
 pytestmark = pytest.mark.cuda
 
 SPECS = ["none", "auto", "mpc", "mpc:dim=3", "zfp:8", "zfp:15.75", "szp:abs=1e-3", "szp:rel=1e-4",
          "szp:rel=1e-2,mode=dense"]  # fmt: skip
 DTYPES = [np.float32, np.float64]
+DEVICES = cuda_bench.devices()
+two_devices = pytest.mark.skipif(DEVICES < 2, reason="needs two GPUs")
 SHAPES = [(), (0,), (1,), (5,), (7, 11, 13), (100_003,), (1 << 20,)]
 
 
@@ -198,3 +202,135 @@ def test_memory_is_given_back(cupy):
         codec.decode(codec.encode(field))
     cupy.cuda.Device().synchronize()
     assert cupy.cuda.Device().mem_info[0] >= free - (512 << 20)  # a leak would be 5 GB
+
+
+@pytest.fixture(params=range(max(DEVICES, 1)), ids=lambda n: f"on{n}")
+def device(request):
+    """Every GPU in turn: where something is encoded."""
+    return request.param
+
+
+@pytest.fixture(params=sorted({0, DEVICES // 2, max(DEVICES - 1, 0)}), ids=lambda n: f"current{n}")
+def current(request, cupy):
+    """The first GPU, the last one and one between, made current; it is so still in the end."""
+    with cupy.cuda.Device(request.param):
+        yield request.param
+        assert cupy.cuda.runtime.getDevice() == request.param
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_device_serves_its_arrays_whatever_is_current(spec, device, current, cupy):
+    field = wavy((300_001,), np.float32)
+    codec = mpress.codec(spec)
+    host = codec.encode(field)
+    with cupy.cuda.Device(device):
+        array, out = cupy.asarray(field), cupy.zeros(field.shape, np.float32)
+    encoded = codec.encode(array)
+    assert encoded.payload.device == device
+    assert same_bits(encoded.payload.to_host(), host.payload)
+    again = codec.decode(encoded)
+    assert again.device.id == device
+    assert codec.decode(encoded, out=out) is out
+    for decoded in (again, out):
+        assert same_bits(decoded.get(), codec.decode(host))
+
+
+@pytest.mark.parametrize("spec", ["mpc", "zfp:8", "szp:rel=1e-3"])
+def test_payloads_are_decoded_on_the_device_that_they_are_copied_to(spec, device, current, cupy):
+    field = wavy((300_001,), np.float64)
+    codec = mpress.codec(spec)
+    host = codec.encode(field)
+    encoded = codec.encode(cupy.asarray(field))
+    assert encoded.payload.device == current
+    with cupy.cuda.Device(device):
+        there = cupy.empty(encoded.nbytes, np.uint8)
+    cupy.cuda.runtime.memcpy(
+        there.data.ptr,
+        cupy.asarray(encoded.payload).data.ptr,
+        encoded.nbytes,
+        cupy.cuda.runtime.memcpyDefault,
+    )
+    cupy.cuda.runtime.deviceSynchronize()
+    again = codec.decode(there, dtype=field.dtype, shape=field.shape)
+    assert again.device == device
+    assert same_bits(again.to_host(), codec.decode(host))
+
+
+def test_threads_and_streams_of_all_devices_at_once(torch):
+    """Neighbouring threads work on different devices, and every thread's current one is another."""
+    codec = mpress.codec("szp:rel=1e-3")
+    fields = [wavy((200_000 + 1000 * k,), np.float32) for k in range(8)]
+    hosts = [codec.encode(field) for field in fields]
+    decoded = [codec.decode(host) for host in hosts]
+    start = threading.Barrier(len(fields), timeout=60)
+    finished = []
+
+    def work(k):
+        device = torch.device("cuda", k % DEVICES)
+        torch.cuda.set_device((k + 1) % DEVICES)
+        tensor = torch.from_numpy(fields[k]).to(device)
+        torch.cuda.synchronize(device)
+        streams = [torch.cuda.Stream(device) for _ in range(2)]
+        start.wait()
+        for i in range(30):
+            encoded = codec.encode(tensor, stream=streams[i % 2])
+            again = codec.decode(encoded, stream=streams[(i + 1) % 2])
+            assert encoded.payload.device == again.device.index == device.index
+            assert same_bits(encoded.payload.to_host(), hosts[k].payload)
+            assert same_bits(as_numpy(again), decoded[k])
+        assert torch.cuda.current_device() == (k + 1) % DEVICES
+        finished.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(fields))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(finished) == list(range(len(fields)))
+
+
+@two_devices
+def test_elements_of_another_device_are_refused(cupy):
+    codec = mpress.codec("mpc")
+    encoded = codec.encode(cupy.zeros(1000, np.float32))
+    with cupy.cuda.Device(1):
+        out = cupy.zeros(1000, np.float32)
+    with pytest.raises(ValueError, match="out: expected an array on device 0, not 1"):
+        codec.decode(encoded, out=out)
+
+
+_ONE_DEVICE_ONLY = """
+import ctypes, threading, torch, mpress
+
+cuda = ctypes.CDLL("libcuda.so.1")
+
+def contexts():
+    flags, active = ctypes.c_uint(), (ctypes.c_int * 2)()
+    for k in range(2):
+        state = ctypes.byref(flags), ctypes.byref(active, 4 * k)
+        assert cuda.cuDevicePrimaryCtxGetState(k, *state) == 0
+    return list(active)
+
+tensor = torch.arange(100_000, device="cuda:1", dtype=torch.float32)
+codec = mpress.codec("szp:abs=1e-3")
+before = contexts()
+
+def work():
+    payload = codec.encode(tensor).payload
+    out = torch.empty_like(tensor)
+    codec.decode(payload, out=out)
+    assert (out - tensor).abs().max().item() <= 1e-3
+
+work()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(before, contexts())
+"""
+
+
+@two_devices
+def test_a_device_that_the_program_does_not_use_gets_no_context():
+    """A context takes hundreds of megabytes: of the first GPU, from every rank of a host."""
+    done = execute([sys.executable, "-c", _ONE_DEVICE_ONLY])
+    assert (done.status, done.stdout.strip()) == (0, "[0, 1] [0, 1]"), done.output

@@ -12,9 +12,14 @@ from mpress._codec import Encoded, codec
 _STREAM = _device.Stream(0)
 
 
+def devices() -> int:
+    """How many GPUs this process can use; none where mpress was built without CUDA."""
+    return _core.cuda_devices() if _core.build_info()["cuda"] else 0
+
+
 def available() -> bool:
     """Whether this mpress can use a GPU, and there is one."""
-    return _core.build_info()["cuda"] and _core.cuda_devices() > 0
+    return devices() > 0
 
 
 def to_device(array: np.ndarray, device: int = 0) -> _device.DeviceArray:

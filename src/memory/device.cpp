@@ -1,5 +1,8 @@
 #include "memory/device.hpp"
 
+#include <cuda.h>
+#include <dlfcn.h>
+
 #include <bit>
 #include <cstdint>
 #include <exception>
@@ -7,14 +10,46 @@
 #include <utility>
 #include <vector>
 
+#include "memory/pinned.hpp"
+
 namespace mpress::memory {
 namespace {
+
+/// Functions of the driver, which the runtime has loaded. With the runtime alone a thread could not
+/// get back to a device that it has no context on: cudaSetDevice() makes one, which takes hundreds
+/// of megabytes of a GPU that belongs, it may be, to another rank.
+struct Driver {
+  decltype(&cuDeviceGet) device = find<decltype(&cuDeviceGet)>("cuDeviceGet");
+  decltype(&cuDevicePrimaryCtxRetain) retain =
+      find<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");
+  decltype(&cuCtxPushCurrent) push = find<decltype(&cuCtxPushCurrent)>("cuCtxPushCurrent_v2");
+  decltype(&cuCtxPopCurrent) pop = find<decltype(&cuCtxPopCurrent)>("cuCtxPopCurrent_v2");
+
+ private:
+  template <class Function>
+  static Function find(const char* name) {
+    static void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void* const found = library ? ::dlsym(library, name) : nullptr;
+    if (!found) throw CudaError(name, cudaErrorInsufficientDriver);
+    return reinterpret_cast<Function>(found);
+  }
+};
+
+const Driver& driver() {
+  static const Driver found;
+  return found;
+}
+
+/// Errors of the driver have the runtime's numbers.
+void check_driver(CUresult code, const char* what) {
+  if (code != CUDA_SUCCESS) throw CudaError(what, static_cast<cudaError_t>(code));
+}
 
 /// A pool of our own a device, so that what it keeps does not depend on the program's settings of
 /// the device's default pool. Never destroyed: buffers may outlive everything.
 cudaMemPool_t pool_of(int device) {
   static std::mutex mutex;
-  static std::vector<cudaMemPool_t> pools;
+  static auto& pools = *new std::vector<cudaMemPool_t>;
   std::lock_guard lock(mutex);
   const auto index = static_cast<std::size_t>(device);
   if (index >= pools.size()) pools.resize(index + 1);
@@ -32,8 +67,9 @@ cudaMemPool_t pool_of(int device) {
 
 /// Reports live in pages of pinned memory that are kept for ever.
 struct Reports {
-  static constexpr std::size_t page = 256;
+  static constexpr std::size_t page_bytes = 4096;
   std::mutex mutex;
+  std::vector<PinnedBuffer> pages;
   std::vector<codec::cuda::Result*> idle;
 };
 
@@ -71,22 +107,21 @@ void check(cudaError_t code, const char* what) {
 }
 
 DeviceScope::DeviceScope(int device) {
-  check(cudaGetDevice(&before_), "the current device");
-  if (before_ == device) return;
-  check(cudaSetDevice(device), "making a device current");
+  int current = 0;
+  check(cudaGetDevice(&current), "the current device");
+  if (current == device) return;
+  CUdevice handle = 0;
+  CUcontext context = nullptr;
+  check_driver(driver().device(&handle, device), "making a device current");
+  // The runtime's own context of the device, never released: the process has one a device.
+  check_driver(driver().retain(&context, handle), "making a device current");
+  check_driver(driver().push(context), "making a device current");
   changed_ = true;
 }
 
 DeviceScope::~DeviceScope() {
-  if (changed_) cudaSetDevice(before_);
-}
-
-int device_of(const void* pointer) {
-  cudaPointerAttributes attributes;
-  check(cudaPointerGetAttributes(&attributes, pointer), "asking where a pointer belongs");
-  const bool device =
-      attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
-  return device ? attributes.device : -1;
+  CUcontext context = nullptr;
+  if (changed_) driver().pop(&context);
 }
 
 DeviceBuffer::DeviceBuffer(int device, std::size_t bytes, cudaStream_t stream)
@@ -118,15 +153,14 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 
 void DeviceBuffer::reset() {
   if (data_) {
-    // The default streams are those of the current device.
-    int before = device_;
-    cudaGetDevice(&before);
-    if (before != device_) cudaSetDevice(device_);
-    // cudaFree() does not wait for those who use memory of a pool.
-    if (!knows_stream_) cudaDeviceSynchronize();
-    const cudaError_t code = knows_stream_ ? cudaFreeAsync(data_, stream_) : cudaFree(data_);
-    if (code != cudaSuccess) cudaGetLastError();  // not a failure of the program's next call
-    if (before != device_) cudaSetDevice(before);
+    try {
+      const DeviceScope scope(device_);  // the default streams are those of the current device
+      // cudaFree() does not wait for those who use memory of a pool.
+      if (!knows_stream_) check(cudaDeviceSynchronize(), "waiting for the device");
+      check(knows_stream_ ? cudaFreeAsync(data_, stream_) : cudaFree(data_), "giving memory back");
+    } catch (const CudaError&) {
+      // The context is lost, and the memory with it.
+    }
   }
   data_ = nullptr;
   bytes_ = 0;
@@ -136,12 +170,12 @@ PinnedResult::PinnedResult() {
   Reports& all = reports();
   std::lock_guard lock(all.mutex);
   if (all.idle.empty()) {
-    void* page = nullptr;
-    check(cudaHostAlloc(&page, Reports::page * sizeof(codec::cuda::Result),
-                        cudaHostAllocMapped | cudaHostAllocPortable),
-          "pinned memory");
-    auto* first = static_cast<codec::cuda::Result*>(page);
-    for (std::size_t i = 0; i < Reports::page; ++i) all.idle.push_back(first + i);
+    PinnedBuffer page = pinned_pool().take(Reports::page_bytes);
+    if (!page) throw CudaError("pinned memory", cudaErrorMemoryAllocation);
+    auto* first = reinterpret_cast<codec::cuda::Result*>(page.data());
+    const std::size_t count = page.capacity() / sizeof(codec::cuda::Result);
+    for (std::size_t i = 0; i < count; ++i) all.idle.push_back(first + i);
+    all.pages.push_back(std::move(page));
   }
   result_ = all.idle.back();
   all.idle.pop_back();
@@ -202,14 +236,19 @@ Workspace::Workspace(int device, std::size_t bytes, cudaStream_t stream)
 
 Workspace::~Workspace() {
   if (!data_) return;
-  if (std::uncaught_exceptions() > exceptions_) {
-    // Of a call's kernels some may have been launched: they shall not write a report that belongs
-    // to a later call by then, and what they left here is not zero.
-    cudaStreamSynchronize(stream_);
-    if (cudaMemsetAsync(data_, 0, capacity_, stream_) != cudaSuccess) return;
+  try {
+    const DeviceScope scope(device_);  // the default streams are those of the current device
+    if (std::uncaught_exceptions() > exceptions_) {
+      // Of a call's kernels some may have been launched: they shall not write a report that belongs
+      // to a later call by then, and what they left here is not zero.
+      check(cudaStreamSynchronize(stream_), "a workspace");
+      check(cudaMemsetAsync(data_, 0, capacity_, stream_), "a workspace");
+    }
+    check(cudaEventRecord(last_use_, stream_), "a workspace");
+  } catch (const CudaError&) {
+    return;  // the context is lost
   }
   Workspaces& all = workspaces();
-  if (cudaEventRecord(last_use_, stream_) != cudaSuccess) return;  // the context is lost
   std::lock_guard lock(all.mutex);
   all.idle.push_back({data_, capacity_, device_, stream_, last_use_});
 }

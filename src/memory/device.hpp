@@ -1,5 +1,5 @@
-// Memory of GPUs: which device a pointer belongs to, device memory in stream order, mapped pinned
-// host memory, workspaces of codecs. For callers that know that the process uses CUDA.
+// Memory of GPUs: device memory in stream order, reports in pinned memory, workspaces of codecs.
+// For callers that know that the process uses CUDA.
 //
 // Functions that can fail throw CudaError.
 #pragma once
@@ -24,7 +24,8 @@ class CudaError : public std::runtime_error {
 
 void check(cudaError_t code, const char* what);
 
-/// Makes a device current while it lives.
+/// Makes a device current for the calling thread while it lives. What was current before is so
+/// again afterwards, also where that was nothing yet.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);
@@ -33,12 +34,8 @@ class DeviceScope {
   ~DeviceScope();
 
  private:
-  int before_ = 0;
   bool changed_ = false;
 };
-
-/// The device that a pointer to device or managed memory belongs to, -1 for any other pointer.
-int device_of(const void* pointer);
 
 /// A block of device memory from the device's pool. It is there for work enqueued on `stream` after
 /// taking it, and goes back to the pool, in the order of that stream, when it is destroyed: the

@@ -15,6 +15,7 @@ namespace {
 using PointerGetAttributes = int (*)(unsigned, int*, void**, std::uintptr_t);
 constexpr int attribute_memory_type = 2;
 constexpr int attribute_is_managed = 8;
+constexpr int attribute_device_ordinal = 9;
 constexpr unsigned memory_type_device = 2;
 
 std::atomic<PointerGetAttributes> get_attributes{nullptr};
@@ -58,17 +59,34 @@ PointerGetAttributes driver() {
   return found;
 }
 
+struct Attributes {
+  unsigned memory_type = 0;
+  unsigned managed = 0;
+  int device = -1;
+};
+
+/// What the driver knows of a pointer; of one that is not its own, the defaults.
+Attributes attributes_of(const void* pointer) {
+  const PointerGetAttributes query = pointer ? driver() : nullptr;
+  if (!query) return {};
+  Attributes found;
+  int attributes[] = {attribute_memory_type, attribute_is_managed, attribute_device_ordinal};
+  void* results[] = {&found.memory_type, &found.managed, &found.device};
+  const int code = query(3, attributes, results, reinterpret_cast<std::uintptr_t>(pointer));
+  return code == 0 ? found : Attributes{};
+}
+
 }  // namespace
 
 Kind kind_of(const void* pointer) {
-  const PointerGetAttributes query = pointer && machine_has_gpu() ? driver() : nullptr;
-  if (!query) return Kind::host;
-  unsigned type = 0;
-  unsigned managed = 0;
-  int attributes[] = {attribute_memory_type, attribute_is_managed};
-  void* results[] = {&type, &managed};
-  const int code = query(2, attributes, results, reinterpret_cast<std::uintptr_t>(pointer));
-  return code == 0 && type == memory_type_device && !managed ? Kind::device : Kind::host;
+  if (!machine_has_gpu()) return Kind::host;
+  const Attributes found = attributes_of(pointer);
+  return found.memory_type == memory_type_device && !found.managed ? Kind::device : Kind::host;
+}
+
+int device_of(const void* pointer) {
+  const Attributes found = attributes_of(pointer);
+  return found.memory_type == memory_type_device || found.managed ? found.device : -1;
 }
 
 }  // namespace mpress::memory

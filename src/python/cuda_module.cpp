@@ -13,6 +13,7 @@
 #include "codec/codec_cuda.hpp"
 #include "codec/szp.hpp"
 #include "memory/device.hpp"
+#include "memory/kind.hpp"
 #include "python/arguments.hpp"
 
 namespace nb = nanobind;

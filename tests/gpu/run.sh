@@ -2,6 +2,9 @@
 # Everything that needs a GPU, in one call on a machine that has one: builds, compares the twins,
 # runs the codec tests on both, and the sanitizers. Writes RESULTS (default: gpu-tests.json).
 #
+# Where there are several GPUs, memory and arrays are tested on all of them, one after another and
+# at once; the rest runs on the first.
+#
 # Needs nvcc, a C++ compiler and, for the interpreter PYTHON (default: python3), what the extra
 # `test` names, CuPy and torch; nothing is downloaded. JOBS steps run at a time.
 set -uo pipefail
@@ -15,7 +18,7 @@ SPECS="mpc mpc:dim=3 zfp:4 zfp:7.25 zfp:16 zfp:24 szp:abs=1e-3 szp:rel=1e-3 szp:
 if [ -z "${BUILT:-}" ]; then
   "$PYTHON" -m pip install -q --no-index --no-deps --no-build-isolation "-Cbuild-dir=$BUILD" \
     -Ccmake.define.MPRESS_TESTS=ON -Ccmake.define.MPRESS_CUDA=ON . || exit 2
-  cmake --build "$BUILD" --target twins || exit 2
+  cmake --build "$BUILD" --target twins device_memory || exit 2
 fi
 
 outcomes=$(mktemp -d)
@@ -48,6 +51,11 @@ for tool in memcheck racecheck initcheck; do
     done
   done
 done
+memory=$BUILD/tests/device_memory
+step "memory of every GPU" "$memory"
+for tool in memcheck initcheck; do
+  step "$tool, memory" compute-sanitizer --tool $tool --error-exitcode 9 "$memory"
+done
 step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
   "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py
 step "arrays of other libraries" env MPRESS_BUILD_DIR="$BUILD" \
@@ -62,8 +70,8 @@ wait
 gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)
 commit=$(git rev-parse --short=12 HEAD 2>/dev/null)
 {
-  printf '{"kind": "gpu-tests", "date": "%s", "gpu": "%s", "commit": "%s", "checks": [\n' \
-    "$(date -u +%F)" "$gpu" "$commit"
+  printf '{"kind": "gpu-tests", "date": "%s", "gpu": "%s", "gpus": %s, "commit": "%s", "checks": [\n' \
+    "$(date -u +%F)" "$gpu" "$(nvidia-smi -L | wc -l)" "$commit"
   for file in "$outcomes"/*; do
     [ "$file" = "$outcomes/000" ] || printf ',\n'
     cat "$file"
