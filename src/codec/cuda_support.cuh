@@ -29,11 +29,11 @@ struct alignas(256) Control {
 
 /// A segment while its tasks run. Zero between calls.
 struct alignas(32) SegmentState {
-  std::uint32_t tasks_done;
-  std::uint32_t checksum;  ///< behind tasks_done: is_last_task() adds to both at once
-  std::uint32_t status;    ///< the gravest Status so far
-  std::uint32_t raw;       ///< to be kept as it is, by copy_raw()
-  std::uint64_t extent;    ///< of all units, in the codec's own unit of size
+  std::uint32_t tasks_done;  ///< and flagged_task
+  std::uint32_t checksum;    ///< behind tasks_done: end_tasks() adds to both at once
+  std::uint32_t status;      ///< the gravest Status so far
+  std::uint32_t raw;         ///< to be kept as it is, by copy_raw()
+  std::uint64_t extent;      ///< of all units, in the codec's own unit of size
 };
 
 struct Workspace {
@@ -71,9 +71,10 @@ struct Segment {
 /// without elements, so that somebody writes its report.
 template <unsigned capacity>
 struct Batch {
-  Segment segments[capacity];
-  std::uint32_t first_task[capacity + 1];
   std::uint32_t count;
+  float segments_per_task;
+  std::uint32_t first_task[capacity + 1];
+  Segment segments[capacity];
 };
 
 struct Task {
@@ -86,9 +87,20 @@ template <unsigned capacity>
 __device__ Task find_task(const Batch<capacity>& batch, std::uint32_t task) {
   std::uint32_t low = 0;
   if constexpr (capacity > 1) {
-    for (std::uint32_t high = batch.count; high - low > 1;) {
-      const std::uint32_t middle = (low + high) / 2;
-      (batch.first_task[middle] <= task ? low : high) = middle;
+    // Segments of a batch are often alike: then the first guess is right, and one line of the
+    // parameters is read, not six after each other.
+    auto middle =
+        min(static_cast<std::uint32_t>((static_cast<float>(task) + 0.5f) * batch.segments_per_task),
+            batch.count - 1);
+    for (std::uint32_t high = batch.count;; middle = (low + high) / 2) {
+      if (batch.first_task[middle] > task) {
+        high = middle;
+      } else if (batch.first_task[middle + 1] <= task) {
+        low = middle + 1;
+      } else {
+        low = middle;
+        break;
+      }
     }
   }
   const std::uint32_t first = batch.first_task[low];
@@ -126,6 +138,8 @@ cudaError_t for_each_batch(std::span<const AnySegment> segments, Tasks tasks, La
       batch.first_task[i + 1] =
           batch.first_task[i] + static_cast<std::uint32_t>(tasks(part[i].count));
     }
+    batch.segments_per_task =
+        static_cast<float>(batch.count) / static_cast<float>(batch.first_task[batch.count]);
     launch(batch);
   };
   for (; !segments.empty();
@@ -211,6 +225,32 @@ __device__ inline std::uint64_t place_unit(std::uint64_t* slots, std::uint32_t u
   return look_back(slots, unit, size);
 }
 
+// ---- Prefetches -------------------------------------------------------------------------------
+
+__device__ inline void prefetch(const void* sector) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(sector));
+}
+
+/// Asks for what a task will read of a payload of `bytes` bytes, by all threads: of the `head`
+/// bytes of header and directory before its units, and of its share of the rest, if units were all
+/// of one size. In a call of one wave all of the payload is on its way then, while headers and
+/// directories are still looked at.
+__device__ inline void prefetch_payload(const unsigned char* payload, std::uint64_t bytes,
+                                        std::uint64_t head, const Task& task) {
+  constexpr unsigned sector = 32;
+  constexpr unsigned rounds = 4;
+  const std::uint64_t at = sector * threadIdx.x;
+  if (at < min(head, bytes)) prefetch(payload + at);
+  const auto sectors = static_cast<std::uint32_t>(min(bytes / sector, std::uint64_t{~0u}));
+  const std::uint32_t share = sectors / task.tasks + 1;
+  const std::uint64_t first = std::uint64_t{share} * task.index;
+#pragma unroll
+  for (unsigned round = 0; round < rounds; ++round) {
+    const std::uint32_t mine = threadIdx.x + round * blockDim.x;
+    if (mine < share && first + mine < sectors) prefetch(payload + (first + mine) * sector);
+  }
+}
+
 // ---- Sums, ends and reports -----------------------------------------------------------------
 
 /// Adds the checksum parts of a warp's lanes to the segment's.
@@ -219,26 +259,71 @@ __device__ inline void add_checksum(SegmentState& state, std::uint32_t part) {
   if (threadIdx.x % 32 == 0 && part != 0) atomicAdd(&state.checksum, part);
 }
 
-__device__ inline void raise_status(SegmentState& state, Status status) {
-  atomicMax(&state.status, static_cast<std::uint32_t>(status));
+/// What the reports of this launch carry; read before end_segment().
+__device__ inline std::uint32_t sequence_of(const Control* control) {
+  return *static_cast<const volatile std::uint32_t*>(&control->sequence) + 1;
 }
 
-/// Ends a task. True for all threads of the block that ends its segment's last one: everything that
-/// other blocks wrote for the segment is visible to it then.
-__device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks) {
-  __shared__ bool last;
-  __syncthreads();
+/// Adds to two neighbouring counters at once, in acquire and release order: that is lighter than
+/// __threadfence(), which takes longer than the atomic itself.
+__device__ inline std::uint64_t add_in_order(std::uint32_t* counters, std::uint64_t value) {
+  std::uint64_t before;
+  asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(counters), "l"(value)
+               : "memory");
+  return before;
+}
+
+/// True for the one thread of the segment that raises it from ok: that flags its task.
+__device__ inline bool raise_status(SegmentState& state, Status status) {
+  return atomicMax(&state.status, static_cast<std::uint32_t>(status)) == 0;
+}
+
+/// In SegmentState::tasks_done: a task was flagged.
+inline constexpr std::uint32_t flagged_task = 1u << 31;
+
+/// What the last of a segment's tasks finds.
+struct SegmentEnd {
+  bool last;               ///< else nothing below is known
+  bool flagged;            ///< by some thread
+  Status status;           ///< the gravest, if a thread that raised it flagged its task
+  std::uint32_t checksum;  ///< sum of all parts
+  std::uint32_t sequence;  ///< what the report carries
+};
+
+/// Ends `ended` of a segment's `tasks` tasks (fewer than 2^31) and adds the checksum parts of the
+/// block's threads, all in one atomic operation, which also tells of what is rare: so the last
+/// block seldom reads more. Of all a segment's threads one at most may set `flag`. Where the result
+/// is `last`, all that other blocks wrote for the segment is visible to the block. Called by all
+/// threads, at most 1024, whole warps.
+__device__ inline SegmentEnd end_tasks(const Control* control, SegmentState& state,
+                                       std::uint32_t tasks, std::uint32_t ended, std::uint32_t part,
+                                       bool flag) {
+  __shared__ std::uint32_t parts[32];
+  __shared__ SegmentEnd end;
+  part = warp_sum(part);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = part;
+  flag = __syncthreads_or(flag) != 0;
   if (threadIdx.x == 0) {
-    __threadfence();
-    last = atomicAdd(&state.tasks_done, 1u) == tasks - 1;
-    __threadfence();
+    const std::uint32_t sequence = sequence_of(control);
+    for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) part += parts[warp];
+    const std::uint64_t own = std::uint64_t{part} << 32 | (flag ? flagged_task : 0) | ended;
+    const std::uint64_t done = add_in_order(&state.tasks_done, own) + own;
+    end.last = (static_cast<std::uint32_t>(done) & ~flagged_task) == tasks;
+    end.flagged = (static_cast<std::uint32_t>(done) & flagged_task) != 0;
+    end.status = Status::ok;
+    if (end.last && end.flagged) {
+      end.status = static_cast<Status>(*static_cast<volatile std::uint32_t*>(&state.status));
+    }
+    end.checksum = static_cast<std::uint32_t>(done >> 32);
+    end.sequence = sequence;
   }
   __syncthreads();
-  return last;
+  return end;
 }
 
-/// The same, and adds the checksum parts of the block's threads to the segment's, all in one atomic
-/// operation. At most 1024 threads, whole warps.
+/// The same for one task, which cannot fail.
 __device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks, std::uint32_t part) {
   __shared__ std::uint32_t parts[32];
   __shared__ bool last;
@@ -247,12 +332,7 @@ __device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks, st
   __syncthreads();
   if (threadIdx.x == 0) {
     for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) part += parts[warp];
-    // A lighter order than that of __threadfence(), which takes longer than the atomic itself.
-    std::uint64_t done;
-    asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;"
-                 : "=l"(done)
-                 : "l"(&state.tasks_done), "l"(std::uint64_t{part} << 32 | 1)
-                 : "memory");
+    const std::uint64_t done = add_in_order(&state.tasks_done, std::uint64_t{part} << 32 | 1);
     last = static_cast<std::uint32_t>(done) == tasks - 1;
   }
   __syncthreads();
@@ -263,15 +343,21 @@ __device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks, st
 __device__ inline void report(Result* result, std::uint64_t bytes, Status status,
                               std::uint32_t sequence) {
   if (!result) return;
-  auto* out = reinterpret_cast<volatile Result*>(result);
-  out->bytes = bytes;
-  *reinterpret_cast<volatile std::uint8_t*>(&result->status) = static_cast<std::uint8_t>(status);
-  __threadfence_system();
-  out->sequence = sequence;
+  // One store of 16 bytes, so that nothing has to arrive at the host before the sequence may leave.
+  const std::uint64_t rest = static_cast<std::uint64_t>(status) | std::uint64_t{sequence} << 32;
+  static_assert(offsetof(Result, status) == 8 && offsetof(Result, sequence) == 12);
+  asm volatile(
+      "{.reg .b128 all;\n\t"
+      "mov.b128 all, {%1, %2};\n\t"
+      "st.release.sys.global.b128 [%0], all;}" ::"l"(__cvta_generic_to_global(result)),
+      "l"(bytes), "l"(rest)
+      : "memory");
 }
 
 /// Ends a segment, called by all threads of the block whose task was its last: leaves slots and
-/// state as the next call needs them. `keep_state`: copy_raw() still reads it.
+/// state as the next call needs them. `keep_state`: copy_raw() still reads it. Needs no barrier
+/// before it where the block has all it wants to know from end_tasks(): then thread 0 may report at
+/// the same time.
 template <unsigned capacity>
 __device__ void end_segment(const Batch<capacity>& batch, const Workspace& work,
                             std::uint32_t segment, bool slots, bool keep_state) {
@@ -281,8 +367,7 @@ __device__ void end_segment(const Batch<capacity>& batch, const Workspace& work,
       work.slots[i] = 0;
     }
   }
-  __syncthreads();
-  if (threadIdx.x != 0) return;
+  if (threadIdx.x != blockDim.x - 1) return;
   SegmentState& state = work.states[segment];
   if (keep_state) {
     state.raw = 1;
@@ -292,18 +377,12 @@ __device__ void end_segment(const Batch<capacity>& batch, const Workspace& work,
     state = {};
   }
   state.tasks_done = 0;
-  __threadfence();
-  if (atomicAdd(&work.control->segments_done, 1u) == batch.count - 1) {
+  // Nobody reads what was left before the next kernel, so that no order is needed here.
+  if (batch.count == 1 || atomicAdd(&work.control->segments_done, 1u) == batch.count - 1) {
     work.control->segments_done = 0;
     work.control->ticket = 0;
     ++work.control->sequence;
   }
-}
-
-/// What the reports of this launch carry; not before a segment's last task, and before
-/// end_segment().
-__device__ inline std::uint32_t sequence_of(const Control* control) {
-  return *static_cast<const volatile std::uint32_t*>(&control->sequence) + 1;
 }
 
 /// Sum of words with their weights; `first` is the index of words[0] in the payload.

@@ -194,9 +194,14 @@ __global__ __launch_bounds__(unit_threads<Word>, resident_blocks<Word>) void dec
     bytes = told;
   }
   Header header{};
-  if (status == Status::ok) status = check_header<Word>(segment, bytes, header);
   if (status == Status::ok) {
-    std::uint32_t sum = 0;
+    if (units_a_task == 1) {
+      prefetch_payload(segment.in, bytes, sizeof(Header) + directory_bytes(end), task);
+    }
+    status = check_header<Word>(segment, bytes, header);
+  }
+  std::uint32_t sum = 0;
+  if (status == Status::ok) {
     const Output<Word, combining> output{combine, header.dim,
                                          reinterpret_cast<std::uintptr_t>(out) % 16 == 0};
     if (header.flags & kFlagRaw) {
@@ -206,15 +211,14 @@ __global__ __launch_bounds__(unit_threads<Word>, resident_blocks<Word>) void dec
       const UnitRun<Word, combining> run{segment.in, bytes, out, segment.count, units, first, end};
       status = run.decode(output, sum);
     }
-    add_checksum(state, sum);
   }
-  if (status != Status::ok && threadIdx.x == 0) raise_status(state, status);
-  if (!is_last_task(state, task.tasks)) return;
+  const bool failed = status != Status::ok && threadIdx.x == 0 && raise_status(state, status);
+  const SegmentEnd all = end_tasks(work.control, state, task.tasks, 1, sum, failed);
+  if (!all.last) return;
   if (threadIdx.x == 0) {
-    auto found = static_cast<Status>(atomicMax(&state.status, 0u));
-    const std::uint32_t sum = atomicAdd(&state.checksum, 0u) + header_checksum(header);
-    if (found == Status::ok && sum != header.checksum) found = Status::corrupt;
-    report(segment.result, bytes, found, sequence_of(work.control));
+    const bool sound = all.checksum + header_checksum(header) == header.checksum;
+    const Status found = all.status == Status::ok && !sound ? Status::corrupt : all.status;
+    report(segment.result, bytes, found, all.sequence);
   }
   end_segment(batch, work, task.segment, false, false);
 }

@@ -57,6 +57,17 @@ __device__ __forceinline__ void store_unit(const std::uint32_t* rows, unsigned c
   }
 }
 
+/// Asks for the elements that a unit will be combined with.
+template <class T>
+__device__ __forceinline__ void prefetch_unit(const Segment& segment, std::uint32_t unit) {
+  const std::uint64_t first = std::uint64_t{unit} * unit_bytes + 32 * threadIdx.x;
+  const std::uint64_t end = segment.count * sizeof(T);
+#pragma unroll
+  for (unsigned at = 0; at < unit_bytes; at += 32 * Shape<T>::threads) {
+    if (first + at < end) codec::cuda::prefetch(segment.out + first + at);
+  }
+}
+
 /// Copies `words` words into shared memory, where `place(i)` tells; returns their checksum part.
 template <unsigned threads, class Place>
 __device__ __forceinline__ std::uint32_t load_words(std::uint32_t* to, const std::uint32_t* from,
@@ -147,11 +158,12 @@ __device__ std::uint64_t words_before(const unsigned char* directory, std::uint3
   return total;
 }
 
-/// Decodes units [first, end) of a payload. Returns the thread's part of their checksum.
+/// Decodes units [first, end) of a payload. Returns the thread's part of their checksum; sets
+/// `failed` as raise_status() has it.
 template <class T>
 __device__ std::uint32_t decode_run(DecodeShared<T>& s, const Payload& p, const Segment& segment,
                                     SegmentState& state, std::uint32_t first, std::uint32_t end,
-                                    std::uint32_t units, Combine combine) {
+                                    std::uint32_t units, Combine combine, bool& failed) {
   using S = Shape<T>;
   const auto* words = reinterpret_cast<const std::uint32_t*>(p.data);
   const unsigned char* directory = p.data + sizeof(Header);
@@ -175,7 +187,9 @@ __device__ std::uint32_t decode_run(DecodeShared<T>& s, const Payload& p, const 
     }
     const unsigned size = entry == raw_unit ? most : entry;
     if (size > most || at + size > p.bytes / 4) {
-      if (threadIdx.x == 0) raise_status(state, size > most ? Status::corrupt : Status::truncated);
+      if (threadIdx.x == 0) {
+        failed |= raise_status(state, size > most ? Status::corrupt : Status::truncated);
+      }
       return sum;
     }
     __syncthreads();
@@ -196,14 +210,14 @@ __device__ std::uint32_t decode_run(DecodeShared<T>& s, const Payload& p, const 
     if (good) {
       store_unit<T>(s.words, segment.out + done * sizeof(T), count, combine);
     } else if (threadIdx.x == 0) {
-      raise_status(state, Status::corrupt);
+      failed |= raise_status(state, Status::corrupt);
     }
     at += size;
   }
   if (end != units || raw) return sum;
   // The units fill the payload exactly.
   if (threadIdx.x == 0) {
-    if (at != p.bytes / 4) raise_status(state, Status::corrupt);
+    if (at != p.bytes / 4) failed |= raise_status(state, Status::corrupt);
     if (units % 2 != 0) {
       sum += weigh(std::uint32_t{entries[units]} << 16, sizeof(Header) / 4 + units / 2);
     }
@@ -220,25 +234,32 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 8 : 10)
   const Segment& segment = batch.segments[task.segment];
   SegmentState& state = work.states[task.segment];
   const auto units = static_cast<std::uint32_t>(unit_count(Traits<T>::type, segment.count));
+  const std::uint32_t first = task.index * run;
+  const std::uint32_t end = min(first + run, units);
+  // In larger calls, prefetches only displace what others still need.
+  if (run == 1 && !segment.encoded) {
+    if (combine != Combine::replace && first < end) prefetch_unit<T>(segment, first);
+    codec::cuda::prefetch_payload(segment.in, segment.bytes, sizeof(Header) + directory_bytes(end),
+                                  task);
+  }
   Payload payload;
   const Status status = open_payload<T>(segment, payload);
   std::uint32_t sum = 0;
+  bool failed = false;
   if (status == Status::ok) {
-    const std::uint32_t first = task.index * run;
-    const std::uint32_t end = min(first + run, units);
-    sum = decode_run<T>(s, payload, segment, state, first, end, units, combine);
+    sum = decode_run<T>(s, payload, segment, state, first, end, units, combine, failed);
     if (task.index == 0 && threadIdx.x < sizeof(Header) / 4 && threadIdx.x != 1) {
       sum += weigh(reinterpret_cast<const std::uint32_t*>(payload.data)[threadIdx.x], threadIdx.x);
     }
   } else if (threadIdx.x == 0) {
-    raise_status(state, status);
+    failed = raise_status(state, status);
   }
-  if (!is_last_task(state, task.tasks, sum)) return;
+  const SegmentEnd all = end_tasks(work.control, state, task.tasks, 1, sum, failed);
+  if (!all.last) return;
   if (threadIdx.x == 0) {
-    const auto* fields = reinterpret_cast<const volatile std::uint32_t*>(&state);
-    auto found = static_cast<Status>(fields[2]);
-    if (found == Status::ok && fields[1] != payload.header.checksum) found = Status::corrupt;
-    report(segment.result, payload.bytes, found, sequence_of(work.control));
+    const bool sound = all.checksum == payload.header.checksum;
+    const Status found = all.status == Status::ok && !sound ? Status::corrupt : all.status;
+    report(segment.result, payload.bytes, found, all.sequence);
   }
   end_segment(batch, work, task.segment, false, false);
 }

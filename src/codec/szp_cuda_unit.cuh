@@ -12,6 +12,7 @@ namespace mpress::codec::szp::cuda {
 using codec::cuda::Batch;
 using codec::cuda::Control;
 using codec::cuda::Segment;
+using codec::cuda::SegmentEnd;
 using codec::cuda::SegmentState;
 using codec::cuda::Task;
 using codec::cuda::weigh;

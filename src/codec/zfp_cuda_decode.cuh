@@ -249,6 +249,12 @@ __device__ __forceinline__ void prefetch_words(const Segment& segment, std::uint
   if (at + bytes <= segment.bytes) prefetch(segment.in + at, bytes);
 }
 
+__device__ inline void prefetch_footer(const Segment& segment) {
+  if (threadIdx.x == 0 && !segment.encoded && segment.bytes >= sizeof(Footer)) {
+    codec::cuda::prefetch(segment.in + segment.bytes - sizeof(Footer));
+  }
+}
+
 template <int words, bool plain>
 inline constexpr unsigned decode_residency = !plain      ? 4
                                              : words < 2 ? 6
@@ -274,6 +280,12 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
     const Segment& segment = batch.segments[task.segment];
     prefetch_words<Element>(
         segment, std::uint64_t{task.index} * units_per_task<Element> + warp * units, block_bits);
+    prefetch_footer(segment);
+    if (share.end > batch.first_task[task.segment + 1]) {
+      const Segment& next = batch.segments[task.segment + 1];
+      prefetch_words<Element>(next, warp * units, block_bits);
+      prefetch_footer(next);
+    }
   }
   if constexpr (words == 0) {
     table.load(short_decode_table);
@@ -290,6 +302,7 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
     const std::uint32_t begin = task;
     task = end;
     std::uint32_t sum = 0;
+    bool corrupt = false;  // this thread was the first to find it
     if (payload.status == Status::ok && payload.raw) {
       for (std::uint32_t t = begin; t < end; ++t) {
         sum += copy_task<Element>(segment, first.index + (t - begin),
@@ -370,20 +383,20 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
         const std::uint64_t to =
             min((first.index + (end - begin)) * share_of_task, exceptions.count);
         if (!exceptions.check(from, to, blocks, all_words, sum)) {
-          raise_status(state, Status::corrupt);
+          corrupt = raise_status(state, Status::corrupt);
         }
       }
     }
-    std::uint32_t checksum;
-    if (end_tasks(state, sum, end - begin, first.tasks, checksum)) {
+    const SegmentEnd all = end_tasks(work.control, state, first.tasks, end - begin, sum, corrupt);
+    if (all.last) {
       if (threadIdx.x == 0) {
-        auto status = static_cast<Status>(*static_cast<volatile std::uint32_t*>(&state.status));
+        Status status = all.status;
         if (payload.status != Status::ok) {
           status = payload.status;
-        } else if (!checksum_holds<Element>(segment, payload, checksum)) {
+        } else if (!checksum_holds<Element>(segment, payload, all.checksum)) {
           status = Status::corrupt;
         }
-        report(segment.result, payload.bytes, status, sequence_of(work.control));
+        report(segment.result, payload.bytes, status, all.sequence);
       }
       end_segment(batch, work, first.segment, false, false);
     }

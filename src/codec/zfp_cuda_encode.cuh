@@ -117,27 +117,27 @@ __device__ __forceinline__ std::uint32_t store_halves(std::uint32_t a, std::uint
   return weigh(word, first + at);
 }
 
-/// Ends a segment whose stream is complete.
+/// Ends a segment whose stream is complete; it is flagged where there are exceptions.
 template <typename Element, unsigned capacity>
 __device__ void end_stream(const Batch<capacity>& batch, const Workspace& work, std::uint32_t index,
-                           unsigned block_bits, std::uint32_t checksum) {
+                           unsigned block_bits, const SegmentEnd& all) {
   constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
   const Segment& segment = batch.segments[index];
   SegmentState& state = work.states[index];
-  const std::uint64_t exceptions = *static_cast<volatile std::uint64_t*>(&state.extent);
   const std::uint64_t stream = stream_bytes(type, segment.count, block_bits);
-  if (exceptions == 0) {
+  if (!all.flagged) {
     if (threadIdx.x == 0) {
       const std::uint64_t at = stream / 4;
-      checksum += weigh(kFormStream, at + 2);
+      const std::uint32_t checksum = all.checksum + weigh(kFormStream, at + 2);
       auto* footer = reinterpret_cast<uint2*>(segment.out + stream);
       footer[0] = {0, 0};
       footer[1] = {kFormStream, checksum};
-      report(segment.result, stream + sizeof(Footer), Status::ok, sequence_of(work.control));
+      report(segment.result, stream + sizeof(Footer), Status::ok, all.sequence);
     }
     end_segment(batch, work, index, false, false);
     return;
   }
+  const std::uint64_t exceptions = *static_cast<volatile std::uint64_t*>(&state.extent);
   const std::uint64_t room = max_bytes(type, segment.count, block_bits) - sizeof(Footer) - stream;
   const bool raw = exceptions > room / exception_bytes(type);
   if (!raw) {  // each task's number of exceptions becomes the place of its first, plus 1
@@ -176,10 +176,12 @@ __device__ void end_stream(const Batch<capacity>& batch, const Workspace& work, 
       }
     }
   }
+  __syncthreads();
   end_segment(batch, work, index, raw, true);
+  __syncthreads();
   if (threadIdx.x == 0) {
     state.raw = raw ? left_raw : left_exceptions;
-    state.checksum = raw ? 0 : checksum;
+    state.checksum = raw ? 0 : all.checksum;
   }
 }
 
@@ -237,6 +239,7 @@ __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
     std::uint32_t index = first.index;
     const std::uint32_t begin = task;
     std::uint32_t sum = 0;
+    bool first_exception = false;
     for (; task < end; ++task, ++index) {
       std::uint32_t bad = 0;  // exceptions of this warp
       if (index < whole) {
@@ -286,14 +289,13 @@ __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
       if (bad != 0 && lane == 0) {
         auto* slot = reinterpret_cast<unsigned long long*>(work.slots + task);
         atomicAdd(slot, static_cast<unsigned long long>(bad));
-        atomicAdd(reinterpret_cast<unsigned long long*>(&work.states[first.segment].extent),
-                  static_cast<unsigned long long>(bad));
+        auto* extent = reinterpret_cast<unsigned long long*>(&work.states[first.segment].extent);
+        first_exception |= atomicAdd(extent, static_cast<unsigned long long>(bad)) == 0;
       }
     }
-    std::uint32_t checksum;
-    if (end_tasks(work.states[first.segment], sum, end - begin, first.tasks, checksum)) {
-      end_stream<Element>(batch, work, first.segment, block_bits, checksum);
-    }
+    const SegmentEnd all = end_tasks(work.control, work.states[first.segment], first.tasks,
+                                     end - begin, sum, first_exception);
+    if (all.last) end_stream<Element>(batch, work, first.segment, block_bits, all);
   }
 }
 

@@ -82,9 +82,7 @@ __device__ std::uint32_t whole_tasks(const Segment& segment, const void* element
 /// Asks for the lane's 32 bytes of up to 1 KiB at `from`, of which the warp will read `bytes` soon.
 __device__ __forceinline__ void prefetch(const void* from, unsigned bytes) {
   const unsigned at = threadIdx.x % 32 * 32;
-  if (at < bytes) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const unsigned char*>(from) + at));
-  }
+  if (at < bytes) codec::cuda::prefetch(static_cast<const unsigned char*>(from) + at);
 }
 
 /// A table in shared memory.
@@ -100,31 +98,6 @@ struct Shared {
   }
   __device__ const Table& get() const { return *reinterpret_cast<const Table*>(memory); }
 };
-
-/// Ends `tasks` tasks of a segment, called by all threads of the block with their parts of the
-/// checksum. Where the segment's last ones are among them, returns true and the whole checksum.
-__device__ inline bool end_tasks(SegmentState& state, std::uint32_t part, std::uint32_t tasks,
-                                 std::uint32_t all_tasks, std::uint32_t& checksum) {
-  __shared__ std::uint32_t parts[warps];
-  __shared__ std::uint64_t before;
-  part = warp_sum(part);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = part;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    std::uint32_t sum = 0;
-    for (const std::uint32_t p : parts) sum += p;
-    __threadfence();
-    // tasks_done and checksum, which lie side by side, in one: the sum wraps as it should.
-    static_assert(offsetof(SegmentState, checksum) == offsetof(SegmentState, tasks_done) + 4);
-    const unsigned long long add = static_cast<unsigned long long>(sum) << 32 | tasks;
-    before = add + atomicAdd(reinterpret_cast<unsigned long long*>(&state.tasks_done), add);
-    if (static_cast<std::uint32_t>(before) == all_tasks) __threadfence();
-  }
-  __syncthreads();
-  checksum = static_cast<std::uint32_t>(before >> 32);
-  return static_cast<std::uint32_t>(before) == all_tasks;
-}
 
 /// Calls `use` with the element type and the words that kernels keep of a block.
 template <class Use>
