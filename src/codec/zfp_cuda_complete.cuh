@@ -5,18 +5,19 @@
 
 namespace mpress::codec::zfp::cuda {
 
-/// The records of a task, by one warp; `place` is that of its first. Returns the lane's part of the
-/// checksum.
+/// The records of a task of `units` units, by one warp; `place` is that of its first. Returns the
+/// lane's part of the checksum.
 template <typename Element>
 __device__ std::uint32_t write_exceptions(const Segment& segment, std::uint32_t task,
-                                          std::uint64_t stream, std::uint64_t place) {
+                                          unsigned units, std::uint64_t stream,
+                                          std::uint64_t place) {
   constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
   constexpr unsigned record_words = exception_bytes(type) / 4;
   const unsigned lane = threadIdx.x % 32;
   const std::uint64_t blocks = block_count(segment.count);
   std::uint32_t sum = 0;
-  for (unsigned k = 0; k < units_per_task<Element>; ++k) {
-    const std::uint64_t block = (std::uint64_t{task} * units_per_task<Element> + k) * 32 + lane;
+  for (unsigned k = 0; k < units; ++k) {
+    const std::uint64_t block = (std::uint64_t{task} * units + k) * 32 + lane;
     Element x[4];
     load_partial(segment, block, x);
     bool zero;
@@ -53,7 +54,7 @@ __device__ std::uint32_t write_exceptions(const Segment& segment, std::uint32_t 
 template <typename Element, unsigned capacity>
 __global__ void __launch_bounds__(threads)
     complete_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
-                    unsigned block_bits) {
+                    unsigned block_bits, unsigned run) {
   if (*static_cast<volatile std::uint32_t*>(&work.control->raw_segments) == 0) return;
   constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
   const std::uint64_t thread = std::uint64_t{blockIdx.x} * threads + threadIdx.x;
@@ -79,8 +80,8 @@ __global__ void __launch_bounds__(threads)
       for (std::uint64_t t = first + thread / 32; t < end; t += all_threads / 32) {
         const std::uint64_t place = load_slot(work.slots + t);
         if (place == 0) continue;
-        sum += write_exceptions<Element>(segment, static_cast<std::uint32_t>(t - first), stream,
-                                         place - 1);
+        sum += write_exceptions<Element>(segment, static_cast<std::uint32_t>(t - first),
+                                         run * units_per_chunk<Element>, stream, place - 1);
         if (threadIdx.x % 32 == 0) work.slots[t] = 0;
       }
     }

@@ -6,14 +6,15 @@ namespace {
 template <typename Element, int words, bool plain>
 cudaError_t decode_with(std::uint32_t block_bits, std::span<const DecodeSegment> segments,
                         Combine combine, void* workspace, cudaStream_t stream) {
+  constexpr unsigned residency = decode_residency<words, plain>;
   const Workspace work = workspace_of(workspace, segments.size());
-  return for_each_batch(
-      segments, tasks_of<Element>, [&]<unsigned capacity>(const Batch<capacity>& batch) {
-        const std::uint32_t tasks = batch.first_task[batch.count];
-        const Grid grid = grid_for<decode_residency<words, plain>>(tasks);
-        decode_kernel<Element, words, plain>
-            <<<grid.blocks, threads, 0, stream>>>(batch, work, block_bits, grid.width, combine);
-      });
+  const unsigned run = chunks_a_task<Element, residency>(segments);
+  return for_each_batch(segments, tasks_of<Element>(run),
+                        [&]<unsigned capacity>(const Batch<capacity>& batch) {
+                          const Grid grid = grid_for<residency>(batch.first_task[batch.count], run);
+                          decode_kernel<Element, words, plain><<<grid.blocks, threads, 0, stream>>>(
+                              batch, work, block_bits, grid.width, run, combine);
+                        });
 }
 
 }  // namespace

@@ -207,10 +207,10 @@ __device__ __forceinline__ void store_four(const Element (&x)[4], Element* out) 
   }
 }
 
-/// A task of a raw payload.
+/// A chunk of a raw payload.
 template <typename Element>
-__device__ std::uint32_t copy_task(const Segment& segment, std::uint64_t index, Combine combine) {
-  constexpr std::uint64_t size = units_per_task<Element> * 32 * kBlock;
+__device__ std::uint32_t copy_chunk(const Segment& segment, std::uint64_t index, Combine combine) {
+  constexpr std::uint64_t size = units_per_chunk<Element> * 32 * kBlock;
   const auto* in = reinterpret_cast<const Element*>(segment.in);
   auto* out = reinterpret_cast<Element*>(segment.out);
   const std::uint64_t end = min((index + 1) * size, segment.count);
@@ -266,7 +266,7 @@ __device__ constexpr ShortDecodeTable short_decode_table;
 template <typename Element, int words, bool plain, unsigned capacity>
 __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
     decode_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
-                  unsigned block_bits, unsigned width, Combine combine) {
+                  unsigned block_bits, unsigned width, unsigned run, Combine combine) {
   constexpr unsigned units = units_per_warp<Element>;
   constexpr int n = code_words<words>;
   using Table = typename DecodeTables<words>::Table;
@@ -279,8 +279,8 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
     const Task task = find_task(batch, share.begin);
     const Segment& segment = batch.segments[task.segment];
     prefetch_words<Element>(
-        segment, std::uint64_t{task.index} * units_per_task<Element> + warp * units, block_bits);
-    prefetch_footer(segment);
+        segment, std::uint64_t{task.index} * run * units_per_chunk<Element> + warp * units,
+        block_bits);
     if (share.end > batch.first_task[task.segment + 1]) {
       const Segment& next = batch.segments[task.segment + 1];
       prefetch_words<Element>(next, warp * units, block_bits);
@@ -292,21 +292,25 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
   } else {
     table.load(decode_table);
   }
-  __syncthreads();
+  bool loaded = false;
   for (std::uint32_t task = share.begin; task < share.end;) {
     const Task first = find_task(batch, task);
     const Segment& segment = batch.segments[first.segment];
     SegmentState& state = work.states[first.segment];
     const Payload payload = inspect<Element>(segment, block_bits);
     const std::uint32_t end = min(share.end, batch.first_task[first.segment + 1]);
-    const std::uint32_t begin = task;
+    const std::uint32_t ended = end - task;
+    const std::uint32_t begin = first.index * run;
+    const auto index_end = static_cast<std::uint32_t>(
+        min((std::uint64_t{first.index} + ended) * run, chunks_of<Element>(segment.count)));
     task = end;
+    if (!loaded) table.await();
+    loaded = true;
     std::uint32_t sum = 0;
     bool corrupt = false;  // this thread was the first to find it
     if (payload.status == Status::ok && payload.raw) {
-      for (std::uint32_t t = begin; t < end; ++t) {
-        sum += copy_task<Element>(segment, first.index + (t - begin),
-                                  plain ? Combine::replace : combine);
+      for (std::uint32_t index = begin; index < index_end; ++index) {
+        sum += copy_chunk<Element>(segment, index, plain ? Combine::replace : combine);
       }
     } else if (payload.status == Status::ok) {
       const std::uint64_t blocks = block_count(segment.count);
@@ -314,11 +318,10 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
       const std::uint64_t all_words = payload.stream / 4;
       const auto* in = reinterpret_cast<const std::uint32_t*>(segment.in);
       auto* out = reinterpret_cast<Element*>(segment.out);
-      const std::uint32_t whole = whole_tasks<Element>(segment, segment.out);
+      const std::uint32_t whole = whole_chunks<Element>(segment, segment.out);
       const Exceptions<Element> exceptions{in + all_words, payload.exceptions};
-      for (std::uint32_t t = begin; t < end; ++t) {
-        const std::uint32_t index = first.index + (t - begin);
-        const std::uint64_t unit = std::uint64_t{index} * units_per_task<Element> + warp * units;
+      for (std::uint32_t index = begin; index < index_end; ++index) {
+        const std::uint64_t unit = std::uint64_t{index} * units_per_chunk<Element> + warp * units;
         std::uint64_t next = 0;
         if (exceptions.count != 0) next = exceptions.find(unit * 32);
         if (index < whole) {
@@ -333,8 +336,15 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
               fetch_unit<words>(in + at, at, block_bits, block_bits, stages[warp], code[k], sum);
             }
           }
-          if (t + 1 < end) {
-            prefetch_words<Element>(segment, unit + units_per_task<Element>, block_bits);
+          if (index + 1 < index_end) {
+            prefetch_words<Element>(segment, unit + units_per_chunk<Element>, block_bits);
+          }
+          if constexpr (!plain) {
+            constexpr unsigned warp_elements = units * 32 * kBlock;
+            if (index + 1 < min(whole, index_end)) {
+              prefetch(out + unit * 32 * kBlock + warps * warp_elements,
+                       warp_elements * sizeof(Element));
+            }
           }
           Element* to = out + (unit * 32 + lane) * kBlock;
           if constexpr (!plain) {
@@ -380,14 +390,13 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
       if (exceptions.count != 0) {
         const std::uint64_t share_of_task = (exceptions.count + first.tasks - 1) / first.tasks;
         const std::uint64_t from = min(first.index * share_of_task, exceptions.count);
-        const std::uint64_t to =
-            min((first.index + (end - begin)) * share_of_task, exceptions.count);
+        const std::uint64_t to = min((first.index + ended) * share_of_task, exceptions.count);
         if (!exceptions.check(from, to, blocks, all_words, sum)) {
           corrupt = raise_status(state, Status::corrupt);
         }
       }
     }
-    const SegmentEnd all = end_tasks(work.control, state, first.tasks, end - begin, sum, corrupt);
+    const SegmentEnd all = end_tasks(work.control, state, first.tasks, ended, sum, corrupt);
     if (all.last) {
       if (threadIdx.x == 0) {
         Status status = all.status;

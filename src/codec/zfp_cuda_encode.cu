@@ -7,15 +7,16 @@ namespace {
 template <typename Element, int words>
 cudaError_t encode_with(std::uint32_t block_bits, std::span<const EncodeSegment> segments,
                         void* workspace, cudaStream_t stream) {
+  constexpr unsigned residency = encode_residency<Element, words>;
   const Workspace work = workspace_of(workspace, segments.size());
+  const unsigned run = chunks_a_task<Element, residency>(segments);
   return for_each_batch(
-      segments, tasks_of<Element>, [&]<unsigned capacity>(const Batch<capacity>& batch) {
-        const std::uint32_t tasks = batch.first_task[batch.count];
-        const Grid grid = grid_for<encode_residency<Element, words>>(tasks);
+      segments, tasks_of<Element>(run), [&]<unsigned capacity>(const Batch<capacity>& batch) {
+        const Grid grid = grid_for<residency>(batch.first_task[batch.count], run);
         encode_kernel<Element, words>
-            <<<grid.blocks, threads, 0, stream>>>(batch, work, block_bits, grid.width);
+            <<<grid.blocks, threads, 0, stream>>>(batch, work, block_bits, grid.width, run);
         complete_kernel<Element>
-            <<<multiprocessors() * 2, threads, 0, stream>>>(batch, work, block_bits);
+            <<<multiprocessors() * 2, threads, 0, stream>>>(batch, work, block_bits, run);
       });
 }
 

@@ -198,7 +198,7 @@ __device__ constexpr ShortEncodeTable short_encode_table;
 template <typename Element, int words, unsigned capacity>
 __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
     encode_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
-                  unsigned block_bits, unsigned width) {
+                  unsigned block_bits, unsigned width, unsigned run) {
   constexpr unsigned units = units_per_warp<Element>;
   constexpr int n = code_words<words>;
   constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
@@ -213,8 +213,9 @@ __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
   if (share.begin < share.end) {
     const Task task = find_task(batch, share.begin);
     const Segment& segment = batch.segments[task.segment];
-    if (task.index < whole_tasks<Element>(segment, segment.in)) {
-      prefetch(segment.in + (std::uint64_t{task.index} * warps + warp) * warp_bytes, warp_bytes);
+    if (task.index * run < whole_chunks<Element>(segment, segment.in)) {
+      prefetch(segment.in + (std::uint64_t{task.index} * run * warps + warp) * warp_bytes,
+               warp_bytes);
     }
   }
   if constexpr (words == 0) {
@@ -222,32 +223,35 @@ __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
   } else {
     table.load(encode_table);
   }
-  __syncthreads();
+  table.await();
   for (std::uint32_t task = share.begin; task < share.end;) {
     const Task first = find_task(batch, task);
     const Segment& segment = batch.segments[first.segment];
     const std::uint32_t end = min(share.end, batch.first_task[first.segment + 1]);
     const std::uint64_t all_units = (block_count(segment.count) + 31) / 32;
     const std::uint64_t all_words = stream_bytes(type, segment.count, block_bits) / 4;
-    const std::uint32_t whole = whole_tasks<Element>(segment, segment.in);
+    const std::uint32_t whole = whole_chunks<Element>(segment, segment.in);
     auto* out = reinterpret_cast<std::uint32_t*>(segment.out);
     const std::uint64_t first_unit =
-        std::uint64_t{first.index} * units_per_task<Element> + warp * units;
+        std::uint64_t{first.index} * run * units_per_chunk<Element> + warp * units;
     const auto* from =
         reinterpret_cast<const Element*>(segment.in) + first_unit * unit_elements + lane * kBlock;
     std::uint64_t at = first_unit * block_bits;
-    std::uint32_t index = first.index;
-    const std::uint32_t begin = task;
+    std::uint32_t index = first.index * run;
+    const auto index_end = static_cast<std::uint32_t>(
+        min((std::uint64_t{first.index} + (end - task)) * run, chunks_of<Element>(segment.count)));
+    const std::uint32_t ended = end - task;
+    task = end;
     std::uint32_t sum = 0;
     bool first_exception = false;
-    for (; task < end; ++task, ++index) {
+    for (; index < index_end; ++index) {
       std::uint32_t bad = 0;  // exceptions of this warp
       if (index < whole) {
         Element x[units][4];
 #pragma unroll
         for (unsigned k = 0; k < units; ++k) load_whole(from + k * unit_elements, x[k]);
-        from += units_per_task<Element> * unit_elements;
-        if (index + 1 < whole && task + 1 < end) prefetch(from - lane * kBlock, warp_bytes);
+        from += units_per_chunk<Element> * unit_elements;
+        if (index + 1 < min(whole, index_end)) prefetch(from - lane * kBlock, warp_bytes);
         std::uint32_t code[units][n];
         bool finite[units];
         bool all_finite = true;
@@ -271,7 +275,7 @@ __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
           }
         }
       } else {
-        const std::uint64_t unit = std::uint64_t{index} * units_per_task<Element> + warp * units;
+        const std::uint64_t unit = std::uint64_t{index} * units_per_chunk<Element> + warp * units;
 #pragma unroll 1
         for (unsigned k = 0; k < units && unit + k < all_units; ++k) {
           Element x[4];
@@ -285,16 +289,17 @@ __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
                                    static_cast<unsigned>(left), stages[warp]);
         }
       }
-      at += units_per_task<Element> * block_bits;
+      at += units_per_chunk<Element> * block_bits;
       if (bad != 0 && lane == 0) {
-        auto* slot = reinterpret_cast<unsigned long long*>(work.slots + task);
+        const std::uint32_t slot_at = batch.first_task[first.segment] + index / run;
+        auto* slot = reinterpret_cast<unsigned long long*>(work.slots + slot_at);
         atomicAdd(slot, static_cast<unsigned long long>(bad));
         auto* extent = reinterpret_cast<unsigned long long*>(&work.states[first.segment].extent);
         first_exception |= atomicAdd(extent, static_cast<unsigned long long>(bad)) == 0;
       }
     }
-    const SegmentEnd all = end_tasks(work.control, work.states[first.segment], first.tasks,
-                                     end - begin, sum, first_exception);
+    const SegmentEnd all = end_tasks(work.control, work.states[first.segment], first.tasks, ended,
+                                     sum, first_exception);
     if (all.last) end_stream<Element>(batch, work, first.segment, block_bits, all);
   }
 }

@@ -2,6 +2,8 @@
 // thread blocks.
 #pragma once
 
+#include <cuda_pipeline_primitives.h>
+
 #include <bit>
 
 #include "codec/cuda_support.cuh"
@@ -14,24 +16,25 @@ namespace mpress::codec::zfp::cuda {
 inline constexpr unsigned threads = 256;
 inline constexpr unsigned warps = threads / 32;
 
-/// A unit is the 32 blocks of a warp, `block_bits` words of 32 bits of the stream; a task is a run
-/// of units for each warp of a thread block.
+/// A unit is the 32 blocks of a warp, `block_bits` words of 32 bits of the stream; a chunk is a run
+/// of units for each warp of a thread block; a task is a run of chunks, one in most launches.
 template <typename Element>
 inline constexpr unsigned units_per_warp = sizeof(Element) == 4 ? 2 : 1;
 template <typename Element>
-inline constexpr unsigned units_per_task = units_per_warp<Element> * warps;
+inline constexpr unsigned units_per_chunk = units_per_warp<Element> * warps;
 
+/// Chunks of a segment, at least 1.
 template <typename Element>
-std::uint64_t tasks_of(std::uint64_t count) {
+__host__ __device__ std::uint64_t chunks_of(std::uint64_t count) {
   const std::uint64_t blocks = block_count(count);
-  constexpr std::uint64_t size = 32 * units_per_task<Element>;
-  return std::max<std::uint64_t>(1, (blocks + size - 1) / size);
+  constexpr std::uint64_t size = 32 * units_per_chunk<Element>;
+  return blocks == 0 ? 1 : (blocks + size - 1) / size;
 }
 
 inline std::size_t slots_of(ElementType type, std::size_t count, std::size_t segments) {
   // One more for every segment covers rounding.
-  return segments + static_cast<std::size_t>(type == ElementType::f32 ? tasks_of<float>(count)
-                                                                      : tasks_of<double>(count));
+  return segments + static_cast<std::size_t>(type == ElementType::f32 ? chunks_of<float>(count)
+                                                                      : chunks_of<double>(count));
 }
 
 /// Words that a thread block stages for a warp: a unit and what the shifting of a block overlaps.
@@ -63,20 +66,37 @@ struct Grid {
   unsigned width;
 };
 
-/// For thread blocks of which `residency` fit on a multiprocessor.
+/// For thread blocks of which `residency` fit on a multiprocessor, with tasks of `run` chunks.
 template <unsigned residency>
-Grid grid_for(std::uint32_t tasks) {
+Grid grid_for(std::uint32_t tasks, unsigned run) {
+  if (run > 1) return {tasks, tasks};
   const unsigned width = std::min<unsigned>(tasks, multiprocessors() * residency);
   const unsigned tiers = std::max<unsigned>(1, std::bit_width(tasks / (2 * width)));
   return {width * tiers, width};
 }
 
-/// Tasks of a segment that whole, aligned units fill; the segment's last unit is in none of them.
+/// Chunks a task for `segments`. Where thread blocks have few each, a thread block that ends two
+/// segments is late, so a batch gets a task a thread block then.
+template <typename Element, unsigned residency, class AnySegment>
+unsigned chunks_a_task(std::span<const AnySegment> segments) {
+  if (segments.size() == 1) return 1;
+  std::uint64_t chunks = 0;
+  for (const auto& s : segments) chunks += chunks_of<Element>(s.count);
+  const std::uint64_t width = std::uint64_t{multiprocessors()} * residency;
+  return chunks < 4 * width ? static_cast<unsigned>((chunks + width - 1) / width) : 1;
+}
+
 template <typename Element>
-__device__ std::uint32_t whole_tasks(const Segment& segment, const void* elements) {
+auto tasks_of(unsigned run) {
+  return [=](std::size_t count) { return (chunks_of<Element>(count) + run - 1) / run; };
+}
+
+/// Chunks of a segment that whole, aligned units fill; the segment's last unit is in none of them.
+template <typename Element>
+__device__ std::uint32_t whole_chunks(const Segment& segment, const void* elements) {
   const std::uint64_t units = (block_count(segment.count) + 31) / 32;
   if (units == 0 || reinterpret_cast<std::uintptr_t>(elements) % 16 != 0) return 0;
-  return static_cast<std::uint32_t>((units - 1) / units_per_task<Element>);
+  return static_cast<std::uint32_t>((units - 1) / units_per_chunk<Element>);
 }
 
 /// Asks for the lane's 32 bytes of up to 1 KiB at `from`, of which the warp will read `bytes` soon.
@@ -85,7 +105,7 @@ __device__ __forceinline__ void prefetch(const void* from, unsigned bytes) {
   if (at < bytes) codec::cuda::prefetch(static_cast<const unsigned char*>(from) + at);
 }
 
-/// A table in shared memory.
+/// A table in shared memory, there when the block has called both.
 template <class Table>
 struct Shared {
   alignas(16) unsigned char memory[sizeof(Table)];
@@ -94,7 +114,14 @@ struct Shared {
     static_assert(sizeof(Table) % sizeof(uint4) == 0);
     const auto* in = reinterpret_cast<const uint4*>(&from);
     auto* out = reinterpret_cast<uint4*>(memory);
-    for (unsigned i = threadIdx.x; i < sizeof(Table) / sizeof(uint4); i += threads) out[i] = in[i];
+    for (unsigned i = threadIdx.x; i < sizeof(Table) / sizeof(uint4); i += threads) {
+      __pipeline_memcpy_async(out + i, in + i, sizeof(uint4));
+    }
+    __pipeline_commit();
+  }
+  __device__ void await() const {
+    __pipeline_wait_prior(0);
+    __syncthreads();
   }
   __device__ const Table& get() const { return *reinterpret_cast<const Table*>(memory); }
 };
@@ -119,7 +146,7 @@ cudaError_t with_words(ElementType type, std::uint32_t block_bits, Use use) {
   switch ((block_bits + 31) / 32) {
     case 1: return use.template operator()<double, 1>();
     case 2: return use.template operator()<double, 2>();
-    case 3:
+    case 3: return use.template operator()<double, 3>();
     case 4: return use.template operator()<double, 4>();
     default: return use.template operator()<double, 8>();
   }
