@@ -2,7 +2,6 @@
 
 #include "codec/cuda_support.cuh"
 #include "codec/mpc.hpp"
-#include "codec/mpc_cuda_choose.cuh"
 #include "codec/mpc_cuda_decode.cuh"
 #include "codec/mpc_cuda_encode.cuh"
 
@@ -16,6 +15,11 @@ unsigned units_of_wave(ElementType type, std::span<const AnySegment> segments) {
   for (const auto& s : segments) units += unit_count(s.count, element_size(type));
   const std::uint64_t wave = std::uint64_t{multiprocessors()} * resident_blocks<Word>;
   return static_cast<unsigned>(std::max<std::uint64_t>(1, (units + wave - 1) / wave));
+}
+
+/// Segments of the longest launch for `segments`.
+std::size_t batch_segments(std::size_t segments) {
+  return std::min<std::size_t>(segments, max_batch);
 }
 
 /// Tasks of `units_a_task` units of a segment, at least 1.
@@ -32,13 +36,17 @@ cudaError_t encode_words(ElementType type, unsigned dim, std::span<const EncodeS
   // As many units a task as make one wave of thread blocks, up to what shared memory holds: a task
   // waits once for the sizes before it.
   const auto units_a_task = std::min(units_of_wave<Word>(type, segments), most_units_a_task);
-  const Workspace work = workspace_of(workspace, segments.size());
+  Workspace work = workspace_of(workspace, segments.size());
+  std::uint64_t* const verdicts = work.slots;
+  work.slots += batch_segments(segments.size()) * verdict_words;
   const RawForm form{.type = type};
   const auto launch = [&]<unsigned capacity>(const Batch<capacity>& batch) {
-    if (dim == 0) choose_dims<Word><<<batch.count, choose_threads, 0, stream>>>(batch, work);
+    // A run a thread block, unless these get in the encoding ones' way.
+    const unsigned judges =
+        dim != 0 ? 0 : std::clamp(2 * multiprocessors() / batch.count, 4u, choice::most_runs);
     encode_units<Word>
-        <<<batch.first_task[batch.count], unit_threads<Word>, units_a_task * kUnitBytes, stream>>>(
-            batch, work, units_a_task, dim);
+        <<<judges * batch.count + batch.first_task[batch.count], unit_threads<Word>,
+           units_a_task * kUnitBytes, stream>>>(batch, work, verdicts, judges, units_a_task, dim);
     launch_copy_raw(batch, work, form, type, stream);
   };
   return for_each_batch(segments, tasks_of(type, units_a_task), launch);
@@ -65,7 +73,8 @@ cudaError_t decode_words(ElementType type, std::span<const DecodeSegment> segmen
 }  // namespace
 
 std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments) {
-  return codec::cuda::workspace_bytes(unit_count(count, element_size(type)) + segments, segments);
+  return codec::cuda::workspace_bytes(unit_count(count, element_size(type)) + segments, segments) +
+         batch_segments(segments) * verdict_words * sizeof(std::uint64_t);
 }
 
 cudaError_t encode(ElementType type, unsigned dim, std::span<const EncodeSegment> segments,
