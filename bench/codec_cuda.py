@@ -105,8 +105,13 @@ def main() -> None:
                 encode, decode = row["encode_rate"] / 1e9, row["decode_rate"] / 1e9
                 same = "" if row.get("same_bytes_as_host", True) else "NOT AS ON THE HOST"
                 what = f"{name} {kind} {row.get('spec') or row['codec']}"
+                added = ""
+                if "add_rate" in row:
+                    rates = row["add_rate"] / 1e9, row["sum_encode_rate"] / 1e9
+                    added = "add {:.0f}, by elements {:.0f} ".format(*rates)
                 print(
-                    f"{what:36} {row['ratio']:7.2f} {encode:6.0f} {decode:6.0f} {same}", flush=True
+                    f"{what:36} {row['ratio']:7.2f} {encode:6.0f} {decode:6.0f} {added}{same}",
+                    flush=True,
                 )
             if (name, kind) == ("turb", "f32"):
                 document["sweep"] = sweep(lib, array, options.repeat)

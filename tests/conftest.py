@@ -5,6 +5,7 @@ Every program that these start is ended with all its processes after `timeout` s
 a failure, not a wait.
 """
 
+import dataclasses
 import json
 import os
 import shutil
@@ -117,6 +118,27 @@ class Twins(mpress.Codec):
             twin = mpress.Codec.decode(codec, on_device(payload), on_device(there), combine=combine)
             np.testing.assert_array_equal(twin.to_host(), decoded)
         return decoded
+
+    def add(self, a: Any, b: Any, **options: Any) -> mpress.Encoded:
+        def twin() -> mpress.Encoded:
+            return mpress.Codec.add(self, there(a), there(b), **options)
+
+        def there(summand: Any) -> Any:
+            if not isinstance(summand, mpress.Encoded):
+                return on_device(np.frombuffer(summand, np.uint8))
+            if isinstance(summand.payload, mpress.DeviceArray):
+                return summand
+            return dataclasses.replace(summand, payload=on_device(summand.payload))
+
+        try:
+            encoded = super().add(a, b, **options)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                twin()
+            raise
+        assert same_bits(twin().payload.to_host(), encoded.payload)
+        assert twin().bound == encoded.bound
+        return encoded
 
 
 def on_device(array: np.ndarray) -> Any:

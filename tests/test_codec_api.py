@@ -1,7 +1,9 @@
 """mpress.codec: what encoding and decoding promise, and what they refuse."""
 
 import array
+import functools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -291,6 +293,109 @@ def test_codecs_are_values():
     assert mpress.codec("zfp:8").lossy and not mpress.codec("auto").lossy
     with pytest.raises(TypeError, match="string"):
         mpress.codec(8)
+
+
+def total(codec, encoded):
+    """The sum of payloads, one after the other."""
+    return functools.reduce(codec.add, encoded)
+
+
+def exact_sum(fields):
+    """Elements as fractions: nothing is rounded."""
+    columns = zip(*(f.ravel().tolist() for f in fields), strict=True)
+    return [sum(map(Fraction, column)) for column in columns]
+
+
+def assert_within(decoded, exact, bound):
+    limit = Fraction(bound)
+    for value, wanted in zip(decoded.ravel().tolist(), exact, strict=True):
+        assert abs(Fraction(value) - wanted) <= limit
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mode", ["fast", "dense"])
+@pytest.mark.parametrize("summands", [2, 3, 20])
+def test_sums_keep_the_bound_in_any_order(summands, mode, dtype):
+    """Over several units, the last one partial."""
+    random = np.random.default_rng(summands)
+    fields = [
+        smooth((9, 1111), dtype, seed=k) + random.normal(0, 0.1, (9, 1111)).astype(dtype)
+        for k in range(summands)
+    ]
+    codec = mpress.codec(f"szp:abs=1e-3,mode={mode}")
+    encoded = [codec.encode(field) for field in fields]
+    result = total(codec, encoded)
+    assert (result.spec, result.dtype, result.shape) == (codec.spec, dtype, (9, 1111))
+    assert result.bound == pytest.approx(summands * 1e-3, rel=1e-9)
+    assert_within(codec.decode(result), exact_sum(fields), result.bound)
+    for _ in range(3):
+        order = random.permutation(summands)
+        assert same_bits(total(codec, [encoded[k] for k in order]).payload, result.payload)
+    while len(encoded) > 1:
+        encoded = [codec.add(*encoded[:2]), *encoded[2:]][::-1]
+    assert same_bits(encoded[0].payload, result.payload)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_sums_of_anything_finite(dtype, data):
+    """Whole blocks of elements up to the bound's resolution always have a sum in quanta."""
+    width = 32 if dtype == np.float32 else 64
+    elements = st.floats(-2.0, 2.0, width=width, allow_subnormal=True)
+    arrays = hnp.arrays(dtype, 32 * data.draw(st.integers(2, 80)), elements=elements, fill=elements)
+    codec = mpress.codec("szp:abs=1e-3" + data.draw(st.sampled_from(["", ",mode=dense"])))
+    fields = [data.draw(arrays)]
+    for _ in range(data.draw(st.integers(1, 3))):
+        fields.append(data.draw(st.one_of(st.just(-fields[0]), arrays)))
+    encoded = [codec.encode(field) for field in fields]
+    result = total(codec, encoded)
+    assert same_bits(total(codec, encoded[::-1]).payload, result.payload)
+    assert_within(codec.decode(result), exact_sum(fields), result.bound)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_of_bytes(dtype):
+    codec = mpress.codec("szp:abs=1e-3")
+    a, b = codec.encode(smooth((700,), dtype)), codec.encode(smooth((700,), dtype, seed=1))
+    like = {"dtype": dtype, "shape": (70, 10)}
+    sum_of_bytes = codec.add(bytes(a.payload), bytes(b.payload), **like)
+    assert same_bits(sum_of_bytes.payload, codec.add(a, b).payload)
+    assert sum_of_bytes.shape == (70, 10) and not sum_of_bytes.payload.flags.writeable
+    with pytest.raises(TypeError, match="dtype and shape are needed"):
+        codec.add(bytes(a.payload), bytes(b.payload))
+    with pytest.raises(TypeError, match="has its own"):
+        codec.add(a, b, **like)
+    random = np.random.default_rng(3)
+    for at in range(len(a.payload)):
+        damaged = bytearray(a.payload)
+        damaged[at] ^= 1 << random.integers(8)
+        for pair in ((damaged, b.payload), (b.payload, damaged[:at])):
+            with pytest.raises(mpress.CorruptPayload):
+                codec.add(*pair, **like)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_cannot_be_added(dtype):
+    field = smooth((5000,), dtype)
+    codec = mpress.codec("szp:abs=1e-3")
+    encoded = codec.encode(field)
+    for value in (np.nan, np.inf, 1e30):
+        special = field.copy()
+        special[4321] = value
+        for pair in ((codec.encode(special), encoded), (encoded, codec.encode(special))):
+            with pytest.raises(mpress.InexactSum, match='combine="sum"'):
+                codec.add(*pair)
+    with pytest.raises(ValueError, match="same absolute bound"):
+        codec.add(encoded, mpress.codec("szp:abs=2e-3").encode(field))
+    with pytest.raises(ValueError, match="type and shape"):
+        codec.add(encoded, codec.encode(field.reshape(50, 100)))
+    with pytest.raises(ValueError, match="only payloads of szp"):
+        codec.add(encoded, mpress.codec("mpc").encode(field))
+    with pytest.raises(ValueError, match="only payloads of szp"):
+        mpress.codec("zfp:8").add(bytes(100), bytes(100), dtype=dtype, shape=10)
+    with pytest.raises(TypeError, match="bytes"):
+        codec.add(encoded, field.tolist())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

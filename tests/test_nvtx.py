@@ -21,6 +21,8 @@ def test_a_profiler_sees_every_call(build_dir: Path) -> None:
         "end",
         "mpress: decode none f32, 28 bytes",
         "end",
+        "mpress: add none f32, 0 segments, 0 bytes",
+        "end",
         "mpress: encode szp:abs=0.001 f32, 0 segments, 0 bytes",
         "end",
     ]

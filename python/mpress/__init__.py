@@ -9,9 +9,17 @@ Specs: ``none``, ``auto``, ``mpc[:dim=N]`` (lossless), ``zfp:RATE`` (bits a valu
 ``szp:abs=E`` and ``szp:rel=E`` with ``,mode=fast|dense`` (error-bounded).
 """
 
-from mpress._codec import Codec, CorruptPayload, Encoded, codec
+from mpress._codec import Codec, CorruptPayload, Encoded, InexactSum, codec
 from mpress._core import build_info as _build_info
 from mpress._device import DeviceArray
 
 __version__: str = _build_info()["version"]
-__all__ = ["Codec", "CorruptPayload", "DeviceArray", "Encoded", "__version__", "codec"]
+__all__ = [
+    "Codec",
+    "CorruptPayload",
+    "DeviceArray",
+    "Encoded",
+    "InexactSum",
+    "__version__",
+    "codec",
+]

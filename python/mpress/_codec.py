@@ -21,6 +21,10 @@ class CorruptPayload(ValueError):
     """A payload is damaged, truncated, or not of the codec, type and shape given."""
 
 
+class InexactSum(ArithmeticError):
+    """Payloads whose sum cannot be kept in quanta: decode them and add the elements."""
+
+
 @dataclass(frozen=True, eq=False)
 class Encoded:
     """What `Codec.encode` returns: a payload and all that decoding it takes."""
@@ -40,7 +44,7 @@ class Encoded:
 
     bound: float | None = None
     """`szp`: the absolute bound that every finite element keeps (a relative one multiplied by the
-    range; 0 for a constant field, which is then exact)."""
+    range; 0 for a constant field, which is then exact). Of a sum: the sum of the bounds."""
 
     library: str = field(default="", repr=False)
     """Whose GPU array was encoded, such as "torch": decoding returns one of the same library."""
@@ -221,6 +225,106 @@ class Codec:
         elif problem := _core.decode(spec, name, payload, target, combine):
             raise CorruptPayload(f"{spec}: {problem}")
         return out
+
+    def add(
+        self,
+        a: Encoded | Any,
+        b: Encoded | Any,
+        *,
+        dtype: Any = None,
+        shape: SupportsIndex | Sequence[int] | None = None,
+        stream: Any = None,
+    ) -> Encoded:
+        """`szp`: the sum of two encoded arrays, encoded, without decoding either. It may be decoded
+        or added again; the order of additions does not change a byte.
+
+        Both were encoded with the same absolute bound, dtype and shape: Encoded objects, or bytes
+        of payloads of this codec with `dtype` and `shape`. The sum's `bound` is the sum of theirs;
+        decoded, it is that close to the exact sum of the arrays, up to rounding (docs/codecs.md).
+
+        Payloads on a GPU are added there, on `stream` (as in `encode`), to one on the GPU. The call
+        returns when it is complete.
+
+        Raises InexactSum where an array holds what is not kept in quanta (NaN, infinities, values
+        that the bound is too small for), or the sum would: decode one and add the other to it, by
+        `decode(..., out, combine="sum")`. Raises CorruptPayload for damaged payloads, ValueError or
+        TypeError where the two do not fit together.
+        """
+        spec, dtype, shape, payloads = self._summands((a, b), dtype, shape)
+        name, count = _type_name(dtype), math.prod(shape)
+        _core.validate(spec, name)
+        library, on_device = "", [not isinstance(p, np.ndarray) for p in payloads]
+        if all(on_device):
+            first, second = (_device.view_of(p, stream) for p in payloads)
+            problem, payload, bound = _add_on_device(spec, name, first, second, count)
+            library = a.library if isinstance(a, Encoded) else ""
+        elif any(on_device):
+            raise TypeError("payloads: expected both on the host, or both on one GPU")
+        else:
+            problem, payload, bound = _core.add(spec, name, *payloads, count)
+            if not problem:
+                payload.flags.writeable = False
+        if problem == "mismatched":
+            raise ValueError(
+                f"{spec}: the payloads have different steps; to be added, arrays must be encoded "
+                "with the same absolute bound, szp:abs=E"
+            )
+        if problem == "inexact":
+            raise InexactSum(
+                f"{spec}: the sum is not one of quanta (an array holds NaN, infinities or values "
+                "that are large for the bound, or the sum would); decode one payload, and the "
+                'other with combine="sum" into the same array'
+            )
+        if problem:
+            raise CorruptPayload(f"{spec}: {problem}")
+        return Encoded(payload, spec, dtype, shape, bound, library)
+
+    def _summands(
+        self, summands: tuple[Any, Any], dtype: Any, shape: Any
+    ) -> tuple[str, np.dtype, tuple[int, ...], list[Any]]:
+        """What two payloads have in common, and they themselves."""
+        known = [x for x in summands if isinstance(x, Encoded)]
+        if known and (dtype is not None or shape is not None):
+            raise TypeError("dtype and shape: an Encoded has its own; give them with bytes only")
+        if not known and (dtype is None or shape is None):
+            raise TypeError("dtype and shape are needed to add bytes")
+        spec = known[0].spec if known else self.spec
+        for text in (spec, *(x.spec for x in known)):
+            if _core.describe(text)["codec"] != "szp":
+                raise ValueError(
+                    f"only payloads of szp can be added, not of {text!r}; decode one, and the "
+                    'other with combine="sum" into the same array'
+                )
+        dtype = known[0].dtype if known else np.dtype(dtype)
+        shape = known[0].shape if known else _shape_of(shape)
+        for x in known[1:]:
+            if (x.dtype, x.shape) != (dtype, shape):
+                raise ValueError(
+                    f"expected arrays of one type and shape, not {dtype} {shape} and {x.dtype} "
+                    f"{x.shape}"
+                )
+        payloads = [x.payload if isinstance(x, Encoded) else x for x in summands]
+        payloads = [x if _device.is_device_array(x) else _payload_of(x) for x in payloads]
+        return spec, dtype, shape, payloads
+
+
+def _add_on_device(
+    spec: str, name: str, a: _device.View, b: _device.View, count: int
+) -> tuple[str, DeviceArray | None, float | None]:
+    for view in (a, b):
+        if view.dtype != np.uint8:
+            raise TypeError(f"the payload: expected uint8 elements, not {view.dtype}")
+    if a.device != b.device:
+        raise ValueError(f"payloads: one is on device {a.device}, the other on {b.device}")
+    if a.stream.handle != b.stream.handle:
+        _core.cuda_order(b.stream.handle, a.stream.handle, a.device)
+    where = (a.device, a.stream.handle)
+    problem, buffer, bound = _core.cuda_add(
+        spec, name, a.pointer, a.nbytes, b.pointer, b.nbytes, count, *where
+    )
+    if problem:
+        return problem, None, None
+    return "", DeviceArray(buffer, np.dtype(np.uint8), (buffer.nbytes,), a.stream), bound
 
 
 def _decode_on_device(

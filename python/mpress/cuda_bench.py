@@ -76,6 +76,9 @@ def _measure_spec(
         "encode_to_host": times["encode_to_host"],
         "decode_to_host": times["decode_to_host"],
     }
+    if "add" in times:  # two payloads to one, and what it takes by way of the elements
+        row["add_rate"] = whole / times["add"]
+        row["sum_encode_rate"] = whole / (times["sum"] + times["encode"])
     if own["bound"] == "rel":
         with_range = seconds(array, spec, repeat, device=device)
         row["range_seconds"] = with_range["encode"] - times["encode"]

@@ -50,4 +50,11 @@ cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSeg
   return cudaErrorInvalidValue;
 }
 
+cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> segments,
+                void* workspace, cudaStream_t stream) {
+  const NvtxRange range("add", spec, type, segments);
+  if (spec.codec != Codec::szp) return cudaErrorInvalidValue;
+  return szp::cuda::add(type, segments, workspace, stream);
+}
+
 }  // namespace mpress::codec::cuda

@@ -44,7 +44,20 @@ struct DecodeSegment {
   void* elements;
   std::size_t count;
   Result* result;
-  const Result* encoded = nullptr;  ///< device-readable: where the payload's size is found instead
+  /// Device-readable: the payload's report, where its size is found instead.
+  const Result* encoded = nullptr;
+};
+
+struct AddSegment {
+  const void* a;
+  std::size_t a_bytes;  ///< of the payload; where `a_encoded` is given, room of the payload
+  const void* b;        ///< may be `a`
+  std::size_t b_bytes;
+  std::size_t count;  ///< elements of either
+  void* payload;      ///< room for codec::max_payload_bytes(); overlaps neither
+  Result* result;
+  const Result* a_encoded = nullptr;  ///< device-readable: its report, which tells the size
+  const Result* b_encoded = nullptr;
 };
 
 using codec::Combine;
@@ -64,5 +77,12 @@ cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSeg
 /// Payloads are untrusted, as on the host: the Result's status tells what was found.
 cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSegment> segments,
                    Combine combine, void* workspace, cudaStream_t stream);
+
+/// Adds two payloads in every segment, in quanta; codec/szp.hpp says what that promises. Payloads
+/// are untrusted: each Result has the Status that the host's add() returns, or the one that a
+/// summand's own report has; `bytes` is 0 where that is not ok, and the payload unspecified.
+/// cudaErrorInvalidValue where `spec` is of a codec that has no sums: all but szp.
+cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> segments,
+                void* workspace, cudaStream_t stream);
 
 }  // namespace mpress::codec::cuda

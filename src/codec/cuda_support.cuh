@@ -67,14 +67,29 @@ struct Segment {
   const Result* encoded;  ///< decoding: where the payload's size is found, or null
 };
 
+/// A payload that a kernel reads.
+struct Source {
+  const unsigned char* data;
+  std::uint64_t bytes;
+  const Result* encoded;  ///< where its size is found instead, or null
+};
+
+/// Two payloads to be added, as kernels see them.
+struct SumSegment {
+  Source from[2];
+  unsigned char* out;
+  std::uint64_t count;  ///< elements
+  Result* result;
+};
+
 /// Kernels take this as a __grid_constant__ parameter. Every segment has one task or more, also one
 /// without elements, so that somebody writes its report.
-template <unsigned capacity>
+template <unsigned capacity, class AnySegment = Segment>
 struct Batch {
   std::uint32_t count;
   float segments_per_task;
   std::uint32_t first_task[capacity + 1];
-  Segment segments[capacity];
+  AnySegment segments[capacity];
 };
 
 struct Task {
@@ -83,8 +98,8 @@ struct Task {
   std::uint32_t tasks;  ///< of the segment
 };
 
-template <unsigned capacity>
-__device__ Task find_task(const Batch<capacity>& batch, std::uint32_t task) {
+template <unsigned capacity, class AnySegment>
+__device__ Task find_task(const Batch<capacity, AnySegment>& batch, std::uint32_t task) {
   std::uint32_t low = 0;
   if constexpr (capacity > 1) {
     // Segments of a batch are often alike: then the first guess is right, and one line of the
@@ -125,12 +140,26 @@ inline Segment segment_of(const DecodeSegment& s) {
           s.encoded};
 }
 
+inline SumSegment segment_of(const AddSegment& s) {
+  const auto source = [](const void* data, std::size_t bytes, const Result* encoded) {
+    return Source{static_cast<const unsigned char*>(data), bytes, encoded};
+  };
+  return {{source(s.a, s.a_bytes, s.a_encoded), source(s.b, s.b_bytes, s.b_encoded)},
+          static_cast<unsigned char*>(s.payload),
+          s.count,
+          s.result};
+}
+
 /// Calls `launch(batch)` for every max_batch segments, with the smallest capacity that holds them.
 /// `tasks(count)` is the number of tasks of a segment, at least 1.
 template <class AnySegment, class Tasks, class Launch>
 cudaError_t for_each_batch(std::span<const AnySegment> segments, Tasks tasks, Launch launch) {
+  using Mine = decltype(segment_of(segments[0]));
+  // Parameters above 4 KiB slow a launch down.
+  constexpr auto few = static_cast<unsigned>(
+      std::min<std::size_t>(64, (4096 - 64) / (sizeof(Mine) + sizeof(std::uint32_t))));
   const auto fill = [&]<unsigned capacity>(std::span<const AnySegment> part,
-                                           Batch<capacity>& batch) {
+                                           Batch<capacity, Mine>& batch) {
     batch.count = static_cast<std::uint32_t>(part.size());
     batch.first_task[0] = 0;
     for (std::size_t i = 0; i < part.size(); ++i) {
@@ -146,13 +175,13 @@ cudaError_t for_each_batch(std::span<const AnySegment> segments, Tasks tasks, La
        segments = segments.subspan(std::min<std::size_t>(max_batch, segments.size()))) {
     const auto part = segments.first(std::min<std::size_t>(max_batch, segments.size()));
     if (part.size() == 1) {
-      Batch<1> batch;
+      Batch<1, Mine> batch;
       fill(part, batch);
-    } else if (part.size() <= 64) {  // parameters above 4 KiB slow a launch down
-      Batch<64> batch;
+    } else if (part.size() <= few) {
+      Batch<few, Mine> batch;
       fill(part, batch);
     } else {
-      Batch<max_batch> batch;
+      Batch<max_batch, Mine> batch;
       fill(part, batch);
     }
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
@@ -358,8 +387,8 @@ __device__ inline void report(Result* result, std::uint64_t bytes, Status status
 /// state as the next call needs them. `keep_state`: copy_raw() still reads it. Needs no barrier
 /// before it where the block has all it wants to know from end_tasks(): then thread 0 may report at
 /// the same time.
-template <unsigned capacity>
-__device__ void end_segment(const Batch<capacity>& batch, const Workspace& work,
+template <unsigned capacity, class AnySegment>
+__device__ void end_segment(const Batch<capacity, AnySegment>& batch, const Workspace& work,
                             std::uint32_t segment, bool slots, bool keep_state) {
   if (slots) {
     const std::uint32_t end = batch.first_task[segment + 1];

@@ -10,6 +10,7 @@
 // the header's step.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -195,6 +196,19 @@ MPRESS_SZP_INLINE std::size_t unit_count(ElementType type, std::size_t count) {
 }
 
 MPRESS_SZP_INLINE std::size_t directory_bytes(std::size_t units) { return ceil_div(units, 2) * 4; }
+
+/// The sum of two payloads' bounds. Multiples of 2^-32 of the step's power of two, so that sums are
+/// exact, hence the same in any order.
+MPRESS_HOST_DEVICE __attribute__((always_inline)) inline Status add_bounds(double step, double a,
+                                                                           double b, double& sum) {
+  if (!(a > 0) || !(b > 0)) return Status::corrupt;
+  const int unit = std::ilogb(step) - 32;
+  const double units = std::ceil(std::ldexp(a, -unit)) + std::ceil(std::ldexp(b, -unit));
+  if (!(units <= 0x1p53)) return Status::inexact;
+  sum = std::ldexp(units, unit);
+  constexpr double most = std::numeric_limits<double>::max();
+  return sum <= most ? Status::ok : Status::inexact;
+}
 
 /// The most that encode() writes: the header and the elements as they are.
 std::size_t max_bytes(ElementType type, std::size_t count);

@@ -16,4 +16,7 @@ cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
 cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
                    void* workspace, cudaStream_t stream);
 
+cudaError_t add(ElementType type, std::span<const AddSegment> segments, void* workspace,
+                cudaStream_t stream);
+
 }  // namespace mpress::codec::szp::cuda

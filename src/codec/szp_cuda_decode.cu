@@ -1,5 +1,6 @@
 // szp's CUDA decoder: a thread block takes runs of units, whose places it sums up by itself.
 #include "codec/szp_cuda.hpp"
+#include "codec/szp_cuda_payload.cuh"
 #include "codec/szp_cuda_unpack.cuh"
 
 namespace mpress::codec::szp::cuda {
@@ -68,88 +69,11 @@ __device__ __forceinline__ void prefetch_unit(const Segment& segment, std::uint3
   }
 }
 
-/// Copies `words` words into shared memory, where `place(i)` tells; returns their checksum part.
-template <unsigned threads, class Place>
-__device__ __forceinline__ std::uint32_t load_words(std::uint32_t* to, const std::uint32_t* from,
-                                                    unsigned words, std::uint64_t index,
-                                                    Place place) {
-  std::uint32_t sum = 0;
-  constexpr unsigned batch = 8;
-  for (unsigned first = threadIdx.x; first < words; first += batch * threads) {
-    std::uint32_t word[batch];
-#pragma unroll
-    for (unsigned k = 0; k < batch; ++k) {
-      const unsigned i = first + k * threads;
-      word[k] = i < words ? from[i] : 0;
-    }
-#pragma unroll
-    for (unsigned k = 0; k < batch; ++k) {
-      const unsigned i = first + k * threads;
-      if (i >= words) break;
-      to[place(i)] = word[k];
-      sum += weigh(word[k], index + i);
-    }
-  }
-  return sum;
-}
-
-/// A payload whose header has been looked at.
-struct Payload {
-  const unsigned char* data;
-  std::uint64_t bytes;
-  Header header;
-};
-
-template <class T>
-__device__ Status open_payload(const Segment& segment, Payload& p) {
-  p.data = segment.in;
-  p.bytes = segment.bytes;
-  if (segment.encoded != nullptr) {
-    const std::uint64_t bytes = *const_cast<const volatile std::uint64_t*>(&segment.encoded->bytes);
-    if (bytes > segment.bytes) return Status::truncated;
-    p.bytes = bytes;
-  }
-  if (p.bytes < sizeof(Header)) return Status::truncated;
-  uint4 words[2];
-  words[0] = reinterpret_cast<const uint4*>(p.data)[0];
-  words[1] = reinterpret_cast<const uint4*>(p.data)[1];
-  memcpy(&p.header, words, sizeof words);
-  const Header& h = p.header;
-  if (h.version != format_version || static_cast<std::uint8_t>(h.mode) > 1) {
-    return Status::unsupported;
-  }
-  if (h.type != Traits<T>::type || h.count != segment.count || h.raw > 1) return Status::corrupt;
-  const std::uint64_t body = p.bytes - sizeof(Header);
-  if (h.raw != 0) {
-    if (body / sizeof(T) == h.count && body % sizeof(T) == 0) return Status::ok;
-    return body / sizeof(T) < h.count ? Status::truncated : Status::corrupt;
-  }
-  if (directory_bytes(unit_count(Traits<T>::type, h.count)) > body) return Status::truncated;
-  if (p.bytes % 4 != 0) return Status::corrupt;
-  const T step = static_cast<T>(h.step);
-  const bool normal =
-      step >= std::numeric_limits<T>::min() && step <= std::numeric_limits<T>::max();
-  return normal && static_cast<double>(step) == h.step ? Status::ok : Status::corrupt;
-}
-
 /// Words of the units before `unit`, the same for all threads.
 template <class T>
-__device__ std::uint64_t words_before(const unsigned char* directory, std::uint32_t unit) {
+__device__ std::uint64_t words_before(const std::uint16_t* directory, std::uint32_t unit) {
   __shared__ unsigned long long total;
-  std::uint64_t sum = 0;
-  const auto add = [&](std::uint32_t entry) { sum += entry == raw_unit ? Shape<T>::words : entry; };
-  const auto* chunks = reinterpret_cast<const uint4*>(directory);
-#pragma unroll 4
-  for (unsigned i = threadIdx.x; i < unit / 8; i += Shape<T>::threads) {
-    const uint4 chunk = chunks[i];
-    for (std::uint32_t pair : {chunk.x, chunk.y, chunk.z, chunk.w}) {
-      add(pair & 0xFFFF);
-      add(pair >> 16);
-    }
-  }
-  if (threadIdx.x < unit % 8) {
-    add(reinterpret_cast<const std::uint16_t*>(directory)[unit / 8 * 8 + threadIdx.x]);
-  }
+  std::uint64_t sum = directory_part<T>(directory, 0, unit);
   if (threadIdx.x == 0) total = 0;
   __syncthreads();
   for (unsigned step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
@@ -165,15 +89,14 @@ __device__ std::uint32_t decode_run(DecodeShared<T>& s, const Payload& p, const 
                                     SegmentState& state, std::uint32_t first, std::uint32_t end,
                                     std::uint32_t units, Combine combine, bool& failed) {
   using S = Shape<T>;
-  const auto* words = reinterpret_cast<const std::uint32_t*>(p.data);
-  const unsigned char* directory = p.data + sizeof(Header);
-  const auto* entries = reinterpret_cast<const std::uint16_t*>(directory);
+  const std::uint32_t* words = p.words();
+  const std::uint16_t* entries = p.directory();
   const bool raw = p.header.raw != 0;
   std::uint64_t at = sizeof(Header) / 4;
   if (raw) {
     at += std::uint64_t{first} * S::words;
   } else {
-    at += directory_bytes(units) / 4 + words_before<T>(directory, first);
+    at += directory_bytes(units) / 4 + words_before<T>(entries, first);
   }
   std::uint32_t sum = 0;
   const auto rows = [](unsigned i) { return element_at<T>(i); };
@@ -243,7 +166,12 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 8 : 10)
                                   task);
   }
   Payload payload;
-  const Status status = open_payload<T>(segment, payload);
+  Status status =
+      open_payload<T>({segment.in, segment.bytes, segment.encoded}, segment.count, payload);
+  if (status == Status::ok && payload.header.raw == 0 &&
+      (payload.bytes % 4 != 0 || !step_is_valid<T>(payload.header))) {
+    status = Status::corrupt;
+  }
   std::uint32_t sum = 0;
   bool failed = false;
   if (status == Status::ok) {

@@ -2,6 +2,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "codec/szp_cuda.hpp"
+#include "codec/szp_cuda_add.cuh"
 #include "codec/szp_cuda_plan.cuh"
 #include "codec/szp_cuda_range.cuh"
 
@@ -128,15 +129,7 @@ __device__ std::uint32_t quantize_exactly(EncodeShared<T>& s, const Quantizer<T>
     repeated = q[i];
   }
   __syncthreads();
-  if (lane == 31) {
-    for (unsigned i = 0; i < 3; ++i) s.tails[warp][i] = q[31 - i];
-  }
-  __syncthreads();
-#pragma unroll
-  for (unsigned i = 0; i < 3; ++i) {
-    const I up = __shfl_up_sync(~0u, q[31 - i], 1);
-    before[i] = threadIdx.x == 0 ? q[0] : lane == 0 ? static_cast<I>(s.tails[warp - 1][i]) : up;
-  }
+  quanta_before(s, q, before);
   return active ? mask : 0;
 }
 
@@ -326,7 +319,8 @@ cudaError_t encode_elements(Bound kind, double value, Mode mode,
 std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments) {
   const std::size_t tasks = count / unit_elements(type) + segments;
   const std::size_t ranges = std::min<std::size_t>(segments, codec::cuda::max_batch);
-  return codec::cuda::workspace_bytes(tasks, segments) + ranges * sizeof(RangeKeys);
+  return codec::cuda::workspace_bytes(tasks, segments) +
+         std::max(ranges * sizeof(RangeKeys), sum_workspace_bytes(tasks, segments));
 }
 
 cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,

@@ -114,6 +114,24 @@ __device__ __forceinline__ Extent<I> analyse(const I (&q)[32], const I (&before)
   return e;
 }
 
+/// The three quanta before the thread's block, the nearest first; before the unit, its first one. A
+/// barrier is inside.
+template <class T, class I>
+__device__ __forceinline__ void quanta_before(EncodeShared<T>& s, const I (&q)[32],
+                                              I (&before)[3]) {
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
+  if (lane == 31) {
+    for (unsigned i = 0; i < 3; ++i) s.tails[warp][i] = q[31 - i];
+  }
+  __syncthreads();
+#pragma unroll
+  for (unsigned i = 0; i < 3; ++i) {
+    const I up = __shfl_up_sync(~0u, q[31 - i], 1);
+    before[i] = threadIdx.x == 0 ? q[0] : lane == 0 ? static_cast<I>(s.tails[warp - 1][i]) : up;
+  }
+}
+
 /// Tells the other warps what this one's quanta span.
 template <class T, class I>
 __device__ void share_range(EncodeShared<T>& s, const EncodingUnit& u, const I (&q)[32],

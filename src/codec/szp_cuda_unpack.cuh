@@ -1,5 +1,5 @@
-// Decoding one unit by one thread block: parse, unpack, predict, scale. Every thread takes one
-// block.
+// Unpacking one unit by one thread block: parse, unpack, predict, and for decoding scale. Every
+// thread takes one block.
 #pragma once
 
 #include "codec/szp_cuda_unit.cuh"
@@ -78,14 +78,30 @@ struct State {
   }
 };
 
+/// What the warps of a block tell each other.
 template <class T>
-struct DecodeShared {
-  alignas(16) std::uint32_t words[Shape<T>::buffer];  ///< the unit's words, then its elements
-  std::uint64_t maps[Shape<T>::warps][9];             ///< a StateMap a warp
+struct UnpackShared {
+  std::uint64_t maps[Shape<T>::warps][9];  ///< a StateMap a warp
   std::uint32_t totals[Shape<T>::warps];
 };
 
-/// Where a unit's sections are, in words, and what the thread's block needs of them.
+template <class T>
+struct DecodeShared {
+  alignas(16) std::uint32_t words[Shape<T>::buffer];  ///< the unit's words, then its elements
+  UnpackShared<T> unpack;
+};
+
+/// A unit in shared memory: word i of it is words[padded(first + i)].
+struct StoredUnit {
+  const std::uint32_t* words;
+  unsigned first;
+  unsigned end;
+
+  __device__ __forceinline__ std::uint32_t operator[](unsigned i) const { return words[padded(i)]; }
+  __device__ __forceinline__ std::uint32_t head() const { return (*this)[first]; }
+};
+
+/// Where a unit's sections are in its buffer, and what the thread's block needs of them.
 template <class U>
 struct Parsed {
   U origin;
@@ -103,7 +119,7 @@ struct Parsed {
 
 /// Sum over the threads before this one; `total` that over all. A barrier is inside.
 template <class T>
-__device__ std::uint32_t sum_before(DecodeShared<T>& s, std::uint32_t value, bool& any,
+__device__ std::uint32_t sum_before(UnpackShared<T>& s, std::uint32_t value, bool& any,
                                     std::uint32_t& total) {
   const std::uint32_t scanned = scan_inclusive(value);
   const unsigned warp = threadIdx.x / 32;
@@ -120,29 +136,28 @@ __device__ std::uint32_t sum_before(DecodeShared<T>& s, std::uint32_t value, boo
 
 /// Reads the sections of exceptions: at `maps_at`, and from `at` to the unit's end.
 template <class T, class U>
-__device__ bool parse_exceptions(DecodeShared<T>& s, unsigned at, unsigned words, unsigned blocks,
-                                 Parsed<U>& p) {
-  const auto word = [&](unsigned i) { return s.words[padded(i)]; };
+__device__ bool parse_exceptions(UnpackShared<T>& s, const StoredUnit& unit, unsigned at,
+                                 unsigned blocks, Parsed<U>& p) {
   const unsigned map_words = (blocks + 31) / 32;
   const unsigned warp = threadIdx.x / 32;
   unsigned masked = 0;
   unsigned rank = 0;
   for (unsigned w = 0; w < map_words; ++w) {
-    const std::uint32_t partial = word(p.maps_at + w);
+    const std::uint32_t partial = unit[p.maps_at + w];
     if (w < warp) rank += __popc(partial);
     masked += __popc(partial);
     const std::uint32_t past = blocks - 32 * w < 32 ? ~0u << (blocks - 32 * w) : 0;
-    if (((partial | word(p.maps_at + map_words + w)) & past) != 0) return false;
+    if (((partial | unit[p.maps_at + map_words + w]) & past) != 0) return false;
   }
-  if (at + masked > words) return false;
+  if (at + masked > unit.end) return false;
   std::uint32_t values = 0;
   if (threadIdx.x < blocks) {
-    const std::uint32_t partial = word(p.maps_at + warp);
-    const std::uint32_t listed = word(p.maps_at + map_words + warp);
+    const std::uint32_t partial = unit[p.maps_at + warp];
+    const std::uint32_t listed = unit[p.maps_at + map_words + warp];
     const bool in_part = (partial >> (threadIdx.x % 32) & 1) != 0;
     const bool in_list = (listed >> (threadIdx.x % 32) & 1) != 0;
     p.values_at = p.maps_at + 2 * map_words;
-    if (in_part) p.mask = word(at + rank + __popc(partial & lane_mask_below()));
+    if (in_part) p.mask = unit[at + rank + __popc(partial & lane_mask_below())];
     if (in_list && !in_part) p.mask = ~0u;
     if (in_list && in_part) {
       values = __popc(p.mask);
@@ -154,18 +169,18 @@ __device__ bool parse_exceptions(DecodeShared<T>& s, unsigned at, unsigned words
   bool none = false;
   const std::uint32_t before = sum_before(s, values, none, total);
   if (p.value_step != 0) p.values_at = at + masked + before * Shape<T>::element_words;
-  return at + masked + total * Shape<T>::element_words == words;
+  return at + masked + total * Shape<T>::element_words == unit.end;
 }
 
-/// Finds the sections of the unit in s.words. False, for all threads, where it contradicts itself.
+/// Finds the sections of a unit. False, for all threads, where it contradicts itself.
 template <class T, class U>
-__device__ __forceinline__ bool parse_unit(DecodeShared<T>& s, std::uint32_t head, unsigned words,
+__device__ __forceinline__ bool parse_unit(UnpackShared<T>& s, const StoredUnit& unit,
                                            unsigned blocks, Parsed<U>& p) {
-  const auto word = [&](unsigned i) { return s.words[padded(i)]; };
-  unsigned at = 1;
+  const std::uint32_t head = unit.head();
+  unsigned at = unit.first + 1;
   const auto read = [&]() {
-    U value = word(at);
-    if constexpr (sizeof(U) == 8) value |= std::uint64_t{word(at + 1)} << 32;
+    U value = unit[at];
+    if constexpr (sizeof(U) == 8) value |= std::uint64_t{unit[at + 1]} << 32;
     at += sizeof(U) / 4;
     return value;
   };
@@ -188,7 +203,7 @@ __device__ __forceinline__ bool parse_unit(DecodeShared<T>& s, std::uint32_t hea
     rank = 0;
     p.coded = false;
     for (unsigned w = 0; w < map_words; ++w) {
-      const std::uint32_t map = word(at + w);
+      const std::uint32_t map = unit[at + w];
       if (w < warp) rank += __popc(map);
       if (w == warp) {
         rank += __popc(map & lane_mask_below());
@@ -204,7 +219,7 @@ __device__ __forceinline__ bool parse_unit(DecodeShared<T>& s, std::uint32_t hea
     const unsigned bit = rank * bits;
     const unsigned code_word = at + bit / 32;
     const std::uint32_t code =
-        __funnelshift_r(word(code_word), word(code_word + 1), bit % 32) & ((1u << bits) - 1);
+        __funnelshift_r(unit[code_word], unit[code_word + 1], bit % 32) & ((1u << bits) - 1);
     const std::uint32_t above = form_count == 1 ? code : code * (65536 / form_count + 1) >> 16;
     p.width = least + above;
     bad |= p.width > (sizeof(U) == 4 ? 32 : max_width);
@@ -222,14 +237,14 @@ __device__ __forceinline__ bool parse_unit(DecodeShared<T>& s, std::uint32_t hea
   const std::uint32_t before = sum_before(s, p.coded ? p.width : 0, bad, planes);
   p.planes_at = at + before;
   at += planes;
-  if (bad || at > words) return false;
-  if (p.maps_at == 0) return at == words;
-  return __syncthreads_and(parse_exceptions(s, at, words, blocks, p)) != 0;
+  if (bad || at > unit.end) return false;
+  if (p.maps_at == 0) return at == unit.end;
+  return __syncthreads_and(parse_exceptions(s, unit, at, blocks, p)) != 0;
 }
 
 /// Quanta from residuals: each block from nothing, then all from the state before them.
 template <class T, class U, unsigned orders>
-__device__ __forceinline__ void integrate(DecodeShared<T>& s, const Parsed<U>& p, U (&q)[32]) {
+__device__ __forceinline__ void integrate(UnpackShared<T>& s, const Parsed<U>& p, U (&q)[32]) {
   const unsigned lane = threadIdx.x % 32;
   const unsigned warp = threadIdx.x / 32;
   const std::uint32_t order = p.coded ? form_order(p.form) : 1;
@@ -283,28 +298,26 @@ __device__ __forceinline__ void integrate(DecodeShared<T>& s, const Parsed<U>& p
   }
 }
 
-/// Replaces the unit's words in s.words by its elements, as rows. `in` is the unit in the payload.
+/// The quanta of the thread's block. False, for all threads, where the unit contradicts itself;
+/// else all have read it.
 template <class T, class U>
-__device__ __forceinline__ bool unpack_as(DecodeShared<T>& s, T step, std::uint32_t head,
-                                          const std::uint32_t* in, unsigned words,
-                                          unsigned blocks) {
-  Parsed<U> p;
-  if (!parse_unit(s, head, words, blocks, p)) return false;
+__device__ __forceinline__ bool unpack_quanta(UnpackShared<T>& s, const StoredUnit& unit,
+                                              unsigned blocks, Parsed<U>& p, U (&q)[32]) {
+  if (!parse_unit(s, unit, blocks, p)) return false;
   const std::uint32_t width = p.coded ? p.width : 0;
   const std::uint32_t most = warp_max(width);
   std::uint32_t r[32];
   if (most <= 8) {
-    load_planes<1>(s.words, p.planes_at, 0, width, r);
+    load_planes<1>(unit.words, p.planes_at, 0, width, r);
   } else if (most <= 16) {
-    load_planes<2>(s.words, p.planes_at, 0, width, r);
+    load_planes<2>(unit.words, p.planes_at, 0, width, r);
   } else {
-    load_planes<4>(s.words, p.planes_at, 0, width, r);
+    load_planes<4>(unit.words, p.planes_at, 0, width, r);
   }
-  U q[32];
 #pragma unroll
   for (unsigned i = 0; i < 32; ++i) q[i] = r[i];
   if constexpr (sizeof(U) == 8) {
-    load_planes<4>(s.words, p.planes_at, 32, width, r);
+    load_planes<4>(unit.words, p.planes_at, 32, width, r);
 #pragma unroll
     for (unsigned i = 0; i < 32; ++i) q[i] |= std::uint64_t{r[i]} << 32;
   }
@@ -316,6 +329,17 @@ __device__ __forceinline__ bool unpack_as(DecodeShared<T>& s, T step, std::uint3
   } else {
     integrate<T, U, 1>(s, p, q);
   }
+  return true;
+}
+
+/// Replaces the unit, whose words begin s.words, by its elements, as rows. `in` is the unit in the
+/// payload.
+template <class T, class U>
+__device__ __forceinline__ bool unpack_as(DecodeShared<T>& s, T step, const std::uint32_t* in,
+                                          unsigned words, unsigned blocks) {
+  Parsed<U> p;
+  U q[32];
+  if (!unpack_quanta(s.unpack, {s.words, 0, words}, blocks, p, q)) return false;
   auto* row = reinterpret_cast<T*>(s.words + threadIdx.x * Shape<T>::row);
   constexpr unsigned chunk = 16 / sizeof(T);
 #pragma unroll
@@ -336,9 +360,9 @@ __device__ __forceinline__ bool unpack_as(DecodeShared<T>& s, T step, std::uint3
 }
 
 __device__ __noinline__ inline bool unpack_wide(DecodeShared<double>& s, double step,
-                                                std::uint32_t head, const std::uint32_t* in,
-                                                unsigned words, unsigned blocks) {
-  return unpack_as<double, std::uint64_t>(s, step, head, in, words, blocks);
+                                                const std::uint32_t* in, unsigned words,
+                                                unsigned blocks) {
+  return unpack_as<double, std::uint64_t>(s, step, in, words, blocks);
 }
 
 /// The same for any coded unit of 1 or more words. Needs a barrier before and behind it.
@@ -349,9 +373,9 @@ __device__ __forceinline__ bool unpack_unit(DecodeShared<T>& s, T step, const st
   if ((head & ~known_head) != 0) return false;
   if ((head & is_wide) != 0) {
     if constexpr (sizeof(T) == 4) return false;
-    if constexpr (sizeof(T) == 8) return unpack_wide(s, step, head, in, words, blocks);
+    if constexpr (sizeof(T) == 8) return unpack_wide(s, step, in, words, blocks);
   }
-  return unpack_as<T, std::uint32_t>(s, step, head, in, words, blocks);
+  return unpack_as<T, std::uint32_t>(s, step, in, words, blocks);
 }
 
 }  // namespace mpress::codec::szp::cuda

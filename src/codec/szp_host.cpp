@@ -190,17 +190,6 @@ Status decode_elements(const unsigned char* payload, std::size_t bytes, unsigned
   return Status::ok;
 }
 
-/// The sum of two bounds. Multiples of 2^-32 of the step's power of two, so that sums are exact,
-/// hence the same in any order.
-Status add_bounds(double step, double a, double b, double& sum) {
-  if (!(a > 0) || !(b > 0)) return Status::corrupt;
-  const int unit = std::ilogb(step) - 32;
-  const double units = std::ceil(std::ldexp(a, -unit)) + std::ceil(std::ldexp(b, -unit));
-  if (!(units <= 0x1p53)) return Status::inexact;
-  sum = std::ldexp(units, unit);
-  return std::isfinite(sum) ? Status::ok : Status::inexact;
-}
-
 /// Walks through the units of a checked payload that is not raw.
 struct UnitReader {
   const unsigned char* entry;

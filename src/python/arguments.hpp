@@ -21,6 +21,13 @@ Spec codec_spec(const std::string& text, ElementType type);
 /// "replace", "sum", "min" or "max".
 codec::Combine combine_of(const std::string& name);
 
+/// A spec of szp, which alone has sums.
+Spec sum_spec(const std::string& text, ElementType type);
+
+/// What became of a sum, for Python: empty, "mismatched", "inexact", or what is wrong with a
+/// payload.
+std::string sum_problem(Status status);
+
 /// Defines what the module has for GPUs, where mpress was built with CUDA.
 void define_cuda(nanobind::module_& m);
 void define_cuda_timing(nanobind::module_& m);

@@ -2,11 +2,9 @@
 // python/mpress/_device.py makes and checks them.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "codec/codec.hpp"
@@ -26,6 +24,22 @@ using memory::DeviceBuffer;
 
 cudaStream_t stream_of(std::uintptr_t handle) { return reinterpret_cast<cudaStream_t>(handle); }
 
+/// The payload of `bytes` bytes in `room`, in a buffer of its size, and its header where `header`
+/// is given; complete.
+DeviceBuffer fitted(const DeviceBuffer& room, std::size_t bytes, codec::szp::Header* header) {
+  DeviceBuffer payload(room.device(), bytes, room.stream());
+  memory::check(
+      cudaMemcpyAsync(payload.data(), room.data(), bytes, cudaMemcpyDeviceToDevice, room.stream()),
+      "the payload");
+  if (header) {
+    memory::check(
+        cudaMemcpyAsync(header, room.data(), sizeof *header, cudaMemcpyDeviceToHost, room.stream()),
+        "the payload's header");
+  }
+  memory::check(cudaStreamSynchronize(room.stream()), "the payload");
+  return payload;
+}
+
 /// Encodes on the device; returns the payload in a buffer of its size, and the bound of szp.
 nb::tuple cuda_encode(const std::string& text, const std::string& type_name,
                       std::uintptr_t elements, std::size_t count, int device,
@@ -34,33 +48,40 @@ nb::tuple cuda_encode(const std::string& text, const std::string& type_name,
   const Spec spec = codec_spec(text, type);
   cudaStream_t stream = stream_of(stream_handle);
   DeviceBuffer payload;
-  std::optional<double> bound;
+  codec::szp::Header header;
+  const bool bounded = spec.bound != Bound::none;
   {
     nb::gil_scoped_release release;
     const memory::DeviceScope scope(device);
-    DeviceBuffer room(device, codec::max_payload_bytes(spec, type, count), stream);
+    const DeviceBuffer room(device, codec::max_payload_bytes(spec, type, count), stream);
     const memory::PinnedResult result;
     const codec::cuda::EncodeSegment segment{reinterpret_cast<const void*>(elements), count,
                                              room.data(), result.get()};
     const memory::Workspace work(device, codec::cuda::workspace_bytes(spec, type, count, 1),
                                  stream);
     memory::check(codec::cuda::encode(spec, type, {&segment, 1}, work.data(), stream), "encoding");
-    const std::size_t bytes = result.wait(stream).bytes;
-    payload = DeviceBuffer(device, bytes, stream);
-    memory::check(
-        cudaMemcpyAsync(payload.data(), room.data(), bytes, cudaMemcpyDeviceToDevice, stream),
-        "the payload");
-    codec::szp::Header header;
-    if (spec.bound != Bound::none) {
-      memory::check(
-          cudaMemcpyAsync(&header, room.data(), sizeof header, cudaMemcpyDeviceToHost, stream),
-          "the payload's header");
-    }
-    memory::check(cudaStreamSynchronize(stream), "encoding");
-    if (spec.bound != Bound::none) bound = header.bound;
+    payload = fitted(room, result.wait(stream).bytes, bounded ? &header : nullptr);
   }
-  return nb::make_tuple(std::move(payload), bound);
+  return nb::make_tuple(std::move(payload), bounded ? nb::cast(header.bound) : nb::none());
 }
+
+/// A payload at any address, where the codecs can read it: a copy where it is not aligned.
+class AlignedPayload {
+ public:
+  AlignedPayload(std::uintptr_t payload, std::size_t bytes, int device, cudaStream_t stream)
+      : at_(reinterpret_cast<const void*>(payload)) {
+    if (payload % 16 == 0) return;
+    copy_ = DeviceBuffer(device, bytes, stream);
+    memory::check(cudaMemcpyAsync(copy_.data(), at_, bytes, cudaMemcpyDeviceToDevice, stream),
+                  "the payload");
+    at_ = copy_.data();
+  }
+  const void* data() const { return at_; }
+
+ private:
+  DeviceBuffer copy_;
+  const void* at_;
+};
 
 /// Decodes on the device and waits for the report: empty, or what is wrong with the payload.
 std::string cuda_decode(const std::string& text, const std::string& type_name,
@@ -73,22 +94,45 @@ std::string cuda_decode(const std::string& text, const std::string& type_name,
   cudaStream_t stream = stream_of(stream_handle);
   nb::gil_scoped_release release;
   const memory::DeviceScope scope(device);
-  DeviceBuffer aligned;
-  if (payload % 16 != 0) {
-    aligned = DeviceBuffer(device, bytes, stream);
-    memory::check(cudaMemcpyAsync(aligned.data(), reinterpret_cast<const void*>(payload), bytes,
-                                  cudaMemcpyDeviceToDevice, stream),
-                  "the payload");
-  }
+  const AlignedPayload aligned(payload, bytes, device, stream);
   const memory::PinnedResult result;
-  const codec::cuda::DecodeSegment segment{
-      aligned.data() ? aligned.data() : reinterpret_cast<const void*>(payload), bytes,
-      reinterpret_cast<void*>(elements), count, result.get()};
+  const codec::cuda::DecodeSegment segment{aligned.data(), bytes, reinterpret_cast<void*>(elements),
+                                           count, result.get()};
   const memory::Workspace work(device, codec::cuda::workspace_bytes(spec, type, count, 1), stream);
   memory::check(codec::cuda::decode(spec, type, {&segment, 1}, combine, work.data(), stream),
                 "decoding");
   const Status status = result.wait(stream).status;
   return status == Status::ok ? std::string() : std::string(status_text(status));
+}
+
+/// As add() on the host: a problem, or the payload in a buffer of its size, and its bound.
+nb::tuple cuda_add(const std::string& text, const std::string& type_name, std::uintptr_t a,
+                   std::size_t a_bytes, std::uintptr_t b, std::size_t b_bytes, std::size_t count,
+                   int device, std::uintptr_t stream_handle) {
+  const ElementType type = element_type(type_name);
+  const Spec spec = sum_spec(text, type);
+  cudaStream_t stream = stream_of(stream_handle);
+  DeviceBuffer payload;
+  codec::szp::Header header;
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    const memory::DeviceScope scope(device);
+    const AlignedPayload first(a, a_bytes, device, stream);
+    const AlignedPayload second(b, b_bytes, device, stream);
+    const DeviceBuffer room(device, codec::max_payload_bytes(spec, type, count), stream);
+    const memory::PinnedResult result;
+    const codec::cuda::AddSegment segment{first.data(), a_bytes,     second.data(), b_bytes,
+                                          count,        room.data(), result.get()};
+    const memory::Workspace work(device, codec::cuda::workspace_bytes(spec, type, count, 1),
+                                 stream);
+    memory::check(codec::cuda::add(spec, type, {&segment, 1}, work.data(), stream), "adding");
+    const codec::cuda::Result report = result.wait(stream);
+    status = report.status;
+    if (status == Status::ok) payload = fitted(room, report.bytes, &header);
+  }
+  if (status != Status::ok) return nb::make_tuple(sum_problem(status), nb::none(), nb::none());
+  return nb::make_tuple("", std::move(payload), header.bound);
 }
 
 /// A copy in device memory, complete.
@@ -180,6 +224,8 @@ void define_cuda(nb::module_& m) {
   m.def("cuda_decode", &cuda_decode, "spec"_a, "type"_a, "payload"_a, "bytes"_a, "elements"_a,
         "count"_a, "combine"_a, "device"_a, "stream"_a,
         "Decode on a device; returns an empty string, or what is wrong with the payload.");
+  m.def("cuda_add", &cuda_add, "spec"_a, "type"_a, "a"_a, "a_bytes"_a, "b"_a, "b_bytes"_a,
+        "count"_a, "device"_a, "stream"_a, "The same as add() on a device, into a buffer.");
   m.def(
       "cuda_alloc",
       [](std::size_t bytes, int device, std::uintptr_t stream) {

@@ -21,6 +21,7 @@ namespace mpress::python {
 namespace {
 
 using codec::Combine;
+using codec::cuda::AddSegment;
 using codec::cuda::DecodeSegment;
 using codec::cuda::EncodeSegment;
 using codec::cuda::Result;
@@ -73,6 +74,36 @@ double host_seconds(cudaStream_t stream, const Result* result, int repeat,
   return median(times);
 }
 
+/// Median seconds of adding what was encoded of every segment to a copy of itself; 0 where the sums
+/// are not ones of quanta. `results` had the payloads' sizes.
+double add_seconds(const Spec& spec, ElementType type, std::size_t room, int repeat,
+                   const std::vector<std::vector<EncodeSegment>>& encoded,
+                   const std::vector<memory::PinnedResult>& results, void* workspace, int device,
+                   cudaStream_t stream) {
+  const std::size_t copies = encoded.size(), segments = results.size();
+  DeviceBuffer others(device, copies * segments * room, stream);
+  DeviceBuffer sums(device, copies * segments * room, stream);
+  memory::check(cudaMemcpyAsync(others.data(), encoded[0][0].payload, others.bytes(),
+                                cudaMemcpyDeviceToDevice, stream),
+                "a copy");
+  std::vector<std::vector<AddSegment>> adds(copies);
+  std::size_t at = 0;
+  for (std::size_t c = 0; c < copies; ++c) {
+    for (std::size_t s = 0; s < segments; ++s, at += room) {
+      const std::size_t bytes = results[s].get()->bytes;
+      adds[c].push_back({encoded[c][s].payload, bytes, others.data() + at, bytes,
+                         encoded[c][s].count, sums.data() + at, results[s].get()});
+    }
+  }
+  const double seconds = device_seconds(stream, repeat, [&](std::size_t i) {
+    memory::check(codec::cuda::add(spec, type, adds[i % copies], workspace, stream), "adding");
+  });
+  const bool exact = std::all_of(results.begin(), results.end(), [](const memory::PinnedResult& r) {
+    return r.get()->status == Status::ok;
+  });
+  return exact ? seconds : 0;
+}
+
 /// Times of one codec on `count` elements at `elements`, cut into `segments` equal parts that are
 /// served by one call.
 nb::dict cuda_time(const std::string& text, const std::string& type_name, std::uintptr_t elements,
@@ -87,7 +118,7 @@ nb::dict cuda_time(const std::string& text, const std::string& type_name, std::u
   const std::size_t copies =
       std::clamp<std::size_t>(beyond_caches / std::max<std::size_t>(bytes, 1), 1, most_copies);
   nb::dict result;
-  double encode = 0, decode = 0, sum = 0, copy = 0, encode_host = 0, decode_host = 0;
+  double encode = 0, decode = 0, sum = 0, add = 0, copy = 0, encode_host = 0, decode_host = 0;
   std::size_t payload_bytes = 0;
   {
     nb::gil_scoped_release release;
@@ -139,6 +170,11 @@ nb::dict cuda_time(const std::string& text, const std::string& type_name, std::u
       encode = device_seconds(stream, repeat, encode_call);
       decode = device_seconds(stream, repeat, decode_call(Combine::replace));
       sum = device_seconds(stream, repeat, decode_call(Combine::sum));
+      if (spec.codec == Codec::szp) {
+        encode_call(0);  // the reports tell sizes again
+        memory::check(cudaStreamSynchronize(stream), "encoding");
+        add = add_seconds(spec, type, room, repeat, encodes, results, work.data(), device, stream);
+      }
       const Result* last = results.back().get();
       encode_host = host_seconds(stream, last, repeat, encode_call);
       decode_host = host_seconds(stream, last, repeat, decode_call(Combine::replace));
@@ -151,6 +187,7 @@ nb::dict cuda_time(const std::string& text, const std::string& type_name, std::u
   result["encode"] = encode;
   result["decode"] = decode;
   result["sum"] = sum;
+  if (add != 0) result["add"] = add;
   result["copy"] = copy;
   result["encode_to_host"] = encode_host;
   result["decode_to_host"] = decode_host;
@@ -175,8 +212,8 @@ int cuda_devices() {
 void define_cuda_timing(nb::module_& m) {
   m.def("cuda_time", &cuda_time, "spec"_a, "type"_a, "elements"_a, "count"_a, "segments"_a,
         "device"_a, "repeat"_a,
-        "Median seconds of the CUDA twins, with buffers that take turns: encode, decode, sum and "
-        "copy between events on the device, and until the host sees the report.");
+        "Median seconds of the CUDA twins, with buffers that take turns: encode, decode, sum, "
+        "add (szp) and copy between events on the device, and until the host sees the report.");
   m.def("cuda_device_name", &cuda_device_name, "device"_a);
   m.def("cuda_devices", &cuda_devices, "GPUs that this process can use.");
 }

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <string>
 
 #include "codec/codec.hpp"
 #include "codec/isa.hpp"
+#include "codec/szp.hpp"
 #include "config/config.hpp"
 #include "config/knobs.hpp"
 #include "config/version.hpp"
@@ -54,6 +56,21 @@ codec::Combine combine_of(const std::string& name) {
       ("unknown operation '" + name + "': expected replace, sum, min or max").c_str());
 }
 
+Spec sum_spec(const std::string& text, ElementType type) {
+  const Spec spec = codec_spec(text, type);
+  if (spec.codec != Codec::szp) throw nb::value_error(("'" + text + "' has no sums").c_str());
+  return spec;
+}
+
+std::string sum_problem(Status status) {
+  switch (status) {
+    case Status::ok: return "";
+    case Status::mismatched: return "mismatched";
+    case Status::inexact: return "inexact";
+    default: return status_text(status);
+  }
+}
+
 namespace {
 
 using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
@@ -90,6 +107,29 @@ nb::tuple encode(const std::string& text, const std::string& type_name, const By
   nb::capsule owner(payload, [](void* p) noexcept { std::free(p); });
   nb::object bound = spec.bound == Bound::none ? nb::none() : nb::cast(spec.value);
   return nb::make_tuple(Bytes(payload, {bytes}, owner), bound);
+}
+
+/// What sum_problem() says; without one the payload and its bound.
+nb::tuple add(const std::string& text, const std::string& type_name, const BytesIn& a,
+              const BytesIn& b, std::size_t count) {
+  const ElementType type = element_type(type_name);
+  sum_spec(text, type);
+  auto* payload = static_cast<std::uint8_t*>(std::malloc(codec::szp::max_bytes(type, count)));
+  if (!payload) throw std::bad_alloc();
+  std::size_t bytes = 0;
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    status = codec::szp::add(type, a.data(), a.size(), b.data(), b.size(), count, payload, bytes);
+    if (void* fitted = std::realloc(payload, std::max<std::size_t>(bytes, 1))) {
+      payload = static_cast<std::uint8_t*>(fitted);
+    }
+  }
+  nb::capsule owner(payload, [](void* p) noexcept { std::free(p); });
+  if (status != Status::ok) return nb::make_tuple(sum_problem(status), nb::none(), nb::none());
+  codec::szp::Header header;
+  std::memcpy(&header, payload, sizeof header);
+  return nb::make_tuple("", Bytes(payload, {bytes}, owner), header.bound);
 }
 
 std::size_t encode_into(const std::string& text, const std::string& type_name,
@@ -225,6 +265,10 @@ NB_MODULE(_core, m) {
         "Encode into a buffer of max_payload_bytes; returns the bytes written.");
   m.def("decode", &decode, "spec"_a, "type"_a, "payload"_a, "elements"_a, "combine"_a = "replace",
         "Decode; returns an empty string, or what is wrong with the payload.");
+  m.def(
+      "add", &add, "spec"_a, "type"_a, "a"_a, "b"_a, "count"_a,
+      "Add two payloads of szp; returns an empty string, the payload and its bound, or 'inexact', "
+      "'mismatched', or what is wrong with a payload.");
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");

@@ -15,6 +15,7 @@ int main() {
   const bool refused =
       encode(none, ElementType::f64, segments, nullptr, nullptr) == cudaErrorInvalidValue &&
       decode(none, ElementType::f32, {&payload, 1}, Combine::sum, nullptr, nullptr) ==
-          cudaErrorInvalidValue;
+          cudaErrorInvalidValue &&
+      add(none, ElementType::f32, {}, nullptr, nullptr) == cudaErrorInvalidValue;
   return refused && encode(szp, ElementType::f32, {}, nullptr, nullptr) == cudaSuccess ? 0 : 1;
 }

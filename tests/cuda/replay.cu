@@ -1,5 +1,6 @@
-// Encoding and decoding captured into a CUDA graph, with the payload's size known on the device
-// only.
+// Encoding, decoding and, of szp, adding captured into a CUDA graph, with the payload's size known
+// on the device only.
+#include "codec/szp.hpp"
 #include "cuda/twins.hpp"
 
 namespace mpress::test {
@@ -11,11 +12,16 @@ int replay(const Spec& spec, ElementType type) {
   Device elements(bytes), output(bytes), payload(codec::max_payload_bytes(spec, type, count));
   Workspace encode_work(codec::cuda::workspace_bytes(spec, type, count, 1));
   Workspace decode_work(codec::cuda::workspace_bytes(spec, type, count, 1));
-  Results results(2);
+  const bool sums = spec.codec == Codec::szp;
+  const int calls = sums ? 3 : 2;
+  Results results(calls);
   const EncodeSegment in{elements.data(), count, payload.data(), &results.host[0]};
   const DecodeSegment out{payload.data(),   codec::max_payload_bytes(spec, type, count),
                           output.data(),    count,
                           &results.host[1], &results.host[0]};
+  Device sum(codec::max_payload_bytes(spec, type, count));
+  const AddSegment twice{payload.data(), out.bytes,        payload.data(),   out.bytes,       count,
+                         sum.data(),     &results.host[2], &results.host[0], &results.host[0]};
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t exec = nullptr;
@@ -24,9 +30,12 @@ int replay(const Spec& spec, ElementType type) {
   require(codec::cuda::encode(spec, type, {&in, 1}, encode_work.data, stream), "encode");
   require(codec::cuda::decode(spec, type, {&out, 1}, Combine::replace, decode_work.data, stream),
           "decode");
+  if (sums) {
+    require(codec::cuda::add(spec, type, {&twice, 1}, decode_work.data, stream), "add");
+  }
   require(cudaStreamEndCapture(stream, &graph), "capture");
   require(cudaGraphInstantiate(&exec, graph, 0), "a graph");
-  std::uint32_t sequences[2] = {0, 0};
+  std::uint32_t sequences[3] = {0, 0, 0};
   for (int pattern = 0; pattern < patterns; ++pattern) {
     const Bytes field = type == ElementType::f32 ? generate<float>(pattern, count, random)
                                                  : generate<double>(pattern, count, random);
@@ -42,7 +51,18 @@ int replay(const Spec& spec, ElementType type) {
     if (payload.get(want.size()) != want) fail(name + "other bytes than the host's");
     if (results.host[1].status != Status::ok) fail(name + status_text(results.host[1].status));
     if (output.get(bytes) != decoded) fail(name + "other values than the host's");
-    for (int i = 0; i < 2; ++i) {
+    if (sums) {
+      Bytes added(codec::max_payload_bytes(spec, type, count));
+      std::size_t size = 0;
+      const Status status = codec::szp::add(type, want.data(), want.size(), want.data(),
+                                            want.size(), count, added.data(), size);
+      added.resize(size);
+      const Result r = results.host[2];
+      if (r.status != status || r.bytes != size || sum.get(size) != added) {
+        fail(name + "another sum than the host's");
+      }
+    }
+    for (int i = 0; i < calls; ++i) {
       if (results.host[i].sequence == sequences[i]) fail(name + "the sequence number stayed");
       sequences[i] = results.host[i].sequence;
     }

@@ -19,6 +19,7 @@
 
 namespace mpress::test {
 
+using codec::cuda::AddSegment;
 using codec::cuda::Combine;
 using codec::cuda::DecodeSegment;
 using codec::cuda::EncodeSegment;
@@ -152,6 +153,9 @@ Bytes generate(int pattern, std::size_t count, std::mt19937_64& random) {
 /// The modes of the program: each returns the exit status.
 template <class T>
 int check(const Spec& spec, ElementType type, std::uint64_t seed, bool quick);
+/// With the spec's value as an absolute bound: sums need one step.
+template <class T>
+int sums(const Spec& spec, ElementType type, std::uint64_t seed, bool quick);
 int replay(const Spec& spec, ElementType type);
 int large(const Spec& spec, ElementType type);
 

@@ -41,6 +41,7 @@ for type in f32 f64; do
   for spec in $SPECS; do
     step "twins, $spec, $type" "$twins" check "$spec" $type
     step "graph replay, $spec, $type" "$twins" replay "$spec" $type
+    case $spec in szp*) step "sums, $spec, $type" "$twins" sums "$spec" $type ;; esac
   done
 done
 for tool in memcheck racecheck initcheck; do

@@ -1,0 +1,244 @@
+// Sums of payloads by both twins: bytes and status, also of damaged payloads and at the limits.
+#include "codec/checksum.hpp"
+#include "codec/szp.hpp"
+#include "cuda/twins.hpp"
+
+namespace mpress::test {
+namespace {
+
+namespace szp = codec::szp;
+
+constexpr int kinds = 10;
+
+/// Elements that are multiples of the step, but for the last kinds.
+template <class T>
+std::vector<T> summand(int kind, std::size_t count, T step, std::mt19937_64& random) {
+  std::vector<T> x(count);
+  const double start = static_cast<double>(random() % 1000);
+  const auto level = static_cast<double>(random() % 2000) - 1000;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto t = static_cast<double>(i) + start;
+    const auto noise = static_cast<double>(random() % 2001) - 1000;
+    double q = 0;
+    switch (kind) {
+      case 0: break;
+      case 1: q = level; break;
+      case 2: q = 5000 * std::sin(t * 0.003) + 100 * std::sin(t * 0.05); break;
+      case 3: q = noise; break;
+      case 4: q = i / 64 % 100 == 3 ? noise / 50 : 0; break;
+      case 5: q = 100000 + noise / 200; break;
+      case 6: q = sizeof(T) == 4 ? noise * 4000 : noise * 0x1p40; break;  // most of the range
+      case 7: q = (i / 4096 % 2 != 0 ? 1e4 : 1) * noise * (sizeof(T) == 4 ? 1e-1 : 1e3); break;
+      case 8: q = i % 9001 == 77 ? 1e30 : noise; break;  // exceptions
+      default: q = i / 5000 % 3 == 2 ? std::ldexp(noise, static_cast<int>(random() % 90)) : noise;
+    }
+    x[i] = static_cast<T>(kind < 8 ? std::rint(q) : q) * step;
+  }
+  return x;
+}
+
+struct Pair {
+  std::string name;
+  std::size_t count;
+  Bytes a, b;
+};
+
+void sign(Bytes& payload) {
+  if (payload.size() < sizeof(szp::Header)) return;
+  const std::uint32_t sum =
+      checksum(payload.data(), 4, 0) + checksum(payload.data() + 8, payload.size() - 8, 2);
+  std::memcpy(payload.data() + 4, &sum, 4);
+}
+
+/// Adds every pair on the device, in one call, and compares with the host. Returns the host's sums.
+std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector<Pair>& pairs,
+                           Workspace& work, std::mt19937_64& random) {
+  // All in one buffer, with gaps between that nobody may write.
+  constexpr std::size_t gap = 64;
+  std::vector<std::size_t> places;
+  std::size_t end = 0;
+  const auto place = [&](std::size_t bytes) {
+    places.push_back(end);
+    end += (bytes + gap + 255) / 256 * 256;
+  };
+  for (const Pair& p : pairs) {
+    place(p.a.size());
+    place(p.b.size());
+    place(szp::max_bytes(type, p.count));
+  }
+  Bytes before(end, 0xA5);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    std::copy(pairs[i].a.begin(), pairs[i].a.end(), before.data() + places[3 * i]);
+    std::copy(pairs[i].b.begin(), pairs[i].b.end(), before.data() + places[3 * i + 1]);
+  }
+  Device memory(end);
+  memory.put(before.data(), end);
+  Results results(pairs.size()), reports(2 * pairs.size());
+  std::vector<AddSegment> segments;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const Pair& p = pairs[i];
+    segments.push_back({memory.data() + places[3 * i], p.a.size(),
+                        memory.data() + places[3 * i + 1], p.b.size(), p.count,
+                        memory.data() + places[3 * i + 2], &results.host[i]});
+    if (random() % 2 != 0) {  // sizes that only the device knows
+      reports.host[2 * i] = {p.a.size(), Status::ok, 1};
+      reports.host[2 * i + 1] = {p.b.size(), Status::ok, 1};
+      segments[i].a_encoded = &reports.host[2 * i];
+      segments[i].b_encoded = &reports.host[2 * i + 1];
+    }
+  }
+  require(codec::cuda::add(spec, type, segments, work.data, nullptr), "add");
+  require(cudaDeviceSynchronize(), "add");
+  Bytes after = memory.get(end);
+  std::vector<Bytes> host(pairs.size());
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const Pair& p = pairs[i];
+    const Result r = results.host[i];
+    host[i].resize(szp::max_bytes(type, p.count));
+    std::size_t bytes = 0;
+    const Status status = szp::add(type, p.a.data(), p.a.size(), p.b.data(), p.b.size(), p.count,
+                                   host[i].data(), bytes);
+    host[i].resize(bytes);
+    if (r.sequence == 0) fail(p.name + ": no report");
+    if (r.status != status || r.bytes != bytes) {
+      fail(p.name + ": " + status_text(r.status) + ", " + std::to_string(r.bytes) +
+           " bytes; host: " + status_text(status) + ", " + std::to_string(bytes));
+    } else if (!std::equal(host[i].begin(), host[i].end(), after.data() + places[3 * i + 2])) {
+      fail(p.name + ": other bytes than the host's");
+    }
+    // What is left must be as it was.
+    const std::size_t room = szp::max_bytes(type, p.count);
+    std::fill_n(after.data() + places[3 * i + 2], room, 0xA5);
+  }
+  if (after != before || !memory.intact()) fail("wrote beyond the payload of a sum");
+  return host;
+}
+
+/// Damage of all sorts: cut, or changed anywhere, more often in header, directory and heads of
+/// units, with the checksum that belongs to it or not.
+Bytes damaged(const Bytes& payload, std::mt19937_64& random) {
+  Bytes bad = payload;
+  const auto kind = random() % 8;
+  if (kind == 0) bad.resize(random() % (bad.size() + 1));
+  if (kind == 1) bad.resize(bad.size() + 1 + random() % 9);
+  if (kind >= 2 && !bad.empty()) {
+    const std::size_t reach[] = {8, 32, 48, 120, 600, bad.size()};
+    const std::size_t span = std::min(bad.size(), reach[random() % 6]);
+    for (auto k = random() % 3 + 1; k > 0; --k) {
+      unsigned char& byte = bad[random() % span];
+      if (random() % 2 != 0) {
+        byte ^= static_cast<unsigned char>(1u << random() % 8);
+      } else {
+        byte = static_cast<unsigned char>(random());
+      }
+    }
+  }
+  if (random() % 4 != 0) sign(bad);
+  return bad;
+}
+
+}  // namespace
+
+template <class T>
+int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
+  Spec spec = like;
+  spec.bound = Bound::abs;
+  std::mt19937_64 random(seed);
+  szp::Quantizer<T> z;
+  szp::make_quantizer(spec.value, z);
+  Workspace work(codec::cuda::workspace_bytes(spec, type, 60'000'000, 1000));
+  std::size_t total = 0;
+  const auto encoded = [&](const std::vector<T>& x) {
+    Bytes out(szp::max_bytes(type, x.size()));
+    const Mode mode = random() % 4 == 0 ? Mode::dense : spec.mode;
+    out.resize(szp::encode(type, x.data(), x.size(), spec.value, mode, out.data()));
+    return out;
+  };
+  const auto run = [&](const std::vector<Pair>& pairs) {
+    total += pairs.size();
+    return compare(spec, type, pairs, work, random);
+  };
+  const auto name = [](const char* what, int a, int b, std::size_t count) {
+    return std::string(what) + ", kinds " + std::to_string(a) + " and " + std::to_string(b) +
+           ", count " + std::to_string(count);
+  };
+
+  // Any two kinds; summands that cancel; sums of sums, up to where they end.
+  const std::vector<std::size_t> few = {0, 9, 2049, 9001};
+  const std::vector<std::size_t> all = {0,    1,    2,    31,   33,   100,  2016,  2047,
+                                        2048, 2049, 4095, 4096, 4097, 8192, 20001, 100003};
+  for (std::size_t count : quick ? few : all) {
+    std::vector<Pair> pairs;
+    for (int a = 0; a < kinds; ++a) {
+      for (int b = quick ? a : 0; b < kinds; ++b) {
+        const std::vector<T> x = summand<T>(a, count, z.step, random);
+        pairs.push_back({name("sum", a, b, count), count, encoded(x),
+                         encoded(summand<T>(b, count, z.step, random))});
+        if (a != b) continue;
+        std::vector<T> minus(x);
+        for (T& value : minus) value = -value;
+        pairs.push_back({name("nothing left", a, b, count), count, encoded(x), encoded(minus)});
+      }
+    }
+    run(pairs);
+    for (int round = 0; round < (quick ? 2 : 8); ++round) {
+      std::vector<Bytes> sums = run(pairs);
+      for (std::size_t i = 0; i < pairs.size(); ++i) {
+        if (sums[i].empty()) continue;
+        pairs[i].name += "+";
+        pairs[i].b = round % 2 == 0 ? sums[i] : pairs[i].a;
+        pairs[i].a = sums[i];
+      }
+    }
+  }
+
+  // Payloads that do not belong together, and damage.
+  std::vector<Pair> pairs;
+  for (int i = 0; i < (quick ? 60 : 6000); ++i) {
+    const int a = static_cast<int>(random() % kinds);
+    const int b = static_cast<int>(random() % kinds);
+    const std::size_t count = random() % (i % 3 == 0 ? 20000 : 300);
+    Pair p{name("damage", a, b, count), count, encoded(summand<T>(a, count, z.step, random)),
+           encoded(summand<T>(b, count, z.step, random))};
+    if (random() % 8 == 0) {
+      const double other = random() % 2 == 0 ? 2 * spec.value : 0;  // another step; raw
+      const std::vector<T> x = summand<T>(b, count, z.step, random);
+      p.b.resize(szp::max_bytes(type, count));
+      p.b.resize(szp::encode(type, x.data(), count, other, spec.mode, p.b.data()));
+      if (random() % 2 == 0) std::swap(p.a, p.b);
+    }
+    const auto which = random() % 4;
+    if (which != 0) p.a = damaged(p.a, random);
+    if (which != 1) p.b = damaged(p.b, random);
+    p.name += " case " + std::to_string(i);
+    pairs.push_back(std::move(p));
+  }
+  run(pairs);
+
+  if (!quick) {  // places that several thousand units before them have
+    pairs.clear();
+    for (int kind : {2, 4, 3}) {
+      const std::size_t count = 3000 * szp::unit_elements(type) + 1234 * kind;
+      const std::vector<T> x = summand<T>(kind, count, z.step, random);
+      pairs.push_back({name("many units", kind, kind, count), count, encoded(x), encoded(x)});
+      pairs.push_back(pairs.back());
+      pairs.back().name += " damaged";
+      pairs.back().b[pairs.back().b.size() / 2] ^= 1;
+    }
+    run(pairs);
+  }
+  Bytes state(work.bytes);
+  require(cudaMemcpy(state.data(), work.data, work.bytes, cudaMemcpyDeviceToHost), "workspace");
+  std::fill(state.begin(), state.begin() + 64, 0);
+  if (std::any_of(state.begin(), state.end(), [](unsigned char c) { return c != 0; })) {
+    fail("the workspace is not left zero");
+  }
+  std::printf("sums, %s %s: %zu pairs, %d failures\n", to_string(spec).c_str(), element_name(type),
+              total, failures);
+  return failures != 0;
+}
+
+template int sums<float>(const Spec&, ElementType, std::uint64_t, bool);
+template int sums<double>(const Spec&, ElementType, std::uint64_t, bool);
+
+}  // namespace mpress::test
