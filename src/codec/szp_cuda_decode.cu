@@ -165,15 +165,20 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 8 : 10)
     codec::cuda::prefetch_payload(segment.in, segment.bytes, sizeof(Header) + directory_bytes(end),
                                   task);
   }
-  Payload payload;
-  Status status =
-      open_payload<T>({segment.in, segment.bytes, segment.encoded}, segment.count, payload);
-  if (status == Status::ok && payload.header.raw == 0 &&
-      (payload.bytes % 4 != 0 || !step_is_valid<T>(payload.header))) {
-    status = Status::corrupt;
+  // What is needed seldom is kept where it takes no registers.
+  __shared__ Payload payload;
+  __shared__ Status status;
+  __shared__ bool failed;
+  if (threadIdx.x == 0) {
+    failed = false;
+    status = open_payload<T>({segment.in, segment.bytes, segment.encoded}, segment.count, payload);
+    if (status == Status::ok && payload.header.raw == 0 &&
+        (payload.bytes % 4 != 0 || !step_is_valid<T>(payload.header))) {
+      status = Status::corrupt;
+    }
   }
+  __syncthreads();
   std::uint32_t sum = 0;
-  bool failed = false;
   if (status == Status::ok) {
     sum = decode_run<T>(s, payload, segment, state, first, end, units, combine, failed);
     if (task.index == 0 && threadIdx.x < sizeof(Header) / 4 && threadIdx.x != 1) {

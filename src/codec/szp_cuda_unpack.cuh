@@ -136,8 +136,8 @@ __device__ std::uint32_t sum_before(UnpackShared<T>& s, std::uint32_t value, boo
 
 /// Reads the sections of exceptions: at `maps_at`, and from `at` to the unit's end.
 template <class T, class U>
-__device__ bool parse_exceptions(UnpackShared<T>& s, const StoredUnit& unit, unsigned at,
-                                 unsigned blocks, Parsed<U>& p) {
+__device__ bool parse_exceptions(UnpackShared<T>& s, StoredUnit unit, unsigned at, unsigned blocks,
+                                 Parsed<U>& p) {
   const unsigned map_words = (blocks + 31) / 32;
   const unsigned warp = threadIdx.x / 32;
   unsigned masked = 0;
@@ -174,8 +174,8 @@ __device__ bool parse_exceptions(UnpackShared<T>& s, const StoredUnit& unit, uns
 
 /// Finds the sections of a unit. False, for all threads, where it contradicts itself.
 template <class T, class U>
-__device__ __forceinline__ bool parse_unit(UnpackShared<T>& s, const StoredUnit& unit,
-                                           unsigned blocks, Parsed<U>& p) {
+__device__ __forceinline__ bool parse_unit(UnpackShared<T>& s, StoredUnit unit, unsigned blocks,
+                                           Parsed<U>& p) {
   const std::uint32_t head = unit.head();
   unsigned at = unit.first + 1;
   const auto read = [&]() {
@@ -301,22 +301,26 @@ __device__ __forceinline__ void integrate(UnpackShared<T>& s, const Parsed<U>& p
 /// The quanta of the thread's block. False, for all threads, where the unit contradicts itself;
 /// else all have read it.
 template <class T, class U>
-__device__ __forceinline__ bool unpack_quanta(UnpackShared<T>& s, const StoredUnit& unit,
-                                              unsigned blocks, Parsed<U>& p, U (&q)[32]) {
+__device__ __forceinline__ bool unpack_quanta(UnpackShared<T>& s, StoredUnit unit, unsigned blocks,
+                                              Parsed<U>& p, U (&q)[32]) {
   if (!parse_unit(s, unit, blocks, p)) return false;
   const std::uint32_t width = p.coded ? p.width : 0;
   const std::uint32_t most = warp_max(width);
-  std::uint32_t r[32];
-  if (most <= 8) {
-    load_planes<1>(unit.words, p.planes_at, 0, width, r);
-  } else if (most <= 16) {
-    load_planes<2>(unit.words, p.planes_at, 0, width, r);
-  } else {
-    load_planes<4>(unit.words, p.planes_at, 0, width, r);
-  }
-#pragma unroll
-  for (unsigned i = 0; i < 32; ++i) q[i] = r[i];
+  const auto load = [&](std::uint32_t(&low)[32]) {
+    if (most <= 8) {
+      load_planes<1>(unit.words, p.planes_at, 0, width, low);
+    } else if (most <= 16) {
+      load_planes<2>(unit.words, p.planes_at, 0, width, low);
+    } else {
+      load_planes<4>(unit.words, p.planes_at, 0, width, low);
+    }
+  };
+  if constexpr (sizeof(U) == 4) load(q);
   if constexpr (sizeof(U) == 8) {
+    std::uint32_t r[32];
+    load(r);
+#pragma unroll
+    for (unsigned i = 0; i < 32; ++i) q[i] = r[i];
     load_planes<4>(unit.words, p.planes_at, 32, width, r);
 #pragma unroll
     for (unsigned i = 0; i < 32; ++i) q[i] |= std::uint64_t{r[i]} << 32;
