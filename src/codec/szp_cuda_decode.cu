@@ -187,7 +187,8 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 8 : 10)
   } else if (threadIdx.x == 0) {
     failed = raise_status(state, status);
   }
-  const SegmentEnd all = end_tasks(work.control, state, task.tasks, 1, sum, failed);
+  const bool flag = threadIdx.x == 0 && failed;  // which no other thread writes
+  const SegmentEnd all = end_tasks(work.control, state, task.tasks, 1, sum, flag);
   if (!all.last) return;
   if (threadIdx.x == 0) {
     const bool sound = all.checksum == payload.header.checksum;
