@@ -216,15 +216,29 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
     return Mpi(str(mpicc).strip("/").replace("/", "-"), mpicc, mpiexec, _OPEN_MPI)
 
 
+def simulated_gpu_library(build_dir: Path) -> Path:
+    """Two GPUs where there is none: what MPRESS_GPU is set to for programs of
+    tests/simulated_gpu/simulated_gpu.h."""
+    library = build_dir / "tests" / "simulated_gpu" / "libmpress_simulated_gpu.so"
+    assert library.exists(), "not built: cmake --build build --target mpress_tests"
+    return library
+
+
 def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path) -> Path:
     """The executable of tests/mpi/NAME.c, or of all C++ files of the directory tests/mpi/NAME, for
-    an MPI, compiled where it is out of date."""
+    an MPI, compiled where it is out of date. One that includes simulated_gpu.h has the simulated
+    GPUs' library."""
     folder = ROOT / "tests" / "mpi"
     sources = sorted((folder / name).glob("*.cpp"))
-    headers = [*folder.glob("*.h"), *(folder / name).glob("*.hpp")]
+    simulated = ROOT / "tests" / "simulated_gpu"
+    headers = [*folder.glob("*.h"), *(folder / name).glob("*.hpp"), *simulated.glob("*.h")]
     options = ["-std=c++20"] if sources else []
     libraries = ["-lstdc++"] if sources else []
     sources = sources or [folder / f"{name}.c"]
+    if any('#include "simulated_gpu.h"' in path.read_text() for path in sources):
+        library = simulated_gpu_library(build_dir)
+        options += ["-I", simulated]
+        libraries += [library, f"-Wl,-rpath,{library.parent}"]
     program = build_dir / "tests" / "mpi" / mpi.name / name
     newest = max(path.lstat().st_mtime for path in [*sources, mpi.mpicc, *headers])
     if not program.exists() or program.stat().st_mtime < newest:
@@ -239,6 +253,12 @@ def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path) -> Path:
 def mpi_program(build_dir: Path, mpi: Mpi) -> Callable[[str], Path]:
     """mpi_program(name): the executable of tests/mpi/NAME.c, or of tests/mpi/NAME/*.cpp."""
     return lambda name: compile_mpi_program(name, mpi, build_dir)
+
+
+@pytest.fixture(scope="session")
+def simulated_gpu(build_dir: Path) -> dict[str, str]:
+    """The environment of programs that run on simulated GPUs."""
+    return {"MPRESS_GPU": str(simulated_gpu_library(build_dir))}
 
 
 @pytest.fixture(scope="session")

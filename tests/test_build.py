@@ -14,6 +14,7 @@ def symbols(path: Path, *options: str) -> list[list[str]]:
 
 LIBRARIES = Path(find_spec("mpress").origin).parent / "lib"
 FRONT = LIBRARIES / "libmpress_preload.so"
+CUDA = LIBRARIES / "libmpress_cuda.so"
 BACKENDS = [LIBRARIES / f"libmpress_{family}.so" for family in ("mpich", "openmpi", "abi")]
 
 
@@ -55,9 +56,20 @@ def test_front_knows_every_call_that_is_defined(family, build_dir):
     assert calls <= shown
 
 
-@pytest.mark.parametrize("path", [FRONT, *BACKENDS], ids=lambda path: path.stem)
+def test_the_library_for_gpus_shows_its_entry_alone():
+    """Its copy of the CUDA runtime must not meet the program's."""
+    if not CUDA.exists():
+        pytest.skip("built without CUDA")
+    assert [words[-1] for words in symbols(CUDA, "-D", "--defined-only")] == ["mpress_gpu"]
+
+
+@pytest.mark.parametrize("path", [FRONT, *BACKENDS, CUDA], ids=lambda path: path.stem)
 def test_libraries_bring_their_own_runtime(path):
+    if path == CUDA and not path.exists():
+        pytest.skip("built without CUDA")
     done = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True)
     needed = [line for line in done.stdout.splitlines() if "NEEDED" in line]
     assert needed
-    assert not any(name in line for line in needed for name in ("libmpi", "libstdc++", "libgcc"))
+    assert not any(
+        name in line for line in needed for name in ("libmpi", "libstdc++", "libgcc", "libcuda")
+    )

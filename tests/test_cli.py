@@ -123,6 +123,7 @@ def test_info_lists_every_knob():
     for name in ("MPRESS_CODEC", "MPRESS_FORCE", "MPRESS_DISABLE_P2P", "mpress_threshold"):
         assert name in done.stdout
     assert "123K" in done.stdout and "libmpress_preload.so" in done.stdout
+    assert "messages on GPUs" in done.stdout
 
 
 @pytest.mark.parametrize("command", [["info"], ["run", "--", "true"]])

@@ -31,7 +31,7 @@ REASONS = {
     3: "incompressible",
     4: "would not pay",
     5: "switched off",
-    6: "device memory",
+    6: "unaligned device memory",
     7: "peer of another world",
     8: "no memory",
     9: "sessions in use",

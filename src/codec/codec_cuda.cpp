@@ -57,4 +57,9 @@ cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> 
   return szp::cuda::add(type, segments, workspace, stream);
 }
 
+cudaError_t finite_width(ElementType type, const void* elements, std::size_t count, void* workspace,
+                         double* width, cudaStream_t stream) {
+  return szp::cuda::finite_width(type, elements, count, workspace, width, stream);
+}
+
 }  // namespace mpress::codec::cuda

@@ -85,4 +85,9 @@ cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSeg
 cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> segments,
                 void* workspace, cudaStream_t stream);
 
+/// What a relative bound refers to: writes max - min of the finite elements (codec/range.hpp) to
+/// `width`, in memory that the device may write to, in stream order. The workspace is one for szp.
+cudaError_t finite_width(ElementType type, const void* elements, std::size_t count, void* workspace,
+                         double* width, cudaStream_t stream);
+
 }  // namespace mpress::codec::cuda

@@ -13,6 +13,10 @@ std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t seg
 cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
                    std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream);
 
+/// codec_cuda.hpp
+cudaError_t finite_width(ElementType type, const void* elements, std::size_t count, void* workspace,
+                         double* width, cudaStream_t stream);
+
 cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
                    void* workspace, cudaStream_t stream);
 

@@ -134,6 +134,12 @@ bool load_config(Config& config, std::string& error) {
   if (const char* value = knob_value("MPRESS_LINK")) {
     if (!one_of(value, {"auto", "mpi"})) return wrong(error, "MPRESS_LINK", value, "auto or mpi");
   }
+  if (const char* value = knob_value("MPRESS_GPU")) {
+    if (!one_of(value, {"cuda", "off"}) && !std::strchr(value, '/')) {
+      return wrong(error, "MPRESS_GPU", value, "cuda, off, or the path of a library, with a '/'");
+    }
+    config.gpu = value;
+  }
   if (const char* value = knob_value("MPRESS_LINK_RATE")) {
     if (!parse_rate(value, config.link_rate)) {
       return wrong(error, "MPRESS_LINK_RATE", value,

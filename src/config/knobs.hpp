@@ -33,6 +33,9 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_POOL_LIMIT", "1G",
      "Bytes that chunks may hold until they are received; beyond, messages go in one piece."},
     {"MPRESS_LINK", "auto", "How bytes travel: auto or mpi."},
+    {"MPRESS_GPU", "cuda",
+     "What serves messages in memory of GPUs: cuda (NVIDIA's, with libmpress_cuda.so), off (they "
+     "are left to MPI), or the path of another library, which is loaded at once."},
     {"MPRESS_LINK_RATE", "",
      "Pace received messages as if over a link of this rate (10Gbit, 100Mbit, or bytes a second); "
      "a simulation, for study."},

@@ -26,7 +26,7 @@ void ChunkLink::open(std::size_t chunk_bytes) {
 }
 
 void ChunkLink::drop(Job& job, const wire::Header& header, int source) {
-  auto chunks = std::make_unique<ChunkReceive>(job, header, source, nullptr);
+  auto chunks = std::make_unique<ChunkReceive>(job, header, source, no_sink(job, header, source));
   std::lock_guard lock(mutex_);
   drops_.push_back(std::move(chunks));
   dropping_.store(drops_.size(), std::memory_order_relaxed);

@@ -1,41 +1,33 @@
 #include "engine/chunk_receive.hpp"
 
-#include <cstring>
-#include <string>
+#include <sched.h>
 
-#include "codec/codec.hpp"
+#include <string>
+#include <utility>
+
 #include "engine/job.hpp"
 #include "link/counted.hpp"
-#include "trace/message.hpp"
 
 namespace mpress::engine {
 
-ChunkReceive::ChunkReceive(Job& job, const wire::Header& header, int source, std::byte* elements,
-                           std::uint64_t travel_begin_ns)
+ChunkReceive::ChunkReceive(Job& job, const wire::Header& header, int source,
+                           std::unique_ptr<ChunkSink> sink, std::uint64_t travel_begin_ns)
     : header_(header),
       source_(source),
-      elements_(elements),
-      aside_(job.pool.take(header.chunk_raw_bytes(0))),
+      sink_(std::move(sink)),
       chunks_(header.chunks()),
       travel_begin_ns_(travel_begin_ns) {
-  if (!aside_) {
-    link::fatal("rank " + std::to_string(job.rank) + ": no memory to receive a chunk of " +
-                std::to_string(header.chunk_bytes) + " bytes");
-  }
   post(job);
 }
 
-std::byte* ChunkReceive::place_of(std::uint64_t chunk) const {
-  return elements_ ? elements_ + chunk * header_.chunk_bytes : aside_.data();
-}
-
-/// Keeps receives posted for the chunks that come next; one at a time where all go the same place.
+/// Keeps receives posted for the chunks that come next, as far as the sink has room.
 void ChunkReceive::post(Job& job) {
-  const std::uint64_t ahead = elements_ ? requests_.size() : 1;
-  while (posted_ < chunks_ && posted_ < taken_ + ahead) {
-    const int code = link::mpi().Irecv(
-        place_of(posted_), static_cast<int>(header_.chunk_raw_bytes(posted_)), MPI_BYTE, source_,
-        static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request_of(posted_));
+  while (posted_ < chunks_ && posted_ < taken_ + requests_.size()) {
+    std::byte* place = sink_->place_of(job, posted_);
+    if (!place) return;
+    const int code = link::mpi().Irecv(place, static_cast<int>(header_.chunk_raw_bytes(posted_)),
+                                       MPI_BYTE, source_, static_cast<int>(header_.chunk_tag),
+                                       job.chunks.comm(), &request_of(posted_));
     if (code != MPI_SUCCESS) {
       link::fatal("rank " + std::to_string(job.rank) +
                   ": MPI refused to receive a chunk from rank " + std::to_string(source_));
@@ -45,7 +37,8 @@ void ChunkReceive::post(Job& job) {
 }
 
 bool ChunkReceive::advance(Job& job) {
-  while (taken_ < chunks_) {
+  post(job);
+  while (taken_ < posted_) {
     int arrived = 0;
     MPI_Status status;
     const int result = link::mpi().Test(&request_of(taken_), &arrived, &status);
@@ -55,11 +48,15 @@ bool ChunkReceive::advance(Job& job) {
     }
     take(job, result, status);
   }
-  return true;
+  return taken_ == chunks_ && sink_->is_settled(job);
 }
 
 void ChunkReceive::finish(Job& job) {
   while (!advance(job)) {
+    if (taken_ == posted_) {  // it is the sink that is not ready
+      ::sched_yield();
+      continue;
+    }
     MPI_Status status;
     const int result = link::mpi().Wait(&request_of(taken_), &status);
     take(job, result, status);
@@ -76,32 +73,15 @@ void ChunkReceive::take(Job& job, int result, MPI_Status& status) {
       job.pacer.arrive(bytes, on_its_way ? travel_begin_ns_ : trace::now_ns());
     }
     wire_bytes_ += bytes;
-    if (elements_) decode(job, bytes);
-  } else if (code_ == MPI_SUCCESS) {
-    code_ = result;
+    sink_->take(job, taken_, bytes);
+  } else {
+    if (code_ == MPI_SUCCESS) code_ = result;
+    sink_->take(job, taken_, header_.chunk_raw_bytes(taken_));
   }
   job.chunks.received();
   waited_ = false;
   ++taken_;
   post(job);
-}
-
-/// A chunk of the size of its elements was not worth encoding and lies where it belongs.
-void ChunkReceive::decode(Job& job, std::size_t bytes) {
-  const std::size_t raw_bytes = header_.chunk_raw_bytes(taken_);
-  if (bytes == raw_bytes || code_ != MPI_SUCCESS) return;
-  const std::uint64_t begin = trace::now_ns();
-  std::byte* place = place_of(taken_);
-  std::memcpy(aside_.data(), place, bytes);
-  const Status status = codec::decode(header_.spec, header_.type, aside_.data(), bytes, place,
-                                      raw_bytes / element_size(header_.type));
-  decode_ns_ += trace::now_ns() - begin;
-  if (status == Status::ok) return;
-  code_ = job.corrupt_code;
-  trace::say("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(taken_) + " of " +
-             std::to_string(chunks_) + " from rank " + std::to_string(source_) + " (" +
-             to_string(header_.spec) + ", " + std::to_string(header_.count) + " " +
-             element_name(header_.type) + " elements) is corrupt: " + status_text(status));
 }
 
 }  // namespace mpress::engine

@@ -3,77 +3,132 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
 
 namespace mpress::engine {
+namespace {
 
-std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Spec& spec, ElementType type,
-                                           const void* elements, std::size_t count, int peer,
-                                           memory::Buffer& packed) {
-  const std::uint64_t begin = trace::now_ns();
-  const std::size_t chunk_bytes = job.chunks.chunk_bytes();
-  const std::size_t room = codec::max_payload_bytes(spec, type, chunk_bytes / element_size(type));
-  std::unique_ptr<ChunkSend> chunks(new ChunkSend);
-  wire::Header& header = chunks->header_;
-  header.type = type;
-  header.count = count;
-  header.chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
-  if (!job.chunks.outbox.has_room(header.chunks() * room, job.config.pool_limit)) return nullptr;
-  chunks->buffers_.resize(header.chunks());
-  for (memory::Buffer& buffer : chunks->buffers_) {
-    buffer = job.pool.take(room);
-    if (!buffer) return nullptr;
+class HostChunks final : public ChunkSource {
+ public:
+  HostChunks(const wire::Header& header, const void* elements)
+      : header_(header), elements_(static_cast<const std::byte*>(elements)) {}
+
+  /// All memory at once, so that no later chunk lacks it. False where it is short.
+  bool open(Job& job) {
+    buffers_.resize(header_.chunks());
+    const std::size_t room = codec::max_payload_bytes(
+        header_.spec, header_.type, header_.chunk_bytes / element_size(header_.type));
+    for (memory::Buffer& buffer : buffers_) {
+      buffer = job.pool.take(room);
+      if (!buffer) return false;
+    }
+    return true;
   }
-  header.spec = codec::resolve(spec, type, elements, count);
-  chunks->elements_ = static_cast<const std::byte*>(elements);
-  chunks->peer_ = peer;
-  chunks->first_bytes_ = chunks->encode(0);
-  // The header must not make the message larger than it was.
-  if (chunks->first_bytes_ + wire::min_frame_bytes > chunk_bytes) return nullptr;
-  chunks->message_ = job.chunks.next_message();
-  header.chunk_tag = static_cast<std::uint32_t>(job.chunks.tag_of(chunks->message_));
-  chunks->packed_ = std::move(packed);
-  chunks->first_ns_ = trace::now_ns() - begin;
-  return chunks;
+
+  Chunk take(Job&, std::uint64_t chunk) override {
+    const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
+    const std::byte* elements = elements_ + chunk * header_.chunk_bytes;
+    Chunk taken{std::move(buffers_[chunk]), 0};
+    taken.bytes = codec::encode(header_.spec, header_.type, elements,
+                                raw_bytes / element_size(header_.type), taken.data.data());
+    if (taken.bytes >= raw_bytes) {
+      std::memcpy(taken.data.data(), elements, raw_bytes);
+      taken.bytes = raw_bytes;
+    }
+    return taken;
+  }
+
+ private:
+  const wire::Header header_;
+  const std::byte* elements_;
+  std::vector<memory::Buffer> buffers_;
+};
+
+/// Elements on a device take longer chunks: a device works on a short one alone no faster.
+std::size_t chunk_bytes_of(const Job& job, const Elements& elements) {
+  const std::size_t base = job.chunks.chunk_bytes();
+  if (elements.device == gpu::host) return base;
+  const std::size_t bases = elements.count * element_size(elements.type) / base;
+  const std::size_t factor = bases >= 32 ? 4 : bases >= 8 ? 2 : 1;
+  return std::min(factor * base, wire::max_chunk_bytes);
 }
 
-/// Returns the bytes in the chunk's buffer: fewer than its elements have, or those themselves.
-std::size_t ChunkSend::encode(std::uint64_t chunk) {
-  const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
-  const std::byte* elements = elements_ + chunk * header_.chunk_bytes;
-  std::byte* out = buffers_[chunk].data();
-  const std::size_t bytes = codec::encode(header_.spec, header_.type, elements,
-                                          raw_bytes / element_size(header_.type), out);
-  if (bytes < raw_bytes) return bytes;
-  std::memcpy(out, elements, raw_bytes);
-  return raw_bytes;
+}  // namespace
+
+std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Spec& spec, Elements& elements,
+                                           int peer) {
+  const std::uint64_t begin = trace::now_ns();
+  std::unique_ptr<ChunkSend> chunks(new ChunkSend);
+  wire::Header& header = chunks->header_;
+  header.type = elements.type;
+  header.count = elements.count;
+  header.chunk_bytes = static_cast<std::uint32_t>(chunk_bytes_of(job, elements));
+  const std::size_t in_chunk = header.chunk_bytes / element_size(elements.type);
+  const std::size_t room = std::max<std::size_t>(
+      header.chunk_bytes, codec::max_payload_bytes(spec, elements.type, in_chunk));
+  if (!job.chunks.outbox.has_room(header.chunks() * room, job.config.pool_limit)) return nullptr;
+  chunks->peer_ = peer;
+  chunks->on_device_ = elements.device != gpu::host;
+  if (chunks->on_device_) {
+    header.spec = spec;
+    if (spec.codec != Codec::none) {
+      const LaneUse lane = job.devices.lane(elements.device);
+      if (!lane) return nullptr;
+      header.spec = lane->resolve(spec, elements.type, elements.data, elements.count);
+    }
+    chunks->source_ = device_chunks(job, header, elements);
+    // What a device refuses is an error of the call while nothing is announced.
+    if (chunks->source_) chunks->first_ = chunks->source_->take(job, 0);
+    if (!chunks->first_.data) return nullptr;
+  } else {
+    header.spec = codec::resolve(spec, elements.type, elements.data, elements.count);
+    auto source = std::make_unique<HostChunks>(header, elements.data);
+    if (!source->open(job)) return nullptr;
+    chunks->first_ = source->take(job, 0);
+    // The header must not make the message larger than it was.
+    if (chunks->first_.bytes + wire::min_frame_bytes > header.chunk_bytes) return nullptr;
+    chunks->source_ = std::move(source);
+  }
+  chunks->source_->keep(std::move(elements.packed));
+  chunks->message_ = job.chunks.next_message();
+  header.chunk_tag = static_cast<std::uint32_t>(job.chunks.tag_of(chunks->message_));
+  chunks->first_ns_ = trace::now_ns() - begin;
+  return chunks;
 }
 
 void ChunkSend::send(Job& job, trace::Row& row) {
   std::size_t sent_bytes = 0;
   std::uint64_t took_ns = first_ns_;
-  for (std::uint64_t chunk = 0; chunk < buffers_.size(); ++chunk) {
+  for (std::uint64_t index = 0; index < header_.chunks(); ++index) {
     const std::uint64_t begin = trace::now_ns();
-    const std::size_t bytes = chunk == 0 ? first_bytes_ : encode(chunk);
+    Chunk chunk = index == 0 && first_.data ? std::move(first_) : source_->take(job, index);
     took_ns += trace::now_ns() - begin;
+    const std::size_t bytes = chunk.bytes;
     MPI_Request request = MPI_REQUEST_NULL;
     const int code =
-        link::mpi().Isend(buffers_[chunk].data(), static_cast<int>(bytes), MPI_BYTE, peer_,
-                          static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request);
+        !chunk.data
+            ? MPI_ERR_NO_MEM
+            : link::mpi().Isend(chunk.data.data(), static_cast<int>(bytes), MPI_BYTE, peer_,
+                                static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request);
     if (code != MPI_SUCCESS) {
-      link::fatal("rank " + std::to_string(job.rank) + ": MPI refused to send a chunk to rank " +
-                  std::to_string(peer_));
+      // It has been announced: the receiver would wait for ever.
+      link::fatal("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(index) +
+                  " of a message to rank " + std::to_string(peer_) + " cannot be " +
+                  (chunk.data ? "sent: MPI refused" : "made: no memory, or a device failed"));
     }
-    job.chunks.outbox.add({request, std::move(buffers_[chunk]), message_, peer_});
+    job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_});
     sent_bytes += bytes;
   }
-  packed_.reset();
+  source_.reset();
   trace::add(row.wire_bytes, sent_bytes);
   trace::add(row.encode_ns, took_ns);
-  job.policy.encoded(header_.spec.codec, header_.raw_bytes(), sent_bytes + wire::min_frame_bytes,
-                     took_ns);
+  if (header_.spec.codec == Codec::none) return;
+  policy::Policy& policy = on_device_ ? job.device_policy : job.policy;
+  policy.encoded(header_.spec.codec, header_.raw_bytes(), sent_bytes + wire::min_frame_bytes,
+                 took_ns);
 }
 
 }  // namespace mpress::engine

@@ -4,9 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "codec/spec.hpp"
+#include "engine/chunk_source.hpp"
+#include "gpu/gpu.hpp"
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
@@ -16,15 +17,23 @@ namespace mpress::engine {
 
 class Job;
 
-/// A message of which the header is ready and the first chunk is encoded.
+/// The elements of a message, without gaps, where they are.
+struct Elements {
+  ElementType type;
+  const void* data;
+  std::size_t count;
+  int device = gpu::host;
+  memory::Buffer packed = {};  ///< where they lie, if they had gaps
+};
+
+/// A message of which the header is ready.
 class ChunkSend {
  public:
-  /// Plans to send `count` elements to `peer`, a rank in MPI_COMM_WORLD, and encodes the first
-  /// chunk. Null where the message should go in one piece: memory is short, or the first chunk
-  /// did not become smaller. `elements` stays valid until send(), or lies in `packed`.
-  static std::unique_ptr<ChunkSend> plan(Job& job, const Spec& spec, ElementType type,
-                                         const void* elements, std::size_t count, int peer,
-                                         memory::Buffer& packed);
+  /// Plans to send `elements` to `peer`, a rank in MPI_COMM_WORLD. Null, and `elements` is as
+  /// before, where the message should go in one piece: memory is short, a device refuses, or the
+  /// first chunk did not become smaller. That is encoded at once. Elements in host memory need a
+  /// spec that names a codec. They stay valid until send(), or lie in `packed`.
+  static std::unique_ptr<ChunkSend> plan(Job& job, const Spec& spec, Elements& elements, int peer);
 
   /// What announces the message.
   const wire::Header& header() const { return header_; }
@@ -38,16 +47,14 @@ class ChunkSend {
 
  private:
   ChunkSend() = default;
-  std::size_t encode(std::uint64_t chunk);
 
   wire::Header header_;
   std::uint64_t message_ = 0;
   int peer_ = 0;
-  const std::byte* elements_ = nullptr;
-  memory::Buffer packed_;
-  std::vector<memory::Buffer> buffers_;
-  std::size_t first_bytes_ = 0;  ///< of the first chunk, encoded
-  std::uint64_t first_ns_ = 0;   ///< what encoding it took
+  bool on_device_ = false;
+  std::unique_ptr<ChunkSource> source_;
+  Chunk first_;
+  std::uint64_t first_ns_ = 0;  ///< what encoding it took
 };
 
 }  // namespace mpress::engine

@@ -135,6 +135,29 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
   return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
 }
 
+int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
+                    MPI_Status* given) {
+  Receive receive;
+  const bool watched = receive.watch_matched(job, Op::mrecv, arguments);
+  const StatusOf status(given);
+  const int code = link::counted::Mrecv(receive.buffer(), receive.count(), receive.type(), message,
+                                        watched ? status : given);
+  if (code != MPI_SUCCESS || !watched) return code;
+  const int delivered = receive.deliver(job, *status);
+  return delivered == MPI_SUCCESS ? code : receive.comm()->raise(delivered);
+}
+
+int receive_matched_later(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
+                          MPI_Request* request) {
+  auto pending = std::make_unique<Pending>();
+  Receive& receive = pending->receive.emplace();
+  const bool watched = receive.watch_matched(job, Op::imrecv, arguments);
+  const int code =
+      link::counted::Imrecv(receive.buffer(), receive.count(), receive.type(), message, request);
+  if (code == MPI_SUCCESS && watched) job.requests.insert(*request, std::move(pending));
+  return code;
+}
+
 int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& arguments,
              const Envelope& from, MPI_Status* status) {
   Outgoing out = prepare_send(job, Op::sendrecv, send);
@@ -188,7 +211,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   {
     const auto posting = job.probed.posting();
     const auto probed = job.probed.take(arguments.comm, from.peer, from.tag);
-    if (probed && !watched) receive.describe(op, arguments);
+    if (probed && !watched) receive.describe(job, op, arguments);
     code = probed ? probed->deliver_later(job, *pending, request)
                   : post(receive, from, arguments.comm, request);
   }

@@ -18,6 +18,12 @@ struct Envelope {
 /// MPI_Recv.
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* status);
 
+/// MPI_Mrecv of a message that MPI holds, and its non-blocking form.
+int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
+                    MPI_Status* status);
+int receive_matched_later(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
+                          MPI_Request* request);
+
 /// MPI_Sendrecv.
 int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& receive,
              const Envelope& from, MPI_Status* status);

@@ -10,6 +10,7 @@
 
 #include "engine/presence.hpp"
 #include "engine/type_info.hpp"
+#include "gpu/loaded_gpu.hpp"
 #include "link/fortran_calls.hpp"
 #include "trace/message.hpp"
 
@@ -17,6 +18,10 @@ namespace mpress::engine {
 namespace {
 
 constexpr double presence_timeout_seconds = 20;
+
+/// Bytes a second between devices by way of host memory, until a profile knows better: no MPI
+/// passes more between two processes of a host, and few networks do.
+constexpr double assumed_device_link_rate = 10e9;
 
 /// Text that identifies the job without communication; empty where nothing does.
 std::string job_identity(const Config& config) {
@@ -45,6 +50,8 @@ void make_error_codes(Job& job) {
   mpi.Add_error_code(error_class, &job.spec_code);
   mpi.Add_error_string(job.spec_code,
                        "mpress: the codec spec does not fit the message's element type");
+  mpi.Add_error_code(error_class, &job.device_code);
+  mpi.Add_error_string(job.device_code, "mpress: a device refuses to work");
 }
 
 /// Processes that a program spawned share its job but are ranks of a world of their own.
@@ -122,7 +129,11 @@ void read_settings() {
   static std::once_flag once;
   std::call_once(once, [] {
     std::string error;
-    if (!load_config(Job::instance_->config, error)) link::fatal(error);
+    Config& config = Job::instance_->config;
+    if (!load_config(config, error)) link::fatal(error);
+    gpu::choose(config.gpu);
+    const bool named = config.gpu.find('/') != std::string::npos;
+    if (named && !gpu::gpu()) link::fatal("MPRESS_GPU='" + config.gpu + "': " + gpu::why_not());
   });
 }
 
@@ -151,6 +162,8 @@ void start_job(bool at_init) {
   }
   job.nonce = wire::make_nonce(identity);
   job.policy.configure(job.config.force, job.config.link_rate);
+  job.device_policy.configure(
+      job.config.force, job.config.link_rate > 0 ? job.config.link_rate : assumed_device_link_rate);
   job.pacer.set_rate(job.config.link_rate);
   // Not a duplicate, which would have the program's attributes.
   mpi.Comm_split(MPI_COMM_SELF, 0, 0, &job.self);

@@ -6,6 +6,7 @@
 
 #include "config/config.hpp"
 #include "engine/chunk_link.hpp"
+#include "engine/devices.hpp"
 #include "engine/immortal.hpp"
 #include "engine/orphans.hpp"
 #include "engine/probed.hpp"
@@ -25,10 +26,12 @@ class Job {
   Config config;
   wire::Nonce nonce{};
   trace::Record record;
-  policy::Policy policy;
+  policy::Policy policy;         ///< for messages in host memory
+  policy::Policy device_policy;  ///< for messages in device memory
   link::Pacer pacer;
   link::Peek peek;
   memory::BufferPool pool{256u << 20};
+  Devices devices;
   RequestTable requests;
   ProbedMessages probed;
   Orphans orphans;
@@ -41,6 +44,7 @@ class Job {
   int size = 0;
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
   int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
+  int device_code = MPI_ERR_OTHER;   ///< the error code of a device that refuses to work
   MPI_Comm self{};                   ///< a private communicator of this process, for unpacking
 
  private:

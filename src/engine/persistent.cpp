@@ -40,7 +40,8 @@ int start_one_receive(Job& job, Pending& pending, MPI_Request* request) {
 void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
                            ImmediateSend start_send, MPI_Request request) {
   const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
-  if (!type || !type->element || arguments.count <= 0 || arguments.destination < 0) return;
+  if (!type || arguments.count <= 0 || arguments.destination < 0) return;
+  if (!type->element && device_of(job, arguments.buffer, *type) == gpu::host) return;
   auto pending = std::make_unique<Pending>();
   pending->comm = comm_info(arguments.comm);
   if (!pending->comm) return;
@@ -57,7 +58,7 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
   auto pending = std::make_unique<Pending>();
   Receive& receive = pending->receive.emplace();
   const bool known = receive.watch(job, trace::Op::start, arguments) ||
-                     receive.describe(trace::Op::start, arguments);
+                     receive.describe(job, trace::Op::start, arguments);
   const int code = link::counted::Recv_init(receive.buffer(), receive.count(), receive.type(),
                                             source, tag, arguments.comm, request);
   if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !known) return code;

@@ -34,7 +34,7 @@ int ProbedMessage::deliver(Job& job, trace::Op op, const ReceiveArguments& argum
   Receive receive;
   ReceiveArguments on_comm = arguments;
   on_comm.comm = comm->comm;
-  if (!receive.describe(op, on_comm)) return MPI_ERR_ARG;
+  if (!receive.describe(job, op, on_comm)) return MPI_ERR_ARG;
   fill(status);
   return receive.accept(job, data.data(), wire_bytes, *status);
 }

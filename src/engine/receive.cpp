@@ -7,8 +7,8 @@
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
 #include "engine/relayout.hpp"
+#include "gpu/loaded_gpu.hpp"
 #include "link/counted.hpp"
-#include "memory/kind.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -28,51 +28,85 @@ std::size_t bytes_of(const MPI_Status& status) {
   return static_cast<std::size_t>(link::counted::bytes_of(status));
 }
 
+/// May the CPU look at a buffer?
+bool is_readable(const void* buffer, const TypeInfo& type) {
+  const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
+  return gpu::locate(static_cast<const std::byte*>(buffer) + first) == gpu::host;
+}
+
 }  // namespace
 
-bool Receive::describe(trace::Op op, const ReceiveArguments& arguments) {
-  describe_data(op, arguments);
+bool Receive::describe(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+  describe_data(job, op, arguments);
   comm_ = type_ ? comm_info(arguments.comm) : nullptr;
   return comm_ != nullptr;
 }
 
 /// All but the communicator.
-void Receive::describe_data(trace::Op op, const ReceiveArguments& arguments) {
+void Receive::describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
   op_ = op;
   if (arguments.count < 0) return;
   type_ = type_info(arguments.type);
   if (type_) capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
+  if (capacity_ > 0) device_ = device_of(job, arguments.buffer, *type_);
 }
 
-bool Receive::has_room_for_frame(const ReceiveArguments& arguments) {
-  if (arguments.count < 0) return false;
+/// Can the program's buffer take elements from a decoder? One on a device stores whole elements.
+bool Receive::takes_in_place(ElementType type) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(arguments_.buffer);
+  return type_->contiguous && (device_ == gpu::host || address % element_size(type) == 0);
+}
+
+bool Receive::may_need_watching(Job& job, const ReceiveArguments& arguments) {
+  if (arguments.count <= 0) return false;
   const std::shared_ptr<const TypeInfo> type = glance_at_type(arguments.type);
-  return type && static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes;
+  return type && (static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes ||
+                  device_of(job, arguments.buffer, *type) != gpu::host);
 }
 
 bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
-  describe_data(op, arguments);
-  if (capacity_ < wire::min_frame_bytes) return false;  // most receives, and so no more is asked
+  describe_data(job, op, arguments);
+  if (capacity_ == 0) return false;
+  const bool on_device = device_ != gpu::host;
+  if (capacity_ < wire::min_frame_bytes && !on_device)
+    return false;  // most, and so no more is asked
   comm_ = comm_info(arguments.comm);
-  if (!comm_ || comm_->inter) return false;
-  // Whoever looks at the buffer later can ask then: most messages are no frames by their size.
-  const bool ask_now = !type_->contiguous || job.chunks.cuts(capacity_);
-  if (ask_now && memory::kind_of(arguments.buffer) == memory::Kind::device) return false;
-  if (!type_->element && type_->contiguous) return watched_ = true;
+  if (!comm_ || (comm_->inter && !on_device)) return false;
+  // Memory of a device that mpress cannot work with is MPI's.
+  if (!on_device && !is_readable(arguments.buffer, *type_)) return false;
+  if (!on_device && type_->contiguous && !type_->element) return watched_ = true;
   // A type of several kinds can receive floats where it begins with enough of them.
-  if (!type_->element && type_->leading_floats < wire::min_frame_bytes) return false;
-  if (!type_->contiguous) {
-    staging_ = job.pool.take(capacity_);
-    if (!staging_) {
-      // Unwatched, a frame would be strewn over the program's layout.
-      link::fatal("rank " + std::to_string(job.rank) + ": no memory to receive " +
-                  std::to_string(capacity_) + " bytes of a type with gaps");
-    }
-  }
+  if (!on_device && !type_->element && type_->leading_floats < wire::min_frame_bytes) return false;
+  if (on_device || !type_->contiguous) return watched_ = stage(job);
   elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
   by_element_ = true;
   return watched_ = true;
+}
+
+bool Receive::watch_matched(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+  describe_data(job, op, arguments);
+  comm_ = comm_info(MPI_COMM_SELF);  // MPI does not tell the message's; errors have to go somewhere
+  knows_comm_ = false;
+  return watched_ = device_ != gpu::host && stage(job);
+}
+
+/// Gets room for the message beside the program's buffer.
+bool Receive::stage(Job& job) {
+  // What MPI does not write costs nothing in ordinary memory; pinned memory is dear, and large
+  // messages mostly come in chunks, which have their own.
+  const bool pinned = device_ != gpu::host && !job.chunks.cuts(capacity_);
+  staging_ = pinned ? job.devices.take_pinned(device_, capacity_) : job.pool.take(capacity_);
+  if (!staging_) {
+    // Unwatched, a frame would be strewn over the program's layout.
+    link::fatal("rank " + std::to_string(job.rank) + ": no memory to receive " +
+                std::to_string(capacity_) + " bytes into device memory or a type with gaps");
+  }
+  if (type_->element || !type_->contiguous) {
+    elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
+    by_element_ = true;
+  }
+  return true;
 }
 
 int Receive::deliver(Job& job, MPI_Status& status) {
@@ -124,13 +158,27 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   if (header.chunk_bytes == 0 || header.raw_bytes() > capacity_) return false;
   chunks_source_ = comm_->world_rank(source);
   if (!job.chunks.is_open() || chunks_source_ == trace::any_peer) return false;
-  if (!type_->contiguous && !staging_) {
-    staging_ = job.pool.take(capacity_);
-    if (!staging_) return false;
+  std::unique_ptr<ChunkSink> sink;
+  if (device_ != gpu::host) {
+    const bool in_place = takes_in_place(header.type);
+    if (!in_place) {
+      packed_ = job.devices.take(device_, header.raw_bytes());
+      if (!packed_) return false;
+    }
+    auto* elements = in_place ? static_cast<std::byte*>(arguments_.buffer) : packed_.data();
+    sink = device_sink(job, header, chunks_source_, device_, elements);
+    if (!sink) return false;
+  } else {
+    if (!type_->contiguous && !staging_) {
+      staging_ = job.pool.take(capacity_);
+      if (!staging_) return false;
+    }
+    sink =
+        host_sink(job, header, chunks_source_,
+                  type_->contiguous ? static_cast<std::byte*>(arguments_.buffer) : staging_.data());
   }
-  std::byte* elements =
-      type_->contiguous ? static_cast<std::byte*>(arguments_.buffer) : staging_.data();
-  chunks_ = std::make_unique<ChunkReceive>(job, header, chunks_source_, elements, travel_begin_ns_);
+  chunks_ = std::make_unique<ChunkReceive>(job, header, chunks_source_, std::move(sink),
+                                           travel_begin_ns_);
   watched_ = true;
   return true;
 }
@@ -148,15 +196,13 @@ void Receive::fail(int code) {
 }
 
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
-  Arrived arrived{data, bytes, comm_->world_rank(status.MPI_SOURCE), data == arguments_.buffer, {}};
+  const int source = knows_comm_ ? comm_->world_rank(status.MPI_SOURCE) : trace::any_peer;
+  Arrived arrived{data, bytes, source, data == arguments_.buffer, {}};
   if (job.pacer.active()) {
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
-  const bool is_readable = !arrived.in_place || !wire::is_frame_size(bytes) ||
-                           memory::kind_of(data) == memory::Kind::host;
   int code = MPI_SUCCESS;
-  wire::Parse parse = wire::Parse::raw;
-  if (is_readable) parse = wire::read_header(data, bytes, job.nonce, arrived.header);
+  wire::Parse parse = wire::read_header(data, bytes, job.nonce, arrived.header);
   // MPI had no room for the rest and has raised that, although MPICH's calls return success once a
   // handler of the program's has returned.
   if (parse == wire::Parse::cut && bytes == capacity_) parse = wire::Parse::raw;
@@ -215,9 +261,11 @@ int Receive::conclude_chunks(Job& job) {
   trace::Row& row = job.record.row(
       {trace::Direction::receive, op_, chunks_source_, codec, trace::Reason::none, true});
   int code = chunks->code();
-  if (code == MPI_SUCCESS && !type_->contiguous) {
-    code = scatter(job, staging_.data(), header.raw_bytes());
+  if (code == MPI_SUCCESS && !takes_in_place(header.type)) {
+    code =
+        scatter(job, device_ != gpu::host ? packed_.data() : staging_.data(), header.raw_bytes());
   }
+  packed_.reset();
   return count_decoded(job, row, header, code, wire::min_frame_bytes + chunks->wire_bytes(),
                        chunks->decode_ns());
 }
@@ -234,7 +282,10 @@ int Receive::count_decoded(Job& job, trace::Row& row, const wire::Header& header
   trace::add(row.wire_bytes, wire_bytes);
   trace::add(row.decode_ns, took_ns);
   trace::add(row.wait_ns, waited_ns_);
-  job.policy.decoded(header.spec.codec, delivered_bytes_, took_ns);
+  if (header.spec.codec != Codec::none) {
+    policy::Policy& policy = device_ != gpu::host ? job.device_policy : job.policy;
+    policy.decoded(header.spec.codec, delivered_bytes_, took_ns);
+  }
   return MPI_SUCCESS;
 }
 
@@ -248,6 +299,19 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived) {
 }
 
 int Receive::decode(Job& job, const Arrived& arrived) {
+  const wire::Header& header = arrived.header;
+  Status status = Status::ok;
+  const int code = device_ != gpu::host ? decode_on_device(job, arrived, status)
+                                        : decode_on_host(job, arrived, status);
+  if (status == Status::ok) return code;
+  trace::say("rank " + std::to_string(job.rank) + ": the frame from rank " +
+             std::to_string(arrived.source) + " (" + to_string(header.spec) + ", " +
+             std::to_string(header.count) + " " + element_name(header.type) +
+             " elements) is corrupt: " + status_text(status));
+  return job.corrupt_code;
+}
+
+int Receive::decode_on_host(Job& job, const Arrived& arrived, Status& status) {
   const wire::Header& header = arrived.header;
   const std::byte* payload = arrived.data + wire::header_bytes;
   // A payload in the program's buffer makes way for what it decodes to; elements of a scattered
@@ -263,20 +327,44 @@ int Receive::decode(Job& job, const Arrived& arrived) {
     payload = aside.data();
   }
   if ((!type_->contiguous || arrived.in_place) && !aside) return MPI_ERR_NO_MEM;
-  const Status status = codec::decode(header.spec, header.type, payload, header.payload_bytes,
-                                      elements, header.count);
-  if (status != Status::ok) {
-    trace::say("rank " + std::to_string(job.rank) + ": the frame from rank " +
-               std::to_string(arrived.source) + " (" + to_string(header.spec) + ", " +
-               std::to_string(header.count) + " " + element_name(header.type) +
-               " elements) is corrupt: " + status_text(status));
-    return job.corrupt_code;
+  status = codec::decode(header.spec, header.type, payload, header.payload_bytes, elements,
+                         header.count);
+  if (status != Status::ok || type_->contiguous) return MPI_SUCCESS;
+  return scatter(job, aside.data(), header.raw_bytes());
+}
+
+int Receive::decode_on_device(Job& job, const Arrived& arrived, Status& status) {
+  const wire::Header& header = arrived.header;
+  const memory::Buffer payload = job.devices.take(device_, header.payload_bytes);
+  std::byte* elements = static_cast<std::byte*>(arguments_.buffer);
+  // A decoder stores whole elements: those of a type with gaps, or at an odd address, go aside.
+  const bool in_place = takes_in_place(header.type);
+  if (!in_place) {
+    packed_ = job.devices.take(device_, header.raw_bytes());
+    elements = packed_.data();
   }
-  return type_->contiguous ? MPI_SUCCESS : scatter(job, aside.data(), header.raw_bytes());
+  const LaneUse lane = job.devices.lane(device_);
+  if (!payload || !elements) return MPI_ERR_NO_MEM;
+  if (!lane) return job.device_code;
+  lane->copy(payload.data(), arrived.data + wire::header_bytes, header.payload_bytes);
+  gpu::Outcome outcome;
+  const int code = job.devices.wait(job, *lane,
+                                    lane->decode(header.spec, header.type, payload.data(),
+                                                 header.payload_bytes, elements, header.count),
+                                    &outcome);
+  status = outcome.status;
+  if (code != MPI_SUCCESS || status != Status::ok || in_place) return code;
+  const int scattered = scatter(job, packed_.data(), header.raw_bytes());
+  packed_.reset();
+  return scattered;
 }
 
 /// Lays packed data out as the program's type says.
 int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
+  if (device_ != gpu::host) {
+    return unpack_to_device(job, device_, packed, bytes, arguments_.buffer, arguments_.count,
+                            *type_);
+  }
   if (type_->contiguous) {
     if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);
     return MPI_SUCCESS;

@@ -9,6 +9,7 @@
 #include "engine/chunk_receive.hpp"
 #include "engine/comm_info.hpp"
 #include "engine/type_info.hpp"
+#include "gpu/gpu.hpp"
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
@@ -30,18 +31,23 @@ struct ReceiveArguments {
 ///
 /// Gapless buffers receive in place; the frame, never larger than the raw message, is decoded
 /// where it lies. Scattered types that are floats, or begin with floats, receive into staging,
-/// since a frame must not be strewn over the program's layout.
+/// since a frame must not be strewn over the program's layout; and so does memory of a device,
+/// which MPI need not be able to reach.
 class Receive {
  public:
   /// Notes the arguments. False where they are wrong and MPI may say so.
-  bool describe(trace::Op op, const ReceiveArguments& arguments);
+  bool describe(Job& job, trace::Op op, const ReceiveArguments& arguments);
 
-  /// Can a receive with these arguments bring a frame, as far as its size tells?
-  static bool has_room_for_frame(const ReceiveArguments& arguments);
+  /// Can a receive with these arguments bring a frame, as far as its size tells, or is it one into
+  /// memory of a device?
+  static bool may_need_watching(Job& job, const ReceiveArguments& arguments);
 
   /// Notes the arguments and prepares to receive from MPI. False where this receive cannot bring
   /// a frame, and MPI may have it unwatched; whoever has it otherwise describes it.
   bool watch(Job& job, trace::Op op, const ReceiveArguments& arguments);
+
+  /// The same for a message that MPI has matched, and that is no frame.
+  bool watch_matched(Job& job, trace::Op op, const ReceiveArguments& arguments);
 
   // After watch(), whatever it returned: what to give to MPI.
   void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
@@ -110,7 +116,9 @@ class Receive {
 
  private:
   struct Arrived;
-  void describe_data(trace::Op op, const ReceiveArguments& arguments);
+  void describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments);
+  bool takes_in_place(ElementType type) const;
+  bool stage(Job& job);
   int deliver_raw(Job& job, const Arrived& arrived);
   int deliver_frame(Job& job, const Arrived& arrived);
   int deliver_chunks(Job& job, const Arrived& arrived, int source);
@@ -119,13 +127,18 @@ class Receive {
   int count_decoded(Job& job, trace::Row& row, const wire::Header& header, int code,
                     std::size_t wire_bytes, std::uint64_t took_ns);
   int decode(Job& job, const Arrived& arrived);
+  int decode_on_host(Job& job, const Arrived& arrived, Status& status);
+  int decode_on_device(Job& job, const Arrived& arrived, Status& status);
   int scatter(Job& job, const std::byte* packed, std::size_t bytes);
 
   ReceiveArguments arguments_;
   std::shared_ptr<CommInfo> comm_;
+  bool knows_comm_ = true;  ///< comm_ is the message's
   std::shared_ptr<TypeInfo> type_;
   std::size_t capacity_ = 0;  ///< bytes of data that fit
+  int device_ = gpu::host;    ///< whose memory the buffer is
   memory::Buffer staging_;
+  memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
   std::unique_ptr<ChunkReceive> chunks_;  ///< set while they are collected
   int chunks_source_ = 0;                 ///< in MPI_COMM_WORLD
   /// Float runs are received element by element, staged structures byte by byte: a frame is a

@@ -1,7 +1,6 @@
 #include "engine/type_info.hpp"
 
-#include <vector>
-
+#include "engine/construction.hpp"
 #include "engine/handle_cache.hpp"
 #include "engine/immortal.hpp"
 #include "engine/job.hpp"
@@ -50,70 +49,6 @@ std::optional<ElementType> named_element(MPI_Datatype type, std::size_t size) {
   return std::nullopt;
 }
 
-/// How a type was made: its combiner and the types it was made of.
-class Construction {
- public:
-  int combiner = MPI_COMBINER_NAMED;
-  std::vector<MPI_Datatype> parts;
-  std::vector<MPI_Count> lengths;  ///< of a struct's parts
-
-  /// Not made of other types. MPI's own types that Fortran asks for by precision have no names,
-  /// and must not be freed either.
-  bool predefined() const {
-    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
-           combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
-  }
-
-  explicit Construction(MPI_Datatype type) {
-    const link::MpiCalls& mpi = link::mpi();
-    // The large-count form takes types that were made with either.
-    if (mpi.Type_get_envelope_c) {
-      read_large(mpi, type);
-      return;
-    }
-    int integers = 0, addresses = 0, datatypes = 0;
-    mpi.Type_get_envelope(type, &integers, &addresses, &datatypes, &combiner);
-    if (combiner == MPI_COMBINER_NAMED || datatypes == 0) return;
-    std::vector<int> some_integers(static_cast<std::size_t>(integers));
-    std::vector<MPI_Aint> some_addresses(static_cast<std::size_t>(addresses));
-    parts.resize(static_cast<std::size_t>(datatypes));
-    mpi.Type_get_contents(type, integers, addresses, datatypes, some_integers.data(),
-                          some_addresses.data(), parts.data());
-    take_lengths(some_integers);
-  }
-  Construction(const Construction&) = delete;
-  Construction& operator=(const Construction&) = delete;
-
-  /// MPI hands out derived parts as new references.
-  ~Construction() {
-    for (MPI_Datatype part : parts) {
-      if (!Construction(part).predefined()) link::mpi().Type_free(&part);
-    }
-  }
-
- private:
-  void read_large(const link::MpiCalls& mpi, MPI_Datatype type) {
-    MPI_Count integers = 0, addresses = 0, counts = 0, datatypes = 0;
-    mpi.Type_get_envelope_c(type, &integers, &addresses, &counts, &datatypes, &combiner);
-    if (combiner == MPI_COMBINER_NAMED || datatypes == 0) return;
-    std::vector<int> some_integers(static_cast<std::size_t>(integers));
-    std::vector<MPI_Aint> some_addresses(static_cast<std::size_t>(addresses));
-    std::vector<MPI_Count> some_counts(static_cast<std::size_t>(counts));
-    parts.resize(static_cast<std::size_t>(datatypes));
-    mpi.Type_get_contents_c(type, integers, addresses, counts, datatypes, some_integers.data(),
-                            some_addresses.data(), some_counts.data(), parts.data());
-    take_lengths(some_integers);
-    take_lengths(some_counts);
-  }
-
-  /// A struct's integers, or its large counts, are the number of its parts and their lengths.
-  template <typename Integer>
-  void take_lengths(const std::vector<Integer>& values) {
-    if (combiner != MPI_COMBINER_STRUCT || values.empty()) return;
-    lengths.assign(values.begin() + 1, values.begin() + 1 + static_cast<long>(parts.size()));
-  }
-};
-
 MPI_Count size_of(MPI_Datatype type) {
   MPI_Count size = 0;
   link::mpi().Type_size_x(type, &size);
@@ -149,7 +84,7 @@ std::size_t leading_floats(MPI_Datatype type) {
   std::size_t bytes = 0;
   std::optional<ElementType> common;
   for (std::size_t i = 0; i < made.parts.size(); ++i) {
-    const MPI_Count length = made.lengths[i] * size_of(made.parts[i]);
+    const MPI_Count length = made.numbers[1 + i] * size_of(made.parts[i]);
     if (length == 0) continue;
     const std::optional<ElementType> element = element_of(made.parts[i]);
     if (!element) return bytes + leading_floats(made.parts[i]);
@@ -202,6 +137,9 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   info->contiguous = is_contiguous(type);
   info->element = element_of(type);
   info->leading_floats = leading_floats(type);
+  MPI_Count true_lb = 0, true_extent = 0;
+  link::mpi().Type_get_true_extent_x(type, &true_lb, &true_extent);
+  info->first_byte = static_cast<std::ptrdiff_t>(true_lb);
   if (!info->contiguous && link::mpi().Type_dup(type, &info->layout) != MPI_SUCCESS) return nullptr;
   if (!predefined) link::mpi().Type_set_attr(type, keyval(), nullptr);
   return info;

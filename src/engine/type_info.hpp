@@ -14,6 +14,7 @@ struct TypeInfo {
   std::size_t size = 0;     ///< bytes of data in one
   bool contiguous = false;  ///< n of them are n * size bytes from the buffer's address on
   std::optional<ElementType> element;  ///< set where every leaf is the same float type
+  std::ptrdiff_t first_byte = 0;       ///< the least offset of its data
   std::size_t leading_floats = 0;      ///< bytes of one float type that it begins with
   /// A duplicate of a type with gaps: the program may free its own before a receive completes.
   MPI_Datatype layout = MPI_DATATYPE_NULL;

@@ -10,7 +10,17 @@ namespace {
 constexpr std::size_t alignment = 64;
 constexpr std::size_t smallest = 4096;
 
+struct Heap final : BlockSource {
+  void* allocate(std::size_t bytes) override { return std::aligned_alloc(alignment, bytes); }
+  void release(void* block) override { std::free(block); }
+};
+
 }  // namespace
+
+BlockSource& heap() {
+  static constinit Heap source;
+  return source;
+}
 
 Buffer::Buffer(Buffer&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
@@ -36,7 +46,7 @@ void Buffer::reset() {
 
 BufferPool::~BufferPool() {
   for (auto& list : idle_) {
-    for (std::byte* data : list) std::free(data);
+    for (std::byte* data : list) source_.release(data);
   }
 }
 
@@ -54,7 +64,7 @@ Buffer BufferPool::take(std::size_t bytes) {
     }
   }
   if (!buffer.data_) {
-    buffer.data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, capacity));
+    buffer.data_ = static_cast<std::byte*>(source_.allocate(capacity));
     if (!buffer.data_) return {};
   }
   buffer.pool_ = this;
@@ -71,7 +81,7 @@ void BufferPool::give(std::byte* data, std::size_t capacity) {
       return;
     }
   }
-  std::free(data);
+  source_.release(data);
 }
 
 }  // namespace mpress::memory

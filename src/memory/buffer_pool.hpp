@@ -1,4 +1,4 @@
-// Host buffers for frames and staging, kept for reuse.
+// Buffers for frames and staging, kept for reuse: of ordinary host memory, or of any other.
 #pragma once
 
 #include <array>
@@ -10,7 +10,21 @@ namespace mpress::memory {
 
 class BufferPool;
 
-/// A block of host memory, 64-byte aligned, that returns to its pool. Movable.
+/// Where a pool gets its blocks; thread-safe.
+class BlockSource {
+ public:
+  /// At least 64-byte aligned; null where memory ran out.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* block) = 0;
+
+ protected:
+  ~BlockSource() = default;
+};
+
+/// malloc's memory.
+BlockSource& heap();
+
+/// A block of memory that returns to its pool. Movable.
 class Buffer {
  public:
   Buffer() = default;
@@ -33,7 +47,8 @@ class Buffer {
 /// Size classes are powers of two; at most `keep_bytes` lie idle. Thread-safe.
 class BufferPool {
  public:
-  explicit BufferPool(std::size_t keep_bytes) : keep_bytes_(keep_bytes) {}
+  explicit BufferPool(std::size_t keep_bytes, BlockSource& source = heap())
+      : source_(source), keep_bytes_(keep_bytes) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
@@ -45,6 +60,7 @@ class BufferPool {
   friend class Buffer;
   void give(std::byte* data, std::size_t capacity);
 
+  BlockSource& source_;
   std::mutex mutex_;
   std::size_t keep_bytes_;
   std::size_t idle_bytes_ = 0;

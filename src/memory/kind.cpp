@@ -78,15 +78,15 @@ Attributes attributes_of(const void* pointer) {
 
 }  // namespace
 
-Kind kind_of(const void* pointer) {
-  if (!machine_has_gpu()) return Kind::host;
-  const Attributes found = attributes_of(pointer);
-  return found.memory_type == memory_type_device && !found.managed ? Kind::device : Kind::host;
-}
-
 int device_of(const void* pointer) {
   const Attributes found = attributes_of(pointer);
   return found.memory_type == memory_type_device || found.managed ? found.device : -1;
+}
+
+int locate(const void* pointer) {
+  if (!pointer || !machine_has_gpu()) return -1;
+  const Attributes found = attributes_of(pointer);
+  return found.memory_type == memory_type_device && !found.managed ? found.device : -1;
 }
 
 }  // namespace mpress::memory

@@ -1,17 +1,17 @@
-// Where a buffer lives.
+// Whose memory a pointer points to.
 #pragma once
 
 namespace mpress::memory {
 
-enum class Kind : unsigned char { host, device };
+// Both ask the CUDA driver, but only where the process itself has loaded it: mpress never brings a
+// driver into a program that uses none, and no device gets a context by a question.
 
-/// Host or device? Asks the CUDA driver, but only where the process itself has loaded it:
-/// mpress never brings a driver into a program that uses none. Managed and pinned memory count
-/// as host memory, since the CPU may touch them.
-Kind kind_of(const void* pointer);
-
-/// The device that a pointer to device or managed memory belongs to, as CUDA counts devices, -1 for
-/// any other pointer. Asks the driver like kind_of(), so that no device gets a context by it.
+/// The device, as CUDA counts devices, that a pointer to device or managed memory belongs to; -1
+/// for any other pointer.
 int device_of(const void* pointer);
+
+/// The same for memory that the CPU cannot touch: -1 for managed memory, too. Costs next to nothing
+/// on a machine without a GPU.
+int locate(const void* pointer);
 
 }  // namespace mpress::memory

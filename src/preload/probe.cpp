@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include "engine/exchange.hpp"
 #include "engine/job.hpp"
 #include "link/counted.hpp"
 #include "preload/export.hpp"
@@ -49,7 +50,9 @@ namespace {
 int mrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Status* status) {
   engine::Job* job = engine::enter_call();
   const auto matched = job ? job->probed.claim(*message) : nullptr;
-  if (!matched) return link::counted::Mrecv(given.buffer, given.count, given.type, message, status);
+  if (!matched)
+    return job ? engine::receive_matched(*job, given, message, status)
+               : link::counted::Mrecv(given.buffer, given.count, given.type, message, status);
   *message = MPI_MESSAGE_NULL;
   const int code = matched->deliver(*job, trace::Op::mrecv, given, status);
   return code == MPI_SUCCESS ? code : matched->comm->raise(code);
@@ -59,13 +62,14 @@ int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Requ
   engine::Job* job = engine::enter_call();
   const auto matched = job ? job->probed.claim(*message) : nullptr;
   if (!matched) {
-    return link::counted::Imrecv(given.buffer, given.count, given.type, message, request);
+    return job ? engine::receive_matched_later(*job, given, message, request)
+               : link::counted::Imrecv(given.buffer, given.count, given.type, message, request);
   }
   *message = MPI_MESSAGE_NULL;
   auto pending = std::make_unique<engine::Pending>();
   engine::ReceiveArguments on_comm = given;
   on_comm.comm = matched->comm->comm;
-  pending->receive.emplace().describe(trace::Op::imrecv, on_comm);
+  pending->receive.emplace().describe(*job, trace::Op::imrecv, on_comm);
   const int code = matched->deliver_later(*job, *pending, request);
   if (pending->must_be_kept()) job->requests.insert(*request, std::move(pending));
   return code;

@@ -21,7 +21,7 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
   constexpr trace::Op op = trace::Op::irecv;
   std::unique_ptr<engine::Pending> pending;
   bool watched = false;
-  if (engine::Receive::has_room_for_frame(given)) {
+  if (engine::Receive::may_need_watching(*job, given)) {
     pending = std::make_unique<engine::Pending>();
     watched = pending->receive.emplace().watch(*job, op, given);
     if (job->pacer.active()) pending->receive->travels_when_posted();
@@ -31,7 +31,7 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
   if (const auto probed = job->probed.take(given.comm, source, tag)) {
     if (!watched) {
       pending = std::make_unique<engine::Pending>();
-      pending->receive.emplace().describe(op, given);
+      pending->receive.emplace().describe(*job, op, given);
     }
     const int code = probed->deliver_later(*job, *pending, request);
     if (pending->must_be_kept()) job->requests.insert(*request, std::move(pending));

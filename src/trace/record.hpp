@@ -54,7 +54,7 @@ enum class Reason : std::uint8_t {
   incompressible = 3,  ///< the frame would have been larger than the message
   policy = 4,          ///< compression does not pay on this path
   disabled = 5,        ///< codec none, or switched off
-  device = 6,          ///< device memory
+  unaligned = 6,       ///< device memory at an address that its elements may not have
   communicator = 7,    ///< inter-communicator, or a peer of another world
   memory = 8,          ///< no memory for the frame
   sessions = 9,        ///< the process has sessions, and peers may have no world

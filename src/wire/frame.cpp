@@ -99,7 +99,7 @@ Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, He
   const auto codec = get<std::uint8_t>(in, codec_at);
   const auto type = get<std::uint8_t>(in, type_at);
   const auto mode = get<std::uint8_t>(in, mode_at);
-  if (codec < 1 || codec > 3 || !is_element_type(type) || mode > 1) return Parse::corrupt;
+  if (codec > 3 || !is_element_type(type) || mode > 1) return Parse::corrupt;
   Header parsed;
   parsed.spec.codec = static_cast<Codec>(codec);
   parsed.spec.mode = static_cast<Mode>(mode);
@@ -111,6 +111,8 @@ Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, He
   parsed.payload_bytes = get<std::uint64_t>(in, payload_at);
   parsed.chunk_bytes = get<std::uint32_t>(in, chunk_bytes_at);
   parsed.chunk_tag = get<std::uint32_t>(in, chunk_tag_at);
+  // Only chunks hold elements as they are.
+  if (parsed.spec.codec == Codec::none && parsed.chunk_bytes == 0) return Parse::corrupt;
   if (!plausible(parsed, bytes)) return Parse::corrupt;
   std::string ignored;
   if (!validate_spec(parsed.spec, parsed.type, ignored)) return Parse::corrupt;

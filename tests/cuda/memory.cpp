@@ -96,13 +96,13 @@ void devices_copy_to_and_from(int device) {
     require(cudaMemcpyAsync(back.data(), there.data(), mib, cudaMemcpyDefault, stream));
     require(cudaMemsetAsync(out.data(), 0x77, 16, stream));
     require(cudaStreamSynchronize(stream));
-    CHECK(device_of(there.data()) == device && kind_of(there.data()) == Kind::device);
+    CHECK(device_of(there.data()) == device && locate(there.data()) == device);
   }
   require(cudaStreamDestroy(stream));
   CHECK(back.data()[15] == std::byte{0x33} && back.data()[16] == std::byte{0x5A});
   CHECK(back.data()[mib - 1] == std::byte{0x5A});
   CHECK(out.data()[15] == std::byte{0x77} && out.data()[16] == std::byte{0x5A});
-  CHECK(device_of(out.data()) == -1 && kind_of(out.data()) == Kind::host);
+  CHECK(device_of(out.data()) == -1 && locate(out.data()) == -1);
   CHECK(device_of(&pool) == -1 && device_of(nullptr) == -1);
 }
 

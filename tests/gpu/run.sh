@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call on a machine that has one: builds, compares the twins,
-# runs the codec tests on both, and the sanitizers. Writes RESULTS (default: gpu-tests.json).
+# runs the codec tests on both, the lanes that messages use, and the sanitizers. Writes RESULTS
+# (default: gpu-tests.json).
 #
 # Where there are several GPUs, memory and arrays are tested on all of them, one after another and
 # at once; the rest runs on the first.
@@ -18,7 +19,7 @@ SPECS="mpc mpc:dim=3 zfp:4 zfp:7.25 zfp:16 zfp:24 szp:abs=1e-3 szp:rel=1e-3 szp:
 if [ -z "${BUILT:-}" ]; then
   "$PYTHON" -m pip install -q --no-index --no-deps --no-build-isolation "-Cbuild-dir=$BUILD" \
     -Ccmake.define.MPRESS_TESTS=ON -Ccmake.define.MPRESS_CUDA=ON . || exit 2
-  cmake --build "$BUILD" --target twins device_memory || exit 2
+  cmake --build "$BUILD" --target twins device_memory gpu_test || exit 2
 fi
 
 outcomes=$(mktemp -d)
@@ -56,6 +57,33 @@ memory=$BUILD/tests/device_memory
 step "memory of every GPU" "$memory"
 for tool in memcheck initcheck; do
   step "$tool, memory" compute-sanitizer --tool $tool --error-exitcode 9 "$memory"
+done
+gpu_library=$PWD/$BUILD/src/libmpress_cuda.so
+step "lanes" "$BUILD/tests/unit/gpu_test" "$gpu_library"
+step "memcheck, lanes" compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 \
+  "$BUILD/tests/unit/gpu_test" "$gpu_library"
+# Messages in device memory, under every MPI whose compiler wrapper MPICCS names.
+cuda=$(dirname "$(dirname "$(command -v nvcc)")")
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+# messages NAME PROGRAM OPTIONS...
+messages() {
+  local name=$1 program=$2
+  shift 2
+  step "$program $name, ${mpicc%/mpicc}" mpress run -n 4 --mpiexec "${mpicc%mpicc}mpiexec" "$@" \
+    -- "$folder/$program"
+}
+for mpicc in ${MPICCS:-$(command -v mpicc)}; do
+  folder=$(mktemp -d)
+  for program in device_messages device_lossy; do
+    "$mpicc" -O1 -Itests/mpi -Itests/simulated_gpu "-I$cuda/include" tests/mpi/$program.c \
+      tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
+      -lpthread -lm || exit 2
+  done
+  messages "as they are" device_messages --codec none
+  messages encoded device_messages --codec mpc --force --threshold 0
+  for codec in zfp:16 szp:abs=1e-3 szp:rel=1e-4; do
+    messages "with $codec" device_lossy --codec $codec --force
+  done
 done
 step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
   "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py

@@ -123,6 +123,8 @@ void environment() {
       {"MPRESS_FORCE", "yes", "1"},
       {"MPRESS_THRESHOLD", "many", "64K"},
       {"MPRESS_LINK", "infiniband", "mpi"},
+      {"MPRESS_GPU", "rocm", "off"},
+      {"MPRESS_GPU", "libmpress_cuda.so", "./libmpress_cuda.so"},
       {"MPRESS_LINK_RATE", "fast", "10Gbit"},
       {"MPRESS_JOB", "42", "0123456789abcdef0123456789ABCDEF"},
       {"MPRESS_ISA", "sse", "portable"},
@@ -143,6 +145,13 @@ void environment() {
   CHECK(!config.is_disabled(Family::p2p) && !config.is_disabled(Family::derived));
   CHECK(agreed_settings(config) != agreed_settings(Config{}));
   ::unsetenv("MPRESS_DISABLE_SENDRECV");
+  // Ranks with and without a GPU run together.
+  CHECK(Config{}.gpu == "cuda");
+  ::setenv("MPRESS_GPU", "off", 1);
+  Config without;
+  CHECK(load_config(without, error) && without.gpu == "off");
+  CHECK(agreed_settings(without) == agreed_settings(Config{}));
+  ::unsetenv("MPRESS_GPU");
   CHECK(std::string(nearest_knob("MPRESS_TRESHOLD")) == "MPRESS_THRESHOLD");
 }
 

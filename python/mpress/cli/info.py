@@ -27,6 +27,8 @@ def info() -> None:
         facts.add_row(f"for {mpis.NAMES[family]}", f"{backend(family)} (headers: {headers})")
     facts.add_row("launcher", mpis.default_launcher() or "none found")
     facts.add_row("CUDA", "yes" if build["cuda"] else "no")
+    gpus = backend("cuda")
+    facts.add_row("messages on GPUs", str(gpus) if gpus else "not built: needs nvcc")
     facts.add_row("instruction set", f"{build['isa']} (in use)")
     facts.add_row("compiler", build["compiler"])
     facts.add_row("numpy", np.__version__)

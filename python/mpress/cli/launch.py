@@ -18,7 +18,7 @@ def preload_library() -> Path | None:
 
 
 def backend(family: str) -> Path | None:
-    """What the preload library loads for a family of MPIs, or None where it was not built."""
+    """What is loaded for a family of MPIs, or for GPUs (`cuda`); None where it was not built."""
     path = _LIBRARIES / f"libmpress_{family}.so"
     return path if path.exists() else None
 

@@ -1,0 +1,220 @@
+// Chunks of messages in device memory. Encoding, the copy between device and host, and MPI overlap:
+// each works on another chunk.
+
+#include <sched.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "codec/codec.hpp"
+#include "engine/chunk_send.hpp"
+#include "engine/chunk_sink.hpp"
+#include "engine/chunk_source.hpp"
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+namespace {
+
+constexpr std::size_t encoding_ahead = 4;  ///< chunks
+constexpr std::size_t copying_ahead = 3;
+constexpr std::size_t receiving_ahead = 8;
+constexpr std::size_t decoding_lanes = 2;  ///< one copies while the other decodes
+
+class DeviceChunks final : public ChunkSource {
+ public:
+  DeviceChunks(const wire::Header& header, const Elements& elements)
+      : header_(header),
+        device_(elements.device),
+        elements_(static_cast<const std::byte*>(elements.data)),
+        work_(header.chunks()) {}
+
+  /// False where memory or a lane is lacking.
+  bool open(Job& job) {
+    copying_ = job.devices.lane(device_);
+    if (!copying_) return false;
+    if (!encodes()) return true;
+    encoding_ = job.devices.lane(device_);
+    const std::size_t room = codec::max_payload_bytes(header_.spec, header_.type, elements_in(0));
+    for (memory::Buffer& payload : payloads_) {
+      payload = job.devices.take(device_, room);
+      if (!payload) return false;
+    }
+    return static_cast<bool>(encoding_);
+  }
+
+  Chunk take(Job& job, std::uint64_t chunk) override {
+    start_encoding(chunk);
+    for (std::uint64_t next = copied_; next < work_.size() && next <= chunk + copying_ahead;
+         ++next) {
+      if (!start_copying(job, next, next == chunk)) break;
+    }
+    Work& work = work_[chunk];
+    if (!work.chunk.data) return {};
+    const gpu::Ticket copied = work.copied;
+    if (job.devices.wait(job, *copying_, copied) != MPI_SUCCESS) return {};
+    start_encoding(chunk + 1);
+    return std::move(work.chunk);
+  }
+
+ private:
+  struct Work {
+    gpu::Ticket encoded = 0;
+    gpu::Ticket copied = 0;
+    Chunk chunk;
+  };
+
+  bool encodes() const { return header_.spec.codec != Codec::none; }
+  std::size_t elements_in(std::uint64_t chunk) const {
+    return header_.chunk_raw_bytes(chunk) / element_size(header_.type);
+  }
+  const std::byte* place_of(std::uint64_t chunk) const {
+    return elements_ + chunk * header_.chunk_bytes;
+  }
+
+  /// Payloads of chunks before `taken` have been copied, so their buffers are free.
+  void start_encoding(std::uint64_t taken) {
+    if (!encodes()) return;
+    for (; encoded_ < work_.size() && encoded_ < taken + payloads_.size(); ++encoded_) {
+      work_[encoded_].encoded =
+          encoding_->encode(header_.spec, header_.type, place_of(encoded_), elements_in(encoded_),
+                            payloads_[encoded_ % payloads_.size()].data());
+    }
+  }
+
+  /// False where the chunk is not encoded yet, and `wait` does not say to wait for that.
+  bool start_copying(Job& job, std::uint64_t chunk, bool wait) {
+    Work& work = work_[chunk];
+    const std::byte* from = place_of(chunk);
+    work.chunk.bytes = header_.chunk_raw_bytes(chunk);
+    if (encodes()) {
+      if (chunk >= encoded_) return false;
+      gpu::Outcome outcome;
+      const gpu::State state = encoding_->look(work.encoded, &outcome);
+      if (state == gpu::State::pending && !wait) return false;
+      if (state != gpu::State::done &&
+          job.devices.wait(job, *encoding_, work.encoded, &outcome) != MPI_SUCCESS) {
+        return false;
+      }
+      if (outcome.bytes < work.chunk.bytes) {
+        from = payloads_[chunk % payloads_.size()].data();
+        work.chunk.bytes = outcome.bytes;
+      }
+    }
+    work.chunk.data = job.devices.take_pinned(device_, work.chunk.bytes);
+    if (!work.chunk.data) return false;
+    work.copied = copying_->copy(work.chunk.data.data(), from, work.chunk.bytes);
+    copied_ = chunk + 1;
+    return true;
+  }
+
+  const wire::Header header_;
+  const int device_;
+  const std::byte* elements_;
+  std::array<memory::Buffer, encoding_ahead> payloads_;
+  std::vector<Work> work_;
+  std::uint64_t encoded_ = 0;  ///< chunks whose encoding has begun
+  std::uint64_t copied_ = 0;   ///< chunks whose copy has begun
+  // Destroyed first: what is under way uses the buffers above.
+  LaneUse encoding_;
+  LaneUse copying_;
+};
+
+class DeviceSink final : public ChunkSink {
+ public:
+  DeviceSink(const wire::Header& header, int source, int device, std::byte* elements)
+      : ChunkSink(header, source), device_(device), elements_(elements) {}
+
+  bool open(Job& job) {
+    const bool decodes = header_.spec.codec != Codec::none;
+    for (LaneUse& lane : lanes_) {
+      lane = job.devices.lane(device_);
+      if (!lane) return false;
+    }
+    for (memory::Buffer& payload : payloads_) {
+      if (!decodes) break;
+      payload = job.devices.take(device_, header_.chunk_raw_bytes(0));
+      if (!payload) return false;
+    }
+    return true;
+  }
+
+  std::byte* place_of(Job& job, std::uint64_t chunk) override {
+    settle(job);
+    if (chunk >= settled_ + slots_.size()) return nullptr;
+    Slot& slot = slots_[chunk % slots_.size()];
+    if (!slot.room) slot.room = job.devices.take_pinned(device_, header_.chunk_raw_bytes(0));
+    return slot.room.data();
+  }
+
+  void take(Job& job, std::uint64_t chunk, std::size_t bytes) override {
+    Slot& slot = slots_[chunk % slots_.size()];
+    const LaneUse& lane = lanes_[chunk % lanes_.size()];
+    std::byte* place = elements_ + chunk * header_.chunk_bytes;
+    const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
+    taken_ = chunk + 1;
+    if (bytes == raw_bytes) {
+      slot.ticket = lane->copy(place, slot.room.data(), bytes);
+      return;
+    }
+    if (header_.spec.codec == Codec::none || bytes > raw_bytes) {
+      note(job, chunk, Status::truncated);
+      slot.ticket = 0;
+      return;
+    }
+    // What lies in the payload's buffer has been decoded by then: the lane works in order.
+    std::byte* payload = payloads_[chunk % payloads_.size()].data();
+    lane->copy(payload, slot.room.data(), bytes);
+    slot.ticket = lane->decode(header_.spec, header_.type, payload, bytes, place,
+                               raw_bytes / element_size(header_.type));
+  }
+
+  bool is_settled(Job& job) override {
+    settle(job);
+    return settled_ == taken_;
+  }
+
+ private:
+  struct Slot {
+    memory::Buffer room;
+    gpu::Ticket ticket = 0;  ///< 0: nothing to be done
+  };
+
+  void settle(Job& job) {
+    for (; settled_ < taken_; ++settled_) {
+      const gpu::Ticket ticket = slots_[settled_ % slots_.size()].ticket;
+      if (ticket == 0) continue;
+      gpu::Outcome outcome;
+      const gpu::State state = lanes_[settled_ % lanes_.size()]->look(ticket, &outcome);
+      if (state == gpu::State::pending) return;
+      if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = job.device_code;
+      if (state == gpu::State::done) note(job, settled_, outcome.status);
+    }
+  }
+
+  const int device_;
+  std::byte* elements_;
+  std::array<memory::Buffer, decoding_lanes> payloads_;
+  std::array<Slot, receiving_ahead> slots_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t settled_ = 0;
+  std::array<LaneUse, decoding_lanes> lanes_;  ///< destroyed first: see DeviceChunks
+};
+
+}  // namespace
+
+std::unique_ptr<ChunkSource> device_chunks(Job& job, const wire::Header& header,
+                                           const Elements& elements) {
+  auto chunks = std::make_unique<DeviceChunks>(header, elements);
+  if (!chunks->open(job)) return nullptr;
+  return chunks;
+}
+
+std::unique_ptr<ChunkSink> device_sink(Job& job, const wire::Header& header, int source, int device,
+                                       std::byte* elements) {
+  auto sink = std::make_unique<DeviceSink>(header, source, device, elements);
+  if (!sink->open(job)) return nullptr;
+  return sink;
+}
+
+}  // namespace mpress::engine

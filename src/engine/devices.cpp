@@ -1,0 +1,149 @@
+#include "engine/devices.hpp"
+
+#include <sched.h>
+
+#include <string>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/type_runs.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+constexpr std::size_t keep_device_bytes = 512u << 20;
+constexpr std::size_t keep_pinned_bytes = 1u << 30;
+
+}  // namespace
+
+struct Devices::Source final : memory::BlockSource {
+  Source(gpu::Place place, int device) : place(place), device(device) {}
+  void* allocate(std::size_t bytes) override { return gpu::gpu()->allocate(place, device, bytes); }
+  void release(void* block) override { gpu::gpu()->release(place, device, block); }
+  const gpu::Place place;
+  const int device;
+};
+
+struct Devices::Device {
+  explicit Device(int number)
+      : own{gpu::Place::device, number}, pinned{gpu::Place::pinned, number} {}
+  Source own;
+  Source pinned;
+  memory::BufferPool memory{keep_device_bytes, own};
+  memory::BufferPool staging{keep_pinned_bytes, pinned};
+  std::vector<std::unique_ptr<gpu::Lane>> idle;  ///< under Devices::mutex_
+};
+
+Devices::Devices() = default;
+Devices::~Devices() = default;
+
+LaneUse& LaneUse::operator=(LaneUse&& other) noexcept {
+  std::swap(from_, other.from_);
+  std::swap(lane_, other.lane_);
+  return *this;
+}
+
+LaneUse::~LaneUse() {
+  if (!lane_) return;
+  lane_->drain();
+  Devices::Device& device = from_->at(lane_->device());
+  std::lock_guard lock(from_->mutex_);
+  device.idle.push_back(std::move(lane_));
+}
+
+bool Devices::usable() {
+  if (gpu::gpu()) return true;
+  static std::once_flag said;
+  std::call_once(
+      said, [] { trace::say("messages in device memory are left to MPI: " + gpu::why_not()); });
+  return false;
+}
+
+Devices::Device& Devices::at(int device) {
+  std::lock_guard lock(mutex_);
+  const auto index = static_cast<std::size_t>(device);
+  if (index >= devices_.size()) devices_.resize(index + 1);
+  if (!devices_[index]) devices_[index] = std::make_unique<Device>(device);
+  return *devices_[index];
+}
+
+LaneUse Devices::lane(int device) {
+  Device& found = at(device);
+  LaneUse use;
+  use.from_ = this;
+  {
+    std::lock_guard lock(mutex_);
+    if (!found.idle.empty()) {
+      use.lane_ = std::move(found.idle.back());
+      found.idle.pop_back();
+    }
+  }
+  if (!use.lane_) use.lane_ = gpu::gpu()->open_lane(device);
+  return use;
+}
+
+memory::Buffer Devices::take(int device, std::size_t bytes) {
+  return at(device).memory.take(bytes);
+}
+
+memory::Buffer Devices::take_pinned(int device, std::size_t bytes) {
+  memory::Buffer buffer = at(device).staging.take(bytes);
+  return buffer ? std::move(buffer) : active_job()->pool.take(bytes);
+}
+
+int Devices::wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outcome* outcome) {
+  // A few microseconds mostly: others may have the processor only after that.
+  constexpr int patient_looks = 20000;
+  gpu::State state = lane.look(ticket, outcome);
+  for (int looks = 0; state == gpu::State::pending; state = lane.look(ticket, outcome)) {
+    if (++looks > patient_looks) ::sched_yield();
+  }
+  if (state == gpu::State::done) return MPI_SUCCESS;
+  trace::say("rank " + std::to_string(job.rank) + ": device " + std::to_string(lane.device()) +
+             " refuses to work; an earlier operation of the program's may have failed on it");
+  return job.device_code;
+}
+
+int device_of(Job& job, const void* buffer, const TypeInfo& type) {
+  const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
+  const int device = gpu::locate(static_cast<const std::byte*>(buffer) + first);
+  return device == gpu::host || job.devices.usable() ? device : gpu::host;
+}
+
+int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
+                     const TypeInfo& type, void* packed, std::size_t bytes) {
+  if (bytes == 0) return MPI_SUCCESS;
+  const LaneUse lane = job.devices.lane(device);
+  if (!lane) return job.device_code;
+  memory::Buffer aside;
+  if (!type.contiguous) {
+    aside = job.devices.take(device, bytes);
+    if (!aside) return MPI_ERR_NO_MEM;
+    lane->gather(aside.data(), buffer, runs_of(type.layout, count));
+    buffer = aside.data();
+  }
+  return job.devices.wait(job, *lane, lane->copy(packed, buffer, bytes));
+}
+
+int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes, void* buffer,
+                     MPI_Count count, const TypeInfo& type) {
+  if (bytes == 0) return MPI_SUCCESS;
+  const LaneUse lane = job.devices.lane(device);
+  if (!lane) return job.device_code;
+  if (type.contiguous) {
+    return job.devices.wait(job, *lane, lane->copy(buffer, packed, bytes));
+  }
+  memory::Buffer aside;
+  if (gpu::locate(packed) != device) {
+    aside = job.devices.take(device, bytes);
+    if (!aside) return MPI_ERR_NO_MEM;
+    lane->copy(aside.data(), packed, bytes);
+    packed = aside.data();
+  }
+  return job.devices.wait(job, *lane,
+                          lane->scatter(buffer, packed, runs_of(type.layout, count, bytes)));
+}
+
+}  // namespace mpress::engine

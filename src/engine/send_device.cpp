@@ -1,0 +1,91 @@
+// Messages in device memory become frames, or come to the host as they are.
+
+#include "codec/codec.hpp"
+#include "engine/job.hpp"
+#include "engine/send_message.hpp"
+#include "engine/type_runs.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using trace::Reason;
+
+/// Encodes on the device into one frame in pinned memory; none where it would not be smaller.
+int encode_on_device(Job& job, gpu::Lane& lane, const Spec& spec, const Elements& elements,
+                     Encoded& encoded) {
+  wire::Header header;
+  header.type = elements.type;
+  header.count = elements.count;
+  const memory::Buffer payload = job.devices.take(
+      elements.device, codec::max_payload_bytes(spec, elements.type, elements.count));
+  encoded.reason = Reason::memory;
+  if (!payload) return MPI_SUCCESS;
+  header.spec = lane.resolve(spec, elements.type, elements.data, elements.count);
+  gpu::Outcome outcome;
+  int code = job.devices.wait(
+      job, lane,
+      lane.encode(header.spec, elements.type, elements.data, elements.count, payload.data()),
+      &outcome);
+  if (code != MPI_SUCCESS) return code;
+  header.payload_bytes = outcome.bytes;
+  encoded.reason = Reason::none;
+  if (wire::frame_bytes(header.payload_bytes) > header.raw_bytes()) return MPI_SUCCESS;
+  encoded.frame = job.devices.take_pinned(elements.device, wire::frame_bytes(outcome.bytes));
+  if (!encoded.frame) return MPI_ERR_NO_MEM;
+  code = job.devices.wait(
+      job, lane,
+      lane.copy(encoded.frame.data() + wire::header_bytes, payload.data(), outcome.bytes));
+  if (code == MPI_SUCCESS) encoded.bytes = close_frame(job, header, encoded.frame);
+  return code;
+}
+
+/// May a message that is not encoded be cut, so that copies overlap with the wire?
+bool may_go_in_raw_chunks(const Job& job, const Message& message) {
+  return job.chunks.cuts(message.bytes) && message.peer != trace::any_peer &&
+         !job.has_sessions.load(std::memory_order_relaxed) &&
+         !is_switched_off(job.config, message) && message.bytes % 4 == 0 &&
+         (message.type.element || (message.type.contiguous && message.type.size > 0 &&
+                                   wire::min_frame_bytes % message.type.size == 0));
+}
+
+}  // namespace
+
+int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) {
+  const std::uint64_t begin = trace::now_ns();
+  const bool encodes = spec.codec != Codec::none;
+  const ElementType type = message.type.element.value_or(ElementType::f32);
+  const LaneUse lane = job.devices.lane(message.device);
+  if (!lane) return job.device_code;
+  Elements elements{type, message.arguments.buffer, message.bytes / element_size(type),
+                    message.device};
+  if (!message.type.contiguous) {
+    elements.packed = job.devices.take(message.device, message.bytes);
+    if (!elements.packed) return MPI_ERR_NO_MEM;
+    const auto runs = runs_of(message.type.layout, message.arguments.count);
+    const int code = job.devices.wait(
+        job, *lane, lane->gather(elements.packed.data(), message.arguments.buffer, runs));
+    if (code != MPI_SUCCESS) return code;
+    elements.data = elements.packed.data();
+  }
+  const bool cuts = encodes ? job.chunks.cuts(message.bytes) : may_go_in_raw_chunks(job, message);
+  if (cuts) encoded.chunks = ChunkSend::plan(job, spec, elements, message.peer);
+  if (encoded.chunks) {
+    encoded.frame = job.pool.take(wire::min_frame_bytes);
+    if (!encoded.frame) return MPI_ERR_NO_MEM;
+    encoded.bytes = close_frame(job, encoded.chunks->header(), encoded.frame);
+    return MPI_SUCCESS;
+  }
+  if (encodes) {
+    const int code = encode_on_device(job, *lane, spec, elements, encoded);
+    if (code != MPI_SUCCESS) return code;
+    encoded.took_ns = trace::now_ns() - begin;
+    note_encoded(job, message, spec, encoded);
+    if (encoded.bytes > 0) return MPI_SUCCESS;
+  }
+  encoded.frame = job.devices.take_pinned(message.device, message.bytes);
+  if (!encoded.frame) return MPI_ERR_NO_MEM;
+  return job.devices.wait(job, *lane,
+                          lane->copy(encoded.frame.data(), elements.data, message.bytes));
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,38 @@
+// What libmpress_cuda.so asks of the CUDA driver itself. It links no driver: the runtime finds it.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "memory/device.hpp"
+
+namespace mpress::gpu {
+
+struct Driver {
+  decltype(&::cuCtxGetCurrent) get_current;
+  decltype(&::cuCtxSetCurrent) set_current;
+  decltype(&::cuDevicePrimaryCtxRetain) retain_primary;
+  decltype(&::cuDeviceGetName) get_name;
+  decltype(&::cuStreamWriteValue32) write_value;  ///< may be null, unlike the others
+};
+
+/// Throws CudaError where the driver is missing or too old.
+const Driver& driver();
+
+/// Makes the primary context of a device current while it lives, and lets this thread make calls
+/// that would spoil another's capture of a graph in global mode. Not memory::DeviceScope: that
+/// cannot give a thread without a context its state back, nor one that uses a context of its own.
+class ContextScope {
+ public:
+  explicit ContextScope(int device);
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+  ~ContextScope();
+
+ private:
+  CUcontext before_ = nullptr;
+  bool changed_ = false;
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+}  // namespace mpress::gpu

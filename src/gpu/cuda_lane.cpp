@@ -1,0 +1,301 @@
+#include "gpu/cuda_lane.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "codec/codec_cuda.hpp"
+#include "gpu/cuda_driver.hpp"
+
+namespace mpress::gpu {
+namespace {
+
+using memory::check;
+
+/// Enough for messages of hundreds of megabytes, so that encoding needs no memory of its own.
+constexpr std::size_t first_workspace = 1 << 20;
+
+/// Reports that nobody asked for are dropped beyond this many.
+constexpr std::size_t most_reports = 4096;
+
+/// A query costs more than many looks at a flag; it finds work that failed.
+constexpr std::uint32_t looks_a_query = 4096;
+
+}  // namespace
+
+CudaLane::CudaLane(int device) : device_(device) {
+  const ContextScope scope(device);
+  try {
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "a stream");
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, sizeof(Mapped), cudaHostAllocMapped | cudaHostAllocPortable),
+          "pinned memory");
+    mapped_ = static_cast<Mapped*>(memory);
+    *mapped_ = {};
+    check(cudaHostGetDevicePointer(&memory, mapped_, 0), "mapped memory");
+    mapped_device_ = static_cast<Mapped*>(memory);
+    workspace(first_workspace);
+  } catch (...) {
+    workspace_.reset();
+    if (mapped_) cudaFreeHost(mapped_);
+    if (stream_) cudaStreamDestroy(stream_);
+    cudaGetLastError();
+    throw;
+  }
+}
+
+CudaLane::~CudaLane() {
+  try {
+    const ContextScope scope(device_);
+    cudaStreamSynchronize(stream_);
+    workspace_.reset();
+    for (const Upload& upload : uploads_) cudaFreeHost(upload.runs);
+    cudaFreeHost(mapped_);
+    cudaStreamDestroy(stream_);
+    cudaGetLastError();
+  } catch (const std::exception&) {
+    // The device is lost, and all of this with it.
+  }
+}
+
+/// A piece of work: whatever cannot be enqueued fails, and what comes after it in the lane too.
+template <class Enqueue>
+Ticket CudaLane::give(Enqueue enqueue) {
+  const Ticket ticket = ++given_;
+  if (is_failed(ticket)) return ticket;
+  try {
+    const ContextScope scope(device_);
+    enqueue(ticket);
+  } catch (const std::exception&) {
+    fail(ticket);
+  }
+  return ticket;
+}
+
+/// One that reports itself, to what `enqueue` is called with.
+template <class Enqueue>
+Ticket CudaLane::give_codec(Enqueue enqueue) {
+  return give([&](Ticket ticket) {
+    while (reports_.size() >= most_reports && reports_.begin()->first <= done_) {
+      reports_.erase(reports_.begin());
+    }
+    enqueue(reports_[ticket].get());
+  });
+}
+
+/// Tells the host when all work so far is done.
+void CudaLane::mark(Ticket ticket) {
+  const auto value = static_cast<std::uint32_t>(ticket);
+  const auto address = reinterpret_cast<CUdeviceptr>(&mapped_device_->done);
+  const auto write = driver().write_value;
+  if (write && write(stream_, address, value, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS) {
+    return;
+  }
+  check(write_flag(&mapped_device_->done, value, stream_), "a flag");
+}
+
+Ticket CudaLane::copy(void* to, const void* from, std::size_t bytes) {
+  return give([&](Ticket ticket) {
+    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
+    mark(ticket);
+  });
+}
+
+Ticket CudaLane::gather(void* packed, const void* buffer, std::span<const Run> runs) {
+  return give([&](Ticket ticket) {
+    move_runs(Direction::gather, const_cast<void*>(buffer), packed, runs);
+    mark(ticket);
+  });
+}
+
+Ticket CudaLane::scatter(void* buffer, const void* packed, std::span<const Run> runs) {
+  return give([&](Ticket ticket) {
+    move_runs(Direction::scatter, buffer, const_cast<void*>(packed), runs);
+    mark(ticket);
+  });
+}
+
+/// Room in pinned memory that no upload under way reads.
+PlacedRun* CudaLane::upload_room(std::size_t count) {
+  observe(given_);
+  Upload* smaller = nullptr;
+  for (Upload& upload : uploads_) {
+    if (upload.last_use > done_) continue;
+    if (upload.capacity >= count) {
+      upload.last_use = given_;
+      return upload.runs;
+    }
+    smaller = &upload;
+  }
+  const std::size_t capacity = std::max<std::size_t>(4096, count + count / 2);
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, capacity * sizeof(PlacedRun), cudaHostAllocPortable),
+        "pinned memory");
+  const Upload upload{static_cast<PlacedRun*>(memory), capacity, given_};
+  if (smaller) {
+    cudaFreeHost(std::exchange(*smaller, upload).runs);
+  } else {
+    uploads_.push_back(upload);
+  }
+  return upload.runs;
+}
+
+void CudaLane::move_runs(Direction direction, void* buffer, void* packed,
+                         std::span<const Run> runs) {
+  if (runs.size() == 1) {
+    void* const in_buffer = static_cast<std::byte*>(buffer) + runs[0].offset;
+    const bool to_packed = direction == Direction::gather;
+    check(cudaMemcpyAsync(to_packed ? packed : in_buffer, to_packed ? in_buffer : packed,
+                          runs[0].bytes, cudaMemcpyDefault, stream_),
+          "packing");
+    return;
+  }
+  RegularRuns regular;
+  if (are_regular(runs, regular)) {
+    if (regular.bytes == 0) return;
+    check(copy_runs(direction, buffer, packed, regular, stream_), "packing");
+    return;
+  }
+  // In parts whose number of runs fits the kernel's index.
+  constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
+  for (; !runs.empty(); runs = runs.subspan(std::min(most, runs.size()))) {
+    const auto part = runs.first(std::min(most, runs.size()));
+    PlacedRun* const placed = upload_room(part.size() + 1);
+    std::uint32_t count = 0;
+    std::uint64_t total = 0;
+    for (const Run& run : part) {
+      if (run.bytes == 0) continue;
+      placed[count++] = {run.offset, total};
+      total += run.bytes;
+    }
+    placed[count] = {0, total};
+    if (total == 0) continue;
+    const std::size_t bytes = (count + 1) * sizeof(PlacedRun);
+    const memory::DeviceBuffer uploaded(device_, bytes, stream_);
+    check(cudaMemcpyAsync(uploaded.data(), placed, bytes, cudaMemcpyHostToDevice, stream_),
+          "a list of runs");
+    check(copy_runs(direction, buffer, packed, reinterpret_cast<PlacedRun*>(uploaded.data()), count,
+                    total, stream_),
+          "packing");
+    packed = static_cast<std::byte*>(packed) + total;
+  }
+}
+
+/// At least `bytes` bytes, zero but for what an earlier call left there for the next.
+void* CudaLane::workspace(std::size_t bytes) {
+  if (workspace_.bytes() < bytes) {
+    memory::DeviceBuffer larger(device_, std::max(bytes, first_workspace), stream_);
+    check(cudaMemsetAsync(larger.data(), 0, larger.bytes(), stream_), "a workspace");
+    workspace_ = std::move(larger);
+  }
+  return workspace_.data();
+}
+
+Spec CudaLane::resolve(const Spec& spec, ElementType type, const void* elements,
+                       std::size_t count) {
+  // mpc's encoder chooses the distance, and its payloads tell it.
+  if (spec.bound != Bound::rel) return spec;
+  Spec resolved = spec;
+  resolved.bound = Bound::abs;
+  resolved.value = 0;
+  const Ticket ticket = give([&](Ticket number) {
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
+    check(codec::cuda::finite_width(type, elements, count, work, &mapped_device_->width, stream_),
+          "a range");
+    mark(number);
+  });
+  State state = State::pending;
+  while (state == State::pending) state = look(ticket, nullptr);
+  if (state == State::done) resolved.value = spec.value * mapped_->width;
+  return resolved;
+}
+
+Ticket CudaLane::encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+                        void* payload) {
+  return give_codec([&](codec::cuda::Result* result) {
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
+    const codec::cuda::EncodeSegment segment{elements, count, payload, result};
+    check(codec::cuda::encode(spec, type, {&segment, 1}, work, stream_), "encoding");
+  });
+}
+
+Ticket CudaLane::decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+                        void* elements, std::size_t count) {
+  return give_codec([&](codec::cuda::Result* result) {
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
+    const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, result};
+    check(codec::cuda::decode(spec, type, {&segment, 1}, codec::Combine::replace, work, stream_),
+          "decoding");
+  });
+}
+
+/// From here on, until the lane works again.
+void CudaLane::fail(Ticket ticket) {
+  cudaGetLastError();  // not a failure of the program's next call
+  failed_from_ = ticket;
+  failed_to_ = std::numeric_limits<Ticket>::max();
+}
+
+bool CudaLane::is_failed(Ticket ticket) const {
+  return failed_from_ != 0 && ticket >= failed_from_ && ticket <= failed_to_;
+}
+
+/// Looks at what the device has written.
+void CudaLane::observe(Ticket ticket) {
+  const std::uint32_t flag = __atomic_load_n(&mapped_->done, __ATOMIC_ACQUIRE);
+  const auto further = static_cast<std::int32_t>(flag - static_cast<std::uint32_t>(done_));
+  if (further > 0) done_ += static_cast<std::uint32_t>(further);
+  if (ticket <= done_) return;
+  const auto report = reports_.find(ticket);
+  if (report != reports_.end() &&
+      __atomic_load_n(&report->second.get()->sequence, __ATOMIC_ACQUIRE) != 0) {
+    done_ = ticket;
+  }
+}
+
+State CudaLane::look(Ticket ticket, Outcome* outcome) {
+  if (ticket > done_ && !is_failed(ticket)) {
+    observe(ticket);
+    if (ticket > done_ && ++looks_ % looks_a_query == 0) {
+      try {
+        const ContextScope scope(device_);
+        const cudaError_t code = cudaStreamQuery(stream_);
+        observe(ticket);
+        if (code != cudaErrorNotReady && ticket > done_) fail(done_ + 1);
+      } catch (const std::exception&) {
+        fail(done_ + 1);
+      }
+    }
+  }
+  if (is_failed(ticket)) return State::failed;
+  if (ticket > done_) return State::pending;
+  if (outcome) {
+    if (const auto report = reports_.find(ticket); report != reports_.end()) {
+      const codec::cuda::Result& result = *report->second.get();
+      *outcome = {static_cast<std::size_t>(result.bytes), result.status};
+      reports_.erase(report);
+    }
+  }
+  return State::done;
+}
+
+void CudaLane::drain() {
+  observe(given_);
+  if (done_ == given_) return;
+  try {
+    const ContextScope scope(device_);
+    check(cudaStreamSynchronize(stream_), "work on the stream");
+    done_ = given_;
+    if (!is_failed(given_)) return;
+    // What failed was a call, not the device: of a codec's kernels, some may have run.
+    failed_to_ = given_;
+    reports_.erase(reports_.lower_bound(failed_from_), reports_.end());
+    check(cudaMemsetAsync(workspace_.data(), 0, workspace_.bytes(), stream_), "a workspace");
+  } catch (const std::exception&) {
+    if (!is_failed(given_)) fail(done_ + 1);
+  }
+}
+
+}  // namespace mpress::gpu

@@ -1,0 +1,48 @@
+// Kernels that pack and unpack the runs of a scattered message.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "gpu/gpu.hpp"
+
+namespace mpress::gpu {
+
+/// A run as kernels read it: where it lies in the buffer, and in what is packed.
+struct PlacedRun {
+  std::int64_t offset;
+  std::uint64_t packed_at;
+};
+
+/// Runs of one length at distances of one or two levels, such as columns and faces have: run i lies
+/// at first + i % inner * stride + i / inner * outer.
+struct RegularRuns {
+  std::int64_t first = 0;
+  std::int64_t stride = 0;
+  std::int64_t outer = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t inner = 1;
+  std::uint32_t count = 0;
+};
+
+/// Whether two runs or more are regular.
+bool are_regular(std::span<const Run> runs, RegularRuns& regular);
+
+enum class Direction : std::uint8_t { gather, scatter };
+
+/// Copies between `buffer` and `packed`, on the current device.
+cudaError_t copy_runs(Direction direction, void* buffer, void* packed, const RegularRuns& runs,
+                      cudaStream_t stream);
+
+/// The same for any runs: `placed`, in device memory, has one entry more than there are runs, whose
+/// packed_at is the sum of all.
+cudaError_t copy_runs(Direction direction, void* buffer, void* packed, const PlacedRun* placed,
+                      std::uint32_t count, std::uint64_t total, cudaStream_t stream);
+
+/// Tells the host that all work before is done, where the driver cannot.
+cudaError_t write_flag(std::uint32_t* flag, std::uint32_t value, cudaStream_t stream);
+
+}  // namespace mpress::gpu

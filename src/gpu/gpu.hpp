@@ -1,0 +1,125 @@
+// GPUs as the engine sees them: where memory lies, work in lanes, the codecs on a device.
+//
+// A library of its own implements this, so that nothing else of mpress depends on CUDA:
+// libmpress_cuda.so, loaded when the program first passes memory of a device, or the one that
+// MPRESS_GPU names (tests use a simulated device). No call throws. None but those that allocate
+// waits for a device, and none uses a stream of the program's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "codec/element.hpp"
+#include "codec/spec.hpp"
+#include "codec/status.hpp"
+
+namespace mpress::gpu {
+
+/// Changes with this header: a library of another version is not used.
+inline constexpr std::uint32_t interface_version = 1;
+
+/// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
+inline constexpr int host = -1;
+
+/// What has become of work in a lane.
+enum class State : std::uint8_t {
+  pending,
+  done,
+  failed,  ///< the device refuses to work, mostly because of an earlier error of the program's
+};
+
+/// A piece of work in a lane. Those of one lane are done in the order in which they were given.
+using Ticket = std::uint64_t;
+
+/// What an encoder or a decoder tells.
+struct Outcome {
+  std::size_t bytes = 0;  ///< of the payload
+  Status status = Status::ok;
+};
+
+/// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
+/// many bytes it has.
+struct Run {
+  std::int64_t offset;
+  std::uint64_t bytes;
+};
+
+/// Work on one device, in order, beside that of other lanes. One thread at a time may use a lane.
+/// Memory given to it stays valid until the work is done; lists of runs are read during the call.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+
+  /// Copies `bytes` bytes between memory of the lane's device, of other devices and of the host, in
+  /// any direction; they do not overlap. Where host memory is not pinned, the call may wait until
+  /// the copy is done.
+  virtual Ticket copy(void* to, const void* from, std::size_t bytes) = 0;
+
+  /// Packs: the `runs` of a buffer, back to back, to `packed`; both on the lane's device.
+  virtual Ticket gather(void* packed, const void* buffer, std::span<const Run> runs) = 0;
+
+  /// The opposite; what lies between the runs is not touched.
+  virtual Ticket scatter(void* buffer, const void* packed, std::span<const Run> runs) = 0;
+
+  /// The spec that encodes these elements of the lane's device: a relative bound becomes absolute
+  /// (codec::resolve()). Waits for the device where there is one.
+  virtual Spec resolve(const Spec& spec, ElementType type, const void* elements,
+                       std::size_t count) = 0;
+
+  /// Encodes into `payload`, which is 16-byte aligned and has room for codec::max_payload_bytes().
+  /// Both on the lane's device; elements aligned as their type. `spec` names a codec.
+  virtual Ticket encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+                        void* payload) = 0;
+
+  /// Decodes an untrusted payload; memory as for encode().
+  virtual Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+                        void* elements, std::size_t count) = 0;
+
+  /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes
+  /// or decodes when it is done, the first time it is asked for. Costs a look at memory.
+  virtual State look(Ticket ticket, Outcome* outcome = nullptr) = 0;
+
+  /// Waits until all work is done, or has failed. Only an idle lane is destroyed.
+  virtual void drain() = 0;
+
+  virtual int device() const = 0;
+};
+
+/// Where an implementation keeps memory; each block is 256-byte aligned.
+enum class Place : std::uint8_t {
+  device,
+  pinned,  ///< host memory that devices reach
+};
+
+/// The GPUs of this machine. One object a process, never destroyed; thread-safe.
+class Gpu {
+ public:
+  virtual std::uint32_t version() const = 0;
+
+  /// What it is, for people: "CUDA 13.0, NVIDIA H200".
+  virtual const char* name() const = 0;
+
+  /// The device whose memory `pointer` points to, or `host`.
+  virtual int locate(const void* pointer) const = 0;
+
+  /// A lane on `device`; null where the device refuses.
+  virtual std::unique_ptr<Lane> open_lane(int device) = 0;
+
+  /// Null where memory ran out. `device`: for pinned memory, any that the process uses. May wait
+  /// for the device, so whoever needs memory often keeps it (memory::BufferPool).
+  virtual void* allocate(Place place, int device, std::size_t bytes) = 0;
+  /// Nothing that uses the memory is under way any more.
+  virtual void release(Place place, int device, void* memory) = 0;
+
+ protected:
+  ~Gpu() = default;
+};
+
+/// What a library exports: `extern "C" mpress::gpu::Gpu* mpress_gpu()`; null where there is no
+/// device after all.
+using Entry = Gpu* (*)();
+inline constexpr char entry_name[] = "mpress_gpu";
+
+}  // namespace mpress::gpu

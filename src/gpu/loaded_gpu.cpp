@@ -1,0 +1,90 @@
+#include "gpu/loaded_gpu.hpp"
+
+#include <dlfcn.h>
+
+#include "memory/kind.hpp"
+
+namespace mpress::gpu {
+namespace {
+
+enum class Kind { cuda, off, named };
+Kind kind = Kind::cuda;
+
+struct Loaded {
+  Gpu* gpu = nullptr;
+  std::string path;
+  std::string why_not;
+};
+
+/// Never destroyed: a process may end while other threads still send.
+Loaded& loaded() {
+  static auto* const immortal = new Loaded;
+  return *immortal;
+}
+
+/// libmpress_cuda.so lies beside the library that this is part of.
+std::string path_beside() {
+  Dl_info info;
+  std::string path;
+  if (::dladdr(reinterpret_cast<void*>(&path_beside), &info) && info.dli_fname) {
+    path = info.dli_fname;
+  }
+  path.resize(path.rfind('/') + 1);  // npos + 1 is 0
+  return path + "libmpress_cuda.so";
+}
+
+void load(Loaded& result) {
+  if (kind == Kind::off) {
+    result.why_not = "GPUs are switched off";
+    return;
+  }
+  if (kind == Kind::cuda) result.path = path_beside();
+  void* library = ::dlopen(result.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* error = ::dlerror();
+    result.why_not = error ? error : result.path + " cannot be loaded";
+    return;
+  }
+  const auto entry = reinterpret_cast<Entry>(::dlsym(library, entry_name));
+  Gpu* found = entry ? entry() : nullptr;
+  if (!entry) {
+    result.why_not = result.path + " is no library for GPUs: it has no " + entry_name;
+  } else if (!found) {
+    result.why_not = result.path + " found no GPU that it can use";
+  } else if (found->version() != interface_version) {
+    result.why_not = result.path + " is of another version of mpress";
+  } else {
+    result.gpu = found;
+  }
+}
+
+}  // namespace
+
+void choose(const std::string& library) {
+  if (library.find('/') != std::string::npos) {
+    kind = Kind::named;
+    loaded().path = library;
+    gpu();
+  } else {
+    kind = library == "off" ? Kind::off : Kind::cuda;
+  }
+}
+
+int locate(const void* pointer) {
+  if (kind != Kind::named) return memory::locate(pointer);
+  const Gpu* const named = gpu();
+  return named ? named->locate(pointer) : host;
+}
+
+Gpu* gpu() {
+  // A function's static is made once, whatever the number of threads.
+  static Gpu* const found = [] {
+    load(loaded());
+    return loaded().gpu;
+  }();
+  return found;
+}
+
+const std::string& why_not() { return loaded().why_not; }
+
+}  // namespace mpress::gpu

@@ -1,0 +1,86 @@
+// libmpress_simulated_gpu.so: what mpress loads, and what test programs call.
+
+#include <cstring>
+
+#include "lane.hpp"
+#include "memory.hpp"
+#include "simulated_gpu.h"
+
+namespace mpress::simulated {
+namespace {
+
+struct Simulation final : gpu::Gpu {
+  std::uint32_t version() const override { return gpu::interface_version; }
+  const char* name() const override { return "simulated GPU"; }
+  int locate(const void* pointer) const override { return Memory::instance().locate(pointer); }
+
+  std::unique_ptr<gpu::Lane> open_lane(int device) override {
+    if (device < 0 || device >= devices) fault("there is no device %d", device);
+    if (is_failed(device)) return nullptr;
+    return std::make_unique<Lane>(device);
+  }
+
+  void* allocate(gpu::Place place, int device, std::size_t bytes) override {
+    if (device < 0 || device >= devices) fault("there is no device %d", device);
+    if (is_failed(device)) return nullptr;
+    return Memory::instance().take(number(place, device), bytes, false);
+  }
+
+  void release(gpu::Place place, int device, void* memory) override {
+    Memory::instance().give(number(place, device), memory, false);
+  }
+
+ private:
+  static int number(gpu::Place place, int device) {
+    return place == gpu::Place::pinned ? gpu::host : device;
+  }
+};
+
+/// Behind everything else that runs at the process's end.
+[[gnu::destructor]] void at_exit() { Memory::instance().check_end(); }
+
+int device_of(const void* memory) {
+  const int device = Memory::instance().locate(memory);
+  if (device == gpu::host) fault("%p is no memory of a device", memory);
+  return device;
+}
+
+}  // namespace
+}  // namespace mpress::simulated
+
+using namespace mpress::simulated;
+
+extern "C" {
+
+mpress::gpu::Gpu* mpress_gpu() {
+  static auto* const immortal = new Simulation;
+  return immortal;
+}
+
+void* sim_malloc(int device, size_t bytes) { return Memory::instance().take(device, bytes, true); }
+
+void sim_free(void* memory) {
+  if (memory) Memory::instance().give(device_of(memory), memory, true);
+}
+
+void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes) {
+  Memory& memory = Memory::instance();
+  memory.check(device_of(device_memory), device_memory, bytes);
+  memory.check_program({static_cast<const std::byte*>(device_memory), bytes, true});
+  std::memcpy(memory.view(device_memory), host_memory, bytes);
+}
+
+void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes) {
+  Memory& memory = Memory::instance();
+  memory.check(device_of(device_memory), device_memory, bytes);
+  memory.check_program({static_cast<const std::byte*>(device_memory), bytes, false});
+  std::memcpy(host_memory, memory.view(device_memory), bytes);
+}
+
+void sim_set_limit(int device, size_t bytes) { Memory::instance().set_limit(device, bytes); }
+
+void sim_set_failing(int device, unsigned pieces) { set_failing(device, pieces); }
+
+size_t sim_held(int device) { return Memory::instance().held(device); }
+
+}  // extern "C"

@@ -1,0 +1,212 @@
+#include "memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace mpress::simulated {
+namespace {
+
+constexpr std::size_t alignment = 256;
+constexpr int rubbish = 0xdb;
+
+std::size_t rounded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+bool race(const Access& a, const Access& b) {
+  return (a.writes || b.writes) && !a.sparse && !b.sparse && overlap(a, b.memory, b.bytes);
+}
+
+}  // namespace
+
+void fault(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char text[512];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  std::fprintf(stderr, "simulated GPU: %s\n", text);
+  std::abort();
+}
+
+bool overlap(const Access& access, const void* memory, std::size_t bytes) {
+  const auto* const begin = static_cast<const std::byte*>(memory);
+  return access.bytes > 0 && bytes > 0 && access.memory < begin + bytes &&
+         begin < access.memory + access.bytes;
+}
+
+Memory& Memory::instance() {
+  static auto* const immortal = new Memory;
+  return *immortal;
+}
+
+Memory::Memory() {
+  for (int device = 0; device < devices; ++device) {
+    Place& p = place(device);
+    p.file = ::memfd_create("simulated GPU", MFD_CLOEXEC);
+    if (p.file < 0 || ::ftruncate(p.file, device_bytes) != 0) fault("no memory file");
+    const auto map = [&](int protection) {
+      void* memory =
+          ::mmap(nullptr, device_bytes, protection, MAP_SHARED | MAP_NORESERVE, p.file, 0);
+      if (memory == MAP_FAILED) fault("the memory of a device cannot be mapped");
+      return static_cast<std::byte*>(memory);
+    };
+    p.base = map(PROT_NONE);
+    p.own = map(PROT_READ | PROT_WRITE);
+  }
+}
+
+int Memory::locate(const void* pointer) const {
+  const auto* const at = static_cast<const std::byte*>(pointer);
+  for (int device = 0; device < devices; ++device) {
+    const Place& p = places_[static_cast<std::size_t>(device + 1)];
+    if (at >= p.base && at < p.base + device_bytes) return device;
+  }
+  return gpu::host;
+}
+
+std::byte* Memory::view(const void* pointer) const {
+  const auto* const at = static_cast<const std::byte*>(pointer);
+  const int device = locate(pointer);
+  if (device == gpu::host) return const_cast<std::byte*>(at);
+  const Place& p = places_[static_cast<std::size_t>(device + 1)];
+  return p.own + (at - p.base);
+}
+
+bool Memory::is_pinned(const void* memory, std::size_t bytes) {
+  const auto* const at = static_cast<const std::byte*>(memory);
+  std::lock_guard lock(mutex_);
+  const auto& blocks = place(gpu::host).blocks;
+  auto it = blocks.upper_bound(at);
+  return it != blocks.begin() && at + bytes <= std::prev(it)->first + std::prev(it)->second.bytes;
+}
+
+/// Blocks keep a distance, so that work that goes beyond one is noticed.
+std::byte* Memory::find_room(const Place& p, std::size_t bytes) const {
+  std::byte* at = p.base;
+  for (const auto& [begin, block] : p.blocks) {
+    if (static_cast<std::size_t>(begin - at) >= bytes + alignment) break;
+    at = const_cast<std::byte*>(begin) + rounded(block.bytes) + alignment;
+  }
+  return at + bytes <= p.base + device_bytes ? at : nullptr;
+}
+
+void* Memory::take(int number, std::size_t bytes, bool by_program) {
+  bytes = std::max<std::size_t>(bytes, 1);
+  std::lock_guard lock(mutex_);
+  Place& p = place(number);
+  if (p.taken + bytes > p.limit || p.taken + bytes < bytes) return nullptr;
+  std::byte* memory = number == gpu::host
+                          ? static_cast<std::byte*>(std::aligned_alloc(alignment, rounded(bytes)))
+                          : find_room(p, rounded(bytes));
+  if (!memory) return nullptr;
+  std::memset(view(memory), rubbish, bytes);
+  p.blocks[memory] = {bytes, by_program};
+  p.taken += bytes;
+  return memory;
+}
+
+void Memory::give(int number, void* memory, bool by_program) {
+  if (!memory) return;
+  std::lock_guard lock(mutex_);
+  Place& p = place(number);
+  auto* const at = static_cast<std::byte*>(memory);
+  const auto it = p.blocks.find(at);
+  if (it == p.blocks.end()) fault("a block is released that is not taken: %p", memory);
+  const Block block = it->second;
+  if (block.by_program != by_program) fault("a block is released that is another's: %p", memory);
+  for (const Use& use : uses_) {
+    if (overlap(use.access, at, block.bytes)) {
+      fault("memory is released while it is in use: %p, %zu bytes", memory, block.bytes);
+    }
+  }
+  p.blocks.erase(it);
+  p.taken -= block.bytes;
+  if (number == gpu::host) {
+    std::free(memory);
+  } else {
+    std::memset(view(memory), rubbish, block.bytes);
+    const auto whole = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const auto first = (static_cast<std::size_t>(at - p.base) + whole - 1) / whole * whole;
+    const auto last = (static_cast<std::size_t>(at - p.base) + block.bytes) / whole * whole;
+    if (first < last) {
+      ::fallocate(p.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
+                  static_cast<off_t>(last - first));
+    }
+  }
+}
+
+void Memory::set_limit(int number, std::size_t bytes) {
+  std::lock_guard lock(mutex_);
+  place(number).limit = bytes;
+}
+
+std::size_t Memory::held(int number) {
+  std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (const auto& [begin, block] : place(number).blocks) {
+    if (!block.by_program) bytes += block.bytes;
+  }
+  return bytes;
+}
+
+void Memory::check(int device, const void* memory, std::size_t bytes) {
+  if (bytes == 0) return;
+  const auto* const at = static_cast<const std::byte*>(memory);
+  std::lock_guard lock(mutex_);
+  const auto& blocks = place(device).blocks;
+  auto it = blocks.upper_bound(at);
+  if (it != blocks.begin()) {
+    --it;
+    if (at + bytes <= it->first + it->second.bytes) return;
+  }
+  fault("%zu bytes at %p do not lie in a block of device %d", bytes, memory, device);
+}
+
+void Memory::begin(const void* lane, std::uint64_t ticket, const std::vector<Access>& accesses) {
+  std::lock_guard lock(mutex_);
+  for (const Access& access : accesses) {
+    for (const Use& use : uses_) {
+      if (use.lane != lane && race(access, use.access)) {
+        fault("two lanes race for %p, %zu bytes", static_cast<const void*>(access.memory),
+              access.bytes);
+      }
+    }
+  }
+  for (const Access& access : accesses) uses_.push_back({lane, ticket, access});
+}
+
+void Memory::end(const void* lane, std::uint64_t ticket) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(uses_, [&](const Use& use) { return use.lane == lane && use.ticket <= ticket; });
+}
+
+void Memory::check_program(const Access& access) {
+  std::lock_guard lock(mutex_);
+  for (const Use& use : uses_) {
+    if (race(access, use.access)) {
+      fault("the program copies %p, %zu bytes, while mpress uses it",
+            static_cast<const void*>(access.memory), access.bytes);
+    }
+  }
+}
+
+void Memory::check_end() {
+  if (!uses_.empty())
+    fault("%zu pieces of memory are in use by work nobody saw done", uses_.size());
+  const char* leaks = std::getenv("SIMULATED_GPU_LEAKS");
+  if (!leaks || std::strcmp(leaks, "abort") != 0) return;
+  for (int number = gpu::host; number < devices; ++number) {
+    if (const std::size_t bytes = held(number)) {
+      fault("%zu bytes of %s were never released", bytes,
+            number == gpu::host ? "pinned memory" : "a device");
+    }
+  }
+}
+
+}  // namespace mpress::simulated

@@ -1,0 +1,43 @@
+/* Two simulated GPUs for programs that pass mpress memory of a device, where there is none: run
+ * them with MPRESS_GPU set to the path of libmpress_simulated_gpu.so, and link them with it.
+ *
+ * The CPU must not touch a device's memory: any access through these pointers crashes. Work is done
+ * late, as SIMULATED_GPU_SEED (default 1) has it: when it has been looked at a few times, or by a
+ * thread. Misuse ends the process with a message: memory that is freed while it is in use, memory
+ * that nobody allocated, unaligned payloads, lanes that race, blocks that are released twice, work
+ * that nobody waited for. With SIMULATED_GPU_LEAKS=abort, blocks that mpress keeps to the end do so
+ * too.
+ */
+#ifndef SIMULATED_GPU_H
+#define SIMULATED_GPU_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { sim_devices = 2, sim_pinned = -1 };
+
+/* Memory of a device, 256-byte aligned, full of rubbish; null beyond its limit. */
+void* sim_malloc(int device, size_t bytes);
+void sim_free(void* memory);
+
+/* Between the host's memory and a device's, at once. */
+void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes);
+void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes);
+
+/* The most that a device, or the pinned memory, has from now on; what is taken stays. */
+void sim_set_limit(int device, size_t bytes);
+
+/* The device refuses all work after the next `pieces` pieces. */
+void sim_set_failing(int device, unsigned pieces);
+
+/* Bytes of a device, or of pinned memory, that mpress holds. */
+size_t sim_held(int device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,72 @@
+"""Messages from and to device memory, on simulated GPUs: the CPU cannot touch their memory, so
+whatever MPI or mpress does there by mistake ends the program."""
+
+from __future__ import annotations
+
+import pytest
+
+SETTINGS = {
+    "as they are": ((), {}),
+    "as they are, in chunks": (("--codec", "none"), {"MPRESS_CHUNK": "4K"}),
+    "as they are, in one piece": (("--codec", "none"), {"MPRESS_CHUNK": "0"}),
+    "encoded": (("--codec", "mpc", "--force", "--threshold", "0"), {}),
+    "encoded, in chunks": (
+        ("--codec", "mpc", "--force", "--threshold", "0"),
+        {"MPRESS_CHUNK": "4K"},
+    ),
+    "encoded, with little memory": (
+        ("--codec", "mpc", "--force"),
+        {"MPRESS_CHUNK": "64K", "MPRESS_POOL_LIMIT": "100K"},
+    ),
+    "switched off": ((), {"MPRESS_DISABLE_P2P": "1"}),
+}
+
+
+def totals(done):
+    return done.report["totals"]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_device_messages(ranks, setting, mpi_program, mpress_run, simulated_gpu):
+    options, env = SETTINGS[setting]
+    env = {**env, **simulated_gpu, "SIMULATED_GPU_SEED": str(ranks)}
+    done = mpress_run(ranks, mpi_program("device_messages"), options=options, env=env)
+    assert done.status == 0, done.stderr
+    assert "ok" in done.stdout
+    assert totals(done)["errors"] == 0
+    if "--force" in options:
+        assert totals(done)["compressed_messages"] > 0
+    elif setting != "as they are":  # where the policy decides
+        assert totals(done)["compressed_messages"] == 0
+    if "in chunks" in setting:
+        assert totals(done)["chunked_messages"] > 0
+    if "in one piece" in setting or "little memory" in setting:
+        assert totals(done)["chunked_messages"] == 0
+
+
+@pytest.mark.parametrize("lacking", ["device memory", "pinned memory", "some of both", "devices"])
+@pytest.mark.parametrize("options", [(), ("--codec", "mpc", "--force")])
+def test_what_devices_lack(options, lacking, mpi_program, mpress_run, simulated_gpu):
+    done = mpress_run(
+        2, mpi_program("device_limits"), [lacking], options=options, env=simulated_gpu
+    )
+    assert done.status == 0, done.stderr
+    assert "ok" in done.stdout
+    if lacking == "devices":
+        assert "device 0 refuses to work" in done.stderr
+
+
+@pytest.mark.parametrize("codec", ["zfp:16", "szp:abs=1e-3", "szp:rel=1e-4,mode=dense"])
+def test_every_codec_travels(codec, mpi_program, mpress_run, simulated_gpu):
+    """Lossy ones change the data: the messages of half the ranks lie on the host, of the other half
+    on devices, and both sides must agree with each other within the bound."""
+    done = mpress_run(
+        4,
+        mpi_program("device_lossy"),
+        options=("--codec", codec, "--force"),
+        env={**simulated_gpu, "MPRESS_CHUNK": "64K"},
+    )
+    assert done.status == 0, done.stderr
+    assert "ok" in done.stdout
+    assert totals(done)["compressed_messages"] == totals(done)["messages"] > 0

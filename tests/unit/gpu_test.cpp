@@ -1,0 +1,364 @@
+// Lanes of a GPU: that of the library given as the first argument, or the simulated ones.
+//
+//   gpu_test [LIBRARY]
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "codec/codec.hpp"
+#include "gpu/loaded_gpu.hpp"
+
+using namespace mpress;
+using gpu::Lane;
+using gpu::Outcome;
+using gpu::Place;
+using gpu::Run;
+using gpu::State;
+using gpu::Ticket;
+
+namespace {
+
+constexpr int device = 0;
+
+struct Block {
+  Block(Place place, std::size_t bytes)
+      : place(place), data(static_cast<std::byte*>(gpu::gpu()->allocate(place, device, bytes))) {
+    CHECK(data && reinterpret_cast<std::uintptr_t>(data) % 256 == 0);
+  }
+  Block(const Block&) = delete;
+  ~Block() { gpu::gpu()->release(place, device, data); }
+
+  Place place;
+  std::byte* data;
+};
+
+State finish(Lane& lane, Ticket ticket, Outcome* outcome = nullptr) {
+  for (;;) {
+    const State state = lane.look(ticket, outcome);
+    if (state != State::pending) return state;
+  }
+}
+
+void put(Lane& lane, void* to, const void* from, std::size_t bytes) {
+  CHECK(finish(lane, lane.copy(to, from, bytes)) == State::done);
+}
+
+std::vector<std::byte> bytes_of(Lane& lane, const void* memory, std::size_t bytes) {
+  std::vector<std::byte> result(bytes);
+  put(lane, result.data(), memory, bytes);
+  return result;
+}
+
+std::vector<std::byte> noise(std::size_t bytes, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> result(bytes);
+  for (std::byte& b : result) b = static_cast<std::byte>(random());
+  return result;
+}
+
+template <class T>
+std::vector<T> wave(std::size_t count) {
+  std::vector<T> result(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    result[i] = static_cast<T>(std::sin(static_cast<double>(i) * 0.01) * 3 + 0.25);
+  }
+  return result;
+}
+
+std::unique_ptr<Lane> open_lane() {
+  std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(device);
+  CHECK(lane && lane->device() == device);
+  return lane;
+}
+
+void places() {
+  const Block on_device(Place::device, 1000);
+  const Block pinned(Place::pinned, 1000);
+  const gpu::Gpu& all = *gpu::gpu();
+  CHECK(all.locate(on_device.data) == device && all.locate(on_device.data + 999) == device);
+  CHECK(all.locate(pinned.data) == gpu::host && all.locate(&pinned) == gpu::host);
+  CHECK(all.locate(nullptr) == gpu::host);
+  CHECK(gpu::locate(on_device.data) == device);
+  CHECK(std::string(all.name()).size() > 3);
+}
+
+void copies() {
+  const std::unique_ptr<Lane> lane = open_lane();
+  constexpr std::size_t bytes = 300007;
+  const Block on_device(Place::device, 2 * bytes + 1);
+  const Block pinned(Place::pinned, bytes);
+  const std::vector<std::byte> data = noise(bytes, 1);
+  std::memcpy(pinned.data, data.data(), bytes);
+  // In order, without a look between them; odd addresses.
+  lane->copy(on_device.data + 1, pinned.data, bytes);
+  lane->copy(on_device.data + bytes + 1, on_device.data + 1, bytes);
+  const Ticket back = lane->copy(pinned.data, on_device.data + bytes + 1, bytes);
+  CHECK(finish(*lane, back) == State::done);
+  CHECK(std::memcmp(pinned.data, data.data(), bytes) == 0);
+  CHECK(bytes_of(*lane, on_device.data + bytes + 1, bytes) ==
+        data);                             // to memory that is not pinned
+  CHECK(lane->look(back) == State::done);  // still, and those before it
+  CHECK(lane->look(1) == State::done);
+  CHECK(finish(*lane, lane->copy(on_device.data, pinned.data, 0)) == State::done);
+}
+
+void packs(const char* what, const std::vector<Run>& runs, std::size_t extent) {
+  const std::unique_ptr<Lane> lane = open_lane();
+  std::size_t total = 0;
+  std::int64_t least = 0;
+  for (const Run& run : runs) {
+    total += run.bytes;
+    least = std::min(least, run.offset);
+  }
+  const auto before = static_cast<std::size_t>(-least);
+  const std::vector<std::byte> data = noise(extent, 2);
+  const std::vector<std::byte> rest = noise(extent, 3);
+  std::vector<std::byte> packed, scattered = rest;
+  for (const Run& run : runs) {
+    const std::size_t at = before + static_cast<std::size_t>(run.offset);
+    packed.insert(packed.end(), &data[at], &data[at] + run.bytes);
+    std::copy_n(&data[at], run.bytes, &scattered[at]);
+  }
+  const Block from(Place::device, extent), to(Place::device, extent), between(Place::device, total);
+  put(*lane, from.data, data.data(), extent);
+  put(*lane, to.data, rest.data(), extent);
+  {
+    std::vector<Run> given = runs;  // the lane keeps its own
+    lane->gather(between.data, from.data + before, given);
+    lane->scatter(to.data + before, between.data, given);
+    given.assign(given.size(), {0, 0});
+  }
+  const bool gathered = bytes_of(*lane, between.data, total) == packed;
+  const bool spread = bytes_of(*lane, to.data, extent) == scattered;
+  if (!gathered || !spread) std::fprintf(stderr, "%s\n", what);
+  CHECK(gathered);
+  CHECK(spread);
+}
+
+void layouts() {
+  packs("nothing", {}, 16);
+  packs("one run", {{3, 1000000}}, 1100000);
+  packs("a few long runs, some aligned", {{0, 65536}, {131072, 70000}, {262147, 4096}}, 300000);
+  packs("backwards", {{-64, 32}, {0, 16}, {-128, 64}}, 256);
+  std::vector<Run> column, strided, mixed;
+  for (int i = 0; i < 100000; ++i) column.push_back({i * 24, 8});
+  packs("a column of doubles", column, 100000 * 24);
+  for (int i = 0; i < 5000; ++i) strided.push_back({i * 200 + 4, 100});
+  packs("floats in rows", strided, 5000 * 200);
+  std::vector<Run> face, spoilt, last_first;
+  for (int z = 0; z < 70; ++z) {
+    for (int y = 0; y < 130; ++y) face.push_back({z * 5000 + y * 36 + 4, 12});
+  }
+  face.resize(face.size() - 57);
+  packs("a face, the last row of which is short", face, 70 * 5000);
+  spoilt = face;
+  spoilt[4000].offset += 4;
+  packs("a face with a run out of place", spoilt, 70 * 5000);
+  spoilt[4000] = {face[4000].offset, 8};
+  packs("a face with a short run", spoilt, 70 * 5000);
+  for (int i = 0; i < 200; ++i) last_first.push_back({-i * 48, 16});
+  packs("rows in the opposite order", last_first, 200 * 48);
+  std::mt19937 random(5);
+  std::int64_t at = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto bytes = static_cast<std::uint64_t>(i % 500 == 0 ? 100000 : random() % 40);
+    mixed.push_back({at, bytes});
+    at += static_cast<std::int64_t>(bytes + random() % 9);
+  }
+  packs("of any length", mixed, static_cast<std::size_t>(at) + 16);
+}
+
+template <class T>
+void codecs(const char* text) {
+  constexpr ElementType type = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
+  Spec spec;
+  std::string error;
+  CHECK(parse_spec(text, spec, error));
+  const std::unique_ptr<Lane> lane = open_lane();
+  for (const std::size_t count : {0, 1, 1000, 262147}) {
+    const std::vector<T> field = wave<T>(count);
+    const std::size_t bytes = count * sizeof(T);
+    const std::size_t room = codec::max_payload_bytes(spec, type, count);
+    const Block elements(Place::device, bytes + 1), payload(Place::device, room);
+    const Block decoded(Place::device, bytes + 1);
+    put(*lane, elements.data, field.data(), bytes);
+    const Spec resolved = lane->resolve(spec, type, elements.data, count);
+    CHECK(resolved.bound != Bound::rel);
+    std::vector<std::byte> expected(room);
+    expected.resize(codec::encode(spec, type, field.data(), count, expected.data()));
+
+    Outcome outcome{1, Status::corrupt};
+    const Ticket encoded = lane->encode(resolved, type, elements.data, count, payload.data);
+    CHECK(finish(*lane, encoded, &outcome) == State::done);
+    CHECK(outcome.status == Status::ok && outcome.bytes == expected.size());
+    CHECK(bytes_of(*lane, payload.data, outcome.bytes) == expected);
+    Outcome untouched{7, Status::ok};
+    CHECK(lane->look(encoded, &untouched) == State::done && untouched.bytes == 7);
+
+    std::vector<T> values(count);
+    CHECK(codec::decode(spec, type, expected.data(), expected.size(), values.data(), count) ==
+          Status::ok);
+    const Ticket ticket =
+        lane->decode(resolved, type, payload.data, expected.size(), decoded.data, count);
+    CHECK(finish(*lane, ticket, &outcome) == State::done && outcome.status == Status::ok);
+    const std::vector<std::byte> result = bytes_of(*lane, decoded.data, bytes);
+    CHECK(std::equal(result.begin(), result.end(),
+                     reinterpret_cast<const std::byte*>(values.data())));
+
+    const Ticket cut =
+        lane->decode(resolved, type, payload.data, expected.size() / 2, decoded.data, count);
+    CHECK(finish(*lane, cut, &outcome) == State::done && outcome.status != Status::ok);
+  }
+}
+
+void bounds() {
+  Spec spec;
+  std::string error;
+  CHECK(parse_spec("szp:rel=0.001", spec, error));
+  const std::unique_ptr<Lane> lane = open_lane();
+  std::vector<double> field = wave<double>(50000);
+  field[7] = std::numeric_limits<double>::infinity();
+  field[9] = std::numeric_limits<double>::quiet_NaN();
+  field[11] = -40.5;
+  const Block elements(Place::device, field.size() * 8);
+  put(*lane, elements.data, field.data(), field.size() * 8);
+  const auto resolved = [&](std::size_t first, std::size_t count) {
+    return lane->resolve(spec, ElementType::f64, elements.data + 8 * first, count);
+  };
+  CHECK(resolved(0, 50000) == codec::resolve(spec, ElementType::f64, field.data(), 50000));
+  CHECK(resolved(9, 40001) == codec::resolve(spec, ElementType::f64, &field[9], 40001));
+  CHECK(resolved(7, 1).value == 0 && resolved(7, 0).value == 0 && resolved(8, 1).value == 0);
+}
+
+/// Chunks as messages have them: encoded on one lane, copied on another once their size is known.
+void pipeline() {
+  constexpr std::size_t chunk = 65536, chunks = 12;
+  Spec spec;
+  std::string error;
+  CHECK(parse_spec("mpc:dim=1", spec, error));
+  const std::vector<float> field = wave<float>(chunk * chunks);
+  const std::size_t room = codec::max_payload_bytes(spec, ElementType::f32, chunk);
+  const std::size_t step = (room + 255) / 256 * 256;
+  const Block elements(Place::device, field.size() * 4), decoded(Place::device, field.size() * 4);
+  const Block payloads(Place::device, step * chunks), pinned(Place::pinned, step * chunks);
+  const Block arrived(Place::device, step * chunks);
+  const std::unique_ptr<Lane> work = open_lane(), wire = open_lane();
+  put(*wire, elements.data, field.data(), field.size() * 4);
+  std::vector<Ticket> encoded, sent, received;
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i < chunks; ++i) {
+    encoded.push_back(work->encode(spec, ElementType::f32, elements.data + i * chunk * 4, chunk,
+                                   payloads.data + i * step));
+  }
+  for (std::size_t i = 0; i < chunks; ++i) {
+    Outcome outcome;
+    CHECK(finish(*work, encoded[i], &outcome) == State::done);
+    sizes.push_back(outcome.bytes);
+    wire->copy(pinned.data + i * step, payloads.data + i * step, outcome.bytes);
+    sent.push_back(wire->copy(arrived.data + i * step, pinned.data + i * step, outcome.bytes));
+  }
+  for (std::size_t i = 0; i < chunks; ++i) {
+    CHECK(finish(*wire, sent[i]) == State::done);
+    received.push_back(work->decode(spec, ElementType::f32, arrived.data + i * step, sizes[i],
+                                    decoded.data + i * chunk * 4, chunk));
+  }
+  work->drain();
+  for (const Ticket ticket : received) {
+    Outcome outcome{0, Status::corrupt};
+    CHECK(work->look(ticket, &outcome) == State::done && outcome.status == Status::ok);
+  }
+  const std::vector<std::byte> result = bytes_of(*wire, decoded.data, field.size() * 4);
+  CHECK(std::memcmp(result.data(), field.data(), result.size()) == 0);
+}
+
+void exhaustion() {
+  constexpr std::size_t too_much = std::size_t{1} << 50;
+  CHECK(!gpu::gpu()->allocate(Place::device, device, too_much));
+  CHECK(!gpu::gpu()->allocate(Place::pinned, device, too_much));
+  const Block still_there(Place::device, 1000);
+}
+
+/// A simulated device breaks and stays so.
+void failure(void (*set_failing)(int, unsigned)) {
+  constexpr int other = 1;
+  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(other);
+  void* const memory = gpu::gpu()->allocate(Place::device, other, 1000);
+  const Block pinned(Place::pinned, 1000);
+  set_failing(other, 2);
+  const Ticket first = lane->copy(memory, pinned.data, 1000);
+  const Ticket second = lane->copy(pinned.data, memory, 1000);
+  const Ticket third = lane->copy(memory, pinned.data, 1000);
+  CHECK(finish(*lane, third) == State::failed);
+  CHECK(lane->look(first) == State::done && lane->look(second) == State::done);
+  CHECK(finish(*lane, lane->copy(memory, pinned.data, 1)) == State::failed);
+  lane->drain();
+  CHECK(!gpu::gpu()->open_lane(other));
+  gpu::gpu()->release(Place::device, other, memory);
+}
+
+/// A call that a real device refuses spoils what comes after it in the lane, until that is drained.
+void refusal() {
+  const std::unique_ptr<Lane> lane = open_lane();
+  const Block memory(Place::device, 4096);
+  Spec none;
+  none.codec = Codec::none;
+  const Ticket before = lane->copy(memory.data, memory.data + 2048, 100);
+  const Ticket refused = lane->encode(none, ElementType::f32, memory.data, 16, memory.data + 1024);
+  const Ticket after = lane->copy(memory.data, memory.data + 2048, 100);
+  CHECK(finish(*lane, refused) == State::failed && finish(*lane, after) == State::failed);
+  CHECK(finish(*lane, before) == State::done);
+  lane->drain();
+  CHECK(lane->look(refused) == State::failed);
+  CHECK(finish(*lane, lane->copy(memory.data, memory.data + 2048, 100)) == State::done);
+}
+
+void threads() {
+  std::vector<std::thread> all;
+  for (int i = 0; i < 4; ++i) {
+    all.emplace_back([] {
+      codecs<float>("szp:rel=1e-4");
+      copies();
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* const path = argc > 1 ? argv[1] : MPRESS_SIMULATED_GPU;
+  gpu::choose(path);
+  if (!gpu::gpu()) {
+    std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
+    return 2;
+  }
+  places();
+  copies();
+  layouts();
+  for (const char* spec : {"mpc", "zfp:8", "szp:abs=1e-3", "szp:rel=1e-4,mode=dense"}) {
+    codecs<float>(spec);
+    codecs<double>(spec);
+  }
+  bounds();
+  pipeline();
+  threads();
+  exhaustion();
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  if (void* found = library ? ::dlsym(library, "sim_set_failing") : nullptr) {
+    failure(reinterpret_cast<void (*)(int, unsigned)>(found));
+  } else {
+    refusal();
+  }
+  return check::failures != 0;
+}
