@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +303,21 @@ def mpress_run(tmp_path: Path, mpi: Mpi) -> Callable[..., Finished]:
         return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
+    """What makes Python load mpi4py with the MPI of the tests. Wheels find the one of .venv by
+    themselves and can be led to others, but not to the standard ABI: for that, mpi4py is built."""
+    if mpi.name not in ("mpich", "openmpi", "abi"):
+        return {}
+    libraries = os.fspath(mpi.mpicc.parent.parent / "lib")
+    if mpi.name != "abi":
+        return {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
+    target = build_dir / "mpi4py" / f"abi-{metadata.version('mpi4py')}"
+    if not target.exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+        command += [target, "--no-binary", "mpi4py", f"mpi4py=={metadata.version('mpi4py')}"]
+        done = execute(command, {"MPICC": os.fspath(mpi.mpicc), "CFLAGS": "-O0"}, timeout=900)
+        assert done.status == 0, done.output
+    return {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}

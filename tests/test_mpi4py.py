@@ -41,24 +41,6 @@ PATIENT = {
 }
 
 
-@pytest.fixture(scope="session")
-def mpi4py_env(mpi, build_dir) -> dict[str, str]:
-    """What makes Python load mpi4py with the MPI of the tests. Wheels find the one of .venv by
-    themselves and can be led to others, but not to the standard ABI: for that, mpi4py is built."""
-    if mpi.name not in ("mpich", "openmpi", "abi"):
-        return {}
-    libraries = os.fspath(mpi.mpicc.parent.parent / "lib")
-    if mpi.name != "abi":
-        return {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
-    target = build_dir / "mpi4py" / f"abi-{metadata.version('mpi4py')}"
-    if not target.exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
-        command += [target, "--no-binary", "mpi4py", f"mpi4py=={metadata.version('mpi4py')}"]
-        done = execute(command, {"MPICC": os.fspath(mpi.mpicc), "CFLAGS": "-O0"}, timeout=900)
-        assert done.status == 0, done.output
-    return {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}
-
-
 def on_path(env: dict[str, str], folder: Path) -> dict[str, str]:
     before = env.get("PYTHONPATH")
     return env | {"PYTHONPATH": os.pathsep.join([*([before] if before else []), str(folder)])}

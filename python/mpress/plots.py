@@ -1,4 +1,4 @@
-"""Pictures of a report."""
+"""Pictures of a report, and of measured messages."""
 
 from __future__ import annotations
 
@@ -88,3 +88,48 @@ def _draw_seconds(axis: Any, rows: list[dict[str, Any]]) -> None:
     if ranks:
         axis.margins(y=0.3)  # room for the legend above the bars
         axis.legend(ncols=len(_TIMES), loc="upper center", fontsize="small")
+
+
+def draw_messages(document: dict[str, Any], path: Path) -> None:
+    """Draws time (latency) or rate by size into `path`, in the format of its suffix: a panel for
+    each kind of data, a curve for each path, with quartiles."""
+    rows = document["rows"]
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    latency = document["benchmark"] == "latency"
+    figure, axes = plt.subplots(
+        1, len(names), figsize=(6 * len(names), 4.5), layout="constrained", squeeze=False,
+        sharey=True,
+    )  # fmt: skip
+    for axis, name in zip(axes[0], names, strict=True):
+        own = [row for row in rows if row["data"] == name]
+        for job, curve in dict.fromkeys((row["job"], row["path"]) for row in own):
+            if job == "sequential" or (job, curve) == ("auto", "none"):
+                continue
+            points = [row for row in own if (row["job"], row["path"]) == (job, curve)]
+            _draw_curve(axis, sorted(points, key=lambda row: row["bytes"]), curve, latency)
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        axis.set_xlabel("bytes of a message")
+        axis.set_title(name)
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("microseconds, one way" if latency else "GB/s")
+    axes[0][0].legend(fontsize="small")
+    transport = document["transport"]["seen"] or document["transport"]["asked"]
+    figure.suptitle(f"{document['from']} to {document['to']}, {document['mpi']}, {transport}")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _draw_curve(axis: Any, rows: list[dict[str, Any]], label: str, latency: bool) -> None:
+    sizes = [row["bytes"] for row in rows]
+    if latency:
+        scale = [1e6] * len(rows)
+    else:  # quartiles of the time become those of the rate
+        scale = [row["bandwidth"] * row["seconds"] / 1e9 for row in rows]
+    power = 1 if latency else -1
+    middle = [s * row["seconds"] ** power for s, row in zip(scale, rows, strict=True)]
+    edges = [
+        sorted(s * q**power for q in row["quartiles"]) for s, row in zip(scale, rows, strict=True)
+    ]
+    (line,) = axis.plot(sizes, middle, marker="o", markersize=3, label=label)
+    axis.fill_between(sizes, *zip(*edges, strict=True), alpha=0.2, color=line.get_color())

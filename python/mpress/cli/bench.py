@@ -1,4 +1,4 @@
-"""mpress bench: measurements on synthetic fields."""
+"""mpress bench: measurements on synthetic fields, and of messages."""
 
 import json
 from pathlib import Path
@@ -9,19 +9,16 @@ import typer
 from rich.table import Table
 
 from mpress import _core, codec_bench, cuda_bench, fields
+from mpress.cli import bench_messages
 from mpress.cli.console import make_console, make_table
 from mpress.cli.errors import UserError, checked_bytes, checked_device, checked_spec
 
-app = typer.Typer(help="Measure on synthetic fields.", no_args_is_help=True)
+app = typer.Typer(help="Measure codecs, and messages between ranks.", no_args_is_help=True)
+bench_messages.add_to(app)
 
 _DEFAULT_FIELDS = ("wave", "turb", "rand")
 _DEFAULT_SPECS = ("mpc", "zfp:4", "zfp:8", "zfp:16", "szp:rel=1e-3", "szp:rel=1e-4")
 _LEAST_BYTES = 8**3 * 8
-
-
-@app.callback()
-def _bench() -> None:
-    """Keeps `codec` a subcommand while it is the only one."""
 
 
 @app.command("codec")

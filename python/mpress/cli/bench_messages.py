@@ -1,0 +1,325 @@
+"""mpress bench latency, bandwidth, bibandwidth: messages between two ranks."""
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from mpress.cli.console import make_console, make_table
+from mpress.cli.errors import UserError, checked_bytes, checked_spec
+from mpress.files import FileError
+from mpress.p2p import data, jobs, memory, nccl
+
+_DEFAULT_SPECS = ("mpc", "zfp:8", "szp:rel=1e-3")
+_MOST_GENERATED = 32 << 20  # larger messages repeat it
+_TITLES = {"latency": "one way", "bandwidth": "one direction", "bibandwidth": "both directions"}
+_MEMORY = {"h": "host", "d": "device", "host": "host", "device": "device"}
+_BESIDE = {
+    "plain": "copies and MPI",
+    "host": "MPI on the host",
+    "copy": "GPU copies",
+    "nccl": "NCCL",
+}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the three commands."""
+    for name, text in (
+        ("latency", "Measure the time of a message, by turns between two ranks."),
+        ("bandwidth", "Measure the rate of a window of messages to another rank."),
+        ("bibandwidth", "Measure the rate of windows of messages both ways at once."),
+    ):
+        app.command(name, help=text)(_command(name))
+
+
+def _command(benchmark: str) -> Callable[..., None]:
+    def command(
+        source: Annotated[
+            str, typer.Option("--from", metavar="H|D", help="Memory of rank 0: host, device.")
+        ] = "host",
+        target: Annotated[
+            str, typer.Option("--to", metavar="H|D", help="Memory of rank 1: host, device.")
+        ] = "host",
+        sizes: Annotated[
+            str, typer.Option(metavar="SIZES", help="1M; 64K,1M,32M; 64K-256M, by --factor.")
+        ] = "64K-16M",
+        factor: Annotated[int, typer.Option(metavar="N", min=2, help="Between sizes.")] = 4,
+        field: Annotated[
+            list[str] | None,
+            typer.Option(metavar="NAME", help=f"{', '.join(data.NAMES)}; may be repeated."),
+        ] = None,
+        file: Annotated[
+            list[Path] | None,
+            typer.Option(metavar="FILE", help="Data of a .npy, .f32, .f64 or .nc; repeatable."),
+        ] = None,
+        element_type: Annotated[
+            str, typer.Option("--type", metavar="f32|f64", help="Elements of the fields.")
+        ] = "f32",
+        spec: Annotated[
+            list[str] | None, typer.Option(metavar="SPEC", help="A codec; may be repeated.")
+        ] = None,
+        beside: Annotated[
+            list[str] | None,
+            typer.Option(metavar="NAME", help=f"{', '.join(_BESIDE)}; may be repeated."),
+        ] = None,
+        sequential: Annotated[
+            bool,
+            typer.Option("--sequential", help="Also in one piece: encode, send, decode in turn."),
+        ] = False,
+        transport: Annotated[
+            str, typer.Option(metavar="mpi|shm|tcp", help="Of the host's MPI; mpi: its choice.")
+        ] = "mpi",
+        mpiexec: Annotated[
+            str | None, typer.Option(metavar="CMD", help="The launcher, with its own options.")
+        ] = None,
+        warmup: Annotated[
+            int, typer.Option(metavar="N", min=1, help="Messages before those that count.")
+        ] = 5,
+        repeat: Annotated[
+            int, typer.Option(metavar="N", min=1, help="Samples of a path, at most.")
+        ] = 25,
+        seconds: Annotated[
+            float, typer.Option(metavar="S", help="For a size, as far as few samples allow.")
+        ] = 2.0,
+        window: Annotated[
+            int, typer.Option(metavar="N", min=1, help="Messages under way; not for latency.")
+        ] = 16,
+        json_file: Annotated[
+            Path | None, typer.Option("--json", metavar="FILE", help="Write the results here.")
+        ] = None,
+        plot: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Draw time or rate by size here.")
+        ] = None,
+    ) -> None:
+        places = {"from": _checked_memory("--from", source), "to": _checked_memory("--to", target)}
+        specs = [checked_spec("--spec", text) for text in spec or (*_DEFAULT_SPECS, "auto")]
+        names = _checked_beside(beside, places, benchmark)
+        all_sizes = _checked_sizes(sizes, factor)
+        if element_type not in ("f32", "f64"):
+            raise UserError(f"--type {element_type!r}: expected f32 or f64")
+        if transport not in jobs.TRANSPORTS:
+            raise UserError(f"--transport {transport!r}: expected mpi, shm or tcp")
+        for option, path in (("--json", json_file), ("--plot", plot)):
+            if path is not None and not path.absolute().parent.is_dir():
+                raise UserError(f"{option} {path}: its directory does not exist")
+        if importlib.util.find_spec("mpi4py") is None:
+            raise UserError("measuring messages takes the package mpi4py (pip install mpi4py)")
+        plan: dict[str, Any] = {
+            "benchmark": benchmark, **places, "warmup": warmup, "repeat": repeat,
+            "seconds": seconds, "window": window,
+        }  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="mpress-bench-") as folder:
+            fields = field or ([] if file else ["wave"])
+            nbytes = min(max(all_sizes), _MOST_GENERATED)
+            plan["files"] = _write_data(Path(folder), fields, file or [], nbytes, element_type)
+            shares = _shares(specs, names, sequential)
+            document = _measure(plan, all_sizes, shares, transport, mpiexec)
+        console = make_console()
+        _print(console, document)
+        if json_file is not None:
+            json_file.write_text(json.dumps(document, indent=1) + "\n")
+        if plot is not None:
+            _draw(document, plot)
+        if not document["transport"]["right"]:
+            share = document["transport"]["loopback_share"]
+            raise UserError(
+                f"--transport {transport}: the MPI took another way, {share:.0%} of the bytes went "
+                "through the loopback"
+            )
+
+    return command
+
+
+def _shares(specs: list[str], beside: list[str], sequential: bool) -> dict[str, list[str]]:
+    """The paths of each job. Named codecs share one that forces them, and another where messages
+    are not cut into chunks; `auto` has one of its own, which decides."""
+    named = [spec for spec in specs if spec not in ("none", "auto")]
+    shares = {}
+    if named or beside or "auto" not in specs:
+        shares["forced"] = ["none", *named, *beside]
+    if sequential:
+        shares["sequential"] = ["none", *named]
+    if "auto" in specs:
+        shares["auto"] = ["none", "auto"]
+    return shares
+
+
+def _measure(
+    plan: dict[str, Any],
+    sizes: list[int],
+    shares: dict[str, list[str]],
+    transport: str,
+    mpiexec: str | None,
+) -> dict[str, Any]:
+    document: dict[str, Any] | None = None
+    for job, paths in shares.items():
+        cases = [
+            {"data": name, "bytes": nbytes, "paths": paths}
+            for name in plan["files"]
+            for nbytes in sizes
+        ]
+        try:
+            result = jobs.run(plan | {"cases": cases}, job, transport=transport, mpiexec=mpiexec)
+        except jobs.JobError as error:
+            raise UserError(str(error)) from None
+        document = document or jobs.document(plan, result, transport)
+        document["rows"] += jobs.summary(result, plan["benchmark"], job)
+    assert document is not None
+    return document
+
+
+def _checked_memory(option: str, text: str) -> str:
+    kind = _MEMORY.get(text.lower())
+    if kind is None:
+        raise UserError(f"{option} {text!r}: expected H, host, D or device")
+    if kind == "device" and memory.devices() == 0:
+        raise UserError(f"{option} {text}: no GPU was found")
+    return kind
+
+
+def _checked_beside(names: list[str] | None, places: dict[str, str], benchmark: str) -> list[str]:
+    on_devices = set(places.values()) == {"device"} and memory.devices() > 1
+    if names is None:
+        return ["nccl"] if on_devices and nccl.library() else []
+    for name in names:
+        if name not in _BESIDE:
+            raise UserError(f"--beside {name!r}: expected one of {', '.join(_BESIDE)}")
+        if name == "nccl" and not (on_devices and nccl.library()):
+            raise UserError("--beside nccl: expected NCCL, two GPUs, and device memory on both")
+        if name == "copy" and "device" not in places.values():
+            raise UserError("--beside copy: expected device memory on a side")
+        if name in ("plain", "copy") and benchmark != "latency":
+            raise UserError(f"--beside {name}: only latency is measured of it")
+    return names
+
+
+def _checked_sizes(text: str, factor: int) -> list[int]:
+    """Ascending sizes in bytes, whole numbers of 8-byte elements."""
+    first, dash, last = text.partition("-")
+    if dash:
+        sizes = [checked_bytes("--sizes", first)]
+        most = checked_bytes("--sizes", last)
+        while 0 < sizes[-1] * factor <= most:
+            sizes.append(sizes[-1] * factor)
+    else:
+        sizes = sorted(checked_bytes("--sizes", part) for part in text.split(","))
+    if sizes[0] < 8 or any(size % 8 for size in sizes):
+        raise UserError(f"--sizes {text}: expected multiples of 8 bytes")
+    return sizes
+
+
+def _write_data(
+    folder: Path, fields: list[str], files: list[Path], nbytes: int, kind: str
+) -> dict[str, str]:
+    """Files of numpy's for the ranks, by the names that rows have."""
+    found: dict[str, np.ndarray] = {}
+    for name in fields:
+        if name not in data.NAMES:
+            raise UserError(f"--field {name!r}: expected one of {', '.join(data.NAMES)}")
+        found[name] = data.make(name, max(nbytes, data.LEAST_BYTES), kind)
+    for path in files:
+        try:
+            found[path.name] = data.read(path)
+        except FileError as error:
+            raise UserError(f"--file {error}") from None
+        if found[path.name].size == 0:
+            raise UserError(f"--file {path}: no elements")
+    written = {}
+    for number, (name, values) in enumerate(found.items()):
+        written[name] = str(folder / f"{number}.npy")
+        np.save(written[name], values)
+    return written
+
+
+def _print(console: Console, document: dict[str, Any]) -> None:
+    transport = document["transport"]
+    seen = {"tcp": "TCP", "shm": "shared memory", None: "a transport that the host does not tell"}
+    console.print(
+        f"{document['mpi']}, by {seen[transport['seen']]}; {document['from']} to {document['to']}"
+        + (f", {document['gpu']}" if document["gpu"] else ""),
+        highlight=False,
+    )
+    for name in dict.fromkeys(row["data"] for row in document["rows"]):
+        rows = [row for row in document["rows"] if row["data"] == name]
+        console.print(_table(document["benchmark"], name, rows))
+
+
+def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
+    latency = benchmark == "latency"
+    columns = ("median", "quartiles") if latency else ("GB/s", "median")
+    table = make_table(
+        f"{benchmark}, {_TITLES[benchmark]}: {name}; times in microseconds",
+        "size  path",
+        (*columns, "over none", "ratio", "encode", "decode", "arrived"),
+    )
+    for column in table.columns[1:]:
+        column.no_wrap = True
+    last = None
+    for row in sorted(rows, key=lambda row: (row["bytes"], jobs.JOBS.index(row["job"]))):
+        low, high = map(_microseconds, row["quartiles"])
+        median, rate = _microseconds(row["seconds"]), f"{row['bandwidth'] / 1e9:.2f}"
+        counted = "ratio" in row
+        table.add_row(
+            f"{'' if row['bytes'] == last else size_text(row['bytes']):<5} {_path(row)}",
+            *((median, f"{low} {high}") if latency else (rate, median)),
+            _compared(row),
+            f"{row['ratio']:.2f}" if counted else "-",
+            _microseconds(row["encode_seconds"]) if counted else "-",
+            _microseconds(row["decode_seconds"]) if counted else "-",
+            _arrived(row),
+        )
+        last = row["bytes"]
+    return table
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{seconds * 1e6:.{1 if seconds < 1e-3 else 0}f}"
+
+
+def _path(row: dict[str, Any]) -> str:
+    name = _BESIDE.get(row["path"], row["path"])
+    if row["job"] == "sequential":
+        return f"{name}, sequential"
+    return "none, beside auto" if (row["job"], name) == ("auto", "none") else name
+
+
+def _compared(row: dict[str, Any]) -> str:
+    """Time over that of none, with its 95 % interval."""
+    if "over_none" not in row:
+        return "-"
+    return "{:.2f} ({:.2f} to {:.2f})".format(row["over_none"], *row["over_none_interval"])
+
+
+def _arrived(row: dict[str, Any]) -> str:
+    check = row.get("check")
+    if check is None:
+        return "-"
+    if not check["kept"]:
+        return "[red]NO[/red]"
+    error = check["max_error"]
+    return "exact" if error == 0 else "inf" if error is None else f"{error:.2g}"
+
+
+def size_text(nbytes: int) -> str:
+    """64K, 32M, or bytes where these are not whole."""
+    for unit, text in ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
+        if nbytes % unit == 0:
+            return f"{nbytes // unit}{text}"
+    return str(nbytes)
+
+
+def _draw(document: dict[str, Any], path: Path) -> None:
+    try:
+        from mpress import plots
+    except ImportError:
+        raise UserError(
+            "drawing takes the package matplotlib (pip install 'mpress[plot]')"
+        ) from None
+    plots.draw_messages(document, path)

@@ -1,0 +1,179 @@
+"""Starts the ranks of a benchmark, and sums up what they measured."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpress import codec_bench
+from mpress.p2p import nccl
+
+Row = dict[str, Any]
+
+BASELINES = ("plain", "host", "copy", "nccl")
+"""Paths that are no codec's:
+plain  the program copies to pageable memory of the host, and MPI sends that
+host   MPI alone, between buffers of the host
+copy   one copy out of the GPU and one into it, the slower counts; pinned memory, no MPI
+nccl   NCCL's send and receive; left out where it fails"""
+
+TRANSPORTS = ("mpi", "shm", "tcp")
+"""What the host's MPI would take, its shared memory, or TCP."""
+
+JOBS = ("forced", "sequential", "auto")
+"""Every codec is used whatever the policy thinks; also in one piece, so that nothing overlaps; the
+policy decides."""
+
+_FORCED = ("--force", "--threshold", "0")
+_SHARES = {"tcp": 0.9, "shm": 0.1}  # of the bytes, through the loopback: at least; at most
+
+
+class JobError(RuntimeError):
+    """The ranks failed; the message holds what they said."""
+
+
+def transport_environment(transport: str) -> dict[str, str]:
+    """What makes MPICH and Open MPI take a transport between ranks of one host; NCCL too, as far as
+    that is TCP."""
+    if transport == "mpi":
+        return {}
+    open_mpi = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_opal_warn_on_missing_libcuda": "0"}
+    if transport == "shm":
+        # Of Open MPI 5 the name is sm, and vader still means that.
+        return open_mpi | {"OMPI_MCA_btl": "vader,self", "MPIR_CVAR_NOLOCAL": "0"}
+    names = [name for _, name in socket.if_nameindex()]
+    only_loopback = {"OMPI_MCA_btl_tcp_if_include": "lo"} if names == ["lo"] else {}
+    return open_mpi | only_loopback | nccl.SOCKETS | {
+        "OMPI_MCA_btl": "tcp,self",
+        "MPIR_CVAR_NOLOCAL": "1",
+        "UCX_TLS": "tcp,self",  # MPICH's and Open MPI's UCX
+        "FI_PROVIDER": "tcp",  # MPICH's libfabric, where it has no UCX
+    }  # fmt: skip
+
+
+def run(
+    plan: Mapping[str, Any],
+    job: str,
+    *,
+    transport: str = "mpi",
+    mpiexec: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = ("-m", "mpress.p2p.worker"),
+) -> dict[str, Any]:
+    """Runs a plan on two ranks under `mpress run`, as one of JOBS. Returns what the worker wrote.
+
+    plan         benchmark (latency, bandwidth, bibandwidth); from, to (host, device); window;
+                 warmup; repeat, and seconds: how many rounds of a case there are at most, and how
+                 long they take, but for the least number of them; files (name: .npy); cases (data,
+                 bytes, paths, and what replaces the plan's warmup, repeat, seconds; check false
+                 leaves out the look at what arrived)
+    program      arguments of Python that are the worker, for tests
+    environment  of the launcher, beside what the transport needs
+
+    Raises JobError.
+    """
+    with tempfile.TemporaryDirectory(prefix="mpress-bench-") as folder:
+        plan_file, out = Path(folder) / "plan.json", Path(folder) / "out.json"
+        plan_file.write_text(json.dumps(plan))
+        command = [sys.executable, "-m", "mpress", "run", "-n", "2"]
+        command += ["--mpiexec", mpiexec] if mpiexec else []
+        command += [] if job == "auto" else _FORCED
+        command += ["--", sys.executable, *program, str(plan_file), str(out)]
+        settings = {"MPI4PY_RC_THREAD_LEVEL": "single"}
+        if job == "sequential":
+            settings["MPRESS_CHUNK"] = "0"
+        env = {**os.environ, **settings, **transport_environment(transport), **(environment or {})}
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
+        if done.returncode != 0 or not out.exists():
+            said = (done.stderr + done.stdout).strip()
+            raise JobError(said or f"the ranks ended with status {done.returncode}")
+        sys.stderr.write(done.stderr)
+        return json.loads(out.read_text())
+
+
+def summary(result: Mapping[str, Any], benchmark: str, job: str) -> list[Row]:
+    """A row a case and path: medians, and times over those of `none` in the same round."""
+    groups: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in result["rows"]:
+        groups[row["data"], row["bytes"]].append(row)
+    found = []
+    for rows in groups.values():
+        raw = next((row["seconds"] for row in rows if row["path"] == "none"), None)
+        found += [_summary(row, raw, benchmark) | {"job": job} for row in rows]
+    return found
+
+
+def _summary(row: Row, raw: list[float] | None, benchmark: str) -> Row:
+    seconds, nbytes = row["seconds"], row["bytes"]
+    median = statistics.median(seconds)
+    directions = 2 if benchmark == "bibandwidth" else 1
+    found: Row = {
+        "data": row["data"], "bytes": nbytes, "path": row["path"], "seconds": median,
+        "quartiles": [float(q) for q in np.quantile(seconds, (0.25, 0.75))],
+        "bandwidth": directions * nbytes / median,
+        "samples": len(seconds), "iterations": row["iterations"], "window": row["window"],
+    }  # fmt: skip
+    if raw is not None and row["path"] != "none":
+        pairs = [one / other for one, other in zip(seconds, raw, strict=True)]
+        found["over_none"], *found["over_none_interval"] = median_interval(pairs)
+    if row["path"] not in BASELINES and row["raw_bytes"]:
+        messages = row["raw_bytes"] / nbytes
+        found |= {
+            "ratio": row["raw_bytes"] / row["wire_bytes"],
+            "chunked": row["chunked"] / messages,
+            "encode_seconds": row["encode_seconds"] / messages,
+            "decode_seconds": row["decode_seconds"] / messages,
+            "loopback_share": row["loopback_bytes"] / row["wire_bytes"],
+            "check": row["check"],
+        }
+    return found
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The median and its 95 % confidence interval, by order statistics: nothing is assumed of how
+    the values are distributed."""
+    ordered = sorted(values)
+    half = math.ceil(0.98 * math.sqrt(len(ordered)))
+    middle = len(ordered) // 2
+    return (
+        statistics.median(ordered),
+        ordered[max(0, middle - half)],
+        ordered[min(len(ordered) - 1, middle + half)],
+    )
+
+
+def transport_seen(result: Mapping[str, Any], asked: str) -> dict[str, Any]:
+    """Which way the messages took, by the loopback's own counter: `seen` is tcp, shm, or None where
+    the host does not tell, `right` whether that was asked for."""
+    rows = [row for row in result["rows"] if row["wire_bytes"] and row["path"] not in BASELINES]
+    share = sum(row["loopback_bytes"] for row in rows) / sum(row["wire_bytes"] for row in rows)
+    seen = None
+    if result["sees_loopback"]:
+        seen = "tcp" if share >= _SHARES["tcp"] else "shm" if share <= _SHARES["shm"] else None
+    right = seen is None or asked in ("mpi", seen)
+    return {"asked": asked, "seen": seen, "loopback_share": share, "right": right}
+
+
+def document(plan: Mapping[str, Any], result: Mapping[str, Any], transport: str) -> dict[str, Any]:
+    """What is needed to judge the rows, which come later; ready for JSON."""
+    return codec_bench.document([]) | {
+        "kind": "p2p",
+        **{name: plan[name] for name in ("benchmark", "from", "to")},
+        "mpi": result["mpi"],
+        "gpu": result["gpu"],
+        "transport": transport_seen(result, transport),
+    }

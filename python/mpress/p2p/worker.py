@@ -1,0 +1,352 @@
+"""What the two ranks of a benchmark run: python -m mpress.p2p.worker PLAN.json OUT.json.
+
+The plan is made, and the output read, by mpress.p2p.jobs. Its cases are messages of one size and
+content; a case has paths, which take turns: specs of codecs, each on a duplicate of the
+communicator with that hint, and the names of BASELINES.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from mpress import trace
+from mpress.p2p import arrival, data, memory, nccl
+from mpress.p2p.jobs import BASELINES
+
+_SAMPLE_SECONDS = 2e-3  # shorter ones are repeated within a sample
+_MOST_ITERATIONS = 200
+_LEAST_ROUNDS = 5
+_MOST_WINDOW_BYTES = 512 << 20
+_TAG = 1
+
+Sample = Callable[[int], float]
+_to_mpi = getattr(MPI, "buffer", None) or MPI.memory
+
+
+class Rank:
+    """One of the two: its memory, its communicators, and the ways to send a message."""
+
+    def __init__(self, plan: dict[str, Any], allocate: Callable[[int], Any]) -> None:
+        self.plan = plan
+        self.comm = MPI.COMM_WORLD
+        self.rank = self.comm.rank
+        self.peer = 1 - self.rank
+        self.allocate = allocate
+        self.on_device = plan["to" if self.rank else "from"] == "device"
+        self.comms: dict[str, MPI.Comm] = {}
+        self._nccl: nccl.Communicator | None = None
+        self._record: Path | None = None
+
+    def comm_of(self, spec: str) -> MPI.Comm:
+        if spec not in self.comms:
+            info = MPI.Info.Create()
+            info.Set("mpress_codec", spec)
+            self.comms[spec] = self.comm.Dup_with_info(info)
+            info.Free()
+        return self.comms[spec]
+
+    def nccl(self) -> nccl.Communicator | None:
+        """None where it fails on a rank, which says why."""
+        if self._nccl is None:
+            try:
+                self._nccl = nccl.Communicator(self.comm)
+            except (OSError, RuntimeError) as error:
+                print(f"rank {self.rank}: {error}", file=sys.stderr)
+            if not self.comm.allreduce(self._nccl is not None, op=MPI.LAND):
+                self._nccl = None
+        return self._nccl
+
+    def counters(self) -> dict[str, float]:
+        """What mpress has counted in this process so far; all 0 where it is not loaded."""
+        if self._record is None and "MPRESS_RECORD" in os.environ:
+            found = Path(os.environ["MPRESS_RECORD"]).glob(f"rank-*.{os.getpid()}.rec")
+            self._record = next(found, None)
+        rows = trace.read_record(self._record).rows if self._record else []
+        sent = [row for row in rows if row["direction"] == "send"]
+        return {
+            "raw_bytes": sum(row["raw_bytes"] for row in sent),
+            "wire_bytes": sum(row["wire_bytes"] for row in sent),
+            "chunked": sum(row["messages"] for row in sent if row["chunked"]),
+            "encode_seconds": sum(row["encode_seconds"] for row in rows),
+            "decode_seconds": sum(row["decode_seconds"] for row in rows),
+            "loopback_bytes": loopback_bytes(),
+        }
+
+
+class Case:
+    """Messages of one size and content."""
+
+    def __init__(self, rank: Rank, case: dict[str, Any], values: Any) -> None:
+        self.rank = rank
+        self.nbytes = case["bytes"]
+        self.values = data.cut(values, self.nbytes)
+        latency = rank.plan["benchmark"] == "latency"
+        most = max(1, _MOST_WINDOW_BYTES // self.nbytes)
+        self.window = 1 if latency else min(rank.plan["window"], most)
+        self.held: tuple[Any, ...] = ()
+        self.send = rank.allocate(self.nbytes)
+        self.receive = rank.allocate(self.nbytes * self.window)
+        self.send.write(self.values)
+
+    def message(self, address: int) -> list[Any]:
+        element = MPI.FLOAT if self.values.itemsize == 4 else MPI.DOUBLE
+        return [_to_mpi.fromaddress(address, self.nbytes), self.values.size, element]
+
+    def sample(self, path: str) -> Sample:
+        """A function that measures `iterations` of the benchmark and returns seconds: one way of a
+        message for latency, a message in each direction that has them for the others."""
+        benchmark = self.rank.plan["benchmark"]
+        if path == "copy":
+            return self._copies()
+        if path == "plain":
+            return self._plain()
+        send, receive = self.send, self.receive
+        if path == "host":
+            send = memory.HostBuffer(self.nbytes)
+            receive = memory.HostBuffer(self.nbytes * self.window)
+            send.write(self.values)
+            self.held = (send, receive)  # messages know addresses alone
+        one, windows = self._calls(path, send, receive)
+        rank, window = self.rank.rank, self.window
+        both = benchmark == "bibandwidth"
+
+        def latency(iterations: int) -> float:
+            begin = time.perf_counter()
+            for _ in range(iterations):
+                one(rank == 0)
+                one(rank == 1)
+            return (time.perf_counter() - begin) / iterations / 2
+
+        def bandwidth(iterations: int) -> float:
+            begin = time.perf_counter()
+            for _ in range(iterations):
+                windows(rank == 0 or both, rank == 1 or both)
+            return (time.perf_counter() - begin) / iterations / window
+
+        return latency if benchmark == "latency" else bandwidth
+
+    def _calls(self, path: str, send: Any, receive: Any) -> tuple[Callable, Callable]:
+        """one(sends) passes a message on; windows(sends, receives) a window of them, and returns
+        when both ranks know that they have arrived."""
+        rank, peer, nbytes = self.rank, self.rank.peer, self.nbytes
+        places = [receive.address + i * nbytes for i in range(self.window)]
+        if path == "nccl":
+            link = rank.nccl()
+            assert link is not None
+
+            def one(sends: bool) -> None:
+                if sends:
+                    link.send(send.address, nbytes, peer)
+                else:
+                    link.receive(places[0], nbytes, peer)
+                link.wait()
+
+            def windows(sends: bool, receives: bool) -> None:
+                for place in places:
+                    link.group_start()
+                    if receives:
+                        link.receive(place, nbytes, peer)
+                    if sends:
+                        link.send(send.address, nbytes, peer)
+                    link.group_end()
+                link.wait()
+                rank.comm.Barrier()
+
+            return one, windows
+
+        comm = rank.comm_of("none" if path == "host" else path)
+        outgoing, incoming = self.message(send.address), [self.message(p) for p in places]
+
+        def one(sends: bool) -> None:
+            if sends:
+                comm.Send(outgoing, peer, _TAG)
+            else:
+                comm.Recv(incoming[0], peer, _TAG)
+
+        def windows(sends: bool, receives: bool) -> None:
+            requests = [comm.Irecv(i, peer, _TAG) for i in incoming] if receives else []
+            if sends:
+                requests += [comm.Isend(outgoing, peer, _TAG) for _ in places]
+            MPI.Request.Waitall(requests)
+            rank.comm.Barrier()
+
+        return one, windows
+
+    def _plain(self) -> Sample:
+        rank, nbytes = self.rank, self.nbytes
+        comm = rank.comm_of("none")
+        aside = memory.HostBuffer(nbytes)
+        message = self.message(aside.address)
+
+        def one(sends: bool) -> None:
+            if sends:
+                if rank.on_device:
+                    memory.copy_out(aside.address, self.send.address, nbytes)
+                comm.Send(message, rank.peer, _TAG)
+            else:
+                comm.Recv(message, rank.peer, _TAG)
+                if rank.on_device:
+                    memory.copy_in(self.receive.address, aside.address, nbytes)
+
+        def sample(iterations: int) -> float:
+            begin = time.perf_counter()
+            for _ in range(iterations):
+                one(rank.rank == 0)
+                one(rank.rank == 1)
+            return (time.perf_counter() - begin) / iterations / 2
+
+        return sample
+
+    def _copies(self) -> Sample:
+        calls: tuple[Any, ...] = ()
+        if self.rank.on_device:
+            aside = memory.PinnedBuffer(self.nbytes)
+            calls = (
+                (memory.copy_out, (aside.address, self.send.address)),
+                (memory.copy_in, (self.receive.address, aside.address)),
+            )
+
+        def sample(iterations: int) -> float:
+            slower = 0.0
+            for copy, arguments in calls:
+                begin = time.perf_counter()
+                for _ in range(iterations):
+                    copy(*arguments, aside.nbytes)
+                slower = max(slower, (time.perf_counter() - begin) / iterations)
+            return self.rank.comm.allreduce(slower, op=MPI.MAX)
+
+        return sample
+
+    def check(self, spec: str) -> dict[str, Any]:
+        """One message each way, and what arrived: worse of the two ranks."""
+        comm, rank = self.rank.comm_of(spec), self.rank
+        self.receive.fill(0xA5)
+        rank.comm.Barrier()
+        comm.Sendrecv(self.message(self.send.address), rank.peer, _TAG,
+                      self.message(self.receive.address), rank.peer, _TAG)  # fmt: skip
+        found = arrival.judge(
+            spec, self.values, self.receive.read(self.values.dtype, self.values.size)
+        )
+        both = rank.comm.allgather(found)
+        return min(both, key=lambda one: (one["kept"], -(one["max_error"] or 0)))
+
+
+def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, Any]]:
+    """A row a path; on rank 0, whose clock counts."""
+    messages = Case(rank, case, values)
+    paths = [path for path in case["paths"] if path != "nccl" or rank.nccl()]
+    samples = {path: messages.sample(path) for path in paths}
+    plan, comm = {**rank.plan, **case}, rank.comm
+    iterations = {}
+    round_seconds = 0.0
+    for path, sample in samples.items():
+        comm.Barrier()
+        sample(plan["warmup"])
+        comm.Barrier()
+        begin = time.perf_counter()
+        sample(1)
+        took = time.perf_counter() - begin
+        iterations[path] = comm.bcast(min(_MOST_ITERATIONS, int(_SAMPLE_SECONDS / took) + 1))
+        round_seconds += took * iterations[path]
+    rounds = int(plan["seconds"] / round_seconds)
+    rounds = comm.bcast(max(min(_LEAST_ROUNDS, plan["repeat"]), min(rounds, plan["repeat"])))
+
+    seconds: dict[str, list[float]] = {path: [] for path in samples}
+    counted: dict[str, dict[str, float]] = {path: {} for path in samples}
+    for turn in range(rounds):
+        order = list(samples) if turn % 2 == 0 else list(samples)[::-1]
+        for path in order:
+            before = rank.counters()
+            comm.Barrier()
+            seconds[path].append(samples[path](iterations[path]))
+            for name, value in rank.counters().items():
+                counted[path][name] = counted[path].get(name, 0) + value - before[name]
+    rows = []
+    for path in samples:
+        both = comm.gather(counted[path])
+        checks = plan.get("check", True) and path not in BASELINES
+        checked = messages.check(path) if checks else None
+        if both is None:
+            continue
+        total = {name: both[0][name] + both[1][name] for name in both[0]}
+        total["loopback_bytes"] = max(one["loopback_bytes"] for one in both)
+        rows.append({
+            "data": case["data"], "bytes": messages.nbytes, "path": path,
+            "window": messages.window, "iterations": iterations[path], "seconds": seconds[path],
+            "check": checked, **total,
+        })  # fmt: skip
+    return rows
+
+
+def loopback_bytes() -> int:
+    """Bytes that this host has sent to itself through its network stack; -1 where it hides that."""
+    try:
+        lines = Path("/proc/self/net/dev").read_text().splitlines()
+        return next(int(line.split()[9]) for line in lines if line.strip().startswith("lo:"))
+    except (OSError, StopIteration, IndexError, ValueError):
+        return -1
+
+
+def sees_loopback() -> bool:
+    """Whether loopback_bytes() counts: sandboxes show a counter that stands still."""
+    nbytes = 1 << 14
+    before = loopback_bytes()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as sender,
+        server.accept()[0] as receiver,
+    ):
+        sender.sendall(bytes(nbytes))
+        left = nbytes
+        while left > 0:
+            left -= len(receiver.recv(left))
+    return loopback_bytes() - before >= nbytes
+
+
+def mpi_version() -> str:
+    """The library's name and number, of the first line that it says of itself."""
+    text = MPI.Get_library_version().splitlines()[0].strip("\0")
+    return " ".join(text.split(",")[0].replace("Version:", "").split())
+
+
+def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str, Any] | None:
+    """All cases of a plan; what rank 0 writes. `allocate_device(nbytes)` gives a buffer of this
+    rank's GPU."""
+    comm = MPI.COMM_WORLD
+    on_device = plan["to" if comm.rank else "from"] == "device"
+    rank = Rank(plan, allocate_device if on_device else memory.HostBuffer)
+    rows = []
+    name, values = None, None
+    for case in plan["cases"]:
+        if case["data"] != name:
+            name, values = case["data"], np.load(plan["files"][case["data"]])
+        rows += run_case(rank, case, values)
+    return {"mpi": mpi_version(), "sees_loopback": sees_loopback(), "rows": rows}
+
+
+def main(allocate_device: Callable[[int], Any] | None = None) -> None:
+    plan = json.loads(Path(sys.argv[1]).read_text())
+    comm = MPI.COMM_WORLD
+    if comm.size != 2:
+        sys.exit(f"mpress.p2p.worker: expected 2 ranks, but there are {comm.size}")
+    gpu = None
+    if allocate_device is None and "device" in (plan["from"], plan["to"]):
+        gpu = memory.use_device(comm.rank % memory.devices())
+    result = run(plan, allocate_device or memory.CudaBuffer)
+    if comm.rank == 0:
+        result["gpu"] = gpu
+        Path(sys.argv[2]).write_text(json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main()
