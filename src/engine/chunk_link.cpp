@@ -75,14 +75,21 @@ void ChunkLink::close(Job& job) {
   const link::MpiCalls& mpi = link::mpi();
   while (outbox.is_cancelling()) progress_at_end(job);
   std::uint64_t sent_to_us = 0;
-  MPI_Request sum = MPI_REQUEST_NULL;
+  const auto finish = [&](MPI_Request request) {
+    for (int done = 0; !done;) {
+      progress_at_end(job);
+      mpi.Test(&request, &done, MPI_STATUS_IGNORE);
+    }
+  };
+  MPI_Request request = MPI_REQUEST_NULL;
   mpi.Ireduce_scatter_block(outbox.sent().data(), &sent_to_us, 1, MPI_UINT64_T, MPI_SUM, comm_,
-                            &sum);
-  for (int known = 0; !known;) {
-    progress_at_end(job);
-    mpi.Test(&sum, &known, MPI_STATUS_IGNORE);
-  }
+                            &request);
+  finish(request);
   while (!idle() || received_.load(std::memory_order_relaxed) < sent_to_us) progress_at_end(job);
+  // A sender's MPI may wait for word that its chunk was received, which MPICH does not give from
+  // MPI_Finalize any more.
+  mpi.Ibarrier(comm_, &request);
+  finish(request);
   mpi.Comm_free(&comm_);
   chunk_bytes_ = 0;
 }

@@ -35,7 +35,7 @@ void* find_symbol(const char* name);
   X(Init) X(Init_thread) X(Initialized) X(Finalized) X(Query_thread) X(Abort)        \
   X(Comm_rank) X(Comm_size) X(Comm_split) X(Comm_free) X(Comm_group) X(Comm_test_inter)            \
   X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr)                     \
-  X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler) X(Ireduce_scatter_block) X(Add_error_class) X(Add_error_code) X(Add_error_string)               \
+  X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler) X(Ireduce_scatter_block) X(Ibarrier) X(Add_error_class) X(Add_error_code) X(Add_error_string)               \
   X(Comm_dup_with_info) X(Comm_set_info) X(Comm_get_info) X(Comm_split_type)                     \
   X(Dist_graph_create) X(Dist_graph_create_adjacent)                                             \
   X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_set)                                   \
