@@ -45,6 +45,15 @@ def test_device_messages(ranks, setting, mpi_program, mpress_run, simulated_gpu)
         assert totals(done)["chunked_messages"] == 0
 
 
+@pytest.mark.parametrize("chunk", ["4K", "64K", "0"])
+def test_data_with_gaps_on_the_host(chunk, mpi_program, mpress_run, simulated_gpu):
+    env = {**simulated_gpu, "MPRESS_CHUNK": chunk}
+    done = mpress_run(2, mpi_program("device_strewn"), options=("--codec", "none"), env=env)
+    assert done.status == 0, done.stderr
+    assert "ok" in done.stdout
+    assert (totals(done)["chunked_messages"] > 0) == (chunk != "0")
+
+
 @pytest.mark.parametrize("lacking", ["device memory", "pinned memory", "some of both", "devices"])
 @pytest.mark.parametrize("options", [(), ("--codec", "mpc", "--force")])
 def test_what_devices_lack(options, lacking, mpi_program, mpress_run, simulated_gpu):

@@ -7,6 +7,7 @@
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
 #include "engine/relayout.hpp"
+#include "engine/type_runs.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "link/counted.hpp"
 #include "trace/message.hpp"
@@ -77,7 +78,9 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   if (!on_device && !is_readable(arguments.buffer, *type_)) return false;
   if (!on_device && type_->contiguous && !type_->element) return watched_ = true;
   // A type of several kinds can receive floats where it begins with enough of them.
-  if (!on_device && !type_->element && type_->leading_floats < wire::min_frame_bytes) return false;
+  if (!on_device && !type_->element && type_->leading_floats < wire::min_frame_bytes) {
+    return watched_ = is_scattered_ = job.chunks.is_open();
+  }
   if (on_device || !type_->contiguous) return watched_ = stage(job);
   elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
   by_element_ = true;
@@ -116,7 +119,11 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   if (!(watched_ || delivered_) || cancelled || status.MPI_SOURCE == MPI_PROC_NULL)
     return MPI_SUCCESS;
   if (!delivered_ && !chunks_) {
-    settle(job, static_cast<const std::byte*>(buffer()), bytes_of(status), status);
+    Beginning room;
+    const std::size_t bytes = bytes_of(status);
+    const bool is_header_size = bytes == wire::min_frame_bytes;
+    settle(job, is_header_size ? beginning(room) : static_cast<const std::byte*>(buffer()), bytes,
+           status);
     return delivered_code_;
   }
   if (!delivered_) {
@@ -127,6 +134,17 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   return delivered_code_;
 }
 
+/// The first bytes of what MPI received, without gaps.
+const std::byte* Receive::beginning(Beginning& room) const {
+  if (!is_scattered_) return static_cast<const std::byte*>(buffer());
+  std::byte* to = room.data();
+  for (const gpu::Run& run : first_runs(*type_)) {
+    std::memcpy(to, static_cast<const std::byte*>(arguments_.buffer) + run.offset, run.bytes);
+    to += run.bytes;
+  }
+  return room.data();
+}
+
 bool Receive::may_come_in_chunks(const Job& job) const {
   return watched_ && !delivered_ && job.chunks.cuts(capacity_);
 }
@@ -135,7 +153,8 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
   if (!chunks_) {
     // The status is asked for only where there is a header: MPI may raise what went wrong.
     if (!job.peek.is_complete(request)) return false;
-    if (!wire::announces_chunks(buffer(), job.nonce)) return true;
+    Beginning room;
+    if (!wire::announces_chunks(beginning(room), job.nonce)) return true;
     int arrived = 0;
     MPI_Status status;
     if (link::mpi().Request_get_status(request, &arrived, &status) != MPI_SUCCESS) return true;
@@ -148,8 +167,8 @@ bool Receive::collects(Job& job, const MPI_Status& status) {
   int cancelled = 0;
   link::mpi().Test_cancelled(&status, &cancelled);
   if (cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return false;
-  const auto* data = static_cast<const std::byte*>(buffer());
-  return collect(job, data, bytes_of(status), status.MPI_SOURCE);
+  Beginning room;
+  return collect(job, beginning(room), bytes_of(status), status.MPI_SOURCE);
 }
 
 bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int source) {
@@ -202,7 +221,9 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
   int code = MPI_SUCCESS;
-  wire::Parse parse = wire::read_header(data, bytes, job.nonce, arrived.header);
+  wire::Parse parse = is_scattered_ && arrived.in_place
+                          ? wire::Parse::raw
+                          : wire::read_header(data, bytes, job.nonce, arrived.header);
   // MPI had no room for the rest and has raised that, although MPICH's calls return success once a
   // handler of the program's has returned.
   if (parse == wire::Parse::cut && bytes == capacity_) parse = wire::Parse::raw;
@@ -266,6 +287,7 @@ int Receive::conclude_chunks(Job& job) {
         scatter(job, device_ != gpu::host ? packed_.data() : staging_.data(), header.raw_bytes());
   }
   packed_.reset();
+  if (is_scattered_) staging_.reset();
   return count_decoded(job, row, header, code, wire::min_frame_bytes + chunks->wire_bytes(),
                        chunks->decode_ns());
 }

@@ -1,6 +1,7 @@
 // The receiving side of a message: where MPI puts it, and what makes it the program's data.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,8 @@ struct ReceiveArguments {
 /// Gapless buffers receive in place; the frame, never larger than the raw message, is decoded
 /// where it lies. Scattered types that are floats, or begin with floats, receive into staging,
 /// since a frame must not be strewn over the program's layout; and so does memory of a device,
-/// which MPI need not be able to reach.
+/// which MPI need not be able to reach. Other scattered types are received where they lie: they get
+/// no frames but the headers of long messages that leave a device in chunks.
 class Receive {
  public:
   /// Notes the arguments. False where they are wrong and MPI may say so.
@@ -116,6 +118,8 @@ class Receive {
 
  private:
   struct Arrived;
+  using Beginning = std::array<std::byte, wire::min_frame_bytes>;
+  const std::byte* beginning(Beginning& room) const;
   void describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments);
   bool takes_in_place(ElementType type) const;
   bool stage(Job& job);
@@ -144,6 +148,7 @@ class Receive {
   /// Float runs are received element by element, staged structures byte by byte: a frame is a
   /// whole number of those, but not of larger items.
   bool by_element_ = false;
+  bool is_scattered_ = false;  ///< MPI receives into the program's layout, which has gaps
   MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "codec/element.hpp"
+#include "gpu/gpu.hpp"
 #include "link/mpi.hpp"
 
 namespace mpress::engine {
@@ -18,6 +21,8 @@ struct TypeInfo {
   std::size_t leading_floats = 0;      ///< bytes of one float type that it begins with
   /// A duplicate of a type with gaps: the program may free its own before a receive completes.
   MPI_Datatype layout = MPI_DATATYPE_NULL;
+  mutable std::vector<gpu::Run> first_runs;  ///< see first_runs()
+  mutable std::once_flag first_runs_made;
 
   TypeInfo() = default;
   TypeInfo(const TypeInfo&) = delete;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/construction.hpp"
+#include "wire/frame.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -192,6 +193,14 @@ std::vector<gpu::Run> runs_of(MPI_Datatype type, MPI_Count count, std::size_t by
   }
   runs.resize(kept);
   return runs;
+}
+
+const std::vector<gpu::Run>& first_runs(const TypeInfo& type) {
+  std::call_once(type.first_runs_made, [&] {
+    const auto items = static_cast<MPI_Count>(wire::min_frame_bytes / type.size + 1);
+    type.first_runs = runs_of(type.layout, items, wire::min_frame_bytes);
+  });
+  return type.first_runs;
 }
 
 }  // namespace mpress::engine

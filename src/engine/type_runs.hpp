@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "engine/type_info.hpp"
 #include "gpu/gpu.hpp"
 #include "link/mpi.hpp"
 
@@ -12,5 +13,9 @@ namespace mpress::engine {
 /// The runs of `count` items, offsets relative to the buffer's address; neighbours are joined. Of
 /// the last run, no more than makes `bytes` in all: fewer data than fit may have come.
 std::vector<gpu::Run> runs_of(MPI_Datatype type, MPI_Count count, std::size_t bytes = SIZE_MAX);
+
+/// The runs of the first wire::min_frame_bytes bytes of many items of a type with gaps. They are
+/// found once a type, which may have more runs than a message should cost.
+const std::vector<gpu::Run>& first_runs(const TypeInfo& type);
 
 }  // namespace mpress::engine
