@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import execute, simulated_gpu_library
+from conftest import ROOT, execute, simulated_gpu_library
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 
@@ -54,6 +54,21 @@ def test_messages_of_host_memory_are_as_ever(choice, mpi_program, mpress_run, si
     done = mpress_run(2, mpi_program("one_message"), options=FORCED, env=env)
     assert done.status == 0, done.output
     assert done.report["totals"]["compressed_messages"] == 1
+
+
+def test_device_memory_is_left_to_mpi_where_gpus_are_off(mpress_run, mpi, tmp_path):
+    if mpi.name not in ("default", "mpich"):
+        pytest.skip("this MPI looks at the data when it is told to send them")
+    source = ROOT / "tests" / "mpi" / "device_left.c"
+    driver, program = tmp_path / "libcuda.so.1", tmp_path / "device_left"
+    made = ["-DDRIVER", "-shared", "-fPIC", f"-Wl,-soname,{driver.name}", "-o", driver]
+    assert execute([mpi.mpicc, source, *made, "-ldl"]).status == 0
+    linked = [driver, f"-Wl,-rpath,{tmp_path}", "-o", program]
+    assert execute([mpi.mpicc, source, *linked, "-lm"]).status == 0
+    done = mpress_run(1, program, options=FORCED, env={"MPRESS_GPU": "off"})
+    assert done.status == 0, done.output
+    assert "messages in device memory are left to MPI" in done.stderr
+    assert done.report["left_raw"]["device memory left to MPI"]["messages"] == 2
 
 
 @pytest.fixture

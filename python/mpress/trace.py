@@ -35,6 +35,7 @@ REASONS = {
     7: "peer of another world",
     8: "no memory",
     9: "sessions in use",
+    10: "device memory left to MPI",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
 

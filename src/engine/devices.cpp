@@ -16,6 +16,11 @@ namespace {
 constexpr std::size_t keep_device_bytes = 512u << 20;
 constexpr std::size_t keep_pinned_bytes = 1u << 30;
 
+int locate_data(const void* buffer, const TypeInfo& type) {
+  const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
+  return gpu::locate(static_cast<const std::byte*>(buffer) + first);
+}
+
 }  // namespace
 
 struct Devices::Source final : memory::BlockSource {
@@ -107,9 +112,12 @@ int Devices::wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outc
 }
 
 int device_of(Job& job, const void* buffer, const TypeInfo& type) {
-  const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
-  const int device = gpu::locate(static_cast<const std::byte*>(buffer) + first);
+  const int device = locate_data(buffer, type);
   return device == gpu::host || job.devices.usable() ? device : gpu::host;
+}
+
+bool is_readable(const void* buffer, const TypeInfo& type) {
+  return locate_data(buffer, type) == gpu::host;
 }
 
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,

@@ -70,6 +70,10 @@ class Devices {
 /// devices which mpress cannot work with.
 int device_of(Job& job, const void* buffer, const TypeInfo& type);
 
+/// May the CPU look at the data of a buffer? Not in memory of devices that mpress cannot work with,
+/// either.
+bool is_readable(const void* buffer, const TypeInfo& type);
+
 /// Copies the data of a buffer on a device, packed in the order of its type map, to `packed` in
 /// host memory. Returns an MPI error code.
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,

@@ -8,7 +8,6 @@
 #include "engine/job.hpp"
 #include "engine/relayout.hpp"
 #include "engine/type_runs.hpp"
-#include "gpu/loaded_gpu.hpp"
 #include "link/counted.hpp"
 #include "trace/message.hpp"
 
@@ -27,12 +26,6 @@ namespace {
 
 std::size_t bytes_of(const MPI_Status& status) {
   return static_cast<std::size_t>(link::counted::bytes_of(status));
-}
-
-/// May the CPU look at a buffer?
-bool is_readable(const void* buffer, const TypeInfo& type) {
-  const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
-  return gpu::locate(static_cast<const std::byte*>(buffer) + first) == gpu::host;
 }
 
 }  // namespace

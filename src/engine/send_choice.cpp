@@ -64,6 +64,8 @@ Spec choose(Job& job, const Message& message, Reason& reason) {
     reason = Reason::sessions;
   } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
     reason = Reason::disabled;
+  } else if (message.device == gpu::host && !is_readable(message.arguments.buffer, message.type)) {
+    reason = Reason::device;
   } else if (!is_aligned(message)) {
     reason = Reason::unaligned;
   } else if (!policy_of(job, message).worth_it(wanted.codec, message.bytes)) {

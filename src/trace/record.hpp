@@ -58,6 +58,7 @@ enum class Reason : std::uint8_t {
   communicator = 7,    ///< inter-communicator, or a peer of another world
   memory = 8,          ///< no memory for the frame
   sessions = 9,        ///< the process has sessions, and peers may have no world
+  device = 10,         ///< memory of a device that mpress cannot work with
   count_
 };
 
