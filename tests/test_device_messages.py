@@ -62,6 +62,8 @@ def test_what_devices_lack(options, lacking, mpi_program, mpress_run, simulated_
     )
     assert done.status == 0, done.stderr
     assert "ok" in done.stdout
+    if lacking == "device memory" and "--force" in options:
+        assert done.report["left_raw"]["no memory"]["messages"] > 0
     if lacking == "devices":
         assert "device 0 refuses to work" in done.stderr
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -144,6 +145,10 @@ class DeviceSink final : public ChunkSink {
     if (chunk >= settled_ + slots_.size()) return nullptr;
     Slot& slot = slots_[chunk % slots_.size()];
     if (!slot.room) slot.room = job.devices.take_pinned(device_, header_.chunk_raw_bytes(0));
+    if (!slot.room) {  // it would be waited for without end
+      link::fatal("rank " + std::to_string(job.rank) + ": no memory to receive a chunk of " +
+                  std::to_string(header_.chunk_bytes) + " bytes");
+    }
     return slot.room.data();
   }
 

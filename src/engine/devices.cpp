@@ -21,6 +21,14 @@ int locate_data(const void* buffer, const TypeInfo& type) {
   return gpu::locate(static_cast<const std::byte*>(buffer) + first);
 }
 
+/// Runs one by one, by way of no memory of the device: there is none to spare.
+template <typename Copy>
+int copy_runs(Job& job, gpu::Lane& lane, const std::vector<gpu::Run>& runs, const Copy& copy) {
+  gpu::Ticket last = 0;
+  for (const gpu::Run& run : runs) last = copy(run);
+  return job.devices.wait(job, lane, last);
+}
+
 }  // namespace
 
 struct Devices::Source final : memory::BlockSource {
@@ -125,14 +133,18 @@ int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
   if (bytes == 0) return MPI_SUCCESS;
   const LaneUse lane = job.devices.lane(device);
   if (!lane) return job.device_code;
-  memory::Buffer aside;
-  if (!type.contiguous) {
-    aside = job.devices.take(device, bytes);
-    if (!aside) return MPI_ERR_NO_MEM;
-    lane->gather(aside.data(), buffer, runs_of(type.layout, count));
-    buffer = aside.data();
+  if (type.contiguous) return job.devices.wait(job, *lane, lane->copy(packed, buffer, bytes));
+  const auto runs = runs_of(type.layout, count);
+  const memory::Buffer aside = job.devices.take(device, bytes);
+  if (!aside) {
+    const auto* from = static_cast<const std::byte*>(buffer);
+    auto* to = static_cast<std::byte*>(packed);
+    return copy_runs(job, *lane, runs, [&](const gpu::Run& run) {
+      return lane->copy(std::exchange(to, to + run.bytes), from + run.offset, run.bytes);
+    });
   }
-  return job.devices.wait(job, *lane, lane->copy(packed, buffer, bytes));
+  lane->gather(aside.data(), buffer, runs);
+  return job.devices.wait(job, *lane, lane->copy(packed, aside.data(), bytes));
 }
 
 int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes, void* buffer,
@@ -143,15 +155,21 @@ int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes
   if (type.contiguous) {
     return job.devices.wait(job, *lane, lane->copy(buffer, packed, bytes));
   }
+  const auto runs = runs_of(type.layout, count, bytes);
   memory::Buffer aside;
   if (gpu::locate(packed) != device) {
     aside = job.devices.take(device, bytes);
-    if (!aside) return MPI_ERR_NO_MEM;
+    if (!aside) {
+      const auto* from = static_cast<const std::byte*>(packed);
+      auto* to = static_cast<std::byte*>(buffer);
+      return copy_runs(job, *lane, runs, [&](const gpu::Run& run) {
+        return lane->copy(to + run.offset, std::exchange(from, from + run.bytes), run.bytes);
+      });
+    }
     lane->copy(aside.data(), packed, bytes);
     packed = aside.data();
   }
-  return job.devices.wait(job, *lane,
-                          lane->scatter(buffer, packed, runs_of(type.layout, count, bytes)));
+  return job.devices.wait(job, *lane, lane->scatter(buffer, packed, runs));
 }
 
 }  // namespace mpress::engine

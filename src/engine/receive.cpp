@@ -171,23 +171,20 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   chunks_source_ = comm_->world_rank(source);
   if (!job.chunks.is_open() || chunks_source_ == trace::any_peer) return false;
   std::unique_ptr<ChunkSink> sink;
+  chunks_to_ = takes_in_place(header.type) ? static_cast<std::byte*>(arguments_.buffer) : nullptr;
   if (device_ != gpu::host) {
-    const bool in_place = takes_in_place(header.type);
-    if (!in_place) {
-      packed_ = job.devices.take(device_, header.raw_bytes());
-      if (!packed_) return false;
-    }
-    auto* elements = in_place ? static_cast<std::byte*>(arguments_.buffer) : packed_.data();
-    sink = device_sink(job, header, chunks_source_, device_, elements);
-    if (!sink) return false;
-  } else {
-    if (!type_->contiguous && !staging_) {
-      staging_ = job.pool.take(capacity_);
+    if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
+    if (!chunks_to_) chunks_to_ = packed_.data();
+    if (chunks_to_) sink = device_sink(job, header, chunks_source_, device_, chunks_to_);
+  }
+  if (!sink) {  // into host memory, as a device without memory to spare has it, too
+    if (!chunks_to_ || device_ != gpu::host) {
+      if (!staging_) staging_ = job.pool.take(capacity_);
       if (!staging_) return false;
+      packed_.reset();
+      chunks_to_ = staging_.data();
     }
-    sink =
-        host_sink(job, header, chunks_source_,
-                  type_->contiguous ? static_cast<std::byte*>(arguments_.buffer) : staging_.data());
+    sink = host_sink(job, header, chunks_source_, chunks_to_);
   }
   chunks_ = std::make_unique<ChunkReceive>(job, header, chunks_source_, std::move(sink),
                                            travel_begin_ns_);
@@ -275,9 +272,8 @@ int Receive::conclude_chunks(Job& job) {
   trace::Row& row = job.record.row(
       {trace::Direction::receive, op_, chunks_source_, codec, trace::Reason::none, true});
   int code = chunks->code();
-  if (code == MPI_SUCCESS && !takes_in_place(header.type)) {
-    code =
-        scatter(job, device_ != gpu::host ? packed_.data() : staging_.data(), header.raw_bytes());
+  if (code == MPI_SUCCESS && chunks_to_ != arguments_.buffer) {
+    code = scatter(job, chunks_to_, header.raw_bytes());
   }
   packed_.reset();
   if (is_scattered_) staging_.reset();
@@ -330,10 +326,11 @@ int Receive::decode_on_host(Job& job, const Arrived& arrived, Status& status) {
   const wire::Header& header = arrived.header;
   const std::byte* payload = arrived.data + wire::header_bytes;
   // A payload in the program's buffer makes way for what it decodes to; elements of a scattered
-  // type are decoded aside and then scattered.
+  // type, or of a device without memory to spare, are decoded aside and then scattered.
   memory::Buffer aside;
   void* elements = arguments_.buffer;
-  if (!type_->contiguous) {
+  const bool scatters = !type_->contiguous || device_ != gpu::host;
+  if (scatters) {
     aside = job.pool.take(header.raw_bytes());
     elements = aside.data();
   } else if (arrived.in_place) {
@@ -341,10 +338,10 @@ int Receive::decode_on_host(Job& job, const Arrived& arrived, Status& status) {
     if (aside) std::memcpy(aside.data(), payload, header.payload_bytes);
     payload = aside.data();
   }
-  if ((!type_->contiguous || arrived.in_place) && !aside) return MPI_ERR_NO_MEM;
+  if ((scatters || arrived.in_place) && !aside) return MPI_ERR_NO_MEM;
   status = codec::decode(header.spec, header.type, payload, header.payload_bytes, elements,
                          header.count);
-  if (status != Status::ok || type_->contiguous) return MPI_SUCCESS;
+  if (status != Status::ok || !scatters) return MPI_SUCCESS;
   return scatter(job, aside.data(), header.raw_bytes());
 }
 
@@ -358,8 +355,11 @@ int Receive::decode_on_device(Job& job, const Arrived& arrived, Status& status) 
     packed_ = job.devices.take(device_, header.raw_bytes());
     elements = packed_.data();
   }
+  if (!payload || !elements) {
+    packed_.reset();
+    return decode_on_host(job, arrived, status);
+  }
   const LaneUse lane = job.devices.lane(device_);
-  if (!payload || !elements) return MPI_ERR_NO_MEM;
   if (!lane) return job.device_code;
   lane->copy(payload.data(), arrived.data + wire::header_bytes, header.payload_bytes);
   gpu::Outcome outcome;

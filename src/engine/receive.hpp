@@ -145,6 +145,7 @@ class Receive {
   memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
   std::unique_ptr<ChunkReceive> chunks_;  ///< set while they are collected
   int chunks_source_ = 0;                 ///< in MPI_COMM_WORLD
+  std::byte* chunks_to_ = nullptr;        ///< where their elements go, without gaps
   /// Float runs are received element by element, staged structures byte by byte: a frame is a
   /// whole number of those, but not of larger items.
   bool by_element_ = false;

@@ -48,6 +48,15 @@ bool may_go_in_raw_chunks(const Job& job, const Message& message) {
                                    wire::min_frame_bytes % message.type.size == 0));
 }
 
+/// A message of a type with gaps where the device has no room to pack it.
+int fetch_without_memory(Job& job, const Message& message, bool encodes, Encoded& encoded) {
+  if (encodes) encoded.reason = Reason::memory;
+  encoded.frame = job.devices.take_pinned(message.device, message.bytes);
+  if (!encoded.frame) return MPI_ERR_NO_MEM;
+  return pack_from_device(job, message.device, message.arguments.buffer, message.arguments.count,
+                          message.type, encoded.frame.data(), message.bytes);
+}
+
 }  // namespace
 
 int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) {
@@ -60,7 +69,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
                     message.device};
   if (!message.type.contiguous) {
     elements.packed = job.devices.take(message.device, message.bytes);
-    if (!elements.packed) return MPI_ERR_NO_MEM;
+    if (!elements.packed) return fetch_without_memory(job, message, encodes, encoded);
     const auto runs = runs_of(message.type.layout, message.arguments.count);
     const int code = job.devices.wait(
         job, *lane, lane->gather(elements.packed.data(), message.arguments.buffer, runs));
@@ -79,7 +88,8 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
     const int code = encode_on_device(job, *lane, spec, elements, encoded);
     if (code != MPI_SUCCESS) return code;
     encoded.took_ns = trace::now_ns() - begin;
-    note_encoded(job, message, spec, encoded);
+    // What was not tried tells nothing.
+    if (encoded.reason == Reason::none) note_encoded(job, message, spec, encoded);
     if (encoded.bytes > 0) return MPI_SUCCESS;
   }
   encoded.frame = job.devices.take_pinned(message.device, message.bytes);

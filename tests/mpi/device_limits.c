@@ -33,11 +33,14 @@ int main(int argc, char** argv) {
   }
   const int works = strcmp(lacking, "devices") != 0;
   for (int round = 0; round < ROUNDS; ++round) {
+    /* Rank 0's memory is the host's at last: it lacks nothing. */
+    const int from_host = works && round >= ROUNDS - 2;
     const int count = round % 2 == 0 ? N : 5000;
     fill_f32(values, N, round);
     if (rank == 0) {
       if (works) sim_copy_in(data, values, sizeof(float) * N);
-      const int code = MPI_Send(data, count, MPI_FLOAT, 1, round, MPI_COMM_WORLD);
+      const float* from = from_host ? values : data;
+      const int code = MPI_Send(from, count, MPI_FLOAT, 1, round, MPI_COMM_WORLD);
       if (works) CHECK(code == MPI_SUCCESS);
       if (!works) {
         char text[MPI_MAX_ERROR_STRING];
