@@ -45,6 +45,14 @@ def test_device_messages(ranks, setting, mpi_program, mpress_run, simulated_gpu)
         assert totals(done)["chunked_messages"] == 0
 
 
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_edges(setting, mpi_program, mpress_run, simulated_gpu):
+    options, env = SETTINGS[setting]
+    done = mpress_run(2, mpi_program("device_edges"), options=options, env={**env, **simulated_gpu})
+    assert done.status == 0, done.stderr
+    assert "ok" in done.stdout
+
+
 @pytest.mark.parametrize("chunk", ["4K", "64K", "0"])
 def test_data_with_gaps_on_the_host(chunk, mpi_program, mpress_run, simulated_gpu):
     env = {**simulated_gpu, "MPRESS_CHUNK": chunk}
