@@ -108,6 +108,7 @@ fuzz: $(CHOICE)
 SECONDS ?= 600
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 stress: $(STAMPS)/test $(STAMPS)/installed
+	cmake --build build --target mpress_simulated_gpu
 	$(BIN)/python tests/stress.py --seconds $(SECONDS) --seed $(SEED) --mpi $(MPI)
 
 # The random program and those of tests/mpi, with the address, undefined-behaviour and thread
@@ -116,6 +117,7 @@ sanitize: $(STAMPS)/test $(STAMPS)/installed
 	$(BIN)/python tests/sanitize/run.py address
 	$(BIN)/python tests/sanitize/run.py thread
 valgrind: $(STAMPS)/test $(STAMPS)/installed
+	cmake --build build --target mpress_simulated_gpu
 	$(BIN)/python tests/sanitize/run.py valgrind
 
 # A wheel with every CUDA architecture, in dist/.

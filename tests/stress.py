@@ -12,18 +12,21 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import BIN, MPIS, ROOT, compile_mpi_program, execute
+from conftest import BIN, MPIS, ROOT, compile_mpi_program, execute, simulated_gpu_library
 
 FORCED = ["--codec", "mpc", "--force", "--threshold", "0"]
-# Ranks, threads, options of `mpress run`, size of a chunk.
+# Ranks, threads, options of `mpress run`, size of a chunk; with buffers on simulated GPUs?
 CONFIGURATIONS = [
-    (2, 1, FORCED, None),
-    (2, 4, FORCED, None),
-    (4, 1, FORCED, "8K"),
-    (1, 1, FORCED, "8K"),
-    (2, 2, FORCED, "16K"),
-    (3, 2, ["--threshold", "4K", "--link-rate", "1Gbit"], None),
-    (3, 1, FORCED, None),
+    (2, 1, FORCED, None, False),
+    (2, 4, FORCED, None, False),
+    (3, 1, FORCED, "8K", True),
+    (4, 1, FORCED, "8K", False),
+    (1, 1, FORCED, "8K", False),
+    (2, 3, FORCED, None, True),
+    (2, 2, FORCED, "16K", False),
+    (3, 2, ["--threshold", "4K", "--link-rate", "1Gbit"], None, False),
+    (2, 2, ["--codec", "none"], "8K", True),
+    (3, 1, FORCED, None, False),
 ]
 SECONDS_A_RUN = 60
 
@@ -39,15 +42,20 @@ def main() -> None:
     end = time.monotonic() + chosen.seconds
     number = 0
     while (left := end - time.monotonic()) > 0:
-        ranks, threads, options, chunk = CONFIGURATIONS[number % len(CONFIGURATIONS)]
+        ranks, threads, options, chunk, devices = CONFIGURATIONS[number % len(CONFIGURATIONS)]
         seed = chosen.seed + number
         seconds = str(min(left, SECONDS_A_RUN))
         arguments = ["--seed", str(seed), "--threads", str(threads), "--seconds", seconds]
-        careful = [] if options is FORCED else ["--careful"]
-        command = [BIN / "mpress", "run", "-n", str(ranks), *options, "--", program, *arguments]
+        if options is not FORCED:
+            arguments.append("--careful")
         env = {**mpi.env, **({"MPRESS_CHUNK": chunk} if chunk else {})}
-        print(f"seed {seed}: {ranks} ranks, {threads} threads, chunks {chunk or '1M'}", flush=True)
-        done = execute([*command, *careful], env, timeout=SECONDS_A_RUN * 10)
+        if devices:
+            arguments.append("--devices")
+            env["MPRESS_GPU"] = str(simulated_gpu_library(ROOT / "build"))
+        what = f"{ranks} ranks, {threads} threads, chunks {chunk or '1M'}"
+        print(f"seed {seed}: {what}{', devices' * devices}", flush=True)
+        command = [BIN / "mpress", "run", "-n", str(ranks), *options, "--", program, *arguments]
+        done = execute(command, env, timeout=SECONDS_A_RUN * 10)
         if done.status != 0 or not done.stdout.endswith("ok\n"):
             sys.exit(f"{done.output}\nfailed: seed {seed}, {' '.join(options)}, chunks {chunk}")
         number += 1

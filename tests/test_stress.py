@@ -52,6 +52,38 @@ def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
 
 
 @pytest.mark.parametrize(
+    ("ranks", "seed", "threads", "chunk", "options"),
+    [
+        (2, 21, 1, None, FORCED),
+        (3, 22, 1, "8K", FORCED),
+        (2, 23, 3, "8K", FORCED),
+        (2, 24, 1, "8K", ("--codec", "none")),
+        (2, 25, 2, None, ()),
+    ],
+)
+def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simulated_gpu):
+    """Half the buffers lie on simulated GPUs."""
+    arguments = ["--seed", str(seed), "--rounds", "50", "--threads", str(threads), "--devices"]
+    careful = [] if options is FORCED else ["--careful"]
+    env = {**simulated_gpu, **({"MPRESS_CHUNK": chunk} if chunk else {})}
+    outcome = checked(
+        mpress_run(ranks, stress, [*arguments, *careful], options, env=env, timeout=TIMEOUT)
+    )
+    assert outcome.report["totals"]["errors"] == 0
+    if chunk:
+        assert outcome.report["totals"]["chunked_messages"] > 30
+
+
+@pytest.mark.parametrize(("ranks", "seed", "threads"), [(2, 31, 1), (2, 32, 3), (3, 33, 1)])
+def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_run, simulated_gpu):
+    arguments = ["--seed", str(seed), "--rounds", "40", "--threads", str(threads), "--scarce"]
+    arguments += ["--max-bytes", "30000"]
+    env = {**simulated_gpu, "MPRESS_CHUNK": "4K"}
+    outcome = checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
+    assert outcome.report["totals"]["errors"] == 0
+
+
+@pytest.mark.parametrize(
     ("options", "threads"), [((), 1), (("--threshold", "4K", "--link-rate", "1Gbit"), 2)]
 )
 def test_where_it_pays(options, threads, stress, mpress_run):

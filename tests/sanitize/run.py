@@ -19,6 +19,8 @@ ROOT = HERE.parent.parent
 BIN = Path(sys.executable).parent
 PROGRAMS = ROOT / "tests" / "mpi"
 
+SIMULATION = ROOT / "tests" / "simulated_gpu"
+
 # Programs of tests/mpi, and how many ranks they have.
 SMALL = [
     ("p2p", 2),
@@ -32,6 +34,9 @@ SMALL = [
     ("orphans", 2),
     ("threads", 2),
     ("recycled", 2),
+    ("device_messages", 2),
+    ("device_edges", 2),
+    ("device_strewn", 2),
 ]
 # Ranks, chunk size and arguments of runs of the random program.
 STRESS = [
@@ -40,6 +45,7 @@ STRESS = [
     (2, "8K", "--seed 3 --rounds 30"),
     (2, None, "--seed 4 --rounds 30 --threads 3"),
     (2, "8K", "--seed 5 --rounds 20 --threads 2"),
+    (2, "8K", "--seed 6 --rounds 20 --threads 2 --devices"),
 ]
 
 
@@ -49,28 +55,30 @@ def run(command: list[str | Path], **options: object) -> None:
 
 
 def build(sanitizers: str, folder: Path) -> None:
-    """The preload library for MPICH, instrumented."""
+    """The preload library for MPICH and the simulated GPUs, instrumented."""
     run(
         [
             *(BIN / "cmake", "-G", "Ninja", "-S", ROOT, "-B", folder),
             *("-DMPRESS_PYTHON=OFF", "-DMPRESS_CUDA=OFF", f"-DMPRESS_SANITIZE={sanitizers}"),
-            *(f"-DMPICC={BIN / 'mpicc'}", "-DCMAKE_BUILD_TYPE=RelWithDebInfo"),
+            *(f"-DMPICC={BIN / 'mpicc'}", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DMPRESS_TESTS=ON"),
         ]
     )
-    run([BIN / "cmake", "--build", folder, "--target", "mpress_preload", "mpress_mpich"])
+    targets = ["mpress_preload", "mpress_mpich", "mpress_simulated_gpu"]
+    run([BIN / "cmake", "--build", folder, "--target", *targets])
 
 
-def compiled(name: str, folder: Path, flags: list[str]) -> Path:
+def compiled(name: str, folder: Path, flags: list[str], simulated_gpu: Path) -> Path:
     """A program of tests/mpi."""
     cpp = sorted((PROGRAMS / name).glob("*.cpp"))
     sources = cpp or [PROGRAMS / f"{name}.c"]
     program = folder / "programs" / name
-    headers = [*PROGRAMS.glob("*.h"), *(PROGRAMS / name).glob("*.hpp")]
+    headers = [*PROGRAMS.glob("*.h"), *(PROGRAMS / name).glob("*.hpp"), *SIMULATION.glob("*.h")]
     newest = max(path.stat().st_mtime for path in [*sources, *headers])
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)
-        options = ["-std=c++20"] if cpp else []
-        libraries = ["-lm", "-lstdc++"] if cpp else ["-lm"]
+        options = ["-I", SIMULATION, *(["-std=c++20"] if cpp else [])]
+        libraries = [simulated_gpu, f"-Wl,-rpath,{simulated_gpu.parent}", "-lm"]
+        libraries += ["-lstdc++"] if cpp else []
         command = [BIN / "mpicc", *options, "-O1", "-g", "-pthread", *flags, "-o", program]
         run([*command, *sources, *libraries])
     return program
@@ -122,6 +130,8 @@ def main() -> None:
     wrapper: list[str | Path] = []
     flags: list[str] = []
     settings: dict[str, str] = {}
+    built = ROOT / "build" if chosen.checker == "valgrind" else folder
+    simulated_gpu = built / "tests" / "simulated_gpu" / "libmpress_simulated_gpu.so"
     if chosen.checker == "valgrind":
         if not shutil.which("valgrind"):
             sys.exit("valgrind is not installed: Debian and Ubuntu have it as 'valgrind'")
@@ -143,10 +153,12 @@ def main() -> None:
             # UCX's hooks for memory run in threads that the thread sanitizer does not know yet.
             "UCX_MEM_EVENTS": "no",
         }
+    settings["MPRESS_GPU"] = str(simulated_gpu)
     if not chosen.quick:
         for name, ranks in SMALL:
-            execute(ranks, [*wrapper, compiled(name, folder, flags)], library, settings)
-    stress = compiled("stress", folder, flags)
+            program = compiled(name, folder, flags, simulated_gpu)
+            execute(ranks, [*wrapper, program], library, settings)
+    stress = compiled("stress", folder, flags, simulated_gpu)
     for ranks, chunk, arguments in STRESS:
         small = ["--max-bytes", "100000", "--timeout", "300"]
         words = [*wrapper, stress, *arguments.split(), *small]

@@ -140,7 +140,8 @@ void Lane::run(std::mt19937::result_type seed) {
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !pieces_.empty(); });
     if (stopping_) return;
-    const auto delay = std::chrono::microseconds(random() % 300);
+    // Who gives much work at once has waited long enough.
+    const auto delay = std::chrono::microseconds(pieces_.size() < 16 ? random() % 300 : 0);
     lock.unlock();
     std::this_thread::sleep_for(delay);
     lock.lock();
@@ -197,7 +198,7 @@ gpu::Ticket Lane::gather(void* packed, const void* buffer, std::span<const gpu::
     const Memory& memory = Memory::instance();
     std::byte* to = memory.view(packed);
     for (const gpu::Run& run : kept) {
-      std::memcpy(to, memory.view(buffer) + run.offset, run.bytes);
+      std::memcpy(to, memory.view(static_cast<const std::byte*>(buffer) + run.offset), run.bytes);
       to += run.bytes;
     }
     return {};
@@ -214,7 +215,7 @@ gpu::Ticket Lane::scatter(void* buffer, const void* packed, std::span<const gpu:
     const Memory& memory = Memory::instance();
     const std::byte* from = memory.view(packed);
     for (const gpu::Run& run : kept) {
-      std::memcpy(memory.view(buffer) + run.offset, from, run.bytes);
+      std::memcpy(memory.view(static_cast<const std::byte*>(buffer) + run.offset), from, run.bytes);
       from += run.bytes;
     }
     return {};

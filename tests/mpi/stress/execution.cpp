@@ -5,9 +5,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "failure.hpp"
+#include "simulated_gpu.h"
 
 namespace stress {
 namespace {
@@ -40,7 +42,9 @@ Execution::Execution(const Settings& settings, int rank, const Round& round, Com
       ledger_(ledger),
       operations_(round.calls.size()),
       outcomes_(round.calls.size()),
-      pool_receives_(round.pools.size()) {}
+      pool_receives_(round.pools.size()) {
+  if (settings.devices) place_buffers();
+}
 
 Execution::~Execution() {
   for (Operation& o : operations_) {
@@ -92,14 +96,41 @@ void Execution::act(const Action& action) {
   }
 }
 
+/// Puts some of what MPI is given on devices. What a freed receive is to fill lies on the host,
+/// where the program sees when it comes.
+void Execution::place_buffers() {
+  std::set<int> freed;
+  for (const auto& step : round_.steps) {
+    for (const Action& action : step) {
+      if (action.method == Method::free) freed.insert(action.calls.begin(), action.calls.end());
+    }
+  }
+  const std::uint64_t seed = mix(settings_.seed, static_cast<std::uint64_t>(rank_));
+  Random random(mix(mix(seed, static_cast<std::uint64_t>(round_.stream)),
+                    static_cast<std::uint64_t>(round_.number)));
+  for (int place = sim_pinned; place < sim_devices && settings_.scarce; ++place) {
+    sim_set_limit(place, random.below(4) == 0 ? SIZE_MAX : 0);
+  }
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const Call& it = round_.calls[i];
+    Operation& o = operations_[i];
+    const int devices[] = {random.below(2 * sim_devices) - sim_devices,
+                           random.below(2 * sim_devices) - sim_devices};
+    (it.out.packed ? o.packed_out : o.sent).place(devices[0]);
+    if (freed.contains(static_cast<int>(i))) continue;
+    (it.in.packed ? o.packed_in : o.received).place(devices[1]);
+  }
+}
+
 /// What the buffer of a call holds before: for receives, nothing; for sends, the message `m`.
 /// The message that it received is laid over it.
 std::vector<std::byte> Execution::image(int c, const Message* m) {
   const Call& it = call(c);
   const Operation& o = operation(c);
   const bool sends = it.send >= 0 && (it.receive < 0 || replaces(it) || !m);
-  std::vector<std::byte> memory(replaces(it) || !sends ? o.received.size() : o.sent.size(),
-                                sends ? gap : untouched);
+  std::vector<std::byte> memory(
+      replaces(it) || !sends ? o.received.bytes.size() : o.sent.bytes.size(),
+      sends ? gap : untouched);
   if (sends) {
     const Message& sent = message(it.send);
     const auto content = make_content(sent.key, sent.element, sent.data, sent.elements);
@@ -120,16 +151,19 @@ void Execution::prepare(int c) {
     if (!o.out) o.out = std::make_unique<Layout>(it.out.layout);
     auto& memory = replaces(it) ? o.received : o.sent;
     const std::size_t bytes = o.out->memory_bytes();
-    if (memory.empty()) memory.resize(bytes);
+    if (memory.bytes.empty()) memory.resize(bytes);
     const auto fresh = image(c, nullptr);
-    std::memcpy(memory.data(), fresh.data(), bytes);
+    std::memcpy(memory.bytes.data(), fresh.data(), bytes);
+    memory.store();
     if (o.out_type == MPI_DATATYPE_NULL) o.out_type = o.out->make_type(memory.data());
   }
   if (it.receive >= 0) {
     if (!o.in) o.in = std::make_unique<Layout>(it.in.layout);
-    if (o.received.empty()) o.received.resize(o.in->memory_bytes());
-    if (!replaces(it)) std::fill(o.received.begin(), o.received.end(), untouched);
-    if (o.in_type == MPI_DATATYPE_NULL) o.in_type = o.in->make_type(o.received.data());
+    Memory& memory = o.received;
+    if (memory.bytes.empty()) memory.resize(o.in->memory_bytes());
+    if (!replaces(it)) std::fill(memory.bytes.begin(), memory.bytes.end(), untouched);
+    memory.store();
+    if (o.in_type == MPI_DATATYPE_NULL) o.in_type = o.in->make_type(memory.data());
   }
 }
 
@@ -139,14 +173,15 @@ Execution::Arguments Execution::send_arguments(int c) {
   const Message& m = message(it.send);
   const MPI_Comm on = comms_.handle(m.comm);
   const int peer = m.destination == null_rank ? MPI_PROC_NULL : comm(m.comm).rank_of(m.destination);
-  std::byte* memory = replaces(it) ? o.received.data() : o.sent.data();
+  std::byte* memory = (replaces(it) ? o.received : o.sent).data();
   if (it.out.packed) {
     int room = 0, used = 0;
     must(MPI_Pack_size(o.out->count(), o.out_type, on, &room), "MPI_Pack_size");
     o.packed_out.resize(static_cast<std::size_t>(room) + 1);
-    must(MPI_Pack(o.out->address(memory), o.out->count(), o.out_type, o.packed_out.data(), room,
-                  &used, on),
+    must(MPI_Pack(o.out->address(memory), o.out->count(), o.out_type, o.packed_out.bytes.data(),
+                  room, &used, on),
          "MPI_Pack");
+    o.packed_out.store();
     return {o.packed_out.data(), used, MPI_PACKED, peer, m.tag, on};
   }
   const bool fresh = it.out.free_type && o.out->derived();
@@ -193,7 +228,7 @@ void Execution::used(int c, const Arguments& arguments, bool out) {
 void Execution::await_freed(int c) {
   const Operation& o = operation(c);
   const auto expected = image(c, &message(call(c).receive));
-  while (o.received != expected) {
+  while (o.received.bytes != expected) {
     int flag = 0;
     must(MPI_Iprobe(MPI_ANY_SOURCE, lonely_tag + 2, comms_.root(), &flag, MPI_STATUS_IGNORE),
          "MPI_Iprobe");
@@ -207,11 +242,13 @@ void Execution::check_late() {
     const int c = static_cast<int>(i);
     const Call& it = call(c);
     if (!outcomes_[i].done || it.channel >= 0) continue;
+    operations_[i].sent.fetch();
+    operations_[i].received.fetch();
     if (it.send >= 0 && !replaces(it) && !it.overwrite_sent) check_sent(c, false);
     const bool fixed = it.receive >= 0 && pool_of(c) < 0 && !it.truncates && !it.lonely;
     if (!fixed) continue;
     const Message& m = message(it.receive);
-    compare(c, m.source == null_rank ? nullptr : &m, operation(c).received,
+    compare(c, m.source == null_rank ? nullptr : &m, operation(c).received.bytes,
             "data changed after the receive was complete");
   }
 }

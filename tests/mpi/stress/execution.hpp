@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "communicators.hpp"
+#include "memory.hpp"
 #include "mpi_calls.hpp"
 #include "plan.hpp"
 
@@ -40,8 +41,8 @@ class Execution {
   struct Operation {
     MPI_Request request = MPI_REQUEST_NULL;
     std::unique_ptr<Layout> out, in;
-    std::vector<std::byte> sent, received;  ///< where a call replaces, `received` is both
-    std::vector<std::byte> packed_out, packed_in;
+    Memory sent, received;  ///< where a call replaces, `received` is both
+    Memory packed_out, packed_in;
     MPI_Datatype out_type = MPI_DATATYPE_NULL, in_type = MPI_DATATYPE_NULL;
   };
   /// What became of a call.
@@ -92,6 +93,7 @@ class Execution {
   void peek(const Action& action);
   void complete(const Action& action);
 
+  void place_buffers();
   void prepare(int c);
   Arguments send_arguments(int c);
   Arguments receive_arguments(int c);

@@ -65,6 +65,8 @@ void Execution::finish(int c, int code, const MPI_Status* status) {
   const Call& it = call(c);
   Outcome& o = outcome(c);
   o.done = true;
+  operation(c).sent.fetch();
+  operation(c).received.fetch();
   if (it.send >= 0) {
     if (it.receive < 0) must(code, "a send");
     const bool sending = settings_.careful && it.receive >= 0 && traits(it.kind).requests;
@@ -73,7 +75,7 @@ void Execution::finish(int c, int code, const MPI_Status* status) {
   if (it.receive < 0) return;
   if (it.lonely) return check_lonely(c, status);
   if (pool_of(c) < 0) {
-    return check_received(c, message(it.receive), code, status, operation(c).received);
+    return check_received(c, message(it.receive), code, status, operation(c).received.bytes);
   }
   if (pool(pool_of(c)).shared) {
     must(code, "a receive for any thread");
@@ -81,16 +83,18 @@ void Execution::finish(int c, int code, const MPI_Status* status) {
   }
   o.code = code;
   o.status = *status;
-  o.memory = operation(c).received;
+  o.memory = operation(c).received.bytes;
 }
 
 /// MPI leaves what it sends alone, and has no use for it when the send is over.
 void Execution::check_sent(int c, bool overwrite) {
   Operation& o = operation(c);
-  if (o.sent != image(c, nullptr)) fail("the data sent were changed: " + text_of(round_, c));
+  if (o.sent.bytes != image(c, nullptr)) fail("the data sent were changed: " + text_of(round_, c));
   if (!overwrite) return;
-  std::fill(o.sent.begin(), o.sent.end(), std::byte{0x77});
-  std::fill(o.packed_out.begin(), o.packed_out.end(), std::byte{0x77});
+  for (Memory* memory : {&o.sent, &o.packed_out}) {
+    std::fill(memory->bytes.begin(), memory->bytes.end(), std::byte{0x77});
+    memory->store();
+  }
 }
 
 void Execution::check_received(int c, const Message& m, int code, const MPI_Status* status,
@@ -103,8 +107,9 @@ void Execution::check_received(int c, const Message& m, int code, const MPI_Stat
   Operation& o = operation(c);
   if (it.in.packed && m.source != null_rank) {
     int position = 0;
-    const auto room = static_cast<int>(o.packed_in.size());
-    must(MPI_Unpack(o.packed_in.data(), room, &position, o.in->address(memory.data()),
+    o.packed_in.fetch();
+    const auto room = static_cast<int>(o.packed_in.bytes.size());
+    must(MPI_Unpack(o.packed_in.bytes.data(), room, &position, o.in->address(memory.data()),
                     o.in->count(), o.in_type, comms_.root()),
          "MPI_Unpack");
   }
@@ -157,15 +162,15 @@ void Execution::check_lonely(int c, const MPI_Status* status) {
   int flag = 0;
   must(MPI_Test_cancelled(status, &flag), "MPI_Test_cancelled");
   expect(flag, "a receive that nobody sends to was not cancelled");
-  compare(c, nullptr, operation(c).received, "a cancelled receive has written");
+  compare(c, nullptr, operation(c).received.bytes, "a cancelled receive has written");
 }
 
 void Execution::check_shared(int c) {
   Operation& o = operation(c);
   std::vector<std::byte> first(sizeof(std::uint64_t));
-  o.in->gather(first.data(), first.size(), o.received.data());
+  o.in->gather(first.data(), first.size(), o.received.bytes.data());
   const Message m = shared_message(key_in(first.data(), first.size()), settings_.max_bytes);
-  compare(c, &m, o.received, "wrong data");
+  compare(c, &m, o.received.bytes, "wrong data");
   ledger_.received(m.key);
 }
 

@@ -189,8 +189,9 @@ class Execution::Completion {
     const Call& it = e_.call(c);
     const bool plain = it.receive >= 0 && !it.lonely && e_.pool_of(c) < 0 && !it.in.packed;
     if (plain) {
+      e_.operation(c).received.fetch();
       e_.check_received(c, e_.message(it.receive), MPI_SUCCESS,
-                        action_.ignore_status ? nullptr : &status, e_.operation(c).received);
+                        action_.ignore_status ? nullptr : &status, e_.operation(c).received.bytes);
     }
     const MPI_Status first = status;
     MPI_Status again;

@@ -181,7 +181,8 @@ void Execution::race(int c) {
   must(MPI_Wait(&o.request, &status), "MPI_Wait");
   must(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
   if (cancelled) {
-    compare(c, nullptr, o.received, "a cancelled receive has written");
+    o.received.fetch();
+    compare(c, nullptr, o.received.bytes, "a cancelled receive has written");
     must(MPI_Recv(a.buffer, a.count, a.type, a.peer, a.tag, a.comm, &status), "MPI_Recv");
   }
   used(c, a, false);
@@ -231,7 +232,11 @@ void Execution::start_exchange(int c) {
 void Execution::start_two(int c, const Arguments& s, const Arguments& r) {
   const Call& it = call(c);
   Operation& o = operation(c);
-  if (replaces(it)) o.sent = o.received;
+  if (replaces(it)) {
+    o.sent.resize(o.received.bytes.size());
+    o.sent.bytes = o.received.bytes;
+    o.sent.store();
+  }
   const bool moved = replaces(it) && it.out.layout.shape == Shape::absolute;
   MPI_Datatype type = moved ? o.out->make_type(o.sent.data()) : s.type;
   MPI_Request sending;

@@ -2,6 +2,7 @@
 //
 //   stress [--seed N] [--rounds N | --seconds N] [--first-round N] [--threads N] [--max-bytes N]
 //          [--only FAMILY[,FAMILY...]] [--timeout SECONDS] [--verbose] [--careful]
+//          [--devices | --scarce]
 //
 // What happens follows from the seed, the number of ranks and these options alone, whatever the
 // timing; --verbose prints it.
@@ -72,6 +73,11 @@ Options parse(int argc, char** argv) {
       settings.careful = true;
       continue;
     }
+    if (name == "--devices" || name == "--scarce") {
+      settings.devices = true;
+      settings.scarce = settings.scarce || name == "--scarce";
+      continue;
+    }
     if (i + 1 == argc) usage(name + ": expected a value after it");
     const char* value = argv[++i];
     const long long number = std::atoll(value);
@@ -105,6 +111,7 @@ Options parse(int argc, char** argv) {
   options.command = "--seed " + std::to_string(settings.seed) + " --threads " +
                     std::to_string(settings.threads) + " --max-bytes " +
                     std::to_string(settings.max_bytes);
+  if (settings.devices) options.command += settings.scarce ? " --scarce" : " --devices";
   if (settings.families != default_families) {
     options.command += " --only ";
     for (int f = 0; f < static_cast<int>(Family::count_); ++f) {

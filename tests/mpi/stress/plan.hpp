@@ -58,6 +58,10 @@ struct Settings {
   /// Two calls in place of MPI_Isendrecv and MPI_Isendrecv_replace: MPICH 5.0 by itself gives the
   /// one no status and sends garbage with the other.
   bool careful = MPI_VERSION < 4;
+  /// Some buffers lie on simulated devices.
+  bool devices = false;
+  /// And in most rounds mpress gets no more memory of these, or pinned memory.
+  bool scarce = false;
 
   bool has(Family family) const { return families >> static_cast<int>(family) & 1; }
 };
