@@ -137,6 +137,11 @@ class Watched {
     const std::unique_ptr<Pending> ended = release(i);
     Pending* pending = released_;
     if (pending && pending->chunked_message != no_message) recall_chunks(*pending, status);
+    if (pending && pending->staged) {
+      const int code = pending->staged->deliver(job_);
+      if (code != MPI_SUCCESS) failed_on_ = pending->staged->comm();
+      return code;
+    }
     if (!pending || !pending->receive) return MPI_SUCCESS;
     const int code = pending->receive->deliver(job_, status);
     if (pending->receive->must_raise(code)) failed_on_ = pending->receive->comm();

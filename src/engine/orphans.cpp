@@ -43,6 +43,7 @@ bool Orphans::ends(Job& job, Orphan& orphan) {
   MPI_Status status;
   const int code = link::mpi().Test(&orphan.request, &done, &status);
   if (code == MPI_SUCCESS && !done) return false;
+  if (code == MPI_SUCCESS && pending.staged) pending.staged->conclude(job);
   if (code == MPI_SUCCESS && orphan.pending->receive) {
     Receive& receive = *orphan.pending->receive;
     const int delivered = receive.deliver(job, status);

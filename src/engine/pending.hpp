@@ -8,6 +8,7 @@
 #include "engine/finished_request.hpp"
 #include "engine/receive.hpp"
 #include "engine/send.hpp"
+#include "engine/staged_call.hpp"
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
 
@@ -25,6 +26,7 @@ struct Pending {
   memory::Buffer frame;                        ///< a send's frame; alive until MPI is done with it
   std::uint64_t chunked_message = no_message;  ///< whose chunks the frame announces
   std::optional<Receive> receive;              ///< set for receives
+  std::unique_ptr<StagedCall> staged;          ///< set for collective calls
   /// The send of an exchange whose receive is the program's request.
   MPI_Request send_half = MPI_REQUEST_NULL;
   /// Set where MPI is done with the header of a message in chunks, but the program's request is

@@ -43,6 +43,13 @@ int start_one_receive(Job& job, Pending& pending, MPI_Request* request) {
   return probed->deliver_later(job, pending, &pending.stand_in);
 }
 
+int start_one_staged(Job& job, Pending& pending, MPI_Request* request) {
+  const int code = pending.staged->fetch(job);
+  if (code != MPI_SUCCESS) return code;
+  pending.active = true;
+  return link::mpi().Start(request);
+}
+
 }  // namespace
 
 void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
@@ -82,6 +89,7 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
 int start(Job& job, MPI_Request* request) {
   Pending* pending = job.requests.find(*request);
   if (!pending) return link::mpi().Start(request);
+  if (pending->staged) return start_one_staged(job, *pending, request);
   return pending->receive ? start_one_receive(job, *pending, request)
                           : start_one_send(job, *pending, request);
 }

@@ -17,7 +17,7 @@ int request_free(Job& job, MPI_Request* request) {
     job.orphans.adopt(stand_in, std::move(pending));
     return link::mpi().Request_free(request);
   }
-  const bool needs_end = pending->active && (pending->receive || pending->frame);
+  const bool needs_end = pending->active && (pending->receive || pending->frame || pending->staged);
   if (!needs_end) return link::mpi().Request_free(request);
   job.orphans.adopt(std::exchange(*request, MPI_REQUEST_NULL), std::move(pending));
   return MPI_SUCCESS;
@@ -40,6 +40,7 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
   const int code =
       link::mpi().Request_get_status(replaced ? entry->stand_in : request, flag, status);
   if (code != MPI_SUCCESS || !*flag || !entry->active) return code;
+  if (entry->staged) return entry->staged->conclude(job);
   if (!entry->receive) return code;
   const int delivered = entry->receive->deliver(job, *status);
   return entry->receive->must_raise(delivered) ? entry->receive->comm()->raise(delivered)

@@ -17,6 +17,7 @@ constexpr const char* call_names[call_count] = {
 #define MPRESS_NAME(name, words) #name,
 #define MPRESS_NAME_BOTH(name, words) #name, #name "_c",
     MPRESS_OTHER_CALLS(MPRESS_NAME) MPRESS_COUNTED_CALLS(MPRESS_NAME_BOTH)
+        MPRESS_STAGED_CALLS(MPRESS_NAME_BOTH)
 #undef MPRESS_NAME
 #undef MPRESS_NAME_BOTH
 };

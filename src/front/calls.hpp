@@ -27,6 +27,31 @@
   X(Request_get_status, 3) X(Request_get_status_all, 4) X(Request_get_status_any, 5)           \
   X(Request_get_status_some, 5) X(Request_free, 1) X(Cancel, 1) X(Start, 1) X(Startall, 2)
 
+// Calls that move data between buffers in other ways than by messages: staged where a buffer lies in
+// device memory. Both forms; signatures are in link/buffer_calls.hpp.
+#define MPRESS_STAGED_CALLS(X)                                                                 \
+  X(Bcast, 5) X(Ibcast, 6) X(Bcast_init, 7)                                                    \
+  X(Gather, 8) X(Igather, 9) X(Gather_init, 10)                                                \
+  X(Gatherv, 9) X(Igatherv, 10) X(Gatherv_init, 11)                                            \
+  X(Scatter, 8) X(Iscatter, 9) X(Scatter_init, 10)                                             \
+  X(Scatterv, 9) X(Iscatterv, 10) X(Scatterv_init, 11)                                         \
+  X(Allgather, 7) X(Iallgather, 8) X(Allgather_init, 9)                                        \
+  X(Allgatherv, 8) X(Iallgatherv, 9) X(Allgatherv_init, 10)                                    \
+  X(Alltoall, 7) X(Ialltoall, 8) X(Alltoall_init, 9)                                           \
+  X(Alltoallv, 9) X(Ialltoallv, 10) X(Alltoallv_init, 11)                                      \
+  X(Alltoallw, 9) X(Ialltoallw, 10) X(Alltoallw_init, 11)                                      \
+  X(Reduce, 7) X(Ireduce, 8) X(Reduce_init, 9)                                                 \
+  X(Allreduce, 6) X(Iallreduce, 7) X(Allreduce_init, 8)                                        \
+  X(Reduce_scatter, 6) X(Ireduce_scatter, 7) X(Reduce_scatter_init, 8)                         \
+  X(Reduce_scatter_block, 6) X(Ireduce_scatter_block, 7) X(Reduce_scatter_block_init, 8)       \
+  X(Scan, 6) X(Iscan, 7) X(Scan_init, 8) X(Exscan, 6) X(Iexscan, 7) X(Exscan_init, 8)          \
+  X(Neighbor_allgather, 7) X(Ineighbor_allgather, 8) X(Neighbor_allgather_init, 9)             \
+  X(Neighbor_allgatherv, 8) X(Ineighbor_allgatherv, 9) X(Neighbor_allgatherv_init, 10)         \
+  X(Neighbor_alltoall, 7) X(Ineighbor_alltoall, 8) X(Neighbor_alltoall_init, 9)                \
+  X(Neighbor_alltoallv, 9) X(Ineighbor_alltoallv, 10) X(Neighbor_alltoallv_init, 11)           \
+  X(Neighbor_alltoallw, 9) X(Ineighbor_alltoallw, 10) X(Neighbor_alltoallw_init, 11)           \
+  X(Reduce_local, 5) X(Pack, 7) X(Unpack, 7) X(Pack_external, 7) X(Unpack_external, 7)
+
 // clang-format on
 
 namespace mpress::front {
@@ -35,9 +60,10 @@ enum Call : std::size_t {
 #define MPRESS_NUMBER(name, words) call_##name,
 #define MPRESS_NUMBER_BOTH(name, words) call_##name, call_##name##_c,
   MPRESS_OTHER_CALLS(MPRESS_NUMBER) MPRESS_COUNTED_CALLS(MPRESS_NUMBER_BOTH)
+      MPRESS_STAGED_CALLS(MPRESS_NUMBER_BOTH)
 #undef MPRESS_NUMBER
 #undef MPRESS_NUMBER_BOTH
-      call_count
+          call_count
 };
 
 }  // namespace mpress::front

@@ -77,3 +77,4 @@ static_assert(sizeof(Word) == 8, "arguments are passed on as 64-bit words");
 using mpress::front::Word;
 MPRESS_OTHER_CALLS(MPRESS_FORWARD)
 MPRESS_COUNTED_CALLS(MPRESS_FORWARD_BOTH)
+MPRESS_STAGED_CALLS(MPRESS_FORWARD_BOTH)

@@ -76,6 +76,8 @@ int locate(const void* pointer) {
   return named ? named->locate(pointer) : host;
 }
 
+bool in_use() { return kind == Kind::named ? gpu() != nullptr : memory::gpu_in_use(); }
+
 Gpu* gpu() {
   // A function's static is made once, whatever the number of threads.
   static Gpu* const found = [] {

@@ -17,6 +17,9 @@ void choose(const std::string& library);
 /// no library of mpress's.
 int locate(const void* pointer);
 
+/// May any memory be a device's? Costs a few nanoseconds where the process uses no GPU.
+bool in_use();
+
 /// The library, loaded at the first call; null where there is none, and then `why_not()` says why.
 Gpu* gpu();
 const std::string& why_not();

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "link/buffer_calls.hpp"
 #include "link/loaded_mpi.hpp"
 #include "trace/message.hpp"
 
@@ -29,6 +30,7 @@ void bind(void* library, const char* path) {
   MPRESS_MPI_3_CALLS(MPRESS_CHECK)
 #undef MPRESS_CHECK
   stand_in(bound_calls);
+  bind_buffer_calls(library);
   bound_library = library;
 }
 

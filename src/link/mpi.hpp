@@ -32,14 +32,17 @@ void* find_symbol(const char* name);
 
 // Calls that every MPI since 3.0 has.
 #define MPRESS_MPI_3_CALLS(X)                                                                    \
-  X(Init) X(Init_thread) X(Initialized) X(Finalized) X(Query_thread) X(Abort)        \
-  X(Comm_rank) X(Comm_size) X(Comm_split) X(Comm_free) X(Comm_group) X(Comm_test_inter)            \
-  X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr)                     \
-  X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler) X(Ireduce_scatter_block) X(Ibarrier) X(Add_error_class) X(Add_error_code) X(Add_error_string)               \
+  X(Init) X(Init_thread) X(Initialized) X(Finalized) X(Query_thread) X(Abort)                    \
+  X(Comm_rank) X(Comm_size) X(Comm_split) X(Comm_free) X(Comm_group) X(Comm_test_inter)          \
+  X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr) \
+  X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler)       \
+  X(Ibarrier) X(Add_error_class) X(Add_error_code) X(Add_error_string)                           \
   X(Comm_dup_with_info) X(Comm_set_info) X(Comm_get_info) X(Comm_split_type)                     \
   X(Dist_graph_create) X(Dist_graph_create_adjacent)                                             \
   X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_set)                                   \
-  X(Barrier) X(Allreduce) X(Group_translate_ranks) X(Group_free)                                              \
+  X(Barrier) X(Allreduce) X(Ireduce_scatter_block) X(Group_translate_ranks) X(Group_free)        \
+  X(Comm_remote_size) X(Topo_test) X(Cartdim_get) X(Cart_get) X(Graph_neighbors_count)           \
+  X(Dist_graph_neighbors_count) X(Pack_size) X(Pack_external_size)                               \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
   X(Type_get_contents) X(Type_dup) X(Type_free) X(Type_create_keyval) X(Type_set_attr) X(Pack)   \
   X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                      \

@@ -89,4 +89,6 @@ int locate(const void* pointer) {
   return found.memory_type == memory_type_device && !found.managed ? found.device : -1;
 }
 
+bool gpu_in_use() { return machine_has_gpu() && driver() != nullptr; }
+
 }  // namespace mpress::memory

@@ -3,7 +3,7 @@
 
 namespace mpress::memory {
 
-// Both ask the CUDA driver, but only where the process itself has loaded it: mpress never brings a
+// All ask the CUDA driver, but only where the process itself has loaded it: mpress never brings a
 // driver into a program that uses none, and no device gets a context by a question.
 
 /// The device, as CUDA counts devices, that a pointer to device or managed memory belongs to; -1
@@ -13,5 +13,8 @@ int device_of(const void* pointer);
 /// The same for memory that the CPU cannot touch: -1 for managed memory, too. Costs next to nothing
 /// on a machine without a GPU.
 int locate(const void* pointer);
+
+/// May some pointer be one to such memory? Costs next to nothing where the process uses no GPU.
+bool gpu_in_use();
 
 }  // namespace mpress::memory

@@ -8,6 +8,7 @@
 #include "config/version.hpp"
 #include "front/calls.hpp"
 #include "link/mpi.hpp"
+#include "preload/buffer_calls.hpp"
 
 using namespace mpress;
 
@@ -40,6 +41,10 @@ extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_b
 #define MPRESS_ENTRY_BOTH(name, words) entry<words>(&MPI_##name), entry<words>(&MPI_##name##_c),
       MPRESS_OTHER_CALLS(MPRESS_ENTRY) MPRESS_COUNTED_CALLS(MPRESS_ENTRY_BOTH)
 #undef MPRESS_ENTRY
+#undef MPRESS_ENTRY_BOTH
+#define MPRESS_ENTRY_BOTH(name, words) \
+  entry<words>(preload::staged_calls.name), entry<words>(preload::staged_calls.name##_c),
+          MPRESS_STAGED_CALLS(MPRESS_ENTRY_BOTH)
 #undef MPRESS_ENTRY_BOTH
   };
   static const front::Backend backend{version, front::call_count, calls, stop};

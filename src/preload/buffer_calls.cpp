@@ -1,0 +1,124 @@
+// Collective calls, blocking, non-blocking and persistent, and those of one process: MPI works on
+// host memory in the place of what lies in a device's.
+
+#include "preload/buffer_calls.hpp"
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/operands.hpp"
+#include "engine/staged_call.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "preload/narrowing.hpp"
+
+namespace mpress::preload {
+namespace {
+
+using engine::Job;
+using engine::Operands;
+using engine::StagedCall;
+using link::BufferCalls;
+
+/// Calls MPI: the same call as the program's, or, where the library lacks that, the one with ints.
+/// `own` and `ints` are members of BufferCalls.
+template <auto own, auto ints, typename... A>
+int call_mpi(StagedCall& staged, const Operands& operands, A... arguments) {
+  const auto call = link::buffer_calls().*own;
+  if constexpr (!std::is_same_v<decltype(own), decltype(ints)>) {
+    if (!call) {
+      return call_narrowed({staged, operands}, link::buffer_calls().*ints,
+                           staged.replaced(arguments)...);
+    }
+  }
+  return call(staged.replaced(arguments)...);
+}
+
+/// May the call be passed on without a look at its arguments?
+template <auto own>
+bool passes(const Job* job) {
+  return link::buffer_calls().*own && !(job && gpu::in_use());
+}
+
+/// Has MPI made a request? MPICH may return success, and none, once a handler of the program's was
+/// called.
+bool has_begun(int code, MPI_Request request) {
+  return code == MPI_SUCCESS && request != MPI_REQUEST_NULL;
+}
+
+/// What the entry points have in common: `describe` is the function of engine/operands.hpp, A are
+/// the blocking call's parameters.
+template <typename Signature>
+struct Entries;
+template <typename... A>
+struct Entries<int(A...)> {
+  template <auto describe, auto own, auto ints>
+  static int blocking(A... arguments) {
+    Job* job = engine::enter_call();
+    if (passes<own>(job)) return (link::buffer_calls().*own)(arguments...);
+    const Operands operands = describe(arguments...);
+    StagedCall staged;
+    int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
+    if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
+    if (error != MPI_SUCCESS) return error;
+    const int code = call_mpi<own, ints>(staged, operands, arguments...);
+    return job && code == MPI_SUCCESS ? staged.conclude(*job) : code;
+  }
+
+  template <auto describe, auto own, auto ints>
+  static int immediate(A... arguments, MPI_Request* request) {
+    Job* job = engine::enter_call();
+    if (passes<own>(job)) return (link::buffer_calls().*own)(arguments..., request);
+    const Operands operands = describe(arguments...);
+    StagedCall staged;
+    int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
+    if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
+    if (error != MPI_SUCCESS) return error;
+    *request = MPI_REQUEST_NULL;
+    const int code = call_mpi<own, ints>(staged, operands, arguments..., request);
+    if (!has_begun(code, *request) || staged.empty()) return code;
+    auto kept = std::make_unique<StagedCall>(std::move(staged));
+    if (job) return engine::complete_later(*job, std::move(kept), *request);
+    kept.release();  // mpress is off: nobody will tell when MPI is done with the arguments
+    return code;
+  }
+
+  template <auto describe, auto own, auto ints>
+  static int persistent(A... arguments, MPI_Info info, MPI_Request* request) {
+    Job* job = engine::enter_call();
+    if (passes<own>(job)) return (link::buffer_calls().*own)(arguments..., info, request);
+    const Operands operands = describe(arguments...);
+    StagedCall staged;
+    const int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
+    if (error != MPI_SUCCESS) return error;
+    *request = MPI_REQUEST_NULL;
+    const int code = call_mpi<own, ints>(staged, operands, arguments..., info, request);
+    if (!has_begun(code, *request) || staged.empty()) return code;
+    auto kept = std::make_unique<StagedCall>(std::move(staged));
+    if (job) {
+      engine::keep_persistent(*job, std::move(kept), *request);
+    } else {
+      kept.release();
+    }
+    return code;
+  }
+};
+
+}  // namespace
+
+#define MPRESS_ENTRY(form, Form, describe, own, ints) \
+  .own = Entries<link::Form>::form<engine::describe, &BufferCalls::own, &BufferCalls::ints>,
+#define MPRESS_BOTH_FORMS(form, signature, describe, name)    \
+  MPRESS_ENTRY(form, Counts::signature, describe, name, name) \
+  MPRESS_ENTRY(form, LargeCounts::signature, describe, name##_c, name)
+#define MPRESS_COLLECTIVE(name, immediate_name, describe, ...) \
+  MPRESS_BOTH_FORMS(blocking, name, describe, name)            \
+  MPRESS_BOTH_FORMS(immediate, name, describe, immediate_name) \
+  MPRESS_BOTH_FORMS(persistent, name, describe, name##_init)
+#define MPRESS_LOCAL(name, describe, ...) MPRESS_BOTH_FORMS(blocking, name, describe, name)
+
+constinit const BufferCalls staged_calls = {MPRESS_COLLECTIVES(MPRESS_COLLECTIVE)
+                                                MPRESS_LOCAL_CALLS(MPRESS_LOCAL)};
+
+}  // namespace mpress::preload

@@ -1,0 +1,26 @@
+"""Collective calls, and others that are no messages, on buffers in device memory: simulated GPUs,
+whose memory neither MPI nor mpress can touch without ending the program."""
+
+import pytest
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_every_collective_call(ranks, mpi_program, mpress_run, simulated_gpu):
+    done = mpress_run(ranks, mpi_program("device_collectives"), env=simulated_gpu)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+
+
+@pytest.mark.parametrize("lacking", ["nothing", "device memory", "device memory, pinned memory"])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_calls_on_device_memory(ranks, lacking, mpi_program, mpress_run, simulated_gpu):
+    done = mpress_run(ranks, mpi_program("device_calls"), [lacking], env=simulated_gpu)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_devices_that_refuse_to_work(ranks, mpi_program, mpress_run, simulated_gpu):
+    done = mpress_run(ranks, mpi_program("device_calls"), ["devices"], env=simulated_gpu)
+    assert done.status == 0, done.output
+    assert "device 0 refuses to work" in done.stderr
