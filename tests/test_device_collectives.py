@@ -24,3 +24,14 @@ def test_devices_that_refuse_to_work(ranks, mpi_program, mpress_run, simulated_g
     done = mpress_run(ranks, mpi_program("device_calls"), ["devices"], env=simulated_gpu)
     assert done.status == 0, done.output
     assert "device 0 refuses to work" in done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_takes_memory_of_the_host_alone(
+    ranks, tmp_path, mpi_program, mpress_run, simulated_gpu
+):
+    file = str(tmp_path / "file")
+    done = mpress_run(ranks, mpi_program("device_refused"), [file], env=simulated_gpu)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+    assert "MPI_Win_create was given memory of a device" in done.stderr

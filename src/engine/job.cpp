@@ -52,6 +52,9 @@ void make_error_codes(Job& job) {
                        "mpress: the codec spec does not fit the message's element type");
   mpi.Add_error_code(error_class, &job.device_code);
   mpi.Add_error_string(job.device_code, "mpress: a device refuses to work");
+  mpi.Add_error_code(error_class, &job.host_only_code);
+  mpi.Add_error_string(job.host_only_code,
+                       "mpress: memory of a device in a call that takes the host's alone");
 }
 
 /// Processes that a program spawned share its job but are ranks of a world of their own.

@@ -42,10 +42,11 @@ class Job {
   std::atomic<bool> has_sessions{false};
   int rank = 0;
   int size = 0;
-  int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
-  int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
-  int device_code = MPI_ERR_OTHER;   ///< the error code of a device that refuses to work
-  MPI_Comm self{};                   ///< a private communicator of this process, for unpacking
+  int corrupt_code = MPI_ERR_OTHER;    ///< the error code of a frame that cannot be decoded
+  int spec_code = MPI_ERR_OTHER;       ///< the error code of a spec that an element type refuses
+  int device_code = MPI_ERR_OTHER;     ///< the error code of a device that refuses to work
+  int host_only_code = MPI_ERR_OTHER;  ///< the error code of device memory where none may be
+  MPI_Comm self{};                     ///< a private communicator of this process, for unpacking
 
  private:
   friend Job* active_job();

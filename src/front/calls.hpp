@@ -52,6 +52,24 @@
   X(Neighbor_alltoallw, 9) X(Ineighbor_alltoallw, 10) X(Neighbor_alltoallw_init, 11)           \
   X(Reduce_local, 5) X(Pack, 7) X(Unpack, 7) X(Pack_external, 7) X(Unpack_external, 7)
 
+// Calls that stay MPI's own, apart from a look at where their buffers lie; signatures are in
+// link/checked_calls.hpp. With both forms of counts, and with one.
+#define MPRESS_CHECKED_CALLS(X)                                                                \
+  X(Put, 8) X(Get, 8) X(Rput, 9) X(Rget, 9) X(Accumulate, 9) X(Raccumulate, 10)                \
+  X(Get_accumulate, 12) X(Rget_accumulate, 13) X(Win_create, 6) X(Buffer_attach, 2)            \
+  X(File_read_at, 6) X(File_read_at_all, 6) X(File_write_at, 6) X(File_write_at_all, 6)        \
+  X(File_iread_at, 6) X(File_iread_at_all, 6) X(File_iwrite_at, 6) X(File_iwrite_at_all, 6)    \
+  X(File_read_at_all_begin, 5) X(File_write_at_all_begin, 5) X(File_read, 5)                   \
+  X(File_read_all, 5) X(File_read_shared, 5) X(File_read_ordered, 5) X(File_write, 5)          \
+  X(File_write_all, 5) X(File_write_shared, 5) X(File_write_ordered, 5) X(File_iread, 5)       \
+  X(File_iread_all, 5) X(File_iread_shared, 5) X(File_iwrite, 5) X(File_iwrite_all, 5)         \
+  X(File_iwrite_shared, 5) X(File_read_all_begin, 4) X(File_read_ordered_begin, 4)             \
+  X(File_write_all_begin, 4) X(File_write_ordered_begin, 4)
+
+#define MPRESS_CHECKED_CALLS_OF_ONE_FORM(X)                                                    \
+  X(Fetch_and_op, 7) X(Compare_and_swap, 7) X(Win_attach, 3) X(Psend_init, 9)                  \
+  X(Precv_init, 9)
+
 // clang-format on
 
 namespace mpress::front {
@@ -60,10 +78,11 @@ enum Call : std::size_t {
 #define MPRESS_NUMBER(name, words) call_##name,
 #define MPRESS_NUMBER_BOTH(name, words) call_##name, call_##name##_c,
   MPRESS_OTHER_CALLS(MPRESS_NUMBER) MPRESS_COUNTED_CALLS(MPRESS_NUMBER_BOTH)
-      MPRESS_STAGED_CALLS(MPRESS_NUMBER_BOTH)
+      MPRESS_STAGED_CALLS(MPRESS_NUMBER_BOTH) MPRESS_CHECKED_CALLS(MPRESS_NUMBER_BOTH)
+          MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_NUMBER)
 #undef MPRESS_NUMBER
 #undef MPRESS_NUMBER_BOTH
-          call_count
+              call_count
 };
 
 }  // namespace mpress::front

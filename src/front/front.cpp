@@ -35,6 +35,7 @@ static_assert(sizeof(Word) == 8, "arguments are passed on as 64-bit words");
 #define MPRESS_PARAMETERS_10 MPRESS_PARAMETERS_9, Word j
 #define MPRESS_PARAMETERS_11 MPRESS_PARAMETERS_10, Word k
 #define MPRESS_PARAMETERS_12 MPRESS_PARAMETERS_11, Word l
+#define MPRESS_PARAMETERS_13 MPRESS_PARAMETERS_12, Word m
 
 #define MPRESS_ARGUMENTS_0
 #define MPRESS_ARGUMENTS_1 a
@@ -49,6 +50,7 @@ static_assert(sizeof(Word) == 8, "arguments are passed on as 64-bit words");
 #define MPRESS_ARGUMENTS_10 MPRESS_ARGUMENTS_9, j
 #define MPRESS_ARGUMENTS_11 MPRESS_ARGUMENTS_10, k
 #define MPRESS_ARGUMENTS_12 MPRESS_ARGUMENTS_11, l
+#define MPRESS_ARGUMENTS_13 MPRESS_ARGUMENTS_12, m
 
 // What a call goes to is at first a function that finds its target, so that afterwards a call costs
 // one indirect jump.
@@ -78,3 +80,5 @@ using mpress::front::Word;
 MPRESS_OTHER_CALLS(MPRESS_FORWARD)
 MPRESS_COUNTED_CALLS(MPRESS_FORWARD_BOTH)
 MPRESS_STAGED_CALLS(MPRESS_FORWARD_BOTH)
+MPRESS_CHECKED_CALLS(MPRESS_FORWARD_BOTH)
+MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_FORWARD)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "link/buffer_calls.hpp"
+#include "link/checked_calls.hpp"
 #include "link/loaded_mpi.hpp"
 #include "trace/message.hpp"
 
@@ -31,6 +32,7 @@ void bind(void* library, const char* path) {
 #undef MPRESS_CHECK
   stand_in(bound_calls);
   bind_buffer_calls(library);
+  bind_checked_calls(library);
   bound_library = library;
 }
 

@@ -36,11 +36,12 @@ void* find_symbol(const char* name);
   X(Comm_rank) X(Comm_size) X(Comm_split) X(Comm_free) X(Comm_group) X(Comm_test_inter)          \
   X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr) \
   X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler)       \
-  X(Ibarrier) X(Add_error_class) X(Add_error_code) X(Add_error_string)                           \
+  X(Win_call_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)                \
   X(Comm_dup_with_info) X(Comm_set_info) X(Comm_get_info) X(Comm_split_type)                     \
   X(Dist_graph_create) X(Dist_graph_create_adjacent)                                             \
   X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_set)                                   \
-  X(Barrier) X(Allreduce) X(Ireduce_scatter_block) X(Group_translate_ranks) X(Group_free)        \
+  X(Barrier) X(Ibarrier) X(Allreduce) X(Ireduce_scatter_block)                                   \
+  X(Group_translate_ranks) X(Group_free)                                                         \
   X(Comm_remote_size) X(Topo_test) X(Cartdim_get) X(Cart_get) X(Graph_neighbors_count)           \
   X(Dist_graph_neighbors_count) X(Pack_size) X(Pack_external_size)                               \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
@@ -54,8 +55,8 @@ void* find_symbol(const char* name);
   X(Grequest_start) X(Grequest_complete)                                                         \
   X(Get_elements_x) X(Status_set_elements_x) X(Status_set_cancelled) X(Test_cancelled)
 
-// Younger calls: null where the program's MPI does not have them and nothing stands in for them
-// (link/stand_ins.cpp).
+// Younger calls, and that on files: null where the program's MPI does not have them and nothing
+// stands in for them (link/stand_ins.cpp).
 #define MPRESS_MPI_LATER_CALLS(X)                                                                \
   X(Send_c) X(Bsend_c) X(Ssend_c) X(Rsend_c) X(Isend_c) X(Ibsend_c) X(Issend_c) X(Irsend_c)      \
   X(Recv_c) X(Irecv_c) X(Mrecv_c) X(Imrecv_c) X(Sendrecv_c) X(Sendrecv_replace_c)                \
@@ -64,7 +65,7 @@ void* find_symbol(const char* name);
   X(Info_get_string) X(Comm_idup_with_info) X(Comm_create_from_group) X(Session_init)            \
   X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)                        \
   X(Request_get_status_any) X(Request_get_status_some)                                           \
-  X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint)
+  X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint) X(File_call_errhandler)
 
 #define MPRESS_MPI_CALLS(X) MPRESS_MPI_3_CALLS(X) MPRESS_MPI_LATER_CALLS(X)
 

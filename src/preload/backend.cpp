@@ -9,6 +9,7 @@
 #include "front/calls.hpp"
 #include "link/mpi.hpp"
 #include "preload/buffer_calls.hpp"
+#include "preload/checked_calls.hpp"
 
 using namespace mpress;
 
@@ -45,6 +46,11 @@ extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_b
 #define MPRESS_ENTRY_BOTH(name, words) \
   entry<words>(preload::staged_calls.name), entry<words>(preload::staged_calls.name##_c),
           MPRESS_STAGED_CALLS(MPRESS_ENTRY_BOTH)
+#undef MPRESS_ENTRY_BOTH
+#define MPRESS_ENTRY(name, words) entry<words>(preload::host_only_calls.name),
+#define MPRESS_ENTRY_BOTH(name, words) MPRESS_ENTRY(name, words) MPRESS_ENTRY(name##_c, words)
+              MPRESS_CHECKED_CALLS(MPRESS_ENTRY_BOTH) MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_ENTRY)
+#undef MPRESS_ENTRY
 #undef MPRESS_ENTRY_BOTH
   };
   static const front::Backend backend{version, front::call_count, calls, stop};
