@@ -1,9 +1,10 @@
 /* What mpress costs a call where nothing is compressed. To be run by `mpress run`: in one process,
  * blocks of calls go by turns to mpress (which comes first in a global look-up) and straight to
  * the MPI library, on the same buffers, so that whatever disturbs the machine disturbs both.
- *   p2p_overhead BLOCKS CALLS single|multiple
+ *   p2p_overhead BLOCKS CALLS single|multiple [cuda]
  * prints a line for each pattern, size and block: name bytes calls plain_ns mpress_ns, where
- * `calls` is how many MPI calls one repetition makes and the times are those of one repetition. */
+ * `calls` is how many MPI calls one repetition makes and the times are those of one repetition.
+ * With "cuda", the process uses a GPU: each pointer might be one of that. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -122,6 +123,17 @@ static void measure(const struct pattern* pattern, int bytes, int blocks, int re
   }
 }
 
+/* Loads the driver and makes a context current, as a program's CUDA runtime does. */
+static int use_gpu(void) {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_GLOBAL);
+  int (*init)(unsigned) = driver ? (int (*)(unsigned))dlsym(driver, "cuInit") : NULL;
+  int (*retain)(void**, int) =
+      driver ? (int (*)(void**, int))dlsym(driver, "cuDevicePrimaryCtxRetain") : NULL;
+  int (*set)(void*) = driver ? (int (*)(void*))dlsym(driver, "cuCtxSetCurrent") : NULL;
+  void* context = NULL;
+  return init && retain && set && init(0) == 0 && retain(&context, 0) == 0 && set(context) == 0;
+}
+
 int main(int argc, char** argv) {
   static const int sizes[] = {0, 8, 256, 1024, 8192, 65536};
   struct calls plain, mpress;
@@ -134,6 +146,10 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   /* Nobody stands in for this call: whoever defines it is MPI. */
   dladdr(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"), &info);
+  if (argc > 4 && !use_gpu()) {
+    fprintf(stderr, "p2p_overhead: no GPU can be used\n");
+    return 2;
+  }
   bind(&plain, dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD));
   bind(&mpress, RTLD_DEFAULT);
   if (plain.Send == mpress.Send) {

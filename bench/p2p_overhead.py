@@ -16,10 +16,13 @@ from typing import Any
 
 from mpress import _core
 from mpress.codec_bench import cpu_name, git_commit
+from mpress.p2p import memory
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
-RUNS = [(1, "single"), (1, "multiple"), (2, "single")]
+RUNS = [(1, "single", False), (1, "multiple", False), (2, "single", False)]
+GPU_RUNS = [(1, "single", True), (2, "single", True)]
+"""In a process that uses a GPU."""
 
 
 def median_interval(values: list[float]) -> tuple[float, float, float]:
@@ -35,10 +38,13 @@ def median_interval(values: list[float]) -> tuple[float, float, float]:
     )
 
 
-def measure(program: Path, ranks: int, threads: str, blocks: int) -> list[dict[str, Any]]:
+def measure(
+    program: Path, ranks: int, threads: str, cuda: bool, blocks: int
+) -> list[dict[str, Any]]:
     # Between ranks the noise is larger than what is sought: shorter blocks, and many of them.
     size = [blocks, 100] if ranks == 1 else [20 * blocks, 10]
     command = [BIN / "mpress", "run", "-n", str(ranks), "--", program, *map(str, size), threads]
+    command += ["cuda"] if cuda else []
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     pairs: dict[tuple[str, int, int], list[tuple[float, float]]] = defaultdict(list)
     for line in done.stdout.splitlines():
@@ -50,7 +56,7 @@ def measure(program: Path, ranks: int, threads: str, blocks: int) -> list[dict[s
         median, low, high = median_interval(added)
         plain = statistics.median(plain for plain, _ in times) / per_repetition
         rows.append({
-            "ranks": ranks, "threads": threads, "pattern": name, "bytes": size,
+            "ranks": ranks, "threads": threads, "cuda": cuda, "pattern": name, "bytes": size,
             "calls": per_repetition, "pairs": len(times), "plain_ns": round(plain, 1),
             "added_ns": round(median, 1), "interval_ns": [round(low, 1), round(high, 1)],
         })  # fmt: skip
@@ -81,7 +87,8 @@ def main() -> None:
         command = [BIN / "mpicc", "-O2", "-o", program, HERE / "p2p_overhead.c", "-ldl"]
         subprocess.run(command, check=True)
         load_before = os.getloadavg()[0]
-        rows = [row for run in RUNS for row in measure(program, *run, options.blocks)]
+        runs = RUNS + (GPU_RUNS if memory.devices() > 0 else [])
+        rows = [row for run in runs for row in measure(program, *run, options.blocks)]
         document = {
             "format": 1,
             "kind": "p2p-overhead",

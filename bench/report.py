@@ -147,14 +147,15 @@ OVERHEAD_LIMIT = 150
 
 
 def overhead(document: dict[str, Any]) -> str:
-    names = ("ranks", "threads", "pattern", "bytes", "plain", "added", "95 % interval", "")
+    names = ("ranks", "threads", "GPU", "pattern", "bytes", "plain", "added", "95 % interval", "")
     lines = []
     for row in document["rows"]:
         low, high = row["interval_ns"]
         settled = high - low < OVERHEAD_LIMIT
         verdict = "reached" if high <= OVERHEAD_LIMIT else "**missed**" if settled else "unsettled"
         lines.append([
-            str(row["ranks"]), row["threads"], row["pattern"], str(row["bytes"]),
+            str(row["ranks"]), row["threads"], "used" if row.get("cuda") else "-",
+            row["pattern"], str(row["bytes"]),
             f"{row['plain_ns']:.0f}", f"{row['added_ns']:.0f}", f"{low:.0f} to {high:.0f}", verdict,
         ])  # fmt: skip
     load = " to ".join(str(value) for value in document["load_average"])

@@ -177,8 +177,10 @@ def execute(
     timeout: float = TIMEOUT,
     cwd: Path | None = None,
 ) -> Finished:
-    """Runs a command in a process group of its own, with no MPRESS_* variable but those in env."""
+    """Runs a command in a process group of its own, with no MPRESS_* variable but those in env, and
+    without a profile that the user may have."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("MPRESS_")}
+    inherited["MPRESS_PROFILE"] = "off"
     process = subprocess.Popen(
         [str(word) for word in command],
         env=inherited | dict(env or {}),

@@ -22,7 +22,7 @@ def record(
 ) -> bytes:
     header = trace._HEADER.pack(
         b"mpressR1", trace._HEADER.size, trace._ROW.size, 8, rank, 2, pid, 1_000_000_000,
-        finished, 0, 0, host.encode(), b"codec=mpc", b"an MPI",
+        finished, 0, 0, host.encode(), b"codec=mpc", b"an MPI", b"guesses",
     )  # fmt: skip
     return header + b"".join(trace._ROW.pack(*row) for row in rows)
 

@@ -29,17 +29,19 @@ REASONS = {
     1: "below the threshold",
     2: "not a run of f32 or f64",
     3: "incompressible",
-    4: "would not pay",
+    4: "would not pay at any ratio",
     5: "switched off",
     6: "unaligned device memory",
     7: "peer of another world",
     8: "no memory",
     9: "sessions in use",
     10: "device memory left to MPI",
+    11: "would not pay at the ratio seen",
+    12: "costs never measured",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
 
-_HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s")
+_HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s256s")
 _ROW = struct.Struct("<8Q")
 _COUNTS = ("messages", "raw_bytes", "wire_bytes")
 _SECONDS = ("encode_seconds", "decode_seconds", "wait_seconds")
@@ -59,6 +61,7 @@ class Record:
     host: str
     settings: str
     mpi: str
+    profile: str
     simulated: bool
     started_ns: int
     finished_ns: int
@@ -99,7 +102,7 @@ def read_record(path: str | Path) -> Record:
     if len(data) < _HEADER.size or not data.startswith(b"mpressR1"):
         raise RecordError(f"{path}: not an mpress record")
     (_, header_bytes, row_bytes, capacity, rank, size, pid, started, finished, simulated, _, host,
-     settings, mpi) = _HEADER.unpack_from(data)  # fmt: skip
+     settings, mpi, profile) = _HEADER.unpack_from(data)  # fmt: skip
     if header_bytes != _HEADER.size or row_bytes != _ROW.size:
         raise RecordError(f"{path}: a record of another version of mpress")
     whole = min(capacity, (len(data) - header_bytes) // row_bytes)
@@ -108,8 +111,8 @@ def read_record(path: str | Path) -> Record:
         for fields in _ROW.iter_unpack(data[header_bytes : header_bytes + whole * row_bytes])
         if fields[0]
     ]
-    return Record(rank, size, pid, _text(host), _text(settings), _text(mpi), bool(simulated),
-                  started, finished, rows)  # fmt: skip
+    return Record(rank, size, pid, _text(host), _text(settings), _text(mpi), _text(profile),
+                  bool(simulated), started, finished, rows)  # fmt: skip
 
 
 def dead_ranks(directory: str | Path) -> list[int]:
@@ -184,6 +187,7 @@ def merge(directory: str | Path) -> dict[str, Any]:
         "format": REPORT_FORMAT,
         "mpi": records[0].mpi if records else None,
         "settings": records[0].settings if records else None,
+        "profile": records[0].profile if records else None,
         "unreadable_records": unreadable,
         "simulated_link": any(record.simulated for record in records),
         "run_seconds": max(seconds, default=None),

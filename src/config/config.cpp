@@ -140,6 +140,7 @@ bool load_config(Config& config, std::string& error) {
     }
     config.gpu = value;
   }
+  if (const char* value = knob_value("MPRESS_PROFILE")) config.profile = value;
   if (const char* value = knob_value("MPRESS_LINK_RATE")) {
     if (!parse_rate(value, config.link_rate)) {
       return wrong(error, "MPRESS_LINK_RATE", value,

@@ -36,6 +36,10 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_GPU", "cuda",
      "What serves messages in memory of GPUs: cuda (NVIDIA's, with libmpress_cuda.so), off (they "
      "are left to MPI), or the path of another library, which is loaded at once."},
+    {"MPRESS_PROFILE", "",
+     "What mpress tune has measured on this machine: a file, or off. Default: that of this "
+     "hardware "
+     "in the user's cache directory."},
     {"MPRESS_LINK_RATE", "",
      "Pace received messages as if over a link of this rate (10Gbit, 100Mbit, or bytes a second); "
      "a simulation, for study."},

@@ -7,6 +7,7 @@
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
+#include "engine/send_message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -58,8 +59,8 @@ std::size_t chunk_bytes_of(const Job& job, const Elements& elements) {
 
 }  // namespace
 
-std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Spec& spec, Elements& elements,
-                                           int peer) {
+std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Message& message, const Spec& spec,
+                                           Elements& elements) {
   const std::uint64_t begin = trace::now_ns();
   std::unique_ptr<ChunkSend> chunks(new ChunkSend);
   wire::Header& header = chunks->header_;
@@ -70,9 +71,9 @@ std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Spec& spec, Elements&
   const std::size_t room = std::max<std::size_t>(
       header.chunk_bytes, codec::max_payload_bytes(spec, elements.type, in_chunk));
   if (!job.chunks.outbox.has_room(header.chunks() * room, job.config.pool_limit)) return nullptr;
-  chunks->peer_ = peer;
-  chunks->on_device_ = elements.device != gpu::host;
-  if (chunks->on_device_) {
+  chunks->peer_ = message.peer;
+  if (spec.codec != Codec::none) chunks->subject_ = subject_of(job, message, spec.codec);
+  if (elements.device != gpu::host) {
     header.spec = spec;
     if (spec.codec != Codec::none) {
       const LaneUse lane = job.devices.lane(elements.device);
@@ -125,10 +126,7 @@ void ChunkSend::send(Job& job, trace::Row& row) {
   source_.reset();
   trace::add(row.wire_bytes, sent_bytes);
   trace::add(row.encode_ns, took_ns);
-  if (header_.spec.codec == Codec::none) return;
-  policy::Policy& policy = on_device_ ? job.device_policy : job.policy;
-  policy.encoded(header_.spec.codec, header_.raw_bytes(), sent_bytes + wire::min_frame_bytes,
-                 took_ns);
+  if (subject_) job.policy.encoded(*subject_, sent_bytes + wire::min_frame_bytes, took_ns);
 }
 
 }  // namespace mpress::engine

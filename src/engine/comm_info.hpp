@@ -7,6 +7,7 @@
 
 #include "engine/hints.hpp"
 #include "link/mpi.hpp"
+#include "policy/ratios.hpp"
 
 namespace mpress::engine {
 
@@ -16,6 +17,8 @@ struct CommInfo {
   std::atomic<bool> freed{false};  ///< the handle is no longer valid
   std::vector<int> world_ranks;
   CommHints hints;  ///< a duplicate inherits them
+  /// What the policy has learned of its messages.
+  const std::shared_ptr<policy::Ratios> ratios = std::make_shared<policy::Ratios>();
 
   /// The rank in MPI_COMM_WORLD of `rank`; trace::any_peer where it has none there.
   int world_rank(int rank) const;

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/presence.hpp"
+#include "engine/tuning.hpp"
 #include "engine/type_info.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "link/fortran_calls.hpp"
@@ -18,10 +19,6 @@ namespace mpress::engine {
 namespace {
 
 constexpr double presence_timeout_seconds = 20;
-
-/// Bytes a second between devices by way of host memory, until a profile knows better: no MPI
-/// passes more between two processes of a host, and few networks do.
-constexpr double assumed_device_link_rate = 10e9;
 
 /// Text that identifies the job without communication; empty where nothing does.
 std::string job_identity(const Config& config) {
@@ -84,7 +81,7 @@ void stop_at_finalize() {
   link::mpi().Comm_free_keyval(&key);
 }
 
-void open_record(Job& job) {
+void open_record(Job& job, const Tuning& tuning) {
   // Each host has the directory, be it shared or its own.
   const std::string& directory = job.config.record_directory;
   if (!directory.empty()) ::mkdir(directory.c_str(), 0700);
@@ -95,6 +92,7 @@ void open_record(Job& job) {
   header.started_ns = trace::now_ns();
   copy_text(header.settings, sizeof header.settings, agreed_settings(job.config));
   copy_text(header.mpi, sizeof header.mpi, link::compiled_mpi());
+  copy_text(header.profile, sizeof header.profile, job.config.force ? "" : tuning.source);
   header.rank = job.rank;
   // Set last: a reader takes a header without a size for one that is still being written.
   std::atomic_ref(header.size).store(job.size, std::memory_order_release);
@@ -164,24 +162,26 @@ void start_job(bool at_init) {
     return;
   }
   job.nonce = wire::make_nonce(identity);
-  job.policy.configure(job.config.force, job.config.link_rate);
-  job.device_policy.configure(
-      job.config.force, job.config.link_rate > 0 ? job.config.link_rate : assumed_device_link_rate);
   job.pacer.set_rate(job.config.link_rate);
   // Not a duplicate, which would have the program's attributes.
   mpi.Comm_split(MPI_COMM_SELF, 0, 0, &job.self);
   mpi.Comm_set_errhandler(job.self, MPI_ERRORS_RETURN);
   stop_at_finalize();
   make_error_codes(job);
-  open_record(job);
+  Tuning tuning = tune(job);
+  open_record(job, tuning);
   if (!calls_are_seen(job, at_init)) {
     job.state_ = Job::State::off;
     return;
   }
   if (at_init) {
+    job.peer_hosts.find();
     job.peek.open(job.threaded);
     if (job.peek.is_possible()) job.chunks.open(job.config.chunk);
   }
+  tuning.costs.device_chunk = job.chunks.chunk_bytes();
+  job.policy.configure(job.config.force, tuning.costs);
+  job.lacking_costs = std::move(tuning.lacking);
   job.state_ = Job::State::active;
 }
 

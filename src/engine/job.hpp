@@ -9,6 +9,7 @@
 #include "engine/devices.hpp"
 #include "engine/immortal.hpp"
 #include "engine/orphans.hpp"
+#include "engine/peer_hosts.hpp"
 #include "engine/probed.hpp"
 #include "engine/request_table.hpp"
 #include "link/mpi.hpp"
@@ -26,8 +27,8 @@ class Job {
   Config config;
   wire::Nonce nonce{};
   trace::Record record;
-  policy::Policy policy;         ///< for messages in host memory
-  policy::Policy device_policy;  ///< for messages in device memory
+  policy::Policy policy;
+  PeerHosts peer_hosts;
   link::Pacer pacer;
   link::Peek peek;
   memory::BufferPool pool{256u << 20};
@@ -37,6 +38,8 @@ class Job {
   Orphans orphans;
   ChunkLink chunks;
   bool threaded = false;  ///< MPI_THREAD_MULTIPLE
+  /// What the policy has to assume, to be said when it first does; or empty.
+  std::string lacking_costs;
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};

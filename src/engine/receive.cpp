@@ -294,8 +294,8 @@ int Receive::count_decoded(Job& job, trace::Row& row, const wire::Header& header
   trace::add(row.decode_ns, took_ns);
   trace::add(row.wait_ns, waited_ns_);
   if (header.spec.codec != Codec::none) {
-    policy::Policy& policy = device_ != gpu::host ? job.device_policy : job.policy;
-    policy.decoded(header.spec.codec, delivered_bytes_, took_ns);
+    const policy::Place place = device_ != gpu::host ? policy::Place::device : policy::Place::host;
+    job.policy.decoded(place, header.spec.codec, delivered_bytes_, took_ns);
   }
   return MPI_SUCCESS;
 }

@@ -1,7 +1,10 @@
 // What a message is encoded with, or why it is not.
 
+#include <atomic>
+
 #include "engine/job.hpp"
 #include "engine/send_message.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -14,6 +17,25 @@ bool is_aligned(const Message& message) {
   const auto address = reinterpret_cast<std::uintptr_t>(message.arguments.buffer) +
                        static_cast<std::uintptr_t>(message.type.first_byte);
   return address % element_size(*message.type.element) == 0;
+}
+
+/// Says, when costs first matter, which of them are assumed.
+void tell_of_assumptions(Job& job) {
+  static std::atomic<bool> told{false};
+  if (job.rank == 0 && !job.lacking_costs.empty() && !told.exchange(true)) {
+    trace::say(job.lacking_costs);
+  }
+}
+
+Reason reason_of(Job& job, policy::Verdict verdict) {
+  if (!job.config.force) tell_of_assumptions(job);
+  switch (verdict) {
+    case policy::Verdict::compress: return Reason::none;
+    case policy::Verdict::unknown: return Reason::unknown;
+    case policy::Verdict::link: return Reason::policy;
+    case policy::Verdict::ratio: break;
+  }
+  return Reason::ratio;
 }
 
 Spec no_codec() {
@@ -46,8 +68,10 @@ bool is_switched_off(const Config& config, const Message& message) {
          (config.is_disabled(Family::derived) && !message.type.contiguous);
 }
 
-policy::Policy& policy_of(Job& job, const Message& message) {
-  return message.device == gpu::host ? job.policy : job.device_policy;
+policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
+  const policy::Path path{message.device == gpu::host ? policy::Place::host : policy::Place::device,
+                          job.peer_hosts.peer(message.peer)};
+  return {path, codec, *message.type.element, message.bytes, message.comm.ratios};
 }
 
 Spec choose(Job& job, const Message& message, Reason& reason) {
@@ -68,10 +92,9 @@ Spec choose(Job& job, const Message& message, Reason& reason) {
     reason = Reason::device;
   } else if (!is_aligned(message)) {
     reason = Reason::unaligned;
-  } else if (!policy_of(job, message).worth_it(wanted.codec, message.bytes)) {
-    reason = Reason::policy;
   } else {
-    return wanted;
+    reason = reason_of(job, job.policy.judge(subject_of(job, message, wanted.codec)));
+    if (reason == Reason::none) return wanted;
   }
   return none;
 }

@@ -77,7 +77,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
     elements.data = elements.packed.data();
   }
   const bool cuts = encodes ? job.chunks.cuts(message.bytes) : may_go_in_raw_chunks(job, message);
-  if (cuts) encoded.chunks = ChunkSend::plan(job, spec, elements, message.peer);
+  if (cuts) encoded.chunks = ChunkSend::plan(job, message, spec, elements);
   if (encoded.chunks) {
     encoded.frame = job.pool.take(wire::min_frame_bytes);
     if (!encoded.frame) return MPI_ERR_NO_MEM;

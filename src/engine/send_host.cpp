@@ -39,8 +39,8 @@ std::size_t close_frame(Job& job, const wire::Header& header, memory::Buffer& fr
 void note_encoded(Job& job, const Message& message, const Spec& spec, Encoded& encoded) {
   const bool smaller = encoded.bytes > 0;
   if (!smaller) encoded.reason = Reason::incompressible;
-  policy_of(job, message)
-      .encoded(spec.codec, message.bytes, smaller ? encoded.bytes : message.bytes, encoded.took_ns);
+  job.policy.encoded(subject_of(job, message, spec.codec), smaller ? encoded.bytes : message.bytes,
+                     encoded.took_ns);
 }
 
 Encoded encode(Job& job, const Message& message, const Spec& spec) {
@@ -56,7 +56,7 @@ Encoded encode(Job& job, const Message& message, const Spec& spec) {
     if (!elements.packed) return encoded;
   }
   if (job.chunks.cuts(message.bytes)) {
-    encoded.chunks = ChunkSend::plan(job, spec, elements, message.peer);
+    encoded.chunks = ChunkSend::plan(job, message, spec, elements);
   }
   const bool cut = encoded.chunks != nullptr;
   encoded.frame =

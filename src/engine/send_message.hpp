@@ -45,7 +45,8 @@ bool is_short(const Job& job, const Message& message);
 /// Whether a kill switch holds for this message.
 bool is_switched_off(const Config& config, const Message& message);
 
-policy::Policy& policy_of(Job& job, const Message& message);
+/// What the policy has to decide about.
+policy::Subject subject_of(const Job& job, const Message& message, Codec codec);
 
 /// What to encode this message with; none where it is left raw, and then `reason` says why.
 Spec choose(Job& job, const Message& message, trace::Reason& reason);

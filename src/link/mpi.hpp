@@ -37,6 +37,7 @@ void* find_symbol(const char* name);
   X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr) \
   X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler)       \
   X(Win_call_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)                \
+  X(Get_library_version)                                                                         \
   X(Comm_dup_with_info) X(Comm_set_info) X(Comm_get_info) X(Comm_split_type)                     \
   X(Dist_graph_create) X(Dist_graph_create_adjacent)                                             \
   X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_set)                                   \

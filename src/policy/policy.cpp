@@ -1,62 +1,96 @@
 #include "policy/policy.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <optional>
 
 namespace mpress::policy {
 namespace {
 
-constexpr std::uint32_t first_probes = 2;  // enough to see a ratio and a warm codec
-constexpr double probe_share = 0.01;       // of the wire time
+constexpr std::uint32_t first_looks = 2;  // enough to see a ratio and a warm codec
+constexpr double look_share = 0.01;       // of the time of messages
+constexpr double least_interval = 100;    // messages from look to look
 constexpr float newest_weight = 0.25f;
+// The model's errors are below these. Between them, what was decided last stands.
+constexpr double clearly_faster = 0.95;
+constexpr double faster = 0.98;
 
-void average(std::atomic<float>& into, double value) {
-  const float old = into.load(std::memory_order_relaxed);
+float relaxed(const std::atomic<float>& value) { return value.load(std::memory_order_relaxed); }
+
+void average(std::atomic<float>& into, double value, bool is_first) {
+  const float old = relaxed(into);
   const auto now = static_cast<float>(value);
-  into.store(old == 0 ? now : old + newest_weight * (now - old), std::memory_order_relaxed);
+  into.store(is_first ? now : old + newest_weight * (now - old), std::memory_order_relaxed);
+}
+
+void note(Ratios::Seen& seen, double wire_per_raw) {
+  const bool is_first = seen.samples.load(std::memory_order_relaxed) == 0;
+  average(seen.wire_per_raw, wire_per_raw, is_first);
+  seen.samples.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void Policy::configure(bool force, double link_rate) {
+void Policy::configure(bool force, const Costs& costs) {
   force_ = force;
-  ns_per_wire_byte_ = link_rate > 0 ? 1e9 / link_rate : 0;
+  costs_ = costs;
 }
 
-Policy::Seen& Policy::seen(Codec codec, std::size_t bytes) {
-  const auto size_class = static_cast<std::size_t>(std::bit_width(bytes));
-  return seen_[static_cast<std::size_t>(codec)][std::min(size_class, size_classes - 1)];
+/// On the host, as far as this process has seen.
+CodecSeconds Policy::seen_seconds(const Subject& subject) const {
+  const Speed& seen = speeds_[static_cast<std::size_t>(subject.codec)][size_class(subject.bytes)];
+  const double bytes = static_cast<double>(subject.bytes) * 1e-9;
+  const double encode = relaxed(seen.encode) * bytes;
+  const double decode = relaxed(seen.decode) > 0 ? relaxed(seen.decode) * bytes : encode;
+  return {encode, decode, encode, decode};
 }
 
-bool Policy::worth_it(Codec codec, std::size_t bytes) {
-  if (force_) return true;
-  if (ns_per_wire_byte_ == 0) return false;
-  Seen& s = seen(codec, bytes);
-  if (s.samples.load(std::memory_order_relaxed) < first_probes) return true;
-  const double ratio_inverse = s.wire_per_raw.load(std::memory_order_relaxed);
-  const double encode = s.encode_ns_per_byte.load(std::memory_order_relaxed);
-  const double decode = s.decode_ns_per_byte.load(std::memory_order_relaxed);
-  const double codec_ns = encode + (decode > 0 ? decode : encode);
-  if (codec_ns + ratio_inverse * ns_per_wire_byte_ < ns_per_wire_byte_) return true;
-  const double interval = codec_ns / (probe_share * ns_per_wire_byte_);
-  const std::uint32_t skipped = s.skipped.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (skipped < interval) return false;
-  s.skipped.store(0, std::memory_order_relaxed);
-  return true;
+Verdict Policy::judge(const Subject& subject) {
+  if (force_) return Verdict::compress;
+  const Curve& message = costs_.message(subject.path);
+  if (!message) return Verdict::unknown;
+  const double raw = message.at(static_cast<double>(subject.bytes));
+  const std::optional<CodecSeconds> measured =
+      costs_.codec_seconds(subject.path, subject.codec, static_cast<double>(subject.bytes));
+  if (measured && compressed_seconds(message, *measured, 0) > faster * raw) return Verdict::link;
+  const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
+  Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);
+  if (own.samples.load(std::memory_order_relaxed) == 0) {
+    Ratios::Seen& others = seen_.at(subject.codec, subject.type, subject.bytes);
+    if (others.samples.load(std::memory_order_relaxed) < first_looks) return Verdict::compress;
+    own.wire_per_raw.store(relaxed(others.wire_per_raw), std::memory_order_relaxed);
+    own.samples.store(first_looks, std::memory_order_relaxed);
+  }
+  if (own.samples.load(std::memory_order_relaxed) < first_looks) return Verdict::compress;
+  const double wire_bytes = relaxed(own.wire_per_raw) * static_cast<double>(subject.bytes);
+  const double compressed = compressed_seconds(message, codec, wire_bytes);
+  const bool paid = own.pays.load(std::memory_order_relaxed);
+  const bool pays = compressed < (paid ? faster : clearly_faster) * raw;
+  if (pays != paid) own.pays.store(pays, std::memory_order_relaxed);
+  if (pays) return Verdict::compress;
+  const double interval =
+      std::max((codec.encode + codec.decode) / (look_share * raw), least_interval);
+  const std::uint32_t skipped = own.skipped.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (skipped <= interval) return Verdict::ratio;
+  own.skipped.store(0, std::memory_order_relaxed);
+  return Verdict::compress;
 }
 
-void Policy::encoded(Codec codec, std::size_t raw_bytes, std::size_t wire_bytes, std::uint64_t ns) {
-  if (raw_bytes == 0) return;
-  Seen& s = seen(codec, raw_bytes);
-  average(s.wire_per_raw, static_cast<double>(wire_bytes) / static_cast<double>(raw_bytes));
-  average(s.encode_ns_per_byte, static_cast<double>(ns) / static_cast<double>(raw_bytes));
-  s.samples.fetch_add(1, std::memory_order_relaxed);
+void Policy::encoded(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns) {
+  if (subject.bytes == 0) return;
+  const auto bytes = static_cast<double>(subject.bytes);
+  const double wire_per_raw = static_cast<double>(wire_bytes) / bytes;
+  note(subject.ratios->at(subject.codec, subject.type, subject.bytes), wire_per_raw);
+  note(seen_.at(subject.codec, subject.type, subject.bytes), wire_per_raw);
+  if (subject.path.place != Place::host) return;
+  Speed& speed = speeds_[static_cast<std::size_t>(subject.codec)][size_class(subject.bytes)];
+  average(speed.encode, static_cast<double>(ns) / bytes, relaxed(speed.encode) == 0);
 }
 
-void Policy::decoded(Codec codec, std::size_t raw_bytes, std::uint64_t ns) {
-  if (raw_bytes == 0) return;
-  average(seen(codec, raw_bytes).decode_ns_per_byte,
-          static_cast<double>(ns) / static_cast<double>(raw_bytes));
+void Policy::decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns) {
+  if (bytes == 0 || place != Place::host) return;
+  Speed& speed = speeds_[static_cast<std::size_t>(codec)][size_class(bytes)];
+  average(speed.decode, static_cast<double>(ns) / static_cast<double>(bytes),
+          relaxed(speed.decode) == 0);
 }
 
 }  // namespace mpress::policy

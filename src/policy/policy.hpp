@@ -1,45 +1,63 @@
-// Whether to compress a message: the cost model T = Tc + S / (CR B) + Td against S / B
-// (IPDPS'21, section IV), fed with what this process has seen. Pure: it knows no MPI, no buffers.
+// Whether to compress a message, by the cost model and by what messages like it became. Pure: it
+// knows no MPI, no buffers.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "codec/element.hpp"
 #include "codec/spec.hpp"
+#include "policy/costs.hpp"
+#include "policy/ratios.hpp"
 
 namespace mpress::policy {
 
-/// Decides for one path. Thread-safe; its counters may lag, its decisions never wait.
+/// What there is to decide about.
+struct Subject {
+  Path path;
+  Codec codec;
+  ElementType type;
+  std::size_t bytes;               ///< of the message
+  std::shared_ptr<Ratios> ratios;  ///< of its communicator
+};
+
+enum class Verdict : std::uint8_t {
+  compress,
+  unknown,  ///< nobody has measured what a message costs on this path
+  link,     ///< a frame of no size would not be faster
+  ratio,    ///< a frame as small as those before would not be faster
+};
+
+/// Thread-safe; its counters may lag, its decisions never wait.
 class Policy {
  public:
-  /// `link_rate`: bytes a second of the path, 0 where it was never measured: then compression is
-  /// not known to pay, and nothing is compressed.
-  void configure(bool force, double link_rate);
+  /// `force`: everything is compressed.
+  void configure(bool force, const Costs& costs);
 
-  /// Should a message of `bytes` be encoded with `codec`? Now and then yes although it does not
-  /// pay, to see whether that has changed; such probes cost at most about 1 % of the wire time.
-  bool worth_it(Codec codec, std::size_t bytes);
+  /// The first messages of a kind are compressed to see what they become, and then now and then
+  /// one of those that do not pay, to see whether that has changed: such looks cost at most about
+  /// 1 % of the time that the messages take.
+  Verdict judge(const Subject& subject);
 
-  /// What an encode took and gave; `wire_bytes` is the size of the frame.
-  void encoded(Codec codec, std::size_t raw_bytes, std::size_t wire_bytes, std::uint64_t ns);
-  void decoded(Codec codec, std::size_t raw_bytes, std::uint64_t ns);
+  /// What a message became, and how long that took. Times count where nobody has measured them.
+  void encoded(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns);
+  void decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns);
 
  private:
-  struct Seen {
-    std::atomic<float> wire_per_raw{0};  ///< running averages; 0: never seen
-    std::atomic<float> encode_ns_per_byte{0};
-    std::atomic<float> decode_ns_per_byte{0};
-    std::atomic<std::uint32_t> samples{0};
-    std::atomic<std::uint32_t> skipped{0};  ///< messages since the last probe
+  /// Running averages of nanoseconds a byte, on the host; 0: never seen.
+  struct Speed {
+    std::atomic<float> encode{0};
+    std::atomic<float> decode{0};
   };
-  static constexpr std::size_t size_classes = 48;
-  Seen& seen(Codec codec, std::size_t bytes);
+  CodecSeconds seen_seconds(const Subject& subject) const;
 
   bool force_ = false;
-  double ns_per_wire_byte_ = 0;
-  std::array<std::array<Seen, size_classes>, 4> seen_;
+  Costs costs_;
+  Ratios seen_;  ///< on all communicators; a new one begins with these
+  std::array<std::array<Speed, size_classes>, codec_count> speeds_;
 };
 
 }  // namespace mpress::policy

@@ -28,6 +28,9 @@ Spec sum_spec(const std::string& text, ElementType type);
 /// payload.
 std::string sum_problem(Status status);
 
+/// Defines what the module has for profiles.
+void define_policy(nanobind::module_& m);
+
 /// Defines what the module has for GPUs, where mpress was built with CUDA.
 void define_cuda(nanobind::module_& m);
 void define_cuda_timing(nanobind::module_& m);

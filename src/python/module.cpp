@@ -284,6 +284,7 @@ NB_MODULE(_core, m) {
   m.def("parse_bytes", &bytes_of, "text"_a);
   m.def("parse_rate", &rate_of, "text"_a, "Bytes a second.");
   m.def("build_info", &build_info);
+  define_policy(m);
 #if MPRESS_BUILT_CUDA
   define_cuda(m);
   define_cuda_timing(m);

@@ -52,13 +52,15 @@ enum class Reason : std::uint8_t {
   threshold = 1,       ///< smaller than the threshold
   type = 2,            ///< not a run of f32 or f64
   incompressible = 3,  ///< the frame would have been larger than the message
-  policy = 4,          ///< compression does not pay on this path
+  policy = 4,          ///< compression does not pay on this path, whatever the ratio
   disabled = 5,        ///< codec none, or switched off
   unaligned = 6,       ///< device memory at an address that its elements may not have
   communicator = 7,    ///< inter-communicator, or a peer of another world
   memory = 8,          ///< no memory for the frame
   sessions = 9,        ///< the process has sessions, and peers may have no world
   device = 10,         ///< memory of a device that mpress cannot work with
+  ratio = 11,          ///< compression does not pay with the ratio seen
+  unknown = 12,        ///< what messages cost on this path was never measured
   count_
 };
 
@@ -106,6 +108,7 @@ struct RecordHeader {
   char host[64];
   char settings[384];  ///< agreed_settings()
   char mpi[128];       ///< the MPI library's own name of itself
+  char profile[256];   ///< what the policy goes by
 };
 static_assert(sizeof(RecordHeader) % 8 == 0);
 

@@ -2,75 +2,228 @@
 
 #include "policy/policy.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
 #include "check.hpp"
 
-using mpress::Codec;
-using mpress::policy::Policy;
+using namespace mpress;
+using namespace mpress::policy;
 
 namespace {
 
 constexpr std::size_t bytes = 1 << 20;
 
-/// Feeds what a codec of these speeds (bytes a nanosecond) and this ratio would report.
-int compressed_of(Policy& policy, int messages, double ratio, double speed) {
+/// On the host, over a link of this rate.
+Costs link_of(double rate) {
+  Costs costs;
+  for (auto& places : costs.messages) places.fill(Curve::line(0, rate));
+  return costs;
+}
+
+Subject message_of(std::size_t size = bytes, Place place = Place::host) {
+  return {{place, Peer::same_host}, Codec::mpc, ElementType::f32, size, std::make_shared<Ratios>()};
+}
+
+/// Feeds what a codec of this speed (bytes a nanosecond) and this ratio would report.
+int compressed_of(Policy& policy, const Subject& message, int messages, double ratio,
+                  double speed = 2) {
   int compressed = 0;
-  const auto ns = static_cast<std::uint64_t>(bytes / speed);
+  const auto size = static_cast<double>(message.bytes);
+  const auto ns = static_cast<std::uint64_t>(size / speed);
   for (int i = 0; i < messages; ++i) {
-    if (!policy.worth_it(Codec::mpc, bytes)) continue;
+    if (policy.judge(message) != Verdict::compress) continue;
     ++compressed;
-    policy.encoded(Codec::mpc, bytes, static_cast<std::size_t>(bytes / ratio), ns);
-    policy.decoded(Codec::mpc, bytes, ns);
+    policy.encoded(message, static_cast<std::size_t>(size / ratio), ns);
+    policy.decoded(message.path.place, message.codec, message.bytes, ns);
   }
   return compressed;
 }
 
+bool is_near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), 1e-3); }
+
+void curves_are_straight_between_points() {
+  const Curve curve({{1000, 2e-6}, {3000, 6e-6}, {7000, 8e-6}});
+  CHECK(is_near(curve.at(10), 2e-6) && is_near(curve.at(1000), 2e-6));
+  CHECK(is_near(curve.at(2000), 4e-6) && is_near(curve.at(3000), 6e-6));
+  CHECK(is_near(curve.at(5000), 7e-6));
+  CHECK(is_near(curve.at(11000), 10e-6));  // at the last rate
+  CHECK(is_near(Curve({{1000, 1e-6}}).at(3000), 3e-6));
+  CHECK(is_near(Curve({{1000, 5e-6}, {2000, 4e-6}}).at(9000), 4e-6));  // never less and less
+  CHECK(is_near(Curve::line(1e-6, 1e9).at(2e9), 2 + 1e-6));
+  CHECK(!Curve() && Curve::line(0, 1));
+}
+
+void the_slowest_stage_counts_in_full() {
+  const Curve link = Curve::line(10e-6, 1e9);
+  // In one piece, all add up.
+  CHECK(is_near(compressed_seconds(link, {20e-6, 30e-6, 20e-6, 30e-6}, 40e3), 100e-6));
+  // In ten chunks: the wire, or the encoder, and a chunk of what else there is.
+  CHECK(is_near(compressed_seconds(link, {20e-6, 30e-6, 2e-6, 3e-6}, 40e3), 55e-6));
+  CHECK(is_near(compressed_seconds(link, {200e-6, 30e-6, 20e-6, 3e-6}, 40e3), 203e-6));
+}
+
+void chunks_are_the_device_s() {
+  Costs costs = default_costs();
+  costs.device_chunk = 1 << 20;
+  const Path device{Place::device, Peer::same_host};
+  const CodecSeconds chunk = *costs.codec_seconds(device, Codec::mpc, 1 << 20);
+  const CodecSeconds eight = *costs.codec_seconds(device, Codec::mpc, 8 << 20);
+  CHECK(is_near(chunk.first_encode, chunk.encode) && is_near(eight.first_encode, chunk.encode));
+  CHECK(is_near(eight.encode, 8 * chunk.encode) && is_near(eight.last_decode, chunk.decode));
+}
+
 void force_compresses_always() {
   Policy policy;
-  policy.configure(true, 0);
-  CHECK(compressed_of(policy, 100, 0.9, 0.001) == 100);
+  policy.configure(true, {});
+  CHECK(compressed_of(policy, message_of(), 100, 0.9, 0.001) == 100);
 }
 
 void an_unknown_link_is_left_alone() {
   Policy policy;
-  policy.configure(false, 0);
-  CHECK(compressed_of(policy, 100, 100, 1000) == 0);
+  policy.configure(false, {});
+  CHECK(compressed_of(policy, message_of(), 100, 100, 1000) == 0);
+  CHECK(policy.judge(message_of()) == Verdict::unknown);
 }
 
 void the_model_decides() {
   // Break-even: link < (1 - 1/ratio) / (1/encode + 1/decode). Ratio 2 at 2 GB/s: 0.5 GB/s.
   Policy slow_link;
-  slow_link.configure(false, 0.4e9);
-  CHECK(compressed_of(slow_link, 1000, 2, 2) == 1000);
+  slow_link.configure(false, link_of(0.4e9));
+  CHECK(compressed_of(slow_link, message_of(), 1000, 2) == 1000);
   Policy fast_link;
-  fast_link.configure(false, 0.6e9);
-  const int probes = compressed_of(fast_link, 10000, 2, 2);
-  CHECK(probes >= 2 && probes < 200);  // probes cost about a hundredth of the wire time
+  fast_link.configure(false, link_of(0.6e9));
+  const Subject message = message_of();
+  const int looks = compressed_of(fast_link, message, 10000, 2);
+  CHECK(looks > 2 && looks < 400);  // which cost about a hundredth of the time
+  CHECK(compressed_of(fast_link, message, 20, 2) <= 1);
+}
+
+void what_can_never_pay_is_not_tried() {
+  Costs costs = default_costs();
+  Policy policy;
+  policy.configure(false, costs);
+  CHECK(policy.judge(message_of(64 << 10, Place::device)) == Verdict::link);
+  CHECK(compressed_of(policy, message_of(64 << 10, Place::device), 10000, 1000) == 0);
+  CHECK(compressed_of(policy, message_of(32 << 20, Place::device), 100, 2) == 100);
+  CHECK(policy.judge(message_of(32 << 20)) == Verdict::unknown);  // of the host, nothing is assumed
 }
 
 void it_looks_again() {
   Policy policy;
-  policy.configure(false, 0.4e9);
-  CHECK(compressed_of(policy, 2000, 1.0, 2) < 100);   // incompressible at first
-  CHECK(compressed_of(policy, 4000, 4.0, 2) > 2000);  // then a better ratio is found
-  CHECK(compressed_of(policy, 4000, 1.0, 2) < 200);   // and lost again
+  policy.configure(false, link_of(0.4e9));
+  const Subject message = message_of();
+  CHECK(compressed_of(policy, message, 4000, 1.0) < 100);   // incompressible at first
+  CHECK(compressed_of(policy, message, 4000, 4.0) > 2000);  // then a better ratio is found
+  CHECK(compressed_of(policy, message, 4000, 1.0) < 200);   // and lost again
 }
 
-void sizes_are_told_apart() {
+void decisions_do_not_flutter() {
   Policy policy;
-  policy.configure(false, 0.4e9);
-  CHECK(compressed_of(policy, 1000, 4, 2) == 1000);
-  // Another size class has not been seen yet, whatever this one does.
-  CHECK(policy.worth_it(Codec::mpc, 1 << 10));
-  CHECK(policy.worth_it(Codec::szp, bytes));
+  policy.configure(false, link_of(0.4e9));
+  const Subject message = message_of();
+  // Between the two limits, what was decided stands: 1.72 comes to 0.98, 1.8 to 0.955 of raw.
+  CHECK(compressed_of(policy, message, 1000, 1.8) < 100);
+  CHECK(compressed_of(policy, message, 2000, 2.5) > 1000);
+  CHECK(compressed_of(policy, message, 1000, 1.8) == 1000);
+}
+
+void kinds_of_messages_are_told_apart() {
+  Policy policy;
+  policy.configure(false, link_of(0.4e9));
+  Subject message = message_of();
+  CHECK(compressed_of(policy, message, 1000, 1) < 100);
+  // Other communicators begin with what all have seen, and go their own way from there.
+  Subject other = message_of();
+  CHECK(policy.judge(other) == Verdict::ratio);
+  for (int i = 0; i < 20; ++i) policy.encoded(other, bytes / 8, bytes / 2);
+  CHECK(policy.judge(other) == Verdict::compress);
+  CHECK(policy.judge(message) == Verdict::ratio);
+  // Other types, codecs and sizes have not been seen yet.
+  message.type = ElementType::f64;
+  CHECK(policy.judge(message) == Verdict::compress);
+  message.type = ElementType::f32;
+  message.codec = Codec::szp;
+  CHECK(policy.judge(message) == Verdict::compress);
+  message.codec = Codec::mpc;
+  message.bytes = 1 << 12;
+  CHECK(policy.judge(message) == Verdict::compress);
+}
+
+constexpr const char* text =
+    "mpress profile 1\n"
+    "# a comment\n"
+    "hardware = A processor; a GPU = another\n"
+    "date = 2026-01-02\n"
+    "\n"
+    "[codec mpc, device]\n"
+    "encode = 1024:1e-05 1048576:2e-05\n"
+    "decode = 1024:1.5e-05\n"
+    "[link same-host, device]\n"
+    "mpi = MPICH 5.0.0\r\n"
+    "transport = A=b,c D=e\n"
+    "message = 1024:1e-05  2048:2e-05\n"
+    "[link other-host, host]\n"
+    "mpi = MPICH 5.0.0\n"
+    "message = 1024:1e-03";
+
+void profiles_are_read() {
+  Profile profile;
+  std::string error;
+  CHECK(parse_profile(text, profile, error));
+  CHECK(profile.hardware == "A processor; a GPU = another" && profile.date == "2026-01-02");
+  CHECK(profile.links.size() == 2 && profile.links[0].transport == "A=b,c D=e");
+  CHECK(profile.find(Peer::same_host, Place::device, "MPICH 5.0.0", "A=b,c D=e"));
+  CHECK(!profile.find(Peer::same_host, Place::device, "MPICH 5.0.0", ""));
+  CHECK(!profile.find(Peer::same_host, Place::host, "MPICH 5.0.0", "A=b,c D=e"));
+
+  const Costs costs = costs_of(profile, "MPICH 5.0.0", "");
+  CHECK(is_near(costs.message({Place::host, Peer::other_host}).at(1024), 1e-3));
+  CHECK(!costs.message({Place::host, Peer::same_host}));
+  const Costs defaults = default_costs();
+  const Path device{Place::device, Peer::same_host};
+  CHECK(is_near(costs.message(device).at(1e6), defaults.message(device).at(1e6)));
+  CHECK(is_near(costs.codec_seconds(device, Codec::mpc, 1024)->encode, 1e-5));
+  CHECK(is_near(costs.codec_seconds(device, Codec::mpc, 1024)->decode, 1.5e-5));
+  CHECK(costs.codec_seconds(device, Codec::szp, 1024).has_value());
+  CHECK(!costs.codec_seconds({Place::host, Peer::same_host}, Codec::mpc, 1024));
+}
+
+void profiles_that_make_no_sense_are_refused() {
+  const std::string head = "mpress profile 1\n";
+  for (const char* wrong :
+       {"[codec none, host]", "[codec mpc, gpu]", "[codec mpc host]", "[link near, host]",
+        "[links same-host, host]", "[codec mpc, host", "encode = 1:1", "speed = 1",
+        "[codec mpc, host]\nencode =", "[codec mpc, host]\nencode = 1:1 1:2",
+        "[codec mpc, host]\nencode = 2:1 1:2", "[codec mpc, host]\nencode = 1:-1",
+        "[codec mpc, host]\nencode = 1:nan", "[codec mpc, host]\nencode = 1:1s",
+        "[codec mpc, host]\nencode = 0:1", "[codec mpc, host]\nencode = 5",
+        "[codec mpc, host]\nmessage = 1:1", "[link same-host, host]\nencode = 1:1"}) {
+    Profile profile;
+    std::string error;
+    CHECK(!parse_profile(head + wrong, profile, error));
+    CHECK(error.rfind("line ", 0) == 0 && error.find("expected") != std::string::npos);
+  }
+  Profile profile;
+  std::string error;
+  CHECK(!parse_profile("", profile, error) && !parse_profile("mpress profile 2\n", profile, error));
 }
 
 }  // namespace
 
 int main() {
+  curves_are_straight_between_points();
+  the_slowest_stage_counts_in_full();
+  chunks_are_the_device_s();
   force_compresses_always();
   an_unknown_link_is_left_alone();
   the_model_decides();
+  what_can_never_pay_is_not_tried();
   it_looks_again();
-  sizes_are_told_apart();
+  decisions_do_not_flutter();
+  kinds_of_messages_are_told_apart();
+  profiles_are_read();
+  profiles_that_make_no_sense_are_refused();
   return check::failures != 0;
 }

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from mpress import _core
-from mpress.cli import bench, info, inspect, report, run
+from mpress.cli import bench, info, inspect, report, run, tune
 from mpress.cli.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("report")(report.report)
 app.command("inspect")(inspect.inspect)
 app.add_typer(bench.app, name="bench")
+app.command("tune")(tune.tune_machine)
 app.command("info")(info.info)
 
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from mpress.cli.console import make_console, make_table
+from mpress.cli.console import make_console, make_table, size_text
 from mpress.cli.errors import UserError, checked_bytes, checked_spec
 from mpress.files import FileError
 from mpress.p2p import data, jobs, memory, nccl
@@ -305,14 +305,6 @@ def _arrived(row: dict[str, Any]) -> str:
         return "[red]NO[/red]"
     error = check["max_error"]
     return "exact" if error == 0 else "inf" if error is None else f"{error:.2g}"
-
-
-def size_text(nbytes: int) -> str:
-    """64K, 32M, or bytes where these are not whole."""
-    for unit, text in ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
-        if nbytes % unit == 0:
-            return f"{nbytes // unit}{text}"
-    return str(nbytes)
 
 
 def _draw(document: dict[str, Any], path: Path) -> None:

@@ -22,3 +22,11 @@ def make_table(title: str, first: str, headings: Iterable[str]) -> Table:
     for heading in headings:
         table.add_column(heading, justify="right", min_width=5)
     return table
+
+
+def size_text(nbytes: int) -> str:
+    """64K, 32M, or bytes where these are not whole."""
+    for unit, text in ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
+        if nbytes % unit == 0:
+            return f"{nbytes // unit}{text}"
+    return str(nbytes)

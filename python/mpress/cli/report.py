@@ -79,6 +79,8 @@ def _print_summary(console: Console, document: dict[str, Any]) -> None:
         table.add_row("program", " ".join(document["command"]))
     table.add_row("MPI", document["mpi"] or "-")
     table.add_row("settings", document["settings"] or "-")
+    if document.get("profile"):
+        table.add_row("costs from", document["profile"])
     hosts = {rank["host"] for rank in ranks}
     table.add_row("ranks", f"{len(ranks)} on {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
     if document["run_seconds"] is not None:

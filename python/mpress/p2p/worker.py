@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from mpress import trace
+from mpress import _core, trace
 from mpress.p2p import arrival, data, memory, nccl
 from mpress.p2p.jobs import BASELINES
 
@@ -313,10 +313,12 @@ def sees_loopback() -> bool:
     return loopback_bytes() - before >= nbytes
 
 
-def mpi_version() -> str:
-    """The library's name and number, of the first line that it says of itself."""
-    text = MPI.Get_library_version().splitlines()[0].strip("\0")
-    return " ".join(text.split(",")[0].replace("Version:", "").split())
+def peer_place() -> str:
+    """Where the other rank runs, as the policy tells it."""
+    here = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
+    both = here.size == MPI.COMM_WORLD.size
+    here.Free()
+    return "same-host" if both else "other-host"
 
 
 def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str, Any] | None:
@@ -331,7 +333,14 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
         if case["data"] != name:
             name, values = case["data"], np.load(plan["files"][case["data"]])
         rows += run_case(rank, case, values)
-    return {"mpi": mpi_version(), "sees_loopback": sees_loopback(), "rows": rows}
+    return {
+        "mpi": _core.mpi_name(MPI.Get_library_version()),
+        "transport_settings": _core.transport_settings(),
+        "hardware": comm.allgather(_core.hardware()),
+        "peer": peer_place(),
+        "sees_loopback": sees_loopback(),
+        "rows": rows,
+    }
 
 
 def main(allocate_device: Callable[[int], Any] | None = None) -> None:

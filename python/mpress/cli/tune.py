@@ -1,0 +1,155 @@
+"""mpress tune: measures this machine for the policy."""
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from mpress import _core, tune
+from mpress.cli.console import make_console, make_table, size_text
+from mpress.cli.errors import UserError
+from mpress.p2p import jobs
+
+_RATIOS = (1.2, 1.5, 2.0, 4.0, 8.0, 32.0)
+
+
+def tune_machine(
+    transport: Annotated[
+        list[str] | None,
+        typer.Option(metavar="mpi|shm|tcp", help="Of the host's MPI; mpi: its choice. Repeatable."),
+    ] = None,
+    mpiexec: Annotated[
+        str | None,
+        typer.Option(metavar="CMD", help="The launcher, with its own options, such as two hosts."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The profile; default: MPRESS_PROFILE.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=0, help="For each size of message.")
+    ] = 0.3,
+) -> None:
+    """Measure messages between two ranks and the codecs; write the profile that the policy reads.
+
+    What a profile of this hardware already tells of other MPIs, transports and hosts is kept.
+    """
+    transports = transport or ["mpi"]
+    for name in transports:
+        if name not in jobs.TRANSPORTS:
+            raise UserError(f"--transport {name!r}: expected mpi, shm or tcp")
+    if importlib.util.find_spec("mpi4py") is None:
+        raise UserError("measuring messages takes the package mpi4py (pip install mpi4py)")
+    path = _path(output)
+    profile = _known(path)
+    console = make_console()
+    messages, codecs = tune.measures_devices()
+    for name in tune.SPECS:
+        profile.codecs[name, "host"] = tune.host_codec(name)
+        if codecs:
+            profile.codecs[name, "device"] = tune.device_codec(name)
+    links = []
+    for name in transports:
+        for place in ("host", "device") if messages else ("host",):
+            try:
+                link, _ = tune.measure_link(place, transport=name, mpiexec=mpiexec, seconds=seconds)
+            except jobs.JobError as error:
+                raise UserError(str(error)) from None
+            profile.add(link)
+            links.append(link)
+    profile.date = tune.today()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(path.name + f".{os.getpid()}")
+        partial.write_text(profile.text())
+        partial.replace(path)
+    except OSError as error:
+        raise UserError(f"the profile {path} cannot be written: {error.strerror}") from None
+    _print(console, profile, links)
+    console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def _path(output: Path | None) -> Path:
+    if output is not None:
+        return output
+    named = os.environ.get("MPRESS_PROFILE", "")
+    text = named if named not in ("", "off") else _core.default_profile_path()
+    if not text:
+        raise UserError("there is no home directory for the profile: give --output FILE")
+    return Path(text)
+
+
+def _known(path: Path) -> tune.Profile:
+    """What the file tells so far, if it is of this hardware."""
+    fresh = tune.Profile(_core.hardware())
+    try:
+        known = tune.parse(path.read_text())
+    except FileNotFoundError:
+        return fresh
+    except OSError as error:
+        raise UserError(f"the profile {path} cannot be read: {error.strerror}") from None
+    except (tune.ProfileError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not a profile of mpress: {error}") from None
+    return known if known.hardware == fresh.hardware else fresh
+
+
+def _print(console: Console, profile: tune.Profile, links: list[tune.Link]) -> None:
+    console.print(profile.hardware, highlight=False)
+    for place in ("host", "device"):
+        if ("mpc", place) in profile.codecs:
+            console.print(_codecs(profile, place))
+    console.print(_messages(links))
+    console.print(_break_even(profile, links))
+
+
+def _codecs(profile: tune.Profile, place: str) -> Table:
+    names = list(tune.SPECS)
+    table = make_table(
+        f"codecs on the {place}, microseconds to encode and to decode",
+        "size",
+        [tune.SPECS[name] for name in names],
+    )
+    for nbytes in profile.codecs[names[0], place][0]:
+        cells = []
+        for name in names:
+            encode, decode = (curve[nbytes] * 1e6 for curve in profile.codecs[name, place])
+            cells.append(f"{encode:.1f} {decode:8.1f}")
+        table.add_row(size_text(nbytes), *cells)
+    return table
+
+
+def _messages(links: list[tune.Link]) -> Table:
+    table = make_table(
+        "raw messages, microseconds and GB/s", "size", [_name(link) for link in links]
+    )
+    for nbytes in links[0].message:
+        times = [link.message[nbytes] for link in links]
+        table.add_row(size_text(nbytes), *(f"{t * 1e6:.1f} {nbytes / t / 1e9:6.2f}" for t in times))
+    return table
+
+
+def _break_even(profile: tune.Profile, links: list[tune.Link]) -> Table:
+    table = make_table(
+        "compressed messages are faster from this size on, up to 256M",
+        "messages, codec",
+        [f"ratio {ratio:g}" for ratio in _RATIOS],
+    )
+    chunk = _core.parse_bytes(_default_chunk())
+    for link in links:
+        for name in tune.SPECS:
+            sizes = [tune.break_even(profile, link, name, ratio, chunk) for ratio in _RATIOS]
+            cells = ["never" if size is None else size_text(size) for size in sizes]
+            table.add_row(f"{_name(link)}, {name}", *cells)
+    return table
+
+
+def _name(link: tune.Link) -> str:
+    settings = f", {link.transport}" if link.transport else ""
+    return f"{link.place}, {link.peer}, {link.mpi}{settings}"
+
+
+def _default_chunk() -> str:
+    return next(default for name, _, default in _core.knobs() if name == "MPRESS_CHUNK")

@@ -1,0 +1,197 @@
+"""What messages and codecs cost on this machine, and the profile that tells it to the policy.
+
+docs/tuning.md describes the file; src/policy/profile.cpp reads it.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpress import _core, cuda_bench, fields, measure
+from mpress.p2p import jobs, memory
+
+FIRST_LINE = "mpress profile 1"
+SPECS = {"mpc": "mpc", "zfp": "zfp:8", "szp": "szp:rel=1e-3"}
+"""What each codec is measured with, on turbulence: neither the fastest data nor the slowest."""
+LINK_SIZES = [4 << 10 << 2 * k for k in range(8)]  # 4 KiB to 64 MiB
+CODEC_SIZES = [64 << 10 << 2 * k for k in range(6)]  # 64 KiB to 64 MiB
+HOST_CODEC_SIZES = CODEC_SIZES[:4]
+
+Curve = dict[int, float]
+"""Seconds by bytes."""
+
+
+class ProfileError(ValueError):
+    """A file is no profile; the message says where and why."""
+
+
+@dataclass
+class Link:
+    """Raw messages between two ranks, in memory of one kind."""
+
+    peer: str
+    place: str
+    mpi: str
+    transport: str
+    message: Curve
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.peer, self.place, self.mpi, self.transport)
+
+
+@dataclass
+class Profile:
+    """`codecs[name, place]` is (encode, decode)."""
+
+    hardware: str
+    date: str = ""
+    codecs: dict[tuple[str, str], tuple[Curve, Curve]] = field(default_factory=dict)
+    links: list[Link] = field(default_factory=list)
+
+    def add(self, link: Link) -> None:
+        """In place of what was known of this link."""
+        others = [known for known in self.links if known.key != link.key]
+        self.links = sorted([*others, link], key=lambda link: link.key)
+
+    def text(self) -> str:
+        lines = [FIRST_LINE, f"hardware = {self.hardware}", f"date = {self.date}"]
+        for (name, place), (encode, decode) in sorted(self.codecs.items()):
+            lines += ["", f"[codec {name}, {place}]"]
+            lines += [f"encode = {_points(encode)}", f"decode = {_points(decode)}"]
+        for link in self.links:
+            lines += ["", f"[link {link.peer}, {link.place}]", f"mpi = {link.mpi}"]
+            lines += [f"transport = {link.transport}"] if link.transport else []
+            lines += [f"message = {_points(link.message)}"]
+        return "\n".join(lines) + "\n"
+
+
+def parse(text: str) -> Profile:
+    """The profile of a file's text. Raises ProfileError."""
+    try:
+        _core.check_profile(text)
+    except ValueError as error:
+        raise ProfileError(str(error)) from None
+    heads: dict[str, str] = {}
+    sections: list[tuple[list[str], dict[str, str]]] = []
+    values = heads
+    for line in map(str.strip, text.splitlines()[1:]):
+        if line.startswith("["):
+            values = {}
+            sections.append((line[1:-1].replace(",", " ").split(), values))
+        elif line and not line.startswith("#"):
+            key, value = line.split("=", 1)
+            values[key.strip()] = value.strip()
+    profile = Profile(heads.get("hardware", ""), heads.get("date", ""))
+    for (kind, name, place), found in sections:
+        if kind == "codec":
+            curves = _curve(found.get("encode", "")), _curve(found.get("decode", ""))
+            profile.codecs[name, place] = curves
+        else:
+            profile.add(Link(name, place, found.get("mpi", ""), found.get("transport", ""),
+                             _curve(found.get("message", ""))))  # fmt: skip
+    return profile
+
+
+def _points(curve: Curve) -> str:
+    return " ".join(f"{nbytes}:{seconds:.4g}" for nbytes, seconds in sorted(curve.items()))
+
+
+def _curve(text: str) -> Curve:
+    return {int(float(b)): float(s) for b, s in (pair.split(":") for pair in text.split())}
+
+
+def today() -> str:
+    return datetime.now(timezone.utc).date().isoformat()
+
+
+def host_codec(name: str, sizes: Iterable[int] = HOST_CODEC_SIZES) -> tuple[Curve, Curve]:
+    """What encoding and decoding take on a core of the host."""
+    encode, decode = {}, {}
+    for nbytes in sizes:
+        array = _turbulence(nbytes)
+        calls = measure.timed_calls(array, SPECS[name], np.empty_like(array))
+        for curve, call in zip((encode, decode), calls, strict=True):
+            repeat = max(3, min(50, (8 << 20) // nbytes))
+            curve[nbytes] = _median_seconds(call, repeat)
+    return encode, decode
+
+
+def device_codec(name: str, sizes: Iterable[int] = CODEC_SIZES) -> tuple[Curve, Curve]:
+    """The same on the first GPU, until the host sees that it is done."""
+    encode, decode = {}, {}
+    for nbytes in sizes:
+        times = cuda_bench.seconds(_turbulence(nbytes), SPECS[name], 25)
+        encode[nbytes], decode[nbytes] = times["encode_to_host"], times["decode_to_host"]
+    return encode, decode
+
+
+def measures_devices() -> tuple[bool, bool]:
+    """Whether messages in device memory can be measured here, and codecs on devices."""
+    return memory.devices() > 0, cuda_bench.available()
+
+
+def measure_link(
+    place: str,
+    *,
+    transport: str = "mpi",
+    mpiexec: str | None = None,
+    sizes: Sequence[int] = LINK_SIZES,
+    seconds: float = 0.3,
+    program: Sequence[str] = ("-m", "mpress.p2p.worker"),
+) -> tuple[Link, dict[str, Any]]:
+    """Raw messages between two ranks; also what the ranks tell of themselves (jobs.run). Raises
+    jobs.JobError, also where the ranks run on different hardware."""
+    with tempfile.TemporaryDirectory(prefix="mpress-tune-") as folder:
+        values = Path(folder) / "turb.npy"
+        np.save(values, _turbulence(1 << 20))
+        plan = {
+            "benchmark": "latency", "from": place, "to": place, "window": 1,
+            "warmup": 5, "repeat": 25, "seconds": seconds, "files": {"turb": str(values)},
+            "cases": [
+                {"data": "turb", "bytes": nbytes, "paths": ["none"], "check": False}
+                for nbytes in sizes
+            ],
+        }  # fmt: skip
+        result = jobs.run(
+            plan, "forced", transport=transport, mpiexec=mpiexec, program=program,
+            environment={"MPRESS_PROFILE": "off"},  # that may be the file to be written
+        )  # fmt: skip
+    if len(set(result["hardware"])) > 1:
+        raise jobs.JobError("the ranks run on different hardware: " + " and ".join(
+            sorted(set(result["hardware"]))))  # fmt: skip
+    curve = {row["bytes"]: statistics.median(row["seconds"]) for row in result["rows"]}
+    settings = result["transport_settings"]
+    return Link(result["peer"], place, result["mpi"], settings, curve), result
+
+
+def break_even(profile: Profile, link: Link, name: str, ratio: float, chunk: int) -> int | None:
+    """The smallest power of two in bytes from which messages are faster compressed, up to 256 MiB;
+    None where none is."""
+    text = profile.text()
+    found = None
+    for exponent in range(28, 11, -1):
+        times = _core.predict(text, link.mpi, link.transport, link.peer, link.place, SPECS[name],
+                              float(1 << exponent), ratio, chunk)  # fmt: skip
+        if times is None or times[1] >= times[0]:
+            break
+        found = 1 << exponent
+    return found
+
+
+def _turbulence(nbytes: int) -> np.ndarray:
+    edge = int(np.ceil(np.cbrt(min(nbytes, 4 << 20) / 4)))
+    return np.resize(fields.make("turb", (edge, edge, edge), "f32").reshape(-1), nbytes // 4)
+
+
+def _median_seconds(call: Any, repeat: int) -> float:
+    call()
+    return statistics.median(measure.best_seconds(call, 1) for _ in range(repeat))

@@ -1,0 +1,22 @@
+// What a profile is valid for: the hardware, the MPI, and the way its messages take.
+#pragma once
+
+#include <string>
+
+namespace mpress {
+
+/// The processor's model and those of the GPUs, as the kernel names them; no driver is asked.
+std::string hardware();
+
+/// The settings of the environment by which the user chooses MPI's transport, NAME=VALUE each;
+/// empty where it is left to MPI.
+std::string transport_settings();
+
+/// Name and number of an MPI library, of the first line that it says of itself.
+std::string mpi_name(const std::string& library_version);
+
+/// Where the profile of this hardware is kept if the user does not say: below XDG_CACHE_HOME, or
+/// ~/.cache. Empty where there is no home.
+std::string default_profile_path();
+
+}  // namespace mpress

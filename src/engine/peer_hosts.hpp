@@ -1,0 +1,27 @@
+// Which ranks run on this host.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "policy/profile.hpp"
+
+namespace mpress::engine {
+
+class PeerHosts {
+ public:
+  /// Collective: all ranks of MPI_COMM_WORLD call it.
+  void find();
+
+  /// Of a rank in MPI_COMM_WORLD. Where nobody has asked, all are on other hosts.
+  policy::Peer peer(int world_rank) const {
+    const auto rank = static_cast<std::size_t>(world_rank);
+    return rank < is_here_.size() && is_here_[rank] ? policy::Peer::same_host
+                                                    : policy::Peer::other_host;
+  }
+
+ private:
+  std::vector<bool> is_here_;
+};
+
+}  // namespace mpress::engine

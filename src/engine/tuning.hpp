@@ -1,0 +1,22 @@
+// What the policy goes by: the profile of this machine, as far as there is one.
+#pragma once
+
+#include <string>
+
+#include "policy/costs.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+struct Tuning {
+  policy::Costs costs;
+  std::string source;   ///< for the report
+  std::string lacking;  ///< one sentence on what is assumed for lack of measurements, or empty
+};
+
+/// Reads the profile of the job's settings. Ends the process where the user named one that cannot
+/// be read; says so where another one cannot be used.
+Tuning tune(const Job& job);
+
+}  // namespace mpress::engine

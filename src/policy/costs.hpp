@@ -1,0 +1,57 @@
+// The cost model: how long a message takes raw, and how long compressed. T = Ts + Tc + S/(CR B) +
+// Td of the papers (IPDPS'21, section IV), extended by the overlap of chunks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "codec/spec.hpp"
+#include "policy/curve.hpp"
+#include "policy/profile.hpp"
+
+namespace mpress::policy {
+
+/// Where a message lies and where it goes, as far as costs depend on that.
+struct Path {
+  Place place = Place::host;
+  Peer peer = Peer::other_host;
+};
+
+/// What encoding and decoding a message take, and what doing so for its first chunk takes; all of a
+/// message where it goes in one piece.
+struct CodecSeconds {
+  double encode = 0;
+  double decode = 0;
+  double first_encode = 0;
+  double last_decode = 0;
+};
+
+/// What messages and codecs cost this process. A curve that knows nothing stands for a time that
+/// nobody has measured.
+struct Costs {
+  std::array<std::array<Curve, place_count>, peer_count> messages;
+  AllCodecTimes codecs;
+  /// On devices, messages of two chunks and more are cut into such; on the host, the same processor
+  /// encodes, sends and decodes, and nothing is taken to overlap.
+  std::size_t device_chunk = 0;
+
+  const Curve& message(Path path) const {
+    return messages[static_cast<std::size_t>(path.peer)][static_cast<std::size_t>(path.place)];
+  }
+  /// Empty where the codec's times were never measured.
+  std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const;
+};
+
+/// Seconds of a message that becomes `wire_bytes`. Encoding, the wire and decoding each work on
+/// another chunk: the slowest of them counts in full, the others for one chunk.
+double compressed_seconds(const Curve& message, const CodecSeconds& codec, double wire_bytes);
+
+/// What is assumed where nothing was measured: of devices, a link of 10 GB/s by way of the host and
+/// codecs as on a GPU of these years; of the host, nothing.
+Costs default_costs();
+
+/// The costs that a profile tells for this MPI and transport, and the defaults for the rest.
+Costs costs_of(const Profile& profile, const std::string& mpi, const std::string& transport);
+
+}  // namespace mpress::policy

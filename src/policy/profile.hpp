@@ -1,0 +1,61 @@
+// What `mpress tune` has measured on a machine. docs/tuning.md describes the file.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codec/spec.hpp"
+#include "policy/curve.hpp"
+
+namespace mpress::policy {
+
+/// Where elements lie, on both sides of a message.
+enum class Place : std::uint8_t { host, device, count_ };
+
+/// How far away the other rank is.
+enum class Peer : std::uint8_t { same_host, other_host, count_ };
+
+inline constexpr const char* place_names[] = {"host", "device"};
+inline constexpr const char* peer_names[] = {"same-host", "other-host"};
+inline constexpr std::size_t place_count = static_cast<std::size_t>(Place::count_);
+inline constexpr std::size_t peer_count = static_cast<std::size_t>(Peer::count_);
+
+/// mpc, zfp and szp are indexed by their values.
+inline constexpr std::size_t codec_count = 4;
+
+/// By the size of the elements.
+struct CodecTimes {
+  Curve encode;
+  Curve decode;
+};
+
+using AllCodecTimes = std::array<std::array<CodecTimes, place_count>, codec_count>;
+
+struct Profile {
+  /// Raw messages between two ranks, by size; on devices, brought to the host and back.
+  struct Link {
+    Peer peer;
+    Place place;
+    std::string mpi;
+    std::string transport;
+    Curve message;
+  };
+
+  std::string date;
+  std::string hardware;
+  AllCodecTimes codecs;
+  std::vector<Link> links;
+
+  const Link* find(Peer peer, Place place, const std::string& mpi,
+                   const std::string& transport) const;
+};
+
+/// Reads a profile's text. On failure returns false and one sentence that names the line and what
+/// was expected.
+bool parse_profile(std::string_view text, Profile& profile, std::string& error);
+
+}  // namespace mpress::policy

@@ -1,0 +1,62 @@
+// Profiles and the cost model, for `mpress tune`.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "config/machine.hpp"
+#include "policy/costs.hpp"
+#include "policy/profile.hpp"
+#include "python/arguments.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace mpress::python {
+namespace {
+
+policy::Profile profile_of(const std::string& text) {
+  policy::Profile profile;
+  std::string error;
+  if (!policy::parse_profile(text, profile, error)) throw nb::value_error(error.c_str());
+  return profile;
+}
+
+void check_profile(const std::string& text) { profile_of(text); }
+
+std::optional<std::pair<double, double>> predict(const std::string& profile, const std::string& mpi,
+                                                 const std::string& transport,
+                                                 const std::string& peer, const std::string& place,
+                                                 const std::string& spec, double nbytes,
+                                                 double ratio, std::size_t chunk) {
+  const policy::Path path{place == "device" ? policy::Place::device : policy::Place::host,
+                          peer == "same-host" ? policy::Peer::same_host : policy::Peer::other_host};
+  const policy::Profile known = profile_of(profile);
+  policy::Costs costs = policy::costs_of(known, mpi, transport);
+  costs.device_chunk = chunk;
+  const auto codec = costs.codec_seconds(path, parse(spec).codec, nbytes);
+  if (!known.find(path.peer, path.place, mpi, transport) || !codec) return std::nullopt;
+  const policy::Curve& message = costs.message(path);
+  return std::pair{message.at(nbytes), compressed_seconds(message, *codec, nbytes / ratio)};
+}
+
+}  // namespace
+
+void define_policy(nb::module_& m) {
+  m.def("hardware", &hardware, "What a profile is valid for: processor and GPUs.");
+  m.def("transport_settings", &transport_settings,
+        "How the environment chooses MPI's transport, NAME=VALUE each.");
+  m.def("mpi_name", &mpi_name, "library_version"_a);
+  m.def("default_profile_path", &default_profile_path);
+  m.def("check_profile", &check_profile, "text"_a, "ValueError says what is wrong.");
+  m.def("predict", &predict, "profile"_a, "mpi"_a, "transport"_a, "peer"_a, "place"_a, "spec"_a,
+        "nbytes"_a, "ratio"_a, "chunk"_a,
+        "Seconds of a message by the cost model, raw and compressed; None where the profile does "
+        "not tell.");
+}
+
+}  // namespace mpress::python

@@ -1,0 +1,189 @@
+"""What the policy goes by: profiles, who makes them, and what holds where there is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BIN, Finished, execute
+
+from mpress import _core, tune
+
+SLOW = "4096:0.01 67108864:100"  # nearly any codec pays
+
+
+@dataclass
+class Profiled:
+    """Runs one message of 160 KB, which mpc makes much smaller, with a profile of some text."""
+
+    mpi: str
+    transport: str
+    run: Callable[..., Any]
+    path: Path
+
+    def text(self, *, hardware: str | None = None, message: str = SLOW) -> str:
+        lines = ["mpress profile 1", f"hardware = {hardware or _core.hardware()}",
+                 "date = 2026-01-02", "[codec mpc, host]", "encode = 65536:1e-5 1048576:1.6e-4",
+                 "decode = 65536:1e-5 1048576:1.6e-4"]  # fmt: skip
+        for peer in ("same-host", "other-host"):
+            lines += [f"[link {peer}, host]", f"mpi = {self.mpi}", f"message = {message}"]
+            lines += [f"transport = {self.transport}"] if self.transport else []
+        return "\n".join(lines)
+
+    def __call__(self, text: str | None, **env: str) -> Finished:
+        if text is not None:
+            self.path.write_text(text)
+        return self.run(env={"MPRESS_PROFILE": str(self.path)} | env)
+
+
+@pytest.fixture
+def profiled(mpi, mpi_program, mpress_run, tmp_path) -> Profiled:
+    done = mpress_run(1, mpi_program("library_name"))
+    assert done.status == 0, done.output
+    ask = "from mpress import _core; print(_core.transport_settings())"
+    transport = execute([sys.executable, "-c", ask], mpi.env).stdout.strip()
+    run = partial(mpress_run, 2, mpi_program("one_message"), options=("--codec", "mpc"))
+    return Profiled(_core.mpi_name(done.stdout), transport, run, tmp_path / "test.profile")
+
+
+def reasons(done) -> list[str]:
+    return list(done.report["left_raw"])
+
+
+def test_a_profile_decides(profiled):
+    done = profiled(profiled.text())
+    assert done.status == 0, done.stderr
+    assert done.report["totals"]["compressed_messages"] == 1
+    assert done.report["profile"].endswith("test.profile, 2026-01-02")
+    done = profiled(profiled.text(message="4096:1e-6 67108864:1e-4"))
+    assert reasons(done) == ["would not pay at any ratio"]
+    assert done.stderr == ""
+
+
+def test_another_transport_is_told_apart(profiled):
+    other = {"I_MPI_FABRICS": "shm"}  # which neither MPICH nor Open MPI heeds
+    done = profiled(profiled.text(), **other)
+    assert done.status == 0, done.stderr
+    assert reasons(done) == ["costs never measured"]
+    assert f"the profile has no messages of {profiled.mpi} with I_MPI_FABRICS=shm" in done.stderr
+    profiled.transport = f"I_MPI_FABRICS=shm {profiled.transport}".strip()
+    done = profiled(profiled.text(), **other)
+    assert done.report["totals"]["compressed_messages"] == 1
+
+
+def test_a_profile_of_other_hardware_is_not_used(profiled):
+    done = profiled(profiled.text(hardware="an abacus"))
+    assert done.status == 0
+    assert reasons(done) == ["costs never measured"]
+    assert "made on other hardware (an abacus, here: " in done.stderr
+
+
+def test_without_a_profile_one_line_says_so(profiled, tmp_path):
+    done = profiled(None, MPRESS_PROFILE="", XDG_CACHE_HOME=str(tmp_path))
+    assert done.status == 0
+    assert reasons(done) == ["costs never measured"]
+    assert done.stderr.count("no profile of this machine") == 1
+    done = profiled(None, MPRESS_PROFILE="off")
+    assert done.stderr == ""
+
+
+def test_the_default_is_in_the_cache_directory(profiled, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = Path(_core.default_profile_path())
+    assert path.parent == tmp_path / "mpress" and path.suffix == ".profile"
+    path.parent.mkdir()
+    path.write_text(profiled.text())
+    done = profiled(None, MPRESS_PROFILE="", XDG_CACHE_HOME=str(tmp_path))
+    assert done.report["totals"]["compressed_messages"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (None, "No such file"),
+        ("something else", "line 1: expected 'mpress profile 1'"),
+        ("mpress profile 1\n[link near, host]", "line 2: expected [codec NAME, PLACE]"),
+        ("mpress profile 1\n[codec mpc, host]\nencode = 2:1 1:1", "line 3: expected BYTES:SECONDS"),
+    ],
+)
+def test_a_named_profile_that_cannot_be_read(profiled, text, wrong):
+    done = profiled(text)
+    assert done.status != 0
+    assert "MPRESS_PROFILE" in done.stderr and wrong in done.stderr
+
+
+def test_text_and_back():
+    profile = tune.Profile("a; b", "2026-01-02")
+    profile.codecs["mpc", "host"] = {1024: 1e-6, 4096: 3e-6}, {1024: 2e-6}
+    profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "A=b C=d", {1024: 1e-5}))
+    profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "", {1024: 2e-5}))
+    profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "", {1024: 3e-5}))
+    again = tune.parse(profile.text())
+    assert again == profile and len(again.links) == 2
+    with pytest.raises(tune.ProfileError, match="line 3"):
+        tune.parse("mpress profile 1\n\n[what]\n")
+
+
+def test_break_even_is_the_model_s():
+    profile = tune.Profile(_core.hardware())
+    codec = {1 << 10: 1e-6, 1 << 28: 1e-6 * (1 << 18)}  # about 1 GB/s
+    profile.codecs["mpc", "host"] = codec, codec
+    link = tune.Link("same-host", "host", "M", "", {1 << 10: 1e-5, 1 << 28: 1.0})
+    profile.add(link)
+    # 0.27 GB/s: compressing pays at 2, not at 1.2.
+    assert tune.break_even(profile, link, "mpc", 1.2, 1 << 20) is None
+    assert tune.break_even(profile, link, "mpc", 8.0, 1 << 20) is not None
+    assert tune.break_even(profile, link, "szp", 8.0, 1 << 20) is None  # never measured
+
+
+@pytest.fixture
+def run_tune(mpi, mpi4py_env):
+    def run(*arguments, **env: str) -> Finished:
+        command = [BIN / "mpress", "tune", "--seconds", "0", "--mpiexec", mpi.mpiexec, *arguments]
+        return execute(command, {**mpi.env, **mpi4py_env, **env})
+
+    return run
+
+
+def test_tune_measures_and_keeps_what_it_did_not(run_tune, tmp_path):
+    path = tmp_path / "deep" / "own.profile"
+    done = run_tune(MPRESS_PROFILE=str(path))
+    assert done.status == 0, done.stderr
+    profile = tune.parse(path.read_text())
+    assert profile.hardware == _core.hardware()
+    assert {name for name, place in profile.codecs if place == "host"} == set(tune.SPECS)
+    [link] = [link for link in profile.links if link.place == "host"]
+    assert link.peer == "same-host" and set(link.message) == set(tune.LINK_SIZES)
+    assert "compressed messages are faster" in done.stdout
+    # What it knows of others stays, unless it is of other hardware.
+    other = tune.Link("other-host", "host", "M", "", {1024: 1.0})
+    profile.add(other)
+    path.write_text(profile.text())
+    assert run_tune("--output", path).status == 0
+    assert other in tune.parse(path.read_text()).links
+    profile.hardware = "an abacus"
+    path.write_text(profile.text())
+    assert run_tune("--output", path).status == 0
+    assert other not in tune.parse(path.read_text()).links
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (("--transport", "pigeon"), "expected mpi, shm or tcp"),
+        (("--output", "/proc/nothing/here"), "cannot be written"),
+    ],
+)
+def test_tune_says_what_is_wrong(run_tune, arguments, wrong):
+    done = run_tune(*arguments)
+    assert done.status == 2 and wrong in done.stderr
+
+
+def test_what_profiles_tell_of_mpis():
+    assert _core.mpi_name("MPICH Version:      5.0.2\nMPICH Release") == "MPICH 5.0.2"
+    assert _core.mpi_name("Open MPI v4.1.6, package: x") == "Open MPI v4.1.6"
