@@ -1,12 +1,29 @@
-"""apps/wave on its own, without mpress: is it a correct solver, alike on any number of ranks?"""
+"""apps/wave on its own, without mpress: is it a correct solver, alike on any number of ranks? And
+with its halos in memory of GPUs."""
 
+import importlib.util
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import execute, simulated_gpu_library
 
-SOURCES = sorted((Path(__file__).parents[1] / "apps" / "wave").glob("*.c"))
+ROOT = Path(__file__).parents[1]
+WAVE = ROOT / "apps" / "wave"
+SOURCES = sorted(WAVE.glob("*.c"))
+NVCC = shutil.which("nvcc")
+
+
+def load_program():
+    """apps/wave/program.py"""
+    spec = importlib.util.spec_from_file_location("wave_program", WAVE / "program.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["wave_program"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")
@@ -73,6 +90,19 @@ def test_point_source_matches_the_exact_solution(wave, tmp_path):
         np.testing.assert_allclose(line, exact, atol=0.02 * peak)
 
 
+def test_several_shots_are_the_sum_of_single_ones(wave, tmp_path):
+    """The equation is linear, and shots lie where the grid is divided evenly."""
+    options = ["--grid", "48x40x30", "--sponge", 4, "--steps", 60]
+    cases = {"both": ["--shots", "2x1", "--source", "0,0,9"]}
+    cases |= {f"at{x}": ["--source", f"{x},20,9"] for x in (12, 36)}
+    for case, extra in cases.items():
+        result = wave(3, *options, *extra, "--output", case)
+        assert result.status == 0, result.stderr
+    both, *single = (field(tmp_path / f"{case}-000060.f32", (48, 40, 30)) for case in cases)
+    assert np.abs(single[0]).max() > 0 and np.abs(single[1]).max() > 0
+    np.testing.assert_allclose(both, single[0] + single[1], atol=1e-5 * np.abs(both).max())
+
+
 def test_sponge_absorbs_what_reaches_the_boundary(wave, tmp_path):
     np.full((2, 2, 2), 2000.0, "<f4").tofile(tmp_path / "model")
     energy = {}
@@ -108,11 +138,15 @@ def test_builtin_model_has_water_and_salt(wave, tmp_path):
     assert velocity[16, 20, 24] == velocity.max() == 4480
 
 
-def test_the_last_line_tells_speed_and_waiting(wave):
-    result = wave(2, "--grid", "40x40x40", "--steps", 5)
+def test_the_last_line_tells_of_the_timed_steps(wave):
+    result = wave(2, "--grid", "40x40x40", "--steps", 9, "--untimed", 4)
     assert result.status == 0, result.stderr
-    last = result.stdout.splitlines()[-1]
-    assert "5 steps in" in last and "steps/s" in last and "waiting for halos" in last
+    times = load_program().times(result.stdout)
+    assert times.steps == 5
+    assert times.time_step > 0
+    assert times.step_seconds == pytest.approx(times.seconds / 5, abs=1e-3)
+    assert times.flops == pytest.approx(36 * 40**3 / times.step_seconds, rel=0.05, abs=1e7)
+    assert 0 <= times.waited_share <= 1
 
 
 def test_help(wave):
@@ -135,6 +169,10 @@ def test_help(wave):
         (["--grid", "40x40x7", "--sponge", "1", "--split", "1x1x2"], "7 cells along z are too few"),
         (["--source", "0,0,500"], "z = 500 lies outside"),
         (["--sponge", "64"], "a sponge of 64 cells"),
+        (["--steps", "5", "--untimed", "5"], "--untimed 5 leaves none of 5 steps"),
+        (["--shots", "2"], "--shots: '2'"),
+        (["--device", "gpu"], "--device: 'gpu'"),
+        (["--device", "cuda"], "--device cuda: this program was built without CUDA"),
         (["--model", "short"], "--model needs --model-dims"),
         (["--model-dims", "3x4"], "--model-dims without --model"),
         (["--model", "missing", "--model-dims", "3x4"], "cannot open model 'missing'"),
@@ -151,3 +189,74 @@ def test_wrong_input_is_named_once(wave, tmp_path, options, culprit):
     complaints = [line for line in result.stderr.splitlines() if line.startswith("wave: ")]
     assert len(complaints) == 1
     assert culprit in complaints[0]
+
+
+@pytest.fixture(scope="session")
+def device_program(tmp_path_factory, mpi, build_dir):
+    """The program with packed faces in memory of simulated GPUs."""
+    program = tmp_path_factory.mktemp("wave-device") / "wave"
+    library = simulated_gpu_library(build_dir)
+    command = [mpi.mpicc, "-std=c11", "-O2", "-ffp-contract=off", "-DWAVE_CUDA", "-o", program]
+    command += ["-I", WAVE, "-I", ROOT / "tests" / "simulated_gpu", *SOURCES]
+    command += [ROOT / "tests" / "wave_simulated_gpu.c", library, f"-Wl,-rpath,{library.parent}"]
+    done = execute([*command, "-lm"])
+    assert done.status == 0, done.output
+    return program
+
+
+@pytest.mark.parametrize("split", ["4x1x1", "2x2x1", "1x2x2"])
+@pytest.mark.parametrize("options", [("--codec", "none"), ("--codec", "mpc", "--force")])
+def test_halos_in_device_memory(
+    split, options, wave, device_program, mpress_run, simulated_gpu, tmp_path
+):
+    common = ["--grid", "50x44x40", "--sponge", "4", "--steps", "30", "--split", split]
+    result = wave(4, *common, "--output", "host")
+    assert result.status == 0, result.stderr
+    done = mpress_run(
+        4, device_program, [*common, "--device", "cuda", "--output", str(tmp_path / "device")],
+        options=(*options, "--threshold", "0"), env=simulated_gpu,
+    )  # fmt: skip
+    assert done.status == 0, done.stderr
+    totals = done.report["totals"]
+    assert totals["errors"] == 0
+    assert (totals["compressed_messages"] > 0) == ("--force" in options)
+    device = (tmp_path / "device-000030.f32").read_bytes()
+    assert any(device)
+    assert device == (tmp_path / "host-000030.f32").read_bytes()
+
+
+def test_a_rank_without_a_gpu_ends_the_job(device_program, mpirun, simulated_gpu):
+    env = {**simulated_gpu, "SIMULATED_GPU_NONE": "1"}
+    result = mpirun(2, device_program, ["--device", "cuda"], env=env)
+    assert result.status != 0
+    assert result.stderr.count("--device cuda: no GPU was found") == 1
+
+
+@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
+def test_the_cuda_solver_compiles(mpi, mpirun, tmp_path):
+    program = tmp_path / "wave"
+    load_program().build(program, mpi.mpicc, nvcc=NVCC, architecture="sm_90")
+    result = mpirun(1, program, ["--grid", "40x40x40", "--steps", "2"])
+    assert result.status == 0, result.output
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("split", ["4x1x1", "2x2x1", "1x2x2"])
+def test_gpus_compute_what_the_host_computes(split, mpi, tmp_path):
+    """Bit for bit: both round alike."""
+    assert NVCC is not None
+    program = tmp_path / "wave"
+    load_program().build(program, mpi.mpicc, nvcc=NVCC)
+    options = ["--grid", "150x140x130", "--steps", "120", "--snapshot-every", "40"]
+    options += ["--shots", "3x2", "--sponge", "10", "--split", split]
+    run = [sys.executable, "-m", "mpress", "run", "-n", "4", "--mpiexec", mpi.mpiexec]
+    for device, codec in (("cpu", "none"), ("cuda", "none"), ("cuda", "mpc")):
+        name = tmp_path / f"{device}-{codec}"
+        own = ["--codec", codec, "--force", "--threshold", "0", "--", program, "--device", device]
+        done = execute([*run, *own, "--output", name, *options], mpi.env)
+        assert done.status == 0, done.output
+    for step in (40, 80, 120):
+        expected = (tmp_path / f"cpu-none-{step:06d}.f32").read_bytes()
+        assert any(expected)
+        for name in ("cuda-none", "cuda-mpc"):
+            assert (tmp_path / f"{name}-{step:06d}.f32").read_bytes() == expected, name

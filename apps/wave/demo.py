@@ -12,19 +12,18 @@ import argparse
 import importlib.util
 import json
 import os
-import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import program as wave
 from pictures import Grid, draw_error, draw_wave
 from rich.console import Console
 from rich.table import Table
 
 BIN = Path(sys.executable).parent
-HERE = Path(__file__).parent
 RANKS = 4
 CELLS, SPLIT = (160, 160, 128), (RANKS, 1, 1)
 SPACING = 12.5  # m
@@ -75,8 +74,10 @@ def check_call(command: list) -> str:
 
 def build(output: Path) -> Path:
     program = output / "wave"
-    options = ["-std=c11", "-O3", "-march=native", "-ffp-contract=off"]
-    check_call([BIN / "mpicc", *options, "-o", program, *sorted(HERE.glob("*.c")), "-lm"])
+    try:
+        wave.build(program, BIN / "mpicc", ["-march=native"])
+    except wave.ProgramError as error:
+        raise DemoError(str(error)) from None
     return program
 
 
@@ -111,14 +112,14 @@ def run(program: Path, output: Path, name: str, codec: str | None,
         command += ["--force"] if codec in (LOSSLESS, LOSSY) else []
         command += ["--link-rate", link_rate, "--"] if link_rate else ["--"]
     text = check_call([*command, program, *options])
-    speed = re.search(r"steps in ([\d.]+) s", text)
-    time_step = re.search(r" dt ([\d.e+-]+) s", text)
-    if not speed or not time_step:
-        raise DemoError(f"the wave program printed no timing:\n{text}")
+    try:
+        times = wave.times(text)
+    except wave.ProgramError as error:
+        raise DemoError(str(error)) from None
     return Run(
         codec or "off",
-        float(speed[1]),
-        float(time_step[1]),
+        times.seconds,
+        times.time_step,
         {
             name: output / f"{prefix.name}-{name}.f32"
             for name in ("velocity", *map(step_name, SHOWN))

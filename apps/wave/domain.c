@@ -41,12 +41,13 @@ int domain_create(MPI_Comm world, const Options* options, Domain* domain, char* 
     domain->first[d] = (int)(n * position[d] / domain->split[d]);
     domain->cells[d] = (int)(n * (position[d] + 1) / domain->split[d]) - domain->first[d];
   }
-  domain->stride[2] = 1;
-  domain->stride[1] = domain->cells[2] + 2 * HALO;
-  domain->stride[0] = domain->stride[1] * (domain->cells[1] + 2 * HALO);
-  domain->padded = (size_t)domain->stride[0] * (size_t)(domain->cells[0] + 2 * HALO);
+  domain->layout = layout_of(domain->cells);
+  MPI_Comm host;
+  MPI_Comm_split_type(domain->comm, MPI_COMM_TYPE_SHARED, domain->rank, MPI_INFO_NULL, &host);
+  MPI_Comm_rank(host, &domain->host_rank);
+  MPI_Comm_free(&host);
 
-  int too_large = (size_t)domain->stride[0] * HALO > INT_MAX;
+  int too_large = (size_t)domain->layout.stride[0] * HALO > INT_MAX;
   MPI_Allreduce(MPI_IN_PLACE, &too_large, 1, MPI_INT, MPI_MAX, domain->comm);
   if (too_large) {
     snprintf(error, error_size,
@@ -63,9 +64,10 @@ void domain_free(Domain* domain) {
 }
 
 real* domain_array(const Domain* domain) {
-  real* array = calloc(domain->padded, sizeof(real));
+  real* array = calloc(domain->layout.padded, sizeof(real));
   if (!array) {
-    fprintf(stderr, "wave: rank %d has no memory for %zu cells\n", domain->rank, domain->padded);
+    fprintf(stderr, "wave: rank %d has no memory for %zu cells\n", domain->rank,
+            domain->layout.padded);
     MPI_Abort(domain->comm, 1);
   }
   return array;

@@ -7,11 +7,10 @@
 typedef struct {
   Options options;
   Domain domain;
-  Medium medium;
+  Problem problem;
+  Solver* solver;
   Halo halo;
-  real *now, *old;
   double time_step, frequency;
-  double waited; /* s in the completion of halo exchanges */
 } Simulation;
 
 /* Ricker wavelet of unit peak, 1.5 periods after the start. */
@@ -22,49 +21,33 @@ static double ricker(double time, double frequency) {
   return (1 - 2 * argument) * exp(-argument);
 }
 
-static void add_source(Simulation* s, double time) {
-  const Domain* d = &s->domain;
-  int local[3];
-  for (int axis = 0; axis < 3; ++axis) {
-    local[axis] = s->options.source[axis] - d->first[axis];
-    if (local[axis] < 0 || local[axis] >= d->cells[axis]) return;
-  }
-  /* A point source of 4 pi v^2 P(t) spread over one cell gives the pressure P / r at distance r. */
-  const double pi = 3.14159265358979323846;
-  size_t at = domain_at(d, local[0], local[1], local[2]);
-  double strength = 4 * pi * s->medium.factor[at] * s->options.amplitude / s->options.spacing;
-  s->old[at] += (real)(strength * ricker(time, s->frequency));
+static void advance(Simulation* s, double time) {
+  Solver* solver = s->solver;
+  solver->begin(solver); /* with it the solver has done with the halos of the step before */
+  halo_receive(&s->domain, &s->problem, solver, &s->halo);
+  halo_send(&s->domain, &s->problem, solver, &s->halo);
+  solver->compute(solver);
+  halo_wait(&s->halo);
+  solver->end(solver, ricker(time, s->frequency));
 }
 
-/* The cells that need no halo while it is on its way, then the shell around them. */
-static void advance(Simulation* s, double time) {
-  const Domain* d = &s->domain;
-  int from[3], to[3];
-  for (int axis = 0; axis < 3; ++axis) {
-    from[axis] = d->low[axis] == MPI_PROC_NULL ? 0 : HALO;
-    to[axis] = d->cells[axis] - (d->high[axis] == MPI_PROC_NULL ? 0 : HALO);
-    if (to[axis] < from[axis]) to[axis] = from[axis];
-  }
-  halo_start(d, &s->halo, s->now);
-  stencil_step(d, &s->medium, s->now, s->old, from, to);
-  double start = MPI_Wtime();
-  halo_finish(d, &s->halo, s->now);
-  s->waited += MPI_Wtime() - start;
-
-  int low[3] = {0, 0, 0}, high[3] = {d->cells[0], d->cells[1], d->cells[2]};
-  for (int axis = 0; axis < 3; ++axis) {
-    high[axis] = from[axis];
-    stencil_step(d, &s->medium, s->now, s->old, low, high);
-    low[axis] = to[axis];
-    high[axis] = d->cells[axis];
-    stencil_step(d, &s->medium, s->now, s->old, low, high);
-    low[axis] = from[axis];
-    high[axis] = to[axis];
-  }
-  add_source(s, time);
-  real* next = s->old;
-  s->old = s->now;
-  s->now = next;
+/* Alike on all ranks: -1 where a rank has no solver, with the error of one of them. */
+static int create_solver(Simulation* s, char* error, size_t error_size) {
+  Domain* d = &s->domain;
+  char reason[MESSAGE_LENGTH] = "no memory for its cells";
+#ifdef WAVE_CUDA
+  s->solver = s->options.on_gpu ? cuda_solver(&s->problem, d->host_rank, reason, sizeof reason)
+                                : host_solver(&s->problem);
+#else
+  s->solver = host_solver(&s->problem);
+#endif
+  int failed = s->solver ? -1 : d->rank, first;
+  MPI_Allreduce(&failed, &first, 1, MPI_INT, MPI_MAX, d->comm);
+  if (first < 0) return 0;
+  MPI_Bcast(reason, sizeof reason, MPI_CHAR, first, d->comm);
+  snprintf(error, error_size, "rank %d: %.*s", first, (int)error_size - 32, reason);
+  if (s->solver) s->solver->free(s->solver);
+  return -1;
 }
 
 static int prepare(Simulation* s, char* error, size_t error_size) {
@@ -74,7 +57,7 @@ static int prepare(Simulation* s, char* error, size_t error_size) {
   real* velocity = domain_array(&s->domain);
   int failed = model_fill(&s->domain, o, velocity, &range, error, error_size);
   if (!failed) {
-    double limit = stencil_courant_limit() * o->spacing / range.fastest;
+    double limit = courant_limit() * o->spacing / range.fastest;
     s->time_step = o->time_step > 0 ? o->time_step : 0.9 * limit;
     s->frequency = o->frequency > 0 ? o->frequency : range.slowest / (10 * o->spacing);
     if (s->time_step > limit) {
@@ -90,17 +73,16 @@ static int prepare(Simulation* s, char* error, size_t error_size) {
     snprintf(path, sizeof path, "%s-velocity.%s", o->output, WAVE_SUFFIX);
     failed = snapshot_write(&s->domain, velocity, path, error, error_size);
   }
+  if (!failed) {
+    problem_create(&s->domain, o, velocity, s->time_step, &s->problem);
+    failed = create_solver(s, error, error_size);
+    if (failed) problem_free(&s->problem);
+  }
+  free(velocity);
   if (failed) {
-    free(velocity);
     domain_free(&s->domain);
     return -1;
   }
-  medium_create(&s->domain, o, velocity, s->time_step, &s->medium);
-  free(velocity);
-  halo_create(&s->domain, &s->halo);
-  s->now = domain_array(&s->domain);
-  s->old = domain_array(&s->domain);
-  s->waited = 0;
   if (s->domain.rank == 0)
     printf(
         "wave: %dx%dx%d cells of %g m on %d ranks (%dx%dx%d), velocities %.0f to %.0f m/s, "
@@ -111,27 +93,50 @@ static int prepare(Simulation* s, char* error, size_t error_size) {
   return 0;
 }
 
-static int simulate(Simulation* s, char* error, size_t error_size) {
+static void print_times(const Simulation* s, double stepping, double waited) {
   const Options* o = &s->options;
-  double stepping = 0;
-  for (int step = 1; step <= o->steps; ++step) {
-    double start = MPI_Wtime();
-    advance(s, (step - 1) * s->time_step);
-    stepping += MPI_Wtime() - start;
-    int due = step == o->steps || (o->snapshot_every && step % o->snapshot_every == 0);
-    if (o->output[0] && due) {
-      char path[PATH_LENGTH];
-      snprintf(path, sizeof path, "%s-%06d.%s", o->output, step, WAVE_SUFFIX);
-      if (snapshot_write(&s->domain, s->now, path, error, error_size)) return -1;
-    }
-  }
-  double times[2] = {stepping, s->waited}, sums[2], slowest;
+  double times[2] = {stepping, waited}, sums[2], slowest;
   MPI_Reduce(times, sums, 2, MPI_DOUBLE, MPI_SUM, 0, s->domain.comm);
   MPI_Reduce(&stepping, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, s->domain.comm);
-  if (s->domain.rank == 0)
-    printf("wave: %d steps in %.3f s, %.2f steps/s, waiting for halos %.3f s a rank (%.0f %%)\n",
-           o->steps, slowest, o->steps / slowest, sums[1] / s->domain.ranks,
-           100 * sums[1] / sums[0]);
+  if (s->domain.rank != 0) return;
+  int steps = o->steps - o->untimed;
+  double cells = (double)o->grid[0] * o->grid[1] * o->grid[2];
+  printf(
+      "wave: %d steps in %.3f s, %.4f ms a step, %.2f steps/s, %.2f GFLOP/s, waiting for halos "
+      "%.3f s a rank (%.0f %%)\n",
+      steps, slowest, 1e3 * slowest / steps, steps / slowest,
+      1e-9 * CELL_FLOPS * cells * steps / slowest, sums[1] / s->domain.ranks,
+      100 * sums[1] / sums[0]);
+}
+
+static int simulate(Simulation* s, char* error, size_t error_size) {
+  const Options* o = &s->options;
+  Solver* solver = s->solver;
+  double stepping = 0, waited = 0, start = MPI_Wtime();
+  for (int step = 1; step <= o->steps; ++step) {
+    advance(s, (step - 1) * s->time_step);
+    int due =
+        o->output[0] && (step == o->steps || (o->snapshot_every && step % o->snapshot_every == 0));
+    if (!due && step != o->untimed && step != o->steps) continue;
+    solver->finish(solver);
+    if (step > o->untimed) {
+      stepping += MPI_Wtime() - start;
+      waited += solver->waited;
+    }
+    if (due) {
+      char path[PATH_LENGTH];
+      snprintf(path, sizeof path, "%s-%06d.%s", o->output, step, WAVE_SUFFIX);
+      if (snapshot_write(&s->domain, solver->newest(solver), path, error, error_size)) return -1;
+    }
+    MPI_Barrier(s->domain.comm);
+    if (step == o->untimed && s->domain.rank == 0) {
+      puts("wave: the timed steps begin");
+      fflush(stdout);
+    }
+    solver->restart(solver);
+    start = MPI_Wtime();
+  }
+  print_times(s, stepping, waited);
   return 0;
 }
 
@@ -148,10 +153,8 @@ int main(int argc, char** argv) {
     failed = 1;
   } else {
     failed = simulate(&s, error, sizeof error) != 0;
-    free(s.now);
-    free(s.old);
-    halo_free(&s.halo);
-    medium_free(&s.medium);
+    s.solver->free(s.solver);
+    problem_free(&s.problem);
     domain_free(&s.domain);
   }
   if (failed && rank == 0) fprintf(stderr, "wave: %s\n", error);

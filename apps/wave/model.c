@@ -6,24 +6,28 @@
 
 #include "wave.h"
 
-/* Velocities, m/s, at relative positions in [0, 1]: water, gently folded sediments, basement, and
- * a salt body that has risen through them: a wide head on a narrow stem. */
-static double builtin_velocity(double x, double y, double z) {
+/* One column of velocities, m/s, at relative positions in [0, 1]: water, gently folded sediments,
+ * basement, and a salt body that has risen through them: a wide head on a narrow stem. */
+static void builtin_column(const Domain* d, double x, double y, real* column) {
   static const double tops[] = {0.22, 0.38, 0.54, 0.70, 0.86};
   static const double speeds[] = {1500, 1900, 2300, 2700, 3200, 3800};
   const double pi = 3.14159265358979323846;
-  double u = x - 0.42, v = y - 0.50, w = z - 0.50;
-  double head = u * u / (0.20 * 0.20) + v * v / (0.22 * 0.22) + w * w / (0.11 * 0.11);
-  double stem = 0.05 + 0.15 * (z - 0.55) * (z > 0.55 ? 1 : 0);
-  if (head < 1 || (w > 0 && u * u + v * v < stem * stem)) return 4480;
-  int layer = 0;
-  for (int n = 0; n < 5; ++n) {
-    double fold = n == 0 ? 0
-                         : 0.012 * n * sin(2 * pi * (1.3 * x + 0.2 * n)) +
-                               0.006 * n * cos(2 * pi * (0.9 * y + 0.3 * n));
-    if (z >= tops[n] + fold) layer = n + 1;
+  double folded[5];
+  for (int n = 0; n < 5; ++n)
+    folded[n] = tops[n] + (n == 0 ? 0
+                                  : 0.012 * n * sin(2 * pi * (1.3 * x + 0.2 * n)) +
+                                        0.006 * n * cos(2 * pi * (0.9 * y + 0.3 * n)));
+  double u = x - 0.42, v = y - 0.50;
+  double head = u * u / (0.20 * 0.20) + v * v / (0.22 * 0.22);
+  for (int k = 0; k < d->cells[2]; ++k) {
+    double z = (d->first[2] + k + 0.5) / d->grid[2], w = z - 0.50;
+    double stem = 0.05 + 0.15 * (z - 0.55) * (z > 0.55 ? 1 : 0);
+    int layer = 0;
+    for (int n = 0; n < 5; ++n)
+      if (z >= folded[n]) layer = n + 1;
+    int salt = head + w * w / (0.11 * 0.11) < 1 || (w > 0 && u * u + v * v < stem * stem);
+    column[k] = (real)(salt ? 4480 : speeds[layer]);
   }
-  return speeds[layer];
 }
 
 /* The two samples around the relative position of cell i of n, and the weight of the second. */
@@ -109,21 +113,21 @@ int model_fill(const Domain* d, const Options* o, real* velocity, VelocityRange*
   } else {
     for (int i = 0; i < d->cells[0]; ++i)
       for (int j = 0; j < d->cells[1]; ++j)
-        for (int k = 0; k < d->cells[2]; ++k)
-          velocity[domain_at(d, i, j, k)] = (real)builtin_velocity(
-              (d->first[0] + i + 0.5) / d->grid[0], (d->first[1] + j + 0.5) / d->grid[1],
-              (d->first[2] + k + 0.5) / d->grid[2]);
+        builtin_column(d, (d->first[0] + i + 0.5) / d->grid[0],
+                       (d->first[1] + j + 0.5) / d->grid[1], velocity + domain_at(d, i, j, 0));
   }
 
   double extremes[2] = {-INFINITY, -INFINITY}; /* of -v and v, so that one maximum serves both */
   for (int i = 0; i < d->cells[0]; ++i)
-    for (int j = 0; j < d->cells[1]; ++j)
+    for (int j = 0; j < d->cells[1]; ++j) {
+      const real* column = velocity + domain_at(d, i, j, 0);
       for (int k = 0; k < d->cells[2]; ++k) {
-        double v = velocity[domain_at(d, i, j, k)];
-        if (isnan(v)) v = INFINITY; /* caught below: a maximum would pass over a NaN */
-        extremes[0] = fmax(extremes[0], -v);
-        extremes[1] = fmax(extremes[1], v);
+        /* A NaN is caught below: a maximum would pass over it. */
+        double v = column[k] == column[k] ? column[k] : INFINITY;
+        extremes[0] = extremes[0] > -v ? extremes[0] : -v;
+        extremes[1] = extremes[1] > v ? extremes[1] : v;
       }
+    }
   MPI_Allreduce(MPI_IN_PLACE, extremes, 2, MPI_DOUBLE, MPI_MAX, d->comm);
   range->slowest = -extremes[0];
   range->fastest = extremes[1];

@@ -15,12 +15,19 @@ const char* options_help(void) {
          "  --split PXxPYxPZ       ranks in each direction, 0 where MPI chooses (default 0x0x0)\n"
          "  --spacing METRES       edge of a cell (default 10)\n"
          "  --steps N              time steps (default 300)\n"
+         "  --untimed N            steps at the start that the times leave out (default 0)\n"
+         "  --device cpu|cuda      where fields are and are computed; GPUs of a host go to its "
+         "ranks\n"
+         "                         by turns (default cpu)\n"
          "  --dt SECONDS           time step (default: 0.9 of the stability limit)\n"
          "  --frequency HZ         peak of the Ricker wavelet (default: 10 cells a wavelength "
          "where\n"
          "                         the medium is slowest)\n"
          "  --source I,J,K         cell of the source (default: the middle, below the upper "
          "sponge)\n"
+         "  --shots NXxNY          sources at once, spread evenly in x and y, in the depth of "
+         "--source\n"
+         "                         (default: that one)\n"
          "  --amplitude PASCAL     pressure at 1 m from the source (default 1e5)\n"
          "  --sponge CELLS         width of the absorbing layer on all sides (default 16)\n"
          "  --model FILE           velocities, raw little-endian f32, depth fastest\n"
@@ -79,6 +86,13 @@ static int parse_option(const char* name, const char* value, Options* o) {
   if (!strcmp(name, "--spacing")) return parse_positive(value, &o->spacing);
   if (!strcmp(name, "--steps"))
     return parse_integers(value, '\0', &o->steps, 1) == 1 && o->steps > 0;
+  if (!strcmp(name, "--untimed")) return parse_integers(value, '\0', &o->untimed, 1) == 1;
+  if (!strcmp(name, "--device")) {
+    o->on_gpu = !strcmp(value, "cuda");
+    return o->on_gpu || !strcmp(value, "cpu");
+  }
+  if (!strcmp(name, "--shots"))
+    return parse_integers(value, 'x', o->shots, 2) == 2 && o->shots[0] && o->shots[1];
   if (!strcmp(name, "--dt")) return parse_positive(value, &o->time_step);
   if (!strcmp(name, "--frequency")) return parse_positive(value, &o->frequency);
   if (!strcmp(name, "--source")) return parse_integers(value, ',', o->source, 3) == 3;
@@ -94,6 +108,16 @@ static int parse_option(const char* name, const char* value, Options* o) {
 }
 
 static int check(Options* o, char* error, size_t error_size) {
+#ifndef WAVE_CUDA
+  if (o->on_gpu) {
+    snprintf(error, error_size, "--device cuda: this program was built without CUDA");
+    return -1;
+  }
+#endif
+  if (o->untimed >= o->steps) {
+    snprintf(error, error_size, "--untimed %d leaves none of %d steps", o->untimed, o->steps);
+    return -1;
+  }
   if (o->model[0] && !o->model_dims[0]) {
     snprintf(error, error_size, "--model needs --model-dims NXxNZ or NXxNYxNZ");
     return -1;
@@ -129,6 +153,7 @@ int options_parse(int argc, char** argv, Options* options, char* error, size_t e
       .spacing = 10,
       .steps = 300,
       .source = {-1, -1, -1},
+      .shots = {1, 1},
       .amplitude = 1e5,
       .sponge = 16,
       .model_scale = 1,

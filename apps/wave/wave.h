@@ -3,7 +3,7 @@
  * p_tt = v(x)^2 Laplacian(p) + source, eighth order in space, second order (leapfrog) in time, on
  * a uniform grid cut into boxes, one a rank. Grid and field order: x slowest, z (depth) fastest.
  * Every cell's arithmetic depends on its global position alone, so results are the same bits on
- * any number of ranks.
+ * any number of ranks, CPUs and GPUs.
  */
 #ifndef WAVE_H
 #define WAVE_H
@@ -11,19 +11,12 @@
 #include <mpi.h>
 #include <stddef.h>
 
-#ifndef WAVE_REAL
-#define WAVE_REAL float
-#endif
-typedef WAVE_REAL real;
+#include "grid.h"
+
 #define WAVE_MPI_REAL (sizeof(real) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE)
 #define WAVE_SUFFIX (sizeof(real) == sizeof(float) ? "f32" : "f64")
 
-enum {
-  HALO = 4, /* layers of a face that a neighbour needs */
-  PREFIX_LENGTH = 1024,
-  PATH_LENGTH = PREFIX_LENGTH + 32,
-  MESSAGE_LENGTH = PATH_LENGTH + 256
-};
+enum { PREFIX_LENGTH = 1024, PATH_LENGTH = PREFIX_LENGTH + 32, MESSAGE_LENGTH = PATH_LENGTH + 256 };
 
 static inline char axis_name(int axis) { return (char)('x' + axis); }
 
@@ -35,8 +28,11 @@ typedef struct {
   double spacing;   /* m */
   double time_step; /* s; 0: 0.9 of the stability limit */
   int steps;
+  int untimed;                /* steps at the start that the times leave out */
+  int on_gpu;                 /* fields in memory of a GPU, one a rank */
   double frequency;           /* Hz, the Ricker wavelet's peak; 0: from the slowest velocity */
   int source[3];              /* cell; -1: the middle in x and y, below the upper sponge in z */
+  int shots[2];               /* sources in x and y, spread evenly at the source's depth */
   double amplitude;           /* Pa at a distance of 1 m */
   int sponge;                 /* cells */
   char model[PREFIX_LENGTH];  /* file of velocities; empty: the built-in model */
@@ -62,8 +58,8 @@ typedef struct {
   int grid[3];         /* cells of the whole grid */
   int first[3];        /* global position of this rank's first cell */
   int cells[3];        /* cells of this rank */
-  ptrdiff_t stride[3]; /* of arrays that have HALO cells more on every side */
-  size_t padded;       /* elements of such an array */
+  Layout layout;       /* of its arrays */
+  int host_rank;       /* among the ranks of this host */
 } Domain;
 
 /* Cuts the grid over the ranks of `world`. Collective; returns 0, or -1 with `error` set alike on
@@ -75,7 +71,11 @@ void domain_free(Domain* domain);
 real* domain_array(const Domain* domain);
 /* Index of the local cell (i, j, k) in a padded array. */
 static inline size_t domain_at(const Domain* d, int i, int j, int k) {
-  return (size_t)((i + HALO) * d->stride[0] + (j + HALO) * d->stride[1] + (k + HALO));
+  return layout_at(&d->layout, i, j, k);
+}
+/* The rank beyond a side, or MPI_PROC_NULL. */
+static inline int domain_neighbour(const Domain* d, int side) {
+  return side % 2 ? d->high[side / 2] : d->low[side / 2];
 }
 
 /* ---- model.c ---- */
@@ -89,35 +89,25 @@ typedef struct {
 int model_fill(const Domain* domain, const Options* options, real* velocity, VelocityRange* range,
                char* error, size_t error_size);
 
+/* ---- problem.c ---- */
+
+/* What this rank's solver needs to know. Aborts the job where memory is short. */
+void problem_create(const Domain* domain, const Options* options, const real* velocity,
+                    double time_step, Problem* problem);
+void problem_free(Problem* problem);
+/* The largest stable v dt / h of the scheme. */
+double courant_limit(void);
+
 /* ---- halo.c ---- */
 
 typedef struct {
-  real *send[6], *receive[6]; /* packed faces: low and high of x, y, z */
-  int count[6];               /* elements, 0 where there is no neighbour */
-  MPI_Request requests[12];
+  MPI_Request requests[2 * SIDES];
 } Halo;
 
-void halo_create(const Domain* domain, Halo* halo);
-void halo_free(Halo* halo);
-/* Posts the exchange of the faces of `field`; halo_finish waits for it and fills the halo cells. */
-void halo_start(const Domain* domain, Halo* halo, const real* field);
-void halo_finish(const Domain* domain, Halo* halo, real* field);
-
-/* ---- stencil.c ---- */
-
-typedef struct {
-  real* factor;     /* padded: (v dt / h)^2 */
-  real* damping[3]; /* of each of this rank's cells along x, y, z */
-} Medium;
-
-void medium_create(const Domain* domain, const Options* options, const real* velocity,
-                   double time_step, Medium* medium);
-void medium_free(Medium* medium);
-/* The largest stable v dt / h of the scheme. */
-double stencil_courant_limit(void);
-/* Replaces `old` by the next step in the local box [from, to). */
-void stencil_step(const Domain* domain, const Medium* medium, const real* now, real* old,
-                  const int from[3], const int to[3]);
+/* The faces travel straight from and to the solver's memory, the host's or a GPU's. */
+void halo_receive(const Domain* domain, const Problem* problem, Solver* solver, Halo* halo);
+void halo_send(const Domain* domain, const Problem* problem, Solver* solver, Halo* halo);
+void halo_wait(Halo* halo);
 
 /* ---- snapshot.c ---- */
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call on a machine that has one: builds, compares the twins,
-# runs the codec tests on both, the lanes that messages use, and the sanitizers. Writes RESULTS
-# (default: gpu-tests.json).
+# runs the codec tests on both, the lanes that messages use, apps/wave, and the sanitizers. Writes
+# RESULTS (default: gpu-tests.json).
 #
 # Where there are several GPUs, memory and arrays are tested on all of them, one after another and
 # at once; the rest runs on the first.
@@ -85,6 +85,8 @@ for mpicc in ${MPICCS:-$(command -v mpicc)}; do
     messages "with $codec" device_lossy --codec $codec --force
   done
 done
+step "apps/wave on GPUs" env MPRESS_BUILD_DIR="$BUILD" \
+  "$PYTHON" -m pytest -q -m cuda --mpi "${mpicc:-mpicc}" tests/test_wave_app.py
 step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
   "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py
 step "arrays of other libraries" env MPRESS_BUILD_DIR="$BUILD" \
