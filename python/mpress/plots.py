@@ -1,4 +1,4 @@
-"""Pictures of a report, and of measured messages."""
+"""Pictures of a report, of measured messages, and of projections."""
 
 from __future__ import annotations
 
@@ -133,3 +133,35 @@ def _draw_curve(axis: Any, rows: list[dict[str, Any]], label: str, latency: bool
     ]
     (line,) = axis.plot(sizes, middle, marker="o", markersize=3, label=label)
     axis.fill_between(sizes, *zip(*edges, strict=True), alpha=0.2, color=line.get_color())
+
+
+def draw_projection(document: dict[str, Any], path: Path) -> None:
+    """Draws what `mpress simulate` projects into `path`, in the format of its suffix: time a step
+    and flops by ranks, a curve a codec, with what was measured as points."""
+    figure, (times, flops) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+    for spec in dict.fromkeys(row["spec"] for row in document["rows"]):
+        rows = sorted(
+            (row for row in document["rows"] if row["spec"] == spec), key=lambda row: row["ranks"]
+        )
+        ranks = [row["ranks"] for row in rows]
+        (line,) = times.plot(
+            ranks, [1e3 * row["step_seconds"] for row in rows], "--o", markersize=3, label=spec
+        )
+        flops.plot(ranks, [row["flops"] / 1e12 for row in rows], "--o", markersize=3, label=spec)
+        seen = [row for row in document["fit"] if row["spec"] == spec]
+        times.plot([row["ranks"] for row in seen], [1e3 * row["measured_seconds"] for row in seen],
+                   "s", color=line.get_color())  # fmt: skip
+    for axis, name in ((times, "ms a step (squares: measured)"), (flops, "TFLOP/s")):
+        axis.set_xscale("log", base=2)
+        axis.set_xlabel("ranks")
+        axis.set_ylabel(name)
+        axis.grid(alpha=0.3)
+    flops.set_yscale("log")
+    times.set_ylim(bottom=0)
+    times.legend(fontsize="small")
+    figure.suptitle(
+        f"PROJECTION, not measured: {document['app']}, {document['scaling']} scaling, "
+        f"{document['machine']['link_rate'] / 1e9:.3g} GB/s a rank"
+    )
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

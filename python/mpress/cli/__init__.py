@@ -8,7 +8,7 @@ import sys
 import typer
 
 from mpress import _core
-from mpress.cli import bench, info, inspect, report, run, tune
+from mpress.cli import bench, info, inspect, report, run, simulate, tune
 from mpress.cli.errors import UserError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("report")(report.report)
 app.command("inspect")(inspect.inspect)
 app.add_typer(bench.app, name="bench")
 app.command("tune")(tune.tune_machine)
+app.command("simulate")(simulate.simulate)
 app.command("info")(info.info)
 
 

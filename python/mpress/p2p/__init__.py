@@ -5,6 +5,7 @@ data     what the messages hold
 jobs     starts the ranks, and sums up what they measured
 worker   what each rank runs
 arrival  whether what arrived is what was sent
+loopback which transport the ranks took
 memory   buffers of the host and of GPUs
 nccl     the same messages through NCCL
 """

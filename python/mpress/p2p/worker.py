@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -20,7 +19,7 @@ import numpy as np
 from mpi4py import MPI
 
 from mpress import _core, trace
-from mpress.p2p import arrival, data, memory, nccl
+from mpress.p2p import arrival, data, loopback, memory, nccl
 from mpress.p2p.jobs import BASELINES
 
 _SAMPLE_SECONDS = 2e-3  # shorter ones are repeated within a sample
@@ -79,7 +78,7 @@ class Rank:
             "chunked": sum(row["messages"] for row in sent if row["chunked"]),
             "encode_seconds": sum(row["encode_seconds"] for row in rows),
             "decode_seconds": sum(row["decode_seconds"] for row in rows),
-            "loopback_bytes": loopback_bytes(),
+            "loopback_bytes": loopback.sent_bytes(),
         }
 
 
@@ -288,31 +287,6 @@ def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, An
     return rows
 
 
-def loopback_bytes() -> int:
-    """Bytes that this host has sent to itself through its network stack; -1 where it hides that."""
-    try:
-        lines = Path("/proc/self/net/dev").read_text().splitlines()
-        return next(int(line.split()[9]) for line in lines if line.strip().startswith("lo:"))
-    except (OSError, StopIteration, IndexError, ValueError):
-        return -1
-
-
-def sees_loopback() -> bool:
-    """Whether loopback_bytes() counts: sandboxes show a counter that stands still."""
-    nbytes = 1 << 14
-    before = loopback_bytes()
-    with (
-        socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_connection(server.getsockname()) as sender,
-        server.accept()[0] as receiver,
-    ):
-        sender.sendall(bytes(nbytes))
-        left = nbytes
-        while left > 0:
-            left -= len(receiver.recv(left))
-    return loopback_bytes() - before >= nbytes
-
-
 def peer_place() -> str:
     """Where the other rank runs, as the policy tells it."""
     here = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
@@ -338,7 +312,7 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
         "transport_settings": _core.transport_settings(),
         "hardware": comm.allgather(_core.hardware()),
         "peer": peer_place(),
-        "sees_loopback": sees_loopback(),
+        "sees_loopback": loopback.is_seen(),
         "rows": rows,
     }
 
