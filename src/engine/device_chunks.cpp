@@ -157,6 +157,7 @@ class DeviceSink final : public ChunkSink {
     const LaneUse& lane = lanes_[chunk % lanes_.size()];
     std::byte* place = elements_ + chunk * header_.chunk_bytes;
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
+    if (settled_ == taken_) began_ns_ = trace::now_ns();
     taken_ = chunk + 1;
     if (bytes == raw_bytes) {
       slot.ticket = lane->copy(place, slot.room.data(), bytes);
@@ -186,6 +187,7 @@ class DeviceSink final : public ChunkSink {
   };
 
   void settle(Job& job) {
+    if (settled_ == taken_) return;
     for (; settled_ < taken_; ++settled_) {
       const gpu::Ticket ticket = slots_[settled_ % slots_.size()].ticket;
       if (ticket == 0) continue;
@@ -195,6 +197,7 @@ class DeviceSink final : public ChunkSink {
       if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = job.device_code;
       if (state == gpu::State::done) note(job, settled_, outcome.status);
     }
+    if (header_.spec.codec != Codec::none) decode_ns_ += trace::now_ns() - began_ns_;
   }
 
   const int device_;
@@ -203,6 +206,7 @@ class DeviceSink final : public ChunkSink {
   std::array<Slot, receiving_ahead> slots_;
   std::uint64_t taken_ = 0;
   std::uint64_t settled_ = 0;
+  std::uint64_t began_ns_ = 0;                 ///< when the lanes got work after they had none
   std::array<LaneUse, decoding_lanes> lanes_;  ///< destroyed first: see DeviceChunks
 };
 

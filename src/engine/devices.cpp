@@ -16,11 +16,6 @@ namespace {
 constexpr std::size_t keep_device_bytes = 512u << 20;
 constexpr std::size_t keep_pinned_bytes = 1u << 30;
 
-int locate_data(const void* buffer, const TypeInfo& type) {
-  const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
-  return gpu::locate(static_cast<const std::byte*>(buffer) + first);
-}
-
 /// Runs one by one, by way of no memory of the device: there is none to spare.
 template <typename Copy>
 int copy_runs(Job& job, gpu::Lane& lane, const std::vector<gpu::Run>& runs, const Copy& copy) {
@@ -119,13 +114,11 @@ int Devices::wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outc
   return job.device_code;
 }
 
-int device_of(Job& job, const void* buffer, const TypeInfo& type) {
-  const int device = locate_data(buffer, type);
-  return device == gpu::host || job.devices.usable() ? device : gpu::host;
-}
-
-bool is_readable(const void* buffer, const TypeInfo& type) {
-  return locate_data(buffer, type) == gpu::host;
+Location locate(Job& job, const void* buffer, const TypeInfo& type) {
+  const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
+  const int device = gpu::locate(static_cast<const std::byte*>(buffer) + first);
+  if (device == gpu::host) return {};
+  return {job.devices.usable() ? device : gpu::host, false};
 }
 
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,

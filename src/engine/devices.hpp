@@ -66,13 +66,17 @@ class Devices {
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
-/// The device that the data of a buffer belongs to; gpu::host for any other memory, and for that of
-/// devices which mpress cannot work with.
-int device_of(Job& job, const void* buffer, const TypeInfo& type);
+/// Where the data of a buffer lies.
+struct Location {
+  int device = gpu::host;   ///< gpu::host, too, of devices which mpress cannot work with
+  bool is_readable = true;  ///< may the CPU look at it?
+};
 
-/// May the CPU look at the data of a buffer? Not in memory of devices that mpress cannot work with,
-/// either.
-bool is_readable(const void* buffer, const TypeInfo& type);
+Location locate(Job& job, const void* buffer, const TypeInfo& type);
+
+inline int device_of(Job& job, const void* buffer, const TypeInfo& type) {
+  return locate(job, buffer, type).device;
+}
 
 /// Copies the data of a buffer on a device, packed in the order of its type map, to `packed` in
 /// host memory. Returns an MPI error code.

@@ -43,7 +43,10 @@ void Receive::describe_data(Job& job, trace::Op op, const ReceiveArguments& argu
   if (arguments.count < 0) return;
   type_ = type_info(arguments.type);
   if (type_) capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
-  if (capacity_ > 0) device_ = device_of(job, arguments.buffer, *type_);
+  if (capacity_ == 0) return;
+  const Location location = locate(job, arguments.buffer, *type_);
+  device_ = location.device;
+  is_readable_ = location.is_readable;
 }
 
 /// Can the program's buffer take elements from a decoder? One on a device stores whole elements.
@@ -68,7 +71,7 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   comm_ = comm_info(arguments.comm);
   if (!comm_ || (comm_->inter && !on_device)) return false;
   // Memory of a device that mpress cannot work with is MPI's.
-  if (!on_device && !is_readable(arguments.buffer, *type_)) return false;
+  if (!on_device && !is_readable_) return false;
   if (!on_device && type_->contiguous && !type_->element) return watched_ = true;
   // A type of several kinds can receive floats where it begins with enough of them.
   if (!on_device && !type_->element && type_->leading_floats < wire::min_frame_bytes) {

@@ -141,6 +141,7 @@ class Receive {
   std::shared_ptr<TypeInfo> type_;
   std::size_t capacity_ = 0;  ///< bytes of data that fit
   int device_ = gpu::host;    ///< whose memory the buffer is
+  bool is_readable_ = true;   ///< by the CPU
   memory::Buffer staging_;
   memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
   std::unique_ptr<ChunkReceive> chunks_;  ///< set while they are collected

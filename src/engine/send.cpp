@@ -44,7 +44,8 @@ trace::Row* count_short(Job& job, trace::Op op, const SendArguments& arguments) 
                         *comm,
                         comm->world_rank(arguments.destination),
                         bytes_of(arguments, *type),
-                        gpu::host};
+                        gpu::host,
+                        true};
   if (!is_short(job, message)) return nullptr;
   if (message.bytes > 0 && device_of(job, arguments.buffer, *type) != gpu::host) return nullptr;
   return &count_message(job, message, Codec::none, Reason::threshold, message.bytes);
@@ -74,9 +75,11 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   if (!comm || is_refused(arguments, *type)) return outgoing;
 
   const std::size_t bytes = bytes_of(arguments, *type);
-  const int device = bytes > 0 ? device_of(job, arguments.buffer, *type) : gpu::host;
-  const Message message{op,    arguments, *type, *comm, comm->world_rank(arguments.destination),
-                        bytes, device};
+  const Location location = bytes > 0 ? locate(job, arguments.buffer, *type) : Location{};
+  const int device = location.device;
+  const Message message{
+      op,     arguments,           *type, *comm, comm->world_rank(arguments.destination), bytes,
+      device, location.is_readable};
 
   Encoded encoded;
   const Spec spec = choose(job, message, encoded.reason);

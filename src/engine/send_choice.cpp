@@ -88,7 +88,7 @@ Spec choose(Job& job, const Message& message, Reason& reason) {
     reason = Reason::sessions;
   } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
     reason = Reason::disabled;
-  } else if (message.device == gpu::host && !is_readable(message.arguments.buffer, message.type)) {
+  } else if (message.device == gpu::host && !message.is_readable) {
     reason = Reason::device;
   } else if (!is_aligned(message)) {
     reason = Reason::unaligned;

@@ -76,7 +76,7 @@ Encoded encode(Job& job, const Message& message, const Spec& spec) {
 memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size_t bytes) {
   memory::Buffer packed = job.pool.take(bytes);
   const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
-  if (packed && type && type->contiguous && is_readable(arguments.buffer, *type)) {
+  if (packed && type && type->contiguous && locate(job, arguments.buffer, *type).is_readable) {
     std::memcpy(packed.data(), arguments.buffer, bytes);
     return packed;
   }

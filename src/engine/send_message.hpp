@@ -29,6 +29,7 @@ struct Message {
   int peer;           ///< rank in MPI_COMM_WORLD; trace::any_peer where it has none
   std::size_t bytes;  ///< of data, without gaps
   int device;         ///< whose memory it lies in, or gpu::host
+  bool is_readable;   ///< by the CPU
 };
 
 /// The frame that a message became; 0 bytes where it goes raw after all, for `reason`.
