@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import string
 from pathlib import Path
 from typing import Annotated
 
@@ -101,6 +102,8 @@ def _print(console: Console, profile: tune.Profile, links: list[tune.Link]) -> N
     for place in ("host", "device"):
         if ("mpc", place) in profile.codecs:
             console.print(_codecs(profile, place))
+    for letter, link in zip(_letters(links), links, strict=True):
+        console.print(f"{letter}: {_name(link)}", highlight=False)
     console.print(_messages(links))
     console.print(_break_even(profile, links))
 
@@ -122,9 +125,7 @@ def _codecs(profile: tune.Profile, place: str) -> Table:
 
 
 def _messages(links: list[tune.Link]) -> Table:
-    table = make_table(
-        "raw messages, microseconds and GB/s", "size", [_name(link) for link in links]
-    )
+    table = make_table("raw messages, microseconds and GB/s", "size", _letters(links))
     for nbytes in links[0].message:
         times = [link.message[nbytes] for link in links]
         table.add_row(size_text(nbytes), *(f"{t * 1e6:.1f} {nbytes / t / 1e9:6.2f}" for t in times))
@@ -138,17 +139,21 @@ def _break_even(profile: tune.Profile, links: list[tune.Link]) -> Table:
         [f"ratio {ratio:g}" for ratio in _RATIOS],
     )
     chunk = _core.parse_bytes(_default_chunk())
-    for link in links:
+    for letter, link in zip(_letters(links), links, strict=True):
         for name in tune.SPECS:
             sizes = [tune.break_even(profile, link, name, ratio, chunk) for ratio in _RATIOS]
             cells = ["never" if size is None else size_text(size) for size in sizes]
-            table.add_row(f"{_name(link)}, {name}", *cells)
+            table.add_row(f"{letter}, {name}", *cells)
     return table
+
+
+def _letters(links: list[tune.Link]) -> list[str]:
+    return list(string.ascii_uppercase[: len(links)])
 
 
 def _name(link: tune.Link) -> str:
     settings = f", {link.transport}" if link.transport else ""
-    return f"{link.place}, {link.peer}, {link.mpi}{settings}"
+    return f"{link.place} memory, {link.peer}, {link.mpi}{settings}"
 
 
 def _default_chunk() -> str:
