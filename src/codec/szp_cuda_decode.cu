@@ -187,7 +187,9 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 8 : 10)
   } else if (threadIdx.x == 0) {
     failed = raise_status(state, status);
   }
-  const bool flag = threadIdx.x == 0 && failed;  // which no other thread writes
+  // Only the first thread writes it: no other may read it, not even ahead of time.
+  bool flag = false;
+  if (threadIdx.x == 0) flag = *static_cast<volatile bool*>(&failed);
   const SegmentEnd all = end_tasks(work.control, state, task.tasks, 1, sum, flag);
   if (!all.last) return;
   if (threadIdx.x == 0) {

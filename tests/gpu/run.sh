@@ -70,17 +70,25 @@ messages() {
   local name=$1 program=$2
   shift 2
   step "$program $name, ${mpicc%/mpicc}" mpress run -n 4 --mpiexec "${mpicc%mpicc}mpiexec" "$@" \
-    -- "$folder/$program"
+    -- "$folder/$program" $argument
 }
 for mpicc in ${MPICCS:-$(command -v mpicc)}; do
   folder=$(mktemp -d)
-  for program in device_messages device_lossy; do
+  argument=
+  for program in device_messages device_lossy device_edges device_strewn device_calls \
+    device_collectives device_refused; do
     "$mpicc" -O1 -Itests/mpi -Itests/simulated_gpu "-I$cuda/include" tests/mpi/$program.c \
       tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
       -lpthread -lm || exit 2
   done
   messages "as they are" device_messages --codec none
   messages encoded device_messages --codec mpc --force --threshold 0
+  for program in device_edges device_strewn; do
+    messages "as they are" $program --codec none
+    messages encoded $program --codec mpc --force --threshold 0
+  done
+  for program in device_calls device_collectives; do messages "as they are" $program; done
+  argument=$folder/file messages "as they are" device_refused
   for codec in zfp:16 szp:abs=1e-3 szp:rel=1e-4; do
     messages "with $codec" device_lossy --codec $codec --force
   done

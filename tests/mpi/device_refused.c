@@ -140,10 +140,12 @@ int main(int argc, char** argv) {
   check_windows((int*)device.data, host);
   check_files(argv[1], (int*)device.data, host);
   MPI_Request request;
+#if MPI_VERSION >= 4
   REFUSED(MPI_Psend_init(device.data, 2, N / 2, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
                          &request));
   REFUSED(MPI_Precv_init(device.data, 2, N / 2, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
                          &request));
+#endif
   REFUSED(MPI_Buffer_attach(device.data, BYTES));
   MPI_Errhandler_free(&handler);
   drop(&device);
