@@ -75,7 +75,7 @@ def verdict(reached: bool) -> str:
 
 
 def goals(run: Row) -> list[list[str]]:
-    name = NAMES[run["transport"]["asked"]]
+    name = f"{run['mpi']}, {NAMES[run['transport']['asked']]}"
     lines = []
     for path, data, least in CUTS:
         row = one(run, path, data)
