@@ -4,8 +4,13 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
 
 namespace mpress::memory {
 namespace {
@@ -59,6 +64,57 @@ PointerGetAttributes driver() {
   return found;
 }
 
+/// What the kernel gives a program when it starts, and the heap behind it, is no device's. Most
+/// short messages lie there, and to know that takes a few comparisons.
+class OwnMemory {
+ public:
+  OwnMemory() {
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* program, std::size_t, void* self) {
+          static_cast<OwnMemory*>(self)->note(*program);
+          return 1;  // the program itself comes first
+        },
+        this);
+    heap_begin_ = heap_begin();
+  }
+
+  bool has(const void* pointer) const {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (address - begin_ < end_ - begin_) return true;
+    if (heap_begin_ == 0 || address < heap_begin_) return false;
+    return address < reinterpret_cast<std::uintptr_t>(::sbrk(0));
+  }
+
+ private:
+  void note(const dl_phdr_info& program) {
+    for (int i = 0; i < program.dlpi_phnum; ++i) {
+      const auto& segment = program.dlpi_phdr[i];
+      if (segment.p_type != PT_LOAD) continue;
+      const std::uintptr_t begin = program.dlpi_addr + segment.p_vaddr;
+      begin_ = begin_ == 0 ? begin : std::min(begin_, begin);
+      end_ = std::max(end_, begin + segment.p_memsz);
+    }
+  }
+
+  /// 0 where the kernel does not tell.
+  static std::uintptr_t heap_begin() {
+    constexpr int field = 47;  // proc(5): start_brk; the second may hold blanks
+    std::ifstream file("/proc/self/stat");
+    std::string line;
+    std::getline(file, line);
+    const auto name_end = line.rfind(')');
+    if (name_end == std::string::npos) return 0;
+    std::istringstream rest(line.substr(name_end + 1));
+    std::string value;
+    for (int i = 3; i <= field; ++i) rest >> value;
+    return rest ? std::strtoull(value.c_str(), nullptr, 10) : 0;
+  }
+
+  std::uintptr_t begin_ = 0;
+  std::uintptr_t end_ = 0;
+  std::uintptr_t heap_begin_ = 0;
+};
+
 struct Attributes {
   unsigned memory_type = 0;
   unsigned managed = 0;
@@ -85,8 +141,14 @@ int device_of(const void* pointer) {
 
 int locate(const void* pointer) {
   if (!pointer || !machine_has_gpu()) return -1;
+  if (is_own(pointer)) return -1;
   const Attributes found = attributes_of(pointer);
   return found.memory_type == memory_type_device && !found.managed ? found.device : -1;
+}
+
+bool is_own(const void* pointer) {
+  static const OwnMemory own;
+  return own.has(pointer);
 }
 
 bool gpu_in_use() { return machine_has_gpu() && driver() != nullptr; }

@@ -17,4 +17,7 @@ int locate(const void* pointer);
 /// May some pointer be one to such memory? Costs next to nothing where the process uses no GPU.
 bool gpu_in_use();
 
+/// Is this the program's own code or data, or its heap (brk)? Asks nobody; false tells nothing.
+bool is_own(const void* pointer);
+
 }  // namespace mpress::memory
