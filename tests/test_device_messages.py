@@ -45,6 +45,45 @@ def test_device_messages(ranks, setting, mpi_program, mpress_run, simulated_gpu)
         assert totals(done)["chunked_messages"] == 0
 
 
+@pytest.fixture
+def takes_devices(simulated_gpu):
+    """The environment of an MPI that takes memory of devices itself."""
+    return {**simulated_gpu, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, takes_devices):
+    """What is not encoded goes to MPI as it is; frames find their way all the same."""
+    options, env = SETTINGS[setting]
+    for program, ranks in (("device_messages", 3), ("device_edges", 2), ("device_strewn", 2)):
+        done = mpress_run(
+            ranks, mpi_program(program), options=options, env={**env, **takes_devices}
+        )
+        assert done.status == 0, done.stderr
+        assert "ok" in done.stdout
+        chunked = totals(done)["chunked_messages"]
+        assert chunked == 0 or "--force" in options, program
+
+
+@pytest.mark.parametrize("codec", ["zfp:16", "szp:abs=1e-3"])
+def test_codecs_under_an_mpi_that_takes_devices(codec, mpi_program, mpress_run, takes_devices):
+    done = mpress_run(
+        4,
+        mpi_program("device_lossy"),
+        options=("--codec", codec, "--force"),
+        env={**takes_devices, "MPRESS_CHUNK": "64K"},
+    )
+    assert done.status == 0, done.stderr
+    assert totals(done)["compressed_messages"] == totals(done)["messages"] > 0
+
+
+def test_collectives_of_an_mpi_that_takes_devices(mpi_program, mpress_run, takes_devices):
+    for program in ("device_collectives", "device_calls"):
+        done = mpress_run(3, mpi_program(program), env=takes_devices)
+        assert done.status == 0, done.output
+        assert done.stdout == "ok\n"
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_edges(setting, mpi_program, mpress_run, simulated_gpu):
     options, env = SETTINGS[setting]

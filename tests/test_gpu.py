@@ -56,7 +56,8 @@ def test_messages_of_host_memory_are_as_ever(choice, mpi_program, mpress_run, si
     assert done.report["totals"]["compressed_messages"] == 1
 
 
-def test_device_memory_is_left_to_mpi_where_gpus_are_off(mpress_run, mpi, tmp_path):
+@pytest.mark.parametrize("chunk", ["0", "64K"])
+def test_device_memory_is_left_to_mpi_where_gpus_are_off(chunk, mpress_run, mpi, tmp_path):
     if mpi.name not in ("default", "mpich"):
         pytest.skip("this MPI looks at the data when it is told to send them")
     source = ROOT / "tests" / "mpi" / "device_left.c"
@@ -65,10 +66,12 @@ def test_device_memory_is_left_to_mpi_where_gpus_are_off(mpress_run, mpi, tmp_pa
     assert execute([mpi.mpicc, source, *made, "-ldl"]).status == 0
     linked = [driver, f"-Wl,-rpath,{tmp_path}", "-o", program]
     assert execute([mpi.mpicc, source, *linked, "-lm"]).status == 0
-    done = mpress_run(1, program, options=FORCED, env={"MPRESS_GPU": "off"})
+    env = {"MPRESS_GPU": "off", "MPRESS_CHUNK": chunk}
+    done = mpress_run(1, program, options=FORCED, env=env)
     assert done.status == 0, done.output
     assert "messages in device memory are left to MPI" in done.stderr
     assert done.report["left_raw"]["device memory left to MPI"]["messages"] == 2
+    assert done.report["totals"]["compressed_messages"] == 2
 
 
 @pytest.fixture

@@ -140,6 +140,12 @@ bool load_config(Config& config, std::string& error) {
     }
     config.gpu = value;
   }
+  if (const char* value = knob_value("MPRESS_GPU_AWARE")) {
+    if (!one_of(value, {"auto", "0", "1"})) {
+      return wrong(error, "MPRESS_GPU_AWARE", value, "auto, 0 or 1");
+    }
+    config.gpu_aware = value;
+  }
   if (const char* value = knob_value("MPRESS_PROFILE")) config.profile = value;
   if (const char* value = knob_value("MPRESS_LINK_RATE")) {
     if (!parse_rate(value, config.link_rate)) {

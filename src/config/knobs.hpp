@@ -36,6 +36,10 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_GPU", "cuda",
      "What serves messages in memory of GPUs: cuda (NVIDIA's, with libmpress_cuda.so), off (they "
      "are left to MPI), or the path of another library, which is loaded at once."},
+    {"MPRESS_GPU_AWARE", "auto",
+     "Whether MPI takes memory of GPUs itself: what is not compressed is then left to it. auto "
+     "asks "
+     "it; 0 or 1 where it does not know."},
     {"MPRESS_PROFILE", "",
      "What mpress tune has measured on this machine: a file, or off. Default: that of this "
      "hardware "

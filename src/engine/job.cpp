@@ -13,6 +13,7 @@
 #include "engine/type_info.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "link/fortran_calls.hpp"
+#include "link/gpu_aware.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -168,6 +169,8 @@ void start_job(bool at_init) {
   mpi.Comm_set_errhandler(job.self, MPI_ERRORS_RETURN);
   stop_at_finalize();
   make_error_codes(job);
+  job.gpu_aware = job.config.gpu_aware == "1" ||
+                  (job.config.gpu_aware == "auto" && link::takes_device_memory());
   Tuning tuning = tune(job);
   open_record(job, tuning);
   if (!calls_are_seen(job, at_init)) {

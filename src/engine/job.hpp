@@ -37,7 +37,8 @@ class Job {
   ProbedMessages probed;
   Orphans orphans;
   ChunkLink chunks;
-  bool threaded = false;  ///< MPI_THREAD_MULTIPLE
+  bool threaded = false;   ///< MPI_THREAD_MULTIPLE
+  bool gpu_aware = false;  ///< MPI takes memory of devices
   /// What the policy has to assume, to be said when it first does; or empty.
   std::string lacking_costs;
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and

@@ -15,7 +15,7 @@ namespace {
 int start_one_send(Job& job, Pending& pending, MPI_Request* request) {
   if (pending.comm->freed) {  // the request still knows it, but nobody else can send on it
     const std::shared_ptr<TypeInfo> type = type_info(pending.send.type);
-    if (type && device_of(job, pending.send.buffer, *type) != gpu::host) {
+    if (type && !job.gpu_aware && device_of(job, pending.send.buffer, *type) != gpu::host) {
       trace::say("rank " + std::to_string(job.rank) +
                  ": a persistent send from device memory outlives its communicator");
       return pending.comm->raise(MPI_ERR_COMM);

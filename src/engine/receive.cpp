@@ -52,26 +52,28 @@ void Receive::describe_data(Job& job, trace::Op op, const ReceiveArguments& argu
 /// Can the program's buffer take elements from a decoder? One on a device stores whole elements.
 bool Receive::takes_in_place(ElementType type) const {
   const auto address = reinterpret_cast<std::uintptr_t>(arguments_.buffer);
-  return type_->contiguous && (device_ == gpu::host || address % element_size(type) == 0);
+  if (!type_->contiguous) return false;
+  return is_readable_ || (device_ != gpu::host && address % element_size(type) == 0);
 }
 
 bool Receive::may_need_watching(Job& job, const ReceiveArguments& arguments) {
   if (arguments.count <= 0) return false;
   const std::shared_ptr<const TypeInfo> type = glance_at_type(arguments.type);
   return type && (static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes ||
-                  device_of(job, arguments.buffer, *type) != gpu::host);
+                  (!job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host));
 }
 
 bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   describe_data(job, op, arguments);
   if (capacity_ == 0) return false;
-  const bool on_device = device_ != gpu::host;
+  const bool on_device = device_ != gpu::host && !(job.gpu_aware && type_->contiguous);
   if (capacity_ < wire::min_frame_bytes && !on_device)
     return false;  // most, and so no more is asked
   comm_ = comm_info(arguments.comm);
   if (!comm_ || (comm_->inter && !on_device)) return false;
-  // Memory of a device that mpress cannot work with is MPI's.
-  if (!on_device && !is_readable_) return false;
+  is_remote_ = !is_readable_ && !on_device && type_->contiguous;
+  // Memory that MPI alone can reach, with gaps: MPI copies from staging, too.
+  if (!is_readable_ && !on_device && !is_remote_) return watched_ = stage(job);
   if (!on_device && type_->contiguous && !type_->element) return watched_ = true;
   // A type of several kinds can receive floats where it begins with enough of them.
   if (!on_device && !type_->element && type_->leading_floats < wire::min_frame_bytes) {
@@ -87,7 +89,7 @@ bool Receive::watch_matched(Job& job, trace::Op op, const ReceiveArguments& argu
   describe_data(job, op, arguments);
   comm_ = comm_info(MPI_COMM_SELF);  // MPI does not tell the message's; errors have to go somewhere
   knows_comm_ = false;
-  return watched_ = device_ != gpu::host && stage(job);
+  return watched_ = device_ != gpu::host && !job.gpu_aware && stage(job);
 }
 
 /// Gets room for the message beside the program's buffer.
@@ -115,11 +117,12 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   if (!(watched_ || delivered_) || cancelled || status.MPI_SOURCE == MPI_PROC_NULL)
     return MPI_SUCCESS;
   if (!delivered_ && !chunks_) {
+    if (is_remote_) return settle_remote(job, status);
     Beginning room;
     const std::size_t bytes = bytes_of(status);
     const bool is_header_size = bytes == wire::min_frame_bytes;
-    settle(job, is_header_size ? beginning(room) : static_cast<const std::byte*>(buffer()), bytes,
-           status);
+    settle(job, is_header_size ? beginning(job, room) : static_cast<const std::byte*>(buffer()),
+           bytes, status);
     return delivered_code_;
   }
   if (!delivered_) {
@@ -130,8 +133,47 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   return delivered_code_;
 }
 
+/// Settles a message that lies where the CPU cannot look: what is no frame by its size stays there.
+int Receive::settle_remote(Job& job, MPI_Status& status) {
+  const std::size_t bytes = bytes_of(status);
+  memory::Buffer copy;
+  int code = MPI_SUCCESS;
+  if (wire::is_frame_size(bytes)) {
+    Beginning room;
+    wire::Header header;
+    code = copy_to_host(job, room.data(), room.size());
+    if (code == MPI_SUCCESS &&
+        wire::read_header(room.data(), bytes, job.nonce, header) != wire::Parse::raw) {
+      copy = job.pool.take(bytes);
+      code = copy ? copy_to_host(job, copy.data(), bytes) : MPI_ERR_NO_MEM;
+    }
+  }
+  if (code != MPI_SUCCESS) {
+    delivered_code_ = code;
+    delivered_ = true;
+  } else {
+    settle(job, copy ? copy.data() : static_cast<const std::byte*>(buffer()), bytes, status);
+  }
+  return delivered_code_;
+}
+
+/// The first `bytes` bytes of what MPI received where the CPU cannot look.
+int Receive::copy_to_host(Job& job, std::byte* to, std::size_t bytes) const {
+  const auto count = static_cast<MPI_Count>(bytes);
+  if (device_ == gpu::host) {  // MPI can
+    return relayout(job, arguments_.buffer, {count, MPI_BYTE}, to, {count, MPI_BYTE});
+  }
+  const LaneUse lane = job.devices.lane(device_);
+  if (!lane) return job.device_code;
+  return job.devices.wait(job, *lane, lane->copy(to, arguments_.buffer, bytes));
+}
+
 /// The first bytes of what MPI received, without gaps.
-const std::byte* Receive::beginning(Beginning& room) const {
+const std::byte* Receive::beginning(Job& job, Beginning& room) const {
+  if (is_remote_) {
+    if (copy_to_host(job, room.data(), room.size()) != MPI_SUCCESS) room.fill(std::byte{0});
+    return room.data();
+  }
   if (!is_scattered_) return static_cast<const std::byte*>(buffer());
   std::byte* to = room.data();
   for (const gpu::Run& run : first_runs(*type_)) {
@@ -150,7 +192,7 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
     // The status is asked for only where there is a header: MPI may raise what went wrong.
     if (!job.peek.is_complete(request)) return false;
     Beginning room;
-    if (!wire::announces_chunks(beginning(room), job.nonce)) return true;
+    if (!is_remote_ && !wire::announces_chunks(beginning(job, room), job.nonce)) return true;
     int arrived = 0;
     MPI_Status status;
     if (link::mpi().Request_get_status(request, &arrived, &status) != MPI_SUCCESS) return true;
@@ -163,8 +205,9 @@ bool Receive::collects(Job& job, const MPI_Status& status) {
   int cancelled = 0;
   link::mpi().Test_cancelled(&status, &cancelled);
   if (cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return false;
+  if (is_remote_ && bytes_of(status) != wire::min_frame_bytes) return false;
   Beginning room;
-  return collect(job, beginning(room), bytes_of(status), status.MPI_SOURCE);
+  return collect(job, beginning(job, room), bytes_of(status), status.MPI_SOURCE);
 }
 
 bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int source) {
@@ -214,7 +257,7 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
   int code = MPI_SUCCESS;
-  wire::Parse parse = is_scattered_ && arrived.in_place
+  wire::Parse parse = (is_scattered_ || is_remote_) && arrived.in_place
                           ? wire::Parse::raw
                           : wire::read_header(data, bytes, job.nonce, arrived.header);
   // MPI had no room for the rest and has raised that, although MPICH's calls return success once a
@@ -279,7 +322,7 @@ int Receive::conclude_chunks(Job& job) {
     code = scatter(job, chunks_to_, header.raw_bytes());
   }
   packed_.reset();
-  if (is_scattered_) staging_.reset();
+  if (is_scattered_ || is_remote_) staging_.reset();
   return count_decoded(job, row, header, code, wire::min_frame_bytes + chunks->wire_bytes(),
                        chunks->decode_ns());
 }
@@ -332,7 +375,7 @@ int Receive::decode_on_host(Job& job, const Arrived& arrived, Status& status) {
   // type, or of a device without memory to spare, are decoded aside and then scattered.
   memory::Buffer aside;
   void* elements = arguments_.buffer;
-  const bool scatters = !type_->contiguous || device_ != gpu::host;
+  const bool scatters = !type_->contiguous || !is_readable_;
   if (scatters) {
     aside = job.pool.take(header.raw_bytes());
     elements = aside.data();
@@ -383,13 +426,13 @@ int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
     return unpack_to_device(job, device_, packed, bytes, arguments_.buffer, arguments_.count,
                             *type_);
   }
-  if (type_->contiguous) {
+  if (type_->contiguous && is_readable_) {
     if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);
     return MPI_SUCCESS;
   }
-  const auto count = static_cast<MPI_Count>(bytes / type_->packed_unit());
-  return relayout(job, packed, {count, type_->packed_type()}, arguments_.buffer,
-                  {arguments_.count, type_->layout});
+  const Layout from{static_cast<MPI_Count>(bytes / type_->packed_unit()), type_->packed_type()};
+  return relayout(job, packed, from, arguments_.buffer,
+                  type_->contiguous ? from : Layout{arguments_.count, type_->layout});
 }
 
 }  // namespace mpress::engine

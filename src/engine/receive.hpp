@@ -33,8 +33,9 @@ struct ReceiveArguments {
 /// Gapless buffers receive in place; the frame, never larger than the raw message, is decoded
 /// where it lies. Scattered types that are floats, or begin with floats, receive into staging,
 /// since a frame must not be strewn over the program's layout; and so does memory of a device,
-/// which MPI need not be able to reach. Other scattered types are received where they lie: they get
-/// no frames but the headers of long messages that leave a device in chunks.
+/// which MPI need not be able to reach. An MPI that can receives there, and what may be a frame by
+/// its size is brought to the host afterwards. Other scattered types are received where they lie:
+/// they get no frames but the headers of long messages that leave a device in chunks.
 class Receive {
  public:
   /// Notes the arguments. False where they are wrong and MPI may say so.
@@ -119,7 +120,9 @@ class Receive {
  private:
   struct Arrived;
   using Beginning = std::array<std::byte, wire::min_frame_bytes>;
-  const std::byte* beginning(Beginning& room) const;
+  const std::byte* beginning(Job& job, Beginning& room) const;
+  int copy_to_host(Job& job, std::byte* to, std::size_t bytes) const;
+  int settle_remote(Job& job, MPI_Status& status);
   void describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments);
   bool takes_in_place(ElementType type) const;
   bool stage(Job& job);
@@ -151,6 +154,7 @@ class Receive {
   /// whole number of those, but not of larger items.
   bool by_element_ = false;
   bool is_scattered_ = false;  ///< MPI receives into the program's layout, which has gaps
+  bool is_remote_ = false;     ///< MPI receives where the CPU cannot look
   MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;

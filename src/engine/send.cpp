@@ -47,7 +47,9 @@ trace::Row* count_short(Job& job, trace::Op op, const SendArguments& arguments) 
                         gpu::host,
                         true};
   if (!is_short(job, message)) return nullptr;
-  if (message.bytes > 0 && device_of(job, arguments.buffer, *type) != gpu::host) return nullptr;
+  if (message.bytes > 0 && !job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host) {
+    return nullptr;
+  }
   return &count_message(job, message, Codec::none, Reason::threshold, message.bytes);
 }
 
@@ -76,10 +78,14 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
 
   const std::size_t bytes = bytes_of(arguments, *type);
   const Location location = bytes > 0 ? locate(job, arguments.buffer, *type) : Location{};
-  const int device = location.device;
-  const Message message{
-      op,     arguments,           *type, *comm, comm->world_rank(arguments.destination), bytes,
-      device, location.is_readable};
+  const Message message{op,
+                        arguments,
+                        *type,
+                        *comm,
+                        comm->world_rank(arguments.destination),
+                        bytes,
+                        location.device,
+                        location.is_readable};
 
   Encoded encoded;
   const Spec spec = choose(job, message, encoded.reason);
@@ -90,7 +96,8 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
     outgoing.error = comm->raise(job.spec_code);
     return outgoing;
   }
-  if (device != gpu::host) {
+  const bool staged = location.device != gpu::host && (encodes || !job.gpu_aware);
+  if (staged) {
     outgoing.error = fetch(job, message, spec, encoded);
     if (outgoing.error != MPI_SUCCESS) comm->raise(outgoing.error);
     if (outgoing.error != MPI_SUCCESS) return outgoing;
@@ -102,7 +109,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
       &count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason,
                      encoded.bytes > 0 ? encoded.bytes : bytes, encoded.chunks != nullptr);
   trace::add(outgoing.row->encode_ns, encoded.took_ns);
-  if (encoded.bytes == 0 && device == gpu::host) return outgoing;
+  if (encoded.bytes == 0 && !staged) return outgoing;
   outgoing.frame = std::move(encoded.frame);
   outgoing.chunks = std::move(encoded.chunks);
   replace(message, outgoing.frame.data(), encoded.bytes > 0 ? encoded.bytes : bytes,

@@ -70,6 +70,12 @@ Tuning tune(const Job& job) {
     tuning.source = "MPRESS_LINK_RATE";
     return tuning;
   }
+  if (job.gpu_aware) {
+    // What such an MPI takes is not to be guessed: it may be as fast as the devices are linked.
+    for (auto& places : tuning.costs.messages) {
+      places[static_cast<std::size_t>(policy::Place::device)] = {};
+    }
+  }
   const std::string path = job.config.profile.empty() ? default_profile_path() : job.config.profile;
   policy::Profile profile;
   if (path == "off") {
@@ -82,7 +88,8 @@ Tuning tune(const Job& job) {
     return tuning;
   }
   const std::string mpi = own_mpi(), transport = transport_settings();
-  tuning.costs = costs_of(profile, mpi, transport);
+  costs_of(profile, mpi, transport, tuning.costs);
+  tuning.costs.frames_leave_host = job.gpu_aware;
   tuning.source = path + ", " + profile.date;
   const bool is_known = std::any_of(profile.links.begin(), profile.links.end(),
                                     [&](const policy::Profile::Link& link) {

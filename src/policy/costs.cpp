@@ -33,8 +33,8 @@ Costs default_costs() {
   return costs;
 }
 
-Costs costs_of(const Profile& profile, const std::string& mpi, const std::string& transport) {
-  Costs costs = default_costs();
+void costs_of(const Profile& profile, const std::string& mpi, const std::string& transport,
+              Costs& costs) {
   for (std::size_t peer = 0; peer < peer_count; ++peer) {
     for (std::size_t place = 0; place < place_count; ++place) {
       const Profile::Link* link =
@@ -48,7 +48,6 @@ Costs costs_of(const Profile& profile, const std::string& mpi, const std::string
       if (measured.encode && measured.decode) costs.codecs[codec][place] = measured;
     }
   }
-  return costs;
 }
 
 }  // namespace mpress::policy

@@ -35,10 +35,18 @@ struct Costs {
   /// On devices, messages of two chunks and more are cut into such; on the host, the same processor
   /// encodes, sends and decodes, and nothing is taken to overlap.
   std::size_t device_chunk = 0;
+  /// Raw messages on devices are MPI's own business, while frames leave from the host's memory.
+  bool frames_leave_host = false;
 
   const Curve& message(Path path) const {
     return messages[static_cast<std::size_t>(path.peer)][static_cast<std::size_t>(path.place)];
   }
+  /// What a frame takes, by its size.
+  const Curve& frame(Path path) const {
+    const Curve& host = message({Place::host, path.peer});
+    return path.place == Place::device && frames_leave_host && host ? host : message(path);
+  }
+
   /// Empty where the codec's times were never measured.
   std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const;
 };
@@ -51,7 +59,8 @@ double compressed_seconds(const Curve& message, const CodecSeconds& codec, doubl
 /// codecs as on a GPU of these years; of the host, nothing.
 Costs default_costs();
 
-/// The costs that a profile tells for this MPI and transport, and the defaults for the rest.
-Costs costs_of(const Profile& profile, const std::string& mpi, const std::string& transport);
+/// Puts the costs that a profile tells for this MPI and transport in place of others.
+void costs_of(const Profile& profile, const std::string& mpi, const std::string& transport,
+              Costs& costs);
 
 }  // namespace mpress::policy

@@ -50,11 +50,12 @@ Verdict Policy::judge(const Subject& subject) {
   if (force_) return Verdict::compress;
   const Curve& message = costs_.message(subject.path);
   if (!message) return Verdict::unknown;
+  const Curve& frame = costs_.frame(subject.path);
   const double raw = message.at(static_cast<double>(subject.bytes));
   const std::optional<CodecSeconds> measured =
       costs_.codec_seconds(subject.path, subject.codec, static_cast<double>(subject.bytes));
   const double unseen = subject.path.place == Place::device ? left_out : 0;
-  if (measured && compressed_seconds(message, *measured, 0) + unseen > faster * raw) {
+  if (measured && compressed_seconds(frame, *measured, 0) + unseen > faster * raw) {
     return Verdict::link;
   }
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
@@ -67,7 +68,7 @@ Verdict Policy::judge(const Subject& subject) {
   }
   if (own.samples.load(std::memory_order_relaxed) < first_looks) return Verdict::compress;
   const double wire_bytes = relaxed(own.wire_per_raw) * static_cast<double>(subject.bytes);
-  const double compressed = compressed_seconds(message, codec, wire_bytes) + unseen;
+  const double compressed = compressed_seconds(frame, codec, wire_bytes) + unseen;
   const bool paid = own.pays.load(std::memory_order_relaxed);
   const bool pays = compressed < (paid ? faster : clearly_faster) * raw;
   if (pays != paid) own.pays.store(pays, std::memory_order_relaxed);

@@ -38,7 +38,7 @@ int call_mpi(StagedCall& staged, const Operands& operands, A... arguments) {
 /// May the call be passed on without a look at its arguments?
 template <auto own>
 bool passes(const Job* job) {
-  return link::buffer_calls().*own && !(job && gpu::in_use());
+  return link::buffer_calls().*own && !(job && gpu::in_use() && !job->gpu_aware);
 }
 
 /// Has MPI made a request? MPICH may return success, and none, once a handler of the program's was

@@ -156,15 +156,6 @@ struct FileAt : File {
   }
 };
 
-/// Does MPI itself know what to do with memory of CUDA devices?
-bool mpi_knows_gpus() {
-  static const bool knows = [] {
-    const auto query = reinterpret_cast<int (*)()>(link::find_symbol("MPIX_Query_cuda_support"));
-    return query && query() != 0;
-  }();
-  return knows;
-}
-
 void say_once(const Job& job, const char* call) {
   static std::once_flag said;
   std::call_once(said, [&] {
@@ -187,7 +178,7 @@ struct Entries<int(A...)> {
   template <Name name, typename Check, auto own, auto ints>
   static int entry(A... arguments) {
     Job* job = engine::enter_call();
-    if (job && gpu::in_use() && !mpi_knows_gpus() && Check::refuses(*job, arguments...)) {
+    if (job && gpu::in_use() && !job->gpu_aware && Check::refuses(*job, arguments...)) {
       say_once(*job, name.text);
       return Check::raise(*job, arguments...);
     }

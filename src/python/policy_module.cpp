@@ -36,12 +36,14 @@ std::optional<std::pair<double, double>> predict(const std::string& profile, con
   const policy::Path path{place == "device" ? policy::Place::device : policy::Place::host,
                           peer == "same-host" ? policy::Peer::same_host : policy::Peer::other_host};
   const policy::Profile known = profile_of(profile);
-  policy::Costs costs = policy::costs_of(known, mpi, transport);
+  policy::Costs costs = policy::default_costs();
+  policy::costs_of(known, mpi, transport, costs);
   costs.device_chunk = chunk;
   const auto codec = costs.codec_seconds(path, parse(spec).codec, nbytes);
   if (!known.find(path.peer, path.place, mpi, transport) || !codec) return std::nullopt;
   const policy::Curve& message = costs.message(path);
-  return std::pair{message.at(nbytes), compressed_seconds(message, *codec, nbytes / ratio)};
+  return std::pair{message.at(nbytes),
+                   compressed_seconds(costs.frame(path), *codec, nbytes / ratio)};
 }
 
 }  // namespace

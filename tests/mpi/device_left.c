@@ -52,6 +52,21 @@ int main(int argc, char** argv) {
   CHECK(same_f32(got, N, 3));
   CHECK_MPI(MPI_Sendrecv_replace(data, N, MPI_FLOAT, 0, 1, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE));
   CHECK(same_f32(data, N, 3));
+  /* What the host's memory sends compressed is decoded there all the same. */
+  fill_f32(got, N, 7);
+  CHECK_MPI(MPI_Isend(got, N, MPI_FLOAT, 0, 2, MPI_COMM_SELF, &request));
+  CHECK_MPI(MPI_Recv(data, N, MPI_FLOAT, 0, 2, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  CHECK(same_f32(data, N, 7));
+  MPI_Datatype every_other;
+  MPI_Type_vector(N / 2, 1, 2, MPI_FLOAT, &every_other);
+  MPI_Type_commit(&every_other);
+  memset(data, 0, bytes);
+  CHECK_MPI(MPI_Isend(got, N / 2, MPI_FLOAT, 0, 2, MPI_COMM_SELF, &request));
+  CHECK_MPI(MPI_Recv(data, 1, every_other, 0, 2, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+  CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  for (int i = 0; i < N; ++i) CHECK(data[i] == (i % 2 ? 0 : got[i / 2]));
+  MPI_Type_free(&every_other);
   MPI_Finalize();
   puts("ok");
   return 0;

@@ -1,7 +1,8 @@
 /* Two simulated GPUs for programs that pass mpress memory of a device, where there is none: run
  * them with MPRESS_GPU set to the path of libmpress_simulated_gpu.so, and link them with it.
  *
- * The CPU must not touch a device's memory: any access through these pointers crashes. Work is done
+ * The CPU must not touch a device's memory: any access through these pointers crashes, but where
+ * SIMULATED_GPU_OPEN is set, which makes any MPI one that takes memory of devices. Work is done
  * late, as SIMULATED_GPU_SEED (default 1) has it: when it has been looked at a few times, or by a
  * thread. Misuse ends the process with a message: memory that is freed while it is in use, memory
  * that nobody allocated, unaligned payloads, lanes that race, blocks that are released twice, work

@@ -74,6 +74,18 @@ void chunks_are_the_device_s() {
   CHECK(is_near(eight.encode, 8 * chunk.encode) && is_near(eight.last_decode, chunk.decode));
 }
 
+void frames_may_take_another_way() {
+  Costs costs;
+  costs.messages[0] = {Curve::line(0, 1e9), Curve::line(0, 100e9)};
+  const Path device{Place::device, Peer::same_host};
+  CHECK(is_near(costs.frame(device).at(1e9), 0.01));
+  costs.frames_leave_host = true;
+  CHECK(is_near(costs.frame(device).at(1e9), 1));
+  CHECK(is_near(costs.frame({Place::host, Peer::same_host}).at(1e9), 1));
+  costs.messages[0][0] = {};
+  CHECK(is_near(costs.frame(device).at(1e9), 0.01));
+}
+
 void force_compresses_always() {
   Policy policy;
   policy.configure(true, {});
@@ -178,7 +190,8 @@ void profiles_are_read() {
   CHECK(!profile.find(Peer::same_host, Place::device, "MPICH 5.0.0", ""));
   CHECK(!profile.find(Peer::same_host, Place::host, "MPICH 5.0.0", "A=b,c D=e"));
 
-  const Costs costs = costs_of(profile, "MPICH 5.0.0", "");
+  Costs costs = default_costs();
+  costs_of(profile, "MPICH 5.0.0", "", costs);
   CHECK(is_near(costs.message({Place::host, Peer::other_host}).at(1024), 1e-3));
   CHECK(!costs.message({Place::host, Peer::same_host}));
   const Costs defaults = default_costs();
@@ -216,6 +229,7 @@ int main() {
   curves_are_straight_between_points();
   the_slowest_stage_counts_in_full();
   chunks_are_the_device_s();
+  frames_may_take_another_way();
   force_compresses_always();
   an_unknown_link_is_left_alone();
   the_model_decides();

@@ -1,0 +1,33 @@
+#include "link/gpu_aware.hpp"
+
+#include <string>
+
+#include "link/mpi.hpp"
+
+namespace mpress::link {
+namespace {
+
+bool says_so() {
+  const auto query = reinterpret_cast<int (*)()>(find_symbol("MPIX_Query_cuda_support"));
+  return query && query() != 0;
+}
+
+/// A list of kinds, each with restrictors behind a colon: "system,mpi,cuda:device".
+bool lists_cuda() {
+  const MpiCalls& mpi = link::mpi();
+  MPI_Info info = MPI_INFO_NULL;
+  if (mpi.Comm_get_info(MPI_COMM_WORLD, &info) != MPI_SUCCESS || info == MPI_INFO_NULL) {
+    return false;
+  }
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int found = 0;
+  mpi.Info_get(info, "mpi_memory_alloc_kinds", MPI_MAX_INFO_VAL, value, &found);
+  mpi.Info_free(&info);
+  return found && ("," + std::string(value)).find(",cuda") != std::string::npos;
+}
+
+}  // namespace
+
+bool takes_device_memory() { return says_so() || lists_cuda(); }
+
+}  // namespace mpress::link
