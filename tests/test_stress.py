@@ -21,6 +21,11 @@ def stress(mpi_program):
     return mpi_program("stress")
 
 
+def cuts(mpi, threads: int) -> bool:
+    """Whether large messages go in chunks: not where an MPI does not let threads look at requests."""
+    return threads == 1 or mpi.name in ("default", "mpich", "openmpi")
+
+
 @pytest.mark.parametrize(
     ("ranks", "seed", "options"),
     [
@@ -47,7 +52,7 @@ def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
     arguments = ["--seed", str(seed), "--rounds", "50", "--threads", str(threads)]
     env = {"MPRESS_CHUNK": "8K"}
     outcome = checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
-    if threads == 1 or mpi.name in ("default", "mpich", "openmpi"):
+    if cuts(mpi, threads):
         assert outcome.report["totals"]["chunked_messages"] > 30
 
 
@@ -61,7 +66,7 @@ def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
         (2, 25, 2, None, ()),
     ],
 )
-def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simulated_gpu):
+def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simulated_gpu, mpi):
     """Half the buffers lie on simulated GPUs."""
     arguments = ["--seed", str(seed), "--rounds", "50", "--threads", str(threads), "--devices"]
     careful = [] if options is FORCED else ["--careful"]
@@ -70,7 +75,7 @@ def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simul
         mpress_run(ranks, stress, [*arguments, *careful], options, env=env, timeout=TIMEOUT)
     )
     assert outcome.report["totals"]["errors"] == 0
-    if chunk:
+    if chunk and cuts(mpi, threads):
         assert outcome.report["totals"]["chunked_messages"] > 30
 
 

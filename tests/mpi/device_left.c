@@ -1,7 +1,7 @@
 /* Memory that only MPI can work with: of a device, while mpress has GPUs switched off. Here it is
  * memory that nobody may touch before its message is asked for, and that a driver of our own, which
- * is this file compiled with DRIVER as libcuda.so.1, calls a device's. One rank; needs an MPI that
- * looks at a large message to itself no sooner than that. */
+ * is this file compiled with DRIVER as libcuda.so.1, calls a device's. One rank. With the argument
+ * "at once", MPI may touch it from the start, as some do when they are told to send. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -40,9 +40,12 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const size_t bytes = N * sizeof(float);
   float* got = malloc(bytes);
-  float* data = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int at_once = argc > 1 && strcmp(argv[1], "at once") == 0;
+  const int protection = at_once ? PROT_READ | PROT_WRITE : PROT_NONE;
+  float* data = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   device_begin = (uintptr_t)data;
   device_end = device_begin + bytes;
+  if (at_once) fill_f32(data, N, 3);
   MPI_Request request;
   CHECK_MPI(MPI_Isend(data, N, MPI_FLOAT, 0, 1, MPI_COMM_SELF, &request));
   CHECK(mprotect(data, bytes, PROT_READ | PROT_WRITE) == 0);
