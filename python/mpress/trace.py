@@ -68,7 +68,8 @@ class Record:
     rows: list[dict[str, Any]]
 
 
-def _text(raw: bytes) -> str:
+def text_of(raw: bytes) -> str:
+    """The text in a field of fixed size."""
     return raw.split(b"\0", 1)[0].decode(errors="replace")
 
 
@@ -111,7 +112,7 @@ def read_record(path: str | Path) -> Record:
         for fields in _ROW.iter_unpack(data[header_bytes : header_bytes + whole * row_bytes])
         if fields[0]
     ]
-    return Record(rank, size, pid, _text(host), _text(settings), _text(mpi), _text(profile),
+    return Record(rank, size, pid, text_of(host), text_of(settings), text_of(mpi), text_of(profile),
                   bool(simulated), started, finished, rows)  # fmt: skip
 
 

@@ -27,6 +27,7 @@ struct Config {
   double link_rate = 0;               ///< bytes a second; 0: not paced
   std::string job;                    ///< MPRESS_JOB, or empty
   std::string record_directory;       ///< or empty
+  std::size_t trace = 0;              ///< events to keep for the timeline; 0: none
 
   bool is_disabled(Family family) const {
     return disabled_families[static_cast<std::size_t>(family)];

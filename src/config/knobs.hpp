@@ -52,6 +52,10 @@ inline constexpr Knob knobs[] = {
      "without it the launcher's own job identity serves."},
     {"MPRESS_RECORD", "",
      "Directory where each rank keeps its statistics and announces itself. mpress run sets it."},
+    {"MPRESS_TRACE", "0",
+     "How many events each rank keeps for the timeline of mpress run --trace, the latest (suffixes "
+     "K, M, G; 0: none). A file of 64 bytes an event in MPRESS_RECORD; mpress run --trace sets "
+     "256K."},
     {"MPRESS_REPORT", "", "Where mpress run writes the merged report (JSON)."},
     {"MPRESS_ISA", "best", "Instruction set of the host codecs: portable, avx2 or avx512."},
 };

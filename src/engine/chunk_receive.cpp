@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/chunk_events.hpp"
 #include "engine/job.hpp"
 #include "link/counted.hpp"
 
@@ -25,6 +26,7 @@ void ChunkReceive::post(Job& job) {
   while (posted_ < chunks_ && posted_ < taken_ + requests_.size()) {
     std::byte* place = sink_->place_of(job, posted_);
     if (!place) return;
+    posted_ns_[posted_ % posted_ns_.size()] = trace::timeline.now();
     const int code = link::mpi().Irecv(place, static_cast<int>(header_.chunk_raw_bytes(posted_)),
                                        MPI_BYTE, source_, static_cast<int>(header_.chunk_tag),
                                        job.chunks.comm(), &request_of(posted_));
@@ -73,6 +75,8 @@ void ChunkReceive::take(Job& job, int result, MPI_Status& status) {
       job.pacer.arrive(bytes, on_its_way ? travel_begin_ns_ : trace::now_ns());
     }
     wire_bytes_ += bytes;
+    note_chunk(trace::Kind::arrive, header_, source_, taken_,
+               posted_ns_[taken_ % posted_ns_.size()], bytes);
     sink_->take(job, taken_, bytes);
   } else {
     if (code_ == MPI_SUCCESS) code_ = result;

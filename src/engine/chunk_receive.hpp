@@ -48,6 +48,7 @@ class ChunkReceive {
   std::uint64_t posted_ = 0;
   std::uint64_t taken_ = 0;
   std::array<MPI_Request, 16> requests_;
+  std::array<std::uint64_t, 16> posted_ns_;  ///< when; for the timeline
   bool waited_ = false;  ///< the next chunk was not there when it was looked for
   std::uint64_t travel_begin_ns_;
   int code_ = MPI_SUCCESS;  ///< what MPI told

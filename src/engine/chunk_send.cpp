@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codec/codec.hpp"
+#include "engine/chunk_events.hpp"
 #include "engine/job.hpp"
 #include "engine/send_message.hpp"
 
@@ -14,8 +15,8 @@ namespace {
 
 class HostChunks final : public ChunkSource {
  public:
-  HostChunks(const wire::Header& header, const void* elements)
-      : header_(header), elements_(static_cast<const std::byte*>(elements)) {}
+  HostChunks(const wire::Header& header, int peer, const void* elements)
+      : header_(header), peer_(peer), elements_(static_cast<const std::byte*>(elements)) {}
 
   /// All memory at once, so that no later chunk lacks it. False where it is short.
   bool open(Job& job) {
@@ -32,6 +33,7 @@ class HostChunks final : public ChunkSource {
   Chunk take(Job&, std::uint64_t chunk) override {
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
     const std::byte* elements = elements_ + chunk * header_.chunk_bytes;
+    const std::uint64_t begin = trace::timeline.now();
     Chunk taken{std::move(buffers_[chunk]), 0};
     taken.bytes = codec::encode(header_.spec, header_.type, elements,
                                 raw_bytes / element_size(header_.type), taken.data.data());
@@ -39,11 +41,13 @@ class HostChunks final : public ChunkSource {
       std::memcpy(taken.data.data(), elements, raw_bytes);
       taken.bytes = raw_bytes;
     }
+    note_chunk(trace::Kind::encode, header_, peer_, chunk, begin, taken.bytes);
     return taken;
   }
 
  private:
   const wire::Header header_;
+  const int peer_;
   const std::byte* elements_;
   std::vector<memory::Buffer> buffers_;
 };
@@ -72,6 +76,8 @@ std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Message& message, con
       header.chunk_bytes, codec::max_payload_bytes(spec, elements.type, in_chunk));
   if (!job.chunks.outbox.has_room(header.chunks() * room, job.config.pool_limit)) return nullptr;
   chunks->peer_ = message.peer;
+  chunks->message_ = job.chunks.next_message();
+  header.chunk_tag = static_cast<std::uint32_t>(job.chunks.tag_of(chunks->message_));
   if (spec.codec != Codec::none) chunks->subject_ = subject_of(job, message, spec.codec);
   if (elements.device != gpu::host) {
     header.spec = spec;
@@ -80,13 +86,13 @@ std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Message& message, con
       if (!lane) return nullptr;
       header.spec = lane->resolve(spec, elements.type, elements.data, elements.count);
     }
-    chunks->source_ = device_chunks(job, header, elements);
+    chunks->source_ = device_chunks(job, header, message.peer, elements);
     // What a device refuses is an error of the call while nothing is announced.
     if (chunks->source_) chunks->first_ = chunks->source_->take(job, 0);
     if (!chunks->first_.data) return nullptr;
   } else {
     header.spec = codec::resolve(spec, elements.type, elements.data, elements.count);
-    auto source = std::make_unique<HostChunks>(header, elements.data);
+    auto source = std::make_unique<HostChunks>(header, message.peer, elements.data);
     if (!source->open(job)) return nullptr;
     chunks->first_ = source->take(job, 0);
     // The header must not make the message larger than it was.
@@ -94,13 +100,11 @@ std::unique_ptr<ChunkSend> ChunkSend::plan(Job& job, const Message& message, con
     chunks->source_ = std::move(source);
   }
   chunks->source_->keep(std::move(elements.packed));
-  chunks->message_ = job.chunks.next_message();
-  header.chunk_tag = static_cast<std::uint32_t>(job.chunks.tag_of(chunks->message_));
   chunks->first_ns_ = trace::now_ns() - begin;
   return chunks;
 }
 
-void ChunkSend::send(Job& job, trace::Row& row) {
+std::size_t ChunkSend::send(Job& job, trace::Row& row) {
   std::size_t sent_bytes = 0;
   std::uint64_t took_ns = first_ns_;
   for (std::uint64_t index = 0; index < header_.chunks(); ++index) {
@@ -108,6 +112,7 @@ void ChunkSend::send(Job& job, trace::Row& row) {
     Chunk chunk = index == 0 && first_.data ? std::move(first_) : source_->take(job, index);
     took_ns += trace::now_ns() - begin;
     const std::size_t bytes = chunk.bytes;
+    const std::uint64_t handed = trace::timeline.now();
     MPI_Request request = MPI_REQUEST_NULL;
     const int code =
         !chunk.data
@@ -120,13 +125,16 @@ void ChunkSend::send(Job& job, trace::Row& row) {
                   " of a message to rank " + std::to_string(peer_) + " cannot be " +
                   (chunk.data ? "sent: MPI refused" : "made: no memory, or a device failed"));
     }
-    job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_});
+    trace::Event on_wire = chunk_event(trace::Kind::wire, header_, peer_, index, handed);
+    on_wire.wire_bytes = bytes;
+    job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_, on_wire});
     sent_bytes += bytes;
   }
   source_.reset();
   trace::add(row.wire_bytes, sent_bytes);
   trace::add(row.encode_ns, took_ns);
   if (subject_) job.policy.encoded(*subject_, sent_bytes + wire::min_frame_bytes, took_ns);
+  return sent_bytes;
 }
 
 }  // namespace mpress::engine

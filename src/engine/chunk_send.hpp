@@ -46,8 +46,9 @@ class ChunkSend {
   std::uint64_t message() const { return message_; }
 
   /// Encodes what is left, and hands all to MPI; each chunk leaves as soon as it is ready. Counts
-  /// in `row` what it took and gave. To be called once the header is on its way, or before.
-  void send(Job& job, trace::Row& row);
+  /// in `row` what it took and gave. To be called once the header is on its way, or before. Returns
+  /// the bytes of all chunks.
+  std::size_t send(Job& job, trace::Row& row);
 
  private:
   ChunkSend() = default;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "codec/codec.hpp"
+#include "engine/chunk_events.hpp"
 #include "engine/job.hpp"
 #include "trace/message.hpp"
 
@@ -38,6 +39,7 @@ class HostSink final : public ChunkSink {
     const Status status = codec::decode(header_.spec, header_.type, aside_.data(), bytes, place,
                                         raw_bytes / element_size(header_.type));
     decode_ns_ += trace::now_ns() - begin;
+    note_chunk(trace::Kind::decode, header_, source_, chunk, begin, bytes);
     note(job, chunk, status);
   }
 

@@ -5,6 +5,7 @@
 #include "engine/finished_request.hpp"
 #include "engine/job.hpp"
 #include "engine/scratch.hpp"
+#include "trace/timeline.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -33,7 +34,9 @@ class WaitTimer {
   void stop() {
     trace::Row& row = job_.record.row({trace::Direction::complete, op_, trace::any_peer});
     trace::add(row.messages, 1);
-    trace::add(row.wait_ns, trace::now_ns() - begin_);
+    const std::uint64_t end = trace::now_ns();
+    trace::add(row.wait_ns, end - begin_);
+    trace::note_wait(op_, begin_, end);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codec/codec.hpp"
+#include "engine/chunk_events.hpp"
 #include "engine/chunk_send.hpp"
 #include "engine/chunk_sink.hpp"
 #include "engine/chunk_source.hpp"
@@ -24,8 +25,9 @@ constexpr std::size_t decoding_lanes = 2;  ///< one copies while the other decod
 
 class DeviceChunks final : public ChunkSource {
  public:
-  DeviceChunks(const wire::Header& header, const Elements& elements)
+  DeviceChunks(const wire::Header& header, int peer, const Elements& elements)
       : header_(header),
+        peer_(peer),
         device_(elements.device),
         elements_(static_cast<const std::byte*>(elements.data)),
         work_(header.chunks()) {}
@@ -54,6 +56,7 @@ class DeviceChunks final : public ChunkSource {
     if (!work.chunk.data) return {};
     const gpu::Ticket copied = work.copied;
     if (job.devices.wait(job, *copying_, copied) != MPI_SUCCESS) return {};
+    note(trace::Kind::copy_out, chunk, work.copying_ns);
     start_encoding(chunk + 1);
     return std::move(work.chunk);
   }
@@ -62,6 +65,8 @@ class DeviceChunks final : public ChunkSource {
   struct Work {
     gpu::Ticket encoded = 0;
     gpu::Ticket copied = 0;
+    std::uint64_t encoding_ns = 0;  ///< when each was given to its lane
+    std::uint64_t copying_ns = 0;
     Chunk chunk;
   };
 
@@ -73,10 +78,15 @@ class DeviceChunks final : public ChunkSource {
     return elements_ + chunk * header_.chunk_bytes;
   }
 
+  void note(trace::Kind kind, std::uint64_t chunk, std::uint64_t begin_ns) const {
+    note_chunk(kind, header_, peer_, chunk, begin_ns, work_[chunk].chunk.bytes, device_);
+  }
+
   /// Payloads of chunks before `taken` have been copied, so their buffers are free.
   void start_encoding(std::uint64_t taken) {
     if (!encodes()) return;
     for (; encoded_ < work_.size() && encoded_ < taken + payloads_.size(); ++encoded_) {
+      work_[encoded_].encoding_ns = trace::timeline.now();
       work_[encoded_].encoded =
           encoding_->encode(header_.spec, header_.type, place_of(encoded_), elements_in(encoded_),
                             payloads_[encoded_ % payloads_.size()].data());
@@ -101,15 +111,18 @@ class DeviceChunks final : public ChunkSource {
         from = payloads_[chunk % payloads_.size()].data();
         work.chunk.bytes = outcome.bytes;
       }
+      note(trace::Kind::encode, chunk, work.encoding_ns);
     }
     work.chunk.data = job.devices.take_pinned(device_, work.chunk.bytes);
     if (!work.chunk.data) return false;
+    work.copying_ns = trace::timeline.now();
     work.copied = copying_->copy(work.chunk.data.data(), from, work.chunk.bytes);
     copied_ = chunk + 1;
     return true;
   }
 
   const wire::Header header_;
+  const int peer_;
   const int device_;
   const std::byte* elements_;
   std::array<memory::Buffer, encoding_ahead> payloads_;
@@ -159,6 +172,8 @@ class DeviceSink final : public ChunkSink {
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
     if (settled_ == taken_) began_ns_ = trace::now_ns();
     taken_ = chunk + 1;
+    slot.bytes = bytes;
+    slot.given_ns = trace::timeline.now();
     if (bytes == raw_bytes) {
       slot.ticket = lane->copy(place, slot.room.data(), bytes);
       return;
@@ -184,18 +199,24 @@ class DeviceSink final : public ChunkSink {
   struct Slot {
     memory::Buffer room;
     gpu::Ticket ticket = 0;  ///< 0: nothing to be done
+    std::size_t bytes = 0;   ///< of the chunk
+    std::uint64_t given_ns = 0;
   };
 
   void settle(Job& job) {
     if (settled_ == taken_) return;
     for (; settled_ < taken_; ++settled_) {
-      const gpu::Ticket ticket = slots_[settled_ % slots_.size()].ticket;
+      const Slot& slot = slots_[settled_ % slots_.size()];
+      const gpu::Ticket ticket = slot.ticket;
       if (ticket == 0) continue;
       gpu::Outcome outcome;
       const gpu::State state = lanes_[settled_ % lanes_.size()]->look(ticket, &outcome);
       if (state == gpu::State::pending) return;
       if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = job.device_code;
       if (state == gpu::State::done) note(job, settled_, outcome.status);
+      const bool is_raw = slot.bytes == header_.chunk_raw_bytes(settled_);
+      note_chunk(is_raw ? trace::Kind::copy_in : trace::Kind::decode, header_, source_, settled_,
+                 slot.given_ns, slot.bytes, device_);
     }
     if (header_.spec.codec != Codec::none) decode_ns_ += trace::now_ns() - began_ns_;
   }
@@ -212,9 +233,9 @@ class DeviceSink final : public ChunkSink {
 
 }  // namespace
 
-std::unique_ptr<ChunkSource> device_chunks(Job& job, const wire::Header& header,
+std::unique_ptr<ChunkSource> device_chunks(Job& job, const wire::Header& header, int peer,
                                            const Elements& elements) {
-  auto chunks = std::make_unique<DeviceChunks>(header, elements);
+  auto chunks = std::make_unique<DeviceChunks>(header, peer, elements);
   if (!chunks->open(job)) return nullptr;
   return chunks;
 }

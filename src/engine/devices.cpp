@@ -9,6 +9,7 @@
 #include "engine/type_runs.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "trace/message.hpp"
+#include "trace/timeline.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -105,6 +106,12 @@ int Devices::wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outc
   // A few microseconds mostly: others may have the processor only after that.
   constexpr int patient_looks = 20000;
   gpu::State state = lane.look(ticket, outcome);
+  trace::Span span;
+  if (state == gpu::State::pending && trace::timeline.is_on()) {
+    span = trace::Span({.begin_ns = trace::now_ns(),
+                        .device = lane.device(),
+                        .kind = trace::Kind::wait_for_device});
+  }
   for (int looks = 0; state == gpu::State::pending; state = lane.look(ticket, outcome)) {
     if (++looks > patient_looks) ::sched_yield();
   }

@@ -28,7 +28,7 @@ class StatusOf {
 
 /// Delivers what a blocking call received, and raises what goes wrong.
 int deliver(Job& job, Receive& receive, MPI_Status& status, std::uint64_t begin_ns) {
-  receive.waited(trace::now_ns() - begin_ns);
+  receive.waited_since(begin_ns);
   const int code = receive.deliver(job, status);
   return code == MPI_SUCCESS ? code : receive.comm()->raise(code);
 }

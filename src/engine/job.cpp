@@ -15,6 +15,7 @@
 #include "link/fortran_calls.hpp"
 #include "link/gpu_aware.hpp"
 #include "trace/message.hpp"
+#include "trace/timeline.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -106,6 +107,15 @@ void open_record(Job& job, const Tuning& tuning) {
   if (!check_presence(directory, header, presence_timeout_seconds, error)) link::fatal(error);
 }
 
+void open_timeline(const Job& job) {
+  const Config& config = job.config;
+  if (config.trace == 0) return;
+  const std::string path = timeline_path(config.record_directory, job.rank);
+  if (trace::timeline.open(path, config.trace, job.rank)) return;
+  trace::say("rank " + std::to_string(job.rank) + ": no timeline can be kept in " +
+             config.record_directory + ": " + std::strerror(errno));
+}
+
 /// Whether mpress sees the MPI calls of all ranks. Where it does not, the first of those ranks says
 /// so. `at_init`: all ranks ask now.
 bool calls_are_seen(const Job& job, bool at_init) {
@@ -133,6 +143,9 @@ void read_settings() {
     std::string error;
     Config& config = Job::instance_->config;
     if (!load_config(config, error)) link::fatal(error);
+    if (config.trace > 0 && config.record_directory.empty()) {
+      link::fatal("MPRESS_TRACE: events are kept in MPRESS_RECORD, which is not set");
+    }
     gpu::choose(config.gpu);
     const bool named = config.gpu.find('/') != std::string::npos;
     if (named && !gpu::gpu()) link::fatal("MPRESS_GPU='" + config.gpu + "': " + gpu::why_not());
@@ -185,6 +198,7 @@ void start_job(bool at_init) {
   tuning.costs.device_chunk = job.chunks.chunk_bytes();
   job.policy.configure(job.config.force, tuning.costs);
   job.lacking_costs = std::move(tuning.lacking);
+  open_timeline(job);
   job.state_ = Job::State::active;
 }
 

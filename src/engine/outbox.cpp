@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trace/record.hpp"
+#include "trace/timeline.hpp"
 
 namespace mpress::engine {
 
@@ -35,6 +35,10 @@ bool Outbox::forget_one() {
     if (was_cancelled) --sent_[static_cast<std::size_t>(parcel.peer)];
     cancelling_.fetch_sub(1, std::memory_order_relaxed);
   }
+  if (trace::timeline.is_on()) {
+    parcel.on_wire.end_ns = trace::now_ns();
+    trace::timeline.note(parcel.on_wire);
+  }
   held_.fetch_sub(parcel.data.capacity(), std::memory_order_relaxed);
   count_.store(parcels_.size(), std::memory_order_relaxed);
   return true;
@@ -57,7 +61,9 @@ bool Outbox::progress() {
 }
 
 void Outbox::linger() {
+  if (empty()) return;
   std::uint64_t since = trace::now_ns();
+  const trace::Span span({.begin_ns = since, .kind = trace::Kind::linger});
   while (!empty()) {
     if (progress()) {
       since = trace::now_ns();

@@ -11,6 +11,7 @@
 
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
+#include "trace/timeline.hpp"
 
 namespace mpress::engine {
 
@@ -23,6 +24,7 @@ class Outbox {
     memory::Buffer data;
     std::uint64_t message;   ///< the serial number of its message
     int peer;                ///< rank in MPI_COMM_WORLD
+    trace::Event on_wire;    ///< what the timeline will show of it
     bool cancelled = false;  ///< MPI was asked to
   };
 

@@ -72,6 +72,11 @@ std::string record_path(const std::string& directory, int rank) {
   return directory + "/rank-" + std::to_string(rank) + "." + std::to_string(::getpid()) + ".rec";
 }
 
+std::string timeline_path(const std::string& directory, int rank) {
+  return directory + "/timeline-" + std::to_string(rank) + "." + std::to_string(::getpid()) +
+         ".rec";
+}
+
 bool check_presence(const std::string& directory, const trace::RecordHeader& own,
                     double timeout_seconds, std::string& error) {
   const std::uint64_t begin = trace::now_ns();

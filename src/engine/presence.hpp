@@ -11,6 +11,9 @@ namespace mpress::engine {
 /// The file of this process in the directory that `mpress run` named.
 std::string record_path(const std::string& directory, int rank);
 
+/// Where its timeline is.
+std::string timeline_path(const std::string& directory, int rank);
+
 /// Waits until every rank of this host has announced itself with the same settings as ours.
 /// Returns false and an error that names the rank and what differs, or the ranks that are
 /// missing after `timeout_seconds`.

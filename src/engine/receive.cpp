@@ -40,6 +40,7 @@ bool Receive::describe(Job& job, trace::Op op, const ReceiveArguments& arguments
 void Receive::describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
   op_ = op;
+  posted_ns_ = trace::timeline.now();
   if (arguments.count < 0) return;
   type_ = type_info(arguments.type);
   if (type_) capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
@@ -294,6 +295,7 @@ int Receive::deliver_raw(Job& job, const Arrived& arrived) {
     const int code = scatter(job, arrived.data, delivered_bytes_);
     if (code != MPI_SUCCESS) return code;
   }
+  note_message(arrived.source, Codec::none, arrived.bytes, trace::no_number);
   return arrived.bytes > capacity_ ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
 }
 
@@ -323,12 +325,12 @@ int Receive::conclude_chunks(Job& job) {
   }
   packed_.reset();
   if (is_scattered_ || is_remote_) staging_.reset();
-  return count_decoded(job, row, header, code, wire::min_frame_bytes + chunks->wire_bytes(),
-                       chunks->decode_ns());
+  return count_decoded(job, chunks_source_, row, header, code,
+                       wire::min_frame_bytes + chunks->wire_bytes(), chunks->decode_ns());
 }
 
-int Receive::count_decoded(Job& job, trace::Row& row, const wire::Header& header, int code,
-                           std::size_t wire_bytes, std::uint64_t took_ns) {
+int Receive::count_decoded(Job& job, int source, trace::Row& row, const wire::Header& header,
+                           int code, std::size_t wire_bytes, std::uint64_t took_ns) {
   if (code != MPI_SUCCESS) {
     trace::add(row.errors, 1);
     return code;
@@ -343,7 +345,25 @@ int Receive::count_decoded(Job& job, trace::Row& row, const wire::Header& header
     const policy::Place place = device_ != gpu::host ? policy::Place::device : policy::Place::host;
     job.policy.decoded(place, header.spec.codec, delivered_bytes_, took_ns);
   }
+  note_message(source, header.spec.codec, wire_bytes,
+               header.chunk_bytes > 0 ? header.chunk_tag : trace::no_number);
   return MPI_SUCCESS;
+}
+
+/// Shows a message that is the program's now in the timeline.
+void Receive::note_message(int source, Codec codec, std::size_t wire_bytes,
+                           std::uint32_t message) const {
+  if (!trace::timeline.is_on()) return;
+  trace::timeline.note({.begin_ns = posted_ns_,
+                        .end_ns = trace::now_ns(),
+                        .raw_bytes = delivered_bytes_,
+                        .wire_bytes = wire_bytes,
+                        .message = message,
+                        .peer = source,
+                        .device = device_,
+                        .kind = trace::Kind::receive,
+                        .op = op_,
+                        .codec = codec});
 }
 
 int Receive::deliver_frame(Job& job, const Arrived& arrived) {
@@ -352,7 +372,18 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived) {
   trace::Row& row = job.record.row({trace::Direction::receive, op_, arrived.source, codec});
   const std::uint64_t begin = trace::now_ns();
   const int code = decode(job, arrived);
-  return count_decoded(job, row, arrived.header, code, arrived.bytes, trace::now_ns() - begin);
+  const std::uint64_t end = trace::now_ns();
+  if (trace::timeline.is_on()) {
+    trace::timeline.note({.begin_ns = begin,
+                          .end_ns = end,
+                          .raw_bytes = arrived.header.raw_bytes(),
+                          .wire_bytes = arrived.bytes,
+                          .peer = arrived.source,
+                          .device = device_,
+                          .kind = trace::Kind::decode,
+                          .codec = codec});
+  }
+  return count_decoded(job, arrived.source, row, arrived.header, code, arrived.bytes, end - begin);
 }
 
 int Receive::decode(Job& job, const Arrived& arrived) {

@@ -14,6 +14,7 @@
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
+#include "trace/timeline.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -62,8 +63,12 @@ class Receive {
   void travels_when_posted() { travel_begin_ns_ = trace::now_ns(); }
   void travels_when_delivered() { travel_begin_ns_ = 0; }
 
-  /// Notes how long a blocking call waited for the message.
-  void waited(std::uint64_t ns) { waited_ns_ = ns; }
+  /// Notes that a blocking call has waited for the message, from `begin_ns` until now.
+  void waited_since(std::uint64_t begin_ns) {
+    const std::uint64_t end = trace::now_ns();
+    waited_ns_ = end - begin_ns;
+    trace::note_wait(op_, begin_ns, end);
+  }
 
   /// After watch(): turns what MPI received into the program's data and mends the status.
   /// Returns an MPI error code and raises nothing. A second call for the same message only mends
@@ -113,6 +118,7 @@ class Receive {
     delivered_ = false;
     delivered_bytes_ = 0;
     is_raised_ = false;
+    posted_ns_ = trace::timeline.now();
   }
 
   const std::shared_ptr<CommInfo>& comm() const { return comm_; }
@@ -131,8 +137,9 @@ class Receive {
   int deliver_chunks(Job& job, const Arrived& arrived, int source);
   int conclude_chunks(Job& job);
   /// Counts a frame that was decoded, or was not, with `code`. Returns that.
-  int count_decoded(Job& job, trace::Row& row, const wire::Header& header, int code,
+  int count_decoded(Job& job, int source, trace::Row& row, const wire::Header& header, int code,
                     std::size_t wire_bytes, std::uint64_t took_ns);
+  void note_message(int source, Codec codec, std::size_t wire_bytes, std::uint32_t message) const;
   int decode(Job& job, const Arrived& arrived);
   int decode_on_host(Job& job, const Arrived& arrived, Status& status);
   int decode_on_device(Job& job, const Arrived& arrived, Status& status);
@@ -158,6 +165,7 @@ class Receive {
   MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;
+  std::uint64_t posted_ns_ = 0;  ///< when, for the timeline
   trace::Op op_ = trace::Op::recv;
   bool watched_ = false;
   bool delivered_ = false;

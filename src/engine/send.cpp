@@ -12,15 +12,27 @@ namespace {
 
 using trace::Reason;
 
-/// Counts a message as it goes to MPI. Returns its row.
-trace::Row& count_message(Job& job, const Message& message, Codec codec, Reason reason,
-                          std::size_t wire_bytes, bool chunked = false) {
-  trace::Row& row =
-      job.record.row({trace::Direction::send, message.op, message.peer, codec, reason, chunked});
+/// Counts a message as it goes to MPI, in a call that began at `begin_ns`.
+void count_message(Job& job, const Message& message, Codec codec, Reason reason,
+                   std::size_t wire_bytes, std::uint64_t begin_ns, Outgoing& outgoing) {
+  const ChunkSend* chunks = outgoing.chunks.get();
+  trace::Row& row = job.record.row(
+      {trace::Direction::send, message.op, message.peer, codec, reason, chunks != nullptr});
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, message.bytes);
   trace::add(row.wire_bytes, wire_bytes);
-  return row;
+  outgoing.row = &row;
+  if (!trace::timeline.is_on()) return;
+  outgoing.span = trace::Span({.begin_ns = begin_ns,
+                               .raw_bytes = message.bytes,
+                               .wire_bytes = wire_bytes,
+                               .message = chunks ? chunks->header().chunk_tag : trace::no_number,
+                               .peer = message.peer,
+                               .device = message.device,
+                               .kind = trace::Kind::send,
+                               .op = message.op,
+                               .codec = codec,
+                               .reason = reason});
 }
 
 std::size_t bytes_of(const SendArguments& arguments, const TypeInfo& type) {
@@ -32,12 +44,13 @@ bool is_refused(const SendArguments& arguments, const TypeInfo& type) {
   return !arguments.buffer && type.contiguous && bytes_of(arguments, type) > 0;
 }
 
-/// Counts a message in host memory that is too short to be encoded. Null, and nothing is counted,
+/// Counts a message in host memory that is too short to be encoded. False, and nothing is counted,
 /// where it is not, or where MPI will refuse it.
-trace::Row* count_short(Job& job, trace::Op op, const SendArguments& arguments) {
+bool count_short(Job& job, trace::Op op, const SendArguments& arguments, std::uint64_t begin_ns,
+                 Outgoing& outgoing) {
   const std::shared_ptr<const TypeInfo> type = glance_at_type(arguments.type);
   const std::shared_ptr<const CommInfo> comm = type ? glance_at_comm(arguments.comm) : nullptr;
-  if (!comm || is_refused(arguments, *type)) return nullptr;
+  if (!comm || is_refused(arguments, *type)) return false;
   const Message message{op,
                         arguments,
                         *type,
@@ -46,11 +59,12 @@ trace::Row* count_short(Job& job, trace::Op op, const SendArguments& arguments) 
                         bytes_of(arguments, *type),
                         gpu::host,
                         true};
-  if (!is_short(job, message)) return nullptr;
+  if (!is_short(job, message)) return false;
   if (message.bytes > 0 && !job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host) {
-    return nullptr;
+    return false;
   }
-  return &count_message(job, message, Codec::none, Reason::threshold, message.bytes);
+  count_message(job, message, Codec::none, Reason::threshold, message.bytes, begin_ns, outgoing);
+  return true;
 }
 
 /// A message that becomes another one for MPI: the elements of `bytes` bytes at `data`.
@@ -70,8 +84,8 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   Outgoing outgoing;
   outgoing.arguments = arguments;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
-  outgoing.row = count_short(job, op, arguments);
-  if (outgoing.row) return outgoing;
+  const std::uint64_t begin = trace::timeline.now();
+  if (count_short(job, op, arguments, begin, outgoing)) return outgoing;
   const std::shared_ptr<TypeInfo> type = type_info(arguments.type);
   const std::shared_ptr<CommInfo> comm = type ? comm_info(arguments.comm) : nullptr;
   if (!comm || is_refused(arguments, *type)) return outgoing;
@@ -105,21 +119,20 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
     encoded = encode(job, message, spec);
   }
   const bool compressed = encodes && encoded.bytes > 0;
-  outgoing.row =
-      &count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason,
-                     encoded.bytes > 0 ? encoded.bytes : bytes, encoded.chunks != nullptr);
+  const std::size_t wire_bytes = encoded.bytes > 0 ? encoded.bytes : bytes;
+  if (encoded.bytes > 0) outgoing.chunks = std::move(encoded.chunks);
+  count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason, wire_bytes,
+                begin, outgoing);
   trace::add(outgoing.row->encode_ns, encoded.took_ns);
   if (encoded.bytes == 0 && !staged) return outgoing;
   outgoing.frame = std::move(encoded.frame);
-  outgoing.chunks = std::move(encoded.chunks);
-  replace(message, outgoing.frame.data(), encoded.bytes > 0 ? encoded.bytes : bytes,
-          outgoing.arguments);
+  replace(message, outgoing.frame.data(), wire_bytes, outgoing.arguments);
   return outgoing;
 }
 
 void send_chunks(Job& job, Outgoing& outgoing) {
   if (!outgoing.chunks) return;
-  outgoing.chunks->send(job, *outgoing.row);
+  outgoing.span.add_wire_bytes(outgoing.chunks->send(job, *outgoing.row));
   outgoing.chunks.reset();
 }
 

@@ -7,6 +7,7 @@
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
+#include "trace/timeline.hpp"
 
 namespace mpress::engine {
 
@@ -21,7 +22,8 @@ struct SendArguments {
   MPI_Comm comm = MPI_COMM_NULL;
 };
 
-/// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`.
+/// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest
+/// ends with the sending call, which is what the timeline shows of the message.
 struct Outgoing {
   SendArguments arguments;
   memory::Buffer frame;  ///< empty: the message goes raw
@@ -29,6 +31,7 @@ struct Outgoing {
   std::unique_ptr<ChunkSend> chunks;
   int error = MPI_SUCCESS;
   trace::Row* row = nullptr;  ///< the message's line in the statistics; null: not counted
+  trace::Span span;           ///< the sending call
 };
 
 /// The elements of a message in the order of its type map, without gaps; empty where packing

@@ -41,6 +41,17 @@ void note_encoded(Job& job, const Message& message, const Spec& spec, Encoded& e
   if (!smaller) encoded.reason = Reason::incompressible;
   job.policy.encoded(subject_of(job, message, spec.codec), smaller ? encoded.bytes : message.bytes,
                      encoded.took_ns);
+  if (!trace::timeline.is_on()) return;
+  const std::uint64_t end = trace::now_ns();
+  trace::timeline.note({.begin_ns = end - encoded.took_ns,
+                        .end_ns = end,
+                        .raw_bytes = message.bytes,
+                        .wire_bytes = encoded.bytes,
+                        .peer = message.peer,
+                        .device = message.device,
+                        .kind = trace::Kind::encode,
+                        .codec = spec.codec,
+                        .reason = encoded.reason});
 }
 
 Encoded encode(Job& job, const Message& message, const Spec& spec) {

@@ -64,7 +64,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded);
 /// size.
 std::size_t close_frame(Job& job, const wire::Header& header, memory::Buffer& frame);
 
-/// Tells the policy what an encoder took and gave.
+/// Tells the policy, and the timeline, what an encoder that ends now took and gave.
 void note_encoded(Job& job, const Message& message, const Spec& spec, Encoded& encoded);
 
 }  // namespace mpress::engine

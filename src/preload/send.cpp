@@ -14,17 +14,24 @@ namespace {
 using BlockingSend = decltype(&link::counted::Send);
 using engine::ImmediateSend;
 
+/// Counts how long a sending call has been in MPI.
+void count_wait(trace::Op op, std::uint64_t begin_ns, const engine::Outgoing& out) {
+  const std::uint64_t end = trace::now_ns();
+  trace::add(out.row->wait_ns, end - begin_ns);
+  trace::note_wait(op, begin_ns, end);
+}
+
 /// A blocking send waits for its header, and so for a receiver where its mode says so, but for no
 /// chunk.
-int send_in_chunks(engine::Job& job, engine::Outgoing& out, ImmediateSend start, int tag) {
+int send_in_chunks(engine::Job& job, trace::Op op, engine::Outgoing& out, ImmediateSend start,
+                   int tag) {
   MPI_Request header = MPI_REQUEST_NULL;
-  trace::Row& row = *out.row;
   const int code = engine::start_send(job, out, start, tag, &header);
   if (code != MPI_SUCCESS) return code;
   const std::uint64_t begin = trace::now_ns();
   const int sent = link::mpi().Wait(&header, MPI_STATUS_IGNORE);
   job.chunks.outbox.linger();
-  trace::add(row.wait_ns, trace::now_ns() - begin);
+  count_wait(op, begin, out);
   return sent;
 }
 
@@ -36,12 +43,12 @@ int send(trace::Op op, BlockingSend call, ImmediateSend start, const engine::Sen
   }
   engine::Outgoing out = engine::prepare_send(*job, op, given);
   if (out.error != MPI_SUCCESS) return out.error;
-  if (out.chunks) return send_in_chunks(*job, out, start, tag);
+  if (out.chunks) return send_in_chunks(*job, op, out, start, tag);
   const engine::SendArguments& use = out.arguments;
   if (!out.frame) return call(use.buffer, use.count, use.type, use.destination, tag, use.comm);
   const std::uint64_t begin = trace::now_ns();
   const int code = call(use.buffer, use.count, use.type, use.destination, tag, use.comm);
-  trace::add(out.row->wait_ns, trace::now_ns() - begin);
+  count_wait(op, begin, out);
   return code;
 }
 

@@ -127,6 +127,7 @@ void environment() {
       {"MPRESS_GPU", "libmpress_cuda.so", "./libmpress_cuda.so"},
       {"MPRESS_LINK_RATE", "fast", "10Gbit"},
       {"MPRESS_JOB", "42", "0123456789abcdef0123456789ABCDEF"},
+      {"MPRESS_TRACE", "all", "256K"},
       {"MPRESS_ISA", "sse", "portable"},
       {"MPRESS_DISABLE", "2", "0"},
       {"MPRESS_DISABLE_DERIVED", "yes", "1"},

@@ -17,10 +17,11 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from mpress import _core, trace
+from mpress import _core, timeline, trace
 from mpress.cli import launch, mpis
 from mpress.cli.errors import UserError, checked_bytes, checked_spec
 
+_EVENTS = "256K"  # that a rank keeps for its timeline
 _GRACE_SECONDS = 10  # for the launcher to notice that a rank has died
 
 # Where launchers name the job; the same as in src/engine/job.cpp.
@@ -48,6 +49,14 @@ def run(
     ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write what happened to this file.")
+    ] = None,
+    trace_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE.json",
+            help="Write a timeline of messages and chunks, for Perfetto or chrome://tracing.",
+        ),
     ] = None,
     link_rate: Annotated[
         str | None,
@@ -80,12 +89,16 @@ def run(
     if link_rate is not None:
         environment["MPRESS_LINK_RATE"] = _bytes_a_second(link_rate)
     if report is not None:
-        _check_report_path(report)
+        _check_path("--report", report)
         environment["MPRESS_REPORT"] = str(report.absolute())
+    if trace_file is not None:
+        _check_path("--trace", trace_file)
+        chosen = os.environ.get("MPRESS_TRACE", "")
+        environment["MPRESS_TRACE"] = _EVENTS if chosen in ("", "0") else chosen
 
     if ranks is None and _is_rank():
-        _become(executable, program, environment, report)
-    with _record_directory(report) as records:
+        _become(executable, program, environment, {"--report": report, "--trace": trace_file})
+    with _record_directory({"--report": report, "--trace": trace_file}) as records:
         environment["MPRESS_RECORD"] = str(records)
         status = _execute(launch.rank_command(program, environment, ranks, launcher), records)
         if ranks is not None and ranks > 1:
@@ -94,6 +107,8 @@ def run(
             _check_records(records, program)
         if report is not None:
             _write_report(report, records, program, ranks, status)
+        if trace_file is not None:
+            _write_timeline(trace_file, records, program, status)
     raise typer.Exit(status)
 
 
@@ -118,11 +133,15 @@ def _is_rank() -> bool:
 
 
 def _become(
-    executable: str, program: list[str], environment: dict[str, str], report: Path | None
+    executable: str,
+    program: list[str],
+    environment: dict[str, str],
+    outputs: dict[str, Path | None],
 ) -> NoReturn:
     """Turns this rank into the program. Ranks must find the same job without each other's help."""
-    if report is not None:
-        raise UserError("--report: for a job of one report, write `mpress run -n N -- PROGRAM`")
+    for option, path in outputs.items():
+        if path is not None:
+            raise UserError(f"{option}: for a job of one file, write `mpress run -n N -- PROGRAM`")
     if "MPRESS_JOB" in os.environ or any(name in os.environ for name in _JOB_NAMES):
         del environment["MPRESS_JOB"]  # the one that is set, or the launcher's, is every rank's
     else:
@@ -163,35 +182,38 @@ def _bytes_a_second(text: str) -> str:
         raise UserError(f"--link-rate {error}") from None
 
 
-def _check_report_path(report: Path) -> None:
-    if report.is_dir():
-        raise UserError(f"--report {report}: expected a file, but this is a directory")
-    if not report.absolute().parent.is_dir():
-        raise UserError(f"--report {report}: its directory does not exist")
-    if not os.access(report if report.exists() else report.absolute().parent, os.W_OK):
-        raise UserError(f"--report {report}: expected a file that can be written")
+def _check_path(option: str, file: Path) -> None:
+    if file.is_dir():
+        raise UserError(f"{option} {file}: expected a file, but this is a directory")
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"{option} {file}: its directory does not exist")
+    if not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
+        raise UserError(f"{option} {file}: expected a file that can be written")
 
 
 @contextmanager
-def _record_directory(report: Path | None) -> Iterator[Path]:
-    """Where ranks keep their records: beside the report, which all hosts of a job should see."""
-    if report is None:
+def _record_directory(outputs: dict[str, Path | None]) -> Iterator[Path]:
+    """Where ranks keep their records: beside the first of the files that are asked for, which all
+    hosts of a job should see."""
+    asked_for = [(option, file) for option, file in outputs.items() if file is not None]
+    if not asked_for:
         with tempfile.TemporaryDirectory(prefix="mpress-", ignore_cleanup_errors=True) as path:
             yield Path(path)
         return
-    path = report.absolute().with_name(report.name + ".ranks")
+    option, file = asked_for[0]
+    path = file.absolute().with_name(file.name + ".ranks")
     _remove_records(path)
     try:
         path.mkdir()
     except OSError as error:
-        raise UserError(f"--report {report}: {path} cannot be made: {error.strerror}") from None
+        raise UserError(f"{option} {file}: {path} cannot be made: {error.strerror}") from None
     yield path
     _remove_records(path)
 
 
 def _remove_records(path: Path) -> None:
     """Removes the records of a run, and the directory unless the user keeps something there."""
-    for record in path.glob("rank-*.rec"):
+    for record in [*path.glob("rank-*.rec"), *path.glob("timeline-*.rec")]:
         record.unlink(missing_ok=True)
     if path.is_dir() and not any(path.iterdir()):
         path.rmdir()
@@ -261,3 +283,23 @@ def _write_report(
         report.write_text(json.dumps(merged, indent=1) + "\n")
     except OSError as error:
         print(f"mpress: --report {report} was not written: {error.strerror}", file=sys.stderr)
+
+
+def _write_timeline(file: Path, records: Path, program: list[str], status: int) -> None:
+    about = {
+        "command": program,
+        "exit_status": status,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "version": _core.build_info()["version"],
+    }
+    try:
+        lost = timeline.write(records, file, about)
+    except (OSError, ValueError) as error:
+        print(f"mpress: --trace {file} was not written: {error}", file=sys.stderr)
+        return
+    if lost > 0:
+        print(
+            f"mpress: --trace {file}: the {lost} oldest events were not kept; MPRESS_TRACE sets "
+            "how many each rank keeps",
+            file=sys.stderr,
+        )
