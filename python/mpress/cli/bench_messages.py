@@ -1,6 +1,5 @@
 """mpress bench latency, bandwidth, bibandwidth: messages between two ranks."""
 
-import importlib.util
 import json
 import tempfile
 from collections.abc import Callable, Iterable
@@ -109,8 +108,6 @@ def _command(benchmark: str) -> Callable[..., None]:
         for option, path in (("--json", json_file), ("--plot", plot)):
             if path is not None and not path.absolute().parent.is_dir():
                 raise UserError(f"{option} {path}: its directory does not exist")
-        if importlib.util.find_spec("mpi4py") is None:
-            raise UserError("measuring messages takes the package mpi4py (pip install mpi4py)")
         plan: dict[str, Any] = {
             "benchmark": benchmark, **places, "warmup": warmup, "repeat": repeat,
             "seconds": seconds, "window": window,

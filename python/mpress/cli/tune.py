@@ -1,6 +1,5 @@
 """mpress tune: measures this machine for the policy."""
 
-import importlib.util
 import os
 import string
 from pathlib import Path
@@ -42,8 +41,6 @@ def tune_machine(
     for name in transports:
         if name not in jobs.TRANSPORTS:
             raise UserError(f"--transport {name!r}: expected mpi, shm or tcp")
-    if importlib.util.find_spec("mpi4py") is None:
-        raise UserError("measuring messages takes the package mpi4py (pip install mpi4py)")
     path = _path(output)
     profile = _known(path)
     console = make_console()
