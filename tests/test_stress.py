@@ -22,7 +22,7 @@ def stress(mpi_program):
 
 
 def cuts(mpi, threads: int) -> bool:
-    """Whether large messages go in chunks: not where an MPI does not let threads look at requests."""
+    """Whether large messages go in chunks: not where MPI lets no threads look at requests."""
     return threads == 1 or mpi.name in ("default", "mpich", "openmpi")
 
 

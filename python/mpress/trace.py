@@ -63,6 +63,7 @@ class Record:
     mpi: str
     profile: str
     simulated: bool
+    gpu_aware: bool
     started_ns: int
     finished_ns: int
     rows: list[dict[str, Any]]
@@ -102,8 +103,8 @@ def read_record(path: str | Path) -> Record:
     data = Path(path).read_bytes()
     if len(data) < _HEADER.size or not data.startswith(b"mpressR1"):
         raise RecordError(f"{path}: not an mpress record")
-    (_, header_bytes, row_bytes, capacity, rank, size, pid, started, finished, simulated, _, host,
-     settings, mpi, profile) = _HEADER.unpack_from(data)  # fmt: skip
+    (_, header_bytes, row_bytes, capacity, rank, size, pid, started, finished, simulated, aware,
+     host, settings, mpi, profile) = _HEADER.unpack_from(data)  # fmt: skip
     if header_bytes != _HEADER.size or row_bytes != _ROW.size:
         raise RecordError(f"{path}: a record of another version of mpress")
     whole = min(capacity, (len(data) - header_bytes) // row_bytes)
@@ -113,7 +114,7 @@ def read_record(path: str | Path) -> Record:
         if fields[0]
     ]
     return Record(rank, size, pid, text_of(host), text_of(settings), text_of(mpi), text_of(profile),
-                  bool(simulated), started, finished, rows)  # fmt: skip
+                  bool(simulated), bool(aware), started, finished, rows)  # fmt: skip
 
 
 def dead_ranks(directory: str | Path) -> list[int]:

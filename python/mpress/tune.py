@@ -5,6 +5,7 @@ docs/tuning.md describes the file; src/policy/profile.cpp reads it.
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mpress import _core, cuda_bench, fields, measure
-from mpress.p2p import jobs, memory
+from mpress.p2p import jobs
 
 FIRST_LINE = "mpress profile 1"
 SPECS = {"mpc": "mpc", "zfp": "zfp:8", "szp": "szp:rel=1e-3"}
@@ -134,9 +135,12 @@ def device_codec(name: str, sizes: Iterable[int] = CODEC_SIZES) -> tuple[Curve, 
     return encode, decode
 
 
-def measures_devices() -> tuple[bool, bool]:
-    """Whether messages in device memory can be measured here, and codecs on devices."""
-    return memory.devices() > 0, cuda_bench.available()
+def _plain_environment() -> dict[str, str | None]:
+    """Nothing of mpress's is set but what says which GPUs there are; the profile may be the file to
+    be written."""
+    kept = ("MPRESS_GPU", "MPRESS_GPU_AWARE")
+    ours = [name for name in os.environ if name.startswith("MPRESS_") and name not in kept]
+    return dict.fromkeys(ours) | {"MPRESS_PROFILE": "off"}
 
 
 def measure_link(
@@ -163,19 +167,24 @@ def measure_link(
         }  # fmt: skip
         result = jobs.run(
             plan, "forced", transport=transport, mpiexec=mpiexec, program=program,
-            environment={"MPRESS_PROFILE": "off"},  # that may be the file to be written
+            environment=_plain_environment(),
         )  # fmt: skip
-    if len(set(result["hardware"])) > 1:
-        raise jobs.JobError("the ranks run on different hardware: " + " and ".join(
-            sorted(set(result["hardware"]))))  # fmt: skip
+    hardware = {_core.hardware(), *result["hardware"]}
+    if len(hardware) > 1:
+        raise jobs.JobError(
+            "this process and the ranks run on different hardware, and a profile is of one: "
+            + " and ".join(sorted(hardware))
+        )
     curve = {row["bytes"]: statistics.median(row["seconds"]) for row in result["rows"]}
     settings = result["transport_settings"]
+    if place == "device" and result["gpu_aware"]:
+        settings = f"{settings} gpu-aware".strip()
     return Link(result["peer"], place, result["mpi"], settings, curve), result
 
 
 def break_even(profile: Profile, link: Link, name: str, ratio: float, chunk: int) -> int | None:
-    """The smallest power of two in bytes from which messages are faster compressed, up to 256 MiB;
-    None where none is."""
+    """The smallest power of two in bytes from which on the policy compresses, up to 256 MiB; or
+    None."""
     text = profile.text()
     found = None
     for exponent in range(28, 11, -1):

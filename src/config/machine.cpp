@@ -1,5 +1,7 @@
 #include "config/machine.hpp"
 
+#include <sys/utsname.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +9,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 namespace mpress {
 namespace {
@@ -33,27 +36,45 @@ const char* set_in_environment(const char* name) {
 
 std::string hardware() {
   std::string text = line_of("/proc/cpuinfo", "model name");
-  if (text.empty()) text = "unknown processor";
-  std::set<std::string> gpus;
-  std::error_code none;
-  for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {
-    gpus.insert(line_of(gpu.path() / "information", "Model"));
+  if (text.empty()) {  // as on Arm and POWER
+    utsname system{};
+    ::uname(&system);
+    text = system.machine;
+    for (const char* name : {"cpu", "CPU implementer", "CPU part"}) {
+      const std::string value = line_of("/proc/cpuinfo", name);
+      if (!value.empty()) text += " " + value;
+    }
   }
-  for (const std::string& gpu : gpus) text += "; " + gpu;
+  std::set<std::string> gpus;
+  std::error_code error;
+  std::filesystem::directory_iterator gpu("/proc/driver/nvidia/gpus", error);
+  for (; !error && gpu != std::filesystem::directory_iterator(); gpu.increment(error)) {
+    gpus.insert(line_of(gpu->path() / "information", "Model"));
+  }
+  gpus.erase("");
+  for (const std::string& model : gpus) text += "; " + model;
   return text;
 }
 
-std::string transport_settings() {
+std::string transport_settings(const std::string& mpi) {
   constexpr const char* names[] = {
       "FI_PROVIDER",       "I_MPI_FABRICS", "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_CH4_SHM",
       "MPIR_CVAR_NOLOCAL", "OMPI_MCA_btl",  "OMPI_MCA_mtl",         "OMPI_MCA_pml",
       "UCX_NET_DEVICES",   "UCX_TLS"};
+  const auto is_of_another = [&](std::string_view name, std::string_view prefix,
+                                 std::string_view family) {
+    return name.rfind(prefix, 0) == 0 && mpi.rfind(family, 0) != 0;
+  };
   std::string text;
   for (const char* name : names) {
-    if (const char* value = set_in_environment(name)) {
-      text += (text.empty() ? "" : " ") + std::string(name) + "=" + value;
+    const char* value = set_in_environment(name);
+    if (!value || is_of_another(name, "OMPI_", "Open MPI") ||
+        is_of_another(name, "MPIR_", "MPICH") || is_of_another(name, "I_MPI_", "Intel")) {
+      continue;
     }
+    text += (text.empty() ? "" : " ") + std::string(name) + "=" + value;
   }
+  text.erase(text.find_last_not_of(" \t") + 1);
   return text;
 }
 

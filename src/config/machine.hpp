@@ -8,9 +8,9 @@ namespace mpress {
 /// The processor's model and those of the GPUs, as the kernel names them; no driver is asked.
 std::string hardware();
 
-/// The settings of the environment by which the user chooses MPI's transport, NAME=VALUE each;
-/// empty where it is left to MPI.
-std::string transport_settings();
+/// The settings of the environment by which the user chooses the transport of an MPI (mpi_name()),
+/// NAME=VALUE each; empty where it is left to MPI.
+std::string transport_settings(const std::string& mpi);
 
 /// Name and number of an MPI library, of the first line that it says of itself.
 std::string mpi_name(const std::string& library_version);

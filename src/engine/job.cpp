@@ -91,6 +91,7 @@ void open_record(Job& job, const Tuning& tuning) {
       job.record.open(directory.empty() ? std::string() : record_path(directory, job.rank));
   trace::RecordHeader& header = job.record.header();
   header.simulated_link = job.pacer.active();
+  header.gpu_aware = job.gpu_aware;
   header.started_ns = trace::now_ns();
   copy_text(header.settings, sizeof header.settings, agreed_settings(job.config));
   copy_text(header.mpi, sizeof header.mpi, link::compiled_mpi());

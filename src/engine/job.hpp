@@ -1,6 +1,7 @@
 // The state of mpress in one process of a job: settings, nonce, statistics, buffers.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <string>
 
@@ -39,8 +40,8 @@ class Job {
   ChunkLink chunks;
   bool threaded = false;   ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;  ///< MPI takes memory of devices
-  /// What the policy has to assume, to be said when it first does; or empty.
-  std::string lacking_costs;
+  /// By place: what the policy has to assume, to be said when it first does; or empty.
+  std::array<std::string, policy::place_count> lacking_costs;
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};

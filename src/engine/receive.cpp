@@ -193,7 +193,7 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
     // The status is asked for only where there is a header: MPI may raise what went wrong.
     if (!job.peek.is_complete(request)) return false;
     Beginning room;
-    if (!is_remote_ && !wire::announces_chunks(beginning(job, room), job.nonce)) return true;
+    if (!wire::announces_chunks(beginning(job, room), job.nonce)) return true;
     int arrived = 0;
     MPI_Status status;
     if (link::mpi().Request_get_status(request, &arrived, &status) != MPI_SUCCESS) return true;

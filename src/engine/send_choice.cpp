@@ -1,5 +1,6 @@
 // What a message is encoded with, or why it is not.
 
+#include <array>
 #include <atomic>
 
 #include "engine/job.hpp"
@@ -20,16 +21,16 @@ bool is_aligned(const Message& message) {
 }
 
 /// Says, when costs first matter, which of them are assumed.
-void tell_of_assumptions(Job& job) {
-  static std::atomic<bool> told{false};
-  if (job.rank == 0 && !job.lacking_costs.empty() && !told.exchange(true)) {
-    trace::say(job.lacking_costs);
-  }
+void tell_of_assumptions(Job& job, policy::Place place) {
+  static std::array<std::atomic<bool>, policy::place_count> told{};
+  const auto index = static_cast<std::size_t>(place);
+  if (job.rank != 0 || job.lacking_costs[index].empty() || told[index].exchange(true)) return;
+  trace::say(job.lacking_costs[index]);
 }
 
-Reason reason_of(Job& job, policy::Verdict verdict) {
-  if (!job.config.force) tell_of_assumptions(job);
-  switch (verdict) {
+Reason reason_of(Job& job, const policy::Subject& subject) {
+  if (!job.config.force) tell_of_assumptions(job, subject.path.place);
+  switch (job.policy.judge(subject)) {
     case policy::Verdict::compress: return Reason::none;
     case policy::Verdict::unknown: return Reason::unknown;
     case policy::Verdict::link: return Reason::policy;
@@ -93,7 +94,7 @@ Spec choose(Job& job, const Message& message, Reason& reason) {
   } else if (!is_aligned(message)) {
     reason = Reason::unaligned;
   } else {
-    reason = reason_of(job, job.policy.judge(subject_of(job, message, wanted.codec)));
+    reason = reason_of(job, subject_of(job, message, wanted.codec));
     if (reason == Reason::none) return wanted;
   }
   return none;

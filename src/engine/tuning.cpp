@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "config/machine.hpp"
 #include "engine/job.hpp"
@@ -20,9 +20,23 @@ std::string own_mpi() {
   return mpi_name(text);
 }
 
-constexpr const char* assumed =
-    "messages in device memory are judged by assumed costs, and those in host memory stay raw; "
-    "'mpress tune' measures";
+/// What holds for messages of a place whose costs nobody has measured.
+std::string assumed(const Job& job, policy::Place place) {
+  const char* const what = place == policy::Place::host ? "messages in host memory stay raw"
+                           : job.gpu_aware
+                               ? "messages in device memory are left to MPI"
+                               : "messages in device memory are judged by assumed costs";
+  return std::string(what) + "; 'mpress tune' measures";
+}
+
+/// How messages of each place travel. What an MPI that takes device memory does with it is another
+/// way than by the host.
+policy::Transports ways(const Job& job, const std::string& mpi) {
+  const std::string host = transport_settings(mpi);
+  const std::string aware =
+      job.gpu_aware ? (host.empty() ? "gpu-aware" : host + " gpu-aware") : host;
+  return {host, aware};
+}
 
 void say_once(const Job& job, const std::string& text) {
   if (job.rank == 0) trace::say(text);
@@ -30,10 +44,8 @@ void say_once(const Job& job, const std::string& text) {
 
 bool read_file(const std::string& path, std::string& text) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream all;
-  if (!file || !(all << file.rdbuf())) return false;
-  text = all.str();
-  return true;
+  text.assign(std::istreambuf_iterator<char>(file), {});
+  return file.is_open() && !file.bad();
 }
 
 /// False where there is none that holds here.
@@ -82,23 +94,24 @@ Tuning tune(const Job& job) {
     tuning.source = "assumptions, by MPRESS_PROFILE";
     return tuning;
   }
-  if (path.empty() || !read_profile(job, path, profile)) {
-    tuning.source = "assumptions";
-    tuning.lacking = std::string("no profile of this machine: ") + assumed;
-    return tuning;
-  }
-  const std::string mpi = own_mpi(), transport = transport_settings();
-  costs_of(profile, mpi, transport, tuning.costs);
+  const bool exists = !path.empty() && read_profile(job, path, profile);
+  if (!exists) profile = {};
+  tuning.source = exists ? path + ", " + profile.date : "assumptions";
+  const std::string mpi = own_mpi();
+  const policy::Transports transports = ways(job, mpi);
+  costs_of(profile, mpi, transports, tuning.costs);
   tuning.costs.frames_leave_host = job.gpu_aware;
-  tuning.source = path + ", " + profile.date;
-  const bool is_known = std::any_of(profile.links.begin(), profile.links.end(),
-                                    [&](const policy::Profile::Link& link) {
-                                      return link.mpi == mpi && link.transport == transport;
-                                    });
-  if (!is_known) {
-    const std::string way = transport.empty() ? "" : " with " + transport;
-    tuning.lacking = "the profile has no messages of " + mpi + way + ": " + assumed;
-    tuning.source += ", which lacks " + mpi + way;
+  for (std::size_t i = 0; i < policy::place_count; ++i) {
+    const auto place = static_cast<policy::Place>(i);
+    const bool is_known =
+        std::any_of(profile.links.begin(), profile.links.end(), [&](const auto& l) {
+          return l.place == place && l.mpi == mpi && l.transport == transports[i];
+        });
+    if (is_known) continue;
+    const std::string way = transports[i].empty() ? "" : " with " + transports[i];
+    tuning.lacking[i] =
+        (exists ? "the profile has no messages of " + mpi + way : "no profile of this machine") +
+        ": " + assumed(job, place);
   }
   return tuning;
 }

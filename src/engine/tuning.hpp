@@ -1,6 +1,7 @@
 // What the policy goes by: the profile of this machine, as far as there is one.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "policy/costs.hpp"
@@ -11,8 +12,9 @@ class Job;
 
 struct Tuning {
   policy::Costs costs;
-  std::string source;   ///< for the report
-  std::string lacking;  ///< one sentence on what is assumed for lack of measurements, or empty
+  std::string source;  ///< for the report
+  /// By place: one sentence on what is assumed for lack of measurements, or empty.
+  std::array<std::string, policy::place_count> lacking;
 };
 
 /// Reads the profile of the job's settings. Ends the process where the user named one that cannot

@@ -1,5 +1,6 @@
 #include "link/gpu_aware.hpp"
 
+#include <sstream>
 #include <string>
 
 #include "link/mpi.hpp"
@@ -12,7 +13,7 @@ bool says_so() {
   return query && query() != 0;
 }
 
-/// A list of kinds, each with restrictors behind a colon: "system,mpi,cuda:device".
+/// A list of kinds, each with restrictors behind colons: "system,mpi,cuda:device".
 bool lists_cuda() {
   const MpiCalls& mpi = link::mpi();
   MPI_Info info = MPI_INFO_NULL;
@@ -23,7 +24,12 @@ bool lists_cuda() {
   int found = 0;
   mpi.Info_get(info, "mpi_memory_alloc_kinds", MPI_MAX_INFO_VAL, value, &found);
   mpi.Info_free(&info);
-  return found && ("," + std::string(value)).find(",cuda") != std::string::npos;
+  if (!found) return false;
+  std::istringstream kinds(value);
+  for (std::string kind; std::getline(kinds, kind, ',');) {
+    if (kind == "cuda" || kind.rfind("cuda:device", 0) == 0) return true;
+  }
+  return false;
 }
 
 }  // namespace

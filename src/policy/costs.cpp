@@ -16,10 +16,16 @@ std::optional<CodecSeconds> Costs::codec_seconds(Path path, Codec codec, double 
   return CodecSeconds{bytes / piece * encode, bytes / piece * decode, encode, decode};
 }
 
-double compressed_seconds(const Curve& message, const CodecSeconds& codec, double wire_bytes) {
-  const double rest = std::max({message.at(wire_bytes), codec.encode - codec.first_encode,
-                                codec.decode - codec.last_decode});
+double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes) {
+  const double rest = std::max(
+      {frame.at(wire_bytes), codec.encode - codec.first_encode, codec.decode - codec.last_decode});
   return codec.first_encode + rest + codec.last_decode;
+}
+
+double Costs::compressed(Path path, const CodecSeconds& codec, double wire_bytes) const {
+  constexpr double left_out = 15e-6;  // launches and looks of a message's own
+  return compressed_seconds(frame(path), codec, wire_bytes) +
+         (path.place == Place::device ? left_out : 0);
 }
 
 Costs default_costs() {
@@ -33,12 +39,12 @@ Costs default_costs() {
   return costs;
 }
 
-void costs_of(const Profile& profile, const std::string& mpi, const std::string& transport,
+void costs_of(const Profile& profile, const std::string& mpi, const Transports& transports,
               Costs& costs) {
   for (std::size_t peer = 0; peer < peer_count; ++peer) {
     for (std::size_t place = 0; place < place_count; ++place) {
       const Profile::Link* link =
-          profile.find(static_cast<Peer>(peer), static_cast<Place>(place), mpi, transport);
+          profile.find(static_cast<Peer>(peer), static_cast<Place>(place), mpi, transports[place]);
       if (link) costs.messages[peer][place] = link->message;
     }
   }

@@ -47,20 +47,31 @@ struct Costs {
     return path.place == Place::device && frames_leave_host && host ? host : message(path);
   }
 
+  /// Seconds of a message that becomes `wire_bytes`.
+  double compressed(Path path, const CodecSeconds& codec, double wire_bytes) const;
+
   /// Empty where the codec's times were never measured.
   std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const;
 };
 
-/// Seconds of a message that becomes `wire_bytes`. Encoding, the wire and decoding each work on
-/// another chunk: the slowest of them counts in full, the others for one chunk.
-double compressed_seconds(const Curve& message, const CodecSeconds& codec, double wire_bytes);
+/// Of the raw message's time: what a compressed one may take to begin with, and what it may take to
+/// go on. The errors of the model, and of a profile made at another time, are below these.
+inline constexpr double clearly_faster = 0.90;
+inline constexpr double faster = 0.95;
+
+/// Seconds of a message that becomes a frame of `wire_bytes`. Encoding, the wire and decoding each
+/// work on another chunk: the slowest of them counts in full, the others for one chunk.
+double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes);
 
 /// What is assumed where nothing was measured: of devices, a link of 10 GB/s by way of the host and
 /// codecs as on a GPU of these years; of the host, nothing.
 Costs default_costs();
 
-/// Puts the costs that a profile tells for this MPI and transport in place of others.
-void costs_of(const Profile& profile, const std::string& mpi, const std::string& transport,
+/// Which way an MPI's messages take, by the place of their data.
+using Transports = std::array<std::string, place_count>;
+
+/// Puts the costs that a profile tells for this MPI and these transports in place of others.
+void costs_of(const Profile& profile, const std::string& mpi, const Transports& transports,
               Costs& costs);
 
 }  // namespace mpress::policy

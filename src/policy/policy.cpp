@@ -10,11 +10,6 @@ constexpr std::uint32_t first_looks = 2;  // enough to see a ratio and a warm co
 constexpr double look_share = 0.01;       // of the time of messages
 constexpr double least_interval = 100;    // messages from look to look
 constexpr float newest_weight = 0.25f;
-// The errors of the model, and of a profile made at another time, are below these. Between them,
-// what was decided last stands.
-constexpr double clearly_faster = 0.90;
-constexpr double faster = 0.95;
-constexpr double left_out = 15e-6;  // of a message on a device: launches and looks of its own
 
 float relaxed(const std::atomic<float>& value) { return value.load(std::memory_order_relaxed); }
 
@@ -25,8 +20,10 @@ void average(std::atomic<float>& into, double value, bool is_first) {
 }
 
 void note(Ratios::Seen& seen, double wire_per_raw) {
-  const bool is_first = seen.samples.load(std::memory_order_relaxed) == 0;
-  average(seen.wire_per_raw, wire_per_raw, is_first);
+  // Where compression does not pay, samples are few and far between: the last one counts alone.
+  const bool counts_alone = seen.samples.load(std::memory_order_relaxed) < first_looks ||
+                            !seen.pays.load(std::memory_order_relaxed);
+  average(seen.wire_per_raw, wire_per_raw, counts_alone);
   seen.samples.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -50,14 +47,11 @@ Verdict Policy::judge(const Subject& subject) {
   if (force_) return Verdict::compress;
   const Curve& message = costs_.message(subject.path);
   if (!message) return Verdict::unknown;
-  const Curve& frame = costs_.frame(subject.path);
   const double raw = message.at(static_cast<double>(subject.bytes));
   const std::optional<CodecSeconds> measured =
       costs_.codec_seconds(subject.path, subject.codec, static_cast<double>(subject.bytes));
-  const double unseen = subject.path.place == Place::device ? left_out : 0;
-  if (measured && compressed_seconds(frame, *measured, 0) + unseen > faster * raw) {
+  if (measured && costs_.compressed(subject.path, *measured, 0) > faster * raw)
     return Verdict::link;
-  }
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
   Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);
   if (own.samples.load(std::memory_order_relaxed) == 0) {
@@ -68,7 +62,7 @@ Verdict Policy::judge(const Subject& subject) {
   }
   if (own.samples.load(std::memory_order_relaxed) < first_looks) return Verdict::compress;
   const double wire_bytes = relaxed(own.wire_per_raw) * static_cast<double>(subject.bytes);
-  const double compressed = compressed_seconds(frame, codec, wire_bytes) + unseen;
+  const double compressed = costs_.compressed(subject.path, codec, wire_bytes);
   const bool paid = own.pays.load(std::memory_order_relaxed);
   const bool pays = compressed < (paid ? faster : clearly_faster) * raw;
   if (pays != paid) own.pays.store(pays, std::memory_order_relaxed);

@@ -64,9 +64,20 @@ class Parser {
   const char* take(std::string_view line) {
     if (line.empty() || line.front() == '#') return nullptr;
     if (line.front() == '[') return open(line);
+    if (line.find('=') == std::string_view::npos) return "NAME = VALUE";
     std::string_view value = line;
     const std::string_view key = next(value, '=');
     return assign(key, trimmed(value));
+  }
+
+  /// Null, or what the section that ends here lacks.
+  const char* close() {
+    const bool whole = is_link_
+                           ? profile_.links.back().message && !profile_.links.back().mpi.empty()
+                           : !times_ || (times_->encode && times_->decode);
+    if (whole) return nullptr;
+    return is_link_ ? "mpi = and message = in the section before"
+                    : "encode = and decode = in the section before";
   }
 
  private:
@@ -78,6 +89,7 @@ class Parser {
     const std::string_view name = next(rest, ',');
     std::size_t first = 0, place = 0;
     if (!read_name(trimmed(rest), place_names, place)) return expected;
+    if (const char* lacking = close()) return lacking;
     times_ = nullptr;
     is_link_ = kind == "link";
     if (is_link_) {
@@ -132,13 +144,13 @@ bool parse_profile(std::string_view text, Profile& profile, std::string& error) 
     return false;
   }
   Parser parser(profile);
-  for (int line = 2; !text.empty(); ++line) {
-    if (const char* expected = parser.take(next(text, '\n'))) {
-      error = "line " + std::to_string(line) + ": expected " + expected;
-      return false;
-    }
-  }
-  return true;
+  int line = 2;
+  const char* expected = nullptr;
+  for (; !text.empty() && !expected; ++line) expected = parser.take(next(text, '\n'));
+  if (!expected) expected = parser.close();
+  if (!expected) return true;
+  error = "line " + std::to_string(line - 1) + ": expected " + expected;
+  return false;
 }
 
 }  // namespace mpress::policy

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "config/machine.hpp"
@@ -37,28 +38,34 @@ std::optional<std::pair<double, double>> predict(const std::string& profile, con
                           peer == "same-host" ? policy::Peer::same_host : policy::Peer::other_host};
   const policy::Profile known = profile_of(profile);
   policy::Costs costs = policy::default_costs();
-  policy::costs_of(known, mpi, transport, costs);
+  const std::string_view direct = "gpu-aware";
+  std::string host = transport;
+  if (costs.frames_leave_host = transport.ends_with(direct); costs.frames_leave_host) {
+    host.erase(transport.size() - direct.size());
+    host.erase(host.find_last_not_of(' ') + 1);
+  }
+  policy::costs_of(known, mpi, {host, transport}, costs);
   costs.device_chunk = chunk;
   const auto codec = costs.codec_seconds(path, parse(spec).codec, nbytes);
   if (!known.find(path.peer, path.place, mpi, transport) || !codec) return std::nullopt;
   const policy::Curve& message = costs.message(path);
-  return std::pair{message.at(nbytes),
-                   compressed_seconds(costs.frame(path), *codec, nbytes / ratio)};
+  return std::pair{message.at(nbytes), costs.compressed(path, *codec, nbytes / ratio)};
 }
 
 }  // namespace
 
 void define_policy(nb::module_& m) {
   m.def("hardware", &hardware, "What a profile is valid for: processor and GPUs.");
-  m.def("transport_settings", &transport_settings,
-        "How the environment chooses MPI's transport, NAME=VALUE each.");
+  m.def("transport_settings", &transport_settings, "mpi"_a,
+        "How the environment chooses the transport of an MPI (mpi_name()), NAME=VALUE each.");
   m.def("mpi_name", &mpi_name, "library_version"_a);
   m.def("default_profile_path", &default_profile_path);
   m.def("check_profile", &check_profile, "text"_a, "ValueError says what is wrong.");
-  m.def("predict", &predict, "profile"_a, "mpi"_a, "transport"_a, "peer"_a, "place"_a, "spec"_a,
-        "nbytes"_a, "ratio"_a, "chunk"_a,
-        "Seconds of a message by the cost model, raw and compressed; None where the profile does "
-        "not tell.");
+  m.def(
+      "predict", &predict, "profile"_a, "mpi"_a, "transport"_a, "peer"_a, "place"_a, "spec"_a,
+      "nbytes"_a, "ratio"_a, "chunk"_a,
+      "What a compressed message may take to pay, and what it takes by the cost model; None where "
+      "the profile does not tell.");
 }
 
 }  // namespace mpress::python

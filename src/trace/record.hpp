@@ -104,7 +104,7 @@ struct RecordHeader {
   std::atomic<std::uint64_t> started_ns;   ///< monotonic clock at MPI_Init
   std::atomic<std::uint64_t> finished_ns;  ///< the same at MPI_Finalize; 0: not reached
   std::uint32_t simulated_link;            ///< 1: paced
-  std::uint32_t reserved;
+  std::uint32_t gpu_aware;                 ///< 1: MPI takes memory of devices
   char host[64];
   char settings[384];  ///< agreed_settings()
   char mpi[128];       ///< the MPI library's own name of itself

@@ -191,7 +191,7 @@ void profiles_are_read() {
   CHECK(!profile.find(Peer::same_host, Place::host, "MPICH 5.0.0", "A=b,c D=e"));
 
   Costs costs = default_costs();
-  costs_of(profile, "MPICH 5.0.0", "", costs);
+  costs_of(profile, "MPICH 5.0.0", {"", ""}, costs);
   CHECK(is_near(costs.message({Place::host, Peer::other_host}).at(1024), 1e-3));
   CHECK(!costs.message({Place::host, Peer::same_host}));
   const Costs defaults = default_costs();
@@ -206,13 +206,29 @@ void profiles_are_read() {
 void profiles_that_make_no_sense_are_refused() {
   const std::string head = "mpress profile 1\n";
   for (const char* wrong :
-       {"[codec none, host]", "[codec mpc, gpu]", "[codec mpc host]", "[link near, host]",
-        "[links same-host, host]", "[codec mpc, host", "encode = 1:1", "speed = 1",
-        "[codec mpc, host]\nencode =", "[codec mpc, host]\nencode = 1:1 1:2",
-        "[codec mpc, host]\nencode = 2:1 1:2", "[codec mpc, host]\nencode = 1:-1",
-        "[codec mpc, host]\nencode = 1:nan", "[codec mpc, host]\nencode = 1:1s",
-        "[codec mpc, host]\nencode = 0:1", "[codec mpc, host]\nencode = 5",
-        "[codec mpc, host]\nmessage = 1:1", "[link same-host, host]\nencode = 1:1"}) {
+       {"[codec none, host]",
+        "[codec mpc, gpu]",
+        "[codec mpc host]",
+        "[link near, host]",
+        "[links same-host, host]",
+        "[codec mpc, host",
+        "encode = 1:1",
+        "speed = 1",
+        "[codec mpc, host]\nencode =",
+        "[codec mpc, host]\nencode = 1:1 1:2",
+        "[codec mpc, host]\nencode = 2:1 1:2",
+        "[codec mpc, host]\nencode = 1:-1",
+        "[codec mpc, host]\nencode = 1:nan",
+        "[codec mpc, host]\nencode = 1:1s",
+        "[codec mpc, host]\nencode = 0:1",
+        "[codec mpc, host]\nencode = 5",
+        "[codec mpc, host]\nmessage = 1:1",
+        "[link same-host, host]\nencode = 1:1",
+        "date",
+        "[codec mpc, host]\nencode = 1:1",
+        "[link same-host, host]\nmpi = x",
+        "[link same-host, host]\nmessage = 1:1",
+        "[codec mpc, host]\nencode = 1:1\n[codec szp, host]\nencode = 1:1\ndecode = 1:1"}) {
     Profile profile;
     std::string error;
     CHECK(!parse_profile(head + wrong, profile, error));

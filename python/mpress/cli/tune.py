@@ -2,6 +2,8 @@
 
 import os
 import string
+import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from mpress import _core, tune
+from mpress import _core, cuda_bench, tune
 from mpress.cli.console import make_console, make_table, size_text
 from mpress.cli.errors import UserError
 from mpress.p2p import jobs
@@ -44,30 +46,44 @@ def tune_machine(
     path = _path(output)
     profile = _known(path)
     console = make_console()
-    messages, codecs = tune.measures_devices()
+    on_gpus = cuda_bench.available() and os.environ.get("MPRESS_GPU", "cuda") != "off"
+    _make_room(path)
     for name in tune.SPECS:
         profile.codecs[name, "host"] = tune.host_codec(name)
-        if codecs:
+        if on_gpus:
             profile.codecs[name, "device"] = tune.device_codec(name)
     links = []
     for name in transports:
-        for place in ("host", "device") if messages else ("host",):
+        for place in ("host", "device") if on_gpus else ("host",):
             try:
                 link, _ = tune.measure_link(place, transport=name, mpiexec=mpiexec, seconds=seconds)
             except jobs.JobError as error:
-                raise UserError(str(error)) from None
+                if place == "host":
+                    raise UserError(str(error)) from None
+                print(f"mpress: messages in device memory were not measured: {error}",
+                      file=sys.stderr)  # fmt: skip
+                continue
             profile.add(link)
             links.append(link)
     profile.date = tune.today()
+    _print(console, profile, links)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + f".{os.getpid()}")
+        partial = path.with_name(f"{path.name}.{os.getpid()}")
         partial.write_text(profile.text())
         partial.replace(path)
     except OSError as error:
         raise UserError(f"the profile {path} cannot be written: {error.strerror}") from None
-    _print(console, profile, links)
     console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def _make_room(path: Path) -> None:
+    """Finds out before anything is measured whether the profile can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"the profile {path} cannot be written: {error.strerror}") from None
 
 
 def _path(output: Path | None) -> Path:
@@ -97,7 +113,7 @@ def _known(path: Path) -> tune.Profile:
 def _print(console: Console, profile: tune.Profile, links: list[tune.Link]) -> None:
     console.print(profile.hardware, highlight=False)
     for place in ("host", "device"):
-        if ("mpc", place) in profile.codecs:
+        if any(where == place for _, where in profile.codecs):
             console.print(_codecs(profile, place))
     for letter, link in zip(_letters(links), links, strict=True):
         console.print(f"{letter}: {_name(link)}", highlight=False)
@@ -106,17 +122,17 @@ def _print(console: Console, profile: tune.Profile, links: list[tune.Link]) -> N
 
 
 def _codecs(profile: tune.Profile, place: str) -> Table:
-    names = list(tune.SPECS)
+    names = [name for name in tune.SPECS if (name, place) in profile.codecs]
     table = make_table(
         f"codecs on the {place}, microseconds to encode and to decode",
         "size",
         [tune.SPECS[name] for name in names],
     )
-    for nbytes in profile.codecs[names[0], place][0]:
+    for nbytes in sorted({n for name in names for n in profile.codecs[name, place][0]}):
         cells = []
         for name in names:
-            encode, decode = (curve[nbytes] * 1e6 for curve in profile.codecs[name, place])
-            cells.append(f"{encode:.1f} {decode:8.1f}")
+            times = [curve.get(nbytes) for curve in profile.codecs[name, place]]
+            cells.append(" ".join("-" if t is None else f"{t * 1e6:8.1f}" for t in times))
         table.add_row(size_text(nbytes), *cells)
     return table
 

@@ -69,7 +69,7 @@ def run(
     *,
     transport: str = "mpi",
     mpiexec: str | None = None,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str | None] | None = None,
     program: Sequence[str] = ("-m", "mpress.p2p.worker"),
 ) -> dict[str, Any]:
     """Runs a plan on two ranks under `mpress run`, as one of JOBS. Returns what the worker wrote.
@@ -80,7 +80,7 @@ def run(
                  bytes, paths, and what replaces the plan's warmup, repeat, seconds; check false
                  leaves out the look at what arrived)
     program      arguments of Python that are the worker, for tests
-    environment  of the launcher, beside what the transport needs
+    environment  of the launcher, beside what the transport needs; None removes a variable
 
     Raises JobError.
     """
@@ -90,11 +90,13 @@ def run(
         command = [sys.executable, "-m", "mpress", "run", "-n", "2"]
         command += ["--mpiexec", mpiexec] if mpiexec else []
         command += [] if job == "auto" else _FORCED
-        command += ["--", sys.executable, *program, str(plan_file), str(out)]
+        # mpi4py.run ends the job where a rank fails: the others would wait for ever.
+        command += ["--", sys.executable, "-m", "mpi4py", *program, str(plan_file), str(out)]
         settings = {"MPI4PY_RC_THREAD_LEVEL": "single"}
         if job == "sequential":
             settings["MPRESS_CHUNK"] = "0"
         env = {**os.environ, **settings, **transport_environment(transport), **(environment or {})}
+        env = {name: value for name, value in env.items() if value is not None}
         done = subprocess.run(
             command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL
         )

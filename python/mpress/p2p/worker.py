@@ -65,12 +65,22 @@ class Rank:
                 self._nccl = None
         return self._nccl
 
-    def counters(self) -> dict[str, float]:
-        """What mpress has counted in this process so far; all 0 where it is not loaded."""
+    def record(self) -> trace.Record | None:
+        """What mpress keeps of this process; None where it is not loaded."""
         if self._record is None and "MPRESS_RECORD" in os.environ:
             found = Path(os.environ["MPRESS_RECORD"]).glob(f"rank-*.{os.getpid()}.rec")
             self._record = next(found, None)
-        rows = trace.read_record(self._record).rows if self._record else []
+        return trace.read_record(self._record) if self._record else None
+
+    def is_gpu_aware(self) -> bool:
+        """Whether the MPI takes memory of devices itself."""
+        record = self.record()
+        return record is not None and record.gpu_aware
+
+    def counters(self) -> dict[str, float]:
+        """What mpress has counted in this process so far; all 0 where it is not loaded."""
+        record = self.record()
+        rows = record.rows if record else []
         sent = [row for row in rows if row["direction"] == "send"]
         return {
             "raw_bytes": sum(row["raw_bytes"] for row in sent),
@@ -305,11 +315,15 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
     name, values = None, None
     for case in plan["cases"]:
         if case["data"] != name:
-            name, values = case["data"], np.load(plan["files"][case["data"]])
+            name = case["data"]
+            # The others may not see the file.
+            values = comm.bcast(np.load(plan["files"][name]) if comm.rank == 0 else None)
         rows += run_case(rank, case, values)
+    mpi = _core.mpi_name(MPI.Get_library_version())
     return {
-        "mpi": _core.mpi_name(MPI.Get_library_version()),
-        "transport_settings": _core.transport_settings(),
+        "mpi": mpi,
+        "transport_settings": _core.transport_settings(mpi),
+        "gpu_aware": rank.is_gpu_aware(),
         "hardware": comm.allgather(_core.hardware()),
         "peer": peer_place(),
         "sees_loopback": loopback.is_seen(),
@@ -318,8 +332,8 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
 
 
 def main(allocate_device: Callable[[int], Any] | None = None) -> None:
-    plan = json.loads(Path(sys.argv[1]).read_text())
     comm = MPI.COMM_WORLD
+    plan = comm.bcast(json.loads(Path(sys.argv[1]).read_text()) if comm.rank == 0 else None)
     if comm.size != 2:
         sys.exit(f"mpress.p2p.worker: expected 2 ranks, but there are {comm.size}")
     gpu = None
