@@ -3,7 +3,6 @@ bench/results/p2p-overhead-host.json."""
 
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -17,25 +16,13 @@ from typing import Any
 from mpress import _core
 from mpress.codec_bench import cpu_name, git_commit
 from mpress.p2p import memory
+from mpress.p2p.jobs import median_interval
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 RUNS = [(1, "single", False), (1, "multiple", False), (2, "single", False)]
 GPU_RUNS = [(1, "single", True), (2, "single", True)]
 """In a process that uses a GPU."""
-
-
-def median_interval(values: list[float]) -> tuple[float, float, float]:
-    """The median and its 95 % confidence interval, by order statistics: nothing is assumed of how
-    the values are distributed."""
-    values = sorted(values)
-    half = math.ceil(0.98 * math.sqrt(len(values)))
-    middle = len(values) // 2
-    return (
-        statistics.median(values),
-        values[max(0, middle - half)],
-        values[min(len(values) - 1, middle + half)],
-    )
 
 
 def measure(

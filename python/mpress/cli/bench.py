@@ -11,7 +11,7 @@ from rich.table import Table
 from mpress import _core, codec_bench, cuda_bench, fields
 from mpress.cli import bench_messages
 from mpress.cli.console import make_console, make_table
-from mpress.cli.errors import UserError, checked_bytes, checked_device, checked_spec
+from mpress.cli.errors import UserError, checked_bytes, checked_device, checked_output, checked_spec
 
 app = typer.Typer(help="Measure codecs, and messages between ranks.", no_args_is_help=True)
 bench_messages.add_to(app)
@@ -63,8 +63,8 @@ def codec_command(
     specs = list(spec or _DEFAULT_SPECS)
     for text in specs:
         checked_spec("--spec", text)
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise UserError(f"--json {json_file}: its directory does not exist")
+    if json_file is not None:
+        checked_output("--json", json_file)
     for kind in types:
         for text in specs:
             try:

@@ -12,7 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from mpress.cli.console import make_console, make_table, size_text
-from mpress.cli.errors import UserError, checked_bytes, checked_spec
+from mpress.cli.errors import (
+    UserError,
+    checked_bytes,
+    checked_output,
+    checked_spec,
+    checked_transport,
+    load_plots,
+)
 from mpress.files import FileError
 from mpress.p2p import data, jobs, memory, nccl
 
@@ -103,11 +110,10 @@ def _command(benchmark: str) -> Callable[..., None]:
         all_sizes = _checked_sizes(sizes, factor)
         if element_type not in ("f32", "f64"):
             raise UserError(f"--type {element_type!r}: expected f32 or f64")
-        if transport not in jobs.TRANSPORTS:
-            raise UserError(f"--transport {transport!r}: expected mpi, shm or tcp")
+        checked_transport(transport)
         for option, path in (("--json", json_file), ("--plot", plot)):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise UserError(f"{option} {path}: its directory does not exist")
+            if path is not None:
+                checked_output(option, path)
         plan: dict[str, Any] = {
             "benchmark": benchmark, **places, "warmup": warmup, "repeat": repeat,
             "seconds": seconds, "window": window,
@@ -123,7 +129,7 @@ def _command(benchmark: str) -> Callable[..., None]:
         if json_file is not None:
             json_file.write_text(json.dumps(document, indent=1) + "\n")
         if plot is not None:
-            _draw(document, plot)
+            load_plots().draw_messages(document, plot)
         if not document["transport"]["right"]:
             share = document["transport"]["loopback_share"]
             raise UserError(
@@ -302,13 +308,3 @@ def _arrived(row: dict[str, Any]) -> str:
         return "[red]NO[/red]"
     error = check["max_error"]
     return "exact" if error == 0 else "inf" if error is None else f"{error:.2g}"
-
-
-def _draw(document: dict[str, Any], path: Path) -> None:
-    try:
-        from mpress import plots
-    except ImportError:
-        raise UserError(
-            "drawing takes the package matplotlib (pip install 'mpress[plot]')"
-        ) from None
-    plots.draw_messages(document, path)

@@ -1,6 +1,13 @@
-"""What a command raises when the user got something wrong."""
+"""What a command raises when the user got something wrong, and the checks that commands share."""
+
+import json
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from mpress import _core, cuda_bench
+from mpress.p2p import jobs
 
 
 class UserError(Exception):
@@ -32,3 +39,41 @@ def checked_device(name: str) -> bool:
         why = "no GPU was found" if built else "this mpress was built without CUDA"
         raise UserError(f"--device cuda: {why}")
     return name == "cuda"
+
+
+def checked_transport(name: str) -> str:
+    """One of jobs.TRANSPORTS."""
+    if name not in jobs.TRANSPORTS:
+        raise UserError(f"--transport {name!r}: expected mpi, shm or tcp")
+    return name
+
+
+def checked_output(option: str, file: Path) -> None:
+    """A file that can be written, or made."""
+    if file.is_dir():
+        raise UserError(f"{option} {file}: expected a file, but this is a directory")
+    if not file.absolute().parent.is_dir():
+        raise UserError(f"{option} {file}: its directory does not exist")
+    if not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
+        raise UserError(f"{option} {file}: expected a file that can be written")
+
+
+def read_json(name: str, file: Path) -> Any:
+    """What a file holds; `name` is what the user is told that it is."""
+    try:
+        return json.loads(file.read_text())
+    except OSError as error:
+        raise UserError(f"{name} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"{name} is not JSON: {error}") from None
+
+
+def load_plots() -> ModuleType:
+    """mpress.plots, which needs matplotlib."""
+    try:
+        from mpress import plots
+    except ImportError:
+        raise UserError(
+            "drawing takes the package matplotlib (pip install 'mpress[plot]')"
+        ) from None
+    return plots

@@ -1,6 +1,5 @@
 """mpress report: what a run's messages did."""
 
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ from rich.table import Table
 
 from mpress import trace
 from mpress.cli.console import make_console, make_table
-from mpress.cli.errors import UserError
+from mpress.cli.errors import UserError, load_plots, read_json
 
 
 def report(
@@ -41,24 +40,13 @@ def report(
     if document["left_raw"]:
         console.print(_left_raw(document["left_raw"]))
     if pictures:
-        try:
-            from mpress import plots
-        except ImportError:
-            raise UserError(
-                "drawing takes the package matplotlib (pip install 'mpress[plot]')"
-            ) from None
-        plots.draw_report(document, pictures)
+        load_plots().draw_report(document, pictures)
         for path in pictures:
             console.print(f"drew {path}", highlight=False, soft_wrap=True)
 
 
 def _load(file: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(file.read_text())
-    except OSError as error:
-        raise UserError(f"FILE.json: {file} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UserError(f"FILE.json: {file} is not JSON: {error}") from None
+    document = read_json(f"FILE.json: {file}", file)
     if not isinstance(document, dict) or "totals" not in document or "rows" not in document:
         raise UserError(f"FILE.json: {file} is not a report of `mpress run`")
     if document.get("format") != trace.REPORT_FORMAT:

@@ -19,7 +19,7 @@ import typer
 
 from mpress import _core, timeline, trace
 from mpress.cli import launch, mpis
-from mpress.cli.errors import UserError, checked_bytes, checked_spec
+from mpress.cli.errors import UserError, checked_bytes, checked_output, checked_spec
 
 _EVENTS = "256K"  # that a rank keeps for its timeline
 _GRACE_SECONDS = 10  # for the launcher to notice that a rank has died
@@ -89,10 +89,10 @@ def run(
     if link_rate is not None:
         environment["MPRESS_LINK_RATE"] = _bytes_a_second(link_rate)
     if report is not None:
-        _check_path("--report", report)
+        checked_output("--report", report)
         environment["MPRESS_REPORT"] = str(report.absolute())
     if trace_file is not None:
-        _check_path("--trace", trace_file)
+        checked_output("--trace", trace_file)
         chosen = os.environ.get("MPRESS_TRACE", "")
         environment["MPRESS_TRACE"] = _EVENTS if chosen in ("", "0") else chosen
 
@@ -180,15 +180,6 @@ def _bytes_a_second(text: str) -> str:
         return format(_core.parse_rate(text), ".17g")
     except ValueError as error:
         raise UserError(f"--link-rate {error}") from None
-
-
-def _check_path(option: str, file: Path) -> None:
-    if file.is_dir():
-        raise UserError(f"{option} {file}: expected a file, but this is a directory")
-    if not file.absolute().parent.is_dir():
-        raise UserError(f"{option} {file}: its directory does not exist")
-    if not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
-        raise UserError(f"{option} {file}: expected a file that can be written")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from mpress import _core, halo_model
 from mpress.cli.console import make_console, make_table
-from mpress.cli.errors import UserError
+from mpress.cli.errors import UserError, checked_output, load_plots, read_json
 
 _AXES = "xyz"
 
@@ -58,8 +58,8 @@ def simulate(
     if grid is not None and scaling == "weak":
         raise UserError("--grid is for --scaling strong: weak scaling keeps the cells of a rank")
     for option, path in (("--json", json_file), ("--plot", plot)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UserError(f"{option} {path}: its directory does not exist")
+        if path is not None:
+            checked_output(option, path)
     measured = _load(source)
     transport = transport or measured["rows"][0]["transport"]
     try:
@@ -93,16 +93,11 @@ def simulate(
     if json_file is not None:
         json_file.write_text(json.dumps(document, indent=1) + "\n")
     if plot is not None:
-        _draw(document, plot)
+        load_plots().draw_projection(document, plot)
 
 
 def _load(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text())
-    except OSError as error:
-        raise UserError(f"--from {path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UserError(f"--from {path}: is not JSON: {error}") from None
+    document = read_json(f"--from {path}:", path)
     if not isinstance(document, dict) or document.get("kind") != "wave-scaling":
         raise UserError(f"--from {path}: was not written by bench/wave_scaling.py")
     if not document["rows"]:
@@ -184,13 +179,3 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             f"{row['over_none']:.2f}", f"{row['flops'] / 1e12:.2f}", f"{row['efficiency']:.0%}",
         )  # fmt: skip
     return table
-
-
-def _draw(document: dict[str, Any], path: Path) -> None:
-    try:
-        from mpress import plots
-    except ImportError:
-        raise UserError(
-            "drawing takes the package matplotlib (pip install 'mpress[plot]')"
-        ) from None
-    plots.draw_projection(document, path)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from mpress import _core, cuda_bench, tune
 from mpress.cli.console import make_console, make_table, size_text
-from mpress.cli.errors import UserError
+from mpress.cli.errors import UserError, checked_transport
 from mpress.p2p import jobs
 
 _RATIOS = (1.2, 1.5, 2.0, 4.0, 8.0, 32.0)
@@ -39,10 +39,7 @@ def tune_machine(
 
     What a profile of this hardware already tells of other MPIs, transports and hosts is kept.
     """
-    transports = transport or ["mpi"]
-    for name in transports:
-        if name not in jobs.TRANSPORTS:
-            raise UserError(f"--transport {name!r}: expected mpi, shm or tcp")
+    transports = [checked_transport(name) for name in transport or ["mpi"]]
     path = _path(output)
     profile = _known(path)
     console = make_console()
