@@ -78,36 +78,17 @@ class Profile:
 def parse(text: str) -> Profile:
     """The profile of a file's text. Raises ProfileError."""
     try:
-        _core.check_profile(text)
+        found = _core.read_profile(text)
     except ValueError as error:
         raise ProfileError(str(error)) from None
-    heads: dict[str, str] = {}
-    sections: list[tuple[list[str], dict[str, str]]] = []
-    values = heads
-    for line in map(str.strip, text.splitlines()[1:]):
-        if line.startswith("["):
-            values = {}
-            sections.append((line[1:-1].replace(",", " ").split(), values))
-        elif line and not line.startswith("#"):
-            key, value = line.split("=", 1)
-            values[key.strip()] = value.strip()
-    profile = Profile(heads.get("hardware", ""), heads.get("date", ""))
-    for (kind, name, place), found in sections:
-        if kind == "codec":
-            curves = _curve(found.get("encode", "")), _curve(found.get("decode", ""))
-            profile.codecs[name, place] = curves
-        else:
-            profile.add(Link(name, place, found.get("mpi", ""), found.get("transport", ""),
-                             _curve(found.get("message", ""))))  # fmt: skip
+    profile = Profile(found["hardware"], found["date"], found["codecs"])
+    for link in found["links"]:
+        profile.add(Link(*link))
     return profile
 
 
 def _points(curve: Curve) -> str:
     return " ".join(f"{nbytes}:{seconds:.4g}" for nbytes, seconds in sorted(curve.items()))
-
-
-def _curve(text: str) -> Curve:
-    return {int(float(b)): float(s) for b, s in (pair.split(":") for pair in text.split())}
 
 
 def today() -> str:

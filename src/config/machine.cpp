@@ -32,9 +32,8 @@ const char* set_in_environment(const char* name) {
   return value && *value ? value : nullptr;
 }
 
-}  // namespace
-
-std::string hardware() {
+/// Asks the kernel.
+std::string read_hardware() {
   std::string text = line_of("/proc/cpuinfo", "model name");
   if (text.empty()) {  // as on Arm and POWER
     utsname system{};
@@ -54,6 +53,13 @@ std::string hardware() {
   gpus.erase("");
   for (const std::string& model : gpus) text += "; " + model;
   return text;
+}
+
+}  // namespace
+
+const std::string& hardware() {
+  static const std::string found = read_hardware();
+  return found;
 }
 
 std::string transport_settings(const std::string& mpi) {

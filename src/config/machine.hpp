@@ -6,7 +6,7 @@
 namespace mpress {
 
 /// The processor's model and those of the GPUs, as the kernel names them; no driver is asked.
-std::string hardware();
+const std::string& hardware();
 
 /// The settings of the environment by which the user chooses the transport of an MPI (mpi_name()),
 /// NAME=VALUE each; empty where it is left to MPI.

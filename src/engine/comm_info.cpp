@@ -50,27 +50,6 @@ bool world_exists() {
   return !finalized;
 }
 
-std::vector<int> ranks_in_world(MPI_Comm comm) {
-  if (!world_exists()) return {};
-  const link::MpiCalls& mpi = link::mpi();
-  MPI_Group group = MPI_GROUP_NULL;
-  MPI_Group world = MPI_GROUP_NULL;
-  int size = 0;
-  mpi.Comm_size(comm, &size);
-  mpi.Comm_group(comm, &group);
-  mpi.Comm_group(MPI_COMM_WORLD, &world);
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::vector<int> world_ranks(ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  mpi.Group_translate_ranks(group, size, ranks.data(), world, world_ranks.data());
-  mpi.Group_free(&group);
-  mpi.Group_free(&world);
-  for (int& rank : world_ranks) {
-    if (rank == MPI_UNDEFINED) rank = trace::any_peer;
-  }
-  return world_ranks;
-}
-
 std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
   const link::MpiCalls& mpi = link::mpi();
   // MPICH may return success, and no answer, once a handler of the program's was called.
@@ -91,6 +70,27 @@ std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
 }
 
 }  // namespace
+
+std::vector<int> ranks_in_world(MPI_Comm comm) {
+  if (!world_exists()) return {};
+  const link::MpiCalls& mpi = link::mpi();
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  int size = 0;
+  mpi.Comm_size(comm, &size);
+  mpi.Comm_group(comm, &group);
+  mpi.Comm_group(MPI_COMM_WORLD, &world);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> world_ranks(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  mpi.Group_translate_ranks(group, size, ranks.data(), world, world_ranks.data());
+  mpi.Group_free(&group);
+  mpi.Group_free(&world);
+  for (int& rank : world_ranks) {
+    if (rank == MPI_UNDEFINED) rank = trace::any_peer;
+  }
+  return world_ranks;
+}
 
 int CommInfo::world_rank(int rank) const {
   return rank >= 0 && static_cast<std::size_t>(rank) < world_ranks.size()

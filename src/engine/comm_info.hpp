@@ -27,6 +27,10 @@ struct CommInfo {
   int raise(int code) const;
 };
 
+/// For each rank of an intra-communicator, that in MPI_COMM_WORLD; trace::any_peer where it has
+/// none there. Empty where there is no world any more.
+std::vector<int> ranks_in_world(MPI_Comm comm);
+
 /// The entry of a valid communicator; null where MPI refuses to tell about it.
 std::shared_ptr<CommInfo> comm_info(MPI_Comm comm);
 

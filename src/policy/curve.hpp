@@ -25,6 +25,8 @@ class Curve {
 
   explicit operator bool() const { return !points_.empty(); }
 
+  const std::vector<Point>& points() const { return points_; }
+
   /// Seconds for a size; below the first point that one's, beyond the last at its rate.
   double at(double bytes) const;
 

@@ -54,8 +54,6 @@ bool read_name(std::string_view text, const char* const (&names)[count], std::si
   return index < count;
 }
 
-constexpr const char* codec_names[] = {"none", "mpc", "zfp", "szp"};
-
 class Parser {
  public:
   explicit Parser(Profile& profile) : profile_(profile) {}

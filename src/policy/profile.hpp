@@ -33,6 +33,8 @@ struct CodecTimes {
   Curve decode;
 };
 
+inline constexpr const char* codec_names[] = {"none", "mpc", "zfp", "szp"};
+
 using AllCodecTimes = std::array<std::array<CodecTimes, place_count>, codec_count>;
 
 struct Profile {

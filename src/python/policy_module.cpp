@@ -27,7 +27,36 @@ policy::Profile profile_of(const std::string& text) {
   return profile;
 }
 
-void check_profile(const std::string& text) { profile_of(text); }
+nb::dict points_of(const policy::Curve& curve) {
+  nb::dict points;
+  for (const auto [bytes, seconds] : curve.points()) points[nb::int_(bytes)] = seconds;
+  return points;
+}
+
+nb::dict read_profile(const std::string& text) {
+  const policy::Profile profile = profile_of(text);
+  nb::dict codecs;
+  for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
+    for (std::size_t place = 0; place < policy::place_count; ++place) {
+      const policy::CodecTimes& times = profile.codecs[codec][place];
+      if (!times.encode) continue;
+      codecs[nb::make_tuple(policy::codec_names[codec], policy::place_names[place])] =
+          nb::make_tuple(points_of(times.encode), points_of(times.decode));
+    }
+  }
+  nb::list links;
+  for (const policy::Profile::Link& link : profile.links) {
+    links.append(nb::make_tuple(policy::peer_names[static_cast<std::size_t>(link.peer)],
+                                policy::place_names[static_cast<std::size_t>(link.place)], link.mpi,
+                                link.transport, points_of(link.message)));
+  }
+  nb::dict found;
+  found["hardware"] = profile.hardware;
+  found["date"] = profile.date;
+  found["codecs"] = codecs;
+  found["links"] = links;
+  return found;
+}
 
 std::optional<std::pair<double, double>> predict(const std::string& profile, const std::string& mpi,
                                                  const std::string& transport,
@@ -49,7 +78,8 @@ std::optional<std::pair<double, double>> predict(const std::string& profile, con
   const auto codec = costs.codec_seconds(path, parse(spec).codec, nbytes);
   if (!known.find(path.peer, path.place, mpi, transport) || !codec) return std::nullopt;
   const policy::Curve& message = costs.message(path);
-  return std::pair{message.at(nbytes), costs.compressed(path, *codec, nbytes / ratio)};
+  return std::pair{policy::clearly_faster * message.at(nbytes),
+                   costs.compressed(path, *codec, nbytes / ratio)};
 }
 
 }  // namespace
@@ -60,7 +90,7 @@ void define_policy(nb::module_& m) {
         "How the environment chooses the transport of an MPI (mpi_name()), NAME=VALUE each.");
   m.def("mpi_name", &mpi_name, "library_version"_a);
   m.def("default_profile_path", &default_profile_path);
-  m.def("check_profile", &check_profile, "text"_a, "ValueError says what is wrong.");
+  m.def("read_profile", &read_profile, "text"_a, "ValueError says what is wrong.");
   m.def(
       "predict", &predict, "profile"_a, "mpi"_a, "transport"_a, "peer"_a, "place"_a, "spec"_a,
       "nbytes"_a, "ratio"_a, "chunk"_a,
