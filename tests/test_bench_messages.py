@@ -186,7 +186,7 @@ def test_short_messages_are_like_the_whole():
 def test_times_are_compared_round_by_round():
     counted = {
         "raw_bytes": 4000, "wire_bytes": 1000, "encode_seconds": 0.4, "decode_seconds": 0.2,
-        "chunked": 10, "loopback_bytes": 950, "check": None,
+        "chunked": 10, "peer": 0, "loopback_bytes": 950, "check": None,
     }  # fmt: skip
     case = {"data": "x", "bytes": 400, "window": 1, "iterations": 1, **counted}
     drifting = [1.0, 2.0, 4.0, 8.0, 16.0]  # a machine that gets slower

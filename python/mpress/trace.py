@@ -40,6 +40,7 @@ REASONS = {
     12: "costs never measured",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
+WAYS = {0: "whole", 1: "chunks", 2: "peer"}
 
 _HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s256s")
 _ROW = struct.Struct("<8Q")
@@ -84,7 +85,7 @@ def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
         "peer": None if peer == 0xFFFFFFFF else peer,
         "codec": CODECS[key >> 8 & 0xFF],
         "reason": REASONS[key >> 16 & 0xFF],
-        "chunked": bool(key >> 28 & 1),
+        "way": WAYS[key >> 28 & 3],
         "messages": messages,
         "raw_bytes": raw,
         "wire_bytes": wire,
@@ -148,7 +149,8 @@ def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
     totals["decoded_messages"] = sum(
         r["messages"] for r in rows if r["direction"] == "receive" and r["codec"] != "none"
     )
-    totals["chunked_messages"] = sum(r["messages"] for r in sent if r["chunked"])
+    totals["chunked_messages"] = sum(r["messages"] for r in sent if r["way"] == "chunks")
+    totals["peer_messages"] = sum(r["messages"] for r in sent if r["way"] == "peer")
     totals["errors"] = sum(row["errors"] for row in rows)
     totals["ratio"] = totals["raw_bytes"] / totals["wire_bytes"] if totals["wire_bytes"] else 1.0
     return totals

@@ -132,7 +132,10 @@ bool load_config(Config& config, std::string& error) {
     }
   }
   if (const char* value = knob_value("MPRESS_LINK")) {
-    if (!one_of(value, {"auto", "mpi"})) return wrong(error, "MPRESS_LINK", value, "auto or mpi");
+    if (!one_of(value, {"auto", "mpi", "peer"})) {
+      return wrong(error, "MPRESS_LINK", value, "auto, mpi or peer");
+    }
+    config.link = value;
   }
   if (const char* value = knob_value("MPRESS_GPU")) {
     if (!one_of(value, {"cuda", "off"}) && !std::strchr(value, '/')) {

@@ -21,6 +21,7 @@ struct Config {
   std::size_t threshold = 64 * 1024;  ///< bytes
   std::size_t chunk = 1024 * 1024;    ///< bytes of elements in a chunk; 0: no chunks
   std::size_t pool_limit = 1u << 30;  ///< bytes that chunks on their way may hold
+  std::string link = "auto";          ///< or "mpi", "peer"
   std::string gpu = "cuda";           ///< or "off", or a path with a '/'
   std::string gpu_aware = "auto";     ///< or "0", "1"
   std::string profile;                ///< a path, "off", or empty for the default

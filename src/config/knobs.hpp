@@ -32,7 +32,10 @@ inline constexpr Knob knobs[] = {
      "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece)."},
     {"MPRESS_POOL_LIMIT", "1G",
      "Bytes that chunks may hold until they are received; beyond, messages go in one piece."},
-    {"MPRESS_LINK", "auto", "How bytes travel: auto or mpi."},
+    {"MPRESS_LINK", "auto",
+     "How messages in memory of GPUs travel to ranks of the same host: auto (from GPU to GPU where "
+     "they reach each other and MPI does not do so itself), peer (the same under any MPI) or mpi "
+     "(through MPI)."},
     {"MPRESS_GPU", "cuda",
      "What serves messages in memory of GPUs: cuda (NVIDIA's, with libmpress_cuda.so), off (they "
      "are left to MPI), or the path of another library, which is loaded at once."},

@@ -318,7 +318,7 @@ int Receive::conclude_chunks(Job& job) {
   const wire::Header& header = chunks->header();
   const Codec codec = header.spec.codec;
   trace::Row& row = job.record.row(
-      {trace::Direction::receive, op_, chunks_source_, codec, trace::Reason::none, true});
+      {trace::Direction::receive, op_, chunks_source_, codec, trace::Reason::none, trace::Way::chunks});
   int code = chunks->code();
   if (code == MPI_SUCCESS && chunks_to_ != arguments_.buffer) {
     code = scatter(job, chunks_to_, header.raw_bytes());

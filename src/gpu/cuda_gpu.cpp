@@ -2,6 +2,7 @@
 // ours is left for the program to find.
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "gpu/cuda_driver.hpp"
@@ -59,6 +60,42 @@ class CudaGpu final : public Gpu {
       memory::check(place == Place::device ? cudaFree(memory) : cudaFreeHost(memory), "memory");
     } catch (const std::exception&) {
       // The device is lost, and its memory with it.
+    }
+  }
+
+  bool share(int device, void* memory, MemoryHandle& handle) override {
+    static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(MemoryHandle));
+    try {
+      const ContextScope scope(device);
+      cudaIpcMemHandle_t made;
+      memory::check(cudaIpcGetMemHandle(&made, memory), "a handle of memory");
+      std::memcpy(handle.data(), &made, sizeof made);
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  void* open(int device, const MemoryHandle& handle) override {
+    try {
+      const ContextScope scope(device);
+      cudaIpcMemHandle_t made;
+      std::memcpy(&made, handle.data(), sizeof made);
+      void* memory = nullptr;
+      memory::check(cudaIpcOpenMemHandle(&memory, made, cudaIpcMemLazyEnablePeerAccess),
+                    "another process's memory");
+      return memory;
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+
+  void close(int device, void* memory) override {
+    try {
+      const ContextScope scope(device);
+      memory::check(cudaIpcCloseMemHandle(memory), "another process's memory");
+    } catch (const std::exception&) {
+      // The device is lost, and the mapping with it.
     }
   }
 

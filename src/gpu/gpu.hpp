@@ -6,6 +6,7 @@
 // waits for a device, and none uses a stream of the program's.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +19,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 1;
+inline constexpr std::uint32_t interface_version = 2;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -93,6 +94,10 @@ enum class Place : std::uint8_t {
   pinned,  ///< host memory that devices reach
 };
 
+/// What other processes of this host open memory by. Plain bytes, which mean something to this
+/// library alone.
+using MemoryHandle = std::array<std::byte, 64>;
+
 /// The GPUs of this machine. One object a process, never destroyed; thread-safe.
 class Gpu {
  public:
@@ -112,6 +117,17 @@ class Gpu {
   virtual void* allocate(Place place, int device, std::size_t bytes) = 0;
   /// Nothing that uses the memory is under way any more.
   virtual void release(Place place, int device, void* memory) = 0;
+
+  /// Lets other processes open a block from allocate(Place::device, …). It is released after they
+  /// have closed it. False where the device cannot.
+  virtual bool share(int device, void* memory, MemoryHandle& handle) = 0;
+
+  /// A block that another process shares, as lanes of `device` reach it: to copy from, and to decode
+  /// what lies there. Null where they cannot. A process opens a block once for a device, and none of
+  /// its own.
+  virtual void* open(int device, const MemoryHandle& handle) = 0;
+  /// Nothing uses the memory any more.
+  virtual void close(int device, void* memory) = 0;
 
  protected:
   ~Gpu() = default;

@@ -17,10 +17,15 @@ namespace mpress::policy {
 enum class Place : std::uint8_t { host, device, count_ };
 
 /// How far away the other rank is.
-enum class Peer : std::uint8_t { same_host, other_host, count_ };
+enum class Peer : std::uint8_t {
+  same_host,
+  other_host,
+  linked,  ///< of this host, and the GPUs reach each other's memory
+  count_
+};
 
 inline constexpr const char* place_names[] = {"host", "device"};
-inline constexpr const char* peer_names[] = {"same-host", "other-host"};
+inline constexpr const char* peer_names[] = {"same-host", "other-host", "linked"};
 inline constexpr std::size_t place_count = static_cast<std::size_t>(Place::count_);
 inline constexpr std::size_t peer_count = static_cast<std::size_t>(Peer::count_);
 

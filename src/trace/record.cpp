@@ -19,7 +19,7 @@ std::uint64_t key_bits(const Key& key) {
   return static_cast<std::uint64_t>(key.op) | static_cast<std::uint64_t>(key.codec) << 8 |
          static_cast<std::uint64_t>(key.reason) << 16 |
          static_cast<std::uint64_t>(key.direction) << 24 |
-         static_cast<std::uint64_t>(key.chunked) << 28 | std::uint64_t{1} << 31 |
+         static_cast<std::uint64_t>(key.way) << 28 | std::uint64_t{1} << 31 |
          static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.peer)) << 32;
 }
 

@@ -64,6 +64,13 @@ enum class Reason : std::uint8_t {
   count_
 };
 
+/// How a message travels. The values are part of the record's format.
+enum class Way : std::uint8_t {
+  whole = 0,   ///< as one message of MPI's
+  chunks = 1,  ///< as a header and chunks, all of them messages of MPI's
+  peer = 2,    ///< as a header, while the data goes from GPU to GPU
+};
+
 /// Which side of a message a line counts; `complete` is for calls that only wait.
 enum class Direction : std::uint8_t { send = 0, receive = 1, complete = 2 };
 
@@ -76,12 +83,12 @@ struct Key {
   std::int32_t peer;  ///< rank in MPI_COMM_WORLD
   Codec codec = Codec::none;
   Reason reason = Reason::none;
-  bool chunked = false;  ///< messages that went as a header and chunks
+  Way way = Way::whole;
 };
 
 /// One line of the statistics: an operation with one peer and one codec.
 struct Row {
-  /// op | codec << 8 | reason << 16 | direction << 24 | chunked << 28 | 1 << 31 | peer << 32
+  /// op | codec << 8 | reason << 16 | direction << 24 | way << 28 | 1 << 31 | peer << 32
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> messages;
   std::atomic<std::uint64_t> raw_bytes;

@@ -137,6 +137,7 @@ def _summary(row: Row, raw: list[float] | None, benchmark: str) -> Row:
         found |= {
             "ratio": row["raw_bytes"] / row["wire_bytes"],
             "chunked": row["chunked"] / messages,
+            "peer": row["peer"] / messages,
             "encode_seconds": row["encode_seconds"] / messages,
             "decode_seconds": row["decode_seconds"] / messages,
             "loopback_share": row["loopback_bytes"] / row["wire_bytes"],

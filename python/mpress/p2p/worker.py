@@ -85,7 +85,8 @@ class Rank:
         return {
             "raw_bytes": sum(row["raw_bytes"] for row in sent),
             "wire_bytes": sum(row["wire_bytes"] for row in sent),
-            "chunked": sum(row["messages"] for row in sent if row["chunked"]),
+            "chunked": sum(row["messages"] for row in sent if row["way"] == "chunks"),
+            "peer": sum(row["messages"] for row in sent if row["way"] == "peer"),
             "encode_seconds": sum(row["encode_seconds"] for row in rows),
             "decode_seconds": sum(row["decode_seconds"] for row in rows),
             "loopback_bytes": loopback.sent_bytes(),
