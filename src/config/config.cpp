@@ -181,7 +181,7 @@ std::string agreed_settings(const Config& config) {
          " codec=" + to_string(config.spec) + " force=" + (config.force ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +
          " disable=" + (config.disabled ? "1" : "0") + " disable_families=" + families +
-         " chunk=" + std::to_string(config.chunk) +
+         " chunk=" + std::to_string(config.chunk) + " link=" + config.link +
          " link_rate=" + std::to_string(config.link_rate);
 }
 

@@ -25,8 +25,19 @@ void ChunkLink::open(std::size_t chunk_bytes) {
   outbox.open(ranks);
 }
 
+void ChunkLink::cancel(Job& job, std::uint64_t message) {
+  outbox.cancel(message);
+  job.peer_link.cancel(message);
+}
+
 void ChunkLink::drop(Job& job, const wire::Header& header, int source) {
-  auto chunks = std::make_unique<ChunkReceive>(job, header, source, no_sink(job, header, source));
+  if (header.peer_parcel > 0) {
+    for (std::uint64_t chunk = 0; chunk < header.chunks(); ++chunk) {
+      job.peer_link.take(source, header.peer_parcel - 1 + chunk);
+    }
+    return;
+  }
+  auto chunks = receive_chunks(job, header, source, no_sink(job, header, source));
   std::lock_guard lock(mutex_);
   drops_.push_back(std::move(chunks));
   dropping_.store(drops_.size(), std::memory_order_relaxed);
@@ -86,10 +97,12 @@ void ChunkLink::close(Job& job) {
                             &request);
   finish(request);
   while (!idle() || received_.load(std::memory_order_relaxed) < sent_to_us) progress_at_end(job);
+  job.peer_link.close();  // before any rank releases what it shares
   // A sender's MPI may wait for word that its chunk was received, which MPICH does not give from
   // MPI_Finalize any more.
   mpi.Ibarrier(comm_, &request);
   finish(request);
+  job.peer_link.release();
   mpi.Comm_free(&comm_);
   chunk_bytes_ = 0;
 }

@@ -42,6 +42,9 @@ class ChunkLink {
   /// Has any come?
   bool is_used() const { return received_.load(std::memory_order_relaxed) > 0; }
 
+  /// The header of this message was cancelled: its chunks will not be asked for.
+  void cancel(Job& job, std::uint64_t message);
+
   /// Receives and drops the chunks of a message that the program did not take.
   void drop(Job& job, const wire::Header& header, int source);
 

@@ -1,13 +1,13 @@
 // The receiving side of a message that comes in chunks.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "engine/chunk_sink.hpp"
-#include "link/mpi.hpp"
+#include "trace/record.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -18,17 +18,17 @@ class Job;
 /// next ones travel.
 class ChunkReceive {
  public:
-  /// `source` is a rank in MPI_COMM_WORLD. `travel_begin_ns`: see Receive.
-  ChunkReceive(Job& job, const wire::Header& header, int source, std::unique_ptr<ChunkSink> sink,
-               std::uint64_t travel_begin_ns = 0);
   ChunkReceive(const ChunkReceive&) = delete;
   ChunkReceive& operator=(const ChunkReceive&) = delete;
+  virtual ~ChunkReceive() = default;
+
+  virtual trace::Way way() const = 0;
 
   /// Takes what has come. True when all has; never waits.
-  bool advance(Job& job);
+  virtual bool advance(Job& job) = 0;
 
   /// Waits for all.
-  void finish(Job& job);
+  virtual void finish(Job& job) = 0;
 
   // When all has come:
   int code() const { return code_ != MPI_SUCCESS ? code_ : sink_->code(); }
@@ -36,23 +36,27 @@ class ChunkReceive {
   std::uint64_t decode_ns() const { return sink_->decode_ns(); }
   const wire::Header& header() const { return header_; }
 
- private:
-  void post(Job& job);
-  void take(Job& job, int result, MPI_Status& status);
-  MPI_Request& request_of(std::uint64_t chunk) { return requests_[chunk % requests_.size()]; }
+ protected:
+  ChunkReceive(const wire::Header& header, int source, std::unique_ptr<ChunkSink> sink)
+      : header_(header), source_(source), sink_(std::move(sink)), chunks_(header.chunks()) {}
 
-  wire::Header header_;
-  int source_;
+  const wire::Header header_;
+  const int source_;  ///< in MPI_COMM_WORLD
   std::unique_ptr<ChunkSink> sink_;
-  std::uint64_t chunks_;
-  std::uint64_t posted_ = 0;
-  std::uint64_t taken_ = 0;
-  std::array<MPI_Request, 16> requests_;
-  std::array<std::uint64_t, 16> posted_ns_;  ///< when; for the timeline
-  bool waited_ = false;  ///< the next chunk was not there when it was looked for
-  std::uint64_t travel_begin_ns_;
-  int code_ = MPI_SUCCESS;  ///< what MPI told
+  const std::uint64_t chunks_;
+  std::uint64_t taken_ = 0;  ///< chunks that the sink has got
+  int code_ = MPI_SUCCESS;   ///< what went wrong on the way
   std::size_t wire_bytes_ = 0;
 };
+
+/// Chunks that come by MPI, which may have them at once. `source` is a rank in MPI_COMM_WORLD.
+/// `travel_begin_ns`: see Receive.
+std::unique_ptr<ChunkReceive> receive_chunks(Job& job, const wire::Header& header, int source,
+                                             std::unique_ptr<ChunkSink> sink,
+                                             std::uint64_t travel_begin_ns = 0);
+
+/// Chunks that come by the peer link, to a sink that fills memory of `device`, or the host's.
+std::unique_ptr<ChunkReceive> receive_peer_chunks(const wire::Header& header, int source,
+                                                  int device, std::unique_ptr<ChunkSink> sink);
 
 }  // namespace mpress::engine

@@ -29,37 +29,58 @@ struct Elements {
   memory::Buffer packed = {};  ///< where they lie, if they had gaps
 };
 
-/// A message of which the header is ready.
+/// A message of which the header is ready, and whose data follows apart from it.
 class ChunkSend {
  public:
-  /// Plans to send the `elements` of a message. Null, and `elements` is as before, where the
-  /// message should go in one piece: memory is short, a device refuses, or the first chunk did not
-  /// become smaller. That is encoded at once. Elements in host memory need a spec that names a
-  /// codec. They stay valid until send(), or lie in `packed`.
-  static std::unique_ptr<ChunkSend> plan(Job& job, const Message& message, const Spec& spec,
-                                         Elements& elements);
+  ChunkSend(const ChunkSend&) = delete;
+  ChunkSend& operator=(const ChunkSend&) = delete;
+  virtual ~ChunkSend() = default;
 
   /// What announces the message.
   const wire::Header& header() const { return header_; }
 
-  /// The serial number of the message, for Outbox::cancel().
+  /// The serial number of the message, for ChunkLink::cancel().
   std::uint64_t message() const { return message_; }
 
-  /// Encodes what is left, and hands all to MPI; each chunk leaves as soon as it is ready. Counts
-  /// in `row` what it took and gave. To be called once the header is on its way, or before. Returns
-  /// the bytes of all chunks.
-  std::size_t send(Job& job, trace::Row& row);
+  virtual trace::Way way() const = 0;
 
- private:
+  /// Encodes what is left, and sends all; each chunk leaves as soon as it is ready, and none waits
+  /// for its receiver. Counts in `row` what it took and gave. To be called once the header is on its
+  /// way, or before. Returns the bytes of all chunks.
+  virtual std::size_t send(Job& job, trace::Row& row) = 0;
+
+ protected:
   ChunkSend() = default;
+
+  /// Notes what all messages in chunks have in common.
+  void describe(Job& job, const Message& message, const Spec& spec, const Elements& elements,
+                std::size_t chunk_bytes);
+
+  /// Makes the header's spec one for an encoder; false where a device refuses.
+  bool resolve(Job& job, const Elements& elements);
+
+  /// Counts what was sent.
+  void count(Job& job, trace::Row& row, std::size_t sent_bytes, std::uint64_t took_ns) const;
 
   wire::Header header_;
   std::uint64_t message_ = 0;
   int peer_ = 0;
   std::optional<policy::Subject> subject_;  ///< what the policy learns from it, if anything
-  std::unique_ptr<ChunkSource> source_;
-  Chunk first_;
-  std::uint64_t first_ns_ = 0;  ///< what encoding it took
 };
+
+/// Plans to send the `elements` of a message in chunks by MPI. Null, and `elements` is as before,
+/// where the message should go in one piece: memory is short, a device refuses, or the first chunk
+/// did not become smaller. That is encoded at once. Elements in host memory need a spec that names a
+/// codec. They stay valid until send(), or lie in `packed`.
+std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Spec& spec,
+                                       Elements& elements);
+
+/// The same by the peer link, for elements on a device and a message of any size from
+/// least_peer_bytes on. Null where there is no memory for it that the peer has opened.
+std::unique_ptr<ChunkSend> plan_peer_chunks(Job& job, const Message& message, const Spec& spec,
+                                            Elements& elements);
+
+/// Below, a message in device memory is faster by way of the host.
+inline constexpr std::size_t least_peer_bytes = 16 * 1024;
 
 }  // namespace mpress::engine

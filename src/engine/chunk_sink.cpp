@@ -30,12 +30,13 @@ class HostSink final : public ChunkSink {
     return elements_ + chunk * header_.chunk_bytes;
   }
 
-  void take(Job& job, std::uint64_t chunk, std::size_t bytes) override {
+  void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) override {
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
+    taken_ = chunk + 1;
     if (bytes == raw_bytes || code_ != MPI_SUCCESS) return;
     const std::uint64_t begin = trace::now_ns();
     std::byte* place = place_of(job, chunk);
-    std::memcpy(aside_.data(), place, bytes);
+    std::memcpy(aside_.data(), data, bytes);
     const Status status = codec::decode(header_.spec, header_.type, aside_.data(), bytes, place,
                                         raw_bytes / element_size(header_.type));
     decode_ns_ += trace::now_ns() - begin;
@@ -43,11 +44,12 @@ class HostSink final : public ChunkSink {
     note(job, chunk, status);
   }
 
-  bool is_settled(Job&) override { return true; }
+  std::uint64_t settled(Job&) override { return taken_; }
 
  private:
   std::byte* elements_;
   memory::Buffer aside_;
+  std::uint64_t taken_ = 0;
 };
 
 /// Every chunk goes the same place, so MPI gets it for one at a time.
@@ -58,8 +60,8 @@ class NoSink final : public ChunkSink {
   std::byte* place_of(Job&, std::uint64_t chunk) override {
     return chunk == taken_ ? nowhere_.data() : nullptr;
   }
-  void take(Job&, std::uint64_t, std::size_t) override { ++taken_; }
-  bool is_settled(Job&) override { return true; }
+  void take(Job&, std::uint64_t, const std::byte*, std::size_t) override { ++taken_; }
+  std::uint64_t settled(Job&) override { return taken_; }
 
  private:
   memory::Buffer nowhere_;

@@ -22,15 +22,19 @@ class ChunkSink {
   ChunkSink& operator=(const ChunkSink&) = delete;
   virtual ~ChunkSink() = default;
 
-  /// Where MPI shall receive chunk `chunk`, with room for its elements; null while there is none.
+  /// Host memory for chunk `chunk`, with room for its elements; null while there is none.
   virtual std::byte* place_of(Job& job, std::uint64_t chunk) = 0;
 
-  /// A chunk has come to its place, and is `bytes` long: as long as its elements where it was not
-  /// worth encoding.
-  virtual void take(Job& job, std::uint64_t chunk, std::size_t bytes) = 0;
+  /// Whether it takes chunks from memory of devices, too; then it tells which chunks it has room for.
+  virtual bool reads_devices() const { return false; }
+  virtual bool has_room(Job&, std::uint64_t) { return false; }
 
-  /// Is all that was taken where it belongs? Never waits.
-  virtual bool is_settled(Job& job) = 0;
+  /// A chunk has come to its place, or to `data` on a device, and is `bytes` long: as long as its
+  /// elements where it was not worth encoding. It stays there until it is settled.
+  virtual void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) = 0;
+
+  /// How many of the chunks are where they belong. Never waits.
+  virtual std::uint64_t settled(Job& job) = 0;
 
   int code() const { return code_; }  ///< MPI_SUCCESS, or the first that went wrong
   std::uint64_t decode_ns() const { return decode_ns_; }
@@ -50,7 +54,7 @@ class ChunkSink {
 std::unique_ptr<ChunkSink> host_sink(Job& job, const wire::Header& header, int source,
                                      std::byte* elements);
 
-/// Into memory of `device`, by way of pinned memory. Null where the device has no memory or no
+/// Into memory of `device`, by way of pinned memory, or from devices that it reaches. Null where the device has no memory or no
 /// lane.
 std::unique_ptr<ChunkSink> device_sink(Job& job, const wire::Header& header, int source, int device,
                                        std::byte* elements);

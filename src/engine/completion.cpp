@@ -111,7 +111,7 @@ class Watched {
   /// For calls that wait for all: the same until none is hidden. While no message has ever come in
   /// chunks this is left to MPI, which waits best; finish() waits for the chunks of the first.
   void progress_all() {
-    if (!must_look_ && !job_.chunks.is_used()) return;
+    if (!must_look_ && !job_.chunks.is_used() && !job_.peer_link.is_used()) return;
     while (!progress()) ::sched_yield();
   }
 
@@ -186,7 +186,7 @@ class Watched {
   void recall_chunks(const Pending& pending, const MPI_Status& status) {
     int cancelled = 0;
     link::mpi().Test_cancelled(&status, &cancelled);
-    if (cancelled) job_.chunks.outbox.cancel(pending.chunked_message);
+    if (cancelled) job_.chunks.cancel(job_, pending.chunked_message);
   }
 
   void note_arrival(Pending& pending, MPI_Request request) {

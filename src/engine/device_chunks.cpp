@@ -153,9 +153,14 @@ class DeviceSink final : public ChunkSink {
     return true;
   }
 
+  bool reads_devices() const override { return true; }
+
+  bool has_room(Job& job, std::uint64_t chunk) override {
+    return chunk < settled(job) + slots_.size();
+  }
+
   std::byte* place_of(Job& job, std::uint64_t chunk) override {
-    settle(job);
-    if (chunk >= settled_ + slots_.size()) return nullptr;
+    if (!has_room(job, chunk)) return nullptr;
     Slot& slot = slots_[chunk % slots_.size()];
     if (!slot.room) slot.room = job.devices.take_pinned(device_, header_.chunk_raw_bytes(0));
     if (!slot.room) {  // it would be waited for without end
@@ -165,7 +170,7 @@ class DeviceSink final : public ChunkSink {
     return slot.room.data();
   }
 
-  void take(Job& job, std::uint64_t chunk, std::size_t bytes) override {
+  void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) override {
     Slot& slot = slots_[chunk % slots_.size()];
     const LaneUse& lane = lanes_[chunk % lanes_.size()];
     std::byte* place = elements_ + chunk * header_.chunk_bytes;
@@ -175,7 +180,7 @@ class DeviceSink final : public ChunkSink {
     slot.bytes = bytes;
     slot.given_ns = trace::timeline.now();
     if (bytes == raw_bytes) {
-      slot.ticket = lane->copy(place, slot.room.data(), bytes);
+      slot.ticket = lane->copy(place, data, bytes);
       return;
     }
     if (header_.spec.codec == Codec::none || bytes > raw_bytes) {
@@ -185,14 +190,14 @@ class DeviceSink final : public ChunkSink {
     }
     // What lies in the payload's buffer has been decoded by then: the lane works in order.
     std::byte* payload = payloads_[chunk % payloads_.size()].data();
-    lane->copy(payload, slot.room.data(), bytes);
+    lane->copy(payload, data, bytes);
     slot.ticket = lane->decode(header_.spec, header_.type, payload, bytes, place,
                                raw_bytes / element_size(header_.type));
   }
 
-  bool is_settled(Job& job) override {
+  std::uint64_t settled(Job& job) override {
     settle(job);
-    return settled_ == taken_;
+    return settled_;
   }
 
  private:

@@ -134,6 +134,13 @@ bool calls_are_seen(const Job& job, bool at_init) {
   return first == job.size;
 }
 
+/// A paced link stands for another network; an MPI that takes memory of devices has links of its own.
+bool wants_peer_link(const Job& job) {
+  const std::string& link = job.config.link;
+  return job.chunks.is_open() && !job.pacer.active() &&
+         (link == "peer" || (link == "auto" && !job.gpu_aware));
+}
+
 }  // namespace
 
 Immortal<Job> Job::instance_;
@@ -192,9 +199,11 @@ void start_job(bool at_init) {
     return;
   }
   if (at_init) {
-    job.peer_hosts.find();
     job.peek.open(job.threaded);
     if (job.peek.is_possible()) job.chunks.open(job.config.chunk);
+    const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
+    job.peer_hosts.find(segment);
+    job.peer_link.meet_host(job.peer_hosts.ranks(), job.config.pool_limit);
   }
   tuning.costs.device_chunk = job.chunks.chunk_bytes();
   job.policy.configure(job.config.force, tuning.costs);

@@ -15,6 +15,7 @@
 #include "engine/request_table.hpp"
 #include "link/mpi.hpp"
 #include "link/pacer.hpp"
+#include "link/peer_link.hpp"
 #include "link/peek.hpp"
 #include "memory/buffer_pool.hpp"
 #include "policy/policy.hpp"
@@ -38,6 +39,7 @@ class Job {
   ProbedMessages probed;
   Orphans orphans;
   ChunkLink chunks;
+  link::PeerLink peer_link;
   bool threaded = false;   ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;  ///< MPI takes memory of devices
   /// By place: what the policy has to assume, to be said when it first does; or empty.

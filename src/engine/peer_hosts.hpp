@@ -1,8 +1,12 @@
 // Which ranks run on this host.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
+
+#include "link/peer_link.hpp"
 
 #include "policy/profile.hpp"
 
@@ -10,8 +14,12 @@ namespace mpress::engine {
 
 class PeerHosts {
  public:
-  /// Collective: all ranks of MPI_COMM_WORLD call it.
-  void find();
+  /// Collective: all ranks of MPI_COMM_WORLD call it. `segment`: this rank's, for the ranks of its
+  /// host.
+  void find(const link::SegmentAddress& segment);
+
+  /// The ranks of this host, in an order that all of them share.
+  const std::vector<link::HostRank>& ranks() const { return ranks_; }
 
   /// Of a rank in MPI_COMM_WORLD. Where nobody has asked, all are on other hosts.
   policy::Peer peer(int world_rank) const {
@@ -22,6 +30,7 @@ class PeerHosts {
 
  private:
   std::vector<bool> is_here_;
+  std::vector<link::HostRank> ranks_;
 };
 
 }  // namespace mpress::engine

@@ -24,6 +24,13 @@ struct Receive::Arrived {
 
 namespace {
 
+/// Can the chunks that a header announces come from this rank?
+bool can_come(const Job& job, const wire::Header& header, int source) {
+  if (!job.chunks.is_open() || source == trace::any_peer) return false;
+  return header.peer_parcel == 0 ||
+         job.peer_link.knows(source, header.peer_parcel - 1, header.chunks());
+}
+
 std::size_t bytes_of(const MPI_Status& status) {
   return static_cast<std::size_t>(link::counted::bytes_of(status));
 }
@@ -216,7 +223,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   if (wire::read_header(data, bytes, job.nonce, header) != wire::Parse::frame) return false;
   if (header.chunk_bytes == 0 || header.raw_bytes() > capacity_) return false;
   chunks_source_ = comm_->world_rank(source);
-  if (!job.chunks.is_open() || chunks_source_ == trace::any_peer) return false;
+  if (!can_come(job, header, chunks_source_)) return false;
   std::unique_ptr<ChunkSink> sink;
   chunks_to_ = takes_in_place(header.type) ? static_cast<std::byte*>(arguments_.buffer) : nullptr;
   if (device_ != gpu::host) {
@@ -233,8 +240,9 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
     }
     sink = host_sink(job, header, chunks_source_, chunks_to_);
   }
-  chunks_ = std::make_unique<ChunkReceive>(job, header, chunks_source_, std::move(sink),
-                                           travel_begin_ns_);
+  chunks_ = header.peer_parcel > 0
+                ? receive_peer_chunks(header, chunks_source_, device_, std::move(sink))
+                : receive_chunks(job, header, chunks_source_, std::move(sink), travel_begin_ns_);
   watched_ = true;
   return true;
 }
@@ -254,6 +262,7 @@ void Receive::fail(int code) {
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
   const int source = knows_comm_ ? comm_->world_rank(status.MPI_SOURCE) : trace::any_peer;
   Arrived arrived{data, bytes, source, data == arguments_.buffer, {}};
+  if (device_ != gpu::host) job.peer_link.meet(source, device_);
   if (job.pacer.active()) {
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
@@ -301,7 +310,7 @@ int Receive::deliver_raw(Job& job, const Arrived& arrived) {
 
 int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
   if (collect(job, arrived.data, arrived.bytes, source)) return conclude_chunks(job);
-  if (!job.chunks.is_open() || arrived.source == trace::any_peer) {
+  if (!can_come(job, arrived.header, arrived.source)) {
     trace::say("rank " + std::to_string(job.rank) + ": a frame announces chunks that cannot come");
     return job.corrupt_code;
   }
@@ -314,11 +323,12 @@ int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
 /// Waits for the chunks that are still to come; then the message is the program's.
 int Receive::conclude_chunks(Job& job) {
   chunks_->finish(job);
+  if (device_ != gpu::host) job.peer_link.meet(chunks_source_, device_);
   const std::unique_ptr<ChunkReceive> chunks = std::move(chunks_);
   const wire::Header& header = chunks->header();
   const Codec codec = header.spec.codec;
   trace::Row& row = job.record.row(
-      {trace::Direction::receive, op_, chunks_source_, codec, trace::Reason::none, trace::Way::chunks});
+      {trace::Direction::receive, op_, chunks_source_, codec, trace::Reason::none, chunks->way()});
   int code = chunks->code();
   if (code == MPI_SUCCESS && chunks_to_ != arguments_.buffer) {
     code = scatter(job, chunks_to_, header.raw_bytes());

@@ -70,8 +70,12 @@ bool is_switched_off(const Config& config, const Message& message) {
 }
 
 policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
-  const policy::Path path{message.device == gpu::host ? policy::Place::host : policy::Place::device,
-                          job.peer_hosts.peer(message.peer)};
+  const policy::Place place =
+      message.device == gpu::host ? policy::Place::host : policy::Place::device;
+  const bool is_linked = place == policy::Place::device && message.bytes >= least_peer_bytes &&
+                         job.peer_link.reaches(message.peer);
+  const policy::Path path{place,
+                          is_linked ? policy::Peer::linked : job.peer_hosts.peer(message.peer)};
   return {path, codec, *message.type.element, message.bytes, message.comm.ratios};
 }
 

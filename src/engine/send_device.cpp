@@ -39,10 +39,9 @@ int encode_on_device(Job& job, gpu::Lane& lane, const Spec& spec, const Elements
   return code;
 }
 
-/// May a message that is not encoded be cut, so that copies overlap with the wire?
-bool may_go_in_raw_chunks(const Job& job, const Message& message) {
-  return job.chunks.cuts(message.bytes) && message.peer != trace::any_peer &&
-         !job.has_sessions.load(std::memory_order_relaxed) &&
+/// May a message that is not encoded be announced by a header?
+bool may_be_announced(const Job& job, const Message& message) {
+  return message.peer != trace::any_peer && !job.has_sessions.load(std::memory_order_relaxed) &&
          !is_switched_off(job.config, message) && message.bytes % 4 == 0 &&
          (message.type.element || (message.type.contiguous && message.type.size > 0 &&
                                    wire::min_frame_bytes % message.type.size == 0));
@@ -76,8 +75,15 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
     if (code != MPI_SUCCESS) return code;
     elements.data = elements.packed.data();
   }
-  const bool cuts = encodes ? job.chunks.cuts(message.bytes) : may_go_in_raw_chunks(job, message);
-  if (cuts) encoded.chunks = ChunkSend::plan(job, message, spec, elements);
+  if (encodes || may_be_announced(job, message)) {
+    if (message.bytes >= least_peer_bytes) {
+      encoded.chunks = plan_peer_chunks(job, message, spec, elements);
+    }
+    // So that copies overlap with the wire, also where nothing is encoded.
+    if (!encoded.chunks && job.chunks.cuts(message.bytes)) {
+      encoded.chunks = plan_chunks(job, message, spec, elements);
+    }
+  }
   if (encoded.chunks) {
     encoded.frame = job.pool.take(wire::min_frame_bytes);
     if (!encoded.frame) return MPI_ERR_NO_MEM;

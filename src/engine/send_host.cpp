@@ -67,7 +67,7 @@ Encoded encode(Job& job, const Message& message, const Spec& spec) {
     if (!elements.packed) return encoded;
   }
   if (job.chunks.cuts(message.bytes)) {
-    encoded.chunks = ChunkSend::plan(job, message, spec, elements);
+    encoded.chunks = plan_chunks(job, message, spec, elements);
   }
   const bool cut = encoded.chunks != nullptr;
   encoded.frame =

@@ -21,6 +21,7 @@ constexpr std::size_t payload_at = 32;
 constexpr std::size_t value_at = 40;
 constexpr std::size_t chunk_bytes_at = 48;
 constexpr std::size_t chunk_tag_at = 52;
+constexpr std::size_t peer_parcel_at = 56;
 constexpr std::size_t checksum_at = 60;
 
 template <typename T>
@@ -79,6 +80,7 @@ void write_header(const Header& header, const Nonce& nonce, void* out) {
   put(bytes, value_at, header.spec.value);
   put(bytes, chunk_bytes_at, header.chunk_bytes);
   put(bytes, chunk_tag_at, header.chunk_tag);
+  put(bytes, peer_parcel_at, header.peer_parcel);
   put(bytes, checksum_at, checksum(bytes, checksum_at));
   std::memcpy(out, bytes, header_bytes);
 }
@@ -111,7 +113,9 @@ Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, He
   parsed.payload_bytes = get<std::uint64_t>(in, payload_at);
   parsed.chunk_bytes = get<std::uint32_t>(in, chunk_bytes_at);
   parsed.chunk_tag = get<std::uint32_t>(in, chunk_tag_at);
-  // Only chunks hold elements as they are.
+  parsed.peer_parcel = get<std::uint32_t>(in, peer_parcel_at);
+  // Only chunks hold elements as they are, or come by another link.
+  if (parsed.peer_parcel != 0 && parsed.chunk_bytes == 0) return Parse::corrupt;
   if (parsed.spec.codec == Codec::none && parsed.chunk_bytes == 0) return Parse::corrupt;
   if (!plausible(parsed, bytes)) return Parse::corrupt;
   std::string ignored;

@@ -37,6 +37,8 @@ struct Header {
   /// bytes of elements each (the last one for the rest), under this tag.
   std::uint32_t chunk_bytes = 0;
   std::uint32_t chunk_tag = 0;
+  /// Where not 0, the chunks come by the peer link: the first of their parcels, plus one.
+  std::uint32_t peer_parcel = 0;
 
   std::uint64_t raw_bytes() const { return count * element_size(type); }
   std::uint64_t chunks() const {

@@ -1,28 +1,44 @@
-#include "engine/chunk_receive.hpp"
-
 #include <sched.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
 #include "engine/chunk_events.hpp"
+#include "engine/chunk_receive.hpp"
 #include "engine/job.hpp"
 #include "link/counted.hpp"
 
 namespace mpress::engine {
 
-ChunkReceive::ChunkReceive(Job& job, const wire::Header& header, int source,
-                           std::unique_ptr<ChunkSink> sink, std::uint64_t travel_begin_ns)
-    : header_(header),
-      source_(source),
-      sink_(std::move(sink)),
-      chunks_(header.chunks()),
-      travel_begin_ns_(travel_begin_ns) {
-  post(job);
-}
+namespace {
+
+class MpiChunkReceive final : public ChunkReceive {
+ public:
+  MpiChunkReceive(Job& job, const wire::Header& header, int source,
+                  std::unique_ptr<ChunkSink> sink, std::uint64_t travel_begin_ns)
+      : ChunkReceive(header, source, std::move(sink)), travel_begin_ns_(travel_begin_ns) {
+    post(job);
+  }
+
+  trace::Way way() const override { return trace::Way::chunks; }
+  bool advance(Job& job) override;
+  void finish(Job& job) override;
+
+ private:
+  void post(Job& job);
+  void take(Job& job, int result, MPI_Status& status);
+  MPI_Request& request_of(std::uint64_t chunk) { return requests_[chunk % requests_.size()]; }
+
+  std::uint64_t posted_ = 0;
+  std::array<MPI_Request, 16> requests_;
+  std::array<std::uint64_t, 16> posted_ns_;  ///< when; for the timeline
+  bool waited_ = false;  ///< the next chunk was not there when it was looked for
+  const std::uint64_t travel_begin_ns_;
+};
 
 /// Keeps receives posted for the chunks that come next, as far as the sink has room.
-void ChunkReceive::post(Job& job) {
+void MpiChunkReceive::post(Job& job) {
   while (posted_ < chunks_ && posted_ < taken_ + requests_.size()) {
     std::byte* place = sink_->place_of(job, posted_);
     if (!place) return;
@@ -38,7 +54,7 @@ void ChunkReceive::post(Job& job) {
   }
 }
 
-bool ChunkReceive::advance(Job& job) {
+bool MpiChunkReceive::advance(Job& job) {
   post(job);
   while (taken_ < posted_) {
     int arrived = 0;
@@ -50,10 +66,10 @@ bool ChunkReceive::advance(Job& job) {
     }
     take(job, result, status);
   }
-  return taken_ == chunks_ && sink_->is_settled(job);
+  return sink_->settled(job) == chunks_;
 }
 
-void ChunkReceive::finish(Job& job) {
+void MpiChunkReceive::finish(Job& job) {
   while (!advance(job)) {
     if (taken_ == posted_) {  // it is the sink that is not ready
       ::sched_yield();
@@ -67,7 +83,7 @@ void ChunkReceive::finish(Job& job) {
 
 /// One chunk has come, with `result`. What went wrong is told at the end, when nothing of the
 /// message is left to come.
-void ChunkReceive::take(Job& job, int result, MPI_Status& status) {
+void MpiChunkReceive::take(Job& job, int result, MPI_Status& status) {
   if (result == MPI_SUCCESS) {
     const auto bytes = static_cast<std::size_t>(link::counted::bytes_of(status));
     if (job.pacer.active()) {
@@ -77,15 +93,23 @@ void ChunkReceive::take(Job& job, int result, MPI_Status& status) {
     wire_bytes_ += bytes;
     note_chunk(trace::Kind::arrive, header_, source_, taken_,
                posted_ns_[taken_ % posted_ns_.size()], bytes);
-    sink_->take(job, taken_, bytes);
+    sink_->take(job, taken_, sink_->place_of(job, taken_), bytes);
   } else {
     if (code_ == MPI_SUCCESS) code_ = result;
-    sink_->take(job, taken_, header_.chunk_raw_bytes(taken_));
+    sink_->take(job, taken_, sink_->place_of(job, taken_), header_.chunk_raw_bytes(taken_));
   }
   job.chunks.received();
   waited_ = false;
   ++taken_;
   post(job);
+}
+
+}  // namespace
+
+std::unique_ptr<ChunkReceive> receive_chunks(Job& job, const wire::Header& header, int source,
+                                             std::unique_ptr<ChunkSink> sink,
+                                             std::uint64_t travel_begin_ns) {
+  return std::make_unique<MpiChunkReceive>(job, header, source, std::move(sink), travel_begin_ns);
 }
 
 }  // namespace mpress::engine

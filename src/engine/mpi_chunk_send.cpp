@@ -1,0 +1,143 @@
+#include "engine/chunk_send.hpp"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codec/codec.hpp"
+#include "engine/chunk_events.hpp"
+#include "engine/job.hpp"
+#include "engine/send_message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+class HostChunks final : public ChunkSource {
+ public:
+  HostChunks(const wire::Header& header, int peer, const void* elements)
+      : header_(header), peer_(peer), elements_(static_cast<const std::byte*>(elements)) {}
+
+  /// All memory at once, so that no later chunk lacks it. False where it is short.
+  bool open(Job& job) {
+    buffers_.resize(header_.chunks());
+    const std::size_t room = codec::max_payload_bytes(
+        header_.spec, header_.type, header_.chunk_bytes / element_size(header_.type));
+    for (memory::Buffer& buffer : buffers_) {
+      buffer = job.pool.take(room);
+      if (!buffer) return false;
+    }
+    return true;
+  }
+
+  Chunk take(Job&, std::uint64_t chunk) override {
+    const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
+    const std::byte* elements = elements_ + chunk * header_.chunk_bytes;
+    const std::uint64_t begin = trace::timeline.now();
+    Chunk taken{std::move(buffers_[chunk]), 0};
+    taken.bytes = codec::encode(header_.spec, header_.type, elements,
+                                raw_bytes / element_size(header_.type), taken.data.data());
+    if (taken.bytes >= raw_bytes) {
+      std::memcpy(taken.data.data(), elements, raw_bytes);
+      taken.bytes = raw_bytes;
+    }
+    note_chunk(trace::Kind::encode, header_, peer_, chunk, begin, taken.bytes);
+    return taken;
+  }
+
+ private:
+  const wire::Header header_;
+  const int peer_;
+  const std::byte* elements_;
+  std::vector<memory::Buffer> buffers_;
+};
+
+class MpiChunkSend final : public ChunkSend {
+ public:
+  bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
+  trace::Way way() const override { return trace::Way::chunks; }
+  std::size_t send(Job& job, trace::Row& row) override;
+
+ private:
+  std::unique_ptr<ChunkSource> source_;
+  Chunk first_;
+  std::uint64_t first_ns_ = 0;  ///< what encoding it took
+};
+
+/// Elements on a device take longer chunks: a device works on a short one alone no faster.
+std::size_t chunk_bytes_of(const Job& job, const Elements& elements) {
+  const std::size_t base = job.chunks.chunk_bytes();
+  if (elements.device == gpu::host) return base;
+  const std::size_t bases = elements.count * element_size(elements.type) / base;
+  const std::size_t factor = bases >= 32 ? 4 : bases >= 8 ? 2 : 1;
+  return std::min(factor * base, wire::max_chunk_bytes);
+}
+
+bool MpiChunkSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements) {
+  const std::uint64_t begin = trace::now_ns();
+  describe(job, message, spec, elements, chunk_bytes_of(job, elements));
+  const std::size_t room = std::max<std::size_t>(
+      header_.chunk_bytes,
+      codec::max_payload_bytes(spec, elements.type,
+                               header_.chunk_bytes / element_size(elements.type)));
+  if (!job.chunks.outbox.has_room(header_.chunks() * room, job.config.pool_limit)) return false;
+  if (!resolve(job, elements)) return false;
+  if (elements.device != gpu::host) {
+    source_ = device_chunks(job, header_, message.peer, elements);
+    // What a device refuses is an error of the call while nothing is announced.
+    if (source_) first_ = source_->take(job, 0);
+    if (!first_.data) return false;
+  } else {
+    auto source = std::make_unique<HostChunks>(header_, message.peer, elements.data);
+    if (!source->open(job)) return false;
+    first_ = source->take(job, 0);
+    // The header must not make the message larger than it was.
+    if (first_.bytes + wire::min_frame_bytes > header_.chunk_bytes) return false;
+    source_ = std::move(source);
+  }
+  source_->keep(std::move(elements.packed));
+  first_ns_ = trace::now_ns() - begin;
+  return true;
+}
+
+std::size_t MpiChunkSend::send(Job& job, trace::Row& row) {
+  std::size_t sent_bytes = 0;
+  std::uint64_t took_ns = first_ns_;
+  for (std::uint64_t index = 0; index < header_.chunks(); ++index) {
+    const std::uint64_t begin = trace::now_ns();
+    Chunk chunk = index == 0 && first_.data ? std::move(first_) : source_->take(job, index);
+    took_ns += trace::now_ns() - begin;
+    const std::size_t bytes = chunk.bytes;
+    const std::uint64_t handed = trace::timeline.now();
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code =
+        !chunk.data
+            ? MPI_ERR_NO_MEM
+            : link::mpi().Isend(chunk.data.data(), static_cast<int>(bytes), MPI_BYTE, peer_,
+                                static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request);
+    if (code != MPI_SUCCESS) {
+      // It has been announced: the receiver would wait for ever.
+      link::fatal("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(index) +
+                  " of a message to rank " + std::to_string(peer_) + " cannot be " +
+                  (chunk.data ? "sent: MPI refused" : "made: no memory, or a device failed"));
+    }
+    trace::Event on_wire = chunk_event(trace::Kind::wire, header_, peer_, index, handed);
+    on_wire.wire_bytes = bytes;
+    job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_, on_wire});
+    sent_bytes += bytes;
+  }
+  source_.reset();
+  count(job, row, sent_bytes, took_ns);
+  return sent_bytes;
+}
+
+}  // namespace
+
+std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Spec& spec,
+                                       Elements& elements) {
+  auto chunks = std::make_unique<MpiChunkSend>();
+  if (!chunks->plan(job, message, spec, elements)) return nullptr;
+  return chunks;
+}
+
+}  // namespace mpress::engine

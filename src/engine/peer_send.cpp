@@ -1,0 +1,168 @@
+// The sending side of the peer link: chunks are encoded, or copied, into memory that the receiver's
+// device reaches.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codec/codec.hpp"
+#include "engine/chunk_events.hpp"
+#include "engine/chunk_send.hpp"
+#include "engine/job.hpp"
+#include "engine/send_message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// How many chunks a lane is given beforehand: enough never to run dry, and few enough that the
+/// first is seen as soon as it is ready.
+constexpr std::uint64_t ahead = 3;
+
+class PeerSend final : public ChunkSend {
+ public:
+  PeerSend() = default;
+  ~PeerSend() override {
+    if (is_reserved_ && !is_sent_) give_up();
+  }
+
+  bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
+  trace::Way way() const override { return trace::Way::peer; }
+  std::size_t send(Job& job, trace::Row& row) override;
+
+ private:
+  bool encodes() const { return header_.spec.codec != Codec::none; }
+  std::size_t elements_in(std::uint64_t chunk) const {
+    return header_.chunk_raw_bytes(chunk) / element_size(header_.type);
+  }
+  const std::byte* elements_of(std::uint64_t chunk) const {
+    return elements_ + chunk * header_.chunk_bytes;
+  }
+  void start(std::uint64_t until);
+  bool finish(Job& job, std::uint64_t chunk);
+  void give_up();
+
+  struct Work {
+    gpu::Ticket ticket = 0;
+    std::uint64_t given_ns = 0;
+    std::size_t bytes = 0;  ///< once it is done
+  };
+
+  int device_ = gpu::host;
+  const std::byte* elements_ = nullptr;
+  memory::Buffer packed_;  ///< what they lie in, if it is mpress's
+  link::PeerLink* link_ = nullptr;
+  link::Shipment shipment_;
+  bool is_reserved_ = false;
+  bool is_sent_ = false;
+  std::vector<Work> work_;
+  std::uint64_t started_ = 0;
+  std::uint64_t first_ns_ = 0;
+  LaneUse lane_;  ///< destroyed first: what is under way uses the memory above
+};
+
+/// Large messages go in chunks, so that encoding, the copy between the GPUs and decoding overlap;
+/// a short chunk does not fill a GPU.
+std::size_t chunk_bytes_of(const Job& job, const Elements& elements) {
+  const std::size_t bytes = elements.count * element_size(elements.type);
+  const std::size_t base = job.chunks.chunk_bytes();
+  if (!job.chunks.cuts(bytes)) return (bytes + 7) / 8 * 8;
+  const std::size_t factor = bytes >= 64 * base ? 8 : bytes >= 16 * base ? 4 : 2;
+  return std::min(factor * base, wire::max_chunk_bytes);
+}
+
+bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements) {
+  const std::uint64_t begin = trace::now_ns();
+  const std::size_t chunk_bytes = chunk_bytes_of(job, elements);
+  const std::size_t room = std::max<std::size_t>(
+      chunk_bytes, spec.codec == Codec::none
+                       ? 0
+                       : codec::max_payload_bytes(spec, elements.type,
+                                                  chunk_bytes / element_size(elements.type)));
+  describe(job, message, spec, elements, chunk_bytes);
+  link_ = &job.peer_link;
+  is_reserved_ = link_->reserve(peer_, elements.device, header_.chunks(), room, message_, shipment_);
+  if (!is_reserved_ || !resolve(job, elements)) return false;
+  header_.peer_parcel = shipment_.first + 1;
+  device_ = elements.device;
+  elements_ = static_cast<const std::byte*>(elements.data);
+  work_.resize(header_.chunks());
+  lane_ = job.devices.lane(device_);
+  if (!lane_) return false;
+  start(ahead);
+  // What a device refuses is an error of the call while nothing is announced.
+  if (!finish(job, 0)) return false;
+  packed_ = std::move(elements.packed);
+  first_ns_ = trace::now_ns() - begin;
+  return true;
+}
+
+/// Gives the chunks before `until` to the lane.
+void PeerSend::start(std::uint64_t until) {
+  for (; started_ < std::min<std::uint64_t>(until, work_.size()); ++started_) {
+    Work& work = work_[started_];
+    std::byte* const place = link_->place(shipment_, started_);
+    work.given_ns = trace::timeline.now();
+    work.ticket = encodes() ? lane_->encode(header_.spec, header_.type, elements_of(started_),
+                                            elements_in(started_), place)
+                            : lane_->copy(place, elements_of(started_),
+                                          header_.chunk_raw_bytes(started_));
+  }
+}
+
+/// Waits until a chunk is where the receiver finds it. False where the device refuses.
+bool PeerSend::finish(Job& job, std::uint64_t chunk) {
+  Work& work = work_[chunk];
+  gpu::Outcome outcome;
+  if (job.devices.wait(job, *lane_, work.ticket, &outcome) != MPI_SUCCESS) return false;
+  const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
+  work.bytes = raw_bytes;
+  if (encodes() && outcome.bytes < raw_bytes) {
+    work.bytes = outcome.bytes;
+  } else if (encodes()) {
+    const gpu::Ticket copied =
+        lane_->copy(link_->place(shipment_, chunk), elements_of(chunk), raw_bytes);
+    if (job.devices.wait(job, *lane_, copied) != MPI_SUCCESS) return false;
+  }
+  note_chunk(encodes() ? trace::Kind::encode : trace::Kind::copy_out, header_, peer_, chunk,
+             work.given_ns, work.bytes, device_);
+  link_->send(shipment_, chunk, work.bytes);
+  return true;
+}
+
+std::size_t PeerSend::send(Job& job, trace::Row& row) {
+  const std::uint64_t begin = trace::now_ns();
+  std::size_t sent_bytes = work_[0].bytes;
+  for (std::uint64_t chunk = 1; chunk < work_.size(); ++chunk) {
+    start(chunk + ahead);
+    if (!finish(job, chunk)) {
+      // The receiver learns of it; this rank has no call to return it from any more.
+      link_->fail(shipment_);
+      link::fatal("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(chunk) +
+                  " of a message to rank " + std::to_string(peer_) +
+                  " cannot be made: a device failed");
+    }
+    sent_bytes += work_[chunk].bytes;
+  }
+  is_sent_ = true;
+  count(job, row, sent_bytes, first_ns_ + (trace::now_ns() - begin));
+  return sent_bytes;
+}
+
+/// Nobody will hear of the shipment.
+void PeerSend::give_up() {
+  if (lane_) lane_->drain();
+  link_->fail(shipment_);
+  link_->cancel(message_);
+}
+
+}  // namespace
+
+std::unique_ptr<ChunkSend> plan_peer_chunks(Job& job, const Message& message, const Spec& spec,
+                                            Elements& elements) {
+  auto chunks = std::make_unique<PeerSend>();
+  if (!chunks->plan(job, message, spec, elements)) return nullptr;
+  return chunks;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,90 @@
+// What the ranks of one host tell each other about messages that go from GPU to GPU. Each process
+// has a segment, which the others map; nothing in it needs a call of MPI's or of a driver's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/gpu.hpp"
+
+namespace mpress::link {
+
+/// A block of device memory that other processes may open.
+struct SharedSlab {
+  std::int32_t device;  ///< as its owner counts
+  std::uint64_t bytes;
+  gpu::MemoryHandle handle;
+};
+
+/// A chunk on its way. The owner of the segment sends it.
+struct alignas(64) Parcel {
+  enum State : std::uint32_t {
+    planned,  ///< its memory is reserved
+    there,    ///< and holds it
+    failed,   ///< it will never come
+  };
+  std::atomic<std::uint32_t> state;  ///< the sender's word
+  std::atomic<std::uint32_t> taken;  ///< the receiver's: 1 where the memory is free again
+  std::uint32_t slab;
+  std::uint64_t offset;  ///< in the slab
+  std::uint64_t bytes;   ///< set before `state` is `there`
+};
+static_assert(sizeof(Parcel) == 64 && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// Shared memory, all zero to begin with. Its pages exist once they are touched.
+struct PeerSegment {
+  static constexpr std::uint32_t layout = 1;
+  static constexpr std::size_t most_slabs = 64;
+  static constexpr std::size_t most_ranks = 1024;  ///< of a host
+  static constexpr std::size_t parcels = 16384;
+  /// In `opened`: that rank cannot open what this one shares.
+  static constexpr std::uint32_t unreachable = 0xFFFFFFFF;
+
+  std::array<std::uint8_t, 16> nonce;  ///< of the job
+  std::uint32_t version;               ///< `layout`
+  std::int32_t rank;                   ///< of the owner, in MPI_COMM_WORLD
+  std::atomic<std::uint32_t> slabs;    ///< how many there are
+  SharedSlab slab[most_slabs];
+  /// How many of the slabs each rank of the host has opened; written by that rank.
+  std::atomic<std::uint32_t> opened[most_ranks];
+  Parcel parcel[parcels];
+};
+
+/// Where a process keeps its segment, for others of its host to find.
+struct SegmentAddress {
+  std::int32_t pid = 0;
+  std::int32_t file = -1;  ///< a descriptor of that process; negative: it has no segment
+};
+
+/// A segment in this process's memory. It ends with the last process that maps it, however those
+/// end: there is no file to be left behind.
+class MappedSegment {
+ public:
+  MappedSegment() = default;
+  MappedSegment(MappedSegment&& other) noexcept;
+  MappedSegment& operator=(MappedSegment&& other) noexcept;
+  ~MappedSegment();
+
+  /// A segment of this process's own; empty where the system refuses.
+  static MappedSegment create(const std::array<std::uint8_t, 16>& nonce, int rank);
+
+  /// That of `rank`; empty where this process cannot map it, or finds another there.
+  static MappedSegment open(const SegmentAddress& address,
+                            const std::array<std::uint8_t, 16>& nonce, int rank);
+
+  PeerSegment* operator->() const { return segment_; }
+  explicit operator bool() const { return segment_ != nullptr; }
+
+  /// Of one that create() made.
+  SegmentAddress address() const;
+
+ private:
+  PeerSegment* segment_ = nullptr;
+  int file_ = -1;
+};
+
+}  // namespace mpress::link
