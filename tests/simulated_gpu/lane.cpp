@@ -173,6 +173,9 @@ gpu::Ticket Lane::copy(void* to, const void* from, std::size_t bytes) {
     const int device = memory.locate(end);
     if (device != gpu::host) {
       memory.check(device, end, bytes);
+      if (device != device_ && memory.is_opened(end)) {
+        fault("a block is open for device %d, and copied by device %d", device, device_);
+      }
     } else if (!memory.is_pinned(end, bytes)) {
       pageable = true;
     }

@@ -30,6 +30,18 @@ struct Simulation final : gpu::Gpu {
     Memory::instance().give(number(place, device), memory, false);
   }
 
+  bool share(int device, void* memory, gpu::MemoryHandle& handle) override {
+    if (is_failed(device)) return false;
+    Memory::instance().share(device, memory, handle);
+    return true;
+  }
+
+  void* open(int device, const gpu::MemoryHandle& handle) override {
+    return is_failed(device) ? nullptr : Memory::instance().open(device, handle);
+  }
+
+  void close(int device, void* memory) override { Memory::instance().close(device, memory); }
+
  private:
   static int number(gpu::Place place, int device) {
     return place == gpu::Place::pinned ? gpu::host : device;

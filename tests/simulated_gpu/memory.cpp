@@ -16,8 +16,6 @@ namespace {
 constexpr std::size_t alignment = 256;
 constexpr int rubbish = 0xdb;
 
-std::size_t rounded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 bool race(const Access& a, const Access& b) {
   return (a.writes || b.writes) && !a.sparse && !b.sparse && overlap(a, b.memory, b.bytes);
 }
@@ -51,9 +49,13 @@ Memory::Memory() {
     p.file = ::memfd_create("simulated GPU", MFD_CLOEXEC);
     if (p.file < 0 || ::ftruncate(p.file, device_bytes) != 0) fault("no memory file");
     const auto map = [&](int protection) {
-      void* memory =
-          ::mmap(nullptr, device_bytes, protection, MAP_SHARED | MAP_NORESERVE, p.file, 0);
-      if (memory == MAP_FAILED) fault("the memory of a device cannot be mapped");
+      void* const memory = ::mmap(nullptr, device_span, PROT_NONE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory == MAP_FAILED ||
+          ::mmap(memory, device_bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, p.file,
+                 0) == MAP_FAILED) {
+        fault("the memory of a device cannot be mapped");
+      }
       return static_cast<std::byte*>(memory);
     };
     const bool open = std::getenv("SIMULATED_GPU_OPEN") != nullptr;
@@ -66,7 +68,7 @@ int Memory::locate(const void* pointer) const {
   const auto* const at = static_cast<const std::byte*>(pointer);
   for (int device = 0; device < devices; ++device) {
     const Place& p = places_[static_cast<std::size_t>(device + 1)];
-    if (at >= p.base && at < p.base + device_bytes) return device;
+    if (at >= p.base && at < p.base + device_span) return device;
   }
   return gpu::host;
 }
@@ -88,13 +90,16 @@ bool Memory::is_pinned(const void* memory, std::size_t bytes) {
 }
 
 /// Blocks keep a distance, so that work that goes beyond one is noticed.
-std::byte* Memory::find_room(const Place& p, std::size_t bytes) const {
-  std::byte* at = p.base;
-  for (const auto& [begin, block] : p.blocks) {
-    if (static_cast<std::size_t>(begin - at) >= bytes + alignment) break;
-    at = const_cast<std::byte*>(begin) + rounded(block.bytes) + alignment;
+std::byte* Memory::find_room(const Blocks& blocks, std::byte* begin, std::size_t bytes,
+                             std::size_t unit) {
+  bytes = rounded(bytes, unit);
+  std::byte* at = begin;
+  for (auto it = blocks.lower_bound(begin); it != blocks.end(); ++it) {
+    if (static_cast<std::size_t>(it->first - at) >= bytes + unit) break;
+    const auto end = static_cast<std::size_t>(it->first - begin) + it->second.bytes;
+    at = begin + rounded(end, unit) + unit;
   }
-  return at + bytes <= p.base + device_bytes ? at : nullptr;
+  return at + bytes <= begin + device_bytes ? at : nullptr;
 }
 
 void* Memory::take(int number, std::size_t bytes, bool by_program) {
@@ -102,12 +107,13 @@ void* Memory::take(int number, std::size_t bytes, bool by_program) {
   std::lock_guard lock(mutex_);
   Place& p = place(number);
   if (p.taken + bytes > p.limit || p.taken + bytes < bytes) return nullptr;
-  std::byte* memory = number == gpu::host
-                          ? static_cast<std::byte*>(std::aligned_alloc(alignment, rounded(bytes)))
-                          : find_room(p, rounded(bytes));
+  std::byte* memory =
+      number == gpu::host
+          ? static_cast<std::byte*>(std::aligned_alloc(alignment, rounded(bytes, alignment)))
+          : find_room(p.blocks, p.base, bytes, alignment);
   if (!memory) return nullptr;
   std::memset(view(memory), rubbish, bytes);
-  p.blocks[memory] = {bytes, by_program};
+  p.blocks[memory] = {.bytes = bytes, .by_program = by_program};
   p.taken += bytes;
   return memory;
 }
@@ -120,12 +126,11 @@ void Memory::give(int number, void* memory, bool by_program) {
   const auto it = p.blocks.find(at);
   if (it == p.blocks.end()) fault("a block is released that is not taken: %p", memory);
   const Block block = it->second;
-  if (block.by_program != by_program) fault("a block is released that is another's: %p", memory);
-  for (const Use& use : uses_) {
-    if (overlap(use.access, at, block.bytes)) {
-      fault("memory is released while it is in use: %p, %zu bytes", memory, block.bytes);
-    }
+  if (block.by_program != by_program || block.peer_file >= 0) {
+    fault("a block is released that is another's: %p", memory);
   }
+  check_idle(at, block.bytes, "released");
+  if (block.shared) unshare(p, at, block.bytes);
   p.blocks.erase(it);
   p.taken -= block.bytes;
   if (number == gpu::host) {
@@ -142,6 +147,15 @@ void Memory::give(int number, void* memory, bool by_program) {
   }
 }
 
+void Memory::check_idle(const std::byte* memory, std::size_t bytes, const char* done) const {
+  for (const Use& use : uses_) {
+    if (overlap(use.access, memory, bytes)) {
+      fault("memory is %s while it is in use: %p, %zu bytes", done,
+            static_cast<const void*>(memory), bytes);
+    }
+  }
+}
+
 void Memory::set_limit(int number, std::size_t bytes) {
   std::lock_guard lock(mutex_);
   place(number).limit = bytes;
@@ -151,7 +165,7 @@ std::size_t Memory::held(int number) {
   std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
   for (const auto& [begin, block] : place(number).blocks) {
-    if (!block.by_program) bytes += block.bytes;
+    if (!block.by_program && block.peer_file < 0) bytes += block.bytes;
   }
   return bytes;
 }
@@ -172,6 +186,10 @@ void Memory::check(int device, const void* memory, std::size_t bytes) {
 void Memory::begin(const void* lane, std::uint64_t ticket, const std::vector<Access>& accesses) {
   std::lock_guard lock(mutex_);
   for (const Access& access : accesses) {
+    if (access.writes && is_opened(access.memory)) {
+      fault("work writes to a block of another process: %p, %zu bytes",
+            static_cast<const void*>(access.memory), access.bytes);
+    }
     for (const Use& use : uses_) {
       if (use.lane != lane && race(access, use.access)) {
         fault("two lanes race for %p, %zu bytes", static_cast<const void*>(access.memory),
@@ -179,12 +197,21 @@ void Memory::begin(const void* lane, std::uint64_t ticket, const std::vector<Acc
       }
     }
   }
-  for (const Access& access : accesses) uses_.push_back({lane, ticket, access});
+  for (const Access& access : accesses) {
+    lock_use(access);
+    uses_.push_back({lane, ticket, access});
+  }
 }
 
 void Memory::end(const void* lane, std::uint64_t ticket) {
   std::lock_guard lock(mutex_);
-  std::erase_if(uses_, [&](const Use& use) { return use.lane == lane && use.ticket <= ticket; });
+  std::vector<Access> ended;
+  std::erase_if(uses_, [&](const Use& use) {
+    const bool over = use.lane == lane && use.ticket <= ticket;
+    if (over) ended.push_back(use.access);
+    return over;
+  });
+  for (const Access& access : ended) unlock_use(access);
 }
 
 void Memory::check_program(const Access& access) {
@@ -206,6 +233,11 @@ void Memory::check_end() {
     if (const std::size_t bytes = held(number)) {
       fault("%zu bytes of %s were never released", bytes,
             number == gpu::host ? "pinned memory" : "a device");
+    }
+    for (const auto& [begin, block] : place(number).blocks) {
+      if (block.peer_file >= 0) {
+        fault("%zu bytes of another process were never closed", block.bytes);
+      }
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "gpu/gpu.hpp"
@@ -14,9 +15,15 @@ namespace mpress::simulated {
 
 inline constexpr int devices = 2;
 inline constexpr std::size_t device_bytes = std::size_t{4} << 30;  ///< also of pinned memory
+/// A device's addresses: its memory, then what it has opened of other processes.
+inline constexpr std::size_t device_span = 2 * device_bytes;
 
 /// Ends the process with a message.
 [[noreturn, gnu::format(printf, 1, 2)]] void fault(const char* format, ...);
+
+inline std::size_t rounded(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 /// What a piece of work does with memory.
 struct Access {
@@ -48,11 +55,17 @@ class Memory {
   void set_limit(int place, std::size_t bytes);
   std::size_t held(int place);  ///< by mpress
 
+  /// Memory between processes (peers.cpp). What gpu::Gpu has to say of it holds.
+  void share(int device, void* memory, gpu::MemoryHandle& handle);
+  void* open(int device, const gpu::MemoryHandle& handle);
+  void close(int device, void* memory);
+  bool is_opened(const void* memory) const;
+
   /// Faults unless the bytes lie in one block of the device.
   void check(int device, const void* memory, std::size_t bytes);
 
   /// The accesses of a lane's work, until it is known to be done. begin() faults where other lanes'
-  /// work, or the program's copies, race with them.
+  /// work, or the program's copies, race with them, or other processes' work on shared blocks.
   void begin(const void* lane, std::uint64_t ticket, const std::vector<Access>& accesses);
   void end(const void* lane, std::uint64_t ticket);
   void check_program(const Access& access);
@@ -64,12 +77,17 @@ class Memory {
   struct Block {
     std::size_t bytes;
     bool by_program;
+    bool shared = false;
+    /// Of a block that another process shares: its device's memory, and where it lies there.
+    int peer_file = -1;
+    std::size_t peer_at = 0;
   };
+  using Blocks = std::map<const std::byte*, Block>;
   struct Place {
-    std::byte* base = nullptr;  ///< of a device: the program's view; its own is `own`
+    std::byte* base = nullptr;  ///< of a device: the program's view; the library's is `own`
     std::byte* own = nullptr;
     int file = -1;
-    std::map<const std::byte*, Block> blocks;
+    Blocks blocks;
     std::size_t limit = device_bytes;
     std::size_t taken = 0;
   };
@@ -81,7 +99,24 @@ class Memory {
 
   Memory();
   Place& place(int number) { return places_[static_cast<std::size_t>(number + 1)]; }
-  std::byte* find_room(const Place& place, std::size_t bytes) const;
+  /// Room for `bytes` bytes among the blocks from `begin` on, a multiple of `unit` behind it; null
+  /// where device_bytes have none.
+  static std::byte* find_room(const Blocks& blocks, std::byte* begin, std::size_t bytes,
+                              std::size_t unit);
+  /// Faults where work under way uses the bytes of what is being `done` away with.
+  void check_idle(const std::byte* memory, std::size_t bytes, const char* done) const;
+
+  /// What other processes must not do meanwhile, where they can reach the memory.
+  struct Lock {
+    int file;
+    std::size_t at;
+    std::size_t bytes;
+    short type;
+  };
+  std::optional<Lock> lock_of(const Access& access);
+  void lock_use(const Access& access);
+  void unlock_use(const Access& access);
+  void unshare(const Place& place, const std::byte* memory, std::size_t bytes);
 
   std::array<Place, devices + 1> places_;  ///< pinned memory first
   std::mutex mutex_;

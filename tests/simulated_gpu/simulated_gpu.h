@@ -6,8 +6,12 @@
  * late, as SIMULATED_GPU_SEED (default 1) has it: when it has been looked at a few times, or by a
  * thread. Misuse ends the process with a message: memory that is freed while it is in use, memory
  * that nobody allocated, unaligned payloads, lanes that race, blocks that are released twice, work
- * that nobody waited for. With SIMULATED_GPU_LEAKS=abort, blocks that mpress keeps to the end do so
- * too.
+ * that nobody waited for. With SIMULATED_GPU_LEAKS=abort, blocks that mpress keeps to the end, or
+ * leaves open, do so too.
+ *
+ * Processes can share memory. Then their work must not race either: a process starts when it has
+ * been told that the others' work is done and was seen done. With SIMULATED_GPU_PEERS=0 the GPUs
+ * cannot reach those of other processes.
  */
 #ifndef SIMULATED_GPU_H
 #define SIMULATED_GPU_H

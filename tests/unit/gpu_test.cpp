@@ -1,4 +1,5 @@
-// Lanes of a GPU: that of the library given as the first argument, or the simulated ones.
+// Lanes of a GPU, and memory that processes share: those of the library given as the first
+// argument, or the simulated ones.
 //
 //   gpu_test [LIBRARY]
 
@@ -18,14 +19,12 @@
 #include "check.hpp"
 #include "codec/codec.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "gpu_peers.hpp"
+#include "lanes.hpp"
 
 using namespace mpress;
-using gpu::Lane;
-using gpu::Outcome;
 using gpu::Place;
 using gpu::Run;
-using gpu::State;
-using gpu::Ticket;
 
 namespace {
 
@@ -42,39 +41,6 @@ struct Block {
   Place place;
   std::byte* data;
 };
-
-State finish(Lane& lane, Ticket ticket, Outcome* outcome = nullptr) {
-  for (;;) {
-    const State state = lane.look(ticket, outcome);
-    if (state != State::pending) return state;
-  }
-}
-
-void put(Lane& lane, void* to, const void* from, std::size_t bytes) {
-  CHECK(finish(lane, lane.copy(to, from, bytes)) == State::done);
-}
-
-std::vector<std::byte> bytes_of(Lane& lane, const void* memory, std::size_t bytes) {
-  std::vector<std::byte> result(bytes);
-  put(lane, result.data(), memory, bytes);
-  return result;
-}
-
-std::vector<std::byte> noise(std::size_t bytes, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::byte> result(bytes);
-  for (std::byte& b : result) b = static_cast<std::byte>(random());
-  return result;
-}
-
-template <class T>
-std::vector<T> wave(std::size_t count) {
-  std::vector<T> result(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    result[i] = static_cast<T>(std::sin(static_cast<double>(i) * 0.01) * 3 + 0.25);
-  }
-  return result;
-}
 
 std::unique_ptr<Lane> open_lane() {
   std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(device);
@@ -338,6 +304,7 @@ void threads() {
 
 int main(int argc, char** argv) {
   const char* const path = argc > 1 ? argv[1] : MPRESS_SIMULATED_GPU;
+  check_peers(path);  // in processes of its own, before this one uses a device
   gpu::choose(path);
   if (!gpu::gpu()) {
     std::fprintf(stderr, "%s\n", gpu::why_not().c_str());

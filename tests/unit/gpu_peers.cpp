@@ -1,0 +1,443 @@
+#include "gpu_peers.hpp"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+#include "codec/codec.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "lanes.hpp"
+
+using namespace mpress;
+using gpu::MemoryHandle;
+using gpu::Place;
+
+namespace {
+
+/// To the other process.
+struct Line {
+  int socket;
+
+  template <class T>
+  void send(const T& value) const {
+    CHECK(::send(socket, &value, sizeof value, MSG_NOSIGNAL) == sizeof value);
+  }
+
+  /// False where the other has ended.
+  template <class T>
+  bool receive(T& value) const {
+    return ::recv(socket, &value, sizeof value, MSG_WAITALL) == sizeof value;
+  }
+
+  void tell() const { send('.'); }
+  void wait() const {
+    char dot;
+    receive(dot);
+  }
+};
+
+using Role = std::function<void(const Line&)>;
+
+struct Child {
+  pid_t process;
+  int error;  ///< what it says there
+};
+
+Child start(const char* library, const Line& line, const Line& other, const Role& role) {
+  int said[2];
+  CHECK(::pipe(said) == 0);
+  const pid_t process = ::fork();
+  if (process != 0) {
+    ::close(said[1]);
+    return {process, said[0]};
+  }
+  ::close(other.socket);
+  ::dup2(said[1], STDERR_FILENO);
+  const rlimit none = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  check::failures = 0;
+  gpu::choose(library);
+  if (gpu::gpu()) {
+    role(line);
+  } else {
+    CHECK(!"a GPU");
+  }
+  std::exit(check::failures != 0);
+}
+
+/// Ends when the process does.
+std::string last_words(const Child& child) {
+  std::string text;
+  char part[512];
+  for (ssize_t bytes; (bytes = ::read(child.error, part, sizeof part)) > 0;) {
+    text.append(part, static_cast<std::size_t>(bytes));
+  }
+  ::close(child.error);
+  return text;
+}
+
+int status_of(const Child& child) {
+  int status = 0;
+  CHECK(::waitpid(child.process, &status, 0) == child.process);
+  return status;
+}
+
+/// Where a fault is expected, the process that misuses memory is ended with it; `by_owner` says
+/// which.
+struct Fault {
+  std::string text;
+  bool by_owner;
+};
+
+void run(const char* library, const Role& owner, const Role& opener, const Fault& fault = {}) {
+  int sockets[2];
+  CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+  const Line lines[2] = {{sockets[0]}, {sockets[1]}};
+  const Child children[2] = {start(library, lines[0], lines[1], owner),
+                             start(library, lines[1], lines[0], opener)};
+  for (const Line& line : lines) ::close(line.socket);
+  for (int i = 0; i < 2; ++i) {
+    const std::string words = last_words(children[i]);
+    const int status = status_of(children[i]);
+    if (fault.text.empty()) {
+      CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+      std::fputs(words.c_str(), stderr);
+    } else if (fault.by_owner == (i == 0)) {
+      CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+      const bool found = words.find(fault.text) != std::string::npos;
+      CHECK(found);
+      if (!found)
+        std::fprintf(stderr, "expected: %s; got: %s\n", fault.text.c_str(), words.c_str());
+    }
+  }
+}
+
+constexpr std::size_t count = 300000;
+constexpr std::size_t odd = 12345;  // bytes of a small block
+
+Spec codec_of_payload() {
+  Spec spec;
+  std::string error;
+  CHECK(parse_spec("mpc", spec, error));
+  return spec;
+}
+
+std::size_t room() { return codec::max_payload_bytes(codec_of_payload(), ElementType::f64, count); }
+
+/// A payload after as many bytes; blocks are aligned enough for both.
+constexpr std::size_t payload_at = 4096 + 256;
+
+struct Sent {
+  MemoryHandle large, small, other_small;
+  std::size_t payload_bytes;
+};
+
+void* take(std::size_t bytes) {
+  void* const memory = gpu::gpu()->allocate(Place::device, 0, bytes);
+  CHECK(memory);
+  return memory;
+}
+
+void owner(const Line& line) {
+  gpu::Gpu& all = *gpu::gpu();
+  const std::unique_ptr<Lane> lane = all.open_lane(0);
+  const std::vector<double> field = wave<double>(count);
+  auto* const large = static_cast<std::byte*>(take(payload_at + room()));
+  void* const small = take(odd);
+  void* const other_small = take(odd);
+  void* const elements = take(count * 8);
+  put(*lane, elements, field.data(), count * 8);
+  put(*lane, large, noise(payload_at, 1).data(), payload_at);
+  put(*lane, small, noise(odd, 2).data(), odd);
+  put(*lane, other_small, noise(odd, 3).data(), odd);
+  Outcome outcome;
+  const Ticket encoded =
+      lane->encode(codec_of_payload(), ElementType::f64, elements, count, large + payload_at);
+  CHECK(finish(*lane, encoded, &outcome) == State::done);
+
+  Sent sent{};
+  sent.payload_bytes = outcome.bytes;
+  CHECK(all.share(0, large, sent.large) && all.share(0, small, sent.small));
+  CHECK(all.share(0, other_small, sent.other_small));
+  line.send(sent);
+  line.wait();  // read
+  put(*lane, small, noise(odd, 4).data(), odd);
+  line.tell();
+  line.wait();  // closed; to be opened again
+  put(*lane, large, noise(payload_at, 5).data(), payload_at);
+  CHECK(all.share(0, large, sent.large));
+  line.send(sent.large);
+  line.wait();  // closed
+  for (void* memory : {static_cast<void*>(large), small, other_small, elements}) {
+    all.release(Place::device, 0, memory);
+  }
+}
+
+void opener(const Line& line, int device) {
+  gpu::Gpu& all = *gpu::gpu();
+  const std::unique_ptr<Lane> lane = all.open_lane(device);
+  Sent sent{};
+  CHECK(lane && line.receive(sent));
+  auto* const large = static_cast<std::byte*>(all.open(device, sent.large));
+  auto* const small = static_cast<std::byte*>(all.open(device, sent.small));
+  auto* const other_small = static_cast<std::byte*>(all.open(device, sent.other_small));
+  CHECK(large && small && other_small);
+  auto* const own = static_cast<std::byte*>(all.allocate(Place::device, device, count * 8));
+  auto* const pinned = static_cast<std::byte*>(all.allocate(Place::pinned, device, odd));
+
+  // To the device's own memory, and at once to the host; at addresses of any alignment.
+  lane->copy(own + 1, large + 3, payload_at - 3);
+  const std::vector<std::byte> begin = noise(payload_at, 1);
+  CHECK(bytes_of(*lane, own + 1, payload_at - 3) ==
+        std::vector<std::byte>(begin.begin() + 3, begin.end()));
+  CHECK(bytes_of(*lane, small, odd) == noise(odd, 2));
+  put(*lane, pinned, other_small, odd);
+  CHECK(std::memcmp(pinned, noise(odd, 3).data(), odd) == 0);
+
+  Outcome outcome{0, Status::corrupt};
+  const Ticket decoded = lane->decode(codec_of_payload(), ElementType::f64, large + payload_at,
+                                      sent.payload_bytes, own, count);
+  CHECK(finish(*lane, decoded, &outcome) == State::done && outcome.status == Status::ok);
+  const std::vector<double> field = wave<double>(count);
+  CHECK(std::memcmp(bytes_of(*lane, own, count * 8).data(), field.data(), count * 8) == 0);
+
+  line.tell();
+  line.wait();
+  CHECK(bytes_of(*lane, small, odd) == noise(odd, 4));  // what its owner writes later is seen
+  for (void* memory : {large, small, other_small}) all.close(device, memory);
+  line.tell();
+  CHECK(line.receive(sent.large));
+  void* const again = all.open(device, sent.large);
+  CHECK(again && bytes_of(*lane, again, payload_at) == noise(payload_at, 5));
+  all.close(device, again);
+  all.release(Place::device, device, own);
+  all.release(Place::pinned, device, pinned);
+  line.tell();
+}
+
+/// Between two devices where there are two.
+void opener_elsewhere(const Line& line) {
+  void* const there = gpu::gpu()->allocate(Place::device, 1, 1);
+  if (there) gpu::gpu()->release(Place::device, 1, there);
+  opener(line, there ? 1 : 0);
+}
+
+// What only simulated devices notice.
+
+/// Shares a block; the opener has it when it `tell`s.
+void* shared(const Line& line) {
+  void* const memory = take(odd);
+  MemoryHandle handle;
+  CHECK(gpu::gpu()->share(0, memory, handle));
+  line.send(handle);
+  return memory;
+}
+
+void share_only(const Line& line) {
+  void* const memory = shared(line);
+  line.wait();
+  gpu::gpu()->release(Place::device, 0, memory);
+}
+
+MemoryHandle received(const Line& line) {
+  MemoryHandle handle = {};
+  CHECK(line.receive(handle));
+  return handle;
+}
+
+void* opened(const Line& line) {
+  void* const memory = gpu::gpu()->open(1, received(line));
+  CHECK(memory);
+  return memory;
+}
+
+void nothing(const Line& line) { line.wait(); }
+
+void misuse(const char* library) {
+  const auto faults = [&](const char* text, bool by_owner, const Role& owner, const Role& opener) {
+    run(library, owner, opener, {text, by_owner});
+  };
+  const auto opener_faults = [&](const char* text, const std::function<void(void*)>& use) {
+    faults(text, false, share_only, [&](const Line& line) { use(opened(line)); });
+  };
+  const auto own = [] { return gpu::gpu()->allocate(Place::device, 1, odd); };
+
+  opener_faults("writes to a block of another process",
+                [&](void* memory) { gpu::gpu()->open_lane(1)->copy(memory, own(), odd); });
+  opener_faults("open for device 1, and copied by device 0",
+                [&](void* memory) { gpu::gpu()->open_lane(0)->copy(own(), memory, odd); });
+  opener_faults("do not lie in a block",
+                [&](void* memory) { gpu::gpu()->open_lane(1)->copy(own(), memory, odd + 1); });
+  opener_faults("closed while it is in use", [&](void* memory) {
+    const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(1);
+    lane->copy(own(), memory, odd);
+    gpu::gpu()->close(1, memory);
+  });
+  opener_faults("closed that is not open", [](void* memory) {
+    gpu::gpu()->close(1, memory);
+    gpu::gpu()->close(1, memory);
+  });
+  opener_faults("is another's",
+                [](void* memory) { gpu::gpu()->release(Place::device, 1, memory); });
+  opener_faults("which is no block of mpress's", [](void* memory) {
+    MemoryHandle handle;
+    gpu::gpu()->share(1, memory, handle);
+  });
+  opener_faults("never closed", [](void*) { ::setenv("SIMULATED_GPU_LEAKS", "abort", 1); });
+  faults("opened twice", false, share_only, [](const Line& line) {
+    const MemoryHandle handle = received(line);
+    CHECK(gpu::gpu()->open(0, handle));
+    CHECK(gpu::gpu()->open(1, handle));
+    gpu::gpu()->open(1, handle);
+  });
+  faults(
+      "a block of its own", true,
+      [](const Line&) {
+        MemoryHandle handle;
+        CHECK(gpu::gpu()->share(0, take(odd), handle));
+        gpu::gpu()->open(1, handle);
+      },
+      nothing);
+  faults(
+      "which is no block of mpress's", true,
+      [](const Line&) {
+        MemoryHandle handle;
+        gpu::gpu()->share(0, static_cast<std::byte*>(take(odd)) + 256, handle);
+      },
+      nothing);
+  faults("released that another process has open", true, share_only, [](const Line& line) {
+    opened(line);
+    line.tell();
+    line.wait();
+  });
+  faults(
+      "not shared any more", false,
+      [](const Line& line) {
+        void* const memory = shared(line);
+        gpu::gpu()->release(Place::device, 0, memory);
+        line.tell();
+        line.wait();
+      },
+      [](const Line& line) {
+        const MemoryHandle handle = received(line);
+        line.wait();
+        gpu::gpu()->open(0, handle);
+      });
+  // Each process's work must be seen done before the other's begins.
+  faults(
+      "two processes race", true,
+      [](const Line& line) {
+        void* const memory = shared(line);
+        line.wait();
+        gpu::gpu()->open_lane(0)->copy(memory, take(odd), odd);
+      },
+      [&](const Line& line) {
+        const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(1);
+        void* const memory = opened(line);
+        const Ticket first = lane->copy(own(), memory, odd);
+        lane->copy(own(), memory, odd);  // still under way when the first is done
+        CHECK(finish(*lane, first) == State::done);
+        line.tell();
+        line.wait();
+        lane->drain();
+      });
+  faults(
+      "two processes race", false,
+      [](const Line& line) {
+        const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+        lane->copy(shared(line), take(odd), odd);
+        line.tell();
+        line.wait();
+        lane->drain();
+      },
+      [&](const Line& line) {
+        void* const memory = opened(line);
+        line.wait();
+        gpu::gpu()->open_lane(1)->copy(own(), memory, odd);
+      });
+}
+
+/// Work on one part of a block, or done before, is in nobody's way.
+void beside(const char* library) {
+  run(
+      library,
+      [](const Line& line) {
+        auto* const memory = static_cast<std::byte*>(shared(line));
+        void* const from = take(odd);
+        const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+        line.wait();
+        put(*lane, memory + 100, from, odd - 100);
+        line.tell();
+        line.wait();
+        put(*lane, memory, from, odd);
+        line.tell();
+        line.wait();
+        for (void* block : {static_cast<void*>(memory), from}) {
+          gpu::gpu()->release(Place::device, 0, block);
+        }
+      },
+      [](const Line& line) {
+        void* const memory = opened(line);
+        void* const to = gpu::gpu()->allocate(Place::device, 1, odd);
+        const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(1);
+        const Ticket whole = lane->copy(to, memory, 100);
+        const Ticket part = lane->copy(to, memory, 50);
+        line.tell();
+        line.wait();
+        CHECK(finish(*lane, whole) == State::done && finish(*lane, part) == State::done);
+        line.tell();
+        line.wait();
+        gpu::gpu()->close(1, memory);
+        gpu::gpu()->release(Place::device, 1, to);
+        line.tell();
+      });
+}
+
+/// A process that is killed has nothing open any more.
+void killed(const char* library) {
+  int sockets[2];
+  CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+  const Line lines[2] = {{sockets[0]}, {sockets[1]}};
+  const Child first = start(library, lines[0], lines[1], share_only);
+  const Child second = start(library, lines[1], lines[0], [](const Line& line) {
+    opened(line);
+    ::raise(SIGKILL);
+  });
+  for (const Line& line : lines) ::close(line.socket);
+  last_words(first);
+  CHECK(status_of(first) == 0);  // while the other's status has not been asked for
+  last_words(second);
+  CHECK(WIFSIGNALED(status_of(second)));
+}
+
+void apart(const char* library) {
+  ::setenv("SIMULATED_GPU_PEERS", "0", 1);
+  run(library, share_only, [](const Line& line) {
+    CHECK(!gpu::gpu()->open(1, received(line)));
+    line.tell();
+  });
+  ::unsetenv("SIMULATED_GPU_PEERS");
+}
+
+}  // namespace
+
+void check_peers(const char* library) {
+  run(library, owner, [](const Line& line) { opener(line, 0); });
+  run(library, owner, opener_elsewhere);
+  if (std::string(library) != MPRESS_SIMULATED_GPU) return;
+  misuse(library);
+  beside(library);
+  killed(library);
+  apart(library);
+}
