@@ -76,11 +76,8 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const S
                                        Elements& elements);
 
 /// The same by the peer link, for elements on a device and a message of any size from
-/// least_peer_bytes on. Null where there is no memory for it that the peer has opened.
+/// Job::least_peer_bytes on. Null where there is no memory for it that the peer has opened.
 std::unique_ptr<ChunkSend> plan_peer_chunks(Job& job, const Message& message, const Spec& spec,
                                             Elements& elements);
-
-/// Below, a message in device memory is faster by way of the host.
-inline constexpr std::size_t least_peer_bytes = 16 * 1024;
 
 }  // namespace mpress::engine

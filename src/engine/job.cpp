@@ -204,6 +204,7 @@ void start_job(bool at_init) {
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);
     job.peer_link.meet_host(job.peer_hosts.ranks(), job.config.pool_limit);
+    if (job.config.link == "peer") job.least_peer_bytes = wire::min_frame_bytes;
   }
   tuning.costs.device_chunk = job.chunks.chunk_bytes();
   job.policy.configure(job.config.force, tuning.costs);

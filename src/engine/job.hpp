@@ -40,6 +40,7 @@ class Job {
   Orphans orphans;
   ChunkLink chunks;
   link::PeerLink peer_link;
+  std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   bool threaded = false;   ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;  ///< MPI takes memory of devices
   /// By place: what the policy has to assume, to be said when it first does; or empty.

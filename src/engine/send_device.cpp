@@ -76,7 +76,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
     elements.data = elements.packed.data();
   }
   if (encodes || may_be_announced(job, message)) {
-    if (message.bytes >= least_peer_bytes) {
+    if (message.bytes >= job.least_peer_bytes) {
       encoded.chunks = plan_peer_chunks(job, message, spec, elements);
     }
     // So that copies overlap with the wire, also where nothing is encoded.
