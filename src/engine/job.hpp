@@ -44,7 +44,7 @@ class Job {
   bool threaded = false;   ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;  ///< MPI takes memory of devices
   /// By place: what the policy has to assume, to be said when it first does; or empty.
-  std::array<std::string, policy::place_count> lacking_costs;
+  std::array<std::string, policy::medium_count> lacking_costs;
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};
