@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 SPECS = ("zfp:4", "szp:rel=0.001", "mpc")
 REFERENCES = ("none", "peer-copy", "nccl")
 _NOT_MESSAGES = 55  # seconds: data, the profile, the start of ranks
-_REPEAT = 101
+_REPEAT = 61
 
 Case = dict[str, Any]
 

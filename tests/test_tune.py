@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import BIN, Finished, execute
 
 from mpress import _core, tune
 from mpress.cli.tune import measured_peers
+from mpress.p2p import jobs
 
 SLOW = "4096:0.01 67108864:100"  # nearly any codec pays
 
@@ -180,6 +182,42 @@ def test_messages_from_gpu_to_gpu_are_measured(mpi, mpi4py_env, simulated_gpu, m
         "device", sizes=sizes, seconds=0, mpiexec=str(mpi.mpiexec), program=program
     )
     assert staged.key == ("same-host", "device", staged.mpi, staged.transport) and staged.mpi
+
+
+FAST = "4096:1e-6 67108864:1e-4"  # no codec pays
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "linked", "pays", "said"),
+    [  # by way of the host, the first would not pay, the others would
+        (64 << 10, SLOW, True, ""),
+        (1 << 20, FAST, False, ""),
+        (1 << 20, None, False, "messages from GPU to GPU stay raw"),
+    ],
+)
+def test_messages_from_gpu_to_gpu_are_judged_by_their_own_costs(
+    mpi, mpi4py_env, simulated_gpu, tmp_path, capfd, nbytes, linked, pays, said
+):
+    profile = tmp_path / "test.profile"
+    lines = ["mpress profile 1", f"hardware = {_core.hardware()}"]
+    lines += ["[link linked, device]", f"message = {linked}"] if linked else []
+    profile.write_text("\n".join(lines))
+    np.save(tmp_path / "x.npy", np.ones(1 << 18, np.float32))
+    plan = {
+        "benchmark": "latency", "from": "device", "to": "device", "warmup": 8, "repeat": 1,
+        "seconds": 0, "window": 1, "files": {"x": str(tmp_path / "x.npy")},
+        "cases": [{"data": "x", "bytes": nbytes, "paths": ["none", "auto"]}],
+    }  # fmt: skip
+    result = jobs.run(
+        plan, "auto", link="peer", mpiexec=str(mpi.mpiexec),
+        environment={**mpi.env, **mpi4py_env, **simulated_gpu, "MPRESS_PROFILE": str(profile)},
+        program=[str(Path(__file__).with_name("simulated_messages.py"))],
+    )  # fmt: skip
+    _, auto = jobs.summary(result, "latency", "auto")
+    assert auto["peer"] == 1 and auto["check"]["kept"]
+    assert (auto["ratio"] > 8) == pays
+    err = capfd.readouterr().err
+    assert said in err and err.count("\n") == bool(said)
 
 
 @pytest.fixture
