@@ -313,8 +313,10 @@ def _microseconds(seconds: float) -> str:
 def _path(row: dict[str, Any]) -> str:
     name = _BESIDE.get(row["path"], row["path"])
     if row["job"] == "sequential":
-        return f"{name}, sequential"
-    return "none, beside auto" if (row["job"], name) == ("auto", "none") else name
+        name += ", sequential"
+    elif (row["job"], name) == ("auto", "none"):
+        name += ", beside auto"
+    return name + (", peer" if jobs.link_seen([row], None)["seen"] == "peer" else "")
 
 
 def _compared(row: dict[str, Any]) -> str:
