@@ -6,49 +6,18 @@ beside `none`. bench/report.py makes docs/performance.md of the results.
 """
 
 import argparse
-import importlib.util
 import json
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from messages import DATA, SWEEP, TARGET, print_rows, write_data
 
-from mpress.p2p import data, jobs, memory, nccl
+from mpress.p2p import jobs, memory, nccl
 
 HERE = Path(__file__).resolve().parent
-TARGET = 32 << 20
-SWEEP = [64 << 10 << 2 * k for k in range(7)]  # 64 KiB to 256 MiB
 SPECS = ("zfp:4", "zfp:8", "zfp:16", "szp:rel=0.001", "mpc")
-DATA = ("wave", "turb", "air", "rand", "bits", "compressed")
-
-
-def make_data(name: str, air_file: Path | None) -> np.ndarray:
-    if name == "air":
-        return data.read(air_file) if air_file else air_temperatures()
-    try:
-        import cupy as xp
-    except ImportError:
-        xp = np
-    return data.make(name, TARGET, "f32", xp)
-
-
-def air_temperatures() -> np.ndarray:
-    """Of all CMIP6 models in the package esmvaltool-sample-data, those without missing values."""
-    package = importlib.util.find_spec("esmvaltool_sample_data")
-    if package is None or not package.submodule_search_locations:
-        raise SystemExit("p2p_device: install esmvaltool-sample-data and netCDF4, or give --air")
-    import netCDF4
-
-    parts = []
-    for path in sorted(Path(package.submodule_search_locations[0]).glob("**/CMIP6/**/ta_*.nc")):
-        with netCDF4.Dataset(path) as dataset:
-            dataset.set_auto_maskandscale(False)
-            values = np.asarray(dataset["ta"][...], np.float32).reshape(-1)
-        if values.max() < 1e4:
-            parts.append(values)
-    return np.concatenate(parts)
 
 
 def forced_cases(seconds: float) -> list[dict[str, Any]]:
@@ -99,10 +68,7 @@ def main() -> None:
     begin = time.monotonic()
     document: dict[str, Any] = {"format": 1, "kind": "p2p-device", "runs": []}
     with tempfile.TemporaryDirectory() as folder:
-        files = {}
-        for name in (*DATA, "constant"):
-            files[name] = str(Path(folder) / f"{name}.npy")
-            np.save(files[name], make_data(name, options.air))
+        files = write_data(Path(folder), (*DATA, "constant"), options.air)
         print(f"data: {time.monotonic() - begin:.0f} s", flush=True)
         plan = {
             "benchmark": "latency", "from": options.memory, "to": options.memory, "files": files,
@@ -129,20 +95,8 @@ def main() -> None:
                 options.json.write_text(json.dumps(document, indent=1) + "\n")
                 print(f"{transport}, {job}: {time.monotonic() - begin:.0f} s", flush=True)
             assert run is not None
-            print_run(run)
-
-
-def print_run(run: dict[str, Any]) -> None:
-    print(run["mpi"], run["transport"])
-    for row in run["rows"]:
-        check = row.get("check")
-        arrived = "" if check is None or check["kept"] else " DID NOT ARRIVE"
-        over = f"{row['over_none']:.3f}" if "over_none" in row else "-"
-        print(
-            f"{row['job']:10} {row['data']:10} {row['bytes']:10} {row['path']:14} "
-            f"{row['seconds'] * 1e6:10.1f} us {over:>8} ratio {row.get('ratio', 1):7.2f} "
-            f"({row['samples']}){arrived}"
-        )
+            print(run["mpi"], run["transport"])
+            print_rows(run["rows"])
 
 
 if __name__ == "__main__":

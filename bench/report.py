@@ -7,6 +7,7 @@ from typing import Any
 
 import report_cuda
 import report_p2p
+import report_peer
 import report_wave
 from tables import table
 
@@ -17,6 +18,8 @@ CUDA = ROOT / "bench" / "results" / "codec-cuda-h200.json"
 CUDA_PLOT = ROOT / "docs" / "codec-cuda-h200.svg"
 P2P = ROOT / "bench" / "results" / "p2p-device-h200.json"
 P2P_PLOT = ROOT / "docs" / "p2p-device-h200.svg"
+PEER = ROOT / "bench" / "results" / "p2p-peer-h200.json"
+PEER_PLOT = ROOT / "docs" / "p2p-peer-h200.svg"
 WAVE = ROOT / "bench" / "results" / "wave-scaling-h200.json"
 WAVE_PLOT = ROOT / "docs" / "wave-scaling.svg"
 WAVE_PICTURE = ROOT / "docs" / "wave-sections.png"
@@ -182,6 +185,7 @@ def main() -> None:
         measurements(rows),
         report_cuda.section(json.loads(CUDA.read_text()), CUDA_PLOT),
         *([report_p2p.section(json.loads(P2P.read_text()), P2P_PLOT)] if P2P.exists() else []),
+        *([report_peer.section(json.loads(PEER.read_text()), PEER_PLOT)] if PEER.exists() else []),
         report_wave.section(json.loads(WAVE.read_text()), WAVE_PLOT, WAVE_PICTURE),
         overhead(json.loads(OVERHEAD.read_text())),
     ]

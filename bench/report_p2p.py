@@ -1,5 +1,6 @@
 """The part of docs/performance.md about messages between GPUs, and its plot."""
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def verdict(reached: bool) -> str:
 
 
 def goals(run: Row) -> list[list[str]]:
-    name = f"{run['mpi']}, {NAMES[run['transport']['asked']]}"
+    name = f"{run['mpi']}, {name_of(run)}"
     lines = []
     for path, data, least in CUTS:
         row = one(run, path, data)
@@ -177,14 +178,14 @@ def breakdown(run: Row) -> str:
     )
 
 
-def autos(run: Row) -> str:
+def autos(run: Row, heading: str) -> str:
     rows = [row for row in rows_of(run, "auto") if row["path"] == "auto"]
     sizes = sorted({row["bytes"] for row in rows})
     lines = []
     for data in dict.fromkeys(row["data"] for row in rows):
         own = {row["bytes"]: row for row in rows if row["data"] == data}
         lines.append([data, *(auto_cell(own.get(nbytes)) for nbytes in sizes)])
-    return table((NAMES[run["transport"]["asked"]], *map(size, sizes)), lines)
+    return table((heading, *map(size, sizes)), lines)
 
 
 def auto_cell(row: Row | None) -> str:
@@ -195,6 +196,10 @@ def auto_cell(row: Row | None) -> str:
     return f"{f'**{text}**' if low > AUTO_LIMIT else text} ({low:.2f} to {high:.2f})"
 
 
+def name_of(run: Row) -> str:
+    return NAMES[run["transport"]["asked"]]
+
+
 def plot(document: Row, path: Path) -> None:
     """Latency curves, as in figure 9 of the MPC-OPT paper."""
     runs = document["runs"]
@@ -203,23 +208,28 @@ def plot(document: Row, path: Path) -> None:
     )
     for axis, run in zip(axes[0], runs, strict=True):
         rows = [row for row in rows_of(run, "forced", "wave") if row["path"] != "copy"]
-        for name in dict.fromkeys(row["path"] for row in rows):
-            points = {row["bytes"]: row["seconds"] * 1e6 for row in rows if row["path"] == name}
-            ordered = sorted(points.items())
-            style = "--" if name in BESIDE else "-"
-            axis.plot(*zip(*ordered, strict=True), style, marker="o", markersize=3, label=name)
-        axis.set_xscale("log", base=2)
-        axis.set_yscale("log")
-        sizes = sorted({row["bytes"] for row in rows})[::2]
-        axis.set_xticks(sizes, [size(nbytes) for nbytes in sizes])
-        axis.set_title(f"{run['mpi']}, {NAMES[run['transport']['asked']]}")
-        axis.set_xlabel("bytes of float32 (wave)")
-        axis.grid(alpha=0.3)
+        curves(axis, rows, BESIDE)
+        axis.set_title(f"{run['mpi']}, {name_of(run)}")
     axes[0][0].set_ylabel("microseconds, one way")
     axes[0][0].legend(fontsize=8)
     figure.suptitle(f"device to device, {runs[0]['gpu']}")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+def curves(axis: Any, rows: list[Row], dashed: Container[str]) -> None:
+    """Time by size, a line a path."""
+    for name in dict.fromkeys(row["path"] for row in rows):
+        points = {row["bytes"]: row["seconds"] * 1e6 for row in rows if row["path"] == name}
+        style = "--" if name in dashed else "-"
+        ordered = sorted(points.items())
+        axis.plot(*zip(*ordered, strict=True), style, marker="o", markersize=3, label=name)
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    sizes = sorted({row["bytes"] for row in rows})[::2]
+    axis.set_xticks(sizes, [size(nbytes) for nbytes in sizes])
+    axis.set_xlabel("bytes of float32 (wave)")
+    axis.grid(alpha=0.3)
 
 
 def section(document: Row, plot_path: Path) -> str:
@@ -241,4 +251,4 @@ def section(document: Row, plot_path: Path) -> str:
             BREAKDOWN_HEAD,
             breakdown(run),
         ]
-    return "\n".join([*parts, AUTO_HEAD, *(autos(run) for run in runs)])
+    return "\n".join([*parts, AUTO_HEAD, *(autos(run, name_of(run)) for run in runs)])

@@ -31,7 +31,7 @@ def bench(mpi, mpi4py_env, tmp_path):
         command = [BIN / "mpress", "bench", name, *FEW, "--mpiexec", mpi.mpiexec, "--json", file]
         done = execute([*command, *args], {**mpi.env, **PATIENT, **mpi4py_env})
         assert done.status == 0, done.output
-        return done.stdout, json.loads(file.read_text())
+        return done.output, json.loads(file.read_text())
 
     return run
 
@@ -84,6 +84,15 @@ def test_the_transport_is_the_one_asked_for(bench, transport):
         assert {"shm": "shared memory", "tcp": "TCP"}[transport] in printed
 
 
+def test_the_link_is_the_one_asked_for(bench):
+    printed, document = bench(
+        "latency", "--sizes", "64K", "--field", "rand", "--spec", "auto", "--link", "peer"
+    )
+    assert document["link"] == {"asked": "peer", "seen": "mpi"}  # of the host's memory
+    assert "mpress: --link peer: the messages went by MPI" in printed
+    assert "from GPU to GPU" not in printed
+
+
 def test_data_of_a_file(bench, tmp_path):
     field = tmp_path / "field.npy"
     np.save(field, np.linspace(0, 1, 3000).reshape(30, 100))
@@ -117,6 +126,28 @@ def test_memory_of_devices(mpi, mpi4py_env, simulated_gpu, tmp_path, name, place
     assert all(row["ratio"] > 1.1 for row in rows if row["path"] in ("mpc", "szp:rel=0.001"))
 
 
+@pytest.mark.parametrize("link", ["mpi", "peer"])
+def test_all_pairs_of_ranks(mpi, mpi4py_env, simulated_gpu, tmp_path, link):
+    np.save(tmp_path / "turb.npy", data.make("turb", 1 << 20, "f32"))
+    nbytes, paths = 256 << 10, ["none", "mpc", "host", "peer-copy"]
+    plan = {
+        "benchmark": "bibandwidth", "ranks": 3, "from": "device", "to": "device", "warmup": 4,
+        "repeat": 2, "seconds": 0.1, "window": 2, "files": {"turb": str(tmp_path / "turb.npy")},
+        "cases": [{"data": "turb", "bytes": nbytes, "paths": paths}],
+    }  # fmt: skip
+    env = {**mpi.env, **PATIENT, **mpi4py_env, **simulated_gpu}
+    result = jobs.run(
+        plan, "forced", link=link, mpiexec=str(mpi.mpiexec), environment=env, program=[str(WORKER)]
+    )
+    rows = jobs.summary(result, "bibandwidth", "forced", ("none", "host"))
+    assert [row["path"] for row in rows] == ["none", "mpc", "host"]  # no copies without a driver
+    assert arrived(rows) and result["ranks"] == 3
+    assert jobs.link_seen(rows, link) == {"asked": link, "seen": link}
+    for row in rows:
+        assert row["bandwidth"] == pytest.approx(6 * nbytes / row["seconds"])
+    assert "over_host" in rows[0] and "over_none" in rows[2]
+
+
 def test_messages_in_one_piece(bench):
     _, document = bench(
         "latency", "--sizes", "4M", "--field", "turb", "--spec", "zfp:8", "--sequential"
@@ -140,6 +171,7 @@ def test_a_job_that_fails_says_why(mpi, mpi4py_env, tmp_path):
     (("--from", "gpu"), "gpu"), (("--sizes", "12"), "--sizes 12"), (("--sizes", "1X"), "1X"),
     (("--type", "f16"), "f16"), (("--field", "sea"), "sea"), (("--spec", "gzip"), "gzip"),
     (("--transport", "rdma"), "rdma"), (("--beside", "copy"), "--beside copy"),
+    (("--link", "nvlink"), "nvlink"), (("--beside", "peer-copy"), "--beside peer-copy"),
     (("--file", "/no/x.npy"), "/no/x.npy"), (("--json", "/no/x.json"), "/no/x.json"),
     (("--plot", "/no/x.svg"), "/no/x.svg"),
 ])  # fmt: skip
@@ -191,6 +223,7 @@ def test_times_are_compared_round_by_round():
     case = {"data": "x", "bytes": 400, "window": 1, "iterations": 1, **counted}
     drifting = [1.0, 2.0, 4.0, 8.0, 16.0]  # a machine that gets slower
     result = {
+        "ranks": 2,
         "sees_loopback": True,
         "rows": [
             {**case, "path": "none", "seconds": drifting},
@@ -204,6 +237,19 @@ def test_times_are_compared_round_by_round():
     assert jobs.transport_seen(result, "tcp")["right"]
     assert not jobs.transport_seen(result, "shm")["right"]
     assert jobs.transport_seen({**result, "sees_loopback": False}, "shm")["seen"] is None
+
+
+def test_the_link_is_told_by_what_was_counted():
+    by_mpi, by_peer = {"peer": 0.0}, {"peer": 0.97}
+    assert jobs.link_seen([by_mpi, {}], "auto") == {"asked": "auto", "seen": "mpi"}
+    assert jobs.link_seen([by_peer, by_peer], "peer")["seen"] == "peer"
+    assert jobs.link_seen([by_mpi, by_peer], None)["seen"] == "both"
+    assert jobs.link_seen([{"peer": 0.5}], None)["seen"] == "both"
+    assert jobs.link_seen([{}], None)["seen"] is None
+    # What went from GPU to GPU tells nothing of the MPI's transport.
+    row = {"path": "none", "wire_bytes": 1000, "loopback_bytes": 0, "peer": 10}
+    told = jobs.transport_seen({"sees_loopback": True, "rows": [row]}, "tcp")
+    assert told["seen"] is None and told["right"]
 
 
 def test_python_m_mpress():

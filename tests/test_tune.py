@@ -9,10 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import BIN, Finished, execute
 
 from mpress import _core, tune
+from mpress.cli.tune import measured_peers
+from mpress.p2p import jobs
 
 SLOW = "4096:0.01 67108864:100"  # nearly any codec pays
 
@@ -127,8 +130,9 @@ def test_text_and_back():
     profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "A=b C=d", {1024: 1e-5}))
     profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "", {1024: 2e-5}))
     profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "", {1024: 3e-5}))
+    profile.add(tune.Link("linked", "device", "", "", {1024: 4e-5}))
     again = tune.parse(profile.text())
-    assert again == profile and len(again.links) == 2
+    assert again == profile and len(again.links) == 3
     with pytest.raises(tune.ProfileError, match="line 3"):
         tune.parse("mpress profile 1\n\n[what]\n")
 
@@ -143,6 +147,77 @@ def test_break_even_is_the_model_s():
     assert tune.break_even(profile, link, "mpc", 1.2, 1 << 20) is None
     assert tune.break_even(profile, link, "mpc", 8.0, 1 << 20) is not None
     assert tune.break_even(profile, link, "szp", 8.0, 1 << 20) is None  # never measured
+
+
+def test_break_even_between_linked_gpus():
+    profile = tune.Profile(_core.hardware())
+    encode, decode = ({n: start + n / 1e12 for n in (1 << 16, 1 << 26)} for start in (12e-6, 10e-6))
+    profile.codecs["mpc", "device"] = encode, decode
+    link = tune.Link("linked", "device", "", "", {n: 15e-6 + n / 370e9 for n in (1 << 14, 1 << 28)})
+    profile.add(link)
+    assert tune.break_even(profile, link, "mpc", 1.1, 1 << 20) is None
+    assert 32 << 20 <= tune.break_even(profile, link, "mpc", 2.6, 1 << 20) <= 256 << 20
+
+
+def test_tune_says_where_gpus_are_not_linked(monkeypatch, capsys):
+    profile = tune.Profile(_core.hardware())
+    monkeypatch.setattr(tune, "measure_peers", lambda **_: None)
+    assert measured_peers(profile, "mpi", None, 0) == [] and profile.links == []
+    assert capsys.readouterr().err.count("\n") == 1
+    link = tune.Link("linked", "device", "", "", {1024: 1e-5})
+    monkeypatch.setattr(tune, "measure_peers", lambda **_: link)
+    assert measured_peers(profile, "mpi", None, 0) == [link] == profile.links
+    assert capsys.readouterr().err == ""
+
+
+def test_messages_from_gpu_to_gpu_are_measured(mpi, mpi4py_env, simulated_gpu, monkeypatch):
+    for name, value in {**mpi.env, **mpi4py_env, **simulated_gpu}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MPRESS_LINK", "mpi")  # settings of ours have no say
+    program = [str(Path(__file__).with_name("simulated_messages.py"))]
+    sizes = [64 << 10, 1 << 20]
+    link = tune.measure_peers(sizes=sizes, seconds=0, mpiexec=str(mpi.mpiexec), program=program)
+    assert link.key == ("linked", "device", "", "") and set(link.message) == set(sizes)
+    staged, _ = tune.measure_link(
+        "device", sizes=sizes, seconds=0, mpiexec=str(mpi.mpiexec), program=program
+    )
+    assert staged.key == ("same-host", "device", staged.mpi, staged.transport) and staged.mpi
+
+
+FAST = "4096:1e-6 67108864:1e-4"  # no codec pays
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "linked", "pays", "said"),
+    [  # by way of the host, the first would not pay, the others would
+        (64 << 10, SLOW, True, ""),
+        (1 << 20, FAST, False, ""),
+        (1 << 20, None, False, "messages from GPU to GPU stay raw"),
+    ],
+)
+def test_messages_from_gpu_to_gpu_are_judged_by_their_own_costs(
+    mpi, mpi4py_env, simulated_gpu, tmp_path, capfd, nbytes, linked, pays, said
+):
+    profile = tmp_path / "test.profile"
+    lines = ["mpress profile 1", f"hardware = {_core.hardware()}"]
+    lines += ["[link linked, device]", f"message = {linked}"] if linked else []
+    profile.write_text("\n".join(lines))
+    np.save(tmp_path / "x.npy", np.ones(1 << 18, np.float32))
+    plan = {
+        "benchmark": "latency", "from": "device", "to": "device", "warmup": 8, "repeat": 1,
+        "seconds": 0, "window": 1, "files": {"x": str(tmp_path / "x.npy")},
+        "cases": [{"data": "x", "bytes": nbytes, "paths": ["none", "auto"]}],
+    }  # fmt: skip
+    result = jobs.run(
+        plan, "auto", link="peer", mpiexec=str(mpi.mpiexec),
+        environment={**mpi.env, **mpi4py_env, **simulated_gpu, "MPRESS_PROFILE": str(profile)},
+        program=[str(Path(__file__).with_name("simulated_messages.py"))],
+    )  # fmt: skip
+    _, auto = jobs.summary(result, "latency", "auto")
+    assert auto["peer"] == 1 and auto["check"]["kept"]
+    assert (auto["ratio"] > 8) == pays
+    err = capfd.readouterr().err
+    assert said in err and err.count("\n") == bool(said)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ FIRST_LINE = "mpress profile 1"
 SPECS = {"mpc": "mpc", "zfp": "zfp:8", "szp": "szp:rel=1e-3"}
 """What each codec is measured with, on turbulence: neither the fastest data nor the slowest."""
 LINK_SIZES = [4 << 10 << 2 * k for k in range(8)]  # 4 KiB to 64 MiB
+PEER_SIZES = [16 << 10 << 2 * k for k in range(8)]  # 16 KiB to 256 MiB
 CODEC_SIZES = [64 << 10 << 2 * k for k in range(6)]  # 64 KiB to 64 MiB
 HOST_CODEC_SIZES = CODEC_SIZES[:4]
 
@@ -36,7 +37,8 @@ class ProfileError(ValueError):
 
 @dataclass
 class Link:
-    """Raw messages between two ranks, in memory of one kind."""
+    """Raw messages between two ranks, in memory of one kind. Those from GPU to GPU (`linked`) tell
+    nothing of MPI."""
 
     peer: str
     place: str
@@ -69,7 +71,8 @@ class Profile:
             lines += ["", f"[codec {name}, {place}]"]
             lines += [f"encode = {_points(encode)}", f"decode = {_points(decode)}"]
         for link in self.links:
-            lines += ["", f"[link {link.peer}, {link.place}]", f"mpi = {link.mpi}"]
+            lines += ["", f"[link {link.peer}, {link.place}]"]
+            lines += [f"mpi = {link.mpi}"] if link.mpi else []
             lines += [f"transport = {link.transport}"] if link.transport else []
             lines += [f"message = {_points(link.message)}"]
         return "\n".join(lines) + "\n"
@@ -116,12 +119,12 @@ def device_codec(name: str, sizes: Iterable[int] = CODEC_SIZES) -> tuple[Curve, 
     return encode, decode
 
 
-def _plain_environment() -> dict[str, str | None]:
-    """Nothing of mpress's is set but what says which GPUs there are; the profile may be the file to
-    be written."""
+def _plain_environment(link: str) -> dict[str, str | None]:
+    """Nothing of mpress's is set but the link, and what says which GPUs there are; the profile may
+    be the file to be written."""
     kept = ("MPRESS_GPU", "MPRESS_GPU_AWARE")
     ours = [name for name in os.environ if name.startswith("MPRESS_") and name not in kept]
-    return dict.fromkeys(ours) | {"MPRESS_PROFILE": "off"}
+    return dict.fromkeys(ours) | {"MPRESS_PROFILE": "off", "MPRESS_LINK": link}
 
 
 def measure_link(
@@ -135,12 +138,49 @@ def measure_link(
 ) -> tuple[Link, dict[str, Any]]:
     """Raw messages between two ranks; also what the ranks tell of themselves (jobs.run). Raises
     jobs.JobError, also where the ranks run on different hardware."""
+    result = _raw_messages(place, "mpi", transport, mpiexec, sizes, seconds, program)
+    curve = {row["bytes"]: statistics.median(row["seconds"]) for row in result["rows"]}
+    settings = result["transport_settings"]
+    if place == "device" and result["gpu_aware"]:
+        settings = f"{settings} gpu-aware".strip()
+    return Link(result["peer"], place, result["mpi"], settings, curve), result
+
+
+def measure_peers(
+    *,
+    transport: str = "mpi",
+    mpiexec: str | None = None,
+    sizes: Sequence[int] = PEER_SIZES,
+    seconds: float = 0.3,
+    program: Sequence[str] = ("-m", "mpress.p2p.worker"),
+) -> Link | None:
+    """Raw messages from GPU to GPU; None where two ranks' messages do not go that way. Raises
+    jobs.JobError, as measure_link."""
+    result = _raw_messages("device", "peer", transport, mpiexec, sizes, seconds, program)
+    curve = {
+        row["bytes"]: row["seconds"]
+        for row in jobs.summary(result, "latency", "forced")
+        if jobs.link_seen([row], "peer")["seen"] == "peer"
+    }
+    return Link("linked", "device", "", "", curve) if curve else None
+
+
+def _raw_messages(
+    place: str,
+    link: str,
+    transport: str,
+    mpiexec: str | None,
+    sizes: Sequence[int],
+    seconds: float,
+    program: Sequence[str],
+) -> dict[str, Any]:
+    """What the ranks measured (jobs.run)."""
     with tempfile.TemporaryDirectory(prefix="mpress-tune-") as folder:
         values = Path(folder) / "turb.npy"
         np.save(values, _turbulence(1 << 20))
         plan = {
             "benchmark": "latency", "from": place, "to": place, "window": 1,
-            "warmup": 5, "repeat": 25, "seconds": seconds, "files": {"turb": str(values)},
+            "warmup": 10, "repeat": 25, "seconds": seconds, "files": {"turb": str(values)},
             "cases": [
                 {"data": "turb", "bytes": nbytes, "paths": ["none"], "check": False}
                 for nbytes in sizes
@@ -148,7 +188,7 @@ def measure_link(
         }  # fmt: skip
         result = jobs.run(
             plan, "forced", transport=transport, mpiexec=mpiexec, program=program,
-            environment=_plain_environment(),
+            environment=_plain_environment(link),
         )  # fmt: skip
     hardware = {_core.hardware(), *result["hardware"]}
     if len(hardware) > 1:
@@ -156,11 +196,7 @@ def measure_link(
             "this process and the ranks run on different hardware, and a profile is of one: "
             + " and ".join(sorted(hardware))
         )
-    curve = {row["bytes"]: statistics.median(row["seconds"]) for row in result["rows"]}
-    settings = result["transport_settings"]
-    if place == "device" and result["gpu_aware"]:
-        settings = f"{settings} gpu-aware".strip()
-    return Link(result["peer"], place, result["mpi"], settings, curve), result
+    return result
 
 
 def break_even(profile: Profile, link: Link, name: str, ratio: float, chunk: int) -> int | None:

@@ -43,8 +43,8 @@ class Job {
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   bool threaded = false;   ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;  ///< MPI takes memory of devices
-  /// By place: what the policy has to assume, to be said when it first does; or empty.
-  std::array<std::string, policy::place_count> lacking_costs;
+  /// By medium: what the policy has to assume, to be said when it first does; or empty.
+  std::array<std::string, policy::medium_count> lacking_costs;
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};

@@ -11,6 +11,7 @@
 #include "engine/chunk_send.hpp"
 #include "engine/job.hpp"
 #include "engine/send_message.hpp"
+#include "policy/chunks.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -61,14 +62,11 @@ class PeerSend final : public ChunkSend {
   LaneUse lane_;  ///< destroyed first: what is under way uses the memory above
 };
 
-/// Large messages go in chunks, so that encoding, the copy between the GPUs and decoding overlap;
-/// a short chunk does not fill a GPU.
+/// Large messages go in chunks, so that encoding, the copy between the GPUs and decoding overlap.
 std::size_t chunk_bytes_of(const Job& job, const Elements& elements) {
   const std::size_t bytes = elements.count * element_size(elements.type);
-  const std::size_t base = job.chunks.chunk_bytes();
   if (!job.chunks.cuts(bytes)) return (bytes + 7) / 8 * 8;
-  const std::size_t factor = bytes >= 64 * base ? 8 : bytes >= 16 * base ? 4 : 2;
-  return std::min(factor * base, wire::max_chunk_bytes);
+  return std::min(policy::linked_chunk(bytes, job.chunks.chunk_bytes()), wire::max_chunk_bytes);
 }
 
 bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements) {

@@ -21,15 +21,15 @@ bool is_aligned(const Message& message) {
 }
 
 /// Says, when costs first matter, which of them are assumed.
-void tell_of_assumptions(Job& job, policy::Place place) {
-  static std::array<std::atomic<bool>, policy::place_count> told{};
-  const auto index = static_cast<std::size_t>(place);
+void tell_of_assumptions(Job& job, policy::Medium medium) {
+  static std::array<std::atomic<bool>, policy::medium_count> told{};
+  const auto index = static_cast<std::size_t>(medium);
   if (job.rank != 0 || job.lacking_costs[index].empty() || told[index].exchange(true)) return;
   trace::say(job.lacking_costs[index]);
 }
 
 Reason reason_of(Job& job, const policy::Subject& subject) {
-  if (!job.config.force) tell_of_assumptions(job, subject.path.place);
+  if (!job.config.force) tell_of_assumptions(job, policy::medium(subject.path));
   switch (job.policy.judge(subject)) {
     case policy::Verdict::compress: return Reason::none;
     case policy::Verdict::unknown: return Reason::unknown;

@@ -20,13 +20,30 @@ std::string own_mpi() {
   return mpi_name(text);
 }
 
-/// What holds for messages of a place whose costs nobody has measured.
-std::string assumed(const Job& job, policy::Place place) {
-  const char* const what = place == policy::Place::host ? "messages in host memory stay raw"
-                           : job.gpu_aware
-                               ? "messages in device memory are left to MPI"
-                               : "messages in device memory are judged by assumed costs";
+/// What holds for messages whose costs nobody has measured.
+std::string assumed(const Job& job, policy::Medium medium) {
+  const char* what = "messages in device memory are judged by assumed costs";
+  if (medium == policy::Medium::host) what = "messages in host memory stay raw";
+  if (medium == policy::Medium::linked) what = "messages from GPU to GPU stay raw";
+  if (medium == policy::Medium::device && job.gpu_aware) {
+    what = "messages in device memory are left to MPI";
+  }
   return std::string(what) + "; 'mpress tune' measures";
+}
+
+/// What a profile lacks of a medium; empty where it tells.
+std::string lack(const policy::Profile& profile, policy::Medium medium, const std::string& mpi,
+                 const policy::Transports& ways) {
+  const bool is_linked = medium == policy::Medium::linked;
+  const auto place = medium == policy::Medium::host ? policy::Place::host : policy::Place::device;
+  const std::string& way = ways[static_cast<std::size_t>(place)];
+  const bool is_known = std::any_of(profile.links.begin(), profile.links.end(), [&](const auto& l) {
+    return policy::medium({l.place, l.peer}) == medium &&
+           (is_linked || (l.mpi == mpi && l.transport == way));
+  });
+  if (is_known) return {};
+  if (is_linked) return "the profile has no messages from GPU to GPU";
+  return "the profile has no messages of " + mpi + (way.empty() ? "" : " with " + way);
 }
 
 /// How messages of each place travel. What an MPI that takes device memory does with it is another
@@ -101,17 +118,12 @@ Tuning tune(const Job& job) {
   const policy::Transports transports = ways(job, mpi);
   costs_of(profile, mpi, transports, tuning.costs);
   tuning.costs.frames_leave_host = job.gpu_aware;
-  for (std::size_t i = 0; i < policy::place_count; ++i) {
-    const auto place = static_cast<policy::Place>(i);
-    const bool is_known =
-        std::any_of(profile.links.begin(), profile.links.end(), [&](const auto& l) {
-          return l.place == place && l.mpi == mpi && l.transport == transports[i];
-        });
-    if (is_known) continue;
-    const std::string way = transports[i].empty() ? "" : " with " + transports[i];
+  for (std::size_t i = 0; i < policy::medium_count; ++i) {
+    const auto medium = static_cast<policy::Medium>(i);
+    const std::string lacking = lack(profile, medium, mpi, transports);
+    if (lacking.empty()) continue;
     tuning.lacking[i] =
-        (exists ? "the profile has no messages of " + mpi + way : "no profile of this machine") +
-        ": " + assumed(job, place);
+        (exists ? lacking : "no profile of this machine") + ": " + assumed(job, medium);
   }
   return tuning;
 }

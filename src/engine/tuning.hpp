@@ -13,8 +13,8 @@ class Job;
 struct Tuning {
   policy::Costs costs;
   std::string source;  ///< for the report
-  /// By place: one sentence on what is assumed for lack of measurements, or empty.
-  std::array<std::string, policy::place_count> lacking;
+  /// By medium: one sentence on what is assumed for lack of measurements, or empty.
+  std::array<std::string, policy::medium_count> lacking;
 };
 
 /// Reads the profile of the job's settings. Ends the process where the user named one that cannot

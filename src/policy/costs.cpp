@@ -2,18 +2,38 @@
 
 #include <algorithm>
 
+#include "policy/chunks.hpp"
+
 namespace mpress::policy {
+namespace {
+
+constexpr double left_out = 15e-6;  // launches and looks of a message's own
+constexpr double gap = 4e-6;        // from one chunk to the next of those that a lane has queued
+
+/// Bytes of a message's first chunk; all of them where it goes in one piece.
+double first_piece(Path path, double bytes, std::size_t chunk) {
+  const Medium way = medium(path);
+  if (way == Medium::host || chunk == 0 || bytes < 2 * static_cast<double>(chunk)) return bytes;
+  if (way == Medium::linked) chunk = linked_chunk(static_cast<std::size_t>(bytes), chunk);
+  return static_cast<double>(chunk);
+}
+
+}  // namespace
 
 std::optional<CodecSeconds> Costs::codec_seconds(Path path, Codec codec, double bytes) const {
   const CodecTimes& times =
       codecs[static_cast<std::size_t>(codec)][static_cast<std::size_t>(path.place)];
   if (!times.encode) return std::nullopt;
-  const auto chunk = static_cast<double>(device_chunk);
-  const bool is_cut = path.place == Place::device && chunk > 0 && bytes >= 2 * chunk;
-  const double piece = is_cut ? chunk : bytes;
+  const double piece = first_piece(path, bytes, device_chunk);
   const double encode = times.encode.at(piece);
   const double decode = times.decode.at(piece);
-  return CodecSeconds{bytes / piece * encode, bytes / piece * decode, encode, decode};
+  const double pieces = bytes / piece;
+  if (medium(path) != Medium::linked) {
+    return CodecSeconds{pieces * encode, pieces * decode, encode, decode};
+  }
+  // No chunk waits for the host to see the one before, so that launches count once.
+  const double gaps = (pieces - 1) * gap;
+  return CodecSeconds{times.encode.at(bytes) + gaps, times.decode.at(bytes) + gaps, encode, decode};
 }
 
 double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes) {
@@ -23,7 +43,6 @@ double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double 
 }
 
 double Costs::compressed(Path path, const CodecSeconds& codec, double wire_bytes) const {
-  constexpr double left_out = 15e-6;  // launches and looks of a message's own
   return compressed_seconds(frame(path), codec, wire_bytes) +
          (path.place == Place::device ? left_out : 0);
 }
@@ -31,7 +50,9 @@ double Costs::compressed(Path path, const CodecSeconds& codec, double wire_bytes
 Costs default_costs() {
   constexpr auto device = static_cast<std::size_t>(Place::device);
   Costs costs;
-  for (auto& places : costs.messages) places[device] = Curve::line(20e-6, 10e9);
+  for (const Peer peer : {Peer::same_host, Peer::other_host}) {
+    costs.messages[static_cast<std::size_t>(peer)][device] = Curve::line(20e-6, 10e9);
+  }
   for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
     costs.codecs[static_cast<std::size_t>(codec)][device] = {Curve::line(20e-6, 500e9),
                                                              Curve::line(15e-6, 500e9)};

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "codec/spec.hpp"
@@ -17,6 +18,16 @@ struct Path {
   Place place = Place::host;
   Peer peer = Peer::other_host;
 };
+
+/// Messages whose costs are measured, or assumed, together.
+enum class Medium : std::uint8_t { host, device, linked, count_ };
+
+inline constexpr std::size_t medium_count = static_cast<std::size_t>(Medium::count_);
+
+inline Medium medium(Path path) {
+  if (path.place == Place::host) return Medium::host;
+  return path.peer == Peer::linked ? Medium::linked : Medium::device;
+}
 
 /// What encoding and decoding a message take, and what doing so for its first chunk takes; all of a
 /// message where it goes in one piece.
@@ -32,10 +43,11 @@ struct CodecSeconds {
 struct Costs {
   std::array<std::array<Curve, place_count>, peer_count> messages;
   AllCodecTimes codecs;
-  /// On devices, messages of two chunks and more are cut into such; on the host, the same processor
-  /// encodes, sends and decodes, and nothing is taken to overlap.
+  /// On devices, messages of two chunks and more are cut (linked ones as policy/chunks tells); on
+  /// the host, the same processor encodes, sends and decodes, and nothing is taken to overlap.
   std::size_t device_chunk = 0;
-  /// Raw messages on devices are MPI's own business, while frames leave from the host's memory.
+  /// Raw messages on devices are MPI's own business, while frames leave from the host's memory; but
+  /// between linked devices, where both go the same way.
   bool frames_leave_host = false;
 
   const Curve& message(Path path) const {
@@ -43,8 +55,9 @@ struct Costs {
   }
   /// What a frame takes, by its size.
   const Curve& frame(Path path) const {
+    if (medium(path) != Medium::device || !frames_leave_host) return message(path);
     const Curve& host = message({Place::host, path.peer});
-    return path.place == Place::device && frames_leave_host && host ? host : message(path);
+    return host ? host : message(path);
   }
 
   /// Seconds of a message that becomes `wire_bytes`.
@@ -64,7 +77,7 @@ inline constexpr double faster = 0.95;
 double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes);
 
 /// What is assumed where nothing was measured: of devices, a link of 10 GB/s by way of the host and
-/// codecs as on a GPU of these years; of the host, nothing.
+/// codecs as on a GPU of these years; of the host, and of linked devices, nothing.
 Costs default_costs();
 
 /// Which way an MPI's messages take, by the place of their data.

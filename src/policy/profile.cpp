@@ -70,12 +70,16 @@ class Parser {
 
   /// Null, or what the section that ends here lacks.
   const char* close() {
-    const bool whole = is_link_
-                           ? profile_.links.back().message && !profile_.links.back().mpi.empty()
-                           : !times_ || (times_->encode && times_->decode);
-    if (whole) return nullptr;
-    return is_link_ ? "mpi = and message = in the section before"
-                    : "encode = and decode = in the section before";
+    if (!is_link_) {
+      const bool whole = !times_ || (times_->encode && times_->decode);
+      return whole ? nullptr : "encode = and decode = in the section before";
+    }
+    const Profile::Link& link = profile_.links.back();
+    if (link.peer == Peer::linked) {
+      return link.message ? nullptr : "message = in the section before";
+    }
+    const bool whole = link.message && !link.mpi.empty();
+    return whole ? nullptr : "mpi = and message = in the section before";
   }
 
  private:
@@ -92,7 +96,11 @@ class Parser {
     is_link_ = kind == "link";
     if (is_link_) {
       if (!read_name(name, peer_names, first)) return expected;
-      profile_.links.push_back({static_cast<Peer>(first), static_cast<Place>(place), {}, {}, {}});
+      const auto peer = static_cast<Peer>(first);
+      if (peer == Peer::linked && static_cast<Place>(place) != Place::device) {
+        return "[link linked, device]";
+      }
+      profile_.links.push_back({peer, static_cast<Place>(place), {}, {}, {}});
       return nullptr;
     }
     if (kind != "codec" || !read_name(name, codec_names, first) || first == 0) return expected;
@@ -110,6 +118,7 @@ class Parser {
     if (is_link_) {
       Profile::Link& link = profile_.links.back();
       if (key == "message") return read_curve(value, link.message) ? nullptr : curve;
+      if (link.peer == Peer::linked) return "message =";
       if (key == "mpi") return link.mpi = value, nullptr;
       if (key == "transport") return link.transport = value, nullptr;
       return "mpi =, transport = or message =";
@@ -129,8 +138,9 @@ class Parser {
 const Profile::Link* Profile::find(Peer peer, Place place, const std::string& mpi,
                                    const std::string& transport) const {
   const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) {
-    return link.peer == peer && link.place == place && link.mpi == mpi &&
-           link.transport == transport && link.message;
+    const bool is_of_mpi = link.mpi == mpi && link.transport == transport;
+    return link.peer == peer && link.place == place && (peer == Peer::linked || is_of_mpi) &&
+           link.message;
   });
   return found != links.end() ? &*found : nullptr;
 }

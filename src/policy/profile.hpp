@@ -43,12 +43,13 @@ inline constexpr const char* codec_names[] = {"none", "mpc", "zfp", "szp"};
 using AllCodecTimes = std::array<std::array<CodecTimes, place_count>, codec_count>;
 
 struct Profile {
-  /// Raw messages between two ranks, by size; on devices, brought to the host and back.
+  /// Raw messages between two ranks, by size; on devices, brought to the host and back, but between
+  /// those that are linked. There only the header is MPI's, whichever that is.
   struct Link {
     Peer peer;
     Place place;
-    std::string mpi;
-    std::string transport;
+    std::string mpi;        ///< not of linked devices
+    std::string transport;  ///< not of linked devices
     Curve message;
   };
 

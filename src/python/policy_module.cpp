@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,13 @@ policy::Profile profile_of(const std::string& text) {
   std::string error;
   if (!policy::parse_profile(text, profile, error)) throw nb::value_error(error.c_str());
   return profile;
+}
+
+template <std::size_t count>
+std::size_t index_of(const std::string& text, const char* const (&names)[count]) {
+  const auto found = std::find(names, names + count, text);
+  if (found == names + count) throw nb::value_error((text + ": no such name").c_str());
+  return static_cast<std::size_t>(found - names);
 }
 
 nb::dict points_of(const policy::Curve& curve) {
@@ -63,8 +71,8 @@ std::optional<std::pair<double, double>> predict(const std::string& profile, con
                                                  const std::string& peer, const std::string& place,
                                                  const std::string& spec, double nbytes,
                                                  double ratio, std::size_t chunk) {
-  const policy::Path path{place == "device" ? policy::Place::device : policy::Place::host,
-                          peer == "same-host" ? policy::Peer::same_host : policy::Peer::other_host};
+  const policy::Path path{static_cast<policy::Place>(index_of(place, policy::place_names)),
+                          static_cast<policy::Peer>(index_of(peer, policy::peer_names))};
   const policy::Profile known = profile_of(profile);
   policy::Costs costs = policy::default_costs();
   const std::string_view direct = "gpu-aware";

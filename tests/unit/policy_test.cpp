@@ -86,6 +86,36 @@ void frames_may_take_another_way() {
   CHECK(is_near(costs.frame(device).at(1e9), 0.01));
 }
 
+constexpr Path linked{Place::device, Peer::linked};
+
+/// As of two GPUs beside each other: 370 GB/s, and mpc's times there.
+Costs costs_between_gpus() {
+  Costs costs = default_costs();
+  costs.messages[static_cast<std::size_t>(Peer::linked)][1] = Curve::line(15e-6, 370e9);
+  costs.codecs[static_cast<std::size_t>(Codec::mpc)][1] = {Curve::line(12e-6, 1000e9),
+                                                           Curve::line(10e-6, 1100e9)};
+  costs.device_chunk = 1 << 20;
+  return costs;
+}
+
+void frames_between_linked_devices_go_as_messages_do() {
+  Costs costs = costs_between_gpus();
+  costs.messages[static_cast<std::size_t>(Peer::linked)][0] = Curve::line(0, 1e9);
+  costs.frames_leave_host = true;
+  CHECK(is_near(costs.frame(linked).at(1e9), costs.message(linked).at(1e9)));
+}
+
+void launches_of_linked_devices_count_once() {
+  const Costs costs = costs_between_gpus();
+  constexpr double size = 256 << 20;
+  const CodecSeconds codec = *costs.codec_seconds(linked, Codec::mpc, size);
+  CHECK(is_near(codec.first_encode, 12e-6 + (8 << 20) / 1000e9));
+  CHECK(codec.encode > 12e-6 + size / 1000e9 && codec.encode < 1.6 * size / 1000e9);
+  const CodecSeconds staged =
+      *costs.codec_seconds({Place::device, Peer::same_host}, Codec::mpc, size);
+  CHECK(staged.encode > codec.encode && staged.decode > codec.decode);
+}
+
 void force_compresses_always() {
   Policy policy;
   policy.configure(true, {});
@@ -120,6 +150,48 @@ void what_can_never_pay_is_not_tried() {
   CHECK(compressed_of(policy, message_of(64 << 10, Place::device), 10000, 1000) == 0);
   CHECK(compressed_of(policy, message_of(32 << 20, Place::device), 100, 2) == 100);
   CHECK(policy.judge(message_of(32 << 20)) == Verdict::unknown);  // of the host, nothing is assumed
+}
+
+Subject linked_message_of(std::size_t size) {
+  Subject message = message_of(size);
+  message.path = linked;
+  return message;
+}
+
+void nothing_is_assumed_of_linked_devices() {
+  Policy policy;
+  policy.configure(false, default_costs());
+  CHECK(policy.judge(linked_message_of(256 << 20)) == Verdict::unknown);
+}
+
+void large_messages_between_linked_devices_may_pay() {
+  Policy policy;
+  policy.configure(false, costs_between_gpus());
+  CHECK(compressed_of(policy, linked_message_of(256 << 20), 100, 2.6) == 100);
+  CHECK(compressed_of(policy, linked_message_of(16 << 20), 100, 2.6) <= 2);
+}
+
+/// What `auto` takes of raw messages' time where it does not pay, by the model.
+double time_of_looks(std::size_t size, double ratio) {
+  const Costs costs = costs_between_gpus();
+  Policy policy;
+  policy.configure(false, costs);
+  const Subject message = linked_message_of(size);
+  compressed_of(policy, message, 100, ratio);
+  constexpr int messages = 10000;
+  const int looks = compressed_of(policy, message, messages, ratio);
+  const double raw = costs.message(linked).at(static_cast<double>(size));
+  const double look =
+      costs.compressed(linked, *costs.codec_seconds(linked, Codec::mpc, static_cast<double>(size)),
+                       static_cast<double>(size) / ratio);
+  return 1 + looks * (look / raw - 1) / messages;
+}
+
+void looks_are_cheap_where_messages_are_short() {
+  for (std::size_t size = 64 << 10; size <= (256 << 20); size *= 2) {
+    CHECK(time_of_looks(size, 1.0) < 1.011);
+    CHECK(time_of_looks(size, 1.1) < 1.011);
+  }
 }
 
 void it_looks_again() {
@@ -176,6 +248,8 @@ constexpr const char* text =
     "mpi = MPICH 5.0.0\r\n"
     "transport = A=b,c D=e\n"
     "message = 1024:1e-05  2048:2e-05\n"
+    "[link linked, device]\n"
+    "message = 1024:2e-06\n"
     "[link other-host, host]\n"
     "mpi = MPICH 5.0.0\n"
     "message = 1024:1e-03";
@@ -185,10 +259,11 @@ void profiles_are_read() {
   std::string error;
   CHECK(parse_profile(text, profile, error));
   CHECK(profile.hardware == "A processor; a GPU = another" && profile.date == "2026-01-02");
-  CHECK(profile.links.size() == 2 && profile.links[0].transport == "A=b,c D=e");
+  CHECK(profile.links.size() == 3 && profile.links[0].transport == "A=b,c D=e");
   CHECK(profile.find(Peer::same_host, Place::device, "MPICH 5.0.0", "A=b,c D=e"));
   CHECK(!profile.find(Peer::same_host, Place::device, "MPICH 5.0.0", ""));
   CHECK(!profile.find(Peer::same_host, Place::host, "MPICH 5.0.0", "A=b,c D=e"));
+  CHECK(profile.find(Peer::linked, Place::device, "any", "whatever"));
 
   Costs costs = default_costs();
   costs_of(profile, "MPICH 5.0.0", {"", ""}, costs);
@@ -197,6 +272,7 @@ void profiles_are_read() {
   const Costs defaults = default_costs();
   const Path device{Place::device, Peer::same_host};
   CHECK(is_near(costs.message(device).at(1e6), defaults.message(device).at(1e6)));
+  CHECK(is_near(costs.message(linked).at(1024), 2e-6));
   CHECK(is_near(costs.codec_seconds(device, Codec::mpc, 1024)->encode, 1e-5));
   CHECK(is_near(costs.codec_seconds(device, Codec::mpc, 1024)->decode, 1.5e-5));
   CHECK(costs.codec_seconds(device, Codec::szp, 1024).has_value());
@@ -228,6 +304,9 @@ void profiles_that_make_no_sense_are_refused() {
         "[codec mpc, host]\nencode = 1:1",
         "[link same-host, host]\nmpi = x",
         "[link same-host, host]\nmessage = 1:1",
+        "[link linked, host]\nmessage = 1:1",
+        "[link linked, device]\nmpi = x",
+        "[link linked, device]",
         "[codec mpc, host]\nencode = 1:1\n[codec szp, host]\nencode = 1:1\ndecode = 1:1"}) {
     Profile profile;
     std::string error;
@@ -246,10 +325,15 @@ int main() {
   the_slowest_stage_counts_in_full();
   chunks_are_the_device_s();
   frames_may_take_another_way();
+  frames_between_linked_devices_go_as_messages_do();
+  launches_of_linked_devices_count_once();
   force_compresses_always();
   an_unknown_link_is_left_alone();
   the_model_decides();
   what_can_never_pay_is_not_tried();
+  nothing_is_assumed_of_linked_devices();
+  large_messages_between_linked_devices_may_pay();
+  looks_are_cheap_where_messages_are_short();
   it_looks_again();
   decisions_do_not_flutter();
   kinds_of_messages_are_told_apart();

@@ -1,6 +1,7 @@
 """mpress bench latency, bandwidth, bibandwidth: messages between two ranks."""
 
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,6 +16,7 @@ from mpress.cli.console import make_console, make_table, size_text
 from mpress.cli.errors import (
     UserError,
     checked_bytes,
+    checked_link,
     checked_output,
     checked_spec,
     checked_transport,
@@ -31,6 +33,7 @@ _BESIDE = {
     "plain": "copies and MPI",
     "host": "MPI on the host",
     "copy": "GPU copies",
+    "peer-copy": "copy, GPU to GPU",
     "nccl": "NCCL",
 }
 
@@ -82,6 +85,10 @@ def _command(benchmark: str) -> Callable[..., None]:
         transport: Annotated[
             str, typer.Option(metavar="mpi|shm|tcp", help="Of the host's MPI; mpi: its choice.")
         ] = "mpi",
+        link: Annotated[
+            str | None,
+            typer.Option(metavar="auto|mpi|peer", help="Between GPUs; default: MPRESS_LINK."),
+        ] = None,
         mpiexec: Annotated[
             str | None, typer.Option(metavar="CMD", help="The launcher, with its own options.")
         ] = None,
@@ -111,6 +118,7 @@ def _command(benchmark: str) -> Callable[..., None]:
         if element_type not in ("f32", "f64"):
             raise UserError(f"--type {element_type!r}: expected f32 or f64")
         checked_transport(transport)
+        checked_link(link)
         for option, path in (("--json", json_file), ("--plot", plot)):
             if path is not None:
                 checked_output(option, path)
@@ -123,7 +131,7 @@ def _command(benchmark: str) -> Callable[..., None]:
             nbytes = min(max(all_sizes), _MOST_GENERATED)
             plan["files"] = _write_data(Path(folder), fields, file or [], nbytes, element_type)
             shares = _shares(specs, names, sequential)
-            document = _measure(plan, all_sizes, shares, transport, mpiexec)
+            document = _measure(plan, all_sizes, shares, transport, link, mpiexec)
         console = make_console()
         _print(console, document)
         if json_file is not None:
@@ -136,6 +144,9 @@ def _command(benchmark: str) -> Callable[..., None]:
                 f"--transport {transport}: the MPI took another way, {share:.0%} of the bytes went "
                 "through the loopback"
             )
+        if link == "peer" and document["link"]["seen"] != "peer":
+            some = "some" if document["link"]["seen"] == "both" else "the"
+            print(f"mpress: --link peer: {some} messages went by MPI", file=sys.stderr)
 
     return command
 
@@ -159,6 +170,7 @@ def _measure(
     sizes: list[int],
     shares: dict[str, list[str]],
     transport: str,
+    link: str | None,
     mpiexec: str | None,
 ) -> dict[str, Any]:
     document: dict[str, Any] | None = None
@@ -169,13 +181,15 @@ def _measure(
             for nbytes in sizes
         ]
         try:
-            result = jobs.run(plan | {"cases": cases}, job, transport=transport, mpiexec=mpiexec)
+            result = jobs.run(
+                plan | {"cases": cases}, job, transport=transport, link=link, mpiexec=mpiexec
+            )
         except jobs.JobError as error:
             raise UserError(str(error)) from None
         document = document or jobs.document(plan, result, transport)
         document["rows"] += jobs.summary(result, plan["benchmark"], job)
     assert document is not None
-    return document
+    return document | {"link": jobs.link_seen(document["rows"], link)}
 
 
 def _checked_memory(option: str, text: str) -> str:
@@ -196,6 +210,8 @@ def _checked_beside(names: list[str] | None, places: dict[str, str], benchmark: 
             raise UserError(f"--beside {name!r}: expected one of {', '.join(_BESIDE)}")
         if name == "nccl" and not (on_devices and nccl.library()):
             raise UserError("--beside nccl: expected NCCL, two GPUs, and device memory on both")
+        if name == "peer-copy" and not on_devices:
+            raise UserError("--beside peer-copy: expected two GPUs, and device memory on both")
         if name == "copy" and "device" not in places.values():
             raise UserError("--beside copy: expected device memory on a side")
         if name in ("plain", "copy") and benchmark != "latency":
@@ -242,16 +258,24 @@ def _write_data(
 
 
 def _print(console: Console, document: dict[str, Any]) -> None:
-    transport = document["transport"]
-    seen = {"tcp": "TCP", "shm": "shared memory", None: "a transport that the host does not tell"}
     console.print(
-        f"{document['mpi']}, by {seen[transport['seen']]}; {document['from']} to {document['to']}"
+        f"{document['mpi']}, {_way(document)}; {document['from']} to {document['to']}"
         + (f", {document['gpu']}" if document["gpu"] else ""),
         highlight=False,
     )
     for name in dict.fromkeys(row["data"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["data"] == name]
         console.print(_table(document["benchmark"], name, rows))
+
+
+def _way(document: dict[str, Any]) -> str:
+    """How the messages travelled, as far as that was seen."""
+    link = document["link"]["seen"]
+    if link == "peer":
+        return "from GPU to GPU"
+    seen = {"tcp": "TCP", "shm": "shared memory", None: "a transport that the host does not tell"}
+    by_mpi = f"by {seen[document['transport']['seen']]}"
+    return f"{by_mpi}, and in part from GPU to GPU" if link == "both" else by_mpi
 
 
 def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
@@ -289,8 +313,10 @@ def _microseconds(seconds: float) -> str:
 def _path(row: dict[str, Any]) -> str:
     name = _BESIDE.get(row["path"], row["path"])
     if row["job"] == "sequential":
-        return f"{name}, sequential"
-    return "none, beside auto" if (row["job"], name) == ("auto", "none") else name
+        name += ", sequential"
+    elif (row["job"], name) == ("auto", "none"):
+        name += ", beside auto"
+    return name + (", peer" if jobs.link_seen([row], None)["seen"] == "peer" else "")
 
 
 def _compared(row: dict[str, Any]) -> str:

@@ -48,6 +48,13 @@ def checked_transport(name: str) -> str:
     return name
 
 
+def checked_link(name: str | None) -> str | None:
+    """One of jobs.LINKS, or None."""
+    if name is not None and name not in jobs.LINKS:
+        raise UserError(f"--link {name!r}: expected auto, mpi or peer")
+    return name
+
+
 def checked_output(option: str, file: Path) -> None:
     """A file that can be written, or made."""
     if file.is_dir():

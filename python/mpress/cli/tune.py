@@ -62,6 +62,8 @@ def tune_machine(
                 continue
             profile.add(link)
             links.append(link)
+    if on_gpus:
+        links += measured_peers(profile, transports[0], mpiexec, seconds)
     profile.date = tune.today()
     _print(console, profile, links)
     try:
@@ -71,6 +73,23 @@ def tune_machine(
     except OSError as error:
         raise UserError(f"the profile {path} cannot be written: {error.strerror}") from None
     console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def measured_peers(
+    profile: tune.Profile, transport: str, mpiexec: str | None, seconds: float
+) -> list[tune.Link]:
+    """Adds what messages from GPU to GPU take; where they do not go that way, says so."""
+    try:
+        link = tune.measure_peers(transport=transport, mpiexec=mpiexec, seconds=seconds)
+    except jobs.JobError as error:
+        print(f"mpress: messages from GPU to GPU were not measured: {error}", file=sys.stderr)
+        return []
+    if link is None:
+        print("mpress: messages between the GPUs of these two ranks go by MPI, not from GPU to GPU",
+              file=sys.stderr)  # fmt: skip
+        return []
+    profile.add(link)
+    return [link]
 
 
 def _make_room(path: Path) -> None:
@@ -136,9 +155,10 @@ def _codecs(profile: tune.Profile, place: str) -> Table:
 
 def _messages(links: list[tune.Link]) -> Table:
     table = make_table("raw messages, microseconds and GB/s", "size", _letters(links))
-    for nbytes in links[0].message:
-        times = [link.message[nbytes] for link in links]
-        table.add_row(size_text(nbytes), *(f"{t * 1e6:.1f} {nbytes / t / 1e9:6.2f}" for t in times))
+    for nbytes in sorted({nbytes for link in links for nbytes in link.message}):
+        times = [link.message.get(nbytes) for link in links]
+        cells = ["-" if t is None else f"{t * 1e6:.1f} {nbytes / t / 1e9:6.2f}" for t in times]
+        table.add_row(size_text(nbytes), *cells)
     return table
 
 
@@ -162,6 +182,8 @@ def _letters(links: list[tune.Link]) -> list[str]:
 
 
 def _name(link: tune.Link) -> str:
+    if link.peer == "linked":
+        return "device memory, from GPU to GPU of one host"
     settings = f", {link.transport}" if link.transport else ""
     return f"{link.place} memory, {link.peer}, {link.mpi}{settings}"
 

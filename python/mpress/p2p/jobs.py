@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +22,26 @@ from mpress.p2p import nccl
 
 Row = dict[str, Any]
 
-BASELINES = ("plain", "host", "copy", "nccl")
+BASELINES = ("plain", "host", "copy", "peer-copy", "nccl")
 """Paths that are no codec's:
 plain  the program copies to pageable memory of the host, and MPI sends that
 host   MPI alone, between buffers of the host
 copy   one copy out of the GPU and one into it, the slower counts; pinned memory, no MPI
+peer-copy   one copy from GPU to GPU, no MPI; left out where they do not reach each other
 nccl   NCCL's send and receive; left out where it fails"""
 
 TRANSPORTS = ("mpi", "shm", "tcp")
 """What the host's MPI would take, its shared memory, or TCP."""
+
+LINKS = ("auto", "mpi", "peer")
+"""Of messages between GPUs of a host: MPRESS_LINK."""
 
 JOBS = ("forced", "sequential", "auto")
 """Every codec is used whatever the policy thinks; also in one piece, so that nothing overlaps; the
 policy decides."""
 
 _FORCED = ("--force", "--threshold", "0")
+_MOST = 0.9
 _SHARES = {"tcp": 0.9, "shm": 0.1}  # of the bytes, through the loopback: at least; at most
 
 
@@ -68,17 +73,20 @@ def run(
     job: str,
     *,
     transport: str = "mpi",
+    link: str | None = None,
     mpiexec: str | None = None,
     environment: Mapping[str, str | None] | None = None,
     program: Sequence[str] = ("-m", "mpress.p2p.worker"),
 ) -> dict[str, Any]:
-    """Runs a plan on two ranks under `mpress run`, as one of JOBS. Returns what the worker wrote.
+    """Runs a plan on its ranks under `mpress run`, as one of JOBS. Returns what the worker wrote.
 
-    plan         benchmark (latency, bandwidth, bibandwidth); from, to (host, device); window;
+    plan         benchmark (latency, bandwidth, bibandwidth); ranks, where they are not two:
+                 bibandwidth alone, and all pairs of them; from, to (host, device); window;
                  warmup; repeat, and seconds: how many rounds of a case there are at most, and how
                  long they take, but for the least number of them; files (name: .npy); cases (data,
                  bytes, paths, and what replaces the plan's warmup, repeat, seconds; check false
                  leaves out the look at what arrived)
+    link         one of LINKS; None leaves it to the environment
     program      arguments of Python that are the worker, for tests
     environment  of the launcher, beside what the transport needs; None removes a variable
 
@@ -87,7 +95,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="mpress-bench-") as folder:
         plan_file, out = Path(folder) / "plan.json", Path(folder) / "out.json"
         plan_file.write_text(json.dumps(plan))
-        command = [sys.executable, "-m", "mpress", "run", "-n", "2"]
+        command = [sys.executable, "-m", "mpress", "run", "-n", str(plan.get("ranks", 2))]
         command += ["--mpiexec", mpiexec] if mpiexec else []
         command += [] if job == "auto" else _FORCED
         # mpi4py.run ends the job where a rank fails: the others would wait for ever.
@@ -95,6 +103,8 @@ def run(
         settings = {"MPI4PY_RC_THREAD_LEVEL": "single"}
         if job == "sequential":
             settings["MPRESS_CHUNK"] = "0"
+        if link is not None:
+            settings["MPRESS_LINK"] = link
         env = {**os.environ, **settings, **transport_environment(transport), **(environment or {})}
         env = {name: value for name, value in env.items() if value is not None}
         done = subprocess.run(
@@ -107,31 +117,36 @@ def run(
         return json.loads(out.read_text())
 
 
-def summary(result: Mapping[str, Any], benchmark: str, job: str) -> list[Row]:
-    """A row a case and path: medians, and times over those of `none` in the same round."""
+def summary(
+    result: Mapping[str, Any], benchmark: str, job: str, references: Sequence[str] = ("none",)
+) -> list[Row]:
+    """A row a case and path: medians, and times over those of `none`, or other paths, in the same
+    round."""
+    ranks = result["ranks"]
+    directions = ranks * (ranks - 1) if benchmark == "bibandwidth" else 1
     groups: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in result["rows"]:
         groups[row["data"], row["bytes"]].append(row)
     found = []
     for rows in groups.values():
-        raw = next((row["seconds"] for row in rows if row["path"] == "none"), None)
-        found += [_summary(row, raw, benchmark) | {"job": job} for row in rows]
+        beside = {row["path"]: row["seconds"] for row in rows if row["path"] in references}
+        found += [_summary(row, beside, directions) | {"job": job} for row in rows]
     return found
 
 
-def _summary(row: Row, raw: list[float] | None, benchmark: str) -> Row:
+def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Row:
     seconds, nbytes = row["seconds"], row["bytes"]
     median = statistics.median(seconds)
-    directions = 2 if benchmark == "bibandwidth" else 1
     found: Row = {
         "data": row["data"], "bytes": nbytes, "path": row["path"], "seconds": median,
         "quartiles": [float(q) for q in np.quantile(seconds, (0.25, 0.75))],
         "bandwidth": directions * nbytes / median,
         "samples": len(seconds), "iterations": row["iterations"], "window": row["window"],
     }  # fmt: skip
-    if raw is not None and row["path"] != "none":
-        pairs = [one / other for one, other in zip(seconds, raw, strict=True)]
-        found["over_none"], *found["over_none_interval"] = median_interval(pairs)
+    for name, others in beside.items():
+        if name != row["path"]:
+            pairs = [one / other for one, other in zip(seconds, others, strict=True)]
+            found[f"over_{name}"], *found[f"over_{name}_interval"] = median_interval(pairs)
     if row["path"] not in BASELINES and row["raw_bytes"]:
         messages = row["raw_bytes"] / nbytes
         found |= {
@@ -160,15 +175,26 @@ def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def transport_seen(result: Mapping[str, Any], asked: str) -> dict[str, Any]:
-    """Which way the messages took, by the loopback's own counter: `seen` is tcp, shm, or None where
-    the host does not tell, `right` whether that was asked for."""
+    """Which way MPI's messages took, by the loopback's own counter: `seen` is tcp, shm, or None
+    where there were none or the host does not tell, `right` whether that was asked for."""
     rows = [row for row in result["rows"] if row["wire_bytes"] and row["path"] not in BASELINES]
-    share = sum(row["loopback_bytes"] for row in rows) / sum(row["wire_bytes"] for row in rows)
+    rows = [row for row in rows if row["peer"] == 0]
+    wire_bytes = sum(row["wire_bytes"] for row in rows)
+    share = sum(row["loopback_bytes"] for row in rows) / wire_bytes if rows else 0.0
     seen = None
-    if result["sees_loopback"]:
+    if rows and result["sees_loopback"]:
         seen = "tcp" if share >= _SHARES["tcp"] else "shm" if share <= _SHARES["shm"] else None
     right = seen is None or asked in ("mpi", seen)
     return {"asked": asked, "seen": seen, "loopback_share": share, "right": right}
+
+
+def link_seen(rows: Iterable[Row], asked: str | None) -> dict[str, Any]:
+    """Whether messages went from GPU to GPU, by mpress's own counter, from rows of summary():
+    `seen` is peer, mpi, or both; None where mpress counted none."""
+    shares = [row["peer"] for row in rows if "peer" in row]
+    ways = {"peer" if share > _MOST else "mpi" if share < 1 - _MOST else "both" for share in shares}
+    seen = next(iter(ways)) if len(ways) == 1 else "both" if ways else None
+    return {"asked": asked, "seen": seen}
 
 
 def document(plan: Mapping[str, Any], result: Mapping[str, Any], transport: str) -> dict[str, Any]:
@@ -176,6 +202,7 @@ def document(plan: Mapping[str, Any], result: Mapping[str, Any], transport: str)
     return codec_bench.document([]) | {
         "kind": "p2p",
         **{name: plan[name] for name in ("benchmark", "from", "to")},
+        "ranks": result["ranks"],
         "mpi": result["mpi"],
         "gpu": result["gpu"],
         "transport": transport_seen(result, transport),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+_ENABLED_ALREADY = 704  # CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
 
 
 class HostBuffer:
@@ -68,6 +72,60 @@ class PinnedBuffer:
             _driver().cuMemFreeHost(ctypes.c_void_p(self.address))
 
 
+class PeerBuffer:
+    """Memory of another GPU, for copies straight from the current one; freed with the object."""
+
+    def __init__(self, number: int, nbytes: int) -> None:
+        self._own, self._other = ctypes.c_void_p(), _primary_context(number)
+        self._stream, pointer = ctypes.c_void_p(), ctypes.c_uint64()
+        self.address = 0
+        self.nbytes = nbytes
+        call("cuCtxGetCurrent", ctypes.byref(self._own))
+        with self._other_current():
+            call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(nbytes))
+        self.address = pointer.value
+        code = _driver().cuCtxEnablePeerAccess(self._other, 0)
+        if code not in (0, _ENABLED_ALREADY):
+            raise RuntimeError(f"cuCtxEnablePeerAccess: error {code} of the CUDA driver")
+        call("cuStreamCreate", ctypes.byref(self._stream), 1)  # CU_STREAM_NON_BLOCKING
+
+    def __del__(self) -> None:
+        if getattr(self, "_stream", None):
+            _driver().cuStreamDestroy_v2(self._stream)
+        if getattr(self, "address", 0):
+            with self._other_current():
+                _driver().cuMemFree_v2(ctypes.c_uint64(self.address))
+
+    @contextmanager
+    def _other_current(self) -> Iterator[None]:
+        call("cuCtxPushCurrent_v2", self._other)
+        try:
+            yield
+        finally:
+            call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def fill_from(self, address: int) -> None:
+        """Begins to copy what lies at an address of the current GPU."""
+        call("cuMemcpyPeerAsync", ctypes.c_uint64(self.address), self._other,
+             ctypes.c_uint64(address), self._own, ctypes.c_size_t(self.nbytes),
+             self._stream)  # fmt: skip
+
+    def wait(self) -> None:
+        """Until all copies are done."""
+        call("cuStreamSynchronize", self._stream)
+
+
+def reaches(number: int) -> bool:
+    """Whether the current GPU is another one and reaches that one's memory."""
+    own, other, can = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    call("cuCtxGetDevice", ctypes.byref(own))
+    call("cuDeviceGet", ctypes.byref(other), number)
+    if own.value == other.value:
+        return False
+    call("cuDeviceCanAccessPeer", ctypes.byref(can), own, other)
+    return bool(can.value)
+
+
 def copy_in(device: int, host: int, nbytes: int) -> None:
     """From an address of the host to one of a GPU; returns when it is done."""
     call("cuMemcpyHtoD_v2", ctypes.c_uint64(device), ctypes.c_void_p(host),
@@ -95,12 +153,11 @@ def devices() -> int:
 def use_device(number: int) -> str:
     """Makes the primary context of a GPU this thread's, for buffers and copies. Returns the GPU's
     name."""
-    device, context = ctypes.c_int(), ctypes.c_void_p()
+    device = ctypes.c_int()
     name = ctypes.create_string_buffer(100)
     call("cuDeviceGet", ctypes.byref(device), number)
     call("cuDeviceGetName", name, len(name), device)
-    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-    call("cuCtxSetCurrent", context)
+    call("cuCtxSetCurrent", _primary_context(number))
     return name.value.decode()
 
 
@@ -109,6 +166,15 @@ def call(name: str, *arguments: Any) -> None:
     code = getattr(_driver(), name)(*arguments)
     if code != 0:
         raise RuntimeError(f"{name}: error {code} of the CUDA driver")
+
+
+@cache
+def _primary_context(number: int) -> ctypes.c_void_p:
+    """Of a GPU; kept until the process ends."""
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    call("cuDeviceGet", ctypes.byref(device), number)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    return context
 
 
 @cache

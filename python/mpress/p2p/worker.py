@@ -1,4 +1,4 @@
-"""What the two ranks of a benchmark run: python -m mpress.p2p.worker PLAN.json OUT.json.
+"""What the ranks of a benchmark run: python -m mpress.p2p.worker PLAN.json OUT.json.
 
 The plan is made, and the output read, by mpress.p2p.jobs. Its cases are messages of one size and
 content; a case has paths, which take turns: specs of codecs, each on a duplicate of the
@@ -33,17 +33,18 @@ _to_mpi = getattr(MPI, "buffer", None) or MPI.memory
 
 
 class Rank:
-    """One of the two: its memory, its communicators, and the ways to send a message."""
+    """One of them: its memory, its communicators, and the ways to send a message."""
 
     def __init__(self, plan: dict[str, Any], allocate: Callable[[int], Any]) -> None:
         self.plan = plan
         self.comm = MPI.COMM_WORLD
         self.rank = self.comm.rank
-        self.peer = 1 - self.rank
+        self.peers = [(self.rank + k) % self.comm.size for k in range(1, self.comm.size)]
         self.allocate = allocate
         self.on_device = plan["to" if self.rank else "from"] == "device"
         self.comms: dict[str, MPI.Comm] = {}
         self._nccl: nccl.Communicator | None = None
+        self._copies_to_peers: bool | None = None
         self._record: Path | None = None
 
     def comm_of(self, spec: str) -> MPI.Comm:
@@ -64,6 +65,21 @@ class Rank:
             if not self.comm.allreduce(self._nccl is not None, op=MPI.LAND):
                 self._nccl = None
         return self._nccl
+
+    def copies_to_peers(self) -> bool:
+        """Whether every rank's GPU is its own and reaches those of all others."""
+        if self._copies_to_peers is None:
+            devices = memory.devices()
+            own = self.on_device and devices >= self.comm.size
+            own = own and all(memory.reaches(peer % devices) for peer in self.peers)
+            self._copies_to_peers = self.comm.allreduce(own, op=MPI.LAND)
+        return self._copies_to_peers
+
+    def has(self, path: str) -> bool:
+        """Whether all ranks can take a path."""
+        if path == "peer-copy":
+            return self.copies_to_peers()
+        return path != "nccl" or self.nccl() is not None
 
     def record(self) -> trace.Record | None:
         """What mpress keeps of this process; None where it is not loaded."""
@@ -101,11 +117,11 @@ class Case:
         self.nbytes = case["bytes"]
         self.values = data.cut(values, self.nbytes)
         latency = rank.plan["benchmark"] == "latency"
-        most = max(1, _MOST_WINDOW_BYTES // self.nbytes)
+        most = max(1, _MOST_WINDOW_BYTES // (self.nbytes * len(rank.peers)))
         self.window = 1 if latency else min(rank.plan["window"], most)
         self.held: tuple[Any, ...] = ()
         self.send = rank.allocate(self.nbytes)
-        self.receive = rank.allocate(self.nbytes * self.window)
+        self.receive = rank.allocate(self.nbytes * self.window * len(rank.peers))
         self.send.write(self.values)
 
     def message(self, address: int) -> list[Any]:
@@ -114,16 +130,19 @@ class Case:
 
     def sample(self, path: str) -> Sample:
         """A function that measures `iterations` of the benchmark and returns seconds: one way of a
-        message for latency, a message in each direction that has them for the others."""
+        message for latency, a message in each direction that has them for the others, between all
+        pairs of ranks."""
         benchmark = self.rank.plan["benchmark"]
         if path == "copy":
             return self._copies()
+        if path == "peer-copy":
+            return self._peer_copies()
         if path == "plain":
             return self._plain()
         send, receive = self.send, self.receive
         if path == "host":
             send = memory.HostBuffer(self.nbytes)
-            receive = memory.HostBuffer(self.nbytes * self.window)
+            receive = memory.HostBuffer(self.nbytes * self.window * len(self.rank.peers))
             send.write(self.values)
             self.held = (send, receive)  # messages know addresses alone
         one, windows = self._calls(path, send, receive)
@@ -146,10 +165,15 @@ class Case:
         return latency if benchmark == "latency" else bandwidth
 
     def _calls(self, path: str, send: Any, receive: Any) -> tuple[Callable, Callable]:
-        """one(sends) passes a message on; windows(sends, receives) a window of them, and returns
-        when both ranks know that they have arrived."""
-        rank, peer, nbytes = self.rank, self.rank.peer, self.nbytes
-        places = [receive.address + i * nbytes for i in range(self.window)]
+        """one(sends) passes a message on; windows(sends, receives) a window of them for each peer,
+        and returns when all ranks know that they have arrived."""
+        rank, peers, nbytes = self.rank, self.rank.peers, self.nbytes
+        peer = peers[0]
+        turns = [
+            [(other, receive.address + (i * len(peers) + j) * nbytes)
+             for j, other in enumerate(peers)]
+            for i in range(self.window)
+        ]  # fmt: skip
         if path == "nccl":
             link = rank.nccl()
             assert link is not None
@@ -158,16 +182,17 @@ class Case:
                 if sends:
                     link.send(send.address, nbytes, peer)
                 else:
-                    link.receive(places[0], nbytes, peer)
+                    link.receive(receive.address, nbytes, peer)
                 link.wait()
 
             def windows(sends: bool, receives: bool) -> None:
-                for place in places:
+                for turn in turns:
                     link.group_start()
-                    if receives:
-                        link.receive(place, nbytes, peer)
-                    if sends:
-                        link.send(send.address, nbytes, peer)
+                    for other, place in turn:
+                        if receives:
+                            link.receive(place, nbytes, other)
+                        if sends:
+                            link.send(send.address, nbytes, other)
                     link.group_end()
                 link.wait()
                 rank.comm.Barrier()
@@ -175,18 +200,19 @@ class Case:
             return one, windows
 
         comm = rank.comm_of("none" if path == "host" else path)
-        outgoing, incoming = self.message(send.address), [self.message(p) for p in places]
+        outgoing = self.message(send.address)
+        incoming = [(self.message(place), other) for turn in turns for other, place in turn]
 
         def one(sends: bool) -> None:
             if sends:
                 comm.Send(outgoing, peer, _TAG)
             else:
-                comm.Recv(incoming[0], peer, _TAG)
+                comm.Recv(incoming[0][0], peer, _TAG)
 
         def windows(sends: bool, receives: bool) -> None:
-            requests = [comm.Irecv(i, peer, _TAG) for i in incoming] if receives else []
+            requests = [comm.Irecv(i, other, _TAG) for i, other in incoming] if receives else []
             if sends:
-                requests += [comm.Isend(outgoing, peer, _TAG) for _ in places]
+                requests += [comm.Isend(outgoing, other, _TAG) for _, other in incoming]
             MPI.Request.Waitall(requests)
             rank.comm.Barrier()
 
@@ -196,15 +222,15 @@ class Case:
         rank, nbytes = self.rank, self.nbytes
         comm = rank.comm_of("none")
         aside = memory.HostBuffer(nbytes)
-        message = self.message(aside.address)
+        message, peer = self.message(aside.address), rank.peers[0]
 
         def one(sends: bool) -> None:
             if sends:
                 if rank.on_device:
                     memory.copy_out(aside.address, self.send.address, nbytes)
-                comm.Send(message, rank.peer, _TAG)
+                comm.Send(message, peer, _TAG)
             else:
-                comm.Recv(message, rank.peer, _TAG)
+                comm.Recv(message, peer, _TAG)
                 if rank.on_device:
                     memory.copy_in(self.receive.address, aside.address, nbytes)
 
@@ -237,24 +263,43 @@ class Case:
 
         return sample
 
+    def _peer_copies(self) -> Sample:
+        rank, benchmark = self.rank, self.rank.plan["benchmark"]
+        sends = rank.rank == 0 or benchmark == "bibandwidth"
+        places = [memory.PeerBuffer(peer, self.nbytes) for peer in rank.peers] if sends else []
+
+        def sample(iterations: int) -> float:
+            begin = time.perf_counter()
+            for _ in range(iterations):
+                for _ in range(self.window):
+                    for place in places:
+                        place.fill_from(self.send.address)
+                for place in places:
+                    place.wait()
+                if benchmark != "latency":
+                    rank.comm.Barrier()
+            return (time.perf_counter() - begin) / iterations / self.window
+
+        return sample
+
     def check(self, spec: str) -> dict[str, Any]:
-        """One message each way, and what arrived: worse of the two ranks."""
+        """One message from each rank, and what arrived: the worst of all ranks."""
         comm, rank = self.rank.comm_of(spec), self.rank
         self.receive.fill(0xA5)
         rank.comm.Barrier()
-        comm.Sendrecv(self.message(self.send.address), rank.peer, _TAG,
-                      self.message(self.receive.address), rank.peer, _TAG)  # fmt: skip
+        comm.Sendrecv(self.message(self.send.address), rank.peers[0], _TAG,
+                      self.message(self.receive.address), rank.peers[-1], _TAG)  # fmt: skip
         found = arrival.judge(
             spec, self.values, self.receive.read(self.values.dtype, self.values.size)
         )
-        both = rank.comm.allgather(found)
-        return min(both, key=lambda one: (one["kept"], -(one["max_error"] or 0)))
+        every = rank.comm.allgather(found)
+        return min(every, key=lambda one: (one["kept"], -(one["max_error"] or 0)))
 
 
 def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, Any]]:
     """A row a path; on rank 0, whose clock counts."""
     messages = Case(rank, case, values)
-    paths = [path for path in case["paths"] if path != "nccl" or rank.nccl()]
+    paths = [path for path in case["paths"] if rank.has(path)]
     samples = {path: messages.sample(path) for path in paths}
     plan, comm = {**rank.plan, **case}, rank.comm
     iterations = {}
@@ -283,13 +328,13 @@ def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, An
                 counted[path][name] = counted[path].get(name, 0) + value - before[name]
     rows = []
     for path in samples:
-        both = comm.gather(counted[path])
+        every = comm.gather(counted[path])
         checks = plan.get("check", True) and path not in BASELINES
         checked = messages.check(path) if checks else None
-        if both is None:
+        if every is None:
             continue
-        total = {name: both[0][name] + both[1][name] for name in both[0]}
-        total["loopback_bytes"] = max(one["loopback_bytes"] for one in both)
+        total = {name: sum(one[name] for one in every) for name in every[0]}
+        total["loopback_bytes"] = max(one["loopback_bytes"] for one in every)
         rows.append({
             "data": case["data"], "bytes": messages.nbytes, "path": path,
             "window": messages.window, "iterations": iterations[path], "seconds": seconds[path],
@@ -299,11 +344,11 @@ def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, An
 
 
 def peer_place() -> str:
-    """Where the other rank runs, as the policy tells it."""
+    """Where the other ranks run, as the policy tells it."""
     here = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
-    both = here.size == MPI.COMM_WORLD.size
+    all_here = here.size == MPI.COMM_WORLD.size
     here.Free()
-    return "same-host" if both else "other-host"
+    return "same-host" if all_here else "other-host"
 
 
 def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str, Any] | None:
@@ -324,6 +369,7 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
     return {
         "mpi": mpi,
         "transport_settings": _core.transport_settings(mpi),
+        "ranks": comm.size,
         "gpu_aware": rank.is_gpu_aware(),
         "hardware": comm.allgather(_core.hardware()),
         "peer": peer_place(),
@@ -335,8 +381,9 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
 def main(allocate_device: Callable[[int], Any] | None = None) -> None:
     comm = MPI.COMM_WORLD
     plan = comm.bcast(json.loads(Path(sys.argv[1]).read_text()) if comm.rank == 0 else None)
-    if comm.size != 2:
-        sys.exit(f"mpress.p2p.worker: expected 2 ranks, but there are {comm.size}")
+    ranks = plan.get("ranks", 2)
+    if comm.size != ranks:
+        sys.exit(f"mpress.p2p.worker: expected {ranks} ranks, but there are {comm.size}")
     gpu = None
     if allocate_device is None and "device" in (plan["from"], plan["to"]):
         gpu = memory.use_device(comm.rank % memory.devices())

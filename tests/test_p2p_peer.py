@@ -1,0 +1,115 @@
+"""bench/p2p_peer.py and what bench/report_peer.py makes of it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from mpress.p2p import jobs
+
+WORKER = Path(__file__).with_name("simulated_messages.py")
+PATIENT = {  # ranks outnumber cores
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "50",
+}
+MB = 1 << 20
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """bench(name): a module of bench/."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    return importlib.import_module
+
+
+def microseconds(path: str, nbytes: int, link: str) -> float:
+    """Of a machine that was made up."""
+    if link == "mpi":
+        return 60 + nbytes / 20e3
+    start, rate = {
+        "none": (15, 370e3), "auto": (15, 370e3), "peer-copy": (8, 383e3), "nccl": (14, 365e3),
+        "zfp:4": (30, 1200e3), "szp:rel=0.001": (35, 700e3), "mpc": (50, 300e3),
+    }[path]  # fmt: skip
+    return start + nbytes / rate
+
+
+def made_up(p2p_peer, sizes) -> dict:
+    """A document as of three GPUs; `auto` compresses nothing."""
+    rows = []
+    for job in p2p_peer.all_jobs(("wave", "turb"), sizes, 3):
+        measured = [
+            {
+                "data": case["data"], "bytes": case["bytes"], "path": path, "window": 1,
+                "iterations": 1, "raw_bytes": case["bytes"], "chunked": 0, "loopback_bytes": 0,
+                "wire_bytes": case["bytes"] / (1 if path in ("none", "auto") else 8),
+                "seconds": [1e-6 * microseconds(path, case["bytes"], job.link)] * 3,
+                "peer": int(job.link == "peer"), "encode_seconds": 0, "decode_seconds": 0,
+                "check": None if path in jobs.BASELINES else {"kept": path != "mpc"},
+            }
+            for case in job.cases
+            for path in case["paths"]
+        ]  # fmt: skip
+        result = {"ranks": job.ranks, "rows": measured}
+        beside = {"benchmark": job.benchmark, "ranks": job.ranks, "link": job.link}
+        for row in jobs.summary(result, job.benchmark, job.label, p2p_peer.REFERENCES):
+            rows.append(row | beside)
+    facts = dict.fromkeys(("gpu", "cpu", "mpi", "date", "commit"), "made up")
+    return facts | {"most_ranks": 3, "rows": rows}
+
+
+def test_what_was_wanted_beside_what_was_reached(bench, tmp_path):
+    sizes = [64 << 10, 32 * MB, 256 * MB]
+    document = made_up(bench("p2p_peer"), sizes)
+    picture = tmp_path / "peer.svg"
+    text = bench("report_peer").section(document, picture)
+    lines = {cells[0]: cells[1:] for line in text.splitlines() if (cells := split(line))}
+    for goal, outcome in {
+        "one way, 32 MB: raw, bandwidth of one copy's": ["85%", "90.5%", "reached"],
+        "one way, 256 MB: raw, bandwidth of one copy's": ["95%", "95.7%", "reached"],
+        "one way, 256 MB: raw, time over NCCL's": ["at most 1", "0.988", "reached"],
+        "one way, 256 MB: `zfp:4` on wave, time cut by": ["55%", "64.2%", "reached"],
+        "one way, 256 MB: `szp:rel=0.001` on wave, time cut by": ["55%", "41.0%", "**missed**"],
+        "one way, 256 MB: `mpc` on wave, over raw":
+            ["at most 1, or refused", "1.276, refused", "reached"],
+        "one way, 64 KB: raw, faster than by way of the host": ["3x", "4.17x", "reached"],
+        "all pairs of 3 at once, 32 MB: raw, time over NCCL's": ["at most 1", "0.998", "reached"],
+        "one way: messages that arrived as promised": ["all", "30 of 35", "**missed**"],
+        "both ways at once: of messages, went from GPU to GPU":
+            ["all", "100.0% at least", "reached"],
+    }.items():  # fmt: skip
+        assert lines[goal] == outcome, goal
+    assert picture.read_text().startswith("<?xml")
+    assert "all pairs" not in bench("report_peer").section(document | {"most_ranks": 2}, picture)
+
+
+def test_the_matrix_is_measured(bench, mpi, mpi4py_env, simulated_gpu, monkeypatch, tmp_path):
+    for name, value in {**mpi.env, **PATIENT, **mpi4py_env, **simulated_gpu}.items():
+        monkeypatch.setenv(name, value)
+    out = tmp_path / "peer.json"
+    sizes = [64 << 10, 2 * MB]
+    bench("p2p_peer").measure(
+        out, seconds=0, sizes=sizes, names=("wave", "turb"), mpiexec=str(mpi.mpiexec),
+        program=[str(WORKER)], most_ranks=2,
+    )  # fmt: skip
+    document = json.loads(out.read_text())
+    assert document["kind"] == "p2p-peer" and "[link linked, device]" in document["profile"]
+    rows = document["rows"]
+    assert {row["bytes"] for row in rows} == set(sizes)
+    assert {(row["benchmark"], row["job"]) for row in rows} == {
+        ("latency", "forced"), ("latency", "auto"), ("latency", "staged"),
+        ("bibandwidth", "forced"), ("bibandwidth", "auto"),
+    }  # fmt: skip
+    assert all(row["check"]["kept"] for row in rows if row.get("check"))
+    # Without the link to itself, or NCCL, what is left is compared with `none`.
+    assert {row["path"] for row in rows} == {"none", "zfp:4", "szp:rel=0.001", "mpc", "auto"}
+    assert all((row["peer"] > 0.99) == (row["link"] == "peer") for row in rows)
+    assert "from GPU to GPU" in bench("report_peer").section(document, tmp_path / "peer.svg")
+
+
+def split(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
