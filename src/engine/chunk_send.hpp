@@ -45,8 +45,8 @@ class ChunkSend {
   virtual trace::Way way() const = 0;
 
   /// Encodes what is left, and sends all; each chunk leaves as soon as it is ready, and none waits
-  /// for its receiver. Counts in `row` what it took and gave. To be called once the header is on its
-  /// way, or before. Returns the bytes of all chunks.
+  /// for its receiver. Counts in `row` what it took and gave. To be called once the header is on
+  /// its way, or before. Returns the bytes of all chunks.
   virtual std::size_t send(Job& job, trace::Row& row) = 0;
 
  protected:
@@ -70,8 +70,8 @@ class ChunkSend {
 
 /// Plans to send the `elements` of a message in chunks by MPI. Null, and `elements` is as before,
 /// where the message should go in one piece: memory is short, a device refuses, or the first chunk
-/// did not become smaller. That is encoded at once. Elements in host memory need a spec that names a
-/// codec. They stay valid until send(), or lie in `packed`.
+/// did not become smaller. That is encoded at once. Elements in host memory need a spec that names
+/// a codec. They stay valid until send(), or lie in `packed`.
 std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Spec& spec,
                                        Elements& elements);
 

@@ -25,13 +25,19 @@ class ChunkSink {
   /// Host memory for chunk `chunk`, with room for its elements; null while there is none.
   virtual std::byte* place_of(Job& job, std::uint64_t chunk) = 0;
 
-  /// Whether it takes chunks from memory of devices, too; then it tells which chunks it has room for.
+  /// Whether it takes chunks from memory of devices, too; then it tells which chunks it has room
+  /// for.
   virtual bool reads_devices() const { return false; }
   virtual bool has_room(Job&, std::uint64_t) { return false; }
 
   /// A chunk has come to its place, or to `data` on a device, and is `bytes` long: as long as its
   /// elements where it was not worth encoding. It stays there until it is settled.
   virtual void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) = 0;
+
+  /// For one that reads devices: several chunks, none of them encoded, have come to `data`, one
+  /// behind the other.
+  virtual void take_raw(Job&, std::uint64_t /*first*/, std::uint64_t /*chunks*/,
+                        const std::byte* /*data*/, std::size_t /*bytes*/) {}
 
   /// How many of the chunks are where they belong. Never waits.
   virtual std::uint64_t settled(Job& job) = 0;
@@ -54,8 +60,8 @@ class ChunkSink {
 std::unique_ptr<ChunkSink> host_sink(Job& job, const wire::Header& header, int source,
                                      std::byte* elements);
 
-/// Into memory of `device`, by way of pinned memory, or from devices that it reaches. Null where the device has no memory or no
-/// lane.
+/// Into memory of `device`, by way of pinned memory, or from devices that it reaches. Null where
+/// the device has no memory or no lane.
 std::unique_ptr<ChunkSink> device_sink(Job& job, const wire::Header& header, int source, int device,
                                        std::byte* elements);
 

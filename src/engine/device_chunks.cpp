@@ -20,7 +20,10 @@ namespace {
 
 constexpr std::size_t encoding_ahead = 4;  ///< chunks
 constexpr std::size_t copying_ahead = 3;
-constexpr std::size_t receiving_ahead = 8;
+constexpr std::size_t receiving_ahead = 8;  ///< from MPI, in pinned memory
+constexpr std::size_t taking_ahead = 32;
+constexpr std::size_t near_bytes =
+    512 * 1024;                            ///< up to here a kernel copies sooner than an engine
 constexpr std::size_t decoding_lanes = 2;  ///< one copies while the other decodes
 
 class DeviceChunks final : public ChunkSource {
@@ -160,7 +163,7 @@ class DeviceSink final : public ChunkSink {
   }
 
   std::byte* place_of(Job& job, std::uint64_t chunk) override {
-    if (!has_room(job, chunk)) return nullptr;
+    if (chunk >= settled(job) + receiving_ahead) return nullptr;
     Slot& slot = slots_[chunk % slots_.size()];
     if (!slot.room) slot.room = job.devices.take_pinned(device_, header_.chunk_raw_bytes(0));
     if (!slot.room) {  // it would be waited for without end
@@ -171,21 +174,17 @@ class DeviceSink final : public ChunkSink {
   }
 
   void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) override {
-    Slot& slot = slots_[chunk % slots_.size()];
-    const LaneUse& lane = lanes_[chunk % lanes_.size()];
+    const std::size_t lane_number = chunk % lanes_.size();
+    const LaneUse& lane = lanes_[lane_number];
     std::byte* place = elements_ + chunk * header_.chunk_bytes;
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
-    if (settled_ == taken_) began_ns_ = trace::now_ns();
-    taken_ = chunk + 1;
-    slot.bytes = bytes;
-    slot.given_ns = trace::timeline.now();
+    Slot& slot = fill(chunk, lane_number, bytes);
     if (bytes == raw_bytes) {
       slot.ticket = lane->copy(place, data, bytes);
       return;
     }
     if (header_.spec.codec == Codec::none || bytes > raw_bytes) {
       note(job, chunk, Status::truncated);
-      slot.ticket = 0;
       return;
     }
     // What lies in the payload's buffer has been decoded by then: the lane works in order.
@@ -193,6 +192,18 @@ class DeviceSink final : public ChunkSink {
     lane->copy(payload, data, bytes);
     slot.ticket = lane->decode(header_.spec, header_.type, payload, bytes, place,
                                raw_bytes / element_size(header_.type));
+  }
+
+  void take_raw(Job&, std::uint64_t first, std::uint64_t chunks, const std::byte* data,
+                std::size_t bytes) override {
+    const std::size_t lane_number = runs_++ % lanes_.size();
+    const LaneUse& lane = lanes_[lane_number];
+    std::byte* place = elements_ + first * header_.chunk_bytes;
+    const gpu::Ticket ticket =
+        bytes <= near_bytes ? lane->copy_near(place, data, bytes) : lane->copy(place, data, bytes);
+    for (std::uint64_t chunk = first; chunk < first + chunks; ++chunk) {
+      fill(chunk, lane_number, header_.chunk_raw_bytes(chunk)).ticket = ticket;
+    }
   }
 
   std::uint64_t settled(Job& job) override {
@@ -203,10 +214,23 @@ class DeviceSink final : public ChunkSink {
  private:
   struct Slot {
     memory::Buffer room;
+    std::size_t lane = 0;
     gpu::Ticket ticket = 0;  ///< 0: nothing to be done
     std::size_t bytes = 0;   ///< of the chunk
     std::uint64_t given_ns = 0;
   };
+
+  /// The slot of a chunk that is taken now.
+  Slot& fill(std::uint64_t chunk, std::size_t lane, std::size_t bytes) {
+    if (settled_ == taken_) began_ns_ = trace::now_ns();
+    taken_ = chunk + 1;
+    Slot& slot = slots_[chunk % slots_.size()];
+    slot.lane = lane;
+    slot.ticket = 0;
+    slot.bytes = bytes;
+    slot.given_ns = trace::timeline.now();
+    return slot;
+  }
 
   void settle(Job& job) {
     if (settled_ == taken_) return;
@@ -215,7 +239,7 @@ class DeviceSink final : public ChunkSink {
       const gpu::Ticket ticket = slot.ticket;
       if (ticket == 0) continue;
       gpu::Outcome outcome;
-      const gpu::State state = lanes_[settled_ % lanes_.size()]->look(ticket, &outcome);
+      const gpu::State state = lanes_[slot.lane]->look(ticket, &outcome);
       if (state == gpu::State::pending) return;
       if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = job.device_code;
       if (state == gpu::State::done) note(job, settled_, outcome.status);
@@ -229,9 +253,10 @@ class DeviceSink final : public ChunkSink {
   const int device_;
   std::byte* elements_;
   std::array<memory::Buffer, decoding_lanes> payloads_;
-  std::array<Slot, receiving_ahead> slots_;
+  std::array<Slot, taking_ahead> slots_;
   std::uint64_t taken_ = 0;
   std::uint64_t settled_ = 0;
+  std::uint64_t runs_ = 0;                     ///< of raw chunks
   std::uint64_t began_ns_ = 0;                 ///< when the lanes got work after they had none
   std::array<LaneUse, decoding_lanes> lanes_;  ///< destroyed first: see DeviceChunks
 };

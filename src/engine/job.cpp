@@ -134,7 +134,8 @@ bool calls_are_seen(const Job& job, bool at_init) {
   return first == job.size;
 }
 
-/// A paced link stands for another network; an MPI that takes memory of devices has links of its own.
+/// A paced link stands for another network; an MPI that takes memory of devices has links of its
+/// own.
 bool wants_peer_link(const Job& job) {
   const std::string& link = job.config.link;
   return job.chunks.is_open() && !job.pacer.active() &&

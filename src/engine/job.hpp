@@ -15,8 +15,8 @@
 #include "engine/request_table.hpp"
 #include "link/mpi.hpp"
 #include "link/pacer.hpp"
-#include "link/peer_link.hpp"
 #include "link/peek.hpp"
+#include "link/peer_link.hpp"
 #include "memory/buffer_pool.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
@@ -41,8 +41,8 @@ class Job {
   ChunkLink chunks;
   link::PeerLink peer_link;
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
-  bool threaded = false;   ///< MPI_THREAD_MULTIPLE
-  bool gpu_aware = false;  ///< MPI takes memory of devices
+  bool threaded = false;                     ///< MPI_THREAD_MULTIPLE
+  bool gpu_aware = false;                    ///< MPI takes memory of devices
   /// By medium: what the policy has to assume, to be said when it first does; or empty.
   std::array<std::string, policy::medium_count> lacking_costs;
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and

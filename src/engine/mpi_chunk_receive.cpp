@@ -15,8 +15,8 @@ namespace {
 
 class MpiChunkReceive final : public ChunkReceive {
  public:
-  MpiChunkReceive(Job& job, const wire::Header& header, int source,
-                  std::unique_ptr<ChunkSink> sink, std::uint64_t travel_begin_ns)
+  MpiChunkReceive(Job& job, const wire::Header& header, int source, std::unique_ptr<ChunkSink> sink,
+                  std::uint64_t travel_begin_ns)
       : ChunkReceive(header, source, std::move(sink)), travel_begin_ns_(travel_begin_ns) {
     post(job);
   }

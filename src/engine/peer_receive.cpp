@@ -1,7 +1,9 @@
-// The receiving side of the peer link: the sink takes chunks from where the sender's device has them.
+// The receiving side of the peer link: the sink takes chunks from where the sender's device has
+// them.
 
 #include <sched.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -58,11 +60,43 @@ class PeerReceive final : public ChunkReceive {
       if (!data) return false;
     }
     looks_ = 0;
-    note_chunk(trace::Kind::arrive, header_, source_, taken_, began_ns_, arrival.bytes);
-    began_ns_ = trace::timeline.now();
-    wire_bytes_ += arrival.bytes;
+    if (reads_devices && arrival.device == device_ &&
+        arrival.bytes == header_.chunk_raw_bytes(taken_)) {
+      return take_run(job, arrival);
+    }
+    note_arrival(arrival.bytes);
     sink_->take(job, taken_++, data, arrival.bytes);
     return true;
+  }
+
+  /// Hands over a chunk that is not encoded, and with it those behind it that are there: one long
+  /// copy uses the link better than several. Two are under way, so that the link has work while the
+  /// host looks; what comes meanwhile makes the next one longer.
+  bool take_run(Job& job, const link::PeerLink::Arrival& first) {
+    std::uint64_t& run = run_ends_[runs_ % run_ends_.size()];
+    if (run > sink_->settled(job)) return false;
+    const std::uint64_t begin = taken_;
+    std::size_t bytes = 0;
+    for (link::PeerLink::Arrival next = first;;) {
+      bytes += next.bytes;
+      note_arrival(next.bytes);
+      if (++taken_ == chunks_ || !sink_->has_room(job, taken_)) break;
+      next = job.peer_link.look(source_, parcel_of(taken_), device_);
+      if (next.state != link::Parcel::there || next.device != first.device ||
+          next.data != first.data + bytes || next.bytes != header_.chunk_raw_bytes(taken_)) {
+        break;
+      }
+    }
+    sink_->take_raw(job, begin, taken_ - begin, first.data, bytes);
+    run = taken_;
+    ++runs_;
+    return true;
+  }
+
+  void note_arrival(std::size_t bytes) {
+    note_chunk(trace::Kind::arrive, header_, source_, taken_, began_ns_, bytes);
+    began_ns_ = trace::timeline.now();
+    wire_bytes_ += bytes;
   }
 
   /// The chunk in host memory, once it is there.
@@ -95,6 +129,8 @@ class PeerReceive final : public ChunkReceive {
   std::uint64_t began_ns_;
   std::uint64_t freed_ = 0;  ///< chunks whose memory the sender may use again
   std::uint64_t looks_ = 0;  ///< since something came
+  std::uint64_t runs_ = 0;
+  std::array<std::uint64_t, 2> run_ends_{};  ///< the chunk behind each of the latest
   bool is_broken_ = false;
   gpu::Ticket copying_ = 0;  ///< of the next chunk to host memory; 0: not begun
   LaneUse lane_;

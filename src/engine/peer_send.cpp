@@ -63,23 +63,26 @@ class PeerSend final : public ChunkSend {
 };
 
 /// Large messages go in chunks, so that encoding, the copy between the GPUs and decoding overlap.
-std::size_t chunk_bytes_of(const Job& job, const Elements& elements) {
+std::size_t chunk_bytes_of(const Job& job, const Elements& elements, bool encodes) {
   const std::size_t bytes = elements.count * element_size(elements.type);
+  const std::size_t base = job.chunks.chunk_bytes();
   if (!job.chunks.cuts(bytes)) return (bytes + 7) / 8 * 8;
-  return std::min(policy::linked_chunk(bytes, job.chunks.chunk_bytes()), wire::max_chunk_bytes);
+  return std::min(
+      encodes ? policy::linked_chunk(bytes, base) : policy::linked_raw_chunk(bytes, base),
+      wire::max_chunk_bytes);
 }
 
 bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements) {
   const std::uint64_t begin = trace::now_ns();
-  const std::size_t chunk_bytes = chunk_bytes_of(job, elements);
-  const std::size_t room = std::max<std::size_t>(
-      chunk_bytes, spec.codec == Codec::none
-                       ? 0
-                       : codec::max_payload_bytes(spec, elements.type,
-                                                  chunk_bytes / element_size(elements.type)));
+  const bool encodes = spec.codec != Codec::none;
+  const std::size_t chunk_bytes = chunk_bytes_of(job, elements, encodes);
+  const std::size_t in_chunk = chunk_bytes / element_size(elements.type);
+  const std::size_t room =
+      std::max(chunk_bytes, encodes ? codec::max_payload_bytes(spec, elements.type, in_chunk) : 0);
   describe(job, message, spec, elements, chunk_bytes);
   link_ = &job.peer_link;
-  is_reserved_ = link_->reserve(peer_, elements.device, header_.chunks(), room, message_, shipment_);
+  is_reserved_ =
+      link_->reserve(peer_, elements.device, header_.chunks(), room, message_, shipment_);
   if (!is_reserved_ || !resolve(job, elements)) return false;
   header_.peer_parcel = shipment_.first + 1;
   device_ = elements.device;
@@ -103,8 +106,8 @@ void PeerSend::start(std::uint64_t until) {
     work.given_ns = trace::timeline.now();
     work.ticket = encodes() ? lane_->encode(header_.spec, header_.type, elements_of(started_),
                                             elements_in(started_), place)
-                            : lane_->copy(place, elements_of(started_),
-                                          header_.chunk_raw_bytes(started_));
+                            : lane_->copy_near(place, elements_of(started_),
+                                               header_.chunk_raw_bytes(started_));
   }
 }
 
@@ -119,7 +122,7 @@ bool PeerSend::finish(Job& job, std::uint64_t chunk) {
     work.bytes = outcome.bytes;
   } else if (encodes()) {
     const gpu::Ticket copied =
-        lane_->copy(link_->place(shipment_, chunk), elements_of(chunk), raw_bytes);
+        lane_->copy_near(link_->place(shipment_, chunk), elements_of(chunk), raw_bytes);
     if (job.devices.wait(job, *lane_, copied) != MPI_SUCCESS) return false;
   }
   note_chunk(encodes() ? trace::Kind::encode : trace::Kind::copy_out, header_, peer_, chunk,

@@ -16,8 +16,8 @@ using trace::Reason;
 void count_message(Job& job, const Message& message, Codec codec, Reason reason,
                    std::size_t wire_bytes, std::uint64_t begin_ns, Outgoing& outgoing) {
   const ChunkSend* chunks = outgoing.chunks.get();
-  trace::Row& row = job.record.row(
-      {trace::Direction::send, message.op, message.peer, codec, reason, chunks ? chunks->way() : trace::Way::whole});
+  trace::Row& row = job.record.row({trace::Direction::send, message.op, message.peer, codec, reason,
+                                    chunks ? chunks->way() : trace::Way::whole});
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, message.bytes);
   trace::add(row.wire_bytes, wire_bytes);

@@ -36,8 +36,11 @@ CudaLane::CudaLane(int device) : device_(device) {
     *mapped_ = {};
     check(cudaHostGetDevicePointer(&memory, mapped_, 0), "mapped memory");
     mapped_device_ = static_cast<Mapped*>(memory);
+    counter_ = memory::DeviceBuffer(device, sizeof(unsigned), stream_);
+    check(cudaMemsetAsync(counter_.data(), 0, counter_.bytes(), stream_), "a counter");
     workspace(first_workspace);
   } catch (...) {
+    counter_.reset();
     workspace_.reset();
     if (mapped_) cudaFreeHost(mapped_);
     if (stream_) cudaStreamDestroy(stream_);
@@ -50,6 +53,7 @@ CudaLane::~CudaLane() {
   try {
     const ContextScope scope(device_);
     cudaStreamSynchronize(stream_);
+    counter_.reset();
     workspace_.reset();
     for (const Upload& upload : uploads_) cudaFreeHost(upload.runs);
     cudaFreeHost(mapped_);
@@ -100,6 +104,14 @@ Ticket CudaLane::copy(void* to, const void* from, std::size_t bytes) {
   return give([&](Ticket ticket) {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
     mark(ticket);
+  });
+}
+
+Ticket CudaLane::copy_near(void* to, const void* from, std::size_t bytes) {
+  return give([&](Ticket ticket) {
+    check(copy_and_tell(to, from, bytes, reinterpret_cast<unsigned*>(counter_.data()),
+                        &mapped_device_->done, static_cast<std::uint32_t>(ticket), stream_),
+          "a copy");
   });
 }
 

@@ -19,6 +19,7 @@ class CudaLane final : public Lane {
   ~CudaLane() override;
 
   Ticket copy(void* to, const void* from, std::size_t bytes) override;
+  Ticket copy_near(void* to, const void* from, std::size_t bytes) override;
   Ticket gather(void* packed, const void* buffer, std::span<const Run> runs) override;
   Ticket scatter(void* buffer, const void* packed, std::span<const Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
@@ -61,6 +62,7 @@ class CudaLane final : public Lane {
   cudaStream_t stream_ = nullptr;
   Mapped* mapped_ = nullptr;
   Mapped* mapped_device_ = nullptr;                 ///< as the device sees it
+  memory::DeviceBuffer counter_;                    ///< zero; of copy_near()
   memory::DeviceBuffer workspace_;                  ///< zero between calls
   std::map<Ticket, memory::PinnedResult> reports_;  ///< of codecs, until they are asked for
   std::vector<Upload> uploads_;

@@ -137,6 +137,18 @@ cudaError_t launch(Direction direction, void* buffer, void* packed, const Runs& 
   return cudaGetLastError();
 }
 
+__global__ void __launch_bounds__(threads)
+    copy_then_flag(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
+                   unsigned* counter, volatile std::uint32_t* flag, std::uint32_t value) {
+  copy_piece(to, from, bytes, blockIdx.x * threads + threadIdx.x, gridDim.x * threads);
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x > 0 || atomicAdd(counter, 1) + 1 < gridDim.x) return;
+  *counter = 0;
+  __threadfence_system();
+  *flag = value;
+}
+
 __global__ void set_flag(volatile std::uint32_t* flag, std::uint32_t value) {
   __threadfence_system();
   *flag = value;
@@ -189,6 +201,17 @@ cudaError_t copy_runs(Direction direction, void* buffer, void* packed, const Reg
 cudaError_t copy_runs(Direction direction, void* buffer, void* packed, const PlacedRun* placed,
                       std::uint32_t count, std::uint64_t total, cudaStream_t stream) {
   return launch(direction, buffer, packed, Listed{placed, count}, total, stream);
+}
+
+cudaError_t copy_and_tell(void* to, const void* from, std::size_t bytes, unsigned* counter,
+                          std::uint32_t* flag, std::uint32_t value, cudaStream_t stream) {
+  constexpr std::uint64_t in_block = threads * 16;  // an access of each thread
+  const std::uint64_t most = std::uint64_t{codec::cuda::multiprocessors()} * 16;
+  const std::uint64_t blocks = std::clamp<std::uint64_t>((bytes + in_block - 1) / in_block, 1, most);
+  copy_then_flag<<<static_cast<unsigned>(blocks), threads, 0, stream>>>(
+      static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, counter,
+      flag, value);
+  return cudaGetLastError();
 }
 
 cudaError_t write_flag(std::uint32_t* flag, std::uint32_t value, cudaStream_t stream) {

@@ -58,6 +58,10 @@ class Lane {
   /// the copy is done.
   virtual Ticket copy(void* to, const void* from, std::size_t bytes) = 0;
 
+  /// The same for memory that kernels of the lane's device reach on both sides, its own or opened
+  /// for it: sooner done where it is short, and where both are its own.
+  virtual Ticket copy_near(void* to, const void* from, std::size_t bytes) = 0;
+
   /// Packs: the `runs` of a buffer, back to back, to `packed`; both on the lane's device.
   virtual Ticket gather(void* packed, const void* buffer, std::span<const Run> runs) = 0;
 
@@ -122,9 +126,9 @@ class Gpu {
   /// have closed it. False where the device cannot.
   virtual bool share(int device, void* memory, MemoryHandle& handle) = 0;
 
-  /// A block that another process shares, as lanes of `device` reach it: to copy from, and to decode
-  /// what lies there. Null where they cannot. A process opens a block once for a device, and none of
-  /// its own.
+  /// A block that another process shares, as lanes of `device` reach it: to copy from, and to
+  /// decode what lies there. Null where they cannot. A process opens a block once for a device, and
+  /// none of its own.
   virtual void* open(int device, const MemoryHandle& handle) = 0;
   /// Nothing uses the memory any more.
   virtual void close(int device, void* memory) = 0;

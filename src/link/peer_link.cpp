@@ -104,10 +104,13 @@ void PeerLink::grow(int device, std::uint64_t bytes) {
     --patience_;
     return;
   }
+  const std::uint64_t needed = bytes;
   const std::uint64_t left = limit_ - held_;
-  bytes = std::max(rounded(bytes, slab_grain), std::min(least_slab, left));
+  // A message of this size may need more when it is encoded.
+  bytes = std::max(rounded(bytes + bytes / 16, slab_grain), std::min(least_slab, left));
+  bytes = std::min(bytes, left);
   const auto count = static_cast<std::uint32_t>(slabs_.size());
-  if (bytes > left || count == PeerSegment::most_slabs) return;
+  if (bytes < needed || count == PeerSegment::most_slabs) return;
   gpu::Gpu* const gpu = gpu::gpu();
   void* const memory = gpu->allocate(gpu::Place::device, device, bytes);
   patience_ = patience;

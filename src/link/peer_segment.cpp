@@ -12,8 +12,7 @@ namespace mpress::link {
 namespace {
 
 PeerSegment* map(int file) {
-  void* memory =
-      ::mmap(nullptr, sizeof(PeerSegment), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* memory = ::mmap(nullptr, sizeof(PeerSegment), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<PeerSegment*>(memory);
 }
 

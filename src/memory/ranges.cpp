@@ -6,8 +6,8 @@
 namespace mpress::memory {
 
 std::optional<std::uint64_t> Ranges::take(std::uint64_t size) {
-  const auto found =
-      std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= size; });
+  const auto found = std::find_if(free_.begin(), free_.end(),
+                                  [&](const auto& range) { return range.second >= size; });
   if (found == free_.end()) return std::nullopt;
   const auto [begin, room] = *found;
   free_.erase(found);

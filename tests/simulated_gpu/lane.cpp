@@ -191,6 +191,13 @@ gpu::Ticket Lane::copy(void* to, const void* from, std::size_t bytes) {
   return ticket;
 }
 
+gpu::Ticket Lane::copy_near(void* to, const void* from, std::size_t bytes) {
+  for (const void* end : {static_cast<const void*>(to), from}) {
+    if (Memory::instance().locate(end) == gpu::host) fault("a kernel copies the host's memory");
+  }
+  return copy(to, from, bytes);
+}
+
 gpu::Ticket Lane::gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) {
   const Call call(in_call_);
   std::size_t total = 0;

@@ -26,6 +26,7 @@ class Lane final : public gpu::Lane {
   ~Lane() override;
 
   gpu::Ticket copy(void* to, const void* from, std::size_t bytes) override;
+  gpu::Ticket copy_near(void* to, const void* from, std::size_t bytes) override;
   gpu::Ticket gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) override;
   gpu::Ticket scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
