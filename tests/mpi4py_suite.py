@@ -96,6 +96,19 @@ def use_devices():
     )
 
 
+class Loader(unittest.TestLoader):
+    """Leaves out the tests of calls that the MPI lacks. mpi4py looks calls up, and finds mpress's:
+    those end the job."""
+
+    def getTestCaseNames(self, case):
+        from mpi4py import MPI
+
+        lacks = MPI.Get_version() < (4, 0)
+        persistent = case.__module__.startswith("test_cco_pr")
+        names = super().getTestCaseNames(case)
+        return [n for n in names if not (lacks and (persistent or n.startswith("testISendrecv")))]
+
+
 class Outcomes(unittest.TextTestResult):
     """Writes a line when a test ends, so that a crash or a hang shows where it was."""
 
@@ -161,7 +174,7 @@ def main(tests, outcomes, place, *modules):
             if name in SCALED:
                 scaled = scaled or scaled_arrays(importlib.import_module("arrayimpl"), place)
                 module.arrayimpl = scaled
-            runner.run(unittest.defaultTestLoader.loadTestsFromModule(module))
+            runner.run(Loader().loadTestsFromModule(module))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ nccl  PyTorch reduces over NCCL, on streams of its own: rank 0 begins each reduc
 cold  a kernel runs until a message each way has come, from before the first message on
 warm  the same, after a first message
 
-Ends with an error, and says where each thread was, if that takes a minute.
+Ends with an error, and says where each thread was, if that takes half a minute.
 """
 
 import faulthandler
@@ -49,6 +49,7 @@ def beside_nccl():
         with torch.cuda.stream(side):
             return distributed.all_reduce(values, async_op=True)
 
+    begin().wait()  # the first one sets up NCCL in all ranks
     for round_number in range(ROUNDS):
         values.fill_(rank + 1)
         out = torch.from_numpy(field(rank, round_number)).cuda()
@@ -102,7 +103,7 @@ def beside_a_kernel(is_warm):
         assert (received.get() == field(peer, round_number)).all()
 
 
-faulthandler.dump_traceback_later(60, exit=True)
+faulthandler.dump_traceback_later(30, exit=True)
 if sys.argv[1] == "nccl":
     beside_nccl()
 else:
