@@ -49,7 +49,7 @@ AUTO_HEAD = """\
 
 Times over those of `none` in a job of their own, with 95 % intervals. `air`: air temperatures of
 CMIP6 models; `rand`: Gaussian noise; `bits`: random bits; `compressed`: what zlib wrote. Bold: more
-than 3 % slower, the interval as a whole.
+than 3 % slower, the interval as a whole. `mpress tune` had measured the machine before.
 """
 
 
@@ -184,7 +184,11 @@ def autos(run: Row) -> str:
     for data in dict.fromkeys(row["data"] for row in rows):
         own = {row["bytes"]: row for row in rows if row["data"] == data}
         lines.append([data, *(auto_cell(own.get(nbytes)) for nbytes in sizes)])
-    return table((NAMES[run["transport"]["asked"]], *map(size, sizes)), lines)
+    # Rows that were measured apart from the rest of their run tell when.
+    date, commit = ((run | rows[0])[name] for name in ("date", "commit"))
+    place = f"{run['mpi']}, {NAMES[run['transport']['asked']]}"
+    head = f"{place}; {date}, commit {commit}:\n"
+    return "\n".join((head, table((NAMES[run["transport"]["asked"]], *map(size, sizes)), lines)))
 
 
 def auto_cell(row: Row | None) -> str:
@@ -241,4 +245,4 @@ def section(document: Row, plot_path: Path) -> str:
             BREAKDOWN_HEAD,
             breakdown(run),
         ]
-    return "\n".join([*parts, AUTO_HEAD, *(autos(run) for run in runs)])
+    return "\n".join([*parts, AUTO_HEAD, *(autos(run) for run in runs if rows_of(run, "auto"))])

@@ -106,7 +106,7 @@ class Loader(unittest.TestLoader):
         lacks = MPI.Get_version() < (4, 0)
         persistent = case.__module__.startswith("test_cco_pr")
         names = super().getTestCaseNames(case)
-        return [n for n in names if not (lacks and (persistent or n.startswith("testISendrecv")))]
+        return [n for n in names if not (lacks and (persistent or "ISendrecv" in n))]
 
 
 class Outcomes(unittest.TextTestResult):

@@ -15,6 +15,7 @@ from conftest import compile_mpi_program
 
 RAW = ("--codec", "none")
 ENCODED = ("--codec", "mpc", "--force", "--threshold", "0")
+FIRST_USE = 128 << 20  # of a real GPU, for kernels, streams and workspaces (docs/semantics.md)
 
 
 @dataclass
@@ -78,6 +79,8 @@ def test_a_killed_rank_ends_the_job(options, gpus, mpress_run, tmp_path):
 @pytest.mark.parametrize("begin", ["cold", "warm"])
 @pytest.mark.parametrize("options", [RAW, ENCODED], ids=["raw", "encoded"])
 def test_a_program_that_leaves_no_memory(options, begin, spare, gpus, mpress_run):
+    if begin == "cold" and gpus.is_real:
+        spare += FIRST_USE
     args = [begin, str(64 << 20), str(spare)]
     done = mpress_run(2, gpus.program("device_full"), args, options=options, env=gpus.env)
     assert done.status == 0, done.output
