@@ -50,7 +50,7 @@ AUTO_HEAD = """\
 
 Times over those of `none` in a job of their own, with 95 % intervals. `air`: air temperatures of
 CMIP6 models; `rand`: Gaussian noise; `bits`: random bits; `compressed`: what zlib wrote. Bold: more
-than 3 % slower, the interval as a whole.
+than 3 % slower, the interval as a whole. `mpress tune` had measured the machine before.
 """
 
 
@@ -188,6 +188,14 @@ def autos(run: Row, heading: str) -> str:
     return table((heading, *map(size, sizes)), lines)
 
 
+def dated_autos(run: Row) -> str:
+    # Rows that were measured apart from the rest of their run tell when.
+    first = next(row for row in rows_of(run, "auto") if row["path"] == "auto")
+    date, commit = ((run | first)[name] for name in ("date", "commit"))
+    head = f"{run['mpi']}, {name_of(run)}; {date}, commit {commit}:\n"
+    return "\n".join((head, autos(run, name_of(run))))
+
+
 def auto_cell(row: Row | None) -> str:
     if row is None:
         return "-"
@@ -251,4 +259,5 @@ def section(document: Row, plot_path: Path) -> str:
             BREAKDOWN_HEAD,
             breakdown(run),
         ]
-    return "\n".join([*parts, AUTO_HEAD, *(autos(run, name_of(run)) for run in runs)])
+    dated = (dated_autos(run) for run in runs if rows_of(run, "auto"))
+    return "\n".join([*parts, AUTO_HEAD, *dated])

@@ -227,10 +227,10 @@ def simulated_gpu_library(build_dir: Path) -> Path:
     return library
 
 
-def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path) -> Path:
+def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = False) -> Path:
     """The executable of tests/mpi/NAME.c, or of all C++ files of the directory tests/mpi/NAME, for
     an MPI, compiled where it is out of date. One that includes simulated_gpu.h has the simulated
-    GPUs' library."""
+    GPUs' library, or with `cuda` what makes it use real ones."""
     folder = ROOT / "tests" / "mpi"
     sources = sorted((folder / name).glob("*.cpp"))
     simulated = ROOT / "tests" / "simulated_gpu"
@@ -238,11 +238,16 @@ def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path) -> Path:
     options = ["-std=c++20"] if sources else []
     libraries = ["-lstdc++"] if sources else []
     sources = sources or [folder / f"{name}.c"]
-    if any('#include "simulated_gpu.h"' in path.read_text() for path in sources):
+    if cuda:
+        toolkit = Path(shutil.which("nvcc") or pytest.skip("needs nvcc")).resolve().parents[1]
+        sources.append(ROOT / "tests" / "gpu" / "device_memory.c")
+        options += ["-I", simulated, "-I", toolkit / "include"]
+        libraries += [f"-L{toolkit / 'lib64'}", "-lcudart_static", "-ldl", "-lrt"]
+    elif any('#include "simulated_gpu.h"' in path.read_text() for path in sources):
         library = simulated_gpu_library(build_dir)
         options += ["-I", simulated]
         libraries += [library, f"-Wl,-rpath,{library.parent}"]
-    program = build_dir / "tests" / "mpi" / mpi.name / name
+    program = build_dir / "tests" / "mpi" / (mpi.name + ("-cuda" if cuda else "")) / name
     newest = max(path.lstat().st_mtime for path in [*sources, mpi.mpicc, *headers])
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)

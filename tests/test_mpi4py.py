@@ -16,9 +16,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from conftest import execute
+from conftest import ROOT, execute
 
-RUNNER = Path(__file__).with_name("mpi4py_suite.py")
+RUNNER = ROOT / "tests" / "mpi4py_suite.py"
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 
 # Messages, requests and what lives around them, on any number of ranks.
@@ -31,6 +31,12 @@ MESSAGES = (
 OTHERS = (
     "p2p_buf_part", "msgspec", "util_pkl5", "cco_buf", "cco_buf_inter", "dynproc",
     "file", "rma", "spawn", "win",
+)  # fmt: skip
+# Those of arrays, for arrays of GPUs. Windows, files and partitioned communication take the host's
+# memory alone, and say so (docs/semantics.md).
+OF_ARRAYS = (
+    "p2p_buf", "p2p_buf_matched", "cco_buf", "cco_buf_inter", "cco_nb_buf", "cco_vec", "cco_nb_vec",
+    "cco_vec_inter", "cco_ngh_buf", "cco_pr_buf", "cco_pr_vec", "cco_pr_ngh_buf", "pack",
 )  # fmt: skip
 
 # Ranks outnumber cores here: those that wait should leave them to the others.
@@ -97,7 +103,7 @@ def test_own_suite(ranks, modules, tests_of_mpi4py, mpi, mpi4py_env, mpirun, mpr
 
     def run(launch, folder, **options):
         (tmp_path / folder).mkdir()
-        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, *names]
+        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, "host", *names]
         return launch(ranks, sys.executable, args, env=env, timeout=timeout, **options)
 
     plain = run(mpirun, "plain")
@@ -111,6 +117,33 @@ def test_own_suite(ranks, modules, tests_of_mpi4py, mpi, mpi4py_env, mpirun, mpr
     assert totals["compressed_messages"] == totals["decoded_messages"]
     assert totals["errors"] == 0
     assert all(rank["finished"] for rank in preloaded.report["ranks"])
+
+
+@pytest.fixture(params=["simulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+def cupy_env(request, mpi4py_env) -> dict[str, str]:
+    """The environment of programs that use mpi4py and CuPy, or what stands in for that."""
+    if request.param == "cuda":
+        return mpi4py_env
+    simulated_gpu = request.getfixturevalue("simulated_gpu")
+    return on_path({**mpi4py_env, **simulated_gpu}, ROOT / "tests" / "simulated_gpu")
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.extended)])
+def test_own_suite_on_gpus(ranks, tests_of_mpi4py, cupy_env, mpi, mpress_run, tmp_path):
+    options = (*FORCED, "--mpiexec", os.fspath(mpi.mpiexec))
+    env = {**PATIENT, **cupy_env, "MPRESS_CHUNK": "4K"}
+    args = [RUNNER, tests_of_mpi4py, tmp_path, "device", *(f"test_{m}" for m in OF_ARRAYS)]
+    done = mpress_run(ranks, sys.executable, args, options=options, env=env, timeout=600)
+    assert done.status == 0, done.output
+    for ended in outcomes(tmp_path, ranks):
+        assert len(ended) > 300
+        wrong = {name for name, found in ended.items() if {"failed", "error"} & set(found)}
+        assert not wrong, done.output
+        assert sum(found == ["passed"] for found in ended.values()) > 300
+    totals = done.report["totals"]
+    assert totals["compressed_messages"] >= 300 * ranks
+    assert totals["chunked_messages"] > 0
+    assert totals["errors"] == 0
 
 
 ARRAYS = """

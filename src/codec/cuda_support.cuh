@@ -9,9 +9,15 @@
 
 #include "codec/checksum.hpp"
 #include "codec/codec_cuda.hpp"
+#include "codec/cuda_unit.hpp"
 #include "codec/cuda_warp.cuh"
 
 namespace mpress::codec::cuda {
+
+namespace {
+__global__ void stand_for_unit() {}
+const CudaUnit cuda_unit(reinterpret_cast<const void*>(&stand_for_unit));
+}  // namespace
 
 // ---- Workspace ------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 #include <mutex>
 #include <vector>
 
+#include "codec/cuda_unit.hpp"
+
 namespace mpress::gpu {
 namespace {
 
@@ -28,6 +30,12 @@ Driver find_driver() {
   find("cuDevicePrimaryCtxRetain", 7000, driver.retain_primary);
   find("cuDeviceGetName", 2000, driver.get_name);
   find("cuStreamWriteValue32", 11070, driver.write_value);
+#if CUDART_VERSION >= 12050
+  find("cuFuncGetModule", 11000, driver.get_module);
+  find("cuModuleGetFunctionCount", 12040, driver.count_functions);
+  find("cuModuleEnumerateFunctions", 12040, driver.list_functions);
+  find("cuFuncLoad", 12040, driver.load_function);
+#endif
   if (!driver.get_current || !driver.set_current || !driver.retain_primary || !driver.get_name) {
     throw memory::CudaError("the CUDA driver", cudaErrorInsufficientDriver);
   }
@@ -49,7 +57,41 @@ CUcontext primary_context(int device) {
   return context;
 }
 
+/// To the current device: those of the module that has this one.
+void load_unit([[maybe_unused]] const void* kernel) {
+#if CUDART_VERSION >= 12050
+  const Driver& cuda = driver();
+  if (!cuda.get_module || !cuda.count_functions || !cuda.list_functions || !cuda.load_function) {
+    return;
+  }
+  cudaFunction_t function = nullptr;
+  CUmodule module = nullptr;
+  unsigned count = 0;
+  if (cudaGetFuncBySymbol(&function, kernel) != cudaSuccess ||
+      cuda.get_module(&module, function) != CUDA_SUCCESS ||
+      cuda.count_functions(&count, module) != CUDA_SUCCESS) {
+    return;
+  }
+  std::vector<CUfunction> functions(count);
+  if (cuda.list_functions(functions.data(), count, module) != CUDA_SUCCESS) return;
+  for (CUfunction each : functions) cuda.load_function(each);
+#endif
+}
+
 }  // namespace
+
+void load_kernels(int device) {
+  static std::mutex mutex;
+  static auto* const loaded = new std::vector<bool>;
+  std::lock_guard lock(mutex);
+  const auto index = static_cast<std::size_t>(device);
+  if (index >= loaded->size()) loaded->resize(index + 1);
+  if ((*loaded)[index]) return;
+  (*loaded)[index] = true;
+  const ContextScope scope(device);
+  for (auto* unit = codec::cuda::CudaUnit::first; unit; unit = unit->next) load_unit(unit->kernel);
+  cudaGetLastError();
+}
 
 const Driver& driver() {
   static const Driver found = find_driver();

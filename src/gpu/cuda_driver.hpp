@@ -13,11 +13,22 @@ struct Driver {
   decltype(&::cuCtxSetCurrent) set_current;
   decltype(&::cuDevicePrimaryCtxRetain) retain_primary;
   decltype(&::cuDeviceGetName) get_name;
-  decltype(&::cuStreamWriteValue32) write_value;  ///< may be null, unlike the others
+  // These may be null.
+  decltype(&::cuStreamWriteValue32) write_value;
+#if CUDART_VERSION >= 12050
+  decltype(&::cuFuncGetModule) get_module;
+  decltype(&::cuModuleGetFunctionCount) count_functions;
+  decltype(&::cuModuleEnumerateFunctions) list_functions;
+  decltype(&::cuFuncLoad) load_function;
+#endif
 };
 
 /// Throws CudaError where the driver is missing or too old.
 const Driver& driver();
+
+/// Loads all kernels of this library to a device, the first time that it is asked for. What cannot
+/// be loaded is left to its first launch.
+void load_kernels(int device);
 
 /// Makes the primary context of a device current while it lives, and lets this thread make calls
 /// that would spoil another's capture of a graph in global mode. Not memory::DeviceScope: that

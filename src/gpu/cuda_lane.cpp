@@ -24,6 +24,7 @@ constexpr std::uint32_t looks_a_query = 4096;
 }  // namespace
 
 CudaLane::CudaLane(int device) : device_(device) {
+  load_kernels(device);
   const ContextScope scope(device);
   try {
     int least = 0, greatest = 0;

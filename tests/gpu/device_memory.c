@@ -1,7 +1,8 @@
 /* tests/simulated_gpu/simulated_gpu.h on GPUs: the programs of tests/mpi that pass memory of
  * devices run on real ones when they are linked with this in place of the simulated library. What
- * only a simulation can do (limits, failures) ends the program. */
+ * only a simulation can do (limits of pinned memory, failures) ends the program. */
 #include <cuda_runtime_api.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,16 +19,62 @@ static void refuse(const char* what) {
   abort();
 }
 
-void* sim_malloc(int device, size_t bytes) {
+/* What was allocated here. */
+struct Block {
+  struct Block* next;
+  void* memory;
+  size_t bytes;
+  int device;
+  int is_kept_from_others;
+};
+
+static struct Block* blocks;
+
+static int real_device(int device) {
   int devices = 0;
-  void* memory = NULL;
   check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-  check(cudaSetDevice(device % devices), "cudaSetDevice");
-  check(cudaMalloc(&memory, bytes > 0 ? bytes : 1), "cudaMalloc");
-  return memory;
+  return device % devices;
 }
 
-void sim_free(void* memory) { check(cudaFree(memory), "cudaFree"); }
+static cudaError_t take(int device, size_t bytes, int is_kept_from_others) {
+  void* memory = NULL;
+  check(cudaSetDevice(real_device(device)), "cudaSetDevice");
+  const cudaError_t code = cudaMalloc(&memory, bytes > 0 ? bytes : 1);
+  if (code != cudaSuccess) return code;
+  struct Block* block = malloc(sizeof *block);
+  *block = (struct Block){blocks, memory, bytes, device, is_kept_from_others};
+  blocks = block;
+  return cudaSuccess;
+}
+
+static void give(struct Block** place) {
+  struct Block* block = *place;
+  *place = block->next;
+  check(cudaFree(block->memory), "cudaFree");
+  free(block);
+}
+
+int sim_count(void) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) == cudaSuccess) return devices;
+  (void)cudaGetLastError();
+  return 0;
+}
+
+void* sim_malloc(int device, size_t bytes) {
+  check(take(device, bytes, 0), "cudaMalloc");
+  return blocks->memory;
+}
+
+void sim_free(void* memory) {
+  for (struct Block** place = &blocks; *place; place = &(*place)->next) {
+    if ((*place)->memory == memory) {
+      give(place);
+      return;
+    }
+  }
+  if (memory) check(cudaErrorInvalidValue, "sim_free");
+}
 
 void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes) {
   check(cudaMemcpy(device_memory, host_memory, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
@@ -38,9 +85,27 @@ void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes) {
   check(cudaMemcpy(host_memory, device_memory, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
 }
 
+/* Takes the rest of the device's memory, whoever else uses it. */
 void sim_set_limit(int device, size_t bytes) {
-  (void)device, (void)bytes;
-  refuse("sim_set_limit");
+  if (device < 0) refuse("a limit of pinned memory");
+  size_t own = 0, room = 0, total = 0;
+  for (struct Block** place = &blocks; *place;) {
+    if ((*place)->device == device && (*place)->is_kept_from_others) {
+      give(place);
+    } else {
+      own += (*place)->device == device ? (*place)->bytes : 0;
+      place = &(*place)->next;
+    }
+  }
+  if (bytes == SIZE_MAX) return;
+  const size_t left = bytes > own ? bytes - own : 0;
+  for (size_t piece = (size_t)1 << 36; piece >= (size_t)1 << 20; piece /= 2) {
+    do {
+      check(cudaSetDevice(real_device(device)), "cudaSetDevice");
+      check(cudaMemGetInfo(&room, &total), "cudaMemGetInfo");
+    } while (room >= left + piece && take(device, piece, 1) == cudaSuccess);
+  }
+  (void)cudaGetLastError();
 }
 
 void sim_set_failing(int device, unsigned pieces) {

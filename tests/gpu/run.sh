@@ -7,13 +7,16 @@
 # at once; the rest runs on the first.
 #
 # Needs nvcc, a C++ compiler and, for the interpreter PYTHON (default: python3), what the extra
-# `test` names, CuPy and torch; nothing is downloaded. JOBS steps run at a time.
+# `test` names, CuPy and torch; nothing is downloaded, and mpi4py's own tests are run where BUILD
+# has them already (tests/test_mpi4py.py). JOBS steps run at a time. PARTS names those to run:
+# some of the words of its default.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 PYTHON=${PYTHON:-python3}
 BUILD=${BUILD:-build-gpu}
 RESULTS=${RESULTS:-gpu-tests.json}
 JOBS=${JOBS:-$(nproc)}
+PARTS=${PARTS:-twins sanitizers memory messages arrays faults large}
 SPECS="mpc mpc:dim=3 zfp:4 zfp:7.25 zfp:16 zfp:24 szp:abs=1e-3 szp:rel=1e-3 szp:rel=1e-5,mode=dense"
 
 if [ -z "${BUILT:-}" ]; then
@@ -37,15 +40,17 @@ step() {
   } &
 }
 
+wanted() { case " $PARTS " in *" $1 "*) ;; *) return 1 ;; esac; }
+
 twins=$BUILD/tests/twins
-for type in f32 f64; do
+wanted twins && for type in f32 f64; do
   for spec in $SPECS; do
     step "twins, $spec, $type" "$twins" check "$spec" $type
     step "graph replay, $spec, $type" "$twins" replay "$spec" $type
     case $spec in szp*) step "sums, $spec, $type" "$twins" sums "$spec" $type ;; esac
   done
 done
-for tool in memcheck racecheck initcheck; do
+wanted sanitizers && for tool in memcheck racecheck initcheck; do
   for spec in mpc zfp:7.25 szp:rel=1e-3 szp:abs=1e-5,mode=dense; do
     for type in f32 f64; do
       step "$tool, $spec, $type" compute-sanitizer --tool $tool --error-exitcode 9 \
@@ -53,15 +58,17 @@ for tool in memcheck racecheck initcheck; do
     done
   done
 done
-memory=$BUILD/tests/device_memory
-step "memory of every GPU" "$memory"
-for tool in memcheck initcheck; do
-  step "$tool, memory" compute-sanitizer --tool $tool --error-exitcode 9 "$memory"
-done
-gpu_library=$PWD/$BUILD/src/libmpress_cuda.so
-step "lanes" "$BUILD/tests/unit/gpu_test" "$gpu_library"
-step "memcheck, lanes" compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 \
-  "$BUILD/tests/unit/gpu_test" "$gpu_library"
+if wanted memory; then
+  memory=$BUILD/tests/device_memory
+  step "memory of every GPU" "$memory"
+  for tool in memcheck initcheck; do
+    step "$tool, memory" compute-sanitizer --tool $tool --error-exitcode 9 "$memory"
+  done
+  lanes="$BUILD/tests/unit/gpu_test $PWD/$BUILD/src/libmpress_cuda.so"
+  step "lanes" $lanes
+  step "memcheck, lanes" compute-sanitizer --tool memcheck --report-api-errors no \
+    --error-exitcode 9 $lanes
+fi
 # Messages in device memory, under every MPI whose compiler wrapper MPICCS names.
 cuda=$(dirname "$(dirname "$(command -v nvcc)")")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -72,8 +79,25 @@ messages() {
   step "$program $name, ${mpicc%/mpicc}" mpress run -n $ranks --mpiexec "${mpicc%mpicc}mpiexec" "$@" \
     -- "$folder/$program" $argument
 }
-for mpicc in ${MPICCS:-$(command -v mpicc)}; do
+# use_mpi MPICC: programs are compiled with it, and mpi4py opens its library.
+use_mpi() {
+  mpicc=$1
   folder=$(mktemp -d)
+  printf '#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n' |
+    "$mpicc" -x c - -o "$folder/empty" || exit 2
+  export MPI4PY_LIBMPI=$(ldd "$folder/empty" | awk '$1 ~ /^libmpi\.so/ { print $3 }')
+}
+# tests NAME FILE OPTIONS...: those of pytest's that need a GPU.
+tests() {
+  local name=$1 file=$2
+  shift 2
+  step "$name" env MPRESS_BUILD_DIR="$BUILD" "$PYTHON" -m pytest -q -m "cuda and not extended" \
+    --mpi "$mpicc" "$@" tests/$file.py
+}
+mpiccs=${MPICCS:-$(command -v mpicc)}
+for mpicc in $mpiccs; do
+  wanted messages || continue
+  use_mpi "$mpicc"
   ranks=4 argument=
   programs="device_messages device_lossy device_edges device_strewn device_refused"
   # These make calls of MPI 4.
@@ -87,6 +111,8 @@ for mpicc in ${MPICCS:-$(command -v mpicc)}; do
   done
   messages "as they are" device_messages --codec none
   messages encoded device_messages --codec mpc --force --threshold 0
+  MPRESS_CHUNK=64K MPRESS_POOL_LIMIT=100K \
+    messages "with little memory" device_messages --codec mpc --force
   for program in device_edges device_strewn; do
     ranks=2 messages "as they are" $program --codec none
     ranks=2 messages encoded $program --codec mpc --force --threshold 0
@@ -96,16 +122,26 @@ for mpicc in ${MPICCS:-$(command -v mpicc)}; do
   for codec in zfp:16 szp:abs=1e-3 szp:rel=1e-4; do
     messages "with $codec" device_lossy --codec $codec --force
   done
+  for what in nccl kernel; do
+    step "messages beside $what, ${mpicc%/mpicc}" mpress run -n 2 \
+      --mpiexec "${mpicc%mpicc}mpiexec" --force -- "$PYTHON" -m mpi4py tests/gpu/beside.py $what
+  done
+  [ -d "$BUILD/mpi4py" ] && tests "mpi4py's tests, ${mpicc%/mpicc}" test_mpi4py
 done
-step "apps/wave on GPUs" env MPRESS_BUILD_DIR="$BUILD" \
-  "$PYTHON" -m pytest -q -m cuda --mpi "${mpicc:-mpicc}" tests/test_wave_app.py
-step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
-  "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py
-step "arrays of other libraries" env MPRESS_BUILD_DIR="$BUILD" \
-  "$PYTHON" -m pytest -q -m cuda tests/test_cuda.py
+if wanted arrays; then
+  mpicc=${mpicc:-mpicc}
+  tests "apps/wave on GPUs" test_wave_app
+  tests "arrays of other libraries" test_cuda
+  step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
+    "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py
+fi
 wait
 JOBS=1  # these fill the memory
-for spec in mpc zfp:8 szp:abs=1e-3; do
+for mpicc in $mpiccs; do
+  wanted faults || continue
+  tests "faults, ${mpicc%/mpicc}" test_device_faults --durations=0
+done
+wanted large && for spec in mpc zfp:8 szp:abs=1e-3; do
   for type in ${LARGE_TYPES:-f32 f64}; do step "2^32 elements, $spec, $type" "$twins" large "$spec" $type; done
 done
 wait

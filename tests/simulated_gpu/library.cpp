@@ -1,5 +1,6 @@
 // libmpress_simulated_gpu.so: what mpress loads, and what test programs call.
 
+#include <cstdlib>
 #include <cstring>
 
 #include "lane.hpp"
@@ -67,6 +68,11 @@ extern "C" {
 mpress::gpu::Gpu* mpress_gpu() {
   static auto* const immortal = new Simulation;
   return immortal;
+}
+
+int sim_count() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible && *visible == '\0' ? 0 : sim_devices;
 }
 
 void* sim_malloc(int device, size_t bytes) { return Memory::instance().take(device, bytes, true); }

@@ -24,6 +24,9 @@ extern "C" {
 
 enum { sim_devices = 2, sim_pinned = -1 };
 
+/* How many devices the process sees: none where CUDA_VISIBLE_DEVICES is empty. */
+int sim_count(void);
+
 /* Memory of a device, 256-byte aligned, full of rubbish; null beyond its limit. */
 void* sim_malloc(int device, size_t bytes);
 void sim_free(void* memory);
