@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t encoding_ahead = 4;  ///< chunks
 constexpr std::size_t copying_ahead = 3;
 constexpr std::size_t receiving_ahead = 8;  ///< from MPI, in pinned memory
-constexpr std::size_t taking_ahead = 32;
+constexpr std::size_t taking_ahead = 64;    ///< from another device's memory
 constexpr std::size_t near_bytes =
     512 * 1024;                            ///< up to here a kernel copies sooner than an engine
 constexpr std::size_t decoding_lanes = 2;  ///< one copies while the other decodes
@@ -196,7 +196,9 @@ class DeviceSink final : public ChunkSink {
 
   void take_raw(Job&, std::uint64_t first, std::uint64_t chunks, const std::byte* data,
                 std::size_t bytes) override {
-    const std::size_t lane_number = runs_++ % lanes_.size();
+    // In one lane, where a copy begins when the one before ends: two at once would end together,
+    // and leave the link idle while the host looks.
+    constexpr std::size_t lane_number = 0;
     const LaneUse& lane = lanes_[lane_number];
     std::byte* place = elements_ + first * header_.chunk_bytes;
     const gpu::Ticket ticket =
@@ -256,7 +258,6 @@ class DeviceSink final : public ChunkSink {
   std::array<Slot, taking_ahead> slots_;
   std::uint64_t taken_ = 0;
   std::uint64_t settled_ = 0;
-  std::uint64_t runs_ = 0;                     ///< of raw chunks
   std::uint64_t began_ns_ = 0;                 ///< when the lanes got work after they had none
   std::array<LaneUse, decoding_lanes> lanes_;  ///< destroyed first: see DeviceChunks
 };

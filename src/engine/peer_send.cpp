@@ -16,8 +16,8 @@
 namespace mpress::engine {
 namespace {
 
-/// How many chunks a lane is given beforehand: enough never to run dry, and few enough that the
-/// first is seen as soon as it is ready.
+/// How many chunks a lane is given to encode beforehand: enough never to run dry, and few enough
+/// that the first is seen as soon as it is ready.
 constexpr std::uint64_t ahead = 3;
 
 class PeerSend final : public ChunkSend {
@@ -39,7 +39,9 @@ class PeerSend final : public ChunkSend {
   const std::byte* elements_of(std::uint64_t chunk) const {
     return elements_ + chunk * header_.chunk_bytes;
   }
-  void start(std::uint64_t until);
+  void start(std::uint64_t chunk);
+  void start_encoding();
+  void start_copying();
   bool finish(Job& job, std::uint64_t chunk);
   void give_up();
 
@@ -57,7 +59,9 @@ class PeerSend final : public ChunkSend {
   bool is_reserved_ = false;
   bool is_sent_ = false;
   std::vector<Work> work_;
-  std::uint64_t started_ = 0;
+  std::uint64_t started_ = 0;     ///< chunks that the lane was given
+  std::uint64_t run_begin_ = 0;   ///< of chunks that are not encoded: the first of the latest run
+  std::uint64_t run_chunks_ = 1;  ///< how many the next one has
   std::uint64_t first_ns_ = 0;
   LaneUse lane_;  ///< destroyed first: what is under way uses the memory above
 };
@@ -90,7 +94,7 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   work_.resize(header_.chunks());
   lane_ = job.devices.lane(device_);
   if (!lane_) return false;
-  start(ahead);
+  start(0);
   // What a device refuses is an error of the call while nothing is announced.
   if (!finish(job, 0)) return false;
   packed_ = std::move(elements.packed);
@@ -98,17 +102,37 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   return true;
 }
 
-/// Gives the chunks before `until` to the lane.
-void PeerSend::start(std::uint64_t until) {
-  for (; started_ < std::min<std::uint64_t>(until, work_.size()); ++started_) {
-    Work& work = work_[started_];
-    std::byte* const place = link_->place(shipment_, started_);
-    work.given_ns = trace::timeline.now();
-    work.ticket = encodes() ? lane_->encode(header_.spec, header_.type, elements_of(started_),
-                                            elements_in(started_), place)
-                            : lane_->copy_near(place, elements_of(started_),
-                                               header_.chunk_raw_bytes(started_));
+/// Sees to it that the lane has work while `chunk` is waited for.
+void PeerSend::start(std::uint64_t chunk) {
+  while (started_ < work_.size() && (encodes() ? started_ < chunk + ahead : run_begin_ <= chunk)) {
+    encodes() ? start_encoding() : start_copying();
   }
+}
+
+void PeerSend::start_encoding() {
+  Work& work = work_[started_];
+  work.given_ns = trace::timeline.now();
+  work.ticket = lane_->encode(header_.spec, header_.type, elements_of(started_),
+                              elements_in(started_), link_->place(shipment_, started_));
+  ++started_;
+}
+
+/// A run of chunks that is twice as long as the one before: the receiver gets the first soon, and
+/// the launches of all take little.
+void PeerSend::start_copying() {
+  run_begin_ = started_;
+  const std::uint64_t end = std::min<std::uint64_t>(started_ + run_chunks_, work_.size());
+  const std::uint64_t given = trace::timeline.now();
+  std::size_t bytes = 0;
+  for (std::uint64_t chunk = started_; chunk < end; ++chunk)
+    bytes += header_.chunk_raw_bytes(chunk);
+  const gpu::Ticket ticket =
+      lane_->copy_near(link_->place(shipment_, started_), elements_of(started_), bytes);
+  for (; started_ < end; ++started_) {
+    work_[started_].ticket = ticket;
+    work_[started_].given_ns = given;
+  }
+  run_chunks_ *= 2;
 }
 
 /// Waits until a chunk is where the receiver finds it. False where the device refuses.
@@ -135,7 +159,7 @@ std::size_t PeerSend::send(Job& job, trace::Row& row) {
   const std::uint64_t begin = trace::now_ns();
   std::size_t sent_bytes = work_[0].bytes;
   for (std::uint64_t chunk = 1; chunk < work_.size(); ++chunk) {
-    start(chunk + ahead);
+    start(chunk);
     if (!finish(job, chunk)) {
       // The receiver learns of it; this rank has no call to return it from any more.
       link_->fail(shipment_);

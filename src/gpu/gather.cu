@@ -141,11 +141,12 @@ __global__ void __launch_bounds__(threads)
     copy_then_flag(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
                    unsigned* counter, volatile std::uint32_t* flag, std::uint32_t value) {
   copy_piece(to, from, bytes, blockIdx.x * threads + threadIdx.x, gridDim.x * threads);
-  __threadfence_system();
   __syncthreads();
-  if (threadIdx.x > 0 || atomicAdd(counter, 1) + 1 < gridDim.x) return;
+  if (threadIdx.x > 0) return;
+  __threadfence();
+  if (atomicAdd(counter, 1) + 1 < gridDim.x) return;
   *counter = 0;
-  __threadfence_system();
+  __threadfence_system();  // what all blocks wrote is there before the flag
   *flag = value;
 }
 

@@ -57,7 +57,8 @@ class PeerLink {
   bool reserve(int rank, int device, std::size_t chunks, std::size_t bytes, std::uint64_t message,
                Shipment& shipment);
 
-  /// Where a chunk goes: device memory, 256-byte aligned.
+  /// Where a chunk goes: device memory, 256-byte aligned. Chunks of a multiple of 256 bytes lie one
+  /// behind the other.
   std::byte* place(const Shipment& shipment, std::size_t chunk);
 
   /// A chunk is where it should be, and has `bytes` bytes.

@@ -6,11 +6,13 @@
 namespace mpress::policy {
 
 /// Bytes of elements in a chunk of a message that is not encoded, where those by way of the host
-/// have `base`. The sender copies it faster than the link moves it, and the receiver takes what is
-/// there at once: so it is as short as keeps the sender ahead.
+/// have `base`. Both sides copy several chunks at once, more and more: so the first is short, as
+/// nothing else happens while it is copied.
 constexpr std::size_t linked_raw_chunk(std::size_t bytes, std::size_t base) {
-  if (bytes >= 64 * base) return 8 * base;
-  return bytes >= 16 * base ? 4 * base : 2 * base;
+  constexpr std::size_t most = 2048;
+  std::size_t chunk = 2 * base;
+  while (bytes / chunk >= most) chunk *= 2;
+  return chunk;
 }
 
 /// The same for one that is encoded. Each of n chunks costs c beyond its bytes, and n + 2 stages
