@@ -121,7 +121,8 @@ class PeerLink {
     MappedSegment segment;
     int home = gpu::host;  ///< the device that has opened all of it so far
     bool is_tried = false;
-    std::atomic<std::uint32_t> seen{0};     ///< slabs opened, or `unreachable`
+    std::atomic<std::uint32_t> seen{0};     ///< slabs opened
+    std::atomic<bool> is_over{false};       ///< no more of them can be
     std::vector<std::vector<void*>> opened;  ///< by device and slab; null: not opened
   };
 
