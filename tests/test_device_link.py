@@ -129,7 +129,7 @@ def test_ways_that_change(part, without, setting, mpi_program, mpress_run, linke
 
 
 @pytest.mark.parametrize(
-    "env", [{"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "0"}, {"MPRESS_POOL_LIMIT": "1M"}]
+    "env", [{"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "0"}, {"MPRESS_POOL_LIMIT": "16K"}]
 )
 def test_without_the_link(env, mpi_program, mpress_run, linked):
     done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=linked | env))
@@ -138,10 +138,11 @@ def test_without_the_link(env, mpi_program, mpress_run, linked):
 
 
 @pytest.mark.parametrize(("link", "count"), [("auto", 0), ("peer", 28)])
-def test_an_mpi_that_takes_devices(link, count, mpi_program, mpress_run, linked):
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_an_mpi_that_takes_devices(setting, link, count, mpi_program, mpress_run, linked):
     """It has links of its own, and mpress's is for who asks for it."""
-    env = {**linked, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1", "MPRESS_LINK": link}
-    env["MPRESS_POOL_LIMIT"] = "64M"
-    options = ("--codec", "mpc", "--force", "--threshold", "0")
-    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], options, env=env))
+    options, env = SETTINGS[setting]
+    env = {**env, **linked, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
+    env |= {"MPRESS_LINK": link, "MPRESS_POOL_LIMIT": "64M"}
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], options, env))
     assert done.report["totals"]["peer_messages"] == count

@@ -56,11 +56,14 @@ int PeerLink::index_of(int rank) const {
   return rank >= 0 && index < index_.size() ? index_[index] : -1;
 }
 
-bool PeerLink::reaches(int rank) const {
+bool PeerLink::may_reach(int rank) const {
   const int index = index_of(rank);
-  if (index < 0 || !own_) return false;
-  const std::uint32_t opened = own_->opened[index].load(std::memory_order_relaxed);
-  return opened > 0 && opened != PeerSegment::unreachable;
+  return index >= 0 && own_ &&
+         own_->opened[index].load(std::memory_order_relaxed) != PeerSegment::unreachable;
+}
+
+bool PeerLink::reaches(int rank) const {
+  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_relaxed) > 0;
 }
 
 bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t bytes,

@@ -1,11 +1,11 @@
 // The peer link: chunks of messages from a GPU to another of the same host, by way of memory of the
 // sender's device that the receiver's device reaches.
 //
-// The sender puts chunks into memory of its own, which it has shared, and is done with them: no send
-// waits for its receiver. The receiver copies or decodes them from there, and says so; then the
-// memory is free for others. It is set up in slabs, when messages need it, up to a limit, and each
-// receiver opens a slab once, when it next gets a message from there: until then, and where memory
-// is short, messages take another way.
+// The sender puts chunks into memory of its own, which it has shared, and is done with them: no
+// send waits for its receiver. The receiver copies or decodes them from there, and says so; then
+// the memory is free for others. It is set up in slabs, when messages need it, up to a limit, and
+// each receiver opens a slab once, when it next gets a message from there: until then, and where
+// memory is short, messages take another way.
 //
 // MPI carries the messages' headers; nothing here knows MPI or elements. Thread-safe.
 #pragma once
@@ -48,7 +48,11 @@ class PeerLink {
 
   // Sending.
 
-  /// Can messages to this rank go this way, as far as is known? Costs a few nanoseconds.
+  /// Might messages to this rank go this way, now or once the two have met? Like reaches(), it
+  /// costs a few nanoseconds.
+  bool may_reach(int rank) const;
+
+  /// Has it opened what messages go through?
   bool reaches(int rank) const;
 
   /// Room for `chunks` chunks of up to `bytes` bytes each, in memory of `device` that `rank` has
@@ -121,8 +125,8 @@ class PeerLink {
     MappedSegment segment;
     int home = gpu::host;  ///< the device that has opened all of it so far
     bool is_tried = false;
-    std::atomic<std::uint32_t> seen{0};     ///< slabs opened
-    std::atomic<bool> is_over{false};       ///< no more of them can be
+    std::atomic<std::uint32_t> seen{0};      ///< slabs opened
+    std::atomic<bool> is_over{false};        ///< no more of them can be
     std::vector<std::vector<void*>> opened;  ///< by device and slab; null: not opened
   };
 
@@ -135,14 +139,14 @@ class PeerLink {
 
   MappedSegment own_;
   std::array<std::uint8_t, 16> nonce_{};
-  std::vector<HostRank> ranks_;     ///< of this host
-  std::vector<int> index_;          ///< in ranks_, by rank in MPI_COMM_WORLD; negative: elsewhere
+  std::vector<HostRank> ranks_;  ///< of this host
+  std::vector<int> index_;       ///< in ranks_, by rank in MPI_COMM_WORLD; negative: elsewhere
   std::size_t own_index_ = 0;
   std::size_t limit_ = 0;
 
   std::mutex sending_;
   std::vector<Slab> slabs_;
-  std::size_t held_ = 0;  ///< bytes of slabs
+  std::size_t held_ = 0;        ///< bytes of slabs
   std::uint64_t patience_ = 0;  ///< reservations until memory is asked for again
   memory::Ranges parcels_{PeerSegment::parcels};
   std::deque<Sent> sent_;
