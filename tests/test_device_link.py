@@ -128,6 +128,23 @@ def test_ways_that_change(part, without, setting, mpi_program, mpress_run, linke
         assert (linked_messages(done, 0, 1) > 8) == (not without)
 
 
+@pytest.mark.parametrize(("failing", "after"), [(0, 1), (0, 9), (0, 20), (1, 0), (1, 4), (1, 30)])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, linked):
+    """Where the sender's fails within a message, the job ends: it was announced."""
+    options, env = SETTINGS[setting]
+    arguments = [str(failing), str(after)]
+    env = {**env, **linked, "MPRESS_CHUNK": "4K"}
+    done = mpress_run(2, mpi_program("device_failing"), arguments, options, env, timeout=60)
+    assert f"rank {failing}: device {failing} refuses to work" in done.stderr
+    assert f"device {1 - failing} refuses" not in done.stderr
+    if done.status == 0:
+        assert done.stdout == "ok\n"
+    else:
+        assert failing == 0
+        assert "cannot be made: a device failed" in done.stderr
+
+
 @pytest.mark.parametrize(
     "env", [{"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "0"}, {"MPRESS_POOL_LIMIT": "16K"}]
 )

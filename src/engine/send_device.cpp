@@ -63,7 +63,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
   const bool encodes = spec.codec != Codec::none;
   const ElementType type = message.type.element.value_or(ElementType::f32);
   const LaneUse lane = job.devices.lane(message.device);
-  if (!lane) return job.device_code;
+  if (!lane) return refused(job, message.device);
   Elements elements{type, message.arguments.buffer, message.bytes / element_size(type),
                     message.device};
   if (!message.type.contiguous) {
