@@ -239,6 +239,14 @@ PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
   const Parcel& parcel = source.segment->parcel[number];
   const auto state = static_cast<Parcel::State>(parcel.state.load(std::memory_order_acquire));
   if (state != Parcel::there) return {state, nullptr, 0, device};
+  // A parcel that is of another message than the header says may be in no slab that is known here.
+  if (parcel.slab >= source.seen.load(std::memory_order_acquire)) {
+    return {Parcel::failed, nullptr, 0, device};
+  }
+  const SharedSlab& slab = source.segment->slab[parcel.slab];
+  if (parcel.offset > slab.bytes || parcel.bytes > slab.bytes - parcel.offset) {
+    return {Parcel::failed, nullptr, 0, device};
+  }
   is_used_.store(true, std::memory_order_relaxed);
   std::lock_guard lock(receiving_);
   void* memory = device == gpu::host ? nullptr : open_for(source, parcel.slab, device);
