@@ -15,18 +15,24 @@ sys.path.insert(0, str(Path(__file__).parent))
 from conftest import BIN, MPIS, ROOT, compile_mpi_program, execute, simulated_gpu_library
 
 FORCED = ["--codec", "mpc", "--force", "--threshold", "0"]
-# Ranks, threads, options of `mpress run`, size of a chunk; with buffers on simulated GPUs?
+RAW = ["--codec", "none"]
+HOST, BY_HOST, LINKED = [], ["--devices"], ["--devices", "--linked"]
+# Ranks, threads, options of `mpress run`, size of a chunk; what lies on simulated GPUs.
 CONFIGURATIONS = [
-    (2, 1, FORCED, None, False),
-    (2, 4, FORCED, None, False),
-    (3, 1, FORCED, "8K", True),
-    (4, 1, FORCED, "8K", False),
-    (1, 1, FORCED, "8K", False),
-    (2, 3, FORCED, None, True),
-    (2, 2, FORCED, "16K", False),
-    (3, 2, ["--threshold", "4K", "--link-rate", "1Gbit"], None, False),
-    (2, 2, ["--codec", "none"], "8K", True),
-    (3, 1, FORCED, None, False),
+    (2, 1, FORCED, None, HOST),
+    (2, 4, FORCED, None, HOST),
+    (3, 1, FORCED, "8K", BY_HOST),
+    (3, 1, FORCED, "8K", LINKED),
+    (4, 1, FORCED, "8K", HOST),
+    (2, 3, RAW, "8K", LINKED),
+    (1, 1, FORCED, "8K", HOST),
+    (2, 3, FORCED, None, BY_HOST),
+    (4, 1, FORCED, "4K", [*LINKED, "--one-way"]),
+    (2, 2, FORCED, "16K", HOST),
+    (2, 2, FORCED, "8K", [*LINKED, "--scarce"]),
+    (3, 2, ["--threshold", "4K", "--link-rate", "1Gbit"], None, HOST),
+    (2, 2, RAW, "8K", BY_HOST),
+    (3, 1, FORCED, None, HOST),
 ]
 SECONDS_A_RUN = 60
 
@@ -50,14 +56,17 @@ def main() -> None:
             arguments.append("--careful")
         env = {**mpi.env, **({"MPRESS_CHUNK": chunk} if chunk else {})}
         if devices:
-            arguments.append("--devices")
+            arguments += [option for option in devices if option != "--linked"]
             env["MPRESS_GPU"] = str(simulated_gpu_library(ROOT / "build"))
+            env["SIMULATED_GPU_LEAKS"] = "shared"
+            env["MPRESS_LINK"] = "peer" if "--linked" in devices else "mpi"
         what = f"{ranks} ranks, {threads} threads, chunks {chunk or '1M'}"
-        print(f"seed {seed}: {what}{', devices' * devices}", flush=True)
+        print(f"seed {seed}: {' '.join([what + ',', *options, *devices])}", flush=True)
         command = [BIN / "mpress", "run", "-n", str(ranks), *options, "--", program, *arguments]
         done = execute(command, env, timeout=SECONDS_A_RUN * 10)
         if done.status != 0 or not done.stdout.endswith("ok\n"):
-            sys.exit(f"{done.output}\nfailed: seed {seed}, {' '.join(options)}, chunks {chunk}")
+            how = " ".join([*options, *devices])
+            sys.exit(f"{done.output}\nfailed: seed {seed}, {how}, chunks {chunk}")
         number += 1
     print(f"{number} runs from seed {chosen.seed} on: ok")
 

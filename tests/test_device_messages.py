@@ -19,7 +19,14 @@ SETTINGS = {
         {"MPRESS_CHUNK": "64K", "MPRESS_POOL_LIMIT": "100K"},
     ),
     "switched off": ((), {"MPRESS_DISABLE_P2P": "1"}),
+    "linked": ((), {"MPRESS_LINK": "peer"}),
+    "linked, encoded, in chunks": (
+        ("--codec", "mpc", "--force", "--threshold", "0"),
+        {"MPRESS_LINK": "peer", "MPRESS_CHUNK": "4K", "MPRESS_POOL_LIMIT": "3M"},
+    ),
 }
+# Messages go from GPU to GPU where they can; most settings are about the way by the host.
+BY_HOST = {"MPRESS_LINK": "mpi"}
 
 
 def totals(done):
@@ -30,17 +37,19 @@ def totals(done):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_device_messages(ranks, setting, mpi_program, mpress_run, simulated_gpu):
     options, env = SETTINGS[setting]
-    env = {**env, **simulated_gpu, "SIMULATED_GPU_SEED": str(ranks)}
+    env = {**BY_HOST, **env, **simulated_gpu, "SIMULATED_GPU_SEED": str(ranks)}
     done = mpress_run(ranks, mpi_program("device_messages"), options=options, env=env)
     assert done.status == 0, done.stderr
     assert "ok" in done.stdout
     assert totals(done)["errors"] == 0
     if "--force" in options:
         assert totals(done)["compressed_messages"] > 0
-    elif setting != "as they are":  # where the policy decides
+    elif setting not in ("as they are", "linked"):  # where the policy decides
         assert totals(done)["compressed_messages"] == 0
     if "in chunks" in setting:
         assert totals(done)["chunked_messages"] > 0
+    linked = "linked" in setting and ranks > 1
+    assert (totals(done)["peer_messages"] > 0) == linked
     if "in one piece" in setting or "little memory" in setting:
         assert totals(done)["chunked_messages"] == 0
 
@@ -63,6 +72,8 @@ def test_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, takes_devic
         assert "ok" in done.stdout
         chunked = totals(done)["chunked_messages"]
         assert chunked == 0 or "--force" in options, program
+        if program != "device_strewn":  # which receives on the host
+            assert (totals(done)["peer_messages"] > 0) == ("linked" in setting)
 
 
 @pytest.mark.parametrize("codec", ["zfp:16", "szp:abs=1e-3"])
@@ -87,14 +98,16 @@ def test_collectives_of_an_mpi_that_takes_devices(mpi_program, mpress_run, takes
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_edges(setting, mpi_program, mpress_run, simulated_gpu):
     options, env = SETTINGS[setting]
-    done = mpress_run(2, mpi_program("device_edges"), options=options, env={**env, **simulated_gpu})
+    env = {**BY_HOST, **env, **simulated_gpu}
+    done = mpress_run(2, mpi_program("device_edges"), options=options, env=env)
     assert done.status == 0, done.stderr
     assert "ok" in done.stdout
+    assert (totals(done)["peer_messages"] > 0) == ("linked" in setting)
 
 
 @pytest.mark.parametrize("chunk", ["4K", "64K", "0"])
 def test_data_with_gaps_on_the_host(chunk, mpi_program, mpress_run, simulated_gpu):
-    env = {**simulated_gpu, "MPRESS_CHUNK": chunk}
+    env = {**BY_HOST, **simulated_gpu, "MPRESS_CHUNK": chunk}
     done = mpress_run(2, mpi_program("device_strewn"), options=("--codec", "none"), env=env)
     assert done.status == 0, done.stderr
     assert "ok" in done.stdout
@@ -103,28 +116,32 @@ def test_data_with_gaps_on_the_host(chunk, mpi_program, mpress_run, simulated_gp
 
 @pytest.mark.parametrize("lacking", ["device memory", "pinned memory", "some of both", "devices"])
 @pytest.mark.parametrize("options", [(), ("--codec", "mpc", "--force")])
-def test_what_devices_lack(options, lacking, mpi_program, mpress_run, simulated_gpu):
-    done = mpress_run(
-        2, mpi_program("device_limits"), [lacking], options=options, env=simulated_gpu
-    )
+@pytest.mark.parametrize("link", ["mpi", "peer"])
+def test_what_devices_lack(link, options, lacking, mpi_program, mpress_run, simulated_gpu):
+    env = {**simulated_gpu, "SIMULATED_GPU_LEAKS": "shared", "MPRESS_LINK": link}
+    done = mpress_run(2, mpi_program("device_limits"), [lacking], options=options, env=env)
     assert done.status == 0, done.stderr
     assert "ok" in done.stdout
     if lacking == "device memory" and "--force" in options:
         assert done.report["left_raw"]["no memory"]["messages"] > 0
     if lacking == "devices":
         assert "device 0 refuses to work" in done.stderr
+    if lacking == "pinned memory":
+        assert (totals(done)["peer_messages"] > 0) == (link == "peer")
 
 
 @pytest.mark.parametrize("codec", ["zfp:16", "szp:abs=1e-3", "szp:rel=1e-4,mode=dense"])
-def test_every_codec_travels(codec, mpi_program, mpress_run, simulated_gpu):
+@pytest.mark.parametrize("link", ["mpi", "peer"])
+def test_every_codec_travels(link, codec, mpi_program, mpress_run, simulated_gpu):
     """Lossy ones change the data: the messages of half the ranks lie on the host, of the other half
     on devices, and both sides must agree with each other within the bound."""
     done = mpress_run(
         4,
         mpi_program("device_lossy"),
         options=("--codec", codec, "--force"),
-        env={**simulated_gpu, "MPRESS_CHUNK": "64K"},
+        env={**simulated_gpu, "MPRESS_CHUNK": "64K", "MPRESS_LINK": link},
     )
     assert done.status == 0, done.stderr
     assert "ok" in done.stdout
     assert totals(done)["compressed_messages"] == totals(done)["messages"] > 0
+    assert (totals(done)["peer_messages"] > 0) == (link == "peer")

@@ -70,7 +70,7 @@ def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simul
     """Half the buffers lie on simulated GPUs."""
     arguments = ["--seed", str(seed), "--rounds", "50", "--threads", str(threads), "--devices"]
     careful = [] if options is FORCED else ["--careful"]
-    env = {**simulated_gpu, **({"MPRESS_CHUNK": chunk} if chunk else {})}
+    env = {**simulated_gpu, "MPRESS_LINK": "mpi", **({"MPRESS_CHUNK": chunk} if chunk else {})}
     outcome = checked(
         mpress_run(ranks, stress, [*arguments, *careful], options, env=env, timeout=TIMEOUT)
     )
@@ -83,9 +83,33 @@ def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simul
 def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_run, simulated_gpu):
     arguments = ["--seed", str(seed), "--rounds", "40", "--threads", str(threads), "--scarce"]
     arguments += ["--max-bytes", "30000"]
-    env = {**simulated_gpu, "MPRESS_CHUNK": "4K"}
+    env = {**simulated_gpu, "MPRESS_LINK": "mpi", "MPRESS_CHUNK": "4K"}
     outcome = checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
     assert outcome.report["totals"]["errors"] == 0
+
+
+@pytest.mark.parametrize(
+    ("ranks", "seed", "options", "codec"),
+    [
+        (3, 41, (), FORCED),
+        (2, 42, ("--threads", "3"), FORCED),
+        (2, 43, ("--threads", "2"), ("--codec", "none")),
+        (4, 44, ("--one-way",), FORCED),
+        (2, 45, ("--threads", "3", "--scarce", "--max-bytes", "30000"), FORCED),
+    ],
+)
+def test_from_gpu_to_gpu(ranks, seed, options, codec, stress, mpress_run, simulated_gpu):
+    arguments = ["--seed", str(seed), "--rounds", "40", "--devices", *options]
+    careful = [] if codec is FORCED else ["--careful"]
+    env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
+    env |= {"MPRESS_CHUNK": "8K", "MPRESS_POOL_LIMIT": "16M"}
+    outcome = checked(
+        mpress_run(ranks, stress, [*arguments, *careful], codec, env=env, timeout=TIMEOUT)
+    )
+    totals = outcome.report["totals"]
+    assert totals["errors"] == 0
+    if "--scarce" not in options:
+        assert totals["peer_messages"] > 30
 
 
 @pytest.mark.parametrize(

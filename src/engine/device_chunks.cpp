@@ -243,7 +243,7 @@ class DeviceSink final : public ChunkSink {
       gpu::Outcome outcome;
       const gpu::State state = lanes_[slot.lane]->look(ticket, &outcome);
       if (state == gpu::State::pending) return;
-      if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = job.device_code;
+      if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = refused(job, device_);
       if (state == gpu::State::done) note(job, settled_, outcome.status);
       const bool is_raw = slot.bytes == header_.chunk_raw_bytes(settled_);
       note_chunk(is_raw ? trace::Kind::copy_in : trace::Kind::decode, header_, source_, settled_,

@@ -115,8 +115,11 @@ int Devices::wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outc
   for (int looks = 0; state == gpu::State::pending; state = lane.look(ticket, outcome)) {
     if (++looks > patient_looks) ::sched_yield();
   }
-  if (state == gpu::State::done) return MPI_SUCCESS;
-  trace::say("rank " + std::to_string(job.rank) + ": device " + std::to_string(lane.device()) +
+  return state == gpu::State::done ? MPI_SUCCESS : refused(job, lane.device());
+}
+
+int refused(const Job& job, int device) {
+  trace::say("rank " + std::to_string(job.rank) + ": device " + std::to_string(device) +
              " refuses to work; an earlier operation of the program's may have failed on it");
   return job.device_code;
 }
@@ -132,7 +135,7 @@ int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
                      const TypeInfo& type, void* packed, std::size_t bytes) {
   if (bytes == 0) return MPI_SUCCESS;
   const LaneUse lane = job.devices.lane(device);
-  if (!lane) return job.device_code;
+  if (!lane) return refused(job, device);
   if (type.contiguous) return job.devices.wait(job, *lane, lane->copy(packed, buffer, bytes));
   const auto runs = runs_of(type.layout, count);
   const memory::Buffer aside = job.devices.take(device, bytes);
@@ -151,7 +154,7 @@ int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes
                      MPI_Count count, const TypeInfo& type) {
   if (bytes == 0) return MPI_SUCCESS;
   const LaneUse lane = job.devices.lane(device);
-  if (!lane) return job.device_code;
+  if (!lane) return refused(job, device);
   if (type.contiguous) {
     return job.devices.wait(job, *lane, lane->copy(buffer, packed, bytes));
   }

@@ -66,6 +66,9 @@ class Devices {
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
+/// Says that a device refuses to work, and returns the error code of that.
+int refused(const Job& job, int device);
+
 /// Where the data of a buffer lies.
 struct Location {
   int device = gpu::host;   ///< gpu::host, too, of devices which mpress cannot work with

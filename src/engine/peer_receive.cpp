@@ -50,8 +50,12 @@ class PeerReceive final : public ChunkReceive {
     const bool reads_devices = device_ != gpu::host;
     if (reads_devices && !sink_->has_room(job, taken_)) return false;
     const auto arrival = job.peer_link.look(source_, parcel_of(taken_), device_);
-    if (arrival.state != link::Parcel::there) {
-      if (arrival.state == link::Parcel::failed || is_lost(job)) give_up(job);
+    if (arrival.state == link::Parcel::planned) {
+      if (is_lost(job)) give_up(job);
+      return false;
+    }
+    if (arrival.state == link::Parcel::failed || arrival.bytes > header_.chunk_raw_bytes(taken_)) {
+      give_up(job);
       return false;
     }
     const std::byte* data = arrival.data;

@@ -172,7 +172,7 @@ int Receive::copy_to_host(Job& job, std::byte* to, std::size_t bytes) const {
     return relayout(job, arguments_.buffer, {count, MPI_BYTE}, to, {count, MPI_BYTE});
   }
   const LaneUse lane = job.devices.lane(device_);
-  if (!lane) return job.device_code;
+  if (!lane) return refused(job, device_);
   return job.devices.wait(job, *lane, lane->copy(to, arguments_.buffer, bytes));
 }
 
@@ -447,7 +447,7 @@ int Receive::decode_on_device(Job& job, const Arrived& arrived, Status& status) 
     return decode_on_host(job, arrived, status);
   }
   const LaneUse lane = job.devices.lane(device_);
-  if (!lane) return job.device_code;
+  if (!lane) return refused(job, device_);
   lane->copy(payload.data(), arrived.data + wire::header_bytes, header.payload_bytes);
   gpu::Outcome outcome;
   const int code = job.devices.wait(job, *lane,

@@ -39,6 +39,13 @@ std::size_t bytes_of(const SendArguments& arguments, const TypeInfo& type) {
   return static_cast<std::size_t>(arguments.count) * type.size;
 }
 
+/// Does mpress take this message from a device if it is not encoded, or may MPI have it where it
+/// is?
+bool takes_raw(const Job& job, const Message& message) {
+  return !job.gpu_aware ||
+         (message.bytes >= job.least_peer_bytes && job.peer_link.may_reach(message.peer));
+}
+
 /// MPI refuses data without a buffer; only a type with gaps can have absolute addresses.
 bool is_refused(const SendArguments& arguments, const TypeInfo& type) {
   return !arguments.buffer && type.contiguous && bytes_of(arguments, type) > 0;
@@ -60,7 +67,8 @@ bool count_short(Job& job, trace::Op op, const SendArguments& arguments, std::ui
                         gpu::host,
                         true};
   if (!is_short(job, message)) return false;
-  if (message.bytes > 0 && !job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host) {
+  if (message.bytes > 0 && takes_raw(job, message) &&
+      device_of(job, arguments.buffer, *type) != gpu::host) {
     return false;
   }
   count_message(job, message, Codec::none, Reason::threshold, message.bytes, begin_ns, outgoing);
@@ -110,8 +118,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
     outgoing.error = comm->raise(job.spec_code);
     return outgoing;
   }
-  const bool staged = location.device != gpu::host && (encodes || !job.gpu_aware);
-  if (staged) {
+  if (location.device != gpu::host && (encodes || takes_raw(job, message))) {
     outgoing.error = fetch(job, message, spec, encoded);
     if (outgoing.error != MPI_SUCCESS) comm->raise(outgoing.error);
     if (outgoing.error != MPI_SUCCESS) return outgoing;
@@ -124,7 +131,8 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason, wire_bytes,
                 begin, outgoing);
   trace::add(outgoing.row->encode_ns, encoded.took_ns);
-  if (encoded.bytes == 0 && !staged) return outgoing;
+  const bool is_staged = location.device != gpu::host && encoded.frame;
+  if (encoded.bytes == 0 && !is_staged) return outgoing;
   outgoing.frame = std::move(encoded.frame);
   replace(message, outgoing.frame.data(), wire_bytes, outgoing.arguments);
   return outgoing;

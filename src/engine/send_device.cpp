@@ -63,7 +63,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
   const bool encodes = spec.codec != Codec::none;
   const ElementType type = message.type.element.value_or(ElementType::f32);
   const LaneUse lane = job.devices.lane(message.device);
-  if (!lane) return job.device_code;
+  if (!lane) return refused(job, message.device);
   Elements elements{type, message.arguments.buffer, message.bytes / element_size(type),
                     message.device};
   if (!message.type.contiguous) {
@@ -80,7 +80,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
       encoded.chunks = plan_peer_chunks(job, message, spec, elements);
     }
     // So that copies overlap with the wire, also where nothing is encoded.
-    if (!encoded.chunks && job.chunks.cuts(message.bytes)) {
+    if (!encoded.chunks && job.chunks.cuts(message.bytes) && (encodes || !job.gpu_aware)) {
       encoded.chunks = plan_chunks(job, message, spec, elements);
     }
   }
@@ -98,6 +98,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
     if (encoded.reason == Reason::none) note_encoded(job, message, spec, encoded);
     if (encoded.bytes > 0) return MPI_SUCCESS;
   }
+  if (job.gpu_aware && !encodes) return MPI_SUCCESS;
   encoded.frame = job.devices.take_pinned(message.device, message.bytes);
   if (!encoded.frame) return MPI_ERR_NO_MEM;
   return job.devices.wait(job, *lane,

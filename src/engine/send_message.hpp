@@ -56,8 +56,8 @@ Spec choose(Job& job, const Message& message, trace::Reason& reason);
 Encoded encode(Job& job, const Message& message, const Spec& spec);
 
 /// Encodes a message in device memory there, or, with codec none, brings it to the host: as a
-/// frame, or, with 0 bytes in `encoded.bytes`, as it is, packed. Returns an MPI error code, and
-/// raises nothing.
+/// frame, or, with 0 bytes in `encoded.bytes`, as it is, packed. Without a frame, MPI may have it
+/// where it lies. Returns an MPI error code, and raises nothing.
 int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded);
 
 /// Puts the header before a payload, if there is one, and zeros behind it. Returns the frame's

@@ -143,7 +143,7 @@ int StandIn::copy(Job& job, const Pieces& pieces, Way way) const {
 
 int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
   const LaneUse lane = piece.device == gpu::host ? LaneUse() : job.devices.lane(piece.device);
-  if (piece.device != gpu::host && !lane) return job.device_code;
+  if (piece.device != gpu::host && !lane) return refused(job, piece.device);
   gpu::Ticket last = 0;
   for (const gpu::Run& run : piece.runs) {
     std::byte* const to = way == Way::to_image ? image_of(run) : original_of(run);
@@ -160,7 +160,7 @@ int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
 int StandIn::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packed,
                          std::byte* aside) const {
   const LaneUse lane = job.devices.lane(piece.device);
-  if (!lane) return job.device_code;
+  if (!lane) return refused(job, piece.device);
   void* const buffer = const_cast<void*>(buffer_);
   if (way == Way::to_device) {
     for (const gpu::Run& run : piece.runs) {

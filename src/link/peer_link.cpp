@@ -56,11 +56,14 @@ int PeerLink::index_of(int rank) const {
   return rank >= 0 && index < index_.size() ? index_[index] : -1;
 }
 
-bool PeerLink::reaches(int rank) const {
+bool PeerLink::may_reach(int rank) const {
   const int index = index_of(rank);
-  if (index < 0 || !own_) return false;
-  const std::uint32_t opened = own_->opened[index].load(std::memory_order_relaxed);
-  return opened > 0 && opened != PeerSegment::unreachable;
+  return index >= 0 && own_ &&
+         own_->opened[index].load(std::memory_order_relaxed) != PeerSegment::unreachable;
+}
+
+bool PeerLink::reaches(int rank) const {
+  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_relaxed) > 0;
 }
 
 bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t bytes,
@@ -184,37 +187,35 @@ void PeerLink::meet(int rank, int device) {
   const int index = index_of(rank);
   if (index < 0 || !own_) return;
   Source& source = sources_[static_cast<std::size_t>(index)];
+  if (source.is_over.load(std::memory_order_relaxed)) return;
   const std::uint32_t seen = source.seen.load(std::memory_order_acquire);
-  if (seen == PeerSegment::unreachable) return;
   if (seen > 0 && seen == source.segment->slabs.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(receiving_);
-  open_new(rank, source, device);
+  if (!source.is_over.load(std::memory_order_relaxed)) open_new(rank, source, device);
 }
 
 /// Opens the slabs that a rank has shared since. One that cannot be opened ends that: the rank will
-/// send by other ways.
+/// send by other ways. What is under way in the others still comes.
 void PeerLink::open_new(int rank, Source& source, int device) {
   const auto& [number, address] = ranks_[static_cast<std::size_t>(index_of(rank))];
-  std::uint32_t seen = source.seen.load(std::memory_order_relaxed);
-  const char* problem = "its memory of GPUs cannot be opened";
+  const char* problem = nullptr;
   if (!source.is_tried) {
     source.is_tried = true;
     source.segment = MappedSegment::open(address, nonce_, number);
-    if (!source.segment) {
-      problem = "its process cannot be looked at";
-      seen = PeerSegment::unreachable;
-    }
+    if (!source.segment) problem = "its process cannot be looked at";
   }
-  if (source.segment && seen != PeerSegment::unreachable) {
-    const std::uint32_t slabs = source.segment->slabs.load(std::memory_order_acquire);
+  if (source.segment) {
     if (source.home == gpu::host) source.home = device;
-    while (seen < slabs && seen != PeerSegment::unreachable) {
-      seen = open_for(source, seen, source.home) ? seen + 1 : PeerSegment::unreachable;
-    }
-    source.segment->opened[own_index_].store(seen, std::memory_order_release);
+    const std::uint32_t slabs = source.segment->slabs.load(std::memory_order_acquire);
+    std::uint32_t seen = source.seen.load(std::memory_order_relaxed);
+    while (seen < slabs && open_for(source, seen, source.home)) ++seen;
+    if (seen < slabs) problem = "its memory of GPUs cannot be opened";
+    source.segment->opened[own_index_].store(problem ? PeerSegment::unreachable : seen,
+                                             std::memory_order_release);
+    source.seen.store(seen, std::memory_order_release);
   }
-  source.seen.store(seen, std::memory_order_release);
-  if (seen != PeerSegment::unreachable) return;
+  if (!problem) return;
+  source.is_over.store(true, std::memory_order_relaxed);
   trace::say("messages from rank " + std::to_string(rank) + " to GPUs of rank " +
              std::to_string(own_->rank) + " go through MPI: " + problem);
 }
@@ -233,8 +234,7 @@ bool PeerLink::knows(int rank, std::uint64_t parcel, std::uint64_t chunks) const
   if (index < 0 || !own_) return false;
   const std::uint32_t seen =
       sources_[static_cast<std::size_t>(index)].seen.load(std::memory_order_acquire);
-  return seen > 0 && seen != PeerSegment::unreachable && chunks <= PeerSegment::parcels &&
-         parcel <= PeerSegment::parcels - chunks;
+  return seen > 0 && chunks <= PeerSegment::parcels && parcel <= PeerSegment::parcels - chunks;
 }
 
 PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
@@ -242,6 +242,14 @@ PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
   const Parcel& parcel = source.segment->parcel[number];
   const auto state = static_cast<Parcel::State>(parcel.state.load(std::memory_order_acquire));
   if (state != Parcel::there) return {state, nullptr, 0, device};
+  // A parcel that is of another message than the header says may be in no slab that is known here.
+  if (parcel.slab >= source.seen.load(std::memory_order_acquire)) {
+    return {Parcel::failed, nullptr, 0, device};
+  }
+  const SharedSlab& slab = source.segment->slab[parcel.slab];
+  if (parcel.offset > slab.bytes || parcel.bytes > slab.bytes - parcel.offset) {
+    return {Parcel::failed, nullptr, 0, device};
+  }
   is_used_.store(true, std::memory_order_relaxed);
   std::lock_guard lock(receiving_);
   void* memory = device == gpu::host ? nullptr : open_for(source, parcel.slab, device);
@@ -271,7 +279,8 @@ void PeerLink::close() {
       }
     }
     source.opened.clear();
-    source.seen.store(PeerSegment::unreachable, std::memory_order_relaxed);
+    source.seen.store(0, std::memory_order_relaxed);
+    source.is_over.store(true, std::memory_order_relaxed);
   }
 }
 

@@ -48,7 +48,11 @@ class PeerLink {
 
   // Sending.
 
-  /// Can messages to this rank go this way, as far as is known? Costs a few nanoseconds.
+  /// Might messages to this rank go this way, now or once the two have met? Like reaches(), it
+  /// costs a few nanoseconds.
+  bool may_reach(int rank) const;
+
+  /// Has it opened what messages go through?
   bool reaches(int rank) const;
 
   /// Room for `chunks` chunks of up to `bytes` bytes each, in memory of `device` that `rank` has
@@ -122,7 +126,8 @@ class PeerLink {
     MappedSegment segment;
     int home = gpu::host;  ///< the device that has opened all of it so far
     bool is_tried = false;
-    std::atomic<std::uint32_t> seen{0};      ///< slabs opened, or `unreachable`
+    std::atomic<std::uint32_t> seen{0};      ///< slabs opened
+    std::atomic<bool> is_over{false};        ///< no more of them can be
     std::vector<std::vector<void*>> opened;  ///< by device and slab; null: not opened
   };
 

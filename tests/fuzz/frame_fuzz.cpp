@@ -39,6 +39,13 @@ void receive(const std::vector<std::uint8_t>& bytes) {
   wire::Header reread;
   require(wire::read_header(again.data(), again.size(), nonce(), reread) == wire::Parse::frame);
   require(reread.count == header.count && reread.type == header.type);
+  require(reread.chunk_bytes == header.chunk_bytes && reread.chunk_tag == header.chunk_tag);
+  require(reread.peer_parcel == header.peer_parcel);
+  require(header.peer_parcel == 0 || header.chunk_bytes > 0);
+  if (header.chunk_bytes > 0) {
+    const std::uint64_t chunks = header.chunks();
+    require(chunks > 0 && header.chunk_raw_bytes(0) > 0 && header.chunk_raw_bytes(chunks - 1) > 0);
+  }
 
   if (header.raw_bytes() > max_raw_bytes) return;
   Bytes elements(header.raw_bytes(), 0);
@@ -54,8 +61,14 @@ void edited_frame(Input in) {
   if (ours.spec.bound == Bound::rel) ours.spec.bound = Bound::abs;
   ours.count = in.take<std::uint64_t>();
   ours.payload_bytes = in.take<std::uint16_t>() % max_message;
-  const bool sealed = in.take<std::uint8_t>() % 4 != 0;
+  const unsigned seal = in.take<std::uint8_t>();
+  const bool sealed = seal % 4 != 0;
   const unsigned edits = in.take<std::uint8_t>() % 8;
+  if (seal / 4 % 4 == 3) {  // in chunks, by way of MPI or of a GPU
+    ours.payload_bytes = 0;
+    ours.chunk_bytes = in.take<std::uint32_t>() % wire::max_chunk_bytes / 8 * 8;
+    ours.peer_parcel = in.take<std::uint32_t>();
+  }
   std::vector<std::uint8_t> bytes(wire::frame_bytes(ours.payload_bytes));
   wire::write_header(ours, nonce(), bytes.data());
   for (unsigned i = 0; i < edits; ++i) {

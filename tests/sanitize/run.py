@@ -21,7 +21,9 @@ PROGRAMS = ROOT / "tests" / "mpi"
 
 SIMULATION = ROOT / "tests" / "simulated_gpu"
 
-# Programs of tests/mpi, and how many ranks they have.
+LINKED = {"MPRESS_LINK": "peer", "MPRESS_CHUNK": "4K", "SIMULATED_GPU_LEAKS": "shared"}
+# Programs of tests/mpi, and how many ranks they have. Those of device memory run by the host and
+# from GPU to GPU.
 SMALL = [
     ("p2p", 2),
     ("truncate", 2),
@@ -38,14 +40,20 @@ SMALL = [
     ("device_edges", 2),
     ("device_strewn", 2),
 ]
-# Ranks, chunk size and arguments of runs of the random program.
+# Parts of device_linked.
+PARTS = ["truncation", "more than fits", "order", "completions", "cancelled receives", "freed"]
+BY_HOST = {"MPRESS_LINK": "mpi"}
+CHUNKS = BY_HOST | {"MPRESS_CHUNK": "8K"}
+# Ranks, settings and arguments of runs of the random program.
 STRESS = [
-    (1, None, "--seed 1 --rounds 40"),
-    (2, None, "--seed 2 --rounds 40"),
-    (2, "8K", "--seed 3 --rounds 30"),
-    (2, None, "--seed 4 --rounds 30 --threads 3"),
-    (2, "8K", "--seed 5 --rounds 20 --threads 2"),
-    (2, "8K", "--seed 6 --rounds 20 --threads 2 --devices"),
+    (1, BY_HOST, "--seed 1 --rounds 40"),
+    (2, BY_HOST, "--seed 2 --rounds 40"),
+    (2, CHUNKS, "--seed 3 --rounds 30"),
+    (2, BY_HOST, "--seed 4 --rounds 30 --threads 3"),
+    (2, CHUNKS, "--seed 5 --rounds 20 --threads 2"),
+    (2, CHUNKS, "--seed 6 --rounds 20 --threads 2 --devices"),
+    (3, LINKED, "--seed 7 --rounds 20 --devices"),
+    (2, LINKED, "--seed 8 --rounds 30 --threads 3 --devices"),
 ]
 
 
@@ -157,13 +165,18 @@ def main() -> None:
     if not chosen.quick:
         for name, ranks in SMALL:
             program = compiled(name, folder, flags, simulated_gpu)
-            execute(ranks, [*wrapper, program], library, settings)
+            execute(ranks, [*wrapper, program], library, settings | BY_HOST)
+            if name.startswith("device_"):
+                execute(ranks, [*wrapper, program], library, settings | LINKED)
+        program = compiled("device_linked", folder, flags, simulated_gpu)
+        for part in PARTS:
+            limit = {"MPRESS_POOL_LIMIT": "4M"}
+            execute(2, [*wrapper, program, part], library, settings | LINKED | limit)
     stress = compiled("stress", folder, flags, simulated_gpu)
-    for ranks, chunk, arguments in STRESS:
+    for ranks, way, arguments in STRESS:
         small = ["--max-bytes", "100000", "--timeout", "300"]
         words = [*wrapper, stress, *arguments.split(), *small]
-        chunks = {"MPRESS_CHUNK": chunk} if chunk else {}
-        execute(ranks, words, library, settings | chunks)
+        execute(ranks, words, library, settings | way)
     print(f"{chosen.checker}: clean")
 
 

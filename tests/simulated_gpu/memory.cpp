@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace mpress::simulated {
 namespace {
@@ -227,10 +228,12 @@ void Memory::check_program(const Access& access) {
 void Memory::check_end() {
   if (!uses_.empty())
     fault("%zu pieces of memory are in use by work nobody saw done", uses_.size());
-  const char* leaks = std::getenv("SIMULATED_GPU_LEAKS");
-  if (!leaks || std::strcmp(leaks, "abort") != 0) return;
+  const char* const variable = std::getenv("SIMULATED_GPU_LEAKS");
+  const std::string_view leaks = variable ? variable : "";
+  if (leaks != "abort" && leaks != "shared") return;
   for (int number = gpu::host; number < devices; ++number) {
-    if (const std::size_t bytes = held(number)) {
+    const std::size_t bytes = leaks == "abort" ? held(number) : 0;
+    if (bytes > 0) {
       fault("%zu bytes of %s were never released", bytes,
             number == gpu::host ? "pinned memory" : "a device");
     }
@@ -238,6 +241,7 @@ void Memory::check_end() {
       if (block.peer_file >= 0) {
         fault("%zu bytes of another process were never closed", block.bytes);
       }
+      if (block.shared) fault("%zu shared bytes were never released", block.bytes);
     }
   }
 }

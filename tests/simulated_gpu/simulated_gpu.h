@@ -7,7 +7,7 @@
  * thread. Misuse ends the process with a message: memory that is freed while it is in use, memory
  * that nobody allocated, unaligned payloads, lanes that race, blocks that are released twice, work
  * that nobody waited for. With SIMULATED_GPU_LEAKS=abort, blocks that mpress keeps to the end, or
- * leaves open, do so too.
+ * leaves open, do so too; with "shared", of those that it keeps only the shared ones.
  *
  * Processes can share memory. Then their work must not race either: a process starts when it has
  * been told that the others' work is done and was seen done. With SIMULATED_GPU_PEERS=0 the GPUs

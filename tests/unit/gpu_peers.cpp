@@ -1,15 +1,11 @@
 #include "gpu_peers.hpp"
 
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,110 +14,13 @@
 #include "codec/codec.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "lanes.hpp"
+#include "processes.hpp"
 
 using namespace mpress;
 using gpu::MemoryHandle;
 using gpu::Place;
 
 namespace {
-
-/// To the other process.
-struct Line {
-  int socket;
-
-  template <class T>
-  void send(const T& value) const {
-    CHECK(::send(socket, &value, sizeof value, MSG_NOSIGNAL) == sizeof value);
-  }
-
-  /// False where the other has ended.
-  template <class T>
-  bool receive(T& value) const {
-    return ::recv(socket, &value, sizeof value, MSG_WAITALL) == sizeof value;
-  }
-
-  void tell() const { send('.'); }
-  void wait() const {
-    char dot;
-    receive(dot);
-  }
-};
-
-using Role = std::function<void(const Line&)>;
-
-struct Child {
-  pid_t process;
-  int error;  ///< what it says there
-};
-
-Child start(const char* library, const Line& line, const Line& other, const Role& role) {
-  int said[2];
-  CHECK(::pipe(said) == 0);
-  const pid_t process = ::fork();
-  if (process != 0) {
-    ::close(said[1]);
-    return {process, said[0]};
-  }
-  ::close(other.socket);
-  ::dup2(said[1], STDERR_FILENO);
-  const rlimit none = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
-  check::failures = 0;
-  gpu::choose(library);
-  if (gpu::gpu()) {
-    role(line);
-  } else {
-    CHECK(!"a GPU");
-  }
-  std::exit(check::failures != 0);
-}
-
-/// Ends when the process does.
-std::string last_words(const Child& child) {
-  std::string text;
-  char part[512];
-  for (ssize_t bytes; (bytes = ::read(child.error, part, sizeof part)) > 0;) {
-    text.append(part, static_cast<std::size_t>(bytes));
-  }
-  ::close(child.error);
-  return text;
-}
-
-int status_of(const Child& child) {
-  int status = 0;
-  CHECK(::waitpid(child.process, &status, 0) == child.process);
-  return status;
-}
-
-/// Where a fault is expected, the process that misuses memory is ended with it; `by_owner` says
-/// which.
-struct Fault {
-  std::string text;
-  bool by_owner;
-};
-
-void run(const char* library, const Role& owner, const Role& opener, const Fault& fault = {}) {
-  int sockets[2];
-  CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
-  const Line lines[2] = {{sockets[0]}, {sockets[1]}};
-  const Child children[2] = {start(library, lines[0], lines[1], owner),
-                             start(library, lines[1], lines[0], opener)};
-  for (const Line& line : lines) ::close(line.socket);
-  for (int i = 0; i < 2; ++i) {
-    const std::string words = last_words(children[i]);
-    const int status = status_of(children[i]);
-    if (fault.text.empty()) {
-      CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-      std::fputs(words.c_str(), stderr);
-    } else if (fault.by_owner == (i == 0)) {
-      CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-      const bool found = words.find(fault.text) != std::string::npos;
-      CHECK(found);
-      if (!found)
-        std::fprintf(stderr, "expected: %s; got: %s\n", fault.text.c_str(), words.c_str());
-    }
-  }
-}
 
 constexpr std::size_t count = 300000;
 constexpr std::size_t odd = 12345;  // bytes of a small block

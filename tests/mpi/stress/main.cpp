@@ -2,7 +2,7 @@
 //
 //   stress [--seed N] [--rounds N | --seconds N] [--first-round N] [--threads N] [--max-bytes N]
 //          [--only FAMILY[,FAMILY...]] [--timeout SECONDS] [--verbose] [--careful]
-//          [--devices | --scarce]
+//          [--devices | --scarce] [--one-way]
 //
 // What happens follows from the seed, the number of ranks and these options alone, whatever the
 // timing; --verbose prints it.
@@ -36,6 +36,7 @@ struct Options {
   double seconds = 0;  ///< instead of `rounds`
   int timeout = 100;   ///< without a step
   bool verbose = false;
+  bool one_way = false;  ///< odd ranks reach no device of another process
   std::string command;
 };
 
@@ -71,6 +72,10 @@ Options parse(int argc, char** argv) {
     }
     if (name == "--careful") {
       settings.careful = true;
+      continue;
+    }
+    if (name == "--one-way") {
+      options.one_way = true;
       continue;
     }
     if (name == "--devices" || name == "--scarce") {
@@ -112,6 +117,7 @@ Options parse(int argc, char** argv) {
                     std::to_string(settings.threads) + " --max-bytes " +
                     std::to_string(settings.max_bytes);
   if (settings.devices) options.command += settings.scarce ? " --scarce" : " --devices";
+  if (options.one_way) options.command += " --one-way";
   if (settings.families != default_families) {
     options.command += " --only ";
     for (int f = 0; f < static_cast<int>(Family::count_); ++f) {
@@ -220,6 +226,7 @@ int run(Options& options) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &options.settings.ranks);
   const Settings& settings = options.settings;
+  if (options.one_way && rank % 2 == 1) ::setenv("SIMULATED_GPU_PEERS", "0", 1);
   set_command(rank, "-n " + std::to_string(settings.ranks) + " stress " + options.command);
   if (rank == 0) {
     std::printf("stress: -n %d %s\n", settings.ranks, options.command.c_str());

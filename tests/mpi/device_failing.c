@@ -1,0 +1,52 @@
+/* A device fails in the middle of messages from GPU to GPU: calls return errors that name it, or
+ * the job ends; none waits for ever. Two ranks; the arguments are the rank whose device fails, and
+ * after how many pieces of work. To be run with chunks of 4 KiB. */
+#include "device_link.h"
+#include "simulated_gpu.h"
+
+enum { LARGE = 60000, ROUNDS = 3 };
+
+static int is_device_error(int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length;
+  MPI_Error_string(code, text, &length);
+  return strstr(text, "device") != NULL;
+}
+
+int main(int argc, char** argv) {
+  int failed = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  check_rank = rank;
+  CHECK(argc == 3);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  meet();
+  float* values = malloc(sizeof(float) * LARGE);
+  float* data = sim_malloc(rank, sizeof(float) * LARGE);
+  fill_f32(values, LARGE, 3);
+  sim_copy_in(data, values, sizeof(float) * LARGE);
+  if (atoi(argv[1]) == rank) sim_set_failing(rank, (unsigned)atoi(argv[2]));
+  for (int round = 0; round < ROUNDS; ++round) {
+    int code;
+    if (rank == 0) {
+      code = MPI_Send(data, LARGE, MPI_FLOAT, 1, round, MPI_COMM_WORLD);
+      if (code != MPI_SUCCESS) { /* nothing has been sent */
+        CHECK_MPI(MPI_Send(values, LARGE, MPI_FLOAT, 1, round, MPI_COMM_WORLD));
+      }
+    } else {
+      code = MPI_Recv(data, LARGE, MPI_FLOAT, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    CHECK(code == MPI_SUCCESS || is_device_error(code));
+    failed += code != MPI_SUCCESS;
+    if (rank == 0 || code != MPI_SUCCESS) continue;
+    memset(values, 0, sizeof(float) * LARGE);
+    sim_copy_out(values, data, sizeof(float) * LARGE);
+    CHECK(same_f32(values, LARGE, 3));
+  }
+  CHECK(failed > 0 || atoi(argv[1]) != rank);
+  free(values);
+  MPI_Finalize();
+  if (rank == 0) puts("ok");
+  return 0;
+}

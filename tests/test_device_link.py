@@ -1,0 +1,165 @@
+"""Messages that go from GPU to GPU, between simulated ones: who sends so, and that MPI's rules hold
+where only the headers are MPI's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parent / "mpi"
+SETTINGS = {
+    "as they are": ((), {}),
+    "encoded, in chunks": (
+        ("--codec", "mpc", "--force", "--threshold", "0"),
+        {"MPRESS_CHUNK": "4K"},
+    ),
+}
+# Parts of device_linked, and how many of their messages find memory that the other rank has opened.
+PARTS = {
+    "truncation": 240,
+    "no send waits": 420,
+    "more than fits": None,
+    "synchronous": 240,
+    "order": None,
+    "probes": 120,
+    "unreceived": 3,
+    "completions": 42,
+    "cancelled receives": 120,
+    "cancelled sends": 240,
+    "freed": 180,
+    "persistent": 120,
+    "communicators": 120,
+}
+NOT_PROMISED = {"no send waits", "unreceived"}
+
+
+@pytest.fixture
+def linked(simulated_gpu):
+    """The environment of ranks whose GPUs reach each other; what they share is given back."""
+    return {**simulated_gpu, "SIMULATED_GPU_LEAKS": "shared", "MPRESS_POOL_LIMIT": "4M"}
+
+
+def checked(done):
+    assert done.status == 0, done.output
+    assert done.stdout.endswith("ok\n"), done.output
+    assert done.report["totals"]["errors"] == 0
+    assert all(rank["finished"] for rank in done.report["ranks"])
+    return done
+
+
+def linked_messages(done, sender, receiver):
+    return sum(
+        row["messages"]
+        for row in done.report["rows"]
+        if (row["direction"], row["rank"], row["peer"], row["way"])
+        == ("send", sender, receiver, "peer")
+    )
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("part", PARTS)
+def test_what_mpi_promises(part, setting, mpi_program, mpress_run, linked):
+    options, env = SETTINGS[setting]
+    program = mpi_program("device_linked")
+    done = checked(mpress_run(2, program, [part], options, {**env, **linked}))
+    count = done.report["totals"]["peer_messages"]
+    if PARTS[part] is not None:
+        assert count == PARTS[part]
+    else:
+        assert 0 < count < done.report["totals"]["messages"]
+
+
+@pytest.mark.parametrize("part", sorted(PARTS.keys() - NOT_PROMISED))
+def test_the_program_is_right_without_mpress(part, mpi_program, mpirun, simulated_gpu):
+    env = {**simulated_gpu, "SIMULATED_GPU_OPEN": "1"}
+    done = mpirun(2, mpi_program("device_linked"), [part], env)
+    assert done.status == 0, done.output
+
+
+def test_memory_of_cancelled_messages_comes_free(tmp_path, mpi, mpi_program, mpress_run, linked):
+    library = tmp_path / "libcancels.so"
+    command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "cancels.c", "-ldl"]
+    subprocess.run(command, check=True)
+    env = {**linked, "LD_PRELOAD": str(library)}
+    done = checked(mpress_run(2, mpi_program("device_linked"), ["cancelled sends"], env=env))
+    assert done.stdout.startswith("cancelled")
+    assert done.report["totals"]["peer_messages"] == PARTS["cancelled sends"]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "without", "setting"),
+    [
+        (3, (), "as they are"),
+        (2, (0,), "as they are"),
+        (2, (1,), "encoded, in chunks"),
+        (3, (0, 2), "encoded, in chunks"),
+    ],
+)
+def test_who_can_open(ranks, without, setting, mpi_program, mpress_run, linked):
+    """The ranks `without` cannot open what others share: they are sent messages by MPI."""
+    options, env = SETTINGS[setting]
+    arguments = ["every device", *map(str, without)]
+    env = {**env, **linked, "MPRESS_POOL_LIMIT": "64M"}
+    done = checked(mpress_run(ranks, mpi_program("device_peers"), arguments, options, env))
+    for receiver in range(ranks):
+        for sender in set(range(ranks)) - {receiver}:
+            # The first message from each of two devices tells the receiver what to open.
+            expected = 0 if receiver in without else 16 - 2
+            assert linked_messages(done, sender, receiver) == expected
+            line = f"messages from rank {sender} to GPUs of rank {receiver} go through MPI"
+            assert done.stderr.count(line) == (receiver in without)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("part", ["at once", "while under way", "host"])
+@pytest.mark.parametrize("without", [(), (1,)])
+def test_ways_that_change(part, without, setting, mpi_program, mpress_run, linked):
+    options, env = SETTINGS[setting]
+    arguments = [part, *map(str, without)]
+    env = {**env, **linked, "MPRESS_POOL_LIMIT": "64M"}
+    done = checked(mpress_run(2, mpi_program("device_peers"), arguments, options, env))
+    if part == "while under way":
+        assert linked_messages(done, 0, 1) == (not without)
+    if part == "host":
+        # To the host, and between devices of which one was known: types that MPI could not receive
+        # a header with go through it.
+        assert (linked_messages(done, 0, 1) > 8) == (not without)
+
+
+@pytest.mark.parametrize(("failing", "after"), [(0, 1), (0, 9), (0, 20), (1, 0), (1, 4), (1, 30)])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, linked):
+    """Where the sender's fails within a message, the job ends: it was announced."""
+    options, env = SETTINGS[setting]
+    arguments = [str(failing), str(after)]
+    env = {**env, **linked, "MPRESS_CHUNK": "4K"}
+    done = mpress_run(2, mpi_program("device_failing"), arguments, options, env, timeout=60)
+    assert f"rank {failing}: device {failing} refuses to work" in done.stderr
+    assert f"device {1 - failing} refuses" not in done.stderr
+    if done.status == 0:
+        assert done.stdout == "ok\n"
+    else:
+        assert failing == 0
+        assert "cannot be made: a device failed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "env", [{"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "0"}, {"MPRESS_POOL_LIMIT": "16K"}]
+)
+def test_without_the_link(env, mpi_program, mpress_run, linked):
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=linked | env))
+    assert done.report["totals"]["peer_messages"] == 0
+    assert "go through MPI" not in done.stderr
+
+
+@pytest.mark.parametrize(("link", "count"), [("auto", 0), ("peer", 28)])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_an_mpi_that_takes_devices(setting, link, count, mpi_program, mpress_run, linked):
+    """It has links of its own, and mpress's is for who asks for it."""
+    options, env = SETTINGS[setting]
+    env = {**env, **linked, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
+    env |= {"MPRESS_LINK": link, "MPRESS_POOL_LIMIT": "64M"}
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], options, env))
+    assert done.report["totals"]["peer_messages"] == count

@@ -1,0 +1,252 @@
+// The peer link between two processes with simulated GPUs: what is shared and opened, when memory
+// comes free, and what a receiver makes of parcels that are not what they should be.
+
+#include "link/peer_link.hpp"
+
+#include <sched.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "lanes.hpp"
+#include "processes.hpp"
+
+using namespace mpress;
+using gpu::Place;
+using link::HostRank;
+using link::MappedSegment;
+using link::Parcel;
+using link::PeerLink;
+using link::PeerSegment;
+using link::SegmentAddress;
+using link::Shipment;
+
+namespace {
+
+constexpr std::array<std::uint8_t, 16> nonce = {1, 2, 3};
+constexpr std::size_t limit = 40 << 20;  // one slab of 32 MiB, and little more
+constexpr std::size_t bytes = 3 << 20;   // of a chunk
+constexpr int sender = 7, receiver = 4;  // ranks, of which one runs elsewhere
+
+/// A process's end of the link, which knows the other's.
+struct End {
+  PeerLink link;
+  std::vector<HostRank> ranks;
+
+  End(const Line& line, int rank) {
+    const SegmentAddress own = link.open(nonce, rank, true);
+    SegmentAddress other;
+    line.send(own);
+    CHECK(line.receive(other));
+    const bool sends = rank == sender;
+    ranks = {{receiver, sends ? other : own}, {5, {}}, {sender, sends ? own : other}};
+    link.meet_host(ranks, limit);
+  }
+
+  /// Both have done with everything.
+  void finish(const Line& line) {
+    link.close();
+    line.tell();
+    line.wait();
+    link.release();
+  }
+};
+
+/// Shares a slab, and waits until it has been opened.
+void introduce(PeerLink& link, const Line& line, int device) {
+  Shipment shipment;
+  CHECK(!link.reserve(receiver, device, 1, bytes, 0, shipment));
+  line.tell();
+  line.wait();
+}
+
+void open_what_is_shared(PeerLink& link, const Line& line, int device) {
+  line.wait();
+  link.meet(sender, device);
+  line.tell();
+}
+
+void fill(const Line& line, PeerLink& link, Lane& lane, const Shipment& shipment, unsigned seed) {
+  for (std::size_t chunk = 0; chunk < shipment.chunks; ++chunk) {
+    const unsigned own = seed + static_cast<unsigned>(chunk);
+    put(lane, link.place(shipment, chunk), noise(bytes, own).data(), bytes);
+    link.send(shipment, chunk, bytes);
+  }
+  line.send(shipment);
+}
+
+void sends(const Line& line) {
+  End end(line, sender);
+  PeerLink& link = end.link;
+  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+  CHECK(!link.reaches(receiver) && !link.reaches(sender) && !link.reaches(5) && !link.reaches(-1));
+  CHECK(link.may_reach(receiver) && !link.may_reach(sender) && !link.may_reach(5));
+  Shipment shipment;
+  CHECK(!link.reserve(5, 0, 1, bytes, 0, shipment) && !link.reserve(99, 0, 1, bytes, 0, shipment));
+  introduce(link, line, 0);
+  CHECK(link.reaches(receiver));
+  CHECK(!link.reserve(receiver, 0, 1, limit + 1, 0, shipment));
+  CHECK(!link.reserve(receiver, 0, PeerSegment::parcels + 1, 256, 0, shipment));
+
+  // Five times two chunks fit; then no more until one of them was taken.
+  std::vector<Shipment> shipments(5);
+  for (unsigned i = 0; i < 5; ++i) {
+    CHECK(link.reserve(receiver, 0, 2, bytes, i, shipments[i]));
+    fill(line, link, *lane, shipments[i], 10 * i);
+  }
+  CHECK(!link.reserve(receiver, 0, 2, bytes, 5, shipment));
+  line.tell();
+  line.wait();  // the third was taken, and half of the fourth
+  CHECK(link.reserve(receiver, 0, 2, bytes, 5, shipment));
+  CHECK(link.place(shipment, 0) == link.place(shipments[2], 0));
+  CHECK(!link.reserve(receiver, 0, 2, bytes, 6, shipments[2]));
+
+  // What was announced and failed: the receiver is told of chunks that are not there.
+  put(*lane, link.place(shipment, 0), noise(bytes, 50).data(), bytes);
+  link.send(shipment, 0, bytes);
+  link.fail(shipment);
+  line.send(shipment);
+  line.wait();  // taken
+  CHECK(link.reserve(receiver, 0, 2, bytes, 6, shipment));
+  link.fail(shipment);
+  link.cancel(6);
+  CHECK(link.reserve(receiver, 0, 2, bytes, 7, shipment));
+  link.cancel(7);  // and not failed: something may still be written there
+  CHECK(!link.reserve(receiver, 0, 2, bytes, 8, shipments[2]));
+  link.fail(shipment);
+  CHECK(link.reserve(receiver, 0, 2, bytes, 8, shipment));
+  link.fail(shipment);
+  end.finish(line);
+}
+
+/// The chunks of a shipment, on a device.
+void check_arrival(PeerLink& link, const Shipment& shipment, int device, unsigned seed) {
+  CHECK(link.knows(sender, shipment.first, shipment.chunks));
+  for (std::uint32_t chunk = 0; chunk < shipment.chunks; ++chunk) {
+    const PeerLink::Arrival arrival = link.look(sender, shipment.first + chunk, device);
+    CHECK(arrival.state == Parcel::there && arrival.bytes == bytes);
+    CHECK(device == gpu::host || arrival.device == device);
+    const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(arrival.device);
+    CHECK(bytes_of(*lane, arrival.data, bytes) == noise(bytes, seed + chunk));
+  }
+}
+
+void receives(const Line& line) {
+  End end(line, receiver);
+  PeerLink& link = end.link;
+  CHECK(!link.knows(sender, 0, 1));  // nothing has been opened
+  open_what_is_shared(link, line, 1);
+  CHECK(link.knows(sender, 0, 1) && link.knows(sender, 0, PeerSegment::parcels));
+  CHECK(!link.knows(sender, 1, PeerSegment::parcels) && !link.knows(sender, ~0ull, 2));
+  CHECK(!link.knows(5, 0, 1) && !link.knows(receiver, 0, 1) && !link.knows(-1, 0, 1));
+  std::vector<Shipment> shipments(5);
+  const int devices[] = {1, 0, gpu::host, 0, 1};
+  for (unsigned i = 0; i < 5; ++i) {
+    CHECK(line.receive(shipments[i]));
+    check_arrival(link, shipments[i], devices[i], 10 * i);
+  }
+  CHECK(link.is_used());
+  line.wait();
+  link.take(sender, shipments[2].first);
+  link.take(sender, shipments[2].first + 1);
+  link.take(sender, shipments[3].first);
+  line.tell();
+
+  Shipment failed;
+  CHECK(line.receive(failed));
+  CHECK(link.look(sender, failed.first, 1).state == Parcel::there);
+  CHECK(link.look(sender, failed.first + 1, 1).state == Parcel::failed);
+  for (std::uint32_t chunk = 0; chunk < 2; ++chunk) link.take(sender, failed.first + chunk);
+  line.tell();
+  end.finish(line);
+  CHECK(!link.knows(sender, 0, 1));
+}
+
+/// Parcels that no slab holds, and segments that are not what their address says.
+void misleads(const Line& line) {
+  End end(line, sender);
+  introduce(end.link, line, 0);
+  line.wait();
+  end.finish(line);
+}
+
+void is_not_misled(const Line& line) {
+  End end(line, receiver);
+  PeerLink& link = end.link;
+  open_what_is_shared(link, line, 0);
+  const SegmentAddress address = end.ranks.back().segment;
+  auto other_nonce = nonce;
+  other_nonce[15] = 1;
+  CHECK(!MappedSegment::open(address, other_nonce, sender));
+  CHECK(!MappedSegment::open(address, nonce, receiver));
+  CHECK(!MappedSegment::open({address.pid, 0}, nonce, sender));
+  CHECK(!MappedSegment::open({address.pid, 12345}, nonce, sender));
+  CHECK(!MappedSegment::open({-1, address.file}, nonce, sender));
+  const MappedSegment segment = MappedSegment::open(address, nonce, sender);
+  CHECK(static_cast<bool>(segment));
+  CHECK(link.look(sender, 3, 0).state == Parcel::planned);
+  const std::uint64_t size = segment->slab[0].bytes;
+  const struct {
+    std::uint32_t slab;
+    std::uint64_t offset, bytes;
+    bool is_right;
+  } cases[] = {{0, 0, size, true},       {0, size, 0, true},      {1, 0, 8, false},
+               {~0u, 0, 8, false},       {0, 8, size, false},     {0, size + 8, 8, false},
+               {0, 8, ~0ull - 4, false}, {0, ~0ull - 4, 8, false}};
+  for (const auto& lie : cases) {
+    Parcel& parcel = segment->parcel[3];
+    parcel.slab = lie.slab, parcel.offset = lie.offset, parcel.bytes = lie.bytes;
+    parcel.state.store(Parcel::there);
+    const auto state = link.look(sender, 3, 0).state;
+    CHECK(state == (lie.is_right ? Parcel::there : Parcel::failed));
+  }
+  line.tell();
+  end.finish(line);
+}
+
+/// Threads that all find the same new memory open it once: the simulated GPUs tell otherwise.
+void shares_again(const Line& line) {
+  End end(line, sender);
+  for (int device = 0; device < 2; ++device) introduce(end.link, line, device);
+  end.finish(line);
+}
+
+void meets_in_threads(const Line& line) {
+  End end(line, receiver);
+  for (int device = 0; device < 2; ++device) {
+    line.wait();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] { end.link.meet(sender, i % 2); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    line.tell();
+  }
+  end.finish(line);
+}
+
+void ends(const Line& line) {
+  End end(line, sender);
+  line.wait();
+}
+
+void survives(const Line& line) {
+  End end(line, receiver);
+  CHECK(end.link.lives(sender));
+  line.tell();
+  while (end.link.lives(sender)) ::sched_yield();
+}
+
+}  // namespace
+
+int main() {
+  ::setenv("SIMULATED_GPU_LEAKS", "abort", 1);
+  const char* const library = MPRESS_SIMULATED_GPU;
+  run(library, sends, receives);
+  run(library, misleads, is_not_misled);
+  run(library, shares_again, meets_in_threads);
+  run(library, ends, survives);
+  return check::failures != 0;
+}
