@@ -31,11 +31,10 @@ bool ChunkSend::resolve(Job& job, const Elements& elements) {
   return true;
 }
 
-void ChunkSend::count(Job& job, trace::Row& row, std::size_t sent_bytes,
-                      std::uint64_t took_ns) const {
-  trace::add(row.wire_bytes, sent_bytes);
+void ChunkSend::count(Job& job, trace::Row& row, std::uint64_t took_ns) const {
+  trace::add(row.wire_bytes, sent_bytes_);
   trace::add(row.encode_ns, took_ns);
-  if (subject_) job.policy.encoded(*subject_, sent_bytes + wire::min_frame_bytes, took_ns);
+  if (subject_) job.policy.encoded(*subject_, sent_bytes_ + wire::min_frame_bytes, took_ns);
 }
 
 }  // namespace mpress::engine

@@ -44,10 +44,15 @@ class ChunkSend {
 
   virtual trace::Way way() const = 0;
 
-  /// Encodes what is left, and sends all; each chunk leaves as soon as it is ready, and none waits
+  ///  /// Encodes what is left, and sends all; each chunk leaves as soon as it is ready, and none
+  ///  waits
   /// for its receiver. Counts in `row` what it took and gave. To be called once the header is on
-  /// its way, or before. Returns the bytes of all chunks.
-  virtual std::size_t send(Job& job, trace::Row& row) = 0;
+  /// its way, or before. Returns an MPI error code, and raises nothing; the receiver learns of it,
+  /// too.
+  virtual int send(Job& job, trace::Row& row) = 0;
+
+  /// After that: of all chunks.
+  std::size_t sent_bytes() const { return sent_bytes_; }
 
  protected:
   ChunkSend() = default;
@@ -60,11 +65,12 @@ class ChunkSend {
   bool resolve(Job& job, const Elements& elements);
 
   /// Counts what was sent.
-  void count(Job& job, trace::Row& row, std::size_t sent_bytes, std::uint64_t took_ns) const;
+  void count(Job& job, trace::Row& row, std::uint64_t took_ns) const;
 
   wire::Header header_;
   std::uint64_t message_ = 0;
   int peer_ = 0;
+  std::size_t sent_bytes_ = 0;
   std::optional<policy::Subject> subject_;  ///< what the policy learns from it, if anything
 };
 

@@ -196,9 +196,7 @@ class DeviceSink final : public ChunkSink {
 
   void take_raw(Job&, std::uint64_t first, std::uint64_t chunks, const std::byte* data,
                 std::size_t bytes) override {
-    // In one lane, where a copy begins when the one before ends: two at once would end together,
-    // and leave the link idle while the host looks.
-    constexpr std::size_t lane_number = 0;
+    const std::size_t lane_number = runs_++ % lanes_.size();
     const LaneUse& lane = lanes_[lane_number];
     std::byte* place = elements_ + first * header_.chunk_bytes;
     const gpu::Ticket ticket =
@@ -258,6 +256,7 @@ class DeviceSink final : public ChunkSink {
   std::array<Slot, taking_ahead> slots_;
   std::uint64_t taken_ = 0;
   std::uint64_t settled_ = 0;
+  std::uint64_t runs_ = 0;                     ///< of chunks that are not encoded
   std::uint64_t began_ns_ = 0;                 ///< when the lanes got work after they had none
   std::array<LaneUse, decoding_lanes> lanes_;  ///< destroyed first: see DeviceChunks
 };

@@ -64,8 +64,9 @@ int send_now(Job& job, Outgoing& out, int tag) {
     return link::counted::Send(use.buffer, use.count, use.type, use.destination, tag, use.comm);
   }
   MPI_Request header = MPI_REQUEST_NULL;
-  const int code = start_send(job, out, link::counted::Isend, tag, &header);
-  return code == MPI_SUCCESS ? link::mpi().Wait(&header, MPI_STATUS_IGNORE) : code;
+  int code = start_send(job, out, link::counted::Isend, tag, &header);
+  if (code == MPI_SUCCESS) code = link::mpi().Wait(&header, MPI_STATUS_IGNORE);
+  return code == MPI_SUCCESS ? out.error : code;
 }
 
 /// MPI gives one handle to all receives from nobody, and so threads and later receives share it:
@@ -223,7 +224,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
     pending->receive.reset();
     job.orphans.adopt(send_half, std::move(pending));
   }
-  return code;
+  return code == MPI_SUCCESS ? out.error : code;
 }
 
 }  // namespace mpress::engine

@@ -56,7 +56,7 @@ class MpiChunkSend final : public ChunkSend {
  public:
   bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
   trace::Way way() const override { return trace::Way::chunks; }
-  std::size_t send(Job& job, trace::Row& row) override;
+  int send(Job& job, trace::Row& row) override;
 
  private:
   std::unique_ptr<ChunkSource> source_;
@@ -100,8 +100,7 @@ bool MpiChunkSend::plan(Job& job, const Message& message, const Spec& spec, Elem
   return true;
 }
 
-std::size_t MpiChunkSend::send(Job& job, trace::Row& row) {
-  std::size_t sent_bytes = 0;
+int MpiChunkSend::send(Job& job, trace::Row& row) {
   std::uint64_t took_ns = first_ns_;
   for (std::uint64_t index = 0; index < header_.chunks(); ++index) {
     const std::uint64_t begin = trace::now_ns();
@@ -124,11 +123,11 @@ std::size_t MpiChunkSend::send(Job& job, trace::Row& row) {
     trace::Event on_wire = chunk_event(trace::Kind::wire, header_, peer_, index, handed);
     on_wire.wire_bytes = bytes;
     job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_, on_wire});
-    sent_bytes += bytes;
+    sent_bytes_ += bytes;
   }
   source_.reset();
-  count(job, row, sent_bytes, took_ns);
-  return sent_bytes;
+  count(job, row, took_ns);
+  return MPI_SUCCESS;
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ class PeerReceive final : public ChunkReceive {
   }
 
   /// Hands over a chunk that is not encoded, and with it those behind it that are there: one long
-  /// copy uses the link better than several. Two are under way, so that the link has work while the
-  /// host looks; what comes meanwhile makes the next one longer.
+  /// copy uses the link better than several. A few are under way, two of them at once, so that one
+  /// moves data while another begins or ends; what comes meanwhile makes the next one longer.
   bool take_run(Job& job, const link::PeerLink::Arrival& first) {
     std::uint64_t& run = run_ends_[runs_ % run_ends_.size()];
     if (run > sink_->settled(job)) return false;
@@ -134,7 +134,7 @@ class PeerReceive final : public ChunkReceive {
   std::uint64_t freed_ = 0;  ///< chunks whose memory the sender may use again
   std::uint64_t looks_ = 0;  ///< since something came
   std::uint64_t runs_ = 0;
-  std::array<std::uint64_t, 2> run_ends_{};  ///< the chunk behind each of the latest
+  std::array<std::uint64_t, 4> run_ends_{};  ///< the chunk behind each of the latest
   bool is_broken_ = false;
   gpu::Ticket copying_ = 0;  ///< of the next chunk to host memory; 0: not begun
   LaneUse lane_;

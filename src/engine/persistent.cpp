@@ -29,7 +29,8 @@ int start_one_send(Job& job, Pending& pending, MPI_Request* request) {
   if (!out.frame) return link::mpi().Start(request);
   pending.frame = std::move(out.frame);
   pending.chunked_message = out.chunks ? out.chunks->message() : no_message;
-  return start_send(job, out, pending.start_send, pending.tag, &pending.stand_in);
+  const int code = start_send(job, out, pending.start_send, pending.tag, &pending.stand_in);
+  return code == MPI_SUCCESS ? out.error : code;
 }
 
 int start_one_receive(Job& job, Pending& pending, MPI_Request* request) {

@@ -128,6 +128,7 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   const bool compressed = encodes && encoded.bytes > 0;
   const std::size_t wire_bytes = encoded.bytes > 0 ? encoded.bytes : bytes;
   if (encoded.bytes > 0) outgoing.chunks = std::move(encoded.chunks);
+  if (outgoing.chunks) outgoing.comm = comm;
   count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason, wire_bytes,
                 begin, outgoing);
   trace::add(outgoing.row->encode_ns, encoded.took_ns);
@@ -140,7 +141,9 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
 
 void send_chunks(Job& job, Outgoing& outgoing) {
   if (!outgoing.chunks) return;
-  outgoing.span.add_wire_bytes(outgoing.chunks->send(job, *outgoing.row));
+  const int code = outgoing.chunks->send(job, *outgoing.row);
+  if (code != MPI_SUCCESS) outgoing.error = outgoing.comm->raise(code);
+  outgoing.span.add_wire_bytes(outgoing.chunks->sent_bytes());
   outgoing.chunks.reset();
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/chunk_send.hpp"
+#include "engine/comm_info.hpp"
 #include "link/mpi.hpp"
 #include "memory/buffer_pool.hpp"
 #include "trace/record.hpp"
@@ -29,9 +30,10 @@ struct Outgoing {
   memory::Buffer frame;  ///< empty: the message goes raw
   /// Set where the frame only announces what send_chunks() sends.
   std::unique_ptr<ChunkSend> chunks;
-  int error = MPI_SUCCESS;
-  trace::Row* row = nullptr;  ///< the message's line in the statistics; null: not counted
-  trace::Span span;           ///< the sending call
+  std::shared_ptr<CommInfo> comm;  ///< where there are chunks: the message's
+  int error = MPI_SUCCESS;         ///< has been raised
+  trace::Row* row = nullptr;       ///< the message's line in the statistics; null: not counted
+  trace::Span span;                ///< the sending call
 };
 
 /// The elements of a message in the order of its type map, without gaps; empty where packing
@@ -43,13 +45,14 @@ memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size
 Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments);
 
 /// Sends the chunks of a message that has some; never waits for its receiver. The program's buffer
-/// is free afterwards.
+/// is free afterwards. What goes wrong is raised, and `outgoing.error`.
 void send_chunks(Job& job, Outgoing& outgoing);
 
 using ImmediateSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
                               MPI_Request*);
 
-/// Starts `send` of what was prepared, chunks included.
+/// Starts `send` of what was prepared, chunks included. Where it returns MPI_SUCCESS there is a
+/// request, also if `outgoing.error` says that the chunks could not be sent.
 int start_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag, MPI_Request* request);
 
 }  // namespace mpress::engine

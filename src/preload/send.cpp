@@ -32,7 +32,7 @@ int send_in_chunks(engine::Job& job, trace::Op op, engine::Outgoing& out, Immedi
   const int sent = link::mpi().Wait(&header, MPI_STATUS_IGNORE);
   job.chunks.outbox.linger();
   count_wait(op, begin, out);
-  return sent;
+  return sent == MPI_SUCCESS ? out.error : sent;
 }
 
 int send(trace::Op op, BlockingSend call, ImmediateSend start, const engine::SendArguments& given,
@@ -72,7 +72,7 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
     pending->chunked_message = message;
     job->requests.insert(*request, std::move(pending));
   }
-  return code;
+  return out.error;
 }
 
 }  // namespace
