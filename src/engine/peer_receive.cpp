@@ -134,7 +134,7 @@ class PeerReceive final : public ChunkReceive {
   std::uint64_t freed_ = 0;  ///< chunks whose memory the sender may use again
   std::uint64_t looks_ = 0;  ///< since something came
   std::uint64_t runs_ = 0;
-  std::array<std::uint64_t, 4> run_ends_{};  ///< the chunk behind each of the latest
+  std::array<std::uint64_t, 3> run_ends_{};  ///< the chunk behind each of the latest
   bool is_broken_ = false;
   gpu::Ticket copying_ = 0;  ///< of the next chunk to host memory; 0: not begun
   LaneUse lane_;

@@ -93,7 +93,10 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   work_.resize(header_.chunks());
   lane_ = job.devices.lane(device_);
   if (!lane_) return false;
-  start(0);  // the header travels, and the receiver makes ready, while the lane works
+  start(0);
+  // What a device refuses is an error of the call while nothing is announced. Otherwise the header
+  // travels, and the receiver makes ready, while the lane works.
+  if (lane_->look(work_[0].ticket) == gpu::State::failed) return false;
   packed_ = std::move(elements.packed);
   first_ns_ = trace::now_ns() - begin;
   return true;

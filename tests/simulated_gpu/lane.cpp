@@ -107,6 +107,10 @@ gpu::Ticket Lane::add(std::vector<Access> accesses, Work work) {
   Memory::instance().begin(this, given_ + 1, accesses);
   std::lock_guard lock(mutex_);
   const gpu::Ticket ticket = ++given_;
+  if (pieces_.empty() && pieces_left[device_] <= 0) {  // as a device that fails tells at once
+    pieces_left[device_] = -1;
+    failed_ = true;
+  }
   if (failed_) return ticket;
   if (pieces_.empty()) spoil(accesses);
   pieces_.push_back(
