@@ -295,6 +295,7 @@ static void cancelled_sends(void) {
       CHECK_MPI(MPI_Iprobe(0, 2, comm, &is_over, &status));
     }
     if (rank == 1) CHECK_MPI(MPI_Recv(NULL, 0, MPI_INT, 0, 2, comm, MPI_STATUS_IGNORE));
+    MPI_Barrier(MPI_COMM_WORLD);
   }
   many_more();
 }
