@@ -14,7 +14,8 @@ def test_every_collective_call(ranks, mpi_program, mpress_run, simulated_gpu):
 @pytest.mark.parametrize("lacking", ["nothing", "device memory", "device memory, pinned memory"])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_calls_on_device_memory(ranks, lacking, mpi_program, mpress_run, simulated_gpu):
-    done = mpress_run(ranks, mpi_program("device_calls"), [lacking], env=simulated_gpu)
+    env = {**simulated_gpu, "SIMULATED_GPU_LEAKS": "shared", "MPRESS_LINK": "peer"}
+    done = mpress_run(ranks, mpi_program("device_calls"), [lacking], env=env)
     assert done.status == 0, done.output
     assert done.stdout == "ok\n"
 

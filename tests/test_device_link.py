@@ -145,6 +145,19 @@ def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, l
         assert "cannot be made: a device failed" in done.stderr
 
 
+def test_a_header_of_a_rank_that_shares_nothing(mpi_program, mpress_run, linked):
+    done = checked(mpress_run(2, mpi_program("device_misled"), env=linked))
+    assert done.stderr.count("rank 0: a frame announces chunks that cannot come") == 4
+
+
+@pytest.mark.parametrize("part", ["merged", "sessions"])
+def test_other_worlds(part, mpi_program, mpress_run, linked):
+    """Processes that were spawned, and communicators beside which there are sessions."""
+    program = mpi_program("device_worlds")
+    done = checked(mpress_run(2, program, [part], env=linked))
+    assert (done.report["totals"]["peer_messages"] > 0) == (part == "merged")
+
+
 @pytest.mark.parametrize(
     "env", [{"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "0"}, {"MPRESS_POOL_LIMIT": "16K"}]
 )

@@ -72,12 +72,14 @@ fi
 # Messages in device memory, under every MPI whose compiler wrapper MPICCS names.
 cuda=$(dirname "$(dirname "$(command -v nvcc)")")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-# messages NAME PROGRAM OPTIONS...: as many ranks as `ranks`, the program's argument `argument`.
+# messages NAME PROGRAM OPTIONS...: as many ranks as `ranks`, the program's argument `argument`, the
+# GPUs of `visible`.
 messages() {
   local name=$1 program=$2
   shift 2
-  step "$program $name, ${mpicc%/mpicc}" mpress run -n $ranks --mpiexec "${mpicc%mpicc}mpiexec" "$@" \
-    -- "$folder/$program" $argument
+  step "$program $name, ${mpicc%/mpicc}" env ${visible:+"CUDA_VISIBLE_DEVICES=$visible"} \
+    mpress run -n $ranks --mpiexec "${mpicc%mpicc}mpiexec" "$@" \
+    -- "$folder/$program" ${argument:+"$argument"}
 }
 # use_mpi MPICC: programs are compiled with it, and mpi4py opens its library.
 use_mpi() {
@@ -99,7 +101,8 @@ for mpicc in $mpiccs; do
   wanted messages || continue
   use_mpi "$mpicc"
   ranks=4 argument=
-  programs="device_messages device_lossy device_edges device_strewn device_refused"
+  programs="device_messages device_lossy device_edges device_strewn device_refused device_linked \
+    device_peers"
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
@@ -109,19 +112,32 @@ for mpicc in $mpiccs; do
       tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
       -lpthread -lm || exit 2
   done
-  messages "as they are" device_messages --codec none
-  messages encoded device_messages --codec mpc --force --threshold 0
+  # By the host, from GPU to GPU, and so where ranks share one.
+  for way in mpi peer "peer on one GPU"; do
+    export MPRESS_LINK=${way%% *}
+    visible=
+    [ "$way" = "${way#* }" ] || { visible=${CUDA_VISIBLE_DEVICES:-0}; visible=${visible%%,*}; }
+    messages "as they are, by $way" device_messages --codec none
+    messages "encoded, by $way" device_messages --codec mpc --force --threshold 0
+    for program in device_edges device_strewn; do
+      ranks=2 messages "as they are, by $way" $program --codec none
+      ranks=2 messages "encoded, by $way" $program --codec mpc --force --threshold 0
+    done
+    for codec in zfp:16 szp:abs=1e-3 szp:rel=1e-4; do
+      messages "with $codec, by $way" device_lossy --codec $codec --force
+    done
+    [ "$way" = mpi ] && continue
+    argument="every device" messages "as they are, by $way" device_peers --codec none
+    for part in truncation "no send waits" "more than fits" order probes completions freed; do
+      ranks=2 argument=$part MPRESS_POOL_LIMIT=4M MPRESS_CHUNK=4K \
+        messages "$part, by $way" device_linked --codec mpc --force --threshold 0
+    done
+  done
+  unset MPRESS_LINK visible
   MPRESS_CHUNK=64K MPRESS_POOL_LIMIT=100K \
     messages "with little memory" device_messages --codec mpc --force
-  for program in device_edges device_strewn; do
-    ranks=2 messages "as they are" $program --codec none
-    ranks=2 messages encoded $program --codec mpc --force --threshold 0
-  done
   for program in $newer; do messages "as they are" $program; done
   argument=$folder/file messages "as they are" device_refused
-  for codec in zfp:16 szp:abs=1e-3 szp:rel=1e-4; do
-    messages "with $codec" device_lossy --codec $codec --force
-  done
   for what in nccl kernel; do
     step "messages beside $what, ${mpicc%/mpicc}" mpress run -n 2 \
       --mpiexec "${mpicc%mpicc}mpiexec" --force -- "$PYTHON" -m mpi4py tests/gpu/beside.py $what

@@ -69,6 +69,7 @@ static void while_under_way(void) {
   } else if (rank == 0) {
     CHECK_MPI(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
   }
+  MPI_Barrier(MPI_COMM_WORLD);
   for (int round = 0; round < ROUNDS; ++round) one_message(&first, 0, &to, 1, round);
   drop(&first);
   drop(&second);
