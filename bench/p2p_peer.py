@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from messages import DATA, SWEEP, TARGET, has_air, print_rows, write_data
 
 from mpress import _core, cuda_bench, tune
-from mpress.p2p import jobs, memory
+from mpress.p2p import data, jobs, memory
 
 HERE = Path(__file__).resolve().parent
 SPECS = ("zfp:4", "szp:rel=0.001", "mpc")
+TOLERANCE = 0.001  # of the range of the data, for the bound that a program knows beforehand
 REFERENCES = ("none", "peer-copy", "nccl")
 _NOT_MESSAGES = 55  # seconds: data, the profile, the start of ranks
 _REPEAT = 61
@@ -43,9 +45,23 @@ class Measured:
     window: int = 1
 
 
-def forced_cases(sizes: Sequence[int]) -> list[Case]:
-    wave = [{"data": "wave", "bytes": n, "paths": [*REFERENCES, *SPECS]} for n in sizes]
-    turb = [{"data": "turb", "bytes": n, "paths": [*REFERENCES, *SPECS]} for n in large(sizes)]
+def absolute_spec(name: str, nbytes: int) -> str:
+    """szp with the bound that TOLERANCE is for the field `name`; szp:rel finds it by itself, in a
+    pass of its own over every message."""
+    xp: Any = np
+    if memory.devices():
+        import cupy as xp
+    values = data.make(name, nbytes, "f32", xp)
+    return f"szp:abs={TOLERANCE * float(xp.ptp(xp.asarray(values))):.3g}"
+
+
+def forced_cases(sizes: Sequence[int], absolute: dict[str, str]) -> list[Case]:
+    def case(name: str, nbytes: int) -> Case:
+        paths = [*REFERENCES, *SPECS, absolute[name]]
+        return {"data": name, "bytes": nbytes, "paths": paths}
+
+    wave = [case("wave", nbytes) for nbytes in sizes]
+    turb = [case("turb", nbytes) for nbytes in large(sizes)]
     # What is decoded on the host as well, to be compared, takes long.
     return [{**case, "weight": 3, "check": case["bytes"] < 2 * TARGET} for case in wave + turb]
 
@@ -55,9 +71,11 @@ def large(sizes: Sequence[int]) -> list[int]:
     return [nbytes for nbytes in sizes if nbytes in (TARGET, SWEEP[-1])] or [sizes[-1]]
 
 
-def all_jobs(names: Sequence[str], sizes: Sequence[int], most_ranks: int) -> list[Measured]:
+def all_jobs(
+    names: Sequence[str], sizes: Sequence[int], most_ranks: int, absolute: dict[str, str]
+) -> list[Measured]:
     found = [
-        Measured("forced", "forced", forced_cases(sizes)),
+        Measured("forced", "forced", forced_cases(sizes, absolute)),
         Measured(
             "auto", "auto",
             [{"data": d, "bytes": n, "paths": ["none", "auto"]} for d in names for n in sizes],
@@ -69,7 +87,7 @@ def all_jobs(names: Sequence[str], sizes: Sequence[int], most_ranks: int) -> lis
     ]  # fmt: skip
     for ranks in sorted({2, most_ranks}):
         both: dict[str, Any] = {"benchmark": "bibandwidth", "ranks": ranks, "window": 4}
-        forced = [case for case in forced_cases(large(sizes)) if case["data"] == "wave"]
+        forced = [case for case in forced_cases(large(sizes), absolute) if case["data"] == "wave"]
         autos = [
             {"data": d, "bytes": n, "paths": ["none", "auto"]}
             for d in ("wave", "turb")
@@ -107,7 +125,8 @@ def measure(
     """All jobs; writes `out` after each. `program` is the worker (jobs.run)."""
     begin = time.monotonic()
     document: dict[str, Any] = {}
-    wanted = all_jobs(names, sizes, most_ranks)
+    absolute = {name: absolute_spec(name, sizes[-1]) for name in ("wave", "turb")}
+    wanted = all_jobs(names, sizes, most_ranks, absolute)
     weights = sum(case.get("weight", 1) for job in wanted for case in job.cases)
     unit = max(seconds - _NOT_MESSAGES, 0) / weights
     with tempfile.TemporaryDirectory() as folder:

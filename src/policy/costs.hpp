@@ -74,7 +74,9 @@ inline constexpr double faster = 0.95;
 
 /// Seconds of a message that becomes a frame of `wire_bytes`. Encoding, the wire and decoding each
 /// work on another chunk: the slowest of them counts in full, the others for one chunk.
-double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes);
+/// `slowdown`: of what works at the same time.
+double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes,
+                          double slowdown = 1);
 
 /// What is assumed where nothing was measured: of devices, a link of 10 GB/s by way of the host and
 /// codecs as on a GPU of these years; of the host, and of linked devices, nothing.
