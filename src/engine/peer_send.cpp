@@ -161,6 +161,7 @@ int PeerSend::send(Job& job, trace::Row& row) {
   for (std::uint64_t chunk = 0; chunk < work_.size(); ++chunk) {
     start(chunk);
     if (!finish(job, chunk)) {
+      lane_->drain();  // then others may have the memory
       link_->fail(shipment_);
       return job.device_code;
     }
