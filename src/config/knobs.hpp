@@ -31,7 +31,8 @@ inline constexpr Knob knobs[] = {
      "Compressed messages of at least two chunks of this many bytes travel in chunks, so that "
      "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece)."},
     {"MPRESS_POOL_LIMIT", "1G",
-     "Bytes that chunks may hold until they are received; beyond, messages go in one piece."},
+     "Bytes that chunks may hold until they are received, of the host's memory and, for messages "
+     "from GPU to GPU, of the GPUs'; beyond, messages go in one piece, or by MPI."},
     {"MPRESS_LINK", "auto",
      "How messages in memory of GPUs travel to ranks of the same host: auto (from GPU to GPU where "
      "they reach each other and MPI does not do so itself), peer (the same under any MPI) or mpi "

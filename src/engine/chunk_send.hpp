@@ -44,8 +44,7 @@ class ChunkSend {
 
   virtual trace::Way way() const = 0;
 
-  ///  /// Encodes what is left, and sends all; each chunk leaves as soon as it is ready, and none
-  ///  waits
+  /// Encodes what is left, and sends all; each chunk leaves as soon as it is ready, and none waits
   /// for its receiver. Counts in `row` what it took and gave. To be called once the header is on
   /// its way, or before. Returns an MPI error code, and raises nothing; the receiver learns of it,
   /// too.

@@ -40,8 +40,7 @@ class ChunkSource {
 struct Elements;
 
 /// Chunks of elements on a device; with codec none, as they are. Later chunks are encoded and
-/// copied while earlier ones are sent. Takes elements.packed along. Null, and `elements` is as
-/// before, where the device has no memory or no lane.
+/// copied while earlier ones are sent. Null where the device has no memory or no lane.
 std::unique_ptr<ChunkSource> device_chunks(Job& job, const wire::Header& header, int peer,
                                            const Elements& elements);
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "link/peer_link.hpp"
-
 #include "policy/profile.hpp"
 
 namespace mpress::engine {

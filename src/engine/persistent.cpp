@@ -26,9 +26,9 @@ int start_one_send(Job& job, Pending& pending, MPI_Request* request) {
   Outgoing out = prepare_send(job, trace::Op::start, pending.send);
   if (out.error != MPI_SUCCESS) return out.error;
   pending.active = true;
+  pending.chunked_message = out.chunks ? out.chunks->message() : no_message;
   if (!out.frame) return link::mpi().Start(request);
   pending.frame = std::move(out.frame);
-  pending.chunked_message = out.chunks ? out.chunks->message() : no_message;
   const int code = start_send(job, out, pending.start_send, pending.tag, &pending.stand_in);
   return code == MPI_SUCCESS ? out.error : code;
 }

@@ -36,7 +36,7 @@ struct ReceiveArguments {
 /// since a frame must not be strewn over the program's layout; and so does memory of a device,
 /// which MPI need not be able to reach. An MPI that can receives there, and what may be a frame by
 /// its size is brought to the host afterwards. Other scattered types are received where they lie:
-/// they get no frames but the headers of long messages that leave a device in chunks.
+/// they get no frames but the headers of messages that leave a device, and whose data follows.
 class Receive {
  public:
   /// Notes the arguments. False where they are wrong and MPI may say so.

@@ -126,9 +126,8 @@ class Gpu {
   /// have closed it. False where the device cannot.
   virtual bool share(int device, void* memory, MemoryHandle& handle) = 0;
 
-  /// A block that another process shares, as lanes of `device` reach it: to copy from, and to
-  /// decode what lies there. Null where they cannot. A process opens a block once for a device, and
-  /// none of its own.
+  /// A block that another process shares, as lanes of `device` reach it, to copy from. Null where
+  /// they cannot. A process opens a block once for a device, and none of its own.
   virtual void* open(int device, const MemoryHandle& handle) = 0;
   /// Nothing uses the memory any more.
   virtual void close(int device, void* memory) = 0;

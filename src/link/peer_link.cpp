@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <string>
 
 #include "gpu/loaded_gpu.hpp"
@@ -63,25 +64,38 @@ bool PeerLink::may_reach(int rank) const {
 }
 
 bool PeerLink::reaches(int rank) const {
-  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_relaxed) > 0;
+  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_relaxed) > 1;
 }
 
 bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t bytes,
                        std::uint64_t message, Shipment& shipment) {
   const int index = index_of(rank);
   if (index < 0 || !own_) return false;
-  const std::uint32_t opened = own_->opened[index].load(std::memory_order_acquire);
-  if (opened == PeerSegment::unreachable || chunks > PeerSegment::parcels) return false;
+  const std::uint32_t met = own_->opened[index].load(std::memory_order_acquire);
+  if (met == 0 || met == PeerSegment::unreachable || chunks > PeerSegment::parcels) return false;
+  const std::uint32_t opened = met - 1;
   const std::uint64_t each = rounded(bytes, alignment);
   if (each > limit_ / chunks) return false;
   const std::uint64_t total = each * chunks;
   std::lock_guard lock(sending_);
-  reap();
-  bool will_fit = false;  // once it is opened, or free
-  for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
+  constexpr std::size_t some = 8;
+  reap(some);
+  if (reserve_in(device, opened, chunks, each, message, shipment)) return true;
+  reap(sent_.size());
+  if (reserve_in(device, opened, chunks, each, message, shipment)) return true;
+  const bool will_fit = std::any_of(slabs_.begin(), slabs_.end(), [&](const Slab& slab) {
+    return slab.device == device && slab.free.fits(total);  // once it is opened
+  });
+  if (!will_fit) grow(device, total);
+  return false;
+}
+
+/// In one of the first `opened` slabs, if there is room.
+bool PeerLink::reserve_in(int device, std::uint32_t opened, std::size_t chunks, std::uint64_t each,
+                          std::uint64_t message, Shipment& shipment) {
+  const std::uint64_t total = each * chunks;
+  for (std::uint32_t i = 0; i < std::min<std::size_t>(opened, slabs_.size()); ++i) {
     if (slabs_[i].device != device || !slabs_[i].free.fits(total)) continue;
-    will_fit = true;
-    if (i >= opened) continue;
     const auto first = parcels_.take(chunks);
     if (!first) return false;
     const std::uint64_t begin = *slabs_[i].free.take(total);
@@ -97,7 +111,6 @@ bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t byt
     sent_.push_back({shipment, message, begin, total, i});
     return true;
   }
-  if (!will_fit) grow(device, total);
   return false;
 }
 
@@ -107,15 +120,20 @@ void PeerLink::grow(int device, std::uint64_t bytes) {
     --patience_;
     return;
   }
-  const std::uint64_t needed = bytes;
   const std::uint64_t left = limit_ - held_;
-  // A message of this size may need more when it is encoded.
-  bytes = std::max(rounded(bytes + bytes / 16, slab_grain), std::min(least_slab, left));
-  bytes = std::min(bytes, left);
   const auto count = static_cast<std::uint32_t>(slabs_.size());
-  if (bytes < needed || count == PeerSegment::most_slabs) return;
+  if (bytes > left || count == PeerSegment::most_slabs) return;
+  // A message of this size may need more when it is encoded. As much as all slabs before, so that a
+  // few have room for many messages, and the latest for long ones.
+  const std::uint64_t enough = std::min(rounded(bytes + bytes / 16, slab_grain), left);
+  const std::uint64_t usual = std::min(std::max(least_slab, held_), left);
   gpu::Gpu* const gpu = gpu::gpu();
-  void* const memory = gpu->allocate(gpu::Place::device, device, bytes);
+  bytes = std::max(enough, usual);
+  void* memory = gpu->allocate(gpu::Place::device, device, bytes);
+  if (!memory && bytes > enough) {
+    bytes = enough;
+    memory = gpu->allocate(gpu::Place::device, device, bytes);
+  }
   patience_ = patience;
   if (!memory) return;
   SharedSlab& slab = own_->slab[count];
@@ -123,6 +141,7 @@ void PeerLink::grow(int device, std::uint64_t bytes) {
   slab.bytes = bytes;
   if (!gpu->share(device, memory, slab.handle)) {
     gpu->release(gpu::Place::device, device, memory);
+    patience_ = std::numeric_limits<std::uint64_t>::max();  // it never will
     return;
   }
   patience_ = 0;
@@ -173,14 +192,19 @@ bool PeerLink::is_over(const Sent& sent) const {
   return true;
 }
 
-/// Frees the memory of what was taken.
-void PeerLink::reap() {
-  std::erase_if(sent_, [&](const Sent& sent) {
-    if (!is_over(sent)) return false;
+/// Frees the memory of what was taken, of the `count` that were looked at the longest ago: a
+/// receiver who is late costs a send no more, and holds up nobody else's memory.
+void PeerLink::reap(std::size_t count) {
+  for (count = std::min(count, sent_.size()); count > 0; --count) {
+    const Sent sent = sent_.front();
+    sent_.pop_front();
+    if (!is_over(sent)) {
+      sent_.push_back(sent);
+      continue;
+    }
     slabs_[sent.slab].free.give(sent.begin, sent.bytes);
     parcels_.give(sent.shipment.first, sent.shipment.chunks);
-    return true;
-  });
+  }
 }
 
 void PeerLink::meet(int rank, int device) {
@@ -210,12 +234,13 @@ void PeerLink::open_new(int rank, Source& source, int device) {
     std::uint32_t seen = source.seen.load(std::memory_order_relaxed);
     while (seen < slabs && open_for(source, seen, source.home)) ++seen;
     if (seen < slabs) problem = "its memory of GPUs cannot be opened";
-    source.segment->opened[own_index_].store(problem ? PeerSegment::unreachable : seen,
+    source.segment->opened[own_index_].store(problem ? PeerSegment::unreachable : seen + 1,
                                              std::memory_order_release);
     source.seen.store(seen, std::memory_order_release);
   }
   if (!problem) return;
   source.is_over.store(true, std::memory_order_relaxed);
+  if (is_said_.exchange(true)) return;
   trace::say("messages from rank " + std::to_string(rank) + " to GPUs of rank " +
              std::to_string(own_->rank) + " go through MPI: " + problem);
 }

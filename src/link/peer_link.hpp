@@ -132,7 +132,9 @@ class PeerLink {
   };
 
   int index_of(int rank) const;
-  void reap();
+  bool reserve_in(int device, std::uint32_t opened, std::size_t chunks, std::uint64_t each,
+                  std::uint64_t message, Shipment& shipment);
+  void reap(std::size_t count);
   bool is_over(const Sent& sent) const;
   void grow(int device, std::uint64_t bytes);
   void open_new(int rank, Source& source, int device);
@@ -155,6 +157,7 @@ class PeerLink {
   std::mutex receiving_;
   std::vector<Source> sources_;  ///< as ranks_
   std::atomic<bool> is_used_{false};
+  std::atomic<bool> is_said_{false};  ///< that something cannot be opened
 };
 
 }  // namespace mpress::link

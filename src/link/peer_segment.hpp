@@ -49,7 +49,8 @@ struct PeerSegment {
   std::int32_t rank;                   ///< of the owner, in MPI_COMM_WORLD
   std::atomic<std::uint32_t> slabs;    ///< how many there are
   SharedSlab slab[most_slabs];
-  /// How many of the slabs each rank of the host has opened; written by that rank.
+  /// What each rank of the host has opened; written by that rank: 0 before it has had a message
+  /// from this one in device memory, then the number of slabs, plus one.
   std::atomic<std::uint32_t> opened[most_ranks];
   Parcel parcel[parcels];
 };

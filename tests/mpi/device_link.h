@@ -64,10 +64,12 @@ static inline void one_message(struct Memory* from, int sender, struct Memory* t
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Messages from each of the first two ranks to the other: later ones go from GPU to GPU. */
+/* Messages from each of the first two ranks to the other, of which the first makes the receiver
+ * look at what its sender shares, and the second makes that share something: later ones go from GPU
+ * to GPU. */
 static inline void meet(void) {
   struct Memory from = room_on(rank % sim_devices), to = room_on(rank % sim_devices);
-  for (int sender = 0; sender < 2; ++sender) one_message(&from, sender, &to, 1 - sender, 9);
+  for (int i = 0; i < 4; ++i) one_message(&from, i % 2, &to, 1 - i % 2, 9);
   drop(&from);
   drop(&to);
 }
