@@ -27,6 +27,7 @@ SETTINGS = {
 }
 # Messages go from GPU to GPU where they can; most settings are about the way by the host.
 BY_HOST = {"MPRESS_LINK": "mpi"}
+EXTENDED = pytest.mark.extended
 
 
 def totals(done):
@@ -34,7 +35,9 @@ def totals(done):
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize(
+    "ranks", [pytest.param(1, marks=EXTENDED), pytest.param(2, marks=EXTENDED), 3]
+)
 def test_device_messages(ranks, setting, mpi_program, mpress_run, simulated_gpu):
     options, env = SETTINGS[setting]
     env = {**BY_HOST, **env, **simulated_gpu, "SIMULATED_GPU_SEED": str(ranks)}
@@ -60,7 +63,15 @@ def takes_devices(simulated_gpu):
     return {**simulated_gpu, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(
+            name, marks=() if name in ("as they are", "linked") or "in chunks" in name else EXTENDED
+        )
+        for name in SETTINGS
+    ],
+)
 def test_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, takes_devices):
     """What is not encoded goes to MPI as it is; frames find their way all the same."""
     options, env = SETTINGS[setting]
