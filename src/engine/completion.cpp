@@ -139,7 +139,7 @@ class Watched {
   int finish(int i, MPI_Status& status) {
     const std::unique_ptr<Pending> ended = release(i);
     Pending* pending = released_;
-    if (pending && pending->chunked_message != no_message) recall_chunks(*pending, status);
+    if (pending) pending->recall_chunks(job_, status);
     if (pending && pending->staged) {
       const int code = pending->staged->deliver(job_);
       if (code != MPI_SUCCESS) failed_on_ = pending->staged->comm();
@@ -180,13 +180,6 @@ class Watched {
   MPI_Request real(std::size_t i) const {
     const bool replaced = entries_[i] && entries_[i]->replaced();
     return replaced ? entries_[i]->stand_in : requests_[i];
-  }
-
-  /// The chunks of a send are cancelled with it.
-  void recall_chunks(const Pending& pending, const MPI_Status& status) {
-    int cancelled = 0;
-    link::mpi().Test_cancelled(&status, &cancelled);
-    if (cancelled) job_.chunks.cancel(job_, pending.chunked_message);
   }
 
   void note_arrival(Pending& pending, MPI_Request request) {

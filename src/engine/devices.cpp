@@ -1,11 +1,10 @@
 #include "engine/devices.hpp"
 
-#include <sched.h>
-
 #include <string>
 #include <utility>
 
 #include "engine/job.hpp"
+#include "engine/patience.hpp"
 #include "engine/type_runs.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "trace/message.hpp"
@@ -103,8 +102,6 @@ memory::Buffer Devices::take_pinned(int device, std::size_t bytes) {
 }
 
 int Devices::wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outcome* outcome) {
-  // A few microseconds mostly: others may have the processor only after that.
-  constexpr int patient_looks = 20000;
   gpu::State state = lane.look(ticket, outcome);
   trace::Span span;
   if (state == gpu::State::pending && trace::timeline.is_on()) {
@@ -112,8 +109,8 @@ int Devices::wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outc
                         .device = lane.device(),
                         .kind = trace::Kind::wait_for_device});
   }
-  for (int looks = 0; state == gpu::State::pending; state = lane.look(ticket, outcome)) {
-    if (++looks > patient_looks) ::sched_yield();
+  for (Patience patience; state == gpu::State::pending; state = lane.look(ticket, outcome)) {
+    patience.pause();
   }
   return state == gpu::State::done ? MPI_SUCCESS : refused(job, lane.device());
 }

@@ -44,11 +44,7 @@ bool Orphans::ends(Job& job, Orphan& orphan) {
   const int code = link::mpi().Test(&orphan.request, &done, &status);
   if (code == MPI_SUCCESS && !done) return false;
   if (code == MPI_SUCCESS && pending.staged) pending.staged->conclude(job);
-  if (code == MPI_SUCCESS && pending.chunked_message != no_message) {
-    int cancelled = 0;
-    link::mpi().Test_cancelled(&status, &cancelled);
-    if (cancelled) job.chunks.cancel(job, pending.chunked_message);
-  }
+  if (code == MPI_SUCCESS) pending.recall_chunks(job, status);
   if (code == MPI_SUCCESS && orphan.pending->receive) {
     Receive& receive = *orphan.pending->receive;
     const int delivered = receive.deliver(job, status);

@@ -1,9 +1,7 @@
 // Which ranks run on this host.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "link/peer_link.hpp"

@@ -1,8 +1,6 @@
 // The receiving side of the peer link: the sink takes chunks from where the sender's device has
 // them.
 
-#include <sched.h>
-
 #include <array>
 #include <string>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "engine/chunk_events.hpp"
 #include "engine/chunk_receive.hpp"
 #include "engine/job.hpp"
+#include "engine/patience.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -25,24 +24,22 @@ class PeerReceive final : public ChunkReceive {
   trace::Way way() const override { return trace::Way::peer; }
 
   bool advance(Job& job) override {
-    while (taken_ < chunks_ && !is_broken_ && take_next(job)) {
+    while (taken_ < chunks_ && !is_broken() && take_next(job)) {
     }
     const std::uint64_t settled = sink_->settled(job);
     for (; freed_ < settled; ++freed_) job.peer_link.take(source_, parcel_of(freed_));
-    if (!is_broken_) return settled == chunks_;
+    if (!is_broken()) return settled == chunks_;
     if (settled < taken_) return false;
     for (; freed_ < chunks_; ++freed_) job.peer_link.take(source_, parcel_of(freed_));
     return true;
   }
 
   void finish(Job& job) override {
-    constexpr int patient_looks = 20000;
-    for (int looks = 0; !advance(job);) {
-      if (++looks > patient_looks) ::sched_yield();
-    }
+    for (Patience patience; !advance(job);) patience.pause();
   }
 
  private:
+  bool is_broken() const { return code_ != MPI_SUCCESS; }
   std::uint64_t parcel_of(std::uint64_t chunk) const { return header_.peer_parcel - 1 + chunk; }
 
   /// Hands the next chunk to the sink. False where it is not there yet, or the sink has no room.
@@ -122,7 +119,6 @@ class PeerReceive final : public ChunkReceive {
   }
 
   void give_up(Job& job) {
-    is_broken_ = true;
     code_ = job.device_code;
     trace::say("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(taken_) + " of " +
                std::to_string(chunks_) + " from rank " + std::to_string(source_) +
@@ -135,8 +131,7 @@ class PeerReceive final : public ChunkReceive {
   std::uint64_t looks_ = 0;  ///< since something came
   std::uint64_t runs_ = 0;
   std::array<std::uint64_t, 3> run_ends_{};  ///< the chunk behind each of the latest
-  bool is_broken_ = false;
-  gpu::Ticket copying_ = 0;  ///< of the next chunk to host memory; 0: not begun
+  gpu::Ticket copying_ = 0;                  ///< of the next chunk to host memory; 0: not begun
   LaneUse lane_;
 };
 

@@ -23,7 +23,7 @@ class PeerSend final : public ChunkSend {
  public:
   PeerSend() = default;
   ~PeerSend() override {
-    if (is_reserved_ && !is_sent_) give_up();
+    if (shipment_.chunks > 0 && !is_sent_) give_up();
   }
 
   bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
@@ -47,15 +47,12 @@ class PeerSend final : public ChunkSend {
   struct Work {
     gpu::Ticket ticket = 0;
     std::uint64_t given_ns = 0;
-    std::size_t bytes = 0;  ///< once it is done
   };
 
-  int device_ = gpu::host;
   const std::byte* elements_ = nullptr;
   memory::Buffer packed_;  ///< what they lie in, if it is mpress's
   link::PeerLink* link_ = nullptr;
-  link::Shipment shipment_;
-  bool is_reserved_ = false;
+  link::Shipment shipment_;  ///< without chunks: none is reserved
   bool is_sent_ = false;
   std::vector<Work> work_;
   std::uint64_t started_ = 0;     ///< chunks that the lane was given
@@ -84,14 +81,14 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
       std::max(chunk_bytes, encodes ? codec::max_payload_bytes(spec, elements.type, in_chunk) : 0);
   describe(job, message, spec, elements, chunk_bytes);
   link_ = &job.peer_link;
-  is_reserved_ =
-      link_->reserve(peer_, elements.device, header_.chunks(), room, message_, shipment_);
-  if (!is_reserved_ || !resolve(job, elements)) return false;
+  if (!link_->reserve(peer_, elements.device, header_.chunks(), room, message_, shipment_) ||
+      !resolve(job, elements)) {
+    return false;
+  }
   header_.peer_parcel = shipment_.first + 1;
-  device_ = elements.device;
   elements_ = static_cast<const std::byte*>(elements.data);
   work_.resize(header_.chunks());
-  lane_ = job.devices.lane(device_);
+  lane_ = job.devices.lane(elements.device);
   if (!lane_) return false;
   start(0);
   // What a device refuses is an error of the call while nothing is announced. Otherwise the header
@@ -105,7 +102,11 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
 /// Sees to it that the lane has work while `chunk` is waited for.
 void PeerSend::start(std::uint64_t chunk) {
   while (started_ < work_.size() && (encodes() ? started_ < chunk + ahead : run_begin_ <= chunk)) {
-    encodes() ? start_encoding() : start_copying();
+    if (encodes()) {
+      start_encoding();
+    } else {
+      start_copying();
+    }
   }
 }
 
@@ -137,21 +138,22 @@ void PeerSend::start_copying() {
 
 /// Waits until a chunk is where the receiver finds it. False where the device refuses.
 bool PeerSend::finish(Job& job, std::uint64_t chunk) {
-  Work& work = work_[chunk];
+  const Work& work = work_[chunk];
   gpu::Outcome outcome;
   if (job.devices.wait(job, *lane_, work.ticket, &outcome) != MPI_SUCCESS) return false;
   const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
-  work.bytes = raw_bytes;
+  std::size_t bytes = raw_bytes;
   if (encodes() && outcome.bytes < raw_bytes) {
-    work.bytes = outcome.bytes;
+    bytes = outcome.bytes;
   } else if (encodes()) {
     const gpu::Ticket copied =
         lane_->copy_near(link_->place(shipment_, chunk), elements_of(chunk), raw_bytes);
     if (job.devices.wait(job, *lane_, copied) != MPI_SUCCESS) return false;
   }
   note_chunk(encodes() ? trace::Kind::encode : trace::Kind::copy_out, header_, peer_, chunk,
-             work.given_ns, work.bytes, device_);
-  link_->send(shipment_, chunk, work.bytes);
+             work.given_ns, bytes, lane_->device());
+  link_->send(shipment_, chunk, bytes);
+  sent_bytes_ += bytes;
   return true;
 }
 
@@ -165,7 +167,6 @@ int PeerSend::send(Job& job, trace::Row& row) {
       link_->fail(shipment_);
       return job.device_code;
     }
-    sent_bytes_ += work_[chunk].bytes;
   }
   count(job, row, first_ns_ + (trace::now_ns() - begin));
   return MPI_SUCCESS;

@@ -21,6 +21,13 @@ bool Pending::is_ready(Job& job, MPI_Request request) {
   return true;
 }
 
+void Pending::recall_chunks(Job& job, const MPI_Status& status) const {
+  if (chunked_message == no_message) return;
+  int cancelled = 0;
+  link::mpi().Test_cancelled(&status, &cancelled);
+  if (cancelled) job.chunks.cancel(job, chunked_message);
+}
+
 /// MPICH ends a persistent receive that MPI_Request_get_status finds complete, so those cannot be
 /// looked at: MPI completes them, and a stand-in takes over.
 bool Pending::collect_persistent(Job& job, MPI_Request request) {

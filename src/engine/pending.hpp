@@ -68,6 +68,9 @@ struct Pending {
   /// it, or its stand-in.
   bool is_ready(Job& job, MPI_Request request);
 
+  /// After MPI has completed a send with `status`: where it was cancelled, so are its chunks.
+  void recall_chunks(Job& job, const MPI_Status& status) const;
+
  private:
   bool collect_persistent(Job& job, MPI_Request request);
 };
