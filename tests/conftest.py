@@ -8,6 +8,7 @@ a failure, not a wait.
 import dataclasses
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -284,6 +285,16 @@ def mpirun(mpi: Mpi) -> Callable[..., Finished]:
         return execute(command, {**mpi.env, **(env or {})}, timeout)
 
     return run
+
+
+def on_rank_1(folder: Path, program: Path, command: str) -> Path:
+    """A script that runs the program, on rank 1 after a shell command."""
+    script = folder / "program.sh"
+    rank = "${PMI_RANK:-${PMIX_RANK:-$OMPI_COMM_WORLD_RANK}}"
+    start = f'exec {shlex.quote(str(program))} "$@"'
+    script.write_text(f'#!/bin/sh\n[ "{rank}" = 1 ] && {command}\n{start}\n')
+    script.chmod(0o755)
+    return script
 
 
 @pytest.fixture

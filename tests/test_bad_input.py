@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
 import pytest
+from conftest import on_rank_1
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 
@@ -30,17 +29,6 @@ def test_rate_out_of_range_for_the_type(mpi_program, mpress_run):
     done = mpress_run(2, mpi_program("one_message"), options=options, timeout=60)
     assert done.status != 0
     assert "the rate for f32 must be" in done.stderr
-
-
-def on_rank_1(tmp_path, program, command):
-    """A script that runs the program, on rank 1 after a shell command."""
-    script = tmp_path / "program.sh"
-    ranks = "${PMI_RANK:-${PMIX_RANK:-$OMPI_COMM_WORLD_RANK}}"
-    script.write_text(
-        f'#!/bin/sh\n[ "{ranks}" = 1 ] && {command}\nexec {shlex.quote(str(program))}\n'
-    )
-    script.chmod(0o755)
-    return script
 
 
 def test_ranks_with_different_settings(tmp_path, mpi_program, mpress_run):

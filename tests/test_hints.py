@@ -73,6 +73,19 @@ def test_the_kill_switch_rules_over_hints(mpi_program, mpress_run):
     assert sent(done) == {"switched off": 4}
 
 
+@pytest.mark.parametrize(
+    ("chunk", "chunked"),
+    [("16K", ["4K", "16K", "32K"]), ("64K", []), ("0", [])],  # of messages of 64 KiB
+)
+def test_chunks_are_the_communicator_s(chunk, chunked, mpi_program, mpress_run):
+    """But no shorter than those that any receiver expects."""
+    for hint in ("0", "4K", "16K", "32K", "64K"):
+        env = {"MPRESS_CHUNK": chunk}
+        done = mpress_run(2, mpi_program("hints"), ["chunk", hint], FORCED, env)
+        assert done.status == 0, done.stderr
+        assert done.report["totals"]["chunked_messages"] == (2 if hint in chunked else 0)
+
+
 def test_ranks_may_differ(hints):
     done = hints("ranks_differ")
     assert done.status == 0, done.stderr
@@ -85,6 +98,7 @@ def test_ranks_may_differ(hints):
     [
         ("mpress_codec", "zpf:4", "VALUE", "mpress_codec: codec spec 'zpf:4': unknown codec"),
         ("mpress_threshold", "lots", "VALUE", "mpress_threshold='lots': expected bytes, such"),
+        ("mpress_chunk", "5000", "VALUE", "mpress_chunk='5000': expected 0, or bytes: a multiple"),
         ("mpress_treshold", "1", "KEY", "unknown info key mpress_treshold; did you mean mpress_t"),
     ],
 )

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from conftest import BIN, Finished, execute
 
-from mpress import _core, tune
-from mpress.cli.tune import measured_peers
+from mpress import _core, cuda_bench, tune
+from mpress.cli.tune import measured_peers, tune_machine
 from mpress.p2p import jobs
 
 SLOW = "4096:0.01 67108864:100"  # nearly any codec pays
@@ -115,6 +115,10 @@ def test_the_default_is_in_the_cache_directory(profiled, monkeypatch, tmp_path):
         ("something else", "line 1: expected 'mpress profile 1'"),
         ("mpress profile 1\n[link near, host]", "line 2: expected [codec NAME, PLACE]"),
         ("mpress profile 1\n[codec mpc, host]\nencode = 2:1 1:1", "line 3: expected BYTES:SECONDS"),
+        (
+            "mpress profile 1\n[link same-host, device]\nchunk = 1M",
+            "line 3: expected BYTES, a mult",
+        ),
         ("", "line 1: expected 'mpress profile 1'"),
     ],
 )
@@ -127,7 +131,7 @@ def test_a_named_profile_that_cannot_be_read(profiled, text, wrong):
 def test_text_and_back():
     profile = tune.Profile("a; b", "2026-01-02")
     profile.codecs["mpc", "host"] = {1024: 1e-6, 4096: 3e-6}, {1024: 2e-6}
-    profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "A=b C=d", {1024: 1e-5}))
+    profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "A=b C=d", {1024: 1e-5}, 2 << 20))
     profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "", {1024: 2e-5}))
     profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "", {1024: 3e-5}))
     profile.add(tune.Link("linked", "device", "", "", {1024: 4e-5}))
@@ -182,6 +186,64 @@ def test_messages_from_gpu_to_gpu_are_measured(mpi, mpi4py_env, simulated_gpu, m
         "device", sizes=sizes, seconds=0, mpiexec=str(mpi.mpiexec), program=program
     )
     assert staged.key == ("same-host", "device", staged.mpi, staged.transport) and staged.mpi
+
+
+@pytest.fixture
+def on_simulated_gpus(mpi, mpi4py_env, simulated_gpu, monkeypatch):
+    """What `tune` measures, it measures there, and of few sizes."""
+    for name, value in {**mpi.env, **mpi4py_env, **simulated_gpu}.items():
+        monkeypatch.setenv(name, value)
+    program = [str(Path(__file__).with_name("simulated_messages.py"))]
+    few = {"sizes": [4 << 20], "seconds": 0, "mpiexec": str(mpi.mpiexec), "program": program}
+    for name in ("measure_link", "measure_peers", "measure_chunks"):
+        monkeypatch.setattr(tune, name, partial(getattr(tune, name), **few))
+
+
+def test_chunks_are_measured_where_messages_are_cut(on_simulated_gpus, monkeypatch):
+    monkeypatch.setenv("MPRESS_CHUNK", "0")  # settings of ours have no say
+    times = tune.measure_chunks()
+    assert set(times) == {("none", 4 << 20), ("mpc", 4 << 20)}
+    assert all(list(by) == tune.CHUNKS for by in times.values())
+    monkeypatch.setenv("SIMULATED_GPU_OPEN", "1")
+    monkeypatch.setenv("MPRESS_GPU_AWARE", "1")  # raw ones are MPI's own business
+    assert set(tune.measure_chunks()) == {("mpc", 4 << 20)}
+
+
+def test_a_chunk_must_be_clearly_better():
+    def times(*over_1m: float) -> tune.ChunkTimes:
+        by = dict(zip(tune.CHUNKS, (over_1m[0], 1.0, *over_1m[1:]), strict=True))
+        return {("none", 4 << 20): by, ("mpc", 32 << 20): {n: t / 10 for n, t in by.items()}}
+
+    assert tune.best_chunk(times(0.98, 0.99, 1.2)) == 1 << 20
+    assert tune.best_chunk(times(0.96, 0.94, 0.95)) == 2 << 20
+    assert tune.best_chunk(times(0.90, 0.94, 0.95)) == 512 << 10
+    assert tune.best_chunk({}) == 0
+    # All messages count: what one wins another may lose.
+    mixed = times(1.1, 1.0, 0.8)
+    mixed["mpc", 32 << 20][4 << 20] *= 1.6
+    assert tune.best_chunk(mixed) == 1 << 20
+
+
+def test_tune_writes_the_best_chunk(on_simulated_gpus, monkeypatch, tmp_path, capsys):
+    path = tmp_path / "own.profile"
+    monkeypatch.setattr(cuda_bench, "available", lambda: True)
+    for name in ("host_codec", "device_codec"):
+        monkeypatch.setattr(tune, name, lambda _: ({1 << 20: 1e-3}, {1 << 20: 1e-3}))
+    monkeypatch.setattr(tune, "best_chunk", lambda times: 2 << 20 if times else 0)
+    tune_machine(output=path)
+    links = {(link.peer, link.place): link.chunk for link in tune.parse(path.read_text()).links}
+    assert links.pop(("same-host", "device")) == 2 << 20
+    assert set(links.values()) == {0} and ("same-host", "host") in links
+    said = capsys.readouterr()
+    assert "by the size of a chunk" in said.out and "the profile says 2M" in said.out
+
+    def fails(**_):
+        raise jobs.JobError("a rank fell over")
+
+    monkeypatch.setattr(tune, "measure_chunks", fails)
+    tune_machine(output=path)
+    assert "chunks in device memory were not measured: a rank fell over" in capsys.readouterr().err
+    assert {link.chunk for link in tune.parse(path.read_text()).links} == {0}
 
 
 FAST = "4096:1e-6 67108864:1e-4"  # no codec pays

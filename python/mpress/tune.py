@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,9 +26,21 @@ LINK_SIZES = [4 << 10 << 2 * k for k in range(8)]  # 4 KiB to 64 MiB
 PEER_SIZES = [16 << 10 << 2 * k for k in range(8)]  # 16 KiB to 256 MiB
 CODEC_SIZES = [64 << 10 << 2 * k for k in range(6)]  # 64 KiB to 64 MiB
 HOST_CODEC_SIZES = CODEC_SIZES[:4]
+CHUNKS = [512 << 10, 1 << 20, 2 << 20, 4 << 20]
+CHUNKED_SIZES = [4 << 20, 16 << 20, 32 << 20]
+"""Long messages have longer chunks (src/engine/mpi_chunk_send.cpp), so that at any one size two of
+CHUNKS come to the same."""
+DEFAULT_CHUNK = _core.parse_bytes(
+    next(default for name, _, default in _core.knobs() if name == "MPRESS_CHUNK")
+)
+CHUNK_GAIN = 0.03
+"""How much less time another chunk must take to replace the default."""
 
 Curve = dict[int, float]
 """Seconds by bytes."""
+
+ChunkTimes = dict[tuple[str, int], Curve]
+"""By spec and bytes of a message: seconds by the bytes of a chunk."""
 
 
 class ProfileError(ValueError):
@@ -38,13 +50,14 @@ class ProfileError(ValueError):
 @dataclass
 class Link:
     """Raw messages between two ranks, in memory of one kind. Those from GPU to GPU (`linked`) tell
-    nothing of MPI."""
+    nothing of MPI. `chunk`: the best bytes of a chunk; 0: not measured."""
 
     peer: str
     place: str
     mpi: str
     transport: str
     message: Curve
+    chunk: int = 0
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -75,6 +88,7 @@ class Profile:
             lines += [f"mpi = {link.mpi}"] if link.mpi else []
             lines += [f"transport = {link.transport}"] if link.transport else []
             lines += [f"message = {_points(link.message)}"]
+            lines += [f"chunk = {link.chunk}"] if link.chunk else []
         return "\n".join(lines) + "\n"
 
 
@@ -138,7 +152,7 @@ def measure_link(
 ) -> tuple[Link, dict[str, Any]]:
     """Raw messages between two ranks; also what the ranks tell of themselves (jobs.run). Raises
     jobs.JobError, also where the ranks run on different hardware."""
-    result = _raw_messages(place, "mpi", transport, mpiexec, sizes, seconds, program)
+    result = _measured(_raw(sizes), place, "mpi", transport, mpiexec, seconds, program)
     curve = {row["bytes"]: statistics.median(row["seconds"]) for row in result["rows"]}
     settings = result["transport_settings"]
     if place == "device" and result["gpu_aware"]:
@@ -156,7 +170,7 @@ def measure_peers(
 ) -> Link | None:
     """Raw messages from GPU to GPU; None where two ranks' messages do not go that way. Raises
     jobs.JobError, as measure_link."""
-    result = _raw_messages("device", "peer", transport, mpiexec, sizes, seconds, program)
+    result = _measured(_raw(sizes), "device", "peer", transport, mpiexec, seconds, program)
     curve = {
         row["bytes"]: row["seconds"]
         for row in jobs.summary(result, "latency", "forced")
@@ -165,30 +179,82 @@ def measure_peers(
     return Link("linked", "device", "", "", curve) if curve else None
 
 
-def _raw_messages(
+def measure_chunks(
+    *,
+    transport: str = "mpi",
+    mpiexec: str | None = None,
+    sizes: Sequence[int] = CHUNKED_SIZES,
+    seconds: float = 0.3,
+    program: Sequence[str] = ("-m", "mpress.p2p.worker"),
+) -> ChunkTimes:
+    """Messages in device memory that go by MPI, raw and with `auto`'s codec, in chunks of several
+    sizes by turns; nothing of those that never go in chunks. Raises jobs.JobError, as
+    measure_link."""
+    paths = [f"{spec}{jobs.CHUNKED}{chunk}" for spec in ("none", SPECS["mpc"]) for chunk in CHUNKS]
+    cases = [
+        {"data": "turb", "bytes": nbytes, "paths": paths, "warmup": 2, "check": False}
+        for nbytes in sizes
+    ]
+    result = _measured(
+        cases, "device", "mpi", transport, mpiexec, seconds, program,
+        {"MPRESS_CHUNK": str(min(CHUNKS))},  # the fewest bytes that the paths may ask for
+    )  # fmt: skip
+    times: ChunkTimes = {}
+    chunked = set()
+    for row in result["rows"]:
+        spec, chunk = row["path"].split(jobs.CHUNKED)
+        message = spec, row["bytes"]
+        times.setdefault(message, {})[int(chunk)] = statistics.median(row["seconds"])
+        if row["chunked"]:
+            chunked.add(message)
+    return {message: times[message] for message in times if message in chunked}
+
+
+def over_default(times: ChunkTimes) -> Curve:
+    """By the bytes of a chunk: time over that with the default ones, the geometric mean of all
+    messages."""
+    return {
+        chunk: statistics.geometric_mean(by[chunk] / by[DEFAULT_CHUNK] for by in times.values())
+        for chunk in CHUNKS
+    }
+
+
+def best_chunk(times: ChunkTimes) -> int:
+    """What a profile should say; 0 where nothing was measured."""
+    if not times:
+        return 0
+    over = over_default(times)
+    best = min(CHUNKS, key=over.__getitem__)
+    return best if over[best] < 1 - CHUNK_GAIN else DEFAULT_CHUNK
+
+
+def _raw(sizes: Iterable[int]) -> list[dict[str, Any]]:
+    """A plan's cases (jobs.run)."""
+    return [{"data": "turb", "bytes": n, "paths": ["none"], "check": False} for n in sizes]
+
+
+def _measured(
+    cases: list[dict[str, Any]],
     place: str,
     link: str,
     transport: str,
     mpiexec: str | None,
-    sizes: Sequence[int],
     seconds: float,
     program: Sequence[str],
+    settings: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What the ranks measured (jobs.run)."""
+    """What the ranks measured (jobs.run), with some settings in their environment."""
     with tempfile.TemporaryDirectory(prefix="mpress-tune-") as folder:
         values = Path(folder) / "turb.npy"
         np.save(values, _turbulence(1 << 20))
         plan = {
             "benchmark": "latency", "from": place, "to": place, "window": 1,
             "warmup": 10, "repeat": 25, "seconds": seconds, "files": {"turb": str(values)},
-            "cases": [
-                {"data": "turb", "bytes": nbytes, "paths": ["none"], "check": False}
-                for nbytes in sizes
-            ],
+            "cases": cases,
         }  # fmt: skip
         result = jobs.run(
             plan, "forced", transport=transport, mpiexec=mpiexec, program=program,
-            environment=_plain_environment(link),
+            environment=_plain_environment(link) | (settings or {}),
         )  # fmt: skip
     hardware = {_core.hardware(), *result["hardware"]}
     if len(hardware) > 1:
@@ -201,7 +267,7 @@ def _raw_messages(
 
 def break_even(profile: Profile, link: Link, name: str, ratio: float, chunk: int) -> int | None:
     """The smallest power of two in bytes from which on the policy compresses, up to 256 MiB; or
-    None."""
+    None. `chunk`: the bytes of one where the profile does not tell."""
     text = profile.text()
     found = None
     for exponent in range(28, 11, -1):

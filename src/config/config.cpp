@@ -107,6 +107,11 @@ bool read_threshold(const char* name, const char* value, std::size_t& bytes, std
   return parse_bytes(value, bytes) || wrong(error, name, value, "bytes, such as 65536, 64K or 1M");
 }
 
+bool read_chunk(const char* name, const char* value, std::size_t& bytes, std::string& error) {
+  return (parse_bytes(value, bytes) && is_chunk(bytes)) ||
+         wrong(error, name, value, "0, or bytes: a multiple of 4096 up to 1G, such as 512K or 1M");
+}
+
 bool load_config(Config& config, std::string& error) {
   if (!check_knob_names(error)) return false;
   if (const char* value = knob_value("MPRESS_CODEC")) {
@@ -121,10 +126,8 @@ bool load_config(Config& config, std::string& error) {
     if (!read_threshold("MPRESS_THRESHOLD", value, config.threshold, error)) return false;
   }
   if (const char* value = knob_value("MPRESS_CHUNK")) {
-    if (!parse_bytes(value, config.chunk) || !is_chunk(config.chunk)) {
-      return wrong(error, "MPRESS_CHUNK", value,
-                   "0, or bytes: a multiple of 4096 up to 1G, such as 512K or 1M");
-    }
+    if (!read_chunk("MPRESS_CHUNK", value, config.chunk, error)) return false;
+    config.is_chunk_set = true;
   }
   if (const char* value = knob_value("MPRESS_POOL_LIMIT")) {
     if (!parse_bytes(value, config.pool_limit)) {

@@ -20,6 +20,7 @@ struct Config {
   std::array<bool, static_cast<std::size_t>(Family::count_)> disabled_families{};
   std::size_t threshold = 64 * 1024;  ///< bytes
   std::size_t chunk = 1024 * 1024;    ///< bytes of elements in a chunk; 0: no chunks
+  bool is_chunk_set = false;          ///< it rules over the profile's
   std::size_t pool_limit = 1u << 30;  ///< bytes that chunks on their way may hold
   std::string link = "auto";          ///< or "mpi", "peer"
   std::string gpu = "cuda";           ///< or "off", or a path with a '/'
@@ -43,6 +44,7 @@ bool load_config(Config& config, std::string& error);
 /// is called `name` there. Same error convention.
 bool read_spec(const char* name, const char* value, Spec& spec, std::string& error);
 bool read_threshold(const char* name, const char* value, std::size_t& bytes, std::string& error);
+bool read_chunk(const char* name, const char* value, std::size_t& bytes, std::string& error);
 
 /// Bytes: a whole number with an optional suffix K, M or G (powers of 1024).
 bool parse_bytes(const std::string& text, std::size_t& bytes);

@@ -29,7 +29,8 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_DISABLE_DERIVED", "0", "1: compress no message of a datatype with gaps."},
     {"MPRESS_CHUNK", "1M",
      "Compressed messages of at least two chunks of this many bytes travel in chunks, so that "
-     "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece)."},
+     "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece). Unless it is set, "
+     "those in memory of GPUs that go by MPI have the profile's."},
     {"MPRESS_POOL_LIMIT", "1G",
      "Bytes that chunks may hold until they are received, of the host's memory and, for messages "
      "from GPU to GPU, of the GPUs'; beyond, messages go in one piece, or by MPI."},
@@ -71,6 +72,9 @@ inline constexpr Knob info_keys[] = {
     {"mpress_threshold", "MPRESS_THRESHOLD",
      "Smallest message on this communicator that is considered, in bytes (suffixes K, M, G; 0 "
      "allowed)."},
+    {"mpress_chunk", "MPRESS_CHUNK",
+     "Bytes in a chunk of messages that go by MPI on this communicator (a multiple of 4096; 0: in "
+     "one piece). What is less than any rank's own counts as the least of these."},
 };
 
 /// Looks through the environment for an MPRESS_* variable that is not a knob. Returns false and

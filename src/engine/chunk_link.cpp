@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/job.hpp"
@@ -9,17 +10,25 @@
 
 namespace mpress::engine {
 
-void ChunkLink::open(std::size_t chunk_bytes) {
+void ChunkLink::open(std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   const link::MpiCalls& mpi = link::mpi();
-  if (chunk_bytes == 0) return;
+  // A receive must be ready for chunks that are shorter than its own rank's.
+  std::uint64_t least = chunk_bytes;
+  for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
+    least = std::min<std::uint64_t>(least, device_chunks[static_cast<std::size_t>(peer)]);
+  }
+  mpi.Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+  if (least == 0) return;
   if (mpi.Comm_dup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &comm_) != MPI_SUCCESS) return;
   mpi.Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   int* highest = nullptr;
   int known = 0;
   mpi.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
-  constexpr std::uint64_t least = 32767;  // MPI promises so many
-  tags_ = (known ? static_cast<std::uint64_t>(*highest) : least) + 1;
+  constexpr std::uint64_t promised = 32767;
+  tags_ = (known ? static_cast<std::uint64_t>(*highest) : promised) + 1;
   chunk_bytes_ = chunk_bytes;
+  least_chunk_bytes_ = static_cast<std::size_t>(least);
+  device_chunks_ = device_chunks;
   int ranks = 0;
   mpi.Comm_size(comm_, &ranks);
   outbox.open(ranks);

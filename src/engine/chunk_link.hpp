@@ -15,6 +15,7 @@
 #include "engine/chunk_receive.hpp"
 #include "engine/outbox.hpp"
 #include "link/mpi.hpp"
+#include "policy/costs.hpp"
 
 namespace mpress::engine {
 
@@ -22,16 +23,30 @@ class Job;
 
 class ChunkLink {
  public:
-  /// Collective over MPI_COMM_WORLD. Messages of two and more chunks of `chunk_bytes` will be cut;
-  /// 0: none.
-  void open(std::size_t chunk_bytes);
+  /// Collective over MPI_COMM_WORLD. Messages of two and more chunks of `chunk_bytes` will be cut,
+  /// and those in device memory that go by MPI as `device_chunks` says; ranks may differ. Where
+  /// `chunk_bytes` is 0 on any rank, the link stays closed on all, and no message is cut.
+  void open(std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks);
 
   bool is_open() const { return chunk_bytes_ > 0; }
   MPI_Comm comm() const { return comm_; }
   std::size_t chunk_bytes() const { return chunk_bytes_; }
 
+  /// Of messages in device memory that go by MPI to a rank.
+  std::size_t device_chunk_bytes(policy::Peer peer) const {
+    return device_chunks_[static_cast<std::size_t>(peer)];
+  }
+
+  /// The fewest that any rank cuts by.
+  std::size_t least_chunk_bytes() const { return least_chunk_bytes_; }
+
   /// Is a message of `bytes` cut, where it is compressed?
   bool cuts(std::size_t bytes) const { return is_open() && bytes >= 2 * chunk_bytes_; }
+
+  /// May one of up to `bytes` come that its sender has cut?
+  bool may_come_cut(std::size_t bytes) const {
+    return is_open() && bytes >= 2 * least_chunk_bytes_;
+  }
 
   std::uint64_t next_message() { return next_message_.fetch_add(1, std::memory_order_relaxed); }
   int tag_of(std::uint64_t message) const { return static_cast<int>(message % tags_); }
@@ -67,6 +82,8 @@ class ChunkLink {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::size_t chunk_bytes_ = 0;
+  std::size_t least_chunk_bytes_ = 0;
+  policy::DeviceChunks device_chunks_{};
   std::uint64_t tags_ = 1;
   std::atomic<std::uint64_t> next_message_{0};
   std::atomic<std::uint64_t> received_{0};

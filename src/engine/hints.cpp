@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* codec_key = "mpress_codec";
 constexpr const char* threshold_key = "mpress_threshold";
+constexpr const char* chunk_key = "mpress_chunk";
 
 /// The value of a key; nothing where the info lacks it.
 std::optional<std::string> value_of(MPI_Info info, const char* key) {
@@ -40,6 +41,7 @@ bool check_keys(MPI_Info info, std::string& error) {
 void Hints::update(const Hints& later) {
   if (later.codec) codec = later.codec;
   if (later.threshold) threshold = later.threshold;
+  if (later.chunk) chunk = later.chunk;
 }
 
 int read_hints(MPI_Info info, Hints& hints, std::string& error) {
@@ -55,6 +57,11 @@ int read_hints(MPI_Info info, Hints& hints, std::string& error) {
     if (!read_threshold(threshold_key, text->c_str(), bytes, error)) return MPI_ERR_INFO_VALUE;
     hints.threshold = {*text, bytes};
   }
+  if (const auto text = value_of(info, chunk_key)) {
+    std::size_t bytes = 0;
+    if (!read_chunk(chunk_key, text->c_str(), bytes, error)) return MPI_ERR_INFO_VALUE;
+    hints.chunk = {*text, bytes};
+  }
   return MPI_SUCCESS;
 }
 
@@ -62,12 +69,14 @@ void write_hints(const Hints& hints, MPI_Info info) {
   const link::MpiCalls& mpi = link::mpi();
   if (hints.codec) mpi.Info_set(info, codec_key, hints.codec->text.c_str());
   if (hints.threshold) mpi.Info_set(info, threshold_key, hints.threshold->text.c_str());
+  if (hints.chunk) mpi.Info_set(info, chunk_key, hints.chunk->text.c_str());
 }
 
 void CommHints::update(const Hints& later) {
   std::lock_guard lock(mutex_);
   hints_.update(later);
   if (hints_.threshold) threshold_.store(hints_.threshold->value, std::memory_order_relaxed);
+  if (hints_.chunk) chunk_.store(hints_.chunk->value, std::memory_order_relaxed);
   has_codec_.store(hints_.codec.has_value(), std::memory_order_release);
 }
 

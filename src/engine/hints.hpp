@@ -24,8 +24,9 @@ struct Hint {
 struct Hints {
   std::optional<Hint<Spec>> codec;
   std::optional<Hint<std::size_t>> threshold;
+  std::optional<Hint<std::size_t>> chunk;
 
-  bool empty() const { return !codec && !threshold; }
+  bool empty() const { return !codec && !threshold && !chunk; }
 
   /// Takes over what `later` mentions.
   void update(const Hints& later);
@@ -46,18 +47,21 @@ class CommHints {
 
   Spec codec(const Spec& fallback) const;
 
-  std::size_t threshold(std::size_t fallback) const {
-    const std::size_t bytes = threshold_.load(std::memory_order_relaxed);
-    return bytes == unset ? fallback : bytes;
-  }
+  std::size_t threshold(std::size_t fallback) const { return value_of(threshold_, fallback); }
+  std::size_t chunk(std::size_t fallback) const { return value_of(chunk_, fallback); }
 
  private:
   static constexpr std::size_t unset = SIZE_MAX;  ///< and no message is that large
+  static std::size_t value_of(const std::atomic<std::size_t>& hint, std::size_t fallback) {
+    const std::size_t bytes = hint.load(std::memory_order_relaxed);
+    return bytes == unset ? fallback : bytes;
+  }
 
   mutable std::mutex mutex_;
   Hints hints_;
   std::atomic<bool> has_codec_{false};
   std::atomic<std::size_t> threshold_{unset};
+  std::atomic<std::size_t> chunk_{unset};
 };
 
 }  // namespace mpress::engine

@@ -201,13 +201,13 @@ void start_job(bool at_init) {
   }
   if (at_init) {
     job.peek.open(job.threaded);
-    if (job.peek.is_possible()) job.chunks.open(job.config.chunk);
+    job.chunks.open(job.peek.is_possible() ? job.config.chunk : 0, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);
     job.peer_link.meet_host(job.peer_hosts.ranks(), job.config.pool_limit);
     if (job.config.link == "peer") job.least_peer_bytes = wire::min_frame_bytes;
   }
-  tuning.costs.device_chunk = job.chunks.chunk_bytes();
+  if (!job.chunks.is_open()) tuning.costs.device_chunks = {};
   job.policy.configure(job.config.force, tuning.costs);
   job.lacking_costs = std::move(tuning.lacking);
   open_timeline(job);

@@ -64,18 +64,18 @@ class MpiChunkSend final : public ChunkSend {
   std::uint64_t first_ns_ = 0;  ///< what encoding it took
 };
 
-/// Elements on a device take longer chunks: a device works on a short one alone no faster.
-std::size_t chunk_bytes_of(const Job& job, const Elements& elements) {
-  const std::size_t base = job.chunks.chunk_bytes();
-  if (elements.device == gpu::host) return base;
-  const std::size_t bases = elements.count * element_size(elements.type) / base;
+/// A long message in device memory takes longer chunks: a device works on a short one alone no
+/// faster.
+std::size_t lengthened(std::size_t base, const Message& message) {
+  if (message.device == gpu::host) return base;
+  const std::size_t bases = message.bytes / base;
   const std::size_t factor = bases >= 32 ? 4 : bases >= 8 ? 2 : 1;
   return std::min(factor * base, wire::max_chunk_bytes);
 }
 
 bool MpiChunkSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements) {
   const std::uint64_t begin = trace::now_ns();
-  describe(job, message, spec, elements, chunk_bytes_of(job, elements));
+  describe(job, message, spec, elements, lengthened(mpi_chunk_bytes(job, message), message));
   const std::size_t room = std::max<std::size_t>(
       header_.chunk_bytes,
       codec::max_payload_bytes(spec, elements.type,
@@ -131,6 +131,17 @@ int MpiChunkSend::send(Job& job, trace::Row& row) {
 }
 
 }  // namespace
+
+std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
+  const ChunkLink& link = job.chunks;
+  if (!link.is_open()) return 0;
+  const std::size_t usual = message.device == gpu::host
+                                ? link.chunk_bytes()
+                                : link.device_chunk_bytes(job.peer_hosts.peer(message.peer));
+  const std::size_t bytes = message.comm.hints.chunk(usual);
+  // The receiver must not take it for one that comes in one piece.
+  return bytes == 0 ? 0 : std::max(bytes, link.least_chunk_bytes());
+}
 
 std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Spec& spec,
                                        Elements& elements) {

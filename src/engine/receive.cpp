@@ -104,7 +104,7 @@ bool Receive::watch_matched(Job& job, trace::Op op, const ReceiveArguments& argu
 bool Receive::stage(Job& job) {
   // What MPI does not write costs nothing in ordinary memory; pinned memory is dear, and large
   // messages mostly come in chunks, which have their own.
-  const bool pinned = device_ != gpu::host && !job.chunks.cuts(capacity_);
+  const bool pinned = device_ != gpu::host && !job.chunks.may_come_cut(capacity_);
   staging_ = pinned ? job.devices.take_pinned(device_, capacity_) : job.pool.take(capacity_);
   if (!staging_) {
     // Unwatched, a frame would be strewn over the program's layout.
@@ -192,7 +192,7 @@ const std::byte* Receive::beginning(Job& job, Beginning& room) const {
 }
 
 bool Receive::may_come_in_chunks(const Job& job) const {
-  return watched_ && !delivered_ && job.chunks.cuts(capacity_);
+  return watched_ && !delivered_ && job.chunks.may_come_cut(capacity_);
 }
 
 bool Receive::is_all_there(Job& job, MPI_Request request) {

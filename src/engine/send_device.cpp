@@ -80,7 +80,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
       encoded.chunks = plan_peer_chunks(job, message, spec, elements);
     }
     // So that copies overlap with the wire, also where nothing is encoded.
-    if (!encoded.chunks && job.chunks.cuts(message.bytes) && (encodes || !job.gpu_aware)) {
+    if (!encoded.chunks && is_cut(job, message) && (encodes || !job.gpu_aware)) {
       encoded.chunks = plan_chunks(job, message, spec, elements);
     }
   }

@@ -66,7 +66,7 @@ Encoded encode(Job& job, const Message& message, const Spec& spec) {
     elements.data = elements.packed.data();
     if (!elements.packed) return encoded;
   }
-  if (job.chunks.cuts(message.bytes)) {
+  if (is_cut(job, message)) {
     encoded.chunks = plan_chunks(job, message, spec, elements);
   }
   const bool cut = encoded.chunks != nullptr;

@@ -46,6 +46,16 @@ bool is_short(const Job& job, const Message& message);
 /// Whether a kill switch holds for this message.
 bool is_switched_off(const Config& config, const Message& message);
 
+/// Bytes of elements in the chunks of this message where it goes by MPI; those of a long one in
+/// device memory are some times as long. 0: it goes in one piece.
+std::size_t mpi_chunk_bytes(const Job& job, const Message& message);
+
+/// Where it goes by MPI: in chunks, if it is compressed or in device memory?
+inline bool is_cut(const Job& job, const Message& message) {
+  const std::size_t chunk_bytes = mpi_chunk_bytes(job, message);
+  return chunk_bytes > 0 && message.bytes >= 2 * chunk_bytes;
+}
+
 /// What the policy has to decide about.
 policy::Subject subject_of(const Job& job, const Message& message, Codec codec);
 

@@ -92,6 +92,7 @@ bool read_profile(const Job& job, const std::string& path, policy::Profile& prof
 Tuning tune(const Job& job) {
   Tuning tuning;
   tuning.costs = policy::default_costs();
+  tuning.costs.device_chunks.fill(job.config.chunk);
   if (job.config.link_rate > 0) {
     for (auto& places : tuning.costs.messages) {
       places.fill(policy::Curve::line(0, job.config.link_rate));
@@ -117,6 +118,7 @@ Tuning tune(const Job& job) {
   const std::string mpi = own_mpi();
   const policy::Transports transports = ways(job, mpi);
   costs_of(profile, mpi, transports, tuning.costs);
+  if (job.config.is_chunk_set) tuning.costs.device_chunks.fill(job.config.chunk);
   tuning.costs.frames_leave_host = job.gpu_aware;
   for (std::size_t i = 0; i < policy::medium_count; ++i) {
     const auto medium = static_cast<policy::Medium>(i);

@@ -27,7 +27,7 @@ std::optional<CodecSeconds> Costs::codec_seconds(Path path, Codec codec, double 
   const CodecTimes& times =
       codecs[static_cast<std::size_t>(codec)][static_cast<std::size_t>(path.place)];
   if (!times.encode) return std::nullopt;
-  const double piece = first_piece(path, bytes, device_chunk);
+  const double piece = first_piece(path, bytes, device_chunks[static_cast<std::size_t>(path.peer)]);
   const double encode = times.encode.at(piece);
   const double decode = times.decode.at(piece);
   const double pieces = bytes / piece;
@@ -71,7 +71,9 @@ void costs_of(const Profile& profile, const std::string& mpi, const Transports& 
     for (std::size_t place = 0; place < place_count; ++place) {
       const Profile::Link* link =
           profile.find(static_cast<Peer>(peer), static_cast<Place>(place), mpi, transports[place]);
-      if (link) costs.messages[peer][place] = link->message;
+      if (!link) continue;
+      costs.messages[peer][place] = link->message;
+      if (link->chunk > 0) costs.device_chunks[peer] = link->chunk;
     }
   }
   for (std::size_t codec = 0; codec < codec_count; ++codec) {

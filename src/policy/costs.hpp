@@ -38,14 +38,18 @@ struct CodecSeconds {
   double last_decode = 0;
 };
 
+/// Bytes in a chunk of a message in memory of a device, by where it goes; 0: in one piece.
+using DeviceChunks = std::array<std::size_t, peer_count>;
+
 /// What messages and codecs cost this process. A curve that knows nothing stands for a time that
 /// nobody has measured.
 struct Costs {
   std::array<std::array<Curve, place_count>, peer_count> messages;
   AllCodecTimes codecs;
-  /// On devices, messages of two chunks and more are cut (linked ones as policy/chunks tells); on
-  /// the host, the same processor encodes, sends and decodes, and nothing is taken to overlap.
-  std::size_t device_chunk = 0;
+  /// On devices, messages of two chunks and more are cut, of so many bytes for each peer (linked
+  /// ones as policy/chunks tells); on the host, the same processor encodes, sends and decodes, and
+  /// nothing is taken to overlap.
+  DeviceChunks device_chunks{};
   /// Raw messages on devices are MPI's own business, while frames leave from the host's memory; but
   /// between linked devices, where both go the same way.
   bool frames_leave_host = false;
@@ -85,7 +89,8 @@ Costs default_costs();
 /// Which way an MPI's messages take, by the place of their data.
 using Transports = std::array<std::string, place_count>;
 
-/// Puts the costs that a profile tells for this MPI and these transports in place of others.
+/// Puts the costs, and the chunks, that a profile tells for this MPI and these transports in place
+/// of others.
 void costs_of(const Profile& profile, const std::string& mpi, const Transports& transports,
               Costs& costs);
 

@@ -48,6 +48,14 @@ bool read_curve(std::string_view text, Curve& curve) {
   return true;
 }
 
+/// As MPRESS_CHUNK, but that a profile cannot switch chunks off.
+bool read_chunk(std::string_view text, std::size_t& bytes) {
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, bytes);
+  return code == std::errc{} && stop == end && bytes > 0 && bytes % 4096 == 0 &&
+         bytes <= (std::size_t{1} << 30);
+}
+
 template <std::size_t count>
 bool read_name(std::string_view text, const char* const (&names)[count], std::size_t& index) {
   index = static_cast<std::size_t>(std::find(names, names + count, text) - names);
@@ -100,7 +108,7 @@ class Parser {
       if (peer == Peer::linked && static_cast<Place>(place) != Place::device) {
         return "[link linked, device]";
       }
-      profile_.links.push_back({peer, static_cast<Place>(place), {}, {}, {}});
+      profile_.links.push_back({peer, static_cast<Place>(place), {}, {}, {}, 0});
       return nullptr;
     }
     if (kind != "codec" || !read_name(name, codec_names, first) || first == 0) return expected;
@@ -121,7 +129,11 @@ class Parser {
       if (link.peer == Peer::linked) return "message =";
       if (key == "mpi") return link.mpi = value, nullptr;
       if (key == "transport") return link.transport = value, nullptr;
-      return "mpi =, transport = or message =";
+      if (link.place == Place::host) return "mpi =, transport = or message =";
+      if (key == "chunk") {
+        return read_chunk(value, link.chunk) ? nullptr : "BYTES, a multiple of 4096 up to 1 GiB";
+      }
+      return "mpi =, transport =, message = or chunk =";
     }
     if (key == "hardware") return profile_.hardware = value, nullptr;
     if (key == "date") return profile_.date = value, nullptr;

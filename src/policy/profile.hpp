@@ -51,6 +51,8 @@ struct Profile {
     std::string mpi;        ///< not of linked devices
     std::string transport;  ///< not of linked devices
     Curve message;
+    /// Bytes in a chunk of a message between devices, the best found; 0: not measured.
+    std::size_t chunk = 0;
   };
 
   std::string date;

@@ -56,7 +56,7 @@ nb::dict read_profile(const std::string& text) {
   for (const policy::Profile::Link& link : profile.links) {
     links.append(nb::make_tuple(policy::peer_names[static_cast<std::size_t>(link.peer)],
                                 policy::place_names[static_cast<std::size_t>(link.place)], link.mpi,
-                                link.transport, points_of(link.message)));
+                                link.transport, points_of(link.message), link.chunk));
   }
   nb::dict found;
   found["hardware"] = profile.hardware;
@@ -81,8 +81,8 @@ std::optional<std::pair<double, double>> predict(const std::string& profile, con
     host.erase(transport.size() - direct.size());
     host.erase(host.find_last_not_of(' ') + 1);
   }
+  costs.device_chunks.fill(chunk);
   policy::costs_of(known, mpi, {host, transport}, costs);
-  costs.device_chunk = chunk;
   const auto codec = costs.codec_seconds(path, parse(spec).codec, nbytes);
   if (!known.find(path.peer, path.place, mpi, transport) || !codec) return std::nullopt;
   const policy::Curve& message = costs.message(path);
@@ -102,8 +102,8 @@ void define_policy(nb::module_& m) {
   m.def(
       "predict", &predict, "profile"_a, "mpi"_a, "transport"_a, "peer"_a, "place"_a, "spec"_a,
       "nbytes"_a, "ratio"_a, "chunk"_a,
-      "What a compressed message may take to pay, and what it takes by the cost model; None where "
-      "the profile does not tell.");
+      "What a compressed message may take to pay, and what it takes by the cost model, with chunks "
+      "of `chunk` bytes but where the profile knows better; None where it does not tell.");
 }
 
 }  // namespace mpress::python

@@ -127,6 +127,15 @@ static void ranks_differ(void) {
   MPI_Info_free(&info);
 }
 
+static void chunk(const char* value) {
+  MPI_Comm comm;
+  MPI_Info info = info_with("mpress_chunk", value);
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+  send_on(comm);
+  MPI_Comm_free(&comm);
+  MPI_Info_free(&info);
+}
+
 static void tell_error(const char* call, int code) {
   int class;
   MPI_Error_class(code, &class);
@@ -171,6 +180,7 @@ int main(int argc, char** argv) {
   if (!strcmp(part, "creation")) creation();
   if (!strcmp(part, "change")) change();
   if (!strcmp(part, "ranks_differ")) ranks_differ();
+  if (!strcmp(part, "chunk")) chunk(argv[2]);
   if (!strcmp(part, "wrong")) wrong(argv[2], argv[3]);
   if (rank == 0) puts("ok");
   MPI_Finalize();

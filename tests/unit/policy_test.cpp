@@ -66,12 +66,17 @@ void the_slowest_stage_counts_in_full() {
 
 void chunks_are_the_device_s() {
   Costs costs = default_costs();
-  costs.device_chunk = 1 << 20;
+  costs.device_chunks.fill(1 << 20);
   const Path device{Place::device, Peer::same_host};
   const CodecSeconds chunk = *costs.codec_seconds(device, Codec::mpc, 1 << 20);
   const CodecSeconds eight = *costs.codec_seconds(device, Codec::mpc, 8 << 20);
   CHECK(is_near(chunk.first_encode, chunk.encode) && is_near(eight.first_encode, chunk.encode));
   CHECK(is_near(eight.encode, 8 * chunk.encode) && is_near(eight.last_decode, chunk.decode));
+  costs.device_chunks[static_cast<std::size_t>(Peer::other_host)] = 4 << 20;
+  const CodecSeconds two =
+      *costs.codec_seconds({Place::device, Peer::other_host}, Codec::mpc, 8 << 20);
+  CHECK(two.first_encode > eight.first_encode && is_near(two.encode, 2 * two.first_encode));
+  CHECK(is_near(costs.codec_seconds(device, Codec::mpc, 8 << 20)->encode, eight.encode));
 }
 
 void frames_may_take_another_way() {
@@ -94,7 +99,7 @@ Costs costs_between_gpus() {
   costs.messages[static_cast<std::size_t>(Peer::linked)][1] = Curve::line(15e-6, 370e9);
   costs.codecs[static_cast<std::size_t>(Codec::mpc)][1] = {Curve::line(12e-6, 1000e9),
                                                            Curve::line(10e-6, 1100e9)};
-  costs.device_chunk = 1 << 20;
+  costs.device_chunks.fill(1 << 20);
   return costs;
 }
 
@@ -248,6 +253,7 @@ constexpr const char* text =
     "mpi = MPICH 5.0.0\r\n"
     "transport = A=b,c D=e\n"
     "message = 1024:1e-05  2048:2e-05\n"
+    "chunk = 2097152\n"
     "[link linked, device]\n"
     "message = 1024:2e-06\n"
     "[link other-host, host]\n"
@@ -276,6 +282,14 @@ void profiles_are_read() {
   CHECK(is_near(costs.codec_seconds(device, Codec::mpc, 1024)->encode, 1e-5));
   CHECK(is_near(costs.codec_seconds(device, Codec::mpc, 1024)->decode, 1.5e-5));
   CHECK(costs.codec_seconds(device, Codec::szp, 1024).has_value());
+
+  const auto chunk = [&](Peer peer) { return costs.device_chunks[static_cast<std::size_t>(peer)]; };
+  costs.device_chunks.fill(1 << 20);
+  costs_of(profile, "MPICH 5.0.0", {"", ""}, costs);  // another transport
+  CHECK(chunk(Peer::same_host) == 1 << 20);
+  costs_of(profile, "MPICH 5.0.0", {"", "A=b,c D=e"}, costs);
+  CHECK(chunk(Peer::same_host) == 2 << 20);
+  CHECK(chunk(Peer::other_host) == 1 << 20 && chunk(Peer::linked) == 1 << 20);
   CHECK(!costs.codec_seconds({Place::host, Peer::same_host}, Codec::mpc, 1024));
 }
 
@@ -307,6 +321,13 @@ void profiles_that_make_no_sense_are_refused() {
         "[link linked, host]\nmessage = 1:1",
         "[link linked, device]\nmpi = x",
         "[link linked, device]",
+        "[link linked, device]\nmessage = 1:1\nchunk = 4096",
+        "[link same-host, host]\nmpi = x\nmessage = 1:1\nchunk = 4096",
+        "[link same-host, device]\nmpi = x\nmessage = 1:1\nchunk = 0",
+        "[link same-host, device]\nmpi = x\nmessage = 1:1\nchunk = 1M",
+        "[link same-host, device]\nmpi = x\nmessage = 1:1\nchunk = 5000",
+        "[link same-host, device]\nmpi = x\nmessage = 1:1\nchunk = -4096",
+        "[link same-host, device]\nmpi = x\nmessage = 1:1\nchunk = 2147483648",
         "[codec mpc, host]\nencode = 1:1\n[codec szp, host]\nencode = 1:1\ndecode = 1:1"}) {
     Profile profile;
     std::string error;

@@ -50,6 +50,7 @@ def tune_machine(
         if on_gpus:
             profile.codecs[name, "device"] = tune.device_codec(name)
     links = []
+    chunks: dict[tuple[str, ...], tune.ChunkTimes] = {}
     for name in transports:
         for place in ("host", "device") if on_gpus else ("host",):
             try:
@@ -60,12 +61,14 @@ def tune_machine(
                 print(f"mpress: messages in device memory were not measured: {error}",
                       file=sys.stderr)  # fmt: skip
                 continue
+            if place == "device":
+                chunks[link.key] = measured_chunks(link, name, mpiexec, seconds)
             profile.add(link)
             links.append(link)
     if on_gpus:
         links += measured_peers(profile, transports[0], mpiexec, seconds)
     profile.date = tune.today()
-    _print(console, profile, links)
+    _print(console, profile, links, chunks)
     try:
         partial = path.with_name(f"{path.name}.{os.getpid()}")
         partial.write_text(profile.text())
@@ -73,6 +76,19 @@ def tune_machine(
     except OSError as error:
         raise UserError(f"the profile {path} cannot be written: {error.strerror}") from None
     console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def measured_chunks(
+    link: tune.Link, transport: str, mpiexec: str | None, seconds: float
+) -> tune.ChunkTimes:
+    """Notes the best chunk of a link's messages; returns what its choice is made by."""
+    try:
+        times = tune.measure_chunks(transport=transport, mpiexec=mpiexec, seconds=seconds)
+    except jobs.JobError as error:
+        print(f"mpress: chunks in device memory were not measured: {error}", file=sys.stderr)
+        return {}
+    link.chunk = tune.best_chunk(times)
+    return times
 
 
 def measured_peers(
@@ -126,7 +142,12 @@ def _known(path: Path) -> tune.Profile:
     return known if known.hardware == fresh.hardware else fresh
 
 
-def _print(console: Console, profile: tune.Profile, links: list[tune.Link]) -> None:
+def _print(
+    console: Console,
+    profile: tune.Profile,
+    links: list[tune.Link],
+    chunks: dict[tuple[str, ...], tune.ChunkTimes],
+) -> None:
     console.print(profile.hardware, highlight=False)
     for place in ("host", "device"):
         if any(where == place for _, where in profile.codecs):
@@ -134,6 +155,9 @@ def _print(console: Console, profile: tune.Profile, links: list[tune.Link]) -> N
     for letter, link in zip(_letters(links), links, strict=True):
         console.print(f"{letter}: {_name(link)}", highlight=False)
     console.print(_messages(links))
+    for letter, link in zip(_letters(links), links, strict=True):
+        if chunks.get(link.key):
+            console.print(_chunks(letter, link, chunks[link.key]))
     console.print(_break_even(profile, links))
 
 
@@ -162,16 +186,36 @@ def _messages(links: list[tune.Link]) -> Table:
     return table
 
 
+def _chunks(letter: str, link: tune.Link, times: tune.ChunkTimes) -> Table:
+    default = size_text(tune.DEFAULT_CHUNK)
+    table = make_table(
+        f"{letter} by the size of a chunk, over {default}",
+        "codec, size",
+        [size_text(chunk) for chunk in tune.CHUNKS],
+    )
+    for (spec, nbytes), by in times.items():
+        cells = [f"{by[chunk] / by[tune.DEFAULT_CHUNK]:.3f}" for chunk in tune.CHUNKS]
+        table.add_row(f"{spec}, {size_text(nbytes)}", *cells)
+    over = tune.over_default(times)
+    table.add_row("mean", *(f"{over[chunk]:.3f}" for chunk in tune.CHUNKS))
+    table.caption = f"the profile says {size_text(link.chunk)}" + (
+        f": no other takes {tune.CHUNK_GAIN:.0%} less" if link.chunk == tune.DEFAULT_CHUNK else ""
+    )
+    table.caption_justify = "left"
+    return table
+
+
 def _break_even(profile: tune.Profile, links: list[tune.Link]) -> Table:
     table = make_table(
         "compressed messages are faster from this size on, up to 256M",
         "messages, codec",
         [f"ratio {ratio:g}" for ratio in _RATIOS],
     )
-    chunk = _core.parse_bytes(_default_chunk())
     for letter, link in zip(_letters(links), links, strict=True):
         for name in tune.SPECS:
-            sizes = [tune.break_even(profile, link, name, ratio, chunk) for ratio in _RATIOS]
+            sizes = [
+                tune.break_even(profile, link, name, ratio, tune.DEFAULT_CHUNK) for ratio in _RATIOS
+            ]
             cells = ["never" if size is None else size_text(size) for size in sizes]
             table.add_row(f"{letter}, {name}", *cells)
     return table
@@ -186,7 +230,3 @@ def _name(link: tune.Link) -> str:
         return "device memory, from GPU to GPU of one host"
     settings = f", {link.transport}" if link.transport else ""
     return f"{link.place} memory, {link.peer}, {link.mpi}{settings}"
-
-
-def _default_chunk() -> str:
-    return next(default for name, _, default in _core.knobs() if name == "MPRESS_CHUNK")

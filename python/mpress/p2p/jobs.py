@@ -30,6 +30,9 @@ copy   one copy out of the GPU and one into it, the slower counts; pinned memory
 peer-copy   one copy from GPU to GPU, no MPI; left out where they do not reach each other
 nccl   NCCL's send and receive; left out where it fails"""
 
+CHUNKED = "@"
+"""Of a path: a spec, this, and the bytes of a chunk (`mpress_chunk`)."""
+
 TRANSPORTS = ("mpi", "shm", "tcp")
 """What the host's MPI would take, its shared memory, or TCP."""
 

@@ -2,7 +2,8 @@
 
 The plan is made, and the output read, by mpress.p2p.jobs. Its cases are messages of one size and
 content; a case has paths, which take turns: specs of codecs, each on a duplicate of the
-communicator with that hint, and the names of BASELINES.
+communicator with that hint, alone or with the bytes of a chunk behind CHUNKED, and the names of
+BASELINES.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mpi4py import MPI
 
 from mpress import _core, trace
 from mpress.p2p import arrival, data, loopback, memory, nccl
-from mpress.p2p.jobs import BASELINES
+from mpress.p2p.jobs import BASELINES, CHUNKED
 
 _SAMPLE_SECONDS = 2e-3  # shorter ones are repeated within a sample
 _CALIBRATIONS = 3
@@ -48,13 +49,16 @@ class Rank:
         self._copies_to_peers: bool | None = None
         self._record: Path | None = None
 
-    def comm_of(self, spec: str) -> MPI.Comm:
-        if spec not in self.comms:
+    def comm_of(self, path: str) -> MPI.Comm:
+        if path not in self.comms:
+            spec, _, chunk = path.partition(CHUNKED)
             info = MPI.Info.Create()
             info.Set("mpress_codec", spec)
-            self.comms[spec] = self.comm.Dup_with_info(info)
+            if chunk:
+                info.Set("mpress_chunk", chunk)
+            self.comms[path] = self.comm.Dup_with_info(info)
             info.Free()
-        return self.comms[spec]
+        return self.comms[path]
 
     def nccl(self) -> nccl.Communicator | None:
         """None where it fails on a rank, which says why."""
@@ -283,13 +287,14 @@ class Case:
 
         return sample
 
-    def check(self, spec: str) -> dict[str, Any]:
+    def check(self, path: str) -> dict[str, Any]:
         """One message from each rank, and what arrived: the worst of all ranks."""
-        comm, rank = self.rank.comm_of(spec), self.rank
+        comm, rank = self.rank.comm_of(path), self.rank
         self.receive.fill(0xA5)
         rank.comm.Barrier()
         comm.Sendrecv(self.message(self.send.address), rank.peers[0], _TAG,
                       self.message(self.receive.address), rank.peers[-1], _TAG)  # fmt: skip
+        spec = path.partition(CHUNKED)[0]
         found = arrival.judge(
             spec, self.values, self.receive.read(self.values.dtype, self.values.size)
         )
