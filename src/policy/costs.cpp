@@ -47,9 +47,12 @@ double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double 
 }
 
 double Costs::compressed(Path path, const CodecSeconds& codec, double wire_bytes) const {
-  const double slowdown = medium(path) == Medium::linked ? linked_slowdown : 1;
-  return compressed_seconds(frame(path), codec, wire_bytes, slowdown) +
-         (path.place == Place::device ? left_out : 0);
+  const bool is_linked = medium(path) == Medium::linked;
+  double seconds =
+      compressed_seconds(frame(path), codec, wire_bytes, is_linked ? linked_slowdown : 1);
+  // A GPU may send and receive at once, and raw messages both ways hardly disturb each other.
+  if (is_linked) seconds = std::max(seconds, linked_slowdown * (codec.encode + codec.decode));
+  return seconds + (path.place == Place::device ? left_out : 0);
 }
 
 Costs default_costs() {
