@@ -28,8 +28,11 @@ class Memory {
   std::vector<std::byte> bytes;
 
  private:
+  void release();
+
   int device_ = -1;
   std::byte* block_ = nullptr;  ///< on a device
+  int kept_on_ = -1;            ///< the block's device, if others will have it next
 };
 
 }  // namespace stress
