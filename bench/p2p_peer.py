@@ -4,7 +4,8 @@ bench/p2p_peer.py [--seconds S].
 Jobs of two ranks measure every codec beside raw messages, a copy between the GPUs and NCCL, the
 default `auto` beside `none`, and raw messages by way of the host; further jobs both directions at
 once, and, where there are more than two GPUs, all pairs of them. `auto` goes by a profile that is
-made first. bench/report.py makes docs/performance.md of the results.
+made first. Last come the timelines of single messages. bench/report.py makes docs/performance.md of
+the results.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import message_timeline
 import numpy as np
 from messages import DATA, SWEEP, TARGET, has_air, print_rows, write_data
 
@@ -173,11 +175,16 @@ def main() -> None:
     names = [name for name in DATA if name != "air" or options.air or has_air()]
     if "air" not in names:
         print("without air temperatures: install esmvaltool-sample-data and netCDF4, or give --air")
-    measure(
+    document = measure(
         options.json, seconds=options.seconds, air=options.air, names=names,
         sizes=[nbytes for nbytes in sorted({*SWEEP, TARGET}) if nbytes <= options.most],
         mpiexec=options.mpiexec, most_ranks=memory.devices(),
     )  # fmt: skip
+    absolute = absolute_spec("wave", message_timeline.NBYTES)
+    document["timelines"] = message_timeline.timelines(
+        ("none", "zfp:4", absolute, "szp:rel=0.001"), options.mpiexec
+    )
+    options.json.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -53,6 +53,22 @@ The default, `auto`, beside `none`: times over those of `none` in a job of their
 intervals. Bold: more than 3 % slower, the interval as a whole. Where a message was compressed at
 all, its ratio is in the second table.
 """
+TIMELINE_HEAD = """\
+### From GPU to GPU, one message
+
+`mpress run --trace` of messages of a typical time, in microseconds after the call of `MPI_Send`;
+noting takes a few per cent. A piece of work begins when it is queued and ends when the host sees it
+done. Raw messages are one copy, queued as soon as the header is there: nothing but the link counts.
+Of compressed ones the first chunk's encoding and the last one's decoding overlap with nothing;
+between, encoder, copies between the GPUs and decoder work on different chunks at once, and the
+encoder, the slowest of them, is never idle.
+"""
+STAGES = {
+    "encode": "rank 0 encodes",
+    "copy out": "rank 0 copies aside",
+    "copy in": "rank 1 copies",
+    "decode": "rank 1 copies and decodes",
+}
 
 
 def part(document: Row, benchmark: str, ranks: int = 2) -> Row:
@@ -217,6 +233,23 @@ def ratios(run: Row) -> str:
     return table(("ratio", *map(size, sizes)), lines)
 
 
+def timeline(found: Row) -> str:
+    """When the pieces of work of one message were queued, and seen done."""
+    pieces: dict[str, dict[float, float]] = {}
+    for event in found["events"]:
+        stage = STAGES.get(event["what"].rpartition(" ")[0])
+        if stage:  # what was queued at once is one piece, of several chunks
+            ends = pieces.setdefault(stage, {})
+            ends[event["begin"]] = max(event["end"], ends.get(event["begin"], 0))
+    whole = max(event["end"] for event in found["events"] if event["what"] == "MPI_Recv from 0")
+    caption = f"`{found['path']}`, {found['data']}, {size(found['bytes'])}: {whole:.0f} in all"
+    rows = [
+        [stage, "; ".join(f"{begin:.0f} to {ends[begin]:.0f}" for begin in sorted(ends))]
+        for stage, ends in pieces.items()
+    ]
+    return table((caption, "from when to when"), rows)
+
+
 def plot(document: Row, path: Path) -> None:
     run = part(document, "latency")
     figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
@@ -246,4 +279,6 @@ def section(document: Row, plot_path: Path) -> str:
         parts += [f"### From GPU to GPU, {name}\n", TURNS_HEAD]
         parts += [turns(run, data) for data in ("wave", "turb") if rows_of(run, "forced", data)]
         parts += [AUTO_HEAD, autos(run, "over none"), ratios(run)]
+    if "timelines" in document:
+        parts += [TIMELINE_HEAD, *map(timeline, document["timelines"])]
     return "\n".join(parts)

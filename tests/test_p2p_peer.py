@@ -119,3 +119,30 @@ def test_the_matrix_is_measured(bench, mpi, mpi4py_env, simulated_gpu, monkeypat
 
 def split(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+
+
+def test_a_message_of_typical_time(bench):
+    def message(number: int, begin: float, time: float) -> list[dict]:
+        def event(rank: int, name: str, at: float, end: float) -> dict:
+            return {"ph": "X", "pid": rank, "name": name, "ts": begin + at, "dur": end - at,
+                    "args": {"message": number}}  # fmt: skip
+
+        return [
+            event(1, "MPI_Recv from 0", -5, time), event(0, "MPI_Send to 1", 0, time - 9),
+            event(0, "encode 0", 1, 4), event(0, "encode 1", 2, 7), event(1, "decode 0", 4, 9),
+            event(1, "copy in 1", 8, time - 1), event(1, "copy in 2", 8, time - 2),
+        ]  # fmt: skip
+
+    timeline = bench("message_timeline")
+    times = [900] * 9 + [20, 60, 30, 50, 40] * 3  # the first ones do not count
+    events = [e for i, time in enumerate(times) for e in message(i, 1000 * i, time)]
+    other = [{"ph": "M", "args": {}}, {"ph": "X", "pid": 0, "name": "MPI_Wait", "args": {}}]
+    typical = timeline.typical_message([*other, *events])
+    assert typical[0] == {"rank": 0, "what": "encode 0", "begin": 1, "end": 4}
+    assert typical[-1] == {"rank": 1, "what": "MPI_Recv from 0", "begin": -5, "end": 40}
+    found = {"path": "szp", "data": "wave", "bytes": 256 * MB, "events": typical}
+    assert bench("report_peer").timeline(found).splitlines()[0::2] == [
+        "| `szp`, wave, 256 MB: 40 in all | from when to when |",
+        "| rank 0 encodes | 1 to 4; 2 to 7 |",
+        "| rank 1 copies | 8 to 39 |",
+    ]
