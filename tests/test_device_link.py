@@ -88,6 +88,40 @@ def test_memory_of_cancelled_messages_comes_free(tmp_path, mpi, mpi_program, mpr
     assert done.report["totals"]["peer_messages"] == PARTS["cancelled sends"]
 
 
+# Parts of device_direct, and the least of their messages that are taken from where the sender's
+# program has them; where that depends on who is quicker, none.
+DIRECT = {
+    "received": 50,
+    "blocking": 0,
+    "both ways": 0,
+    "looked at late": 100,
+    "not looking": 1,
+    "freed memory": 12,
+    "elsewhere": 30,
+    "requests": 0,
+}
+
+
+@pytest.mark.parametrize("chunk", ["1M", "4K"])
+@pytest.mark.parametrize("part", DIRECT)
+def test_from_the_program_s_memory(part, chunk, mpi_program, mpress_run, linked):
+    env = {**linked, "MPRESS_POOL_LIMIT": "64M", "MPRESS_CHUNK": chunk}
+    done = checked(mpress_run(2, mpi_program("device_direct"), [part], env=env))
+    assert done.report["totals"]["direct_messages"] >= DIRECT[part]
+
+
+def test_little_of_the_program_s_memory_is_kept(mpi_program, mpress_run, linked):
+    """What others have open does not come free: blocks are shared up to the limit."""
+    program = mpi_program("device_direct")
+    env = {**linked, "MPRESS_POOL_LIMIT": "1M"}
+    done = checked(mpress_run(2, program, ["freed memory"], env=env))
+    assert done.report["totals"]["direct_messages"] == 2 * 2
+    env = {**linked, "MPRESS_POOL_LIMIT": "400K"}
+    done = checked(mpress_run(2, program, ["received"], env=env))
+    assert done.report["totals"]["direct_messages"] == 0
+    assert done.report["totals"]["peer_messages"] > 50
+
+
 @pytest.mark.parametrize(
     ("ranks", "without", "setting"),
     [

@@ -40,7 +40,7 @@ REASONS = {
     12: "costs never measured",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
-WAYS = {0: "whole", 1: "chunks", 2: "peer"}
+WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct"}
 
 _HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s256s")
 _ROW = struct.Struct("<8Q")
@@ -151,6 +151,9 @@ def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
     )
     totals["chunked_messages"] = sum(r["messages"] for r in sent if r["way"] == "chunks")
     totals["peer_messages"] = sum(r["messages"] for r in sent if r["way"] == "peer")
+    totals["direct_messages"] = sum(
+        r["messages"] for r in rows if r["direction"] == "receive" and r["way"] == "direct"
+    )
     totals["errors"] = sum(row["errors"] for row in rows)
     totals["ratio"] = totals["raw_bytes"] / totals["wire_bytes"] if totals["wire_bytes"] else 1.0
     return totals

@@ -46,9 +46,18 @@ class ChunkSend {
 
   /// Encodes what is left, and sends all; each chunk leaves as soon as it is ready, and none waits
   /// for its receiver. Counts in `row` what it took and gave. To be called once the header is on
-  /// its way, or before. Returns an MPI error code, and raises nothing; the receiver learns of it,
-  /// too.
+  /// its way, or before. Returns code(), and raises nothing; the receiver learns of it, too.
   virtual int send(Job& job, trace::Row& row) = 0;
+
+  /// Is the data offered to the receiver where the program has it? Then send() gives the receiver
+  /// some time, which may be better spent: advance() waits for nothing but this process's device,
+  /// and tells when send() would return at once. While there is something else to wait for, the
+  /// offer stands.
+  virtual bool is_offered() const { return false; }
+  virtual bool advance(Job&, trace::Row&, bool /*waits_for_more*/) { return true; }
+
+  /// After that: an MPI error code.
+  int code() const { return code_; }
 
   /// After that: of all chunks.
   std::size_t sent_bytes() const { return sent_bytes_; }
@@ -70,6 +79,7 @@ class ChunkSend {
   std::uint64_t message_ = 0;
   int peer_ = 0;
   std::size_t sent_bytes_ = 0;
+  int code_ = MPI_SUCCESS;
   std::optional<policy::Subject> subject_;  ///< what the policy learns from it, if anything
 };
 

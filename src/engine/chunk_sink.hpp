@@ -25,22 +25,27 @@ class ChunkSink {
   /// Host memory for chunk `chunk`, with room for its elements; null while there is none.
   virtual std::byte* place_of(Job& job, std::uint64_t chunk) = 0;
 
-  /// Whether it takes chunks from memory of devices, too; then it tells which chunks it has room
-  /// for.
+  /// Whether it takes chunks from memory of devices, too; then it tells whether it has room for
+  /// more.
   virtual bool reads_devices() const { return false; }
-  virtual bool has_room(Job&, std::uint64_t) { return false; }
+  virtual bool has_room(Job&) { return false; }
 
   /// A chunk has come to its place, or to `data` on a device, and is `bytes` long: as long as its
   /// elements where it was not worth encoding. It stays there until it is settled.
   virtual void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) = 0;
 
   /// For one that reads devices: several chunks, none of them encoded, have come to `data`, one
-  /// behind the other.
+  /// behind the other. `flag`, which may be null, is set to 1 by the device once they have been
+  /// copied (gpu::Lane::tell()).
   virtual void take_raw(Job&, std::uint64_t /*first*/, std::uint64_t /*chunks*/,
-                        const std::byte* /*data*/, std::size_t /*bytes*/) {}
+                        const std::byte* /*data*/, std::size_t /*bytes*/, std::uint32_t* /*flag*/) {
+  }
 
   /// How many of the chunks are where they belong. Never waits.
   virtual std::uint64_t settled(Job& job) = 0;
+
+  /// Waits until no device works at what was taken; for one that reads devices.
+  virtual void drain() {}
 
   int code() const { return code_; }  ///< MPI_SUCCESS, or the first that went wrong
   std::uint64_t decode_ns() const { return decode_ns_; }

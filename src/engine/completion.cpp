@@ -95,24 +95,13 @@ class Watched {
 
   /// Lets messages in chunks proceed, and hides from MPI those that are not all there. True where
   /// none is hidden.
-  bool progress() {
-    hidden_ = 0;
-    if (!may_be_late_) return true;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      Pending* entry = entries_[i];
-      is_hidden_[i] = entry && entry->may_be_late(job_) && !entry->is_ready(job_, requests_[i]);
-      substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
-      hidden_ += is_hidden_[i];
-    }
-    job_.chunks.progress(job_);
-    return hidden_ == 0;
-  }
+  bool progress() { return progress(false); }
 
   /// For calls that wait for all: the same until none is hidden. While no message has ever come in
   /// chunks this is left to MPI, which waits best; finish() waits for the chunks of the first.
   void progress_all() {
     if (!must_look_ && !job_.chunks.is_used() && !job_.peer_link.is_used()) return;
-    while (!progress()) ::sched_yield();
+    while (!progress(true)) ::sched_yield();
   }
 
   /// What to give to MPI: the program's array, or one with stand-ins and without what is hidden.
@@ -145,6 +134,12 @@ class Watched {
       if (code != MPI_SUCCESS) failed_on_ = pending->staged->comm();
       return code;
     }
+    if (pending && pending->offered) {
+      if (pending->send_code != MPI_SUCCESS) return pending->send_code;
+      const int code = pending->offered->code();
+      if (code != MPI_SUCCESS) failed_on_ = pending->comm;
+      return code;
+    }
     if (!pending || !pending->receive) return MPI_SUCCESS;
     const int code = pending->receive->deliver(job_, status);
     if (pending->receive->must_raise(code)) failed_on_ = pending->receive->comm();
@@ -159,6 +154,25 @@ class Watched {
   int raise(int code) const { return failed_on_ ? failed_on_->raise(code) : code; }
 
  private:
+  /// `needs_all`: the call waits for all, so what is offered may be while anything else is missing.
+  bool progress(bool needs_all) {
+    hidden_ = 0;
+    if (!may_be_late_) return true;
+    for (const bool offered : {false, true}) {
+      const bool waits_for_more = needs_all && hidden_ > 0;
+      for (std::size_t i = 0; i < entries_.size(); ++i) {
+        Pending* entry = entries_[i];
+        if (offered != (entry && entry->offered)) continue;
+        is_hidden_[i] = entry && entry->may_be_late(job_) &&
+                        !entry->is_ready(job_, requests_[i], waits_for_more);
+        substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
+        hidden_ += is_hidden_[i];
+      }
+    }
+    job_.chunks.progress(job_);
+    return hidden_ == 0;
+  }
+
   /// Request `i` is over: its entry leaves the table, or, where persistent, becomes inactive.
   /// `released_` is the entry, null where there was nothing to end.
   std::unique_ptr<Pending> release(int i) {

@@ -21,10 +21,8 @@ namespace {
 constexpr std::size_t encoding_ahead = 4;  ///< chunks
 constexpr std::size_t copying_ahead = 3;
 constexpr std::size_t receiving_ahead = 8;  ///< from MPI, in pinned memory
-constexpr std::size_t taking_ahead = 64;    ///< from another device's memory
-constexpr std::size_t near_bytes =
-    512 * 1024;                            ///< up to here a kernel copies sooner than an engine
-constexpr std::size_t decoding_lanes = 2;  ///< one copies while the other decodes
+constexpr std::size_t taking_ahead = 16;    ///< pieces of work
+constexpr std::size_t decoding_lanes = 2;   ///< one copies while the other decodes
 
 class DeviceChunks final : public ChunkSource {
  public:
@@ -158,19 +156,20 @@ class DeviceSink final : public ChunkSink {
 
   bool reads_devices() const override { return true; }
 
-  bool has_room(Job& job, std::uint64_t chunk) override {
-    return chunk < settled(job) + slots_.size();
+  bool has_room(Job& job) override {
+    settle(job);
+    return given_ < done_ + pieces_.size();
   }
 
   std::byte* place_of(Job& job, std::uint64_t chunk) override {
-    if (chunk >= settled(job) + receiving_ahead) return nullptr;
-    Slot& slot = slots_[chunk % slots_.size()];
-    if (!slot.room) slot.room = job.devices.take_pinned(device_, header_.chunk_raw_bytes(0));
-    if (!slot.room) {  // it would be waited for without end
+    if (chunk >= settled(job) + rooms_.size()) return nullptr;
+    memory::Buffer& room = rooms_[chunk % rooms_.size()];
+    if (!room) room = job.devices.take_pinned(device_, header_.chunk_raw_bytes(0));
+    if (!room) {  // it would be waited for without end
       link::fatal("rank " + std::to_string(job.rank) + ": no memory to receive a chunk of " +
                   std::to_string(header_.chunk_bytes) + " bytes");
     }
-    return slot.room.data();
+    return room.data();
   }
 
   void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) override {
@@ -178,9 +177,9 @@ class DeviceSink final : public ChunkSink {
     const LaneUse& lane = lanes_[lane_number];
     std::byte* place = elements_ + chunk * header_.chunk_bytes;
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
-    Slot& slot = fill(chunk, lane_number, bytes);
+    Piece& piece = begin_piece(chunk, 1, lane_number, bytes);
     if (bytes == raw_bytes) {
-      slot.ticket = lane->copy(place, data, bytes);
+      piece.ticket = lane->copy(place, data, bytes);
       return;
     }
     if (header_.spec.codec == Codec::none || bytes > raw_bytes) {
@@ -190,20 +189,17 @@ class DeviceSink final : public ChunkSink {
     // What lies in the payload's buffer has been decoded by then: the lane works in order.
     std::byte* payload = payloads_[chunk % payloads_.size()].data();
     lane->copy(payload, data, bytes);
-    slot.ticket = lane->decode(header_.spec, header_.type, payload, bytes, place,
-                               raw_bytes / element_size(header_.type));
+    piece.ticket = lane->decode(header_.spec, header_.type, payload, bytes, place,
+                                raw_bytes / element_size(header_.type));
   }
 
   void take_raw(Job&, std::uint64_t first, std::uint64_t chunks, const std::byte* data,
-                std::size_t bytes) override {
-    const std::size_t lane_number = runs_++ % lanes_.size();
+                std::size_t bytes, std::uint32_t* flag) override {
+    const std::size_t lane_number = given_ % lanes_.size();
     const LaneUse& lane = lanes_[lane_number];
-    std::byte* place = elements_ + first * header_.chunk_bytes;
-    const gpu::Ticket ticket =
-        bytes <= near_bytes ? lane->copy_near(place, data, bytes) : lane->copy(place, data, bytes);
-    for (std::uint64_t chunk = first; chunk < first + chunks; ++chunk) {
-      fill(chunk, lane_number, header_.chunk_raw_bytes(chunk)).ticket = ticket;
-    }
+    Piece& piece = begin_piece(first, chunks, lane_number, bytes);
+    piece.ticket = lane->copy(elements_ + first * header_.chunk_bytes, data, bytes);
+    if (flag) piece.ticket = lane->tell(flag, 1);
   }
 
   std::uint64_t settled(Job& job) override {
@@ -211,52 +207,64 @@ class DeviceSink final : public ChunkSink {
     return settled_;
   }
 
+  void drain() override {
+    for (const LaneUse& lane : lanes_) lane->drain();
+  }
+
  private:
-  struct Slot {
-    memory::Buffer room;
+  /// Work of a lane: one chunk, or several that are copied at once.
+  struct Piece {
+    std::uint64_t first = 0;
+    std::uint64_t chunks = 0;
     std::size_t lane = 0;
     gpu::Ticket ticket = 0;  ///< 0: nothing to be done
-    std::size_t bytes = 0;   ///< of the chunk
+    std::size_t bytes = 0;
     std::uint64_t given_ns = 0;
   };
 
-  /// The slot of a chunk that is taken now.
-  Slot& fill(std::uint64_t chunk, std::size_t lane, std::size_t bytes) {
-    if (settled_ == taken_) began_ns_ = trace::now_ns();
-    taken_ = chunk + 1;
-    Slot& slot = slots_[chunk % slots_.size()];
-    slot.lane = lane;
-    slot.ticket = 0;
-    slot.bytes = bytes;
-    slot.given_ns = trace::timeline.now();
-    return slot;
+  Piece& begin_piece(std::uint64_t first, std::uint64_t chunks, std::size_t lane,
+                     std::size_t bytes) {
+    if (done_ == given_) began_ns_ = trace::now_ns();
+    Piece& piece = pieces_[given_++ % pieces_.size()];
+    piece = {first, chunks, lane, 0, bytes, trace::timeline.now()};
+    return piece;
   }
 
   void settle(Job& job) {
-    if (settled_ == taken_) return;
-    for (; settled_ < taken_; ++settled_) {
-      const Slot& slot = slots_[settled_ % slots_.size()];
-      const gpu::Ticket ticket = slot.ticket;
-      if (ticket == 0) continue;
-      gpu::Outcome outcome;
-      const gpu::State state = lanes_[slot.lane]->look(ticket, &outcome);
-      if (state == gpu::State::pending) return;
-      if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = refused(job, device_);
-      if (state == gpu::State::done) note(job, settled_, outcome.status);
-      const bool is_raw = slot.bytes == header_.chunk_raw_bytes(settled_);
-      note_chunk(is_raw ? trace::Kind::copy_in : trace::Kind::decode, header_, source_, settled_,
-                 slot.given_ns, slot.bytes, device_);
+    if (done_ == given_) return;
+    for (; done_ < given_; ++done_) {
+      const Piece& piece = pieces_[done_ % pieces_.size()];
+      if (piece.ticket != 0) {
+        gpu::Outcome outcome;
+        const gpu::State state = lanes_[piece.lane]->look(piece.ticket, &outcome);
+        if (state == gpu::State::pending) return;
+        if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = refused(job, device_);
+        if (state == gpu::State::done) note(job, piece.first, outcome.status);
+        note_piece(piece);
+      }
+      settled_ = piece.first + piece.chunks;
     }
     if (header_.spec.codec != Codec::none) decode_ns_ += trace::now_ns() - began_ns_;
+  }
+
+  void note_piece(const Piece& piece) const {
+    if (!trace::timeline.is_on()) return;
+    for (std::uint64_t chunk = piece.first; chunk < piece.first + piece.chunks; ++chunk) {
+      const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
+      const std::size_t bytes = piece.chunks > 1 ? raw_bytes : piece.bytes;
+      note_chunk(bytes == raw_bytes ? trace::Kind::copy_in : trace::Kind::decode, header_, source_,
+                 chunk, piece.given_ns, bytes, device_);
+    }
   }
 
   const int device_;
   std::byte* elements_;
   std::array<memory::Buffer, decoding_lanes> payloads_;
-  std::array<Slot, taking_ahead> slots_;
-  std::uint64_t taken_ = 0;
-  std::uint64_t settled_ = 0;
-  std::uint64_t runs_ = 0;                     ///< of chunks that are not encoded
+  std::array<memory::Buffer, receiving_ahead> rooms_;
+  std::array<Piece, taking_ahead> pieces_;
+  std::uint64_t given_ = 0;                    ///< pieces
+  std::uint64_t done_ = 0;                     ///< pieces
+  std::uint64_t settled_ = 0;                  ///< chunks
   std::uint64_t began_ns_ = 0;                 ///< when the lanes got work after they had none
   std::array<LaneUse, decoding_lanes> lanes_;  ///< destroyed first: see DeviceChunks
 };

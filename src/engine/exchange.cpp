@@ -4,6 +4,7 @@
 
 #include "engine/finished_request.hpp"
 #include "engine/job.hpp"
+#include "engine/patience.hpp"
 #include "link/counted.hpp"
 
 namespace mpress::engine {
@@ -69,6 +70,40 @@ int send_now(Job& job, Outgoing& out, int tag) {
   return code == MPI_SUCCESS ? out.error : code;
 }
 
+/// The receiving half of an exchange, which MPI has begun.
+struct Reception {
+  Receive& receive;
+  MPI_Request request;
+  MPI_Status& status;
+  std::uint64_t begin_ns;
+  bool watched;
+  bool over = false;
+  int code = MPI_SUCCESS;
+
+  void end(Job& job, int received) {
+    over = true;
+    code = received == MPI_SUCCESS && watched ? deliver(job, receive, status, begin_ns) : received;
+  }
+};
+
+/// Sends what is offered to its receiver, and receives meanwhile: that rank may wait for the same.
+int send_offered(Job& job, Outgoing& out, int tag, Reception& reception) {
+  const SendArguments& use = out.arguments;
+  MPI_Request header = MPI_REQUEST_NULL;
+  int code = link::counted::Isend(use.buffer, use.count, use.type, use.destination, tag, use.comm,
+                                  &header);
+  if (code != MPI_SUCCESS) return code;
+  for (Patience patience; !out.chunks->advance(job, *out.row, !reception.over); patience.pause()) {
+    if (reception.over) continue;
+    int arrived = 0;
+    const int received = link::mpi().Test(&reception.request, &arrived, &reception.status);
+    if (arrived || received != MPI_SUCCESS) reception.end(job, received);
+  }
+  send_chunks(job, out);
+  code = link::mpi().Wait(&header, MPI_STATUS_IGNORE);
+  return code == MPI_SUCCESS ? out.error : code;
+}
+
 /// MPI gives one handle to all receives from nobody, and so threads and later receives share it:
 /// what is filed needs a handle of its own. Raises what MPI raises.
 int make_own(MPI_Request* request) {
@@ -95,15 +130,22 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
     MPI_Request request = MPI_REQUEST_NULL;
     const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
     if (code != MPI_SUCCESS) return code;
-    const int sent = send_now(job, out, send_tag);
     if (probed) {
+      const int sent = send_now(job, out, send_tag);
       code = deliver_probed(job, *probed, Op::sendrecv, arguments, status);
       return code == MPI_SUCCESS ? sent : code;
     }
-    if (sent != MPI_SUCCESS) link::mpi().Cancel(&request);  // the peer may never answer
-    code = link::mpi().Wait(&request, status);
+    Reception reception{receive, request, *status, begin, watched};
+    const int sent = out.chunks && out.chunks->is_offered()
+                         ? send_offered(job, out, send_tag, reception)
+                         : send_now(job, out, send_tag);
+    if (!reception.over) {
+      if (sent != MPI_SUCCESS) link::mpi().Cancel(&reception.request);  // the peer may never answer
+      code = link::mpi().Wait(&reception.request, status);
+      if (sent == MPI_SUCCESS) reception.end(job, code);
+    }
     job.chunks.outbox.linger();
-    if (sent != MPI_SUCCESS) return sent;
+    return sent == MPI_SUCCESS ? reception.code : sent;
   } else {
     const SendArguments& use = out.arguments;
     code = link::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),

@@ -78,7 +78,13 @@ void Orphans::release(Job& job) {
   }
   Orphan orphan;
   while (pop(orphan)) {
-    if (orphan.pending->is_collecting()) {  // what is announced will come
+    Pending& pending = *orphan.pending;
+    if (pending.offered) {  // nobody may take it from the program's memory after MPI_Finalize
+      while (!pending.offered->advance(job, *pending.row, false)) ::sched_yield();
+      if (pending.collect) pending.collect->finish();
+      if (pending.send_half != MPI_REQUEST_NULL) link::mpi().Request_free(&pending.send_half);
+    }
+    if (pending.is_collecting()) {  // what is announced will come
       while (!ends(job, orphan)) ::sched_yield();
       continue;
     }

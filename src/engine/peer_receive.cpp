@@ -21,20 +21,25 @@ class PeerReceive final : public ChunkReceive {
         device_(sink_->reads_devices() ? device : gpu::host),
         began_ns_(trace::timeline.now()) {}
 
-  trace::Way way() const override { return trace::Way::peer; }
+  trace::Way way() const override { return borrowed_.data ? trace::Way::direct : trace::Way::peer; }
 
   bool advance(Job& job) override {
     while (taken_ < chunks_ && !is_broken() && take_next(job)) {
     }
     const std::uint64_t settled = sink_->settled(job);
-    for (; freed_ < settled; ++freed_) job.peer_link.take(source_, parcel_of(freed_));
-    if (!is_broken()) return settled == chunks_;
-    if (settled < taken_) return false;
-    for (; freed_ < chunks_; ++freed_) job.peer_link.take(source_, parcel_of(freed_));
-    return true;
+    const bool is_over = settled == (is_broken() ? taken_ : chunks_);
+    if (borrowed_.data) {
+      if (is_over) give_back(job);
+      return is_over;
+    }
+    if (is_over) job.peer_link.open_block(source_, std::exchange(block_, 0), device_);
+    const std::uint64_t free = is_over ? chunks_ : settled;
+    for (; freed_ < free; ++freed_) job.peer_link.take(source_, parcel_of(freed_));
+    return is_over;
   }
 
   void finish(Job& job) override {
+    is_waiting_ = true;  // see borrow()
     for (Patience patience; !advance(job);) patience.pause();
   }
 
@@ -44,14 +49,17 @@ class PeerReceive final : public ChunkReceive {
 
   /// Hands the next chunk to the sink. False where it is not there yet, or the sink has no room.
   bool take_next(Job& job) {
+    if (borrowed_.data) return take_borrowed(job);
     const bool reads_devices = device_ != gpu::host;
-    if (reads_devices && !sink_->has_room(job, taken_)) return false;
+    if (reads_devices && !sink_->has_room(job)) return false;
     const auto arrival = job.peer_link.look(source_, parcel_of(taken_), device_);
     if (arrival.state == link::Parcel::planned) {
       if (is_lost(job)) give_up(job);
       return false;
     }
-    if (arrival.state == link::Parcel::failed || arrival.bytes > header_.chunk_raw_bytes(taken_)) {
+    if (arrival.state == link::Parcel::offered && taken_ == 0) return borrow(job);
+    if (taken_ == 0) block_ = arrival.block;
+    if (arrival.state != link::Parcel::there || arrival.bytes > header_.chunk_raw_bytes(taken_)) {
       give_up(job);
       return false;
     }
@@ -70,6 +78,57 @@ class PeerReceive final : public ChunkReceive {
     return true;
   }
 
+  /// Takes a message that is offered where the sender's program has it. False where it is not any
+  /// more. The sender waits then, so nothing that the program does next may hold this up: either
+  /// the device has all that is to be done and tells by itself when that is over, or this call
+  /// waits.
+  bool borrow(Job& job) {
+    const std::uint64_t first = parcel_of(0);
+    borrowed_ = job.peer_link.borrow(source_, first, device_, header_.raw_bytes());
+    if (borrowed_.state == link::Parcel::failed) {
+      job.peer_link.take(source_, first);  // which the sender looks at alone
+      freed_ = chunks_;
+      give_up(job);
+    }
+    if (!borrowed_.data) return false;
+    if (borrowed_.device == device_) {
+      std::uint32_t* flag = nullptr;
+      if (!is_waiting_) flag = job.peer_link.taken_flag(source_, first, device_);
+      tells_ = flag != nullptr;
+      note_arrival(header_.raw_bytes());
+      taken_ = chunks_;
+      sink_->take_raw(job, 0, chunks_, borrowed_.data, header_.raw_bytes(), flag);
+      if (is_waiting_ || flag) return true;
+    }
+    if (!is_waiting_) finish(job);
+    return true;
+  }
+
+  /// Once. A device that was to tell and fails may have told, or not.
+  void give_back(Job& job) {
+    const bool tells = std::exchange(tells_, false);
+    if (std::exchange(is_returned_, true) || (tells && sink_->code() == MPI_SUCCESS)) return;
+    if (sink_->code() != MPI_SUCCESS) sink_->drain();
+    if (tells) {
+      job.peer_link.give_back(source_, parcel_of(0), borrowed_.serial);
+    } else {
+      job.peer_link.take(source_, parcel_of(0));
+    }
+  }
+
+  /// The next chunk of such a message, where the sink does not take it from there.
+  bool take_borrowed(Job& job) {
+    const std::size_t bytes = header_.chunk_raw_bytes(taken_);
+    link::PeerLink::Arrival arrival = borrowed_;
+    arrival.data += taken_ * header_.chunk_bytes;
+    arrival.bytes = bytes;
+    const std::byte* const data = copied_to_host(job, arrival);
+    if (!data) return false;
+    note_arrival(bytes);
+    sink_->take(job, taken_++, data, bytes);
+    return true;
+  }
+
   /// Hands over a chunk that is not encoded, and with it those behind it that are there: one long
   /// copy uses the link better than several. A few are under way, two of them at once, so that one
   /// moves data while another begins or ends; what comes meanwhile makes the next one longer.
@@ -81,14 +140,14 @@ class PeerReceive final : public ChunkReceive {
     for (link::PeerLink::Arrival next = first;;) {
       bytes += next.bytes;
       note_arrival(next.bytes);
-      if (++taken_ == chunks_ || !sink_->has_room(job, taken_)) break;
+      if (++taken_ == chunks_) break;
       next = job.peer_link.look(source_, parcel_of(taken_), device_);
       if (next.state != link::Parcel::there || next.device != first.device ||
           next.data != first.data + bytes || next.bytes != header_.chunk_raw_bytes(taken_)) {
         break;
       }
     }
-    sink_->take_raw(job, begin, taken_ - begin, first.data, bytes);
+    sink_->take_raw(job, begin, taken_ - begin, first.data, bytes, nullptr);
     run = taken_;
     ++runs_;
     return true;
@@ -103,6 +162,7 @@ class PeerReceive final : public ChunkReceive {
   /// The chunk in host memory, once it is there.
   const std::byte* copied_to_host(Job& job, const link::PeerLink::Arrival& arrival) {
     std::byte* const place = sink_->place_of(job, taken_);
+    if (!place) return nullptr;
     if (!lane_) lane_ = job.devices.lane(arrival.device);
     if (lane_ && copying_ == 0) copying_ = lane_->copy(place, arrival.data, arrival.bytes);
     const gpu::State state = lane_ ? lane_->look(copying_) : gpu::State::failed;
@@ -129,6 +189,11 @@ class PeerReceive final : public ChunkReceive {
   std::uint64_t began_ns_;
   std::uint64_t freed_ = 0;  ///< chunks whose memory the sender may use again
   std::uint64_t looks_ = 0;  ///< since something came
+  std::uint32_t block_ = 0;  ///< to be opened
+  bool is_waiting_ = false;
+  link::PeerLink::Arrival borrowed_{};  ///< all of the message; no data: it is not
+  bool tells_ = false;                  ///< the device will, when it is done with that
+  bool is_returned_ = false;
   std::uint64_t runs_ = 0;
   std::array<std::uint64_t, 3> run_ends_{};  ///< the chunk behind each of the latest
   gpu::Ticket copying_ = 0;                  ///< of the next chunk to host memory; 0: not begun

@@ -2,6 +2,7 @@
 // device reaches.
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -9,26 +10,46 @@
 #include "engine/chunk_events.hpp"
 #include "engine/chunk_send.hpp"
 #include "engine/job.hpp"
+#include "engine/patience.hpp"
 #include "engine/send_message.hpp"
 #include "policy/chunks.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
 
-/// How many chunks a lane is given to encode beforehand: enough never to run dry, and few enough
+/// How many chunks lanes are given to encode beforehand: enough never to run dry, and few enough
 /// that the first is seen as soon as it is ready.
 constexpr std::uint64_t ahead = 3;
+
+/// Chunks are encoded by turns in as many lanes. szp's encoder leaves processors idle that the next
+/// chunk can use; those of the others only get in each other's way.
+constexpr std::size_t most_lanes = 2;
+constexpr std::size_t encoding_lanes(Codec codec) { return codec == Codec::szp ? most_lanes : 1; }
+
+/// How long an offer stands while its sender waits for nothing else: about what the message takes
+/// on its way.
+constexpr std::uint64_t offer_ns(std::size_t bytes) { return 10000 + bytes / 400; }
+
+/// Calls that leave the program's buffer with MPI, or wait.
+bool may_offer(trace::Op op) {
+  using trace::Op;
+  return op == Op::send || op == Op::ssend || op == Op::rsend || op == Op::isend ||
+         op == Op::irsend || op == Op::sendrecv;
+}
 
 class PeerSend final : public ChunkSend {
  public:
   PeerSend() = default;
   ~PeerSend() override {
-    if (shipment_.chunks > 0 && !is_sent_) give_up();
+    if (shipment_.chunks > 0 && !is_announced_) give_up();
   }
 
   bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
   trace::Way way() const override { return trace::Way::peer; }
   int send(Job& job, trace::Row& row) override;
+  bool is_offered() const override { return is_offered_; }
+  bool advance(Job& job, trace::Row& row, bool waits_for_more) override;
 
  private:
   bool encodes() const { return header_.spec.codec != Codec::none; }
@@ -38,6 +59,10 @@ class PeerSend final : public ChunkSend {
   const std::byte* elements_of(std::uint64_t chunk) const {
     return elements_ + chunk * header_.chunk_bytes;
   }
+  bool open_lanes(Job& job);
+  void drain();
+  bool is_answered(Job& job, bool waits_for_more);
+  bool send_chunks(Job& job);
   void start(std::uint64_t chunk);
   void start_encoding();
   void start_copying();
@@ -45,6 +70,7 @@ class PeerSend final : public ChunkSend {
   void give_up();
 
   struct Work {
+    gpu::Lane* lane = nullptr;
     gpu::Ticket ticket = 0;
     std::uint64_t given_ns = 0;
   };
@@ -53,13 +79,19 @@ class PeerSend final : public ChunkSend {
   memory::Buffer packed_;  ///< what they lie in, if it is mpress's
   link::PeerLink* link_ = nullptr;
   link::Shipment shipment_;  ///< without chunks: none is reserved
-  bool is_sent_ = false;
+  int device_ = gpu::host;
+  bool is_announced_ = false;
+  bool is_offered_ = false;
+  bool is_over_ = false;
+  std::uint64_t offer_ends_ns_ = 0;  ///< 0: nobody has waited yet
+  std::uint64_t looks_ = 0;          ///< at what the receiver does
   std::vector<Work> work_;
   std::uint64_t started_ = 0;     ///< chunks that the lane was given
   std::uint64_t run_begin_ = 0;   ///< of chunks that are not encoded: the first of the latest run
   std::uint64_t run_chunks_ = 1;  ///< how many the next one has
   std::uint64_t first_ns_ = 0;
-  LaneUse lane_;  ///< destroyed first: what is under way uses the memory above
+  /// Those that are needed. Destroyed first: what is under way uses the memory above.
+  std::array<LaneUse, most_lanes> lanes_;
 };
 
 /// Large messages go in chunks, so that encoding, the copy between the GPUs and decoding overlap.
@@ -87,16 +119,33 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   }
   header_.peer_parcel = shipment_.first + 1;
   elements_ = static_cast<const std::byte*>(elements.data);
+  device_ = elements.device;
   work_.resize(header_.chunks());
-  lane_ = job.devices.lane(elements.device);
-  if (!lane_) return false;
-  start(0);
-  // What a device refuses is an error of the call while nothing is announced. Otherwise the header
-  // travels, and the receiver makes ready, while the lane works.
-  if (lane_->look(work_[0].ticket) == gpu::State::failed) return false;
+  is_offered_ = !encodes && !elements.packed && may_offer(message.op) &&
+                link_->offer(shipment_, peer_, device_, elements_, message.bytes);
+  if (!is_offered_) link_->lay_out(shipment_);
+  if (!is_offered_ && !open_lanes(job)) return false;
   packed_ = std::move(elements.packed);
   first_ns_ = trace::now_ns() - begin;
   return true;
+}
+
+/// False where the device refuses: an error of the call while nothing is announced. Otherwise the
+/// header travels, and the receiver makes ready, while the lane works.
+bool PeerSend::open_lanes(Job& job) {
+  const std::size_t lanes = std::min(encoding_lanes(header_.spec.codec), work_.size());
+  for (std::size_t i = 0; i < lanes; ++i) {
+    lanes_[i] = job.devices.lane(device_);
+    if (!lanes_[i]) return false;
+  }
+  start(0);
+  return lanes_[0]->look(work_[0].ticket) != gpu::State::failed;
+}
+
+void PeerSend::drain() {
+  for (const LaneUse& lane : lanes_) {
+    if (lane) lane->drain();
+  }
 }
 
 /// Sees to it that the lane has work while `chunk` is waited for.
@@ -113,8 +162,9 @@ void PeerSend::start(std::uint64_t chunk) {
 void PeerSend::start_encoding() {
   Work& work = work_[started_];
   work.given_ns = trace::timeline.now();
-  work.ticket = lane_->encode(header_.spec, header_.type, elements_of(started_),
-                              elements_in(started_), link_->place(shipment_, started_));
+  work.lane = &*lanes_[started_ % encoding_lanes(header_.spec.codec)];
+  work.ticket = work.lane->encode(header_.spec, header_.type, elements_of(started_),
+                                  elements_in(started_), link_->place(shipment_, started_));
   ++started_;
 }
 
@@ -127,12 +177,10 @@ void PeerSend::start_copying() {
   std::size_t bytes = 0;
   for (std::uint64_t chunk = started_; chunk < end; ++chunk)
     bytes += header_.chunk_raw_bytes(chunk);
+  gpu::Lane& lane = *lanes_[0];
   const gpu::Ticket ticket =
-      lane_->copy_near(link_->place(shipment_, started_), elements_of(started_), bytes);
-  for (; started_ < end; ++started_) {
-    work_[started_].ticket = ticket;
-    work_[started_].given_ns = given;
-  }
+      lane.copy_near(link_->place(shipment_, started_), elements_of(started_), bytes);
+  for (; started_ < end; ++started_) work_[started_] = {&lane, ticket, given};
   run_chunks_ *= 2;
 }
 
@@ -140,41 +188,83 @@ void PeerSend::start_copying() {
 bool PeerSend::finish(Job& job, std::uint64_t chunk) {
   const Work& work = work_[chunk];
   gpu::Outcome outcome;
-  if (job.devices.wait(job, *lane_, work.ticket, &outcome) != MPI_SUCCESS) return false;
+  if (job.devices.wait(job, *work.lane, work.ticket, &outcome) != MPI_SUCCESS) return false;
   const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
   std::size_t bytes = raw_bytes;
   if (encodes() && outcome.bytes < raw_bytes) {
     bytes = outcome.bytes;
   } else if (encodes()) {
     const gpu::Ticket copied =
-        lane_->copy_near(link_->place(shipment_, chunk), elements_of(chunk), raw_bytes);
-    if (job.devices.wait(job, *lane_, copied) != MPI_SUCCESS) return false;
+        work.lane->copy_near(link_->place(shipment_, chunk), elements_of(chunk), raw_bytes);
+    if (job.devices.wait(job, *work.lane, copied) != MPI_SUCCESS) return false;
   }
   note_chunk(encodes() ? trace::Kind::encode : trace::Kind::copy_out, header_, peer_, chunk,
-             work.given_ns, bytes, lane_->device());
+             work.given_ns, bytes, device_);
   link_->send(shipment_, chunk, bytes);
   sent_bytes_ += bytes;
   return true;
 }
 
 int PeerSend::send(Job& job, trace::Row& row) {
+  for (Patience patience; !advance(job, row, false);) patience.pause();
+  return code_;
+}
+
+bool PeerSend::advance(Job& job, trace::Row& row, bool waits_for_more) {
+  is_announced_ = true;
+  if (is_over_) return true;
+  if (is_offered_) {
+    if (!is_answered(job, waits_for_more)) return false;
+    is_over_ = is_offered_;
+  }
   const std::uint64_t begin = trace::now_ns();
-  is_sent_ = true;
+  if (!is_over_ && !send_chunks(job)) code_ = job.device_code;
+  is_over_ = true;
+  if (code_ == MPI_SUCCESS) count(job, row, first_ns_ + (trace::now_ns() - begin));
+  return true;
+}
+
+/// Has the offered data been taken, or is it not offered any more?
+bool PeerSend::is_answered(Job& job, bool waits_for_more) {
+  constexpr std::uint64_t looks_a_question = 1 << 16;
+  switch (link_->look_at_offer(shipment_, peer_)) {
+    case link::PeerLink::Offer::open:
+      if (waits_for_more) return false;
+      if (offer_ends_ns_ == 0) offer_ends_ns_ = trace::now_ns() + offer_ns(header_.raw_bytes());
+      if (trace::now_ns() < offer_ends_ns_ || !link_->withdraw(shipment_, peer_)) return false;
+      is_offered_ = false;
+      return true;
+    case link::PeerLink::Offer::borrowed:
+      if (++looks_ % looks_a_question != 0 || link_->lives(peer_)) return false;
+      trace::say("rank " + std::to_string(job.rank) + ": rank " + std::to_string(peer_) +
+                 " ended while it took a message");
+      code_ = job.device_code;
+      return true;
+    case link::PeerLink::Offer::returned: sent_bytes_ = header_.raw_bytes(); return true;
+  }
+  return true;
+}
+
+bool PeerSend::send_chunks(Job& job) {
+  if (!lanes_[0] && !open_lanes(job)) {
+    refused(job, device_);
+    drain();
+    link_->fail(shipment_);
+    return false;
+  }
   for (std::uint64_t chunk = 0; chunk < work_.size(); ++chunk) {
     start(chunk);
-    if (!finish(job, chunk)) {
-      lane_->drain();  // then others may have the memory
-      link_->fail(shipment_);
-      return job.device_code;
-    }
+    if (finish(job, chunk)) continue;
+    drain();  // then others may have the memory
+    link_->fail(shipment_);
+    return false;
   }
-  count(job, row, first_ns_ + (trace::now_ns() - begin));
-  return MPI_SUCCESS;
+  return true;
 }
 
 /// Nobody will hear of the shipment.
 void PeerSend::give_up() {
-  if (lane_) lane_->drain();
+  drain();
   link_->fail(shipment_);
   link_->cancel(message_);
 }

@@ -4,11 +4,12 @@
 
 namespace mpress::engine {
 
-bool Pending::is_ready(Job& job, MPI_Request request) {
-  if (send_half != MPI_REQUEST_NULL) {
-    int sent = 0;
-    link::mpi().Test(&send_half, &sent, MPI_STATUS_IGNORE);
-    if (!sent) return false;
+bool Pending::is_ready(Job& job, MPI_Request request, bool waits_for_more) {
+  if (!is_sent(job, waits_for_more)) return false;
+  if (offered) {
+    if (collect) collect->finish();
+    collect.reset();
+    return true;
   }
   if (!collect) {
     if (!receive->may_come_in_chunks(job)) return true;
@@ -19,6 +20,28 @@ bool Pending::is_ready(Job& job, MPI_Request request) {
   collect->finish();
   collect.reset();
   return true;
+}
+
+/// The half of it that is a send. One that is offered is taken care of first: its receiver may have
+/// been found by now, and its header may wait for one.
+bool Pending::is_sent(Job& job, bool waits_for_more) {
+  if (offered && !offered->advance(job, *row, waits_for_more)) return false;
+  if (send_half == MPI_REQUEST_NULL) return true;
+  int sent = 0;
+  MPI_Status status;
+  const int code = link::mpi().Test(&send_half, &sent, &status);
+  if (!offered) return sent != 0;
+  if (code != MPI_SUCCESS) {
+    send_code = code;
+    send_half = MPI_REQUEST_NULL;
+    return true;
+  }
+  if (sent) {
+    int cancelled = 0;
+    link::mpi().Test_cancelled(&status, &cancelled);
+    link::mpi().Status_set_cancelled(&collect->status(), cancelled);
+  }
+  return sent != 0;
 }
 
 void Pending::recall_chunks(Job& job, const MPI_Status& status) const {

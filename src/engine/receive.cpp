@@ -192,7 +192,11 @@ const std::byte* Receive::beginning(Job& job, Beginning& room) const {
 }
 
 bool Receive::may_come_in_chunks(const Job& job) const {
-  return watched_ && !delivered_ && job.chunks.may_come_cut(capacity_);
+  if (!watched_ || delivered_) return false;
+  // What comes from another GPU may be one chunk, and its sender may wait for this process to take
+  // it.
+  return job.chunks.may_come_cut(capacity_) ||
+         (device_ != gpu::host && job.peer_link.is_used() && capacity_ >= job.least_peer_bytes);
 }
 
 bool Receive::is_all_there(Job& job, MPI_Request request) {

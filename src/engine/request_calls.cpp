@@ -25,6 +25,10 @@ int request_free(Job& job, MPI_Request* request) {
 
 int cancel(Job& job, MPI_Request* request) {
   Pending* entry = job.requests.find(*request);
+  if (entry && entry->offered) {
+    return entry->send_half != MPI_REQUEST_NULL ? link::mpi().Cancel(&entry->send_half)
+                                                : MPI_SUCCESS;
+  }
   const bool replaced = entry && entry->replaced();
   return link::mpi().Cancel(replaced ? &entry->stand_in : request);
 }

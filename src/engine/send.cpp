@@ -147,6 +147,32 @@ void send_chunks(Job& job, Outgoing& outgoing) {
   outgoing.chunks.reset();
 }
 
+int start_offered_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag,
+                       MPI_Request* request) {
+  const SendArguments& use = outgoing.arguments;
+  auto pending = std::make_unique<Pending>();
+  const int code =
+      send(use.buffer, use.count, use.type, use.destination, tag, use.comm, &pending->send_half);
+  if (code != MPI_SUCCESS) return code;
+  pending->frame = std::move(outgoing.frame);
+  pending->chunked_message = outgoing.chunks->message();
+  pending->offered = std::move(outgoing.chunks);
+  pending->row = outgoing.row;
+  pending->comm = std::move(outgoing.comm);
+  pending->offered->advance(job, *pending->row, true);
+  outgoing.span.add_wire_bytes(pending->offered->header().raw_bytes());
+  MPI_Status status{};
+  link::mpi().Status_set_elements_x(&status, MPI_BYTE, 0);
+  link::mpi().Status_set_cancelled(&status, 0);
+  status.MPI_SOURCE = MPI_ANY_SOURCE;
+  status.MPI_TAG = MPI_ANY_TAG;
+  if (pending->collect.emplace().open(status, request) != MPI_SUCCESS) {
+    link::fatal("MPI refused a generalized request");
+  }
+  job.requests.insert(*request, std::move(pending));
+  return MPI_SUCCESS;
+}
+
 int start_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag, MPI_Request* request) {
   const SendArguments& use = outgoing.arguments;
   const int code = send(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);

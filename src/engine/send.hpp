@@ -48,8 +48,14 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments);
 /// is free afterwards. What goes wrong is raised, and `outgoing.error`.
 void send_chunks(Job& job, Outgoing& outgoing);
 
+/// A non-blocking send.
 using ImmediateSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
                               MPI_Request*);
+
+/// Starts `send` of what was prepared, of which the data is offered where it is. The program gets a
+/// request of mpress's. Returns an MPI error code.
+int start_offered_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag,
+                       MPI_Request* request);
 
 /// Starts `send` of what was prepared, chunks included. Where it returns MPI_SUCCESS there is a
 /// request, also if `outgoing.error` says that the chunks could not be sent.

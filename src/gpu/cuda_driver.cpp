@@ -30,6 +30,8 @@ Driver find_driver() {
   find("cuDevicePrimaryCtxRetain", 7000, driver.retain_primary);
   find("cuDeviceGetName", 2000, driver.get_name);
   find("cuStreamWriteValue32", 11070, driver.write_value);
+  find("cuMemGetAddressRange", 3020, driver.get_range);
+  find("cuPointerGetAttribute", 4000, driver.get_attribute);
 #if CUDART_VERSION >= 12050
   find("cuFuncGetModule", 11000, driver.get_module);
   find("cuModuleGetFunctionCount", 12040, driver.count_functions);

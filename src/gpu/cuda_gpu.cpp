@@ -63,6 +63,26 @@ class CudaGpu final : public Gpu {
     }
   }
 
+  bool find_block(int device, const void* pointer, Block& block) override {
+    try {
+      const ContextScope scope(device);
+      const Driver& cuda = driver();
+      if (!cuda.get_range || !cuda.get_attribute) return false;
+      const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+      CUdeviceptr base = 0;
+      unsigned long long id = 0;
+      if (cuda.get_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address) != CUDA_SUCCESS ||
+          cuda.get_range(&base, &block.bytes, address) != CUDA_SUCCESS) {
+        return false;
+      }
+      block.base = reinterpret_cast<std::byte*>(base);
+      block.id = id;
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
   bool share(int device, void* memory, MemoryHandle& handle) override {
     static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(MemoryHandle));
     try {
@@ -94,6 +114,27 @@ class CudaGpu final : public Gpu {
     try {
       const ContextScope scope(device);
       memory::check(cudaIpcCloseMemHandle(memory), "another process's memory");
+    } catch (const std::exception&) {
+      // The device is lost, and the mapping with it.
+    }
+  }
+
+  bool map(int device, void* memory, std::size_t bytes) override {
+    try {
+      const ContextScope scope(device);
+      memory::check(
+          cudaHostRegister(memory, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable),
+          "mapped memory");
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  void unmap(int device, void* memory) override {
+    try {
+      const ContextScope scope(device);
+      memory::check(cudaHostUnregister(memory), "mapped memory");
     } catch (const std::exception&) {
       // The device is lost, and the mapping with it.
     }

@@ -90,15 +90,19 @@ Ticket CudaLane::give_codec(Enqueue enqueue) {
   });
 }
 
-/// Tells the host when all work so far is done.
-void CudaLane::mark(Ticket ticket) {
-  const auto value = static_cast<std::uint32_t>(ticket);
-  const auto address = reinterpret_cast<CUdeviceptr>(&mapped_device_->done);
+/// To an address of the device's, once all work so far is done.
+void CudaLane::write(std::uint32_t* flag, std::uint32_t value) {
+  const auto address = reinterpret_cast<CUdeviceptr>(flag);
   const auto write = driver().write_value;
   if (write && write(stream_, address, value, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS) {
     return;
   }
-  check(write_flag(&mapped_device_->done, value, stream_), "a flag");
+  check(write_flag(flag, value, stream_), "a flag");
+}
+
+/// Tells the host when all work so far is done.
+void CudaLane::mark(Ticket ticket) {
+  write(&mapped_device_->done, static_cast<std::uint32_t>(ticket));
 }
 
 Ticket CudaLane::copy(void* to, const void* from, std::size_t bytes) {
@@ -241,6 +245,15 @@ Ticket CudaLane::decode(const Spec& spec, ElementType type, const void* payload,
     const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, result};
     check(codec::cuda::decode(spec, type, {&segment, 1}, codec::Combine::replace, work, stream_),
           "decoding");
+  });
+}
+
+Ticket CudaLane::tell(std::uint32_t* flag, std::uint32_t value) {
+  return give([&](Ticket ticket) {
+    void* address = nullptr;
+    check(cudaHostGetDevicePointer(&address, flag, 0), "mapped memory");
+    write(static_cast<std::uint32_t*>(address), value);
+    mark(ticket);
   });
 }
 

@@ -28,6 +28,7 @@ class CudaLane final : public Lane {
                 void* payload) override;
   Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                 void* elements, std::size_t count) override;
+  Ticket tell(std::uint32_t* flag, std::uint32_t value) override;
   State look(Ticket ticket, Outcome* outcome) override;
   void drain() override;
   int device() const override { return device_; }
@@ -50,6 +51,7 @@ class CudaLane final : public Lane {
   Ticket give(Enqueue enqueue);
   template <class Enqueue>
   Ticket give_codec(Enqueue enqueue);
+  void write(std::uint32_t* flag, std::uint32_t value);
   void mark(Ticket ticket);
   void move_runs(Direction direction, void* buffer, void* packed, std::span<const Run> runs);
   PlacedRun* upload_room(std::size_t count);

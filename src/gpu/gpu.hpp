@@ -19,7 +19,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 2;
+inline constexpr std::uint32_t interface_version = 3;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -45,6 +45,13 @@ struct Outcome {
 struct Run {
   std::int64_t offset;
   std::uint64_t bytes;
+};
+
+/// A block of device memory of the program's.
+struct Block {
+  std::byte* base;
+  std::size_t bytes;
+  std::uint64_t id;  ///< no other block of this process has it, or had it
 };
 
 /// Work on one device, in order, beside that of other lanes. One thread at a time may use a lane.
@@ -81,6 +88,9 @@ class Lane {
   /// Decodes an untrusted payload; memory as for encode().
   virtual Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                         void* elements, std::size_t count) = 0;
+
+  /// Writes `value` to host memory from Gpu::map() once the work before is done.
+  virtual Ticket tell(std::uint32_t* flag, std::uint32_t value) = 0;
 
   /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes
   /// or decodes when it is done, the first time it is asked for. Costs a look at memory.
@@ -122,15 +132,26 @@ class Gpu {
   /// Nothing that uses the memory is under way any more.
   virtual void release(Place place, int device, void* memory) = 0;
 
-  /// Lets other processes open a block from allocate(Place::device, …). It is released after they
-  /// have closed it. False where the device cannot.
+  /// The block on `device` that a pointer of the program's points into. False where it is of no
+  /// kind that could be shared.
+  virtual bool find_block(int device, const void* pointer, Block& block) = 0;
+
+  /// Lets other processes open a block: one from allocate(Place::device, …), which is released
+  /// afterthey have closed it, or one of the program's, which may free it at any time: drivers keep
+  /// the memory until they have closed it. False where the device cannot.
   virtual bool share(int device, void* memory, MemoryHandle& handle) = 0;
 
   /// A block that another process shares, as lanes of `device` reach it, to copy from. Null where
   /// they cannot. A process opens a block once for a device, and none of its own.
   virtual void* open(int device, const MemoryHandle& handle) = 0;
-  /// Nothing uses the memory any more.
+  /// Nothing uses the memory any more. Waits until the device is idle.
   virtual void close(int device, void* memory) = 0;
+
+  /// Lets lanes write to host memory that processes share (Lane::tell()). `device`: as for
+  /// allocate(). False where they cannot.
+  virtual bool map(int device, void* memory, std::size_t bytes) = 0;
+  /// Nothing writes there any more. May wait as close() does.
+  virtual void unmap(int device, void* memory) = 0;
 
  protected:
   ~Gpu() = default;

@@ -7,6 +7,10 @@
 // each receiver opens a slab once, when it next gets a message from there: until then, and where
 // memory is short, messages take another way.
 //
+// What needs no encoding may be offered where the program has it, to a receiver who has opened that
+// block of memory. It borrows the memory, without any help of the sender's, and copies once; an
+// offer that nobody answers while the sender waits is withdrawn, and the data copied to the slab.
+//
 // MPI carries the messages' headers; nothing here knows MPI or elements. Thread-safe.
 #pragma once
 
@@ -16,6 +20,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "gpu/gpu.hpp"
@@ -34,6 +39,7 @@ struct HostRank {
 struct Shipment {
   std::uint32_t first = 0;
   std::uint32_t chunks = 0;
+  std::uint64_t chunk_room = 0;  ///< bytes from one to the next
 };
 
 class PeerLink {
@@ -57,9 +63,13 @@ class PeerLink {
 
   /// Room for `chunks` chunks of up to `bytes` bytes each, in memory of `device` that `rank` has
   /// opened; `message` is the serial number for cancel(). False where there is none now: then room
-  /// is made, and found once the rank has opened it.
+  /// is made, and found once the rank has opened it. Before the rank hears of the shipment, it is
+  /// either laid out or offered.
   bool reserve(int rank, int device, std::size_t chunks, std::size_t bytes, std::uint64_t message,
                Shipment& shipment);
+
+  /// For chunks that will be sent one by one.
+  void lay_out(const Shipment& shipment);
 
   /// Where a chunk goes: device memory, 256-byte aligned. Chunks of a multiple of 256 bytes lie one
   /// behind the other.
@@ -73,6 +83,26 @@ class PeerLink {
 
   /// Nobody will ask for the chunks of this message.
   void cancel(std::uint64_t message);
+
+  // Offering.
+
+  /// Offers `rank` the data of a shipment that lies in memory of the program's, `bytes` bytes from
+  /// `data` on, on `device`. To be called before the rank hears of the shipment. False where the
+  /// memory cannot be shared, the rank has not opened it yet (it will be asked to), or has not
+  /// taken what it was offered lately.
+  bool offer(const Shipment& shipment, int rank, int device, const void* data, std::size_t bytes);
+
+  enum class Offer : std::uint8_t {
+    open,
+    borrowed,  ///< the memory is in use
+    returned,  ///< it is not any more, and the shipment is over
+  };
+
+  /// What has become of the offer of a shipment to `rank`.
+  Offer look_at_offer(const Shipment& shipment, int rank);
+
+  /// Takes an offer back, to send the chunks after all. False where it has been taken.
+  bool withdraw(const Shipment& shipment, int rank);
 
   // Receiving.
 
@@ -88,7 +118,9 @@ class PeerLink {
     Parcel::State state;
     const std::byte* data;  ///< device memory
     std::size_t bytes;
-    int device;  ///< whose lanes reach it
+    int device;                ///< whose lanes reach it
+    std::uint32_t block;       ///< for open_block(), of what is `there`
+    std::uint32_t serial = 0;  ///< for give_back(), of what is `borrowed`
   };
 
   /// Is the shipment whose first parcel has this number one of `rank`'s, as far as can be told?
@@ -99,6 +131,25 @@ class PeerLink {
 
   /// Its memory is not needed any more.
   void take(int rank, std::uint64_t parcel);
+
+  /// Nobody asks for this message.
+  void drop(int rank, std::uint64_t parcel, std::uint64_t chunks);
+
+  /// Opens the block that a message was sent from, for the next ones, if there is any.
+  void open_block(int rank, std::uint32_t block, int device);
+
+  /// Takes an offer of `bytes` bytes: where they lie, for lanes of `device` if those reach it,
+  /// until take() of this parcel. It is `planned` where the sender has withdrawn it, and `failed`
+  /// where it is none.
+  Arrival borrow(int rank, std::uint64_t parcel, int device, std::size_t bytes);
+
+  /// The flag by which a lane of `device` can tell that a parcel was taken (gpu::Lane::tell(), with
+  /// the value 1), in place of take(). Null where it cannot.
+  std::uint32_t* taken_flag(int rank, std::uint64_t parcel, int device);
+
+  /// take() of what was borrowed, where a device that failed may have told by that flag, or not. It
+  /// does nothing any more.
+  void give_back(int rank, std::uint64_t parcel, std::uint32_t serial);
 
   /// Does the process of `rank` still exist?
   bool lives(int rank) const;
@@ -120,15 +171,36 @@ class PeerLink {
     std::uint64_t begin;  ///< of its memory in the slab
     std::uint64_t bytes;
     std::uint32_t slab;
+    bool is_returned = false;  ///< an offer
   };
+  /// A block of the program's that messages were sent from.
+  struct Lent {
+    std::uint32_t number = 0;  ///< in the segment
+    bool is_shared = false;
+    bool is_refused = false;  ///< it cannot be
+  };
+  /// How a rank answers offers.
+  struct Borrower {
+    std::uint32_t misses = 0;  ///< offers in a row that it did not take
+    std::uint32_t skip = 0;    ///< messages until it gets the next
+  };
+  struct Mapping {
+    void* memory = nullptr;
+    bool is_tried = false;
+  };
+  /// What this process has opened of another's, by device and number.
+  using Opened = std::vector<std::vector<Mapping>>;
   /// What a rank of this host shares.
   struct Source {
     MappedSegment segment;
-    int home = gpu::host;  ///< the device that has opened all of it so far
+    int home = gpu::host;  ///< the device that has opened everything so far
     bool is_tried = false;
-    std::atomic<std::uint32_t> seen{0};      ///< slabs opened
-    std::atomic<bool> is_over{false};        ///< no more of them can be
-    std::vector<std::vector<void*>> opened;  ///< by device and slab; null: not opened
+    std::atomic<std::uint32_t> seen{0};  ///< slabs opened
+    std::atomic<bool> is_over{false};    ///< no more of them can be
+    Opened slabs;
+    Opened blocks;
+    int mapped_by = gpu::host;  ///< the device that the segment was mapped with
+    bool is_unmappable = false;
   };
 
   int index_of(int rank) const;
@@ -137,8 +209,11 @@ class PeerLink {
   void reap(std::size_t count);
   bool is_over(const Sent& sent) const;
   void grow(int device, std::uint64_t bytes);
+  bool find_lent(int device, const void* data, std::size_t bytes, Parcel& parcel);
+  void note_miss(int rank);
   void open_new(int rank, Source& source, int device);
-  void* open_for(Source& source, std::uint32_t slab, int device);
+  static void* open_for(Opened& opened, std::uint32_t number, const SharedBlock& block, int& device,
+                        int home);
 
   MappedSegment own_;
   std::array<std::uint8_t, 16> nonce_{};
@@ -153,6 +228,10 @@ class PeerLink {
   std::uint64_t patience_ = 0;  ///< reservations until memory is asked for again
   memory::Ranges parcels_{PeerSegment::parcels};
   std::deque<Sent> sent_;
+  std::uint32_t serial_ = 0;                      ///< of shipments
+  std::unordered_map<std::uint64_t, Lent> lent_;  ///< by the block's id
+  std::size_t lent_bytes_ = 0;
+  std::vector<Borrower> borrowers_;  ///< as ranks_
 
   std::mutex receiving_;
   std::vector<Source> sources_;  ///< as ranks_

@@ -14,7 +14,7 @@
 namespace mpress::link {
 
 /// A block of device memory that other processes may open.
-struct SharedSlab {
+struct SharedBlock {
   std::int32_t device;  ///< as its owner counts
   std::uint64_t bytes;
   gpu::MemoryHandle handle;
@@ -26,20 +26,30 @@ struct alignas(64) Parcel {
     planned,  ///< its memory is reserved
     there,    ///< and holds it
     failed,   ///< it will never come
+    // The first of a shipment may stand for all of it:
+    offered,  ///< the data lies in memory of the program's, and the receiver may have it from there
+    borrowed,  ///< the receiver, whose word this is, does so, and will say `taken`
   };
-  std::atomic<std::uint32_t> state;  ///< the sender's word
+  std::atomic<std::uint32_t> state;  ///< the sender's word, but for an answer to an offer
   std::atomic<std::uint32_t> taken;  ///< the receiver's: 1 where the memory is free again
   std::uint32_t slab;
   std::uint64_t offset;  ///< in the slab
   std::uint64_t bytes;   ///< set before `state` is `there`
+  /// The block of the program's that the message is sent from, plus one, if the receiver should
+  /// open it, or takes the data from there; 0: none.
+  std::uint32_t block;
+  std::uint64_t within;               ///< where the data begins in that block
+  std::atomic<std::uint32_t> serial;  ///< of the shipment; set before `taken` is 0
 };
 static_assert(sizeof(Parcel) == 64 && std::atomic<std::uint32_t>::is_always_lock_free);
 
 /// Shared memory, all zero to begin with. Its pages exist once they are touched.
 struct PeerSegment {
-  static constexpr std::uint32_t layout = 1;
+  static constexpr std::uint32_t layout = 2;
   static constexpr std::size_t most_slabs = 64;
+  static constexpr std::size_t most_blocks = 256;
   static constexpr std::size_t most_ranks = 1024;  ///< of a host
+  static constexpr std::size_t word_bits = 64;
   static constexpr std::size_t parcels = 16384;
   /// In `opened`: that rank cannot open what this one shares.
   static constexpr std::uint32_t unreachable = 0xFFFFFFFF;
@@ -47,11 +57,15 @@ struct PeerSegment {
   std::array<std::uint8_t, 16> nonce;  ///< of the job
   std::uint32_t version;               ///< `layout`
   std::int32_t rank;                   ///< of the owner, in MPI_COMM_WORLD
-  std::atomic<std::uint32_t> slabs;    ///< how many there are
-  SharedSlab slab[most_slabs];
+  std::atomic<std::uint32_t> slabs;    ///< of mpress's: how many there are
+  SharedBlock slab[most_slabs];
+  std::atomic<std::uint32_t> blocks;  ///< of the program's
+  SharedBlock block[most_blocks];
   /// What each rank of the host has opened; written by that rank: 0 before it has had a message
   /// from this one in device memory, then the number of slabs, plus one.
   std::atomic<std::uint32_t> opened[most_ranks];
+  /// The blocks that each rank has opened, a bit for each; written by that rank.
+  std::atomic<std::uint64_t> opened_blocks[most_ranks][most_blocks / word_bits];
   Parcel parcel[parcels];
 };
 
@@ -78,6 +92,7 @@ class MappedSegment {
                             const std::array<std::uint8_t, 16>& nonce, int rank);
 
   PeerSegment* operator->() const { return segment_; }
+  void* data() const { return segment_; }
   explicit operator bool() const { return segment_ != nullptr; }
 
   /// Of one that create() made.

@@ -60,6 +60,9 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
   }
   engine::Outgoing out = engine::prepare_send(*job, op, given);
   if (out.error != MPI_SUCCESS) return out.error;
+  if (out.chunks && out.chunks->is_offered()) {
+    return engine::start_offered_send(*job, out, call, tag, request);
+  }
   const std::uint64_t message = out.chunks ? out.chunks->message() : engine::no_message;
   const int code = engine::start_send(*job, out, call, tag, request);
   if (!out.frame || code != MPI_SUCCESS) return code;

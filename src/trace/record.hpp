@@ -69,6 +69,7 @@ enum class Way : std::uint8_t {
   whole = 0,   ///< as one message of MPI's
   chunks = 1,  ///< as a header and chunks, all of them messages of MPI's
   peer = 2,    ///< as a header, while the data goes from GPU to GPU
+  direct = 3,  ///< the same, and the receiver has it from where the program has it
 };
 
 /// Which side of a message a line counts; `complete` is for calls that only wait.

@@ -102,7 +102,7 @@ for mpicc in $mpiccs; do
   use_mpi "$mpicc"
   ranks=4 argument=
   programs="device_messages device_lossy device_edges device_strewn device_refused device_linked \
-    device_peers"
+    device_peers device_direct"
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
@@ -131,6 +131,9 @@ for mpicc in $mpiccs; do
     for part in truncation "no send waits" "more than fits" order probes completions freed; do
       ranks=2 argument=$part MPRESS_POOL_LIMIT=4M MPRESS_CHUNK=4K \
         messages "$part, by $way" device_linked --codec mpc --force --threshold 0
+    done
+    for part in received blocking "both ways" "looked at late" "not looking" "freed memory" elsewhere requests; do
+      ranks=2 argument=$part messages "$part, by $way" device_direct --codec none
     done
   done
   unset MPRESS_LINK visible

@@ -275,6 +275,20 @@ gpu::Ticket Lane::decode(const Spec& spec, ElementType type, const void* payload
              });
 }
 
+gpu::Ticket Lane::tell(std::uint32_t* flag, std::uint32_t value) {
+  const Call call(in_call_);
+  if (!Memory::instance().is_mapped(flag)) fault("a flag lies in memory that is not mapped");
+  const gpu::Ticket ticket =
+      add({}, [this, flag, value, before = given_]() -> std::optional<gpu::Outcome> {
+        // Whoever reads the flag may go on as if this process had looked.
+        Memory::instance().end(this, before);
+        std::atomic_ref(*flag).store(value, std::memory_order_release);
+        return {};
+      });
+  if (!thread_.joinable()) finish();  // although nobody may look
+  return ticket;
+}
+
 gpu::State Lane::look(gpu::Ticket ticket, gpu::Outcome* outcome) {
   const Call call(in_call_);
   std::unique_lock lock(mutex_);

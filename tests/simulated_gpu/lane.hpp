@@ -35,6 +35,7 @@ class Lane final : public gpu::Lane {
                      void* payload) override;
   gpu::Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                      void* elements, std::size_t count) override;
+  gpu::Ticket tell(std::uint32_t* flag, std::uint32_t value) override;
   gpu::State look(gpu::Ticket ticket, gpu::Outcome* outcome) override;
   void drain() override;
   int device() const override { return device_; }

@@ -31,6 +31,12 @@ struct Simulation final : gpu::Gpu {
     Memory::instance().give(number(place, device), memory, false);
   }
 
+  bool find_block(int device, const void* pointer, gpu::Block& block) override {
+    if (Memory::instance().locate(pointer) != device)
+      fault("%p is not on device %d", pointer, device);
+    return Memory::instance().find_block(pointer, block);
+  }
+
   bool share(int device, void* memory, gpu::MemoryHandle& handle) override {
     if (is_failed(device)) return false;
     Memory::instance().share(device, memory, handle);
@@ -42,6 +48,14 @@ struct Simulation final : gpu::Gpu {
   }
 
   void close(int device, void* memory) override { Memory::instance().close(device, memory); }
+
+  bool map(int device, void* memory, std::size_t bytes) override {
+    if (is_failed(device)) return false;
+    Memory::instance().map(memory, bytes);
+    return true;
+  }
+
+  void unmap(int, void* memory) override { Memory::instance().unmap(memory); }
 
  private:
   static int number(gpu::Place place, int device) {

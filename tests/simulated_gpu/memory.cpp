@@ -114,7 +114,7 @@ void* Memory::take(int number, std::size_t bytes, bool by_program) {
           : find_room(p.blocks, p.base, bytes, alignment);
   if (!memory) return nullptr;
   std::memset(view(memory), rubbish, bytes);
-  p.blocks[memory] = {.bytes = bytes, .by_program = by_program};
+  p.blocks[memory] = {.bytes = bytes, .by_program = by_program, .id = ++blocks_};
   p.taken += bytes;
   return memory;
 }
@@ -131,7 +131,7 @@ void Memory::give(int number, void* memory, bool by_program) {
     fault("a block is released that is another's: %p", memory);
   }
   check_idle(at, block.bytes, "released");
-  if (block.shared) unshare(p, at, block.bytes);
+  if (block.shared) unshare(p, at, block);
   p.blocks.erase(it);
   p.taken -= block.bytes;
   if (number == gpu::host) {
@@ -223,6 +223,10 @@ void Memory::check_program(const Access& access) {
             static_cast<const void*>(access.memory), access.bytes);
     }
   }
+  if (is_used_elsewhere(access)) {
+    fault("the program copies %p, %zu bytes, while another process uses it",
+          static_cast<const void*>(access.memory), access.bytes);
+  }
 }
 
 void Memory::check_end() {
@@ -241,9 +245,12 @@ void Memory::check_end() {
       if (block.peer_file >= 0) {
         fault("%zu bytes of another process were never closed", block.bytes);
       }
-      if (block.shared) fault("%zu shared bytes were never released", block.bytes);
+      if (block.shared && !block.by_program) {
+        fault("%zu shared bytes were never released", block.bytes);
+      }
     }
   }
+  if (!mapped_.empty()) fault("%zu pieces of host memory are still mapped", mapped_.size());
 }
 
 }  // namespace mpress::simulated

@@ -60,6 +60,10 @@ class Memory {
   void* open(int device, const gpu::MemoryHandle& handle);
   void close(int device, void* memory);
   bool is_opened(const void* memory) const;
+  bool find_block(const void* pointer, gpu::Block& block);
+  void map(const void* memory, std::size_t bytes);
+  void unmap(const void* memory);
+  bool is_mapped(const void* memory);
 
   /// Faults unless the bytes lie in one block of the device.
   void check(int device, const void* memory, std::size_t bytes);
@@ -77,10 +81,12 @@ class Memory {
   struct Block {
     std::size_t bytes;
     bool by_program;
+    std::uint64_t id = 0;
     bool shared = false;
     /// Of a block that another process shares: its device's memory, and where it lies there.
     int peer_file = -1;
     std::size_t peer_at = 0;
+    std::uint64_t peer_id = 0;
   };
   using Blocks = std::map<const std::byte*, Block>;
   struct Place {
@@ -114,13 +120,16 @@ class Memory {
     short type;
   };
   std::optional<Lock> lock_of(const Access& access);
+  bool is_used_elsewhere(const Access& access);
   void lock_use(const Access& access);
   void unlock_use(const Access& access);
-  void unshare(const Place& place, const std::byte* memory, std::size_t bytes);
+  void unshare(const Place& place, const std::byte* memory, const Block& block);
 
   std::array<Place, devices + 1> places_;  ///< pinned memory first
   std::mutex mutex_;
   std::vector<Use> uses_;
+  std::map<const std::byte*, std::size_t> mapped_;  ///< bytes of host memory that lanes may write
+  std::uint64_t blocks_ = 0;                        ///< that were ever taken
 };
 
 }  // namespace mpress::simulated

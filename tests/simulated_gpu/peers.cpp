@@ -29,6 +29,7 @@ struct Handle {
   int file;
   std::size_t at;
   std::size_t bytes;
+  std::uint64_t id;  ///< of the block, in its process
 };
 static_assert(sizeof(Handle) <= sizeof(gpu::MemoryHandle));
 
@@ -86,14 +87,15 @@ void Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
   Place& p = place(device);
   const auto* const begin = static_cast<const std::byte*>(memory);
   const auto it = p.blocks.find(begin);
-  if (it == p.blocks.end() || it->second.by_program || it->second.peer_file >= 0) {
-    fault("%p is shared, which is no block of mpress's on device %d", memory, device);
+  if (it == p.blocks.end() || it->second.peer_file >= 0) {
+    fault("%p is shared, which is no block on device %d", memory, device);
   }
   Block& block = it->second;
   const Handle made{.process = ::getpid(),
                     .file = p.file,
                     .at = static_cast<std::size_t>(begin - p.base),
-                    .bytes = block.bytes};
+                    .bytes = block.bytes,
+                    .id = block.id};
   handle = {};
   std::memcpy(handle.data(), &made, sizeof made);
   if (block.shared) return;
@@ -104,13 +106,54 @@ void Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
   }
 }
 
-void Memory::unshare(const Place& p, const std::byte* memory, std::size_t bytes) {
+/// A block of the program's may be open elsewhere. Its memory is another's here then, although a
+/// driver would keep it: whoever still reads it there finds that out.
+void Memory::unshare(const Place& p, const std::byte* memory, const Block& block) {
   const auto at = static_cast<std::size_t>(memory - p.base);
-  if (is_locked(p.file, Held::open, at, bytes, F_WRLCK)) {
+  if (!block.by_program && is_locked(p.file, Held::open, at, block.bytes, F_WRLCK)) {
     fault("a block is released that another process has open: %p, %zu bytes",
-          static_cast<const void*>(memory), bytes);
+          static_cast<const void*>(memory), block.bytes);
   }
-  lock(p.file, Held::shared, at, bytes, F_UNLCK);
+  if (is_locked(p.file, Held::used, at, block.bytes, F_WRLCK)) {
+    fault("a block is released that another process uses: %p, %zu bytes",
+          static_cast<const void*>(memory), block.bytes);
+  }
+  lock(p.file, Held::shared, at, block.bytes, F_UNLCK);
+}
+
+bool Memory::find_block(const void* pointer, gpu::Block& found) {
+  const auto* const at = static_cast<const std::byte*>(pointer);
+  const int device = locate(pointer);
+  if (device == gpu::host) return false;
+  std::lock_guard guard(mutex_);
+  Place& p = place(device);
+  const auto it = p.blocks.upper_bound(at);
+  if (it == p.blocks.begin()) return false;
+  const auto& [begin, block] = *std::prev(it);
+  if (at >= begin + block.bytes || !block.by_program) return false;
+  found = {const_cast<std::byte*>(begin), block.bytes, block.id};
+  return true;
+}
+
+void Memory::map(const void* memory, std::size_t bytes) {
+  std::lock_guard guard(mutex_);
+  if (!mapped_.emplace(static_cast<const std::byte*>(memory), bytes).second) {
+    fault("memory is mapped twice: %p", memory);
+  }
+}
+
+void Memory::unmap(const void* memory) {
+  std::lock_guard guard(mutex_);
+  if (mapped_.erase(static_cast<const std::byte*>(memory)) == 0) {
+    fault("memory is unmapped that is not mapped: %p", memory);
+  }
+}
+
+bool Memory::is_mapped(const void* memory) {
+  const auto* const at = static_cast<const std::byte*>(memory);
+  std::lock_guard guard(mutex_);
+  const auto it = mapped_.upper_bound(at);
+  return it != mapped_.begin() && at < std::prev(it)->first + std::prev(it)->second;
 }
 
 void* Memory::open(int device, const gpu::MemoryHandle& handle) {
@@ -131,7 +174,8 @@ void* Memory::open(int device, const gpu::MemoryHandle& handle) {
   std::lock_guard guard(mutex_);
   Place& p = place(device);
   for (const auto& [begin, block] : p.blocks) {
-    if (block.peer_file >= 0 && block.peer_at == from.at && is_same_file(block.peer_file, file)) {
+    if (block.peer_file >= 0 && block.peer_at == from.at && block.peer_id == from.id &&
+        is_same_file(block.peer_file, file)) {
       fault("a block is opened twice for device %d", device);
     }
   }
@@ -145,8 +189,11 @@ void* Memory::open(int device, const gpu::MemoryHandle& handle) {
   }
   lock(file, Held::open, from.at, from.bytes, F_RDLCK);
   std::byte* const memory = room + (from.at - first);
-  p.blocks[memory] = {
-      .bytes = from.bytes, .by_program = false, .peer_file = file, .peer_at = from.at};
+  p.blocks[memory] = {.bytes = from.bytes,
+                      .by_program = false,
+                      .peer_file = file,
+                      .peer_at = from.at,
+                      .peer_id = from.id};
   return memory;
 }
 
@@ -179,6 +226,17 @@ std::optional<Memory::Lock> Memory::lock_of(const Access& access) {
   }
   if (!block.shared || !access.writes) return {};
   return Lock{p.file, static_cast<std::size_t>(access.memory - p.base), access.bytes, F_WRLCK};
+}
+
+/// Would the program's access race with work of another process?
+bool Memory::is_used_elsewhere(const Access& access) {
+  const int device = locate(access.memory);
+  if (device == gpu::host || access.bytes == 0) return false;
+  const Place& p = place(device);
+  const auto& [begin, block] = *std::prev(p.blocks.upper_bound(access.memory));
+  return block.shared &&
+         is_locked(p.file, Held::used, static_cast<std::size_t>(access.memory - p.base),
+                   access.bytes, access.writes ? F_WRLCK : F_RDLCK);
 }
 
 void Memory::lock_use(const Access& access) {

@@ -189,7 +189,7 @@ void misuse(const char* library) {
   });
   opener_faults("is another's",
                 [](void* memory) { gpu::gpu()->release(Place::device, 1, memory); });
-  opener_faults("which is no block of mpress's", [](void* memory) {
+  opener_faults("which is no block", [](void* memory) {
     MemoryHandle handle;
     gpu::gpu()->share(1, memory, handle);
   });
@@ -209,7 +209,7 @@ void misuse(const char* library) {
       },
       nothing);
   faults(
-      "which is no block of mpress's", true,
+      "which is no block", true,
       [](const Line&) {
         MemoryHandle handle;
         gpu::gpu()->share(0, static_cast<std::byte*>(take(odd)) + 256, handle);

@@ -1,0 +1,173 @@
+// The receiving side of the peer link: what others share, and what lies there.
+
+#include <signal.h>
+
+#include <cerrno>
+#include <string>
+
+#include "gpu/loaded_gpu.hpp"
+#include "link/peer_link.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::link {
+
+void PeerLink::meet(int rank, int device) {
+  const int index = index_of(rank);
+  if (index < 0 || !own_) return;
+  Source& source = sources_[static_cast<std::size_t>(index)];
+  if (source.is_over.load(std::memory_order_relaxed)) return;
+  const std::uint32_t seen = source.seen.load(std::memory_order_acquire);
+  if (seen > 0 && seen == source.segment->slabs.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(receiving_);
+  if (!source.is_over.load(std::memory_order_relaxed)) open_new(rank, source, device);
+}
+
+/// Opens the slabs that a rank has shared since. One that cannot be opened ends that: the rank will
+/// send by other ways. What is under way in the others still comes.
+void PeerLink::open_new(int rank, Source& source, int device) {
+  const auto& [number, address] = ranks_[static_cast<std::size_t>(index_of(rank))];
+  const char* problem = nullptr;
+  if (!source.is_tried) {
+    source.is_tried = true;
+    source.segment = MappedSegment::open(address, nonce_, number);
+    if (!source.segment) problem = "its process cannot be looked at";
+  }
+  if (source.segment) {
+    if (source.home == gpu::host) source.home = device;
+    const std::uint32_t slabs = source.segment->slabs.load(std::memory_order_acquire);
+    std::uint32_t seen = source.seen.load(std::memory_order_relaxed);
+    const auto opens = [&] {
+      return open_for(source.slabs, seen, source.segment->slab[seen], source.home, source.home);
+    };
+    while (seen < slabs && opens()) ++seen;
+    if (seen < slabs) problem = "its memory of GPUs cannot be opened";
+    source.segment->opened[own_index_].store(problem ? PeerSegment::unreachable : seen + 1,
+                                             std::memory_order_release);
+    source.seen.store(seen, std::memory_order_release);
+  }
+  if (!problem) return;
+  source.is_over.store(true, std::memory_order_relaxed);
+  if (is_said_.exchange(true)) return;
+  trace::say("messages from rank " + std::to_string(rank) + " to GPUs of rank " +
+             std::to_string(own_->rank) + " go through MPI: " + problem);
+}
+
+/// A block as `device` reaches it, or else `home`, which `device` is then set to.
+void* PeerLink::open_for(Opened& all, std::uint32_t number, const SharedBlock& block, int& device,
+                         int home) {
+  if (device == gpu::host) device = home;
+  const auto row = static_cast<std::size_t>(device);
+  if (row >= all.size()) all.resize(row + 1);
+  std::vector<Mapping>& opened = all[row];
+  if (opened.size() <= number) opened.resize(number + 1);
+  Mapping& mapping = opened[number];
+  if (!mapping.is_tried) mapping = {gpu::gpu()->open(device, block.handle), true};
+  if (mapping.memory || device == home) return mapping.memory;
+  device = home;
+  return open_for(all, number, block, device, home);
+}
+
+bool PeerLink::knows(int rank, std::uint64_t parcel, std::uint64_t chunks) const {
+  const int index = index_of(rank);
+  if (index < 0 || !own_) return false;
+  const std::uint32_t seen =
+      sources_[static_cast<std::size_t>(index)].seen.load(std::memory_order_acquire);
+  return seen > 0 && chunks <= PeerSegment::parcels && parcel <= PeerSegment::parcels - chunks;
+}
+
+PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
+  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  const Parcel& parcel = source.segment->parcel[number];
+  const auto state = static_cast<Parcel::State>(parcel.state.load(std::memory_order_acquire));
+  if (state != Parcel::there) return {state, nullptr, 0, device, 0};
+  // A parcel that is of another message than the header says may be in no slab that is known here.
+  if (parcel.slab >= source.seen.load(std::memory_order_acquire)) {
+    return {Parcel::failed, nullptr, 0, device, 0};
+  }
+  const SharedBlock& slab = source.segment->slab[parcel.slab];
+  if (parcel.offset > slab.bytes || parcel.bytes > slab.bytes - parcel.offset) {
+    return {Parcel::failed, nullptr, 0, device, 0};
+  }
+  is_used_.store(true, std::memory_order_relaxed);
+  std::lock_guard lock(receiving_);
+  const void* const memory = open_for(source.slabs, parcel.slab, slab, device, source.home);
+  return {state, static_cast<const std::byte*>(memory) + parcel.offset, parcel.bytes, device,
+          parcel.block};
+}
+
+void PeerLink::take(int rank, std::uint64_t number) {
+  const Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  source.segment->parcel[number].taken.store(1, std::memory_order_release);
+}
+
+void PeerLink::open_block(int rank, std::uint32_t block, int device) {
+  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  if (block == 0 || block > source.segment->blocks.load(std::memory_order_acquire)) return;
+  const std::uint32_t number = block - 1;
+  std::lock_guard lock(receiving_);
+  // All that is offered can be taken, whatever device it is for.
+  if (!open_for(source.blocks, number, source.segment->block[number], source.home, source.home)) {
+    return;
+  }
+  open_for(source.blocks, number, source.segment->block[number], device, source.home);
+  source.segment->opened_blocks[own_index_][number / PeerSegment::word_bits].fetch_or(
+      std::uint64_t{1} << number % PeerSegment::word_bits);
+}
+
+PeerLink::Arrival PeerLink::borrow(int rank, std::uint64_t number, int device, std::size_t bytes) {
+  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  Parcel& parcel = source.segment->parcel[number];
+  const std::uint32_t block = parcel.block;
+  const std::uint64_t within = parcel.within;
+  std::uint32_t offered = Parcel::offered;
+  if (!parcel.state.compare_exchange_strong(offered, Parcel::borrowed)) {
+    return {Parcel::planned, nullptr, 0, device, 0};
+  }
+  is_used_.store(true, std::memory_order_relaxed);
+  const std::uint32_t serial = parcel.serial.load(std::memory_order_relaxed);
+  std::lock_guard lock(receiving_);
+  // As for parcels that are there: this one may be of another message than the header says.
+  const bool is_known = block > 0 && block <= source.segment->blocks.load();
+  const SharedBlock* const shared = is_known ? &source.segment->block[block - 1] : nullptr;
+  const bool fits = shared && within <= shared->bytes && bytes <= shared->bytes - within;
+  const void* const memory =
+      fits ? open_for(source.blocks, block - 1, *shared, device, source.home) : nullptr;
+  if (!memory) return {Parcel::failed, nullptr, 0, device, 0};
+  return {
+      Parcel::borrowed, static_cast<const std::byte*>(memory) + within, bytes, device, 0, serial};
+}
+
+std::uint32_t* PeerLink::taken_flag(int rank, std::uint64_t number, int device) {
+  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  std::lock_guard lock(receiving_);
+  if (source.mapped_by == gpu::host && !source.is_unmappable) {
+    source.is_unmappable = !gpu::gpu()->map(device, source.segment.data(), sizeof(PeerSegment));
+    if (!source.is_unmappable) source.mapped_by = device;
+  }
+  if (source.is_unmappable) return nullptr;
+  return reinterpret_cast<std::uint32_t*>(&source.segment->parcel[number].taken);
+}
+
+/// Once the device has told, the sender may have used the parcel for another shipment.
+void PeerLink::give_back(int rank, std::uint64_t number, std::uint32_t serial) {
+  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  Parcel& parcel = source.segment->parcel[number];
+  if (parcel.taken.load(std::memory_order_acquire) != 0) return;
+  if (parcel.serial.load(std::memory_order_relaxed) == serial) take(rank, number);
+}
+
+void PeerLink::drop(int rank, std::uint64_t first, std::uint64_t chunks) {
+  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  std::uint32_t offered = Parcel::offered;
+  if (source.segment->parcel[first].state.compare_exchange_strong(offered, Parcel::borrowed)) {
+    chunks = 1;
+  }
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) take(rank, first + chunk);
+}
+
+bool PeerLink::lives(int rank) const {
+  const int pid = ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid;
+  return ::kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+}  // namespace mpress::link

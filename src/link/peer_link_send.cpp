@@ -1,0 +1,281 @@
+// The sending side of the peer link: memory for chunks, and offers.
+
+#include <algorithm>
+#include <limits>
+
+#include "gpu/loaded_gpu.hpp"
+#include "link/peer_link.hpp"
+
+namespace mpress::link {
+namespace {
+
+constexpr std::uint64_t alignment = 256;  ///< of chunks in a slab
+constexpr std::uint64_t least_slab = 32u << 20;
+constexpr std::uint64_t slab_grain = 2u << 20;  ///< what CUDA gives and maps at least
+
+/// Where device memory ran out, this many messages go by before it is asked for again.
+constexpr std::uint64_t patience = 64;
+
+/// Of a rank that does not take what it is offered, at most so many messages go by until the next
+/// offer.
+constexpr std::uint32_t longest_skip = 63;
+
+/// Blocks of the program's may be shared up to so many times the limit for slabs: what they cost is
+/// memory that the program frees and others still have open.
+constexpr std::size_t lent_limits = 4;
+
+/// Blocks of the program's that are not shared and yet remembered.
+constexpr std::size_t most_known_blocks = 4096;
+
+std::uint64_t rounded(std::uint64_t bytes, std::uint64_t grain) {
+  return (bytes + grain - 1) / grain * grain;
+}
+
+}  // namespace
+
+bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t bytes,
+                       std::uint64_t message, Shipment& shipment) {
+  const int index = index_of(rank);
+  if (index < 0 || !own_) return false;
+  const std::uint32_t met = own_->opened[index].load(std::memory_order_acquire);
+  if (met == 0 || met == PeerSegment::unreachable || chunks > PeerSegment::parcels) return false;
+  const std::uint32_t opened = met - 1;
+  const std::uint64_t each = rounded(bytes, alignment);
+  if (each > limit_ / chunks) return false;
+  const std::uint64_t total = each * chunks;
+  std::lock_guard lock(sending_);
+  constexpr std::size_t some = 8;
+  reap(some);
+  if (reserve_in(device, opened, chunks, each, message, shipment)) return true;
+  reap(sent_.size());
+  if (reserve_in(device, opened, chunks, each, message, shipment)) return true;
+  const bool will_fit = std::any_of(slabs_.begin(), slabs_.end(), [&](const Slab& slab) {
+    return slab.device == device && slab.free.fits(total);  // once it is opened
+  });
+  if (!will_fit) grow(device, total);
+  return false;
+}
+
+/// In one of the first `opened` slabs, if there is room.
+bool PeerLink::reserve_in(int device, std::uint32_t opened, std::size_t chunks, std::uint64_t each,
+                          std::uint64_t message, Shipment& shipment) {
+  const std::uint64_t total = each * chunks;
+  for (std::uint32_t i = 0; i < std::min<std::size_t>(opened, slabs_.size()); ++i) {
+    if (slabs_[i].device != device || !slabs_[i].free.fits(total)) continue;
+    const auto first = parcels_.take(chunks);
+    if (!first) return false;
+    const std::uint64_t begin = *slabs_[i].free.take(total);
+    shipment = {static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(chunks), each};
+    Parcel& parcel = own_->parcel[*first];
+    parcel.slab = i;
+    parcel.offset = begin;
+    parcel.bytes = 0;
+    parcel.block = 0;
+    parcel.serial.store(++serial_, std::memory_order_relaxed);
+    parcel.taken.store(0, std::memory_order_release);
+    parcel.state.store(Parcel::planned, std::memory_order_relaxed);
+    sent_.push_back({shipment, message, begin, total, i});
+    return true;
+  }
+  return false;
+}
+
+/// An offer needs its first parcel only, and the others are many cache lines that another processor
+/// had last.
+void PeerLink::lay_out(const Shipment& shipment) {
+  const Parcel& first = own_->parcel[shipment.first];
+  for (std::uint32_t chunk = 1; chunk < shipment.chunks; ++chunk) {
+    Parcel& parcel = own_->parcel[shipment.first + chunk];
+    parcel.slab = first.slab;
+    parcel.offset = first.offset + chunk * shipment.chunk_room;
+    parcel.bytes = 0;
+    parcel.block = 0;
+    parcel.taken.store(0, std::memory_order_relaxed);
+    parcel.state.store(Parcel::planned, std::memory_order_relaxed);
+  }
+}
+
+/// Shares another slab with room for `bytes`, if the limit and the device allow it.
+void PeerLink::grow(int device, std::uint64_t bytes) {
+  if (patience_ > 0) {
+    --patience_;
+    return;
+  }
+  const std::uint64_t left = limit_ - held_;
+  const auto count = static_cast<std::uint32_t>(slabs_.size());
+  if (bytes > left || count == PeerSegment::most_slabs) return;
+  // A message of this size may need more when it is encoded. As much as all slabs before, so that a
+  // few have room for many messages, and the latest for long ones.
+  const std::uint64_t enough = std::min(rounded(bytes + bytes / 16, slab_grain), left);
+  const std::uint64_t usual = std::min(std::max(least_slab, held_), left);
+  gpu::Gpu* const gpu = gpu::gpu();
+  bytes = std::max(enough, usual);
+  void* memory = gpu->allocate(gpu::Place::device, device, bytes);
+  if (!memory && bytes > enough) {
+    bytes = enough;
+    memory = gpu->allocate(gpu::Place::device, device, bytes);
+  }
+  patience_ = patience;
+  if (!memory) return;
+  SharedBlock& slab = own_->slab[count];
+  slab.device = device;
+  slab.bytes = bytes;
+  if (!gpu->share(device, memory, slab.handle)) {
+    gpu->release(gpu::Place::device, device, memory);
+    patience_ = std::numeric_limits<std::uint64_t>::max();  // it never will
+    return;
+  }
+  patience_ = 0;
+  slabs_.push_back({device, static_cast<std::byte*>(memory), memory::Ranges(bytes)});
+  held_ += bytes;
+  own_->slabs.store(count + 1, std::memory_order_release);
+}
+
+std::byte* PeerLink::place(const Shipment& shipment, std::size_t chunk) {
+  const Parcel& parcel = own_->parcel[shipment.first + chunk];
+  std::lock_guard lock(sending_);
+  return slabs_[parcel.slab].memory + parcel.offset;
+}
+
+void PeerLink::send(const Shipment& shipment, std::size_t chunk, std::size_t bytes) {
+  Parcel& parcel = own_->parcel[shipment.first + chunk];
+  parcel.bytes = bytes;
+  parcel.state.store(Parcel::there, std::memory_order_release);
+}
+
+void PeerLink::fail(const Shipment& shipment) {
+  for (std::uint32_t chunk = 0; chunk < shipment.chunks; ++chunk) {
+    Parcel& parcel = own_->parcel[shipment.first + chunk];
+    std::uint32_t state = parcel.state.load(std::memory_order_relaxed);
+    while ((state == Parcel::planned || state == Parcel::offered) &&
+           !parcel.state.compare_exchange_weak(state, Parcel::failed, std::memory_order_release)) {
+    }
+  }
+}
+
+void PeerLink::cancel(std::uint64_t message) {
+  std::lock_guard lock(sending_);
+  for (const Sent& sent : sent_) {
+    if (sent.message != message) continue;
+    for (std::uint32_t chunk = 0; chunk < sent.shipment.chunks; ++chunk) {
+      own_->parcel[sent.shipment.first + chunk].taken.store(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+bool PeerLink::offer(const Shipment& shipment, int rank, int device, const void* data,
+                     std::size_t bytes) {
+  Parcel& parcel = own_->parcel[shipment.first];
+  std::lock_guard lock(sending_);
+  Borrower& borrower = borrowers_[static_cast<std::size_t>(index_of(rank))];
+  if (borrower.skip > 0) {
+    --borrower.skip;
+    return false;
+  }
+  if (!find_lent(device, data, bytes, parcel)) return false;
+  const std::uint32_t number = parcel.block - 1;
+  const std::uint64_t opened =
+      own_->opened_blocks[index_of(rank)][number / PeerSegment::word_bits].load();
+  if ((opened >> number % PeerSegment::word_bits & 1) == 0) return false;
+  parcel.state.store(Parcel::offered, std::memory_order_release);
+  return true;
+}
+
+/// The block of the program's that the data lies in, for others to open. What they have open they
+/// close at the end only, as that waits for the device, and so its memory does not come free before
+/// either. Hence the limit, and no block is shared for its first message, as opening takes longer
+/// than some copies.
+bool PeerLink::find_lent(int device, const void* data, std::size_t bytes, Parcel& parcel) {
+  gpu::Gpu* const gpu = gpu::gpu();
+  gpu::Block block;
+  if (!gpu->find_block(device, data, block)) return false;
+  const auto within = static_cast<std::uint64_t>(static_cast<const std::byte*>(data) - block.base);
+  if (within > block.bytes || bytes > block.bytes - within) return false;
+  if (lent_.size() >= most_known_blocks) {
+    std::erase_if(lent_, [](const auto& known) { return !known.second.is_shared; });
+  }
+  const auto [entry, is_new] = lent_.try_emplace(block.id);
+  Lent& lent = entry->second;
+  if (is_new || lent.is_refused) return false;
+  if (!lent.is_shared) {
+    const std::uint32_t number = own_->blocks.load(std::memory_order_relaxed);
+    const std::size_t kept = rounded(block.bytes, slab_grain);
+    SharedBlock& shared = own_->block[std::min<std::size_t>(number, PeerSegment::most_blocks - 1)];
+    lent.is_refused = number == PeerSegment::most_blocks ||
+                      kept > lent_limits * limit_ - lent_bytes_ ||
+                      !gpu->share(device, block.base, shared.handle);
+    if (lent.is_refused) return false;
+    shared.device = device;
+    shared.bytes = block.bytes;
+    lent.is_shared = true;
+    lent.number = number;
+    lent_bytes_ += kept;
+    own_->blocks.store(number + 1, std::memory_order_release);
+  }
+  parcel.block = lent.number + 1;
+  parcel.within = within;
+  return true;
+}
+
+PeerLink::Offer PeerLink::look_at_offer(const Shipment& shipment, int rank) {
+  Parcel& parcel = own_->parcel[shipment.first];
+  if (parcel.state.load(std::memory_order_acquire) == Parcel::offered) return Offer::open;
+  if (parcel.taken.load(std::memory_order_acquire) == 0) return Offer::borrowed;
+  std::lock_guard lock(sending_);
+  borrowers_[static_cast<std::size_t>(index_of(rank))] = {};
+  const auto sent = std::find_if(sent_.rbegin(), sent_.rend(), [&](const Sent& one) {
+    return one.shipment.first == shipment.first;
+  });
+  sent->is_returned = true;
+  return Offer::returned;
+}
+
+bool PeerLink::withdraw(const Shipment& shipment, int rank) {
+  lay_out(shipment);  // a receiver may use all parcels from the moment on that this is no offer
+  std::uint32_t offered = Parcel::offered;
+  if (!own_->parcel[shipment.first].state.compare_exchange_strong(offered, Parcel::planned)) {
+    return false;
+  }
+  note_miss(rank);
+  return true;
+}
+
+void PeerLink::note_miss(int rank) {
+  std::lock_guard lock(sending_);
+  Borrower& borrower = borrowers_[static_cast<std::size_t>(index_of(rank))];
+  borrower.skip = std::min((1u << std::min(borrower.misses, 31u)) - 1, longest_skip);
+  ++borrower.misses;
+}
+
+/// Both sides have done with all of it.
+bool PeerLink::is_over(const Sent& sent) const {
+  const std::uint32_t first =
+      own_->parcel[sent.shipment.first].state.load(std::memory_order_acquire);
+  // Who offered it has to see what became of it, before others may have its parcels.
+  if (first == Parcel::offered || first == Parcel::borrowed) return sent.is_returned;
+  for (std::uint32_t chunk = sent.shipment.chunks; chunk-- > 0;) {  // the last is mostly the last
+    const Parcel& parcel = own_->parcel[sent.shipment.first + chunk];
+    if (parcel.taken.load(std::memory_order_acquire) == 0 ||
+        parcel.state.load(std::memory_order_relaxed) == Parcel::planned) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Frees the memory of what was taken, of the `count` that were looked at the longest ago: a
+/// receiver who is late costs a send no more, and holds up nobody else's memory.
+void PeerLink::reap(std::size_t count) {
+  for (count = std::min(count, sent_.size()); count > 0; --count) {
+    const Sent sent = sent_.front();
+    sent_.pop_front();
+    if (!is_over(sent)) {
+      sent_.push_back(sent);
+      continue;
+    }
+    slabs_[sent.slab].free.give(sent.begin, sent.bytes);
+    parcels_.give(sent.shipment.first, sent.shipment.chunks);
+  }
+}
+
+}  // namespace mpress::link
