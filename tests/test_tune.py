@@ -155,7 +155,7 @@ def test_break_even_is_the_model_s():
 
 def test_break_even_between_linked_gpus():
     profile = tune.Profile(_core.hardware())
-    encode, decode = ({n: start + n / 1e12 for n in (1 << 16, 1 << 26)} for start in (12e-6, 10e-6))
+    encode, decode = ({n: start + n / 1.4e12 for n in (1 << 16, 1 << 26)} for start in (12e-6, 10e-6))
     profile.codecs["mpc", "device"] = encode, decode
     link = tune.Link("linked", "device", "", "", {n: 15e-6 + n / 370e9 for n in (1 << 14, 1 << 28)})
     profile.add(link)
