@@ -40,7 +40,9 @@ def arrived(rows) -> bool:
     return all(row["check"]["kept"] for row in rows if row["path"] not in jobs.BASELINES)
 
 
-@pytest.mark.parametrize("name", ["latency", "bandwidth", "bibandwidth"])
+@pytest.mark.parametrize(
+    "name", ["latency", pytest.param("bandwidth", marks=pytest.mark.extended), "bibandwidth"]
+)
 def test_codecs_beside_raw_messages(bench, tmp_path, name):
     picture = tmp_path / "curves.svg"
     printed, document = bench(

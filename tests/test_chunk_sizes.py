@@ -50,7 +50,7 @@ def chunked(done):
     ("own", "env", "expected"),
     [
         ((256 << 10, 4 << 20), {}, [24, 6]),
-        ((4 << 20, 64 << 10), {}, [6, 30]),
+        pytest.param((4 << 20, 64 << 10), {}, [6, 30], marks=pytest.mark.extended),
         ((256 << 10, 4 << 20), {"MPRESS_CHUNK": "1M"}, [12, 12]),
     ],
 )
@@ -68,7 +68,7 @@ def test_profiles_that_differ(
 
 
 @pytest.mark.parametrize("other", ["0", "4K", "8M"])
-@pytest.mark.parametrize("codec", ["none", "mpc"])
+@pytest.mark.parametrize("codec", [pytest.param("none", marks=pytest.mark.extended), "mpc"])
 def test_settings_that_differ(other, codec, tmp_path, mpi_program, mpirun, simulated_gpu):
     """As no job of `mpress run` has them. Where one rank has no chunks, none has."""
     script = on_rank_1(tmp_path, mpi_program("device_chunked"), f"export MPRESS_CHUNK={other}")

@@ -102,7 +102,7 @@ DIRECT = {
 }
 
 
-@pytest.mark.parametrize("chunk", ["1M", "4K"])
+@pytest.mark.parametrize("chunk", [pytest.param("1M", marks=pytest.mark.extended), "4K"])
 @pytest.mark.parametrize("part", DIRECT)
 def test_from_the_program_s_memory(part, chunk, mpi_program, mpress_run, linked):
     env = {**linked, "MPRESS_POOL_LIMIT": "64M", "MPRESS_CHUNK": chunk}

@@ -90,6 +90,7 @@ def test_what_was_wanted_beside_what_was_reached(bench, tmp_path):
     assert "all pairs" not in bench("report_peer").section(document | {"most_ranks": 2}, picture)
 
 
+@pytest.mark.extended
 def test_the_matrix_is_measured(bench, mpi, mpi4py_env, simulated_gpu, monkeypatch, tmp_path):
     for name, value in {**mpi.env, **PATIENT, **mpi4py_env, **simulated_gpu}.items():
         monkeypatch.setenv(name, value)

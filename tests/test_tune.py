@@ -155,7 +155,9 @@ def test_break_even_is_the_model_s():
 
 def test_break_even_between_linked_gpus():
     profile = tune.Profile(_core.hardware())
-    encode, decode = ({n: start + n / 1.4e12 for n in (1 << 16, 1 << 26)} for start in (12e-6, 10e-6))
+    encode, decode = (
+        {n: start + n / 1.4e12 for n in (1 << 16, 1 << 26)} for start in (12e-6, 10e-6)
+    )
     profile.codecs["mpc", "device"] = encode, decode
     link = tune.Link("linked", "device", "", "", {n: 15e-6 + n / 370e9 for n in (1 << 14, 1 << 28)})
     profile.add(link)
@@ -224,6 +226,7 @@ def test_a_chunk_must_be_clearly_better():
     assert tune.best_chunk(mixed) == 1 << 20
 
 
+@pytest.mark.extended
 def test_tune_writes_the_best_chunk(on_simulated_gpus, monkeypatch, tmp_path, capsys):
     path = tmp_path / "own.profile"
     monkeypatch.setattr(cuda_bench, "available", lambda: True)
