@@ -94,8 +94,25 @@ class Watched {
   bool any() const { return any_; }
 
   /// Lets messages in chunks proceed, and hides from MPI those that are not all there. True where
-  /// none is hidden.
-  bool progress() { return progress(false); }
+  /// none is hidden. `needs_all`: the call waits for all, so what is offered may be while anything
+  /// else is missing.
+  bool progress(bool needs_all = false) {
+    hidden_ = 0;
+    if (!may_be_late_) return true;
+    for (const bool offered : {false, true}) {
+      const bool waits_for_more = needs_all && hidden_ > 0;
+      for (std::size_t i = 0; i < entries_.size(); ++i) {
+        Pending* entry = entries_[i];
+        if (offered != (entry && entry->offered)) continue;
+        is_hidden_[i] = entry && entry->may_be_late(job_) &&
+                        !entry->is_ready(job_, requests_[i], waits_for_more);
+        substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
+        hidden_ += is_hidden_[i];
+      }
+    }
+    job_.chunks.progress(job_);
+    return hidden_ == 0;
+  }
 
   /// For calls that wait for all: the same until none is hidden. While no message has ever come in
   /// chunks this is left to MPI, which waits best; finish() waits for the chunks of the first.
@@ -154,25 +171,6 @@ class Watched {
   int raise(int code) const { return failed_on_ ? failed_on_->raise(code) : code; }
 
  private:
-  /// `needs_all`: the call waits for all, so what is offered may be while anything else is missing.
-  bool progress(bool needs_all) {
-    hidden_ = 0;
-    if (!may_be_late_) return true;
-    for (const bool offered : {false, true}) {
-      const bool waits_for_more = needs_all && hidden_ > 0;
-      for (std::size_t i = 0; i < entries_.size(); ++i) {
-        Pending* entry = entries_[i];
-        if (offered != (entry && entry->offered)) continue;
-        is_hidden_[i] = entry && entry->may_be_late(job_) &&
-                        !entry->is_ready(job_, requests_[i], waits_for_more);
-        substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
-        hidden_ += is_hidden_[i];
-      }
-    }
-    job_.chunks.progress(job_);
-    return hidden_ == 0;
-  }
-
   /// Request `i` is over: its entry leaves the table, or, where persistent, becomes inactive.
   /// `released_` is the entry, null where there was nothing to end.
   std::unique_ptr<Pending> release(int i) {

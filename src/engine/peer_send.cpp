@@ -123,8 +123,10 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   work_.resize(header_.chunks());
   is_offered_ = !encodes && !elements.packed && may_offer(message.op) &&
                 link_->offer(shipment_, peer_, device_, elements_, message.bytes);
-  if (!is_offered_) link_->lay_out(shipment_);
-  if (!is_offered_ && !open_lanes(job)) return false;
+  if (!is_offered_) {
+    link_->lay_out(shipment_);
+    if (!open_lanes(job)) return false;
+  }
   packed_ = std::move(elements.packed);
   first_ns_ = trace::now_ns() - begin;
   return true;

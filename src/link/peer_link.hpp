@@ -204,6 +204,9 @@ class PeerLink {
   };
 
   int index_of(int rank) const;
+  /// Of a rank of this host.
+  Source& source_of(int rank) { return sources_[static_cast<std::size_t>(index_of(rank))]; }
+  Borrower& borrower_of(int rank) { return borrowers_[static_cast<std::size_t>(index_of(rank))]; }
   bool reserve_in(int device, std::uint32_t opened, std::size_t chunks, std::uint64_t each,
                   std::uint64_t message, Shipment& shipment);
   void reap(std::size_t count);

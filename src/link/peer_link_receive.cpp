@@ -76,7 +76,7 @@ bool PeerLink::knows(int rank, std::uint64_t parcel, std::uint64_t chunks) const
 }
 
 PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
-  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  Source& source = source_of(rank);
   const Parcel& parcel = source.segment->parcel[number];
   const auto state = static_cast<Parcel::State>(parcel.state.load(std::memory_order_acquire));
   if (state != Parcel::there) return {state, nullptr, 0, device, 0};
@@ -96,12 +96,12 @@ PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
 }
 
 void PeerLink::take(int rank, std::uint64_t number) {
-  const Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  const Source& source = source_of(rank);
   source.segment->parcel[number].taken.store(1, std::memory_order_release);
 }
 
 void PeerLink::open_block(int rank, std::uint32_t block, int device) {
-  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  Source& source = source_of(rank);
   if (block == 0 || block > source.segment->blocks.load(std::memory_order_acquire)) return;
   const std::uint32_t number = block - 1;
   std::lock_guard lock(receiving_);
@@ -115,7 +115,7 @@ void PeerLink::open_block(int rank, std::uint32_t block, int device) {
 }
 
 PeerLink::Arrival PeerLink::borrow(int rank, std::uint64_t number, int device, std::size_t bytes) {
-  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  Source& source = source_of(rank);
   Parcel& parcel = source.segment->parcel[number];
   const std::uint32_t block = parcel.block;
   const std::uint64_t within = parcel.within;
@@ -138,7 +138,7 @@ PeerLink::Arrival PeerLink::borrow(int rank, std::uint64_t number, int device, s
 }
 
 std::uint32_t* PeerLink::taken_flag(int rank, std::uint64_t number, int device) {
-  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  Source& source = source_of(rank);
   std::lock_guard lock(receiving_);
   if (source.mapped_by == gpu::host && !source.is_unmappable) {
     source.is_unmappable = !gpu::gpu()->map(device, source.segment.data(), sizeof(PeerSegment));
@@ -150,14 +150,14 @@ std::uint32_t* PeerLink::taken_flag(int rank, std::uint64_t number, int device) 
 
 /// Once the device has told, the sender may have used the parcel for another shipment.
 void PeerLink::give_back(int rank, std::uint64_t number, std::uint32_t serial) {
-  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  Source& source = source_of(rank);
   Parcel& parcel = source.segment->parcel[number];
   if (parcel.taken.load(std::memory_order_acquire) != 0) return;
   if (parcel.serial.load(std::memory_order_relaxed) == serial) take(rank, number);
 }
 
 void PeerLink::drop(int rank, std::uint64_t first, std::uint64_t chunks) {
-  Source& source = sources_[static_cast<std::size_t>(index_of(rank))];
+  Source& source = source_of(rank);
   std::uint32_t offered = Parcel::offered;
   if (source.segment->parcel[first].state.compare_exchange_strong(offered, Parcel::borrowed)) {
     chunks = 1;

@@ -31,6 +31,16 @@ std::uint64_t rounded(std::uint64_t bytes, std::uint64_t grain) {
   return (bytes + grain - 1) / grain * grain;
 }
 
+/// A parcel for a chunk that will lie there.
+void plan(Parcel& parcel, std::uint32_t slab, std::uint64_t offset) {
+  parcel.slab = slab;
+  parcel.offset = offset;
+  parcel.bytes = 0;
+  parcel.block = 0;
+  parcel.taken.store(0, std::memory_order_release);  // behind the serial
+  parcel.state.store(Parcel::planned, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t bytes,
@@ -67,13 +77,8 @@ bool PeerLink::reserve_in(int device, std::uint32_t opened, std::size_t chunks, 
     const std::uint64_t begin = *slabs_[i].free.take(total);
     shipment = {static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(chunks), each};
     Parcel& parcel = own_->parcel[*first];
-    parcel.slab = i;
-    parcel.offset = begin;
-    parcel.bytes = 0;
-    parcel.block = 0;
     parcel.serial.store(++serial_, std::memory_order_relaxed);
-    parcel.taken.store(0, std::memory_order_release);
-    parcel.state.store(Parcel::planned, std::memory_order_relaxed);
+    plan(parcel, i, begin);
     sent_.push_back({shipment, message, begin, total, i});
     return true;
   }
@@ -85,13 +90,8 @@ bool PeerLink::reserve_in(int device, std::uint32_t opened, std::size_t chunks, 
 void PeerLink::lay_out(const Shipment& shipment) {
   const Parcel& first = own_->parcel[shipment.first];
   for (std::uint32_t chunk = 1; chunk < shipment.chunks; ++chunk) {
-    Parcel& parcel = own_->parcel[shipment.first + chunk];
-    parcel.slab = first.slab;
-    parcel.offset = first.offset + chunk * shipment.chunk_room;
-    parcel.bytes = 0;
-    parcel.block = 0;
-    parcel.taken.store(0, std::memory_order_relaxed);
-    parcel.state.store(Parcel::planned, std::memory_order_relaxed);
+    plan(own_->parcel[shipment.first + chunk], first.slab,
+         first.offset + chunk * shipment.chunk_room);
   }
 }
 
@@ -167,7 +167,7 @@ bool PeerLink::offer(const Shipment& shipment, int rank, int device, const void*
                      std::size_t bytes) {
   Parcel& parcel = own_->parcel[shipment.first];
   std::lock_guard lock(sending_);
-  Borrower& borrower = borrowers_[static_cast<std::size_t>(index_of(rank))];
+  Borrower& borrower = borrower_of(rank);
   if (borrower.skip > 0) {
     --borrower.skip;
     return false;
@@ -222,7 +222,7 @@ PeerLink::Offer PeerLink::look_at_offer(const Shipment& shipment, int rank) {
   if (parcel.state.load(std::memory_order_acquire) == Parcel::offered) return Offer::open;
   if (parcel.taken.load(std::memory_order_acquire) == 0) return Offer::borrowed;
   std::lock_guard lock(sending_);
-  borrowers_[static_cast<std::size_t>(index_of(rank))] = {};
+  borrower_of(rank) = {};
   const auto sent = std::find_if(sent_.rbegin(), sent_.rend(), [&](const Sent& one) {
     return one.shipment.first == shipment.first;
   });
@@ -242,7 +242,7 @@ bool PeerLink::withdraw(const Shipment& shipment, int rank) {
 
 void PeerLink::note_miss(int rank) {
   std::lock_guard lock(sending_);
-  Borrower& borrower = borrowers_[static_cast<std::size_t>(index_of(rank))];
+  Borrower& borrower = borrower_of(rank);
   borrower.skip = std::min((1u << std::min(borrower.misses, 31u)) - 1, longest_skip);
   ++borrower.misses;
 }
