@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served_cli import ServedCommand
 
 import mpress
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
+MPRESS = BIN / "mpress"
 TIMEOUT = 120
 
 
@@ -40,7 +42,12 @@ class Mpi:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-# Ranks of the tests may outnumber cores and belong to root; that is for the tests to allow.
+# Ranks of the tests may outnumber cores, where those that wait should leave them to the others, and
+# belong to root; that is for the tests to allow.
+_MPICH = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "50",
+}
 _OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -54,15 +61,15 @@ _SIDE = BIN.parent / "mpi"
 # Which library mpi4py opens.
 _OPEN_MPI_PYTHON = {"MPI4PY_LIBMPI": str(_SIDE / "openmpi/lib/libmpi.so.40")}
 MPIS = {
-    "default": Mpi("default", BIN / "mpicc", BIN / "mpiexec", _OPEN_MPI),
-    "mpich": Mpi("mpich", _SIDE / "mpich/bin/mpicc", _SIDE / "mpich/bin/mpiexec"),
+    "default": Mpi("default", BIN / "mpicc", BIN / "mpiexec", _MPICH | _OPEN_MPI),
+    "mpich": Mpi("mpich", _SIDE / "mpich/bin/mpicc", _SIDE / "mpich/bin/mpiexec", _MPICH),
     "openmpi": Mpi(
         "openmpi",
         _SIDE / "openmpi/bin/mpicc",
         _SIDE / "openmpi/bin/mpiexec",
         _OPEN_MPI | _OPEN_MPI_PYTHON,
     ),
-    "abi": Mpi("abi", _SIDE / "mpich/bin/mpicc_abi", _SIDE / "mpich/bin/mpiexec"),
+    "abi": Mpi("abi", _SIDE / "mpich/bin/mpicc_abi", _SIDE / "mpich/bin/mpiexec", _MPICH),
 }
 
 
@@ -179,26 +186,31 @@ def execute(
     cwd: Path | None = None,
 ) -> Finished:
     """Runs a command in a process group of its own, with no MPRESS_* variable but those in env, and
-    without a profile that the user may have."""
+    without a profile that the user may have. MPRESS is served (served_cli.py)."""
+    words = [str(word) for word in command]
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("MPRESS_")}
     inherited["MPRESS_PROFILE"] = "off"
-    process = subprocess.Popen(
-        [str(word) for word in command],
-        env=inherited | dict(env or {}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
-        start_new_session=True,
-    )
+    environment = inherited | dict(env or {})
+    process: subprocess.Popen[str] | ServedCommand
+    if command[0] == MPRESS:
+        process = ServedCommand(words, environment, cwd)
+    else:
+        process = subprocess.Popen(
+            words,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=cwd,
+            start_new_session=True,
+        )
     try:
         stdout, stderr = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         stdout, stderr = process.communicate()
-        words = " ".join(str(word) for word in command)
-        pytest.fail(f"no end after {timeout} s: {words}\n{stdout}\n{stderr}")
+        pytest.fail(f"no end after {timeout} s: {' '.join(words)}\n{stdout}\n{stderr}")
     return Finished(process.returncode, stdout, stderr)
 
 
@@ -217,7 +229,7 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
     mpicc = Path(shutil.which(choice) or pytest.exit(f"--mpi {choice}: no such MPI", returncode=2))
     # Beside it, by the same ending: mpicc.mpich, mpiexec.mpich.
     mpiexec = mpicc.with_name(mpicc.name.replace("mpicc", "mpiexec"))
-    return Mpi(str(mpicc).strip("/").replace("/", "-"), mpicc, mpiexec, _OPEN_MPI)
+    return Mpi(str(mpicc).strip("/").replace("/", "-"), mpicc, mpiexec, _MPICH | _OPEN_MPI)
 
 
 def simulated_gpu_library(build_dir: Path) -> Path:
@@ -314,7 +326,7 @@ def mpress_run(tmp_path: Path, mpi: Mpi) -> Callable[..., Finished]:
         file = tmp_path / "report.json"
         file.unlink(missing_ok=True)
         ranks = [] if n is None else ["-n", str(n), "--mpiexec", str(mpi.mpiexec)]
-        command = [BIN / "mpress", "run", *ranks, "--report", file, *options, "--", program, *args]
+        command = [MPRESS, "run", *ranks, "--report", file, *options, "--", program, *args]
         done = execute(command, {**mpi.env, **(env or {})}, timeout)
         if file.exists():
             done.report = json.loads(file.read_text())

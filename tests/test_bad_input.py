@@ -38,6 +38,7 @@ def test_ranks_with_different_settings(tmp_path, mpi_program, mpress_run):
     assert "runs with other settings: codec=" in done.stderr
 
 
+@pytest.mark.extended  # it waits as long as ranks may take to start
 def test_a_rank_without_mpress(tmp_path, mpi_program, mpress_run):
     script = on_rank_1(tmp_path, mpi_program("one_message"), "unset LD_PRELOAD")
     done = mpress_run(2, script, options=FORCED, timeout=100)

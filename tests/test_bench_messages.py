@@ -16,10 +16,6 @@ from mpress.p2p import arrival, data, jobs
 
 WORKER = Path(__file__).with_name("simulated_messages.py")
 FEW = ("--repeat", "3", "--seconds", "0.1", "--warmup", "2")
-PATIENT = {  # ranks outnumber cores
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "50",
-}
 
 
 @pytest.fixture
@@ -29,7 +25,7 @@ def bench(mpi, mpi4py_env, tmp_path):
     def run(name, *args):
         file = tmp_path / "result.json"
         command = [BIN / "mpress", "bench", name, *FEW, "--mpiexec", mpi.mpiexec, "--json", file]
-        done = execute([*command, *args], {**mpi.env, **PATIENT, **mpi4py_env})
+        done = execute([*command, *args], {**mpi.env, **mpi4py_env})
         assert done.status == 0, done.output
         return done.output, json.loads(file.read_text())
 
@@ -116,7 +112,7 @@ def test_memory_of_devices(mpi, mpi4py_env, simulated_gpu, tmp_path, name, place
         "seconds": 0.1, "window": 3, "files": {"turb": str(tmp_path / "turb.npy")},
         "cases": [{"data": "turb", "bytes": n, "paths": paths} for n in (64 << 10, 1 << 20)],
     }  # fmt: skip
-    env = {**mpi.env, **PATIENT, **mpi4py_env, **simulated_gpu}
+    env = {**mpi.env, **mpi4py_env, **simulated_gpu}
     result = jobs.run(
         plan, "forced", mpiexec=str(mpi.mpiexec), environment=env, program=[str(WORKER)]
     )
@@ -137,7 +133,7 @@ def test_all_pairs_of_ranks(mpi, mpi4py_env, simulated_gpu, tmp_path, link):
         "repeat": 2, "seconds": 0.1, "window": 2, "files": {"turb": str(tmp_path / "turb.npy")},
         "cases": [{"data": "turb", "bytes": nbytes, "paths": paths}],
     }  # fmt: skip
-    env = {**mpi.env, **PATIENT, **mpi4py_env, **simulated_gpu}
+    env = {**mpi.env, **mpi4py_env, **simulated_gpu}
     result = jobs.run(
         plan, "forced", link=link, mpiexec=str(mpi.mpiexec), environment=env, program=[str(WORKER)]
     )
@@ -164,7 +160,7 @@ def test_a_job_that_fails_says_why(mpi, mpi4py_env, tmp_path):
     plan = {"benchmark": "latency", "from": "host", "to": "host", "window": 1,
             "files": {"x": str(tmp_path / "none.npy")},
             "cases": [{"data": "x", "bytes": 8, "paths": ["none"]}]}  # fmt: skip
-    env = {**mpi.env, **PATIENT, **mpi4py_env}
+    env = {**mpi.env, **mpi4py_env}
     with pytest.raises(jobs.JobError, match=r"none\.npy"):
         jobs.run(plan, "forced", mpiexec=str(mpi.mpiexec), environment=env)
 

@@ -12,10 +12,6 @@ from conftest import ROOT
 from mpress.p2p import jobs
 
 WORKER = Path(__file__).with_name("simulated_messages.py")
-PATIENT = {  # ranks outnumber cores
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "50",
-}
 MB = 1 << 20
 
 
@@ -92,7 +88,7 @@ def test_what_was_wanted_beside_what_was_reached(bench, tmp_path):
 
 @pytest.mark.extended
 def test_the_matrix_is_measured(bench, mpi, mpi4py_env, simulated_gpu, monkeypatch, tmp_path):
-    for name, value in {**mpi.env, **PATIENT, **mpi4py_env, **simulated_gpu}.items():
+    for name, value in {**mpi.env, **mpi4py_env, **simulated_gpu}.items():
         monkeypatch.setenv(name, value)
     out = tmp_path / "peer.json"
     sizes = [64 << 10, 2 * MB]

@@ -1,0 +1,102 @@
+"""The command line of mpress in forks of one process that has loaded it: loading takes longer than
+most programs of the tests run.
+
+python served_cli.py SOCKET serves whoever has the other end: a request is a command as JSON, with
+the ends of pipes for its output; the answers are its process, then its status.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent import futures
+from contextlib import suppress
+from pathlib import Path
+
+from mpress import cli
+
+_MAX_REQUEST = 128 << 10
+
+
+class ServedCommand:
+    """Of subprocess.Popen what `execute` in conftest.py uses, for `mpress ARGUMENTS`."""
+
+    def __init__(self, arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> None:
+        self.arguments = arguments
+        self.returncode: int | None = None
+        server, _ = _server()
+        folder = os.fspath(cwd or Path.cwd())
+        request = {"arguments": arguments, "env": dict(env), "folder": folder}
+        pipes = [os.pipe() for _ in range(2)]
+        socket.send_fds(server, [json.dumps(request).encode()], [end for _, end in pipes])
+        for _, end in pipes:
+            os.close(end)
+        self.pid = int(server.recv(32))
+        self._pool = futures.ThreadPoolExecutor(3)
+        self._results = [self._pool.submit(_read, end) for end, _ in pipes]
+        self._results.append(self._pool.submit(server.recv, 32))
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        if futures.wait(self._results, timeout).not_done:
+            raise subprocess.TimeoutExpired(self.arguments, timeout)
+        stdout, stderr, status = (result.result() for result in self._results)
+        self._pool.shutdown()
+        self.returncode = int(status)
+        return stdout, stderr
+
+
+def _read(end: int) -> str:
+    with open(end) as file:
+        return file.read()
+
+
+@functools.cache
+def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    return ours, process
+
+
+def _become(arguments: list[str], env: dict[str, str], folder: str, output: list[int]) -> None:
+    os.setsid()
+    for number, end in enumerate(output, start=1):
+        os.dup2(end, number)
+        os.close(end)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = arguments
+    cli.main()
+
+
+def serve(connection: socket.socket) -> None:
+    with suppress(Exception):  # Typer loads more with the first argument that it looks at
+        cli.app(["run", "-n", "several", "--", "true"], standalone_mode=False)
+    while True:
+        request, output, *_ = socket.recv_fds(connection, _MAX_REQUEST, 2)
+        if not request:
+            return
+        process = os.fork()
+        if process == 0:
+            connection.close()
+            _become(**json.loads(request), output=output)
+            return
+        for end in output:
+            os.close(end)
+        connection.send(b"%d" % process)
+        connection.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
