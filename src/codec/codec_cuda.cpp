@@ -20,15 +20,15 @@ std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t coun
 }
 
 cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
-                   void* workspace, cudaStream_t stream) {
-  const NvtxRange range("encode", spec, type, segments);
+                   void* workspace, cudaStream_t stream, RangeOf range) {
+  const NvtxRange nvtx("encode", spec, type, segments);
   switch (spec.codec) {
     case Codec::mpc: return mpc::cuda::encode(type, spec.dim, segments, workspace, stream);
     case Codec::zfp:
       return zfp::cuda::encode(type, zfp_block_bits(spec.value, type), segments, workspace, stream);
     case Codec::szp:
-      return szp::cuda::encode(type, spec.bound, spec.value, spec.mode, segments, workspace,
-                               stream);
+      return szp::cuda::encode(type, spec.bound, spec.value, spec.mode, segments, workspace, stream,
+                               range);
     case Codec::none:
     case Codec::automatic: break;
   }

@@ -68,10 +68,18 @@ using codec::Combine;
 std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t count,
                             std::size_t segments);
 
-/// Encodes every segment; its Result tells the payload's size. A relative bound is taken of each
-/// segment's own range. `spec` is valid for `type` and names a codec.
+/// The elements whose range a relative bound refers to.
+enum class RangeOf : std::uint8_t {
+  segment,  ///< each segment's own
+  call,     ///< those of all segments, of which there are at most `max_common_range`
+};
+inline constexpr std::size_t max_common_range = 256;
+
+/// Encodes every segment; its Result tells the payload's size. `spec` is valid for `type` and names
+/// a codec. Segments are worked on in their order, so that the first of a few long ones is reported
+/// when about its share of the time has passed.
 cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
-                   void* workspace, cudaStream_t stream);
+                   void* workspace, cudaStream_t stream, RangeOf range = RangeOf::segment);
 
 /// Decodes exactly `count` elements of every segment, and combines them with those that are there.
 /// Payloads are untrusted, as on the host: the Result's status tells what was found.

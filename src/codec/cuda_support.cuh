@@ -23,6 +23,7 @@ const CudaUnit cuda_unit(reinterpret_cast<const void*>(&stand_for_unit));
 
 /// Segments of one launch, which travel as its parameter; longer batches are several launches.
 inline constexpr unsigned max_batch = 256;
+static_assert(max_batch >= max_common_range);
 
 /// The head of a workspace. Zero between calls but for `sequence`.
 struct alignas(256) Control {

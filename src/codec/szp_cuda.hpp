@@ -9,9 +9,10 @@ using namespace codec::cuda;
 
 std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments);
 
-/// Encodes within `value`, absolute or relative to each segment's own range.
+/// Encodes within `value`, absolute or relative to what `range` says.
 cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
-                   std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream);
+                   std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream,
+                   RangeOf range);
 
 /// codec_cuda.hpp
 cudaError_t finite_width(ElementType type, const void* elements, std::size_t count, void* workspace,

@@ -215,6 +215,7 @@ struct Request {
   bool resolvable;
   Bound kind;
   Mode mode;
+  bool common;  ///< of all segments
   double value;
 };
 
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 10)
   const auto units = static_cast<std::uint32_t>(unit_count(Traits<T>::type, segment.count));
   if (threadIdx.x == 0) {
     if (request.kind == Bound::rel) {
-      bound = request.value * width_of<T>(ranges[task.segment]);
+      bound = request.value * width_of<T>(ranges[request.common ? 0 : task.segment]);
       resolvable = make_quantizer(bound, quantizer);
     } else {
       bound = request.value;
@@ -286,7 +287,7 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 10)
     raw = finish_payload<T>(segment, state, units, resolvable, request.mode, quantizer.step, bound,
                             bytes);
     if (!raw) report(segment.result, bytes, Status::ok, sequence_of(work.control));
-    if (request.kind == Bound::rel) ranges[task.segment] = {};
+    if (request.kind == Bound::rel && !request.common) ranges[task.segment] = {};
   }
   __syncthreads();
   end_segment(batch, work, task.segment, true, raw);
@@ -295,8 +296,10 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 10)
 template <class T>
 cudaError_t encode_elements(Bound kind, double value, Mode mode,
                             std::span<const EncodeSegment> segments, void* workspace,
-                            cudaStream_t stream) {
-  Request<T> request{{}, false, kind, mode, value};
+                            cudaStream_t stream, RangeOf range) {
+  const bool common = kind == Bound::rel && range == RangeOf::call && segments.size() > 1;
+  if (common && segments.size() > max_common_range) return cudaErrorInvalidValue;
+  Request<T> request{{}, false, kind, mode, common, value};
   if (kind == Bound::abs) request.resolvable = make_quantizer(value, request.absolute);
   const auto tasks = [](std::size_t count) {
     return std::max<std::size_t>(1, unit_count(Traits<T>::type, count));
@@ -306,10 +309,11 @@ cudaError_t encode_elements(Bound kind, double value, Mode mode,
     auto* ranges = reinterpret_cast<RangeKeys*>(work.slots);
     work.slots = reinterpret_cast<std::uint64_t*>(ranges + batch.count);
     const unsigned total = batch.first_task[batch.count];
-    if (kind == Bound::rel) launch_find_ranges<T>(batch, ranges, stream);
+    if (kind == Bound::rel) launch_find_ranges<T>(batch, ranges, common, stream);
     encode_units<T><<<total, Shape<T>::threads, 0, stream>>>(batch, work, ranges, request);
     codec::cuda::launch_copy_raw(batch, work, RawForm{sizeof(Header), sizeof(T)}, Traits<T>::type,
                                  stream);
+    if (common) cudaMemsetAsync(ranges, 0, sizeof *ranges, stream);
   };
   return codec::cuda::for_each_batch(segments, tasks, launch);
 }
@@ -324,10 +328,11 @@ std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t seg
 }
 
 cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
-                   std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream) {
+                   std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream,
+                   RangeOf range) {
   return type == ElementType::f32
-             ? encode_elements<float>(bound, value, mode, segments, workspace, stream)
-             : encode_elements<double>(bound, value, mode, segments, workspace, stream);
+             ? encode_elements<float>(bound, value, mode, segments, workspace, stream, range)
+             : encode_elements<double>(bound, value, mode, segments, workspace, stream, range);
 }
 
 }  // namespace mpress::codec::szp::cuda

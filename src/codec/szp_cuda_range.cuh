@@ -40,9 +40,10 @@ __device__ double width_of(const RangeKeys& keys) {
 
 inline constexpr unsigned range_threads = 256;
 
+/// `common`: the first of `ranges` is that of all segments.
 template <class T, unsigned capacity>
 __global__ void __launch_bounds__(range_threads)
-    find_ranges(const __grid_constant__ Batch<capacity> batch, RangeKeys* ranges) {
+    find_ranges(const __grid_constant__ Batch<capacity> batch, RangeKeys* ranges, bool common) {
   using Bits = typename Traits<T>::Bits;
   constexpr Bits exponent = __builtin_bit_cast(Bits, std::numeric_limits<T>::infinity());
   const std::uint32_t tasks = batch.first_task[batch.count];
@@ -99,16 +100,18 @@ __global__ void __launch_bounds__(range_threads)
       greatest = max(greatest, keys[w][1]);
     }
     if (greatest == 0) continue;
-    atomicMax(&ranges[task.segment].least, least);
-    atomicMax(&ranges[task.segment].greatest, greatest);
+    RangeKeys& range = ranges[common ? 0 : task.segment];
+    atomicMax(&range.least, least);
+    atomicMax(&range.greatest, greatest);
   }
 }
 
 template <class T, unsigned capacity>
-void launch_find_ranges(const Batch<capacity>& batch, RangeKeys* ranges, cudaStream_t stream) {
+void launch_find_ranges(const Batch<capacity>& batch, RangeKeys* ranges, bool common,
+                        cudaStream_t stream) {
   const unsigned blocks =
       std::min(batch.first_task[batch.count], codec::cuda::multiprocessors() * 8);
-  find_ranges<T><<<blocks, range_threads, 0, stream>>>(batch, ranges);
+  find_ranges<T><<<blocks, range_threads, 0, stream>>>(batch, ranges, common);
 }
 
 }  // namespace mpress::codec::szp::cuda

@@ -11,9 +11,9 @@ cudaError_t decode_with(std::uint32_t block_bits, std::span<const DecodeSegment>
   const unsigned run = chunks_a_task<Element, residency>(segments);
   return for_each_batch(segments, tasks_of<Element>(run),
                         [&]<unsigned capacity>(const Batch<capacity>& batch) {
-                          const Grid grid = grid_for<residency>(batch.first_task[batch.count], run);
+                          const Grid grid = grid_for<residency>(batch, run);
                           decode_kernel<Element, words, plain><<<grid.blocks, threads, 0, stream>>>(
-                              batch, work, block_bits, grid.width, run, combine);
+                              batch, work, block_bits, grid, run, combine);
                         });
 }
 

@@ -266,7 +266,7 @@ __device__ constexpr ShortDecodeTable short_decode_table;
 template <typename Element, int words, bool plain, unsigned capacity>
 __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
     decode_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
-                  unsigned block_bits, unsigned width, unsigned run, Combine combine) {
+                  unsigned block_bits, Grid grid, unsigned run, Combine combine) {
   constexpr unsigned units = units_per_warp<Element>;
   constexpr int n = code_words<words>;
   using Table = typename DecodeTables<words>::Table;
@@ -274,7 +274,7 @@ __global__ void __launch_bounds__(threads, (decode_residency<words, plain>))
   __shared__ std::uint32_t stages[warps][stage_words<words>];
   const unsigned lane = threadIdx.x % 32;
   const unsigned warp = threadIdx.x / 32;
-  const Share share = share_of(batch.first_task[batch.count], width);
+  const Share share = share_of(batch, grid);
   if (share.begin < share.end) {
     const Task task = find_task(batch, share.begin);
     const Segment& segment = batch.segments[task.segment];

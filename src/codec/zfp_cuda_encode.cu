@@ -12,9 +12,9 @@ cudaError_t encode_with(std::uint32_t block_bits, std::span<const EncodeSegment>
   const unsigned run = chunks_a_task<Element, residency>(segments);
   return for_each_batch(
       segments, tasks_of<Element>(run), [&]<unsigned capacity>(const Batch<capacity>& batch) {
-        const Grid grid = grid_for<residency>(batch.first_task[batch.count], run);
+        const Grid grid = grid_for<residency>(batch, run);
         encode_kernel<Element, words>
-            <<<grid.blocks, threads, 0, stream>>>(batch, work, block_bits, grid.width, run);
+            <<<grid.blocks, threads, 0, stream>>>(batch, work, block_bits, grid, run);
         complete_kernel<Element>
             <<<multiprocessors() * 2, threads, 0, stream>>>(batch, work, block_bits, run);
       });

@@ -198,7 +198,7 @@ __device__ constexpr ShortEncodeTable short_encode_table;
 template <typename Element, int words, unsigned capacity>
 __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
     encode_kernel(const __grid_constant__ Batch<capacity> batch, Workspace work,
-                  unsigned block_bits, unsigned width, unsigned run) {
+                  unsigned block_bits, Grid grid, unsigned run) {
   constexpr unsigned units = units_per_warp<Element>;
   constexpr int n = code_words<words>;
   constexpr ElementType type = sizeof(Element) == 4 ? ElementType::f32 : ElementType::f64;
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(threads, (encode_residency<Element, words>))
   const unsigned warp = threadIdx.x / 32;
   constexpr std::uint64_t unit_elements = 32 * kBlock;
   constexpr unsigned warp_bytes = units * unit_elements * sizeof(Element);
-  const Share share = share_of(batch.first_task[batch.count], width);
+  const Share share = share_of(batch, grid);
   if (share.begin < share.end) {
     const Task task = find_task(batch, share.begin);
     const Segment& segment = batch.segments[task.segment];

@@ -41,38 +41,56 @@ inline std::size_t slots_of(ElementType type, std::size_t count, std::size_t seg
 template <int words>
 inline constexpr unsigned stage_words = 32 * code_words<words> + code_words<words> + 3;
 
-/// Tasks of a launch that fall to this thread block: a run, so that it ends few segments. Thread
-/// blocks come in tiers of `width`, of which each takes half of the tasks that are left, the last
-/// one the rest: small shares at the end keep the multiprocessors busy to the last.
+/// How a launch is spread over thread blocks. They come in tiers of `width`. The first tiers take a
+/// segment each, so that long ones are done in their order; each of the others takes half of the
+/// tasks that are left, and the last one the rest: small shares at the end keep the multiprocessors
+/// busy to the last.
+struct Grid {
+  unsigned blocks;
+  unsigned width;
+  unsigned whole;  ///< tiers of a segment each
+};
+
+/// Tasks that fall to this thread block: a run, so that it ends few segments.
 struct Share {
   std::uint32_t begin;
   std::uint32_t end;
 };
 
-__device__ inline Share share_of(std::uint32_t tasks, unsigned width) {
-  const unsigned tier = blockIdx.x / width;
-  const unsigned place = blockIdx.x % width;
-  const std::uint32_t left = tasks >> tier;
-  const std::uint32_t ours = tier + 1 == gridDim.x / width ? left : left - (tasks >> (tier + 1));
-  const std::uint32_t first = tasks - left;
-  const std::uint32_t each = ours / width;
-  const std::uint32_t more = ours % width;  // thread blocks with one more
+template <unsigned capacity>
+__device__ Share share_of(const Batch<capacity>& batch, const Grid& grid) {
+  const unsigned tier = blockIdx.x / grid.width;
+  const unsigned place = blockIdx.x % grid.width;
+  std::uint32_t first, ours;
+  if (tier < grid.whole) {
+    first = batch.first_task[tier];
+    ours = batch.first_task[tier + 1] - first;
+  } else {
+    const std::uint32_t end = batch.first_task[batch.count];
+    const std::uint32_t tasks = end - batch.first_task[grid.whole];
+    const std::uint32_t left = tasks >> (tier - grid.whole);
+    first = end - left;
+    ours = tier + 1 == gridDim.x / grid.width ? left : left - (tasks >> (tier + 1 - grid.whole));
+  }
+  const std::uint32_t each = ours / grid.width;
+  const std::uint32_t more = ours % grid.width;  // thread blocks with one more
   const std::uint32_t begin = first + each * place + min(place, more);
   return {begin, begin + each + (place < more ? 1 : 0)};
 }
 
-struct Grid {
-  unsigned blocks;
-  unsigned width;
-};
-
 /// For thread blocks of which `residency` fit on a multiprocessor, with tasks of `run` chunks.
-template <unsigned residency>
-Grid grid_for(std::uint32_t tasks, unsigned run) {
-  if (run > 1) return {tasks, tasks};
+template <unsigned residency, unsigned capacity>
+Grid grid_for(const Batch<capacity>& batch, unsigned run) {
+  const std::uint32_t tasks = batch.first_task[batch.count];
+  if (run > 1) return {tasks, tasks, 0};
   const unsigned width = std::min<unsigned>(tasks, multiprocessors() * residency);
-  const unsigned tiers = std::max<unsigned>(1, std::bit_width(tasks / (2 * width)));
-  return {width * tiers, width};
+  unsigned whole = 0;
+  while (whole + 1 < batch.count && batch.first_task[whole + 1] - batch.first_task[whole] >= width) {
+    ++whole;
+  }
+  const std::uint32_t rest = tasks - batch.first_task[whole];
+  const unsigned halves = std::max<unsigned>(1, std::bit_width(rest / (2 * width)));
+  return {width * (whole + halves), width, whole};
 }
 
 /// Chunks a task for `segments`. Where thread blocks have few each, a thread block that ends two

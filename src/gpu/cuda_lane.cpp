@@ -65,10 +65,12 @@ CudaLane::~CudaLane() {
   }
 }
 
-/// A piece of work: whatever cannot be enqueued fails, and what comes after it in the lane too.
+/// Pieces of work: whatever cannot be enqueued fails, and what comes after it in the lane too.
+/// `enqueue` is called with the ticket of the first.
 template <class Enqueue>
-Ticket CudaLane::give(Enqueue enqueue) {
-  const Ticket ticket = ++given_;
+Ticket CudaLane::give(Enqueue enqueue, std::size_t pieces) {
+  const Ticket ticket = given_ + 1;
+  given_ += pieces;
   if (is_failed(ticket)) return ticket;
   try {
     const ContextScope scope(device_);
@@ -79,15 +81,12 @@ Ticket CudaLane::give(Enqueue enqueue) {
   return ticket;
 }
 
-/// One that reports itself, to what `enqueue` is called with.
-template <class Enqueue>
-Ticket CudaLane::give_codec(Enqueue enqueue) {
-  return give([&](Ticket ticket) {
-    while (reports_.size() >= most_reports && reports_.begin()->first <= done_) {
-      reports_.erase(reports_.begin());
-    }
-    enqueue(reports_[ticket].get());
-  });
+/// Where a codec reports on a piece of work.
+codec::cuda::Result* CudaLane::report_of(Ticket ticket) {
+  while (reports_.size() >= most_reports && reports_.begin()->first <= done_) {
+    reports_.erase(reports_.begin());
+  }
+  return reports_[ticket].get();
 }
 
 /// To an address of the device's, once all work so far is done.
@@ -229,20 +228,28 @@ Spec CudaLane::resolve(const Spec& spec, ElementType type, const void* elements,
   return resolved;
 }
 
-Ticket CudaLane::encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
-                        void* payload) {
-  return give_codec([&](codec::cuda::Result* result) {
-    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
-    const codec::cuda::EncodeSegment segment{elements, count, payload, result};
-    check(codec::cuda::encode(spec, type, {&segment, 1}, work, stream_), "encoding");
-  });
+Ticket CudaLane::encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) {
+  const auto enqueue = [&](Ticket ticket) {
+    std::vector<codec::cuda::EncodeSegment> segments;
+    segments.reserve(pieces.size());
+    std::size_t count = 0;
+    for (const Piece& piece : pieces) {
+      segments.push_back({piece.elements, piece.count, piece.payload, report_of(ticket++)});
+      count += piece.count;
+    }
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, pieces.size()));
+    check(codec::cuda::encode(spec, type, segments, work, stream_, codec::cuda::RangeOf::call),
+          "encoding");
+  };
+  static_assert(most_pieces <= codec::cuda::max_common_range);
+  return give(enqueue, pieces.size());
 }
 
 Ticket CudaLane::decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                         void* elements, std::size_t count) {
-  return give_codec([&](codec::cuda::Result* result) {
+  return give([&](Ticket ticket) {
     void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
-    const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, result};
+    const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, report_of(ticket)};
     check(codec::cuda::decode(spec, type, {&segment, 1}, codec::Combine::replace, work, stream_),
           "decoding");
   });
@@ -273,11 +280,14 @@ void CudaLane::observe(Ticket ticket) {
   const std::uint32_t flag = __atomic_load_n(&mapped_->done, __ATOMIC_ACQUIRE);
   const auto further = static_cast<std::int32_t>(flag - static_cast<std::uint32_t>(done_));
   if (further > 0) done_ += static_cast<std::uint32_t>(further);
-  if (ticket <= done_) return;
-  const auto report = reports_.find(ticket);
-  if (report != reports_.end() &&
-      __atomic_load_n(&report->second.get()->sequence, __ATOMIC_ACQUIRE) != 0) {
-    done_ = ticket;
+  // Pieces that were encoded in one go may end in any order, where they are short.
+  for (auto report = reports_.upper_bound(done_); report != reports_.end() && done_ < ticket;
+       ++report) {
+    if (report->first > ticket ||
+        __atomic_load_n(&report->second.get()->sequence, __ATOMIC_ACQUIRE) == 0) {
+      return;
+    }
+    done_ = report->first;
   }
 }
 

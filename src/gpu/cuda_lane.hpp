@@ -24,8 +24,8 @@ class CudaLane final : public Lane {
   Ticket scatter(void* buffer, const void* packed, std::span<const Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
                std::size_t count) override;
-  Ticket encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
-                void* payload) override;
+  using Lane::encode;
+  Ticket encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) override;
   Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                 void* elements, std::size_t count) override;
   Ticket tell(std::uint32_t* flag, std::uint32_t value) override;
@@ -48,9 +48,8 @@ class CudaLane final : public Lane {
   };
 
   template <class Enqueue>
-  Ticket give(Enqueue enqueue);
-  template <class Enqueue>
-  Ticket give_codec(Enqueue enqueue);
+  Ticket give(Enqueue enqueue, std::size_t pieces = 1);
+  codec::cuda::Result* report_of(Ticket ticket);
   void write(std::uint32_t* flag, std::uint32_t value);
   void mark(Ticket ticket);
   void move_runs(Direction direction, void* buffer, void* packed, std::span<const Run> runs);

@@ -19,7 +19,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 3;
+inline constexpr std::uint32_t interface_version = 4;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -38,6 +38,14 @@ using Ticket = std::uint64_t;
 struct Outcome {
   std::size_t bytes = 0;  ///< of the payload
   Status status = Status::ok;
+};
+
+/// Elements to be encoded, and where their payload goes: 16-byte aligned, with room for
+/// codec::max_payload_bytes().
+struct Piece {
+  const void* elements;
+  std::size_t count;
+  void* payload;
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
@@ -80,12 +88,20 @@ class Lane {
   virtual Spec resolve(const Spec& spec, ElementType type, const void* elements,
                        std::size_t count) = 0;
 
-  /// Encodes into `payload`, which is 16-byte aligned and has room for codec::max_payload_bytes().
-  /// Both on the lane's device; elements aligned as their type. `spec` names a codec.
-  virtual Ticket encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
-                        void* payload) = 0;
+  /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has a ticket of its
+  /// own, the next after that of the piece before. Returns the first. Elements are on the lane's
+  /// device, aligned as their type; payloads there, or in memory opened for it. `spec` names a
+  /// codec; a relative bound is of the range of all pieces together.
+  virtual Ticket encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) = 0;
+  static constexpr std::size_t most_pieces = 256;
 
-  /// Decodes an untrusted payload; memory as for encode().
+  Ticket encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+                void* payload) {
+    const Piece piece{elements, count, payload};
+    return encode(spec, type, {&piece, 1});
+  }
+
+  /// Decodes an untrusted payload; memory as for encode(), on the lane's device.
   virtual Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                         void* elements, std::size_t count) = 0;
 
@@ -141,8 +157,8 @@ class Gpu {
   /// the memory until they have closed it. False where the device cannot.
   virtual bool share(int device, void* memory, MemoryHandle& handle) = 0;
 
-  /// A block that another process shares, as lanes of `device` reach it, to copy from. Null where
-  /// they cannot. A process opens a block once for a device, and none of its own.
+  /// A block that another process shares, as lanes of `device` reach it, to read and to write. Null
+  /// where they cannot. A process opens a block once for a device, and none of its own.
   virtual void* open(int device, const MemoryHandle& handle) = 0;
   /// Nothing uses the memory any more. Waits until the device is idle.
   virtual void close(int device, void* memory) = 0;

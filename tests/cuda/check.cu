@@ -35,7 +35,7 @@ struct Case {
 
 template <class T>
 void check_batch(const Spec& spec, ElementType type, std::vector<Case>& cases, Workspace& work,
-                 std::mt19937_64& random) {
+                 std::mt19937_64& random, RangeOf range = RangeOf::segment) {
   Results results(cases.size());
   std::vector<Device> elements, payloads, outputs;
   std::vector<EncodeSegment> encodes;
@@ -49,7 +49,7 @@ void check_batch(const Spec& spec, ElementType type, std::vector<Case>& cases, W
     outputs.emplace_back(c.elements.size());
     encodes.push_back({elements[i].data() + shift, c.count, payloads[i].data(), &results.host[i]});
   }
-  require(codec::cuda::encode(spec, type, encodes, work.data, nullptr), "encode");
+  require(codec::cuda::encode(spec, type, encodes, work.data, nullptr, range), "encode");
   require(cudaDeviceSynchronize(), "encode");
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Case& c = cases[i];
@@ -162,21 +162,29 @@ int check(const Spec& spec, ElementType type, std::uint64_t seed, bool quick) {
   const std::vector<std::size_t>& counts = quick ? few : all;
   Workspace work(codec::cuda::workspace_bytes(spec, type, 40'000'000, 1000));
   std::size_t total = 0;
+  const auto encode = [&](Case& c, const Spec& by) {
+    c.payload.resize(codec::max_payload_bytes(spec, type, c.count));
+    c.payload.resize(codec::encode(by, type, c.elements.data(), c.count, c.payload.data()));
+    c.decoded.resize(c.elements.size());
+    if (codec::decode(spec, type, c.payload.data(), c.payload.size(), c.decoded.data(), c.count) !=
+        Status::ok) {
+      fail(c.name + ": the host's own payload");
+    }
+  };
   const auto make = [&](int pattern, std::size_t count) {
     Case c;
     c.name = to_string(spec) + " " + element_name(type) + " pattern " + std::to_string(pattern) +
              " count " + std::to_string(count);
     c.count = count;
     c.elements = generate<T>(pattern, count, random);
-    c.payload.resize(codec::max_payload_bytes(spec, type, count));
-    c.payload.resize(codec::encode(spec, type, c.elements.data(), count, c.payload.data()));
-    c.decoded.resize(c.elements.size());
-    if (codec::decode(spec, type, c.payload.data(), c.payload.size(), c.decoded.data(), count) !=
-        Status::ok) {
-      fail(c.name + ": the host's own payload");
-    }
+    encode(c, spec);
     ++total;
     return c;
+  };
+  const auto make_all = [&](std::vector<std::size_t> sizes) {
+    std::vector<Case> made;
+    for (const std::size_t count : sizes) made.push_back(make(made.size() % patterns, count));
+    return made;
   };
   for (int pattern = 0; pattern < patterns; ++pattern) {
     std::vector<Case> batch;
@@ -191,6 +199,22 @@ int check(const Spec& spec, ElementType type, std::uint64_t seed, bool quick) {
   std::vector<Case> many;
   for (int i = 0; i < (quick ? 40 : 700); ++i) many.push_back(make(i % patterns, random() % 20000));
   check_batch<T>(spec, type, many, work, random);
+  if (!quick) {  // long ones, done in their order
+    std::vector<Case> batch = make_all({2'000'003, 1'700'000, 500'000, 2'100'000});
+    check_batch<T>(spec, type, batch, work, random);
+  }
+  if (spec.bound == Bound::rel) {
+    std::vector<Case> batch = make_all({quick ? 5000u : 200'000u, 0, 3, 2049, 70'001, 1});
+    Bytes together;
+    for (const Case& c : batch) {
+      together.insert(together.end(), c.elements.begin(), c.elements.end());
+    }
+    const Spec resolved =
+        codec::resolve(spec, type, together.data(), together.size() / sizeof(T));
+    for (Case& c : batch) encode(c, resolved);
+    check_batch<T>(spec, type, batch, work, random, RangeOf::call);
+    check_batch<T>(spec, type, batch, work, random, RangeOf::call);
+  }
   Bytes state(work.bytes);
   require(cudaMemcpy(state.data(), work.data, work.bytes, cudaMemcpyDeviceToHost), "workspace");
   std::fill(state.begin(), state.begin() + 64, 0);

@@ -23,6 +23,7 @@ using codec::cuda::AddSegment;
 using codec::cuda::Combine;
 using codec::cuda::DecodeSegment;
 using codec::cuda::EncodeSegment;
+using codec::cuda::RangeOf;
 using codec::cuda::Result;
 
 inline void require(cudaError_t error, const char* what) {

@@ -1,11 +1,14 @@
 #include "lane.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "codec/codec.hpp"
+#include "codec/range.hpp"
 
 namespace mpress::simulated {
 namespace {
@@ -243,21 +246,48 @@ Spec Lane::resolve(const Spec& spec, ElementType type, const void* elements, std
   return codec::resolve(spec, type, Memory::instance().view(elements), count);
 }
 
-gpu::Ticket Lane::encode(const Spec& spec, ElementType type, const void* elements,
-                         std::size_t count, void* payload) {
+gpu::Ticket Lane::encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces) {
   const Call call(in_call_);
-  check_codec(spec, payload, type, elements);
-  const std::size_t room = codec::max_payload_bytes(spec, type, count);
-  Memory::instance().check(device_, elements, count * element_size(type));
-  Memory::instance().check(device_, payload, room);
-  return add({reads(elements, count * element_size(type)), writes(payload, room)},
-             [=]() -> std::optional<gpu::Outcome> {
-               const Memory& memory = Memory::instance();
-               const std::size_t bytes =
-                   codec::encode(spec, type, memory.view(elements), count, memory.view(payload));
-               std::memset(memory.view(payload) + bytes, rubbish, room - bytes);
-               return gpu::Outcome{bytes, Status::ok};
-             });
+  if (pieces.empty() || pieces.size() > most_pieces) fault("%zu pieces to encode", pieces.size());
+  for (const gpu::Piece& piece : pieces) {
+    check_codec(spec, piece.payload, type, piece.elements);
+    Memory::instance().check(device_, piece.elements, piece.count * element_size(type));
+    Memory::instance().check(device_, piece.payload,
+                             codec::max_payload_bytes(spec, type, piece.count));
+  }
+  // The first piece finds the range of all.
+  const auto resolved = std::make_shared<Spec>(spec);
+  const auto resolve = [=, all = std::vector(pieces.begin(), pieces.end())] {
+    if (spec.bound != Bound::rel) return;
+    codec::Range range;
+    for (const gpu::Piece& piece : all) {
+      const codec::Range own =
+          codec::finite_range(type, Memory::instance().view(piece.elements), piece.count);
+      if (!own.any_finite) continue;
+      range.min = range.any_finite ? std::min(range.min, own.min) : own.min;
+      range.max = range.any_finite ? std::max(range.max, own.max) : own.max;
+      range.any_finite = true;
+    }
+    resolved->bound = Bound::abs;
+    resolved->value = spec.value * range.width();
+  };
+  gpu::Ticket first = 0;
+  for (const gpu::Piece& piece : pieces) {
+    const std::size_t room = codec::max_payload_bytes(spec, type, piece.count);
+    const gpu::Ticket ticket =
+        add({reads(piece.elements, piece.count * element_size(type)), writes(piece.payload, room)},
+            [=, is_first = first == 0]() -> std::optional<gpu::Outcome> {
+              if (is_first) resolve();
+              const Memory& memory = Memory::instance();
+              std::byte* const payload = memory.view(static_cast<std::byte*>(piece.payload));
+              const std::size_t bytes =
+                  codec::encode(*resolved, type, memory.view(piece.elements), piece.count, payload);
+              std::memset(payload + bytes, rubbish, room - bytes);
+              return gpu::Outcome{bytes, Status::ok};
+            });
+    if (first == 0) first = ticket;
+  }
+  return first;
 }
 
 gpu::Ticket Lane::decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,

@@ -31,8 +31,9 @@ class Lane final : public gpu::Lane {
   gpu::Ticket scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
                std::size_t count) override;
-  gpu::Ticket encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
-                     void* payload) override;
+  using gpu::Lane::encode;
+  gpu::Ticket encode(const Spec& spec, ElementType type,
+                     std::span<const gpu::Piece> pieces) override;
   gpu::Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                      void* elements, std::size_t count) override;
   gpu::Ticket tell(std::uint32_t* flag, std::uint32_t value) override;

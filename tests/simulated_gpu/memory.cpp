@@ -187,8 +187,8 @@ void Memory::check(int device, const void* memory, std::size_t bytes) {
 void Memory::begin(const void* lane, std::uint64_t ticket, const std::vector<Access>& accesses) {
   std::lock_guard lock(mutex_);
   for (const Access& access : accesses) {
-    if (access.writes && is_opened(access.memory)) {
-      fault("work writes to a block of another process: %p, %zu bytes",
+    if (access.writes && is_lent(access.memory)) {
+      fault("work writes to a block of another program: %p, %zu bytes",
             static_cast<const void*>(access.memory), access.bytes);
     }
     for (const Use& use : uses_) {

@@ -87,6 +87,7 @@ class Memory {
     int peer_file = -1;
     std::size_t peer_at = 0;
     std::uint64_t peer_id = 0;
+    bool peer_program = false;  ///< that process's program has it
   };
   using Blocks = std::map<const std::byte*, Block>;
   struct Place {
@@ -119,6 +120,7 @@ class Memory {
     std::size_t bytes;
     short type;
   };
+  bool is_lent(const void* memory);
   std::optional<Lock> lock_of(const Access& access);
   bool is_used_elsewhere(const Access& access);
   void lock_use(const Access& access);

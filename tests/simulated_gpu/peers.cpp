@@ -30,6 +30,7 @@ struct Handle {
   std::size_t at;
   std::size_t bytes;
   std::uint64_t id;  ///< of the block, in its process
+  bool by_program;
 };
 static_assert(sizeof(Handle) <= sizeof(gpu::MemoryHandle));
 
@@ -68,7 +69,7 @@ std::size_t page() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 /// In place of what is mapped there. No file: as if nothing were.
 bool map_over(std::byte* memory, std::size_t bytes, int file, std::size_t at) {
   const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-  const int protection = file < 0 ? PROT_NONE : PROT_READ;
+  const int protection = file < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
   return ::mmap(memory, bytes, protection, flags | MAP_NORESERVE | MAP_FIXED, file,
                 static_cast<off_t>(at)) != MAP_FAILED;
 }
@@ -95,7 +96,8 @@ void Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
                     .file = p.file,
                     .at = static_cast<std::size_t>(begin - p.base),
                     .bytes = block.bytes,
-                    .id = block.id};
+                    .id = block.id,
+                    .by_program = block.by_program};
   handle = {};
   std::memcpy(handle.data(), &made, sizeof made);
   if (block.shared) return;
@@ -165,7 +167,7 @@ void* Memory::open(int device, const gpu::MemoryHandle& handle) {
   if (peers && std::strcmp(peers, "0") == 0) return nullptr;
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", static_cast<int>(from.process), from.file);
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return nullptr;
   if (!is_locked(file, Held::shared, from.at, from.bytes, F_RDLCK)) {
     fault("a block is opened that is not shared any more");
@@ -193,7 +195,8 @@ void* Memory::open(int device, const gpu::MemoryHandle& handle) {
                       .by_program = false,
                       .peer_file = file,
                       .peer_at = from.at,
-                      .peer_id = from.id};
+                      .peer_id = from.id,
+                      .peer_program = from.by_program};
   return memory;
 }
 
@@ -215,17 +218,26 @@ void Memory::close(int device, void* memory) {
   p.blocks.erase(it);
 }
 
+/// Does it lie in a block of another process's program?
+bool Memory::is_lent(const void* memory) {
+  if (!is_opened(memory)) return false;
+  const Place& p = place(locate(memory));
+  const auto* const at = static_cast<const std::byte*>(memory);
+  return std::prev(p.blocks.upper_bound(at))->second.peer_program;
+}
+
 std::optional<Memory::Lock> Memory::lock_of(const Access& access) {
   const int device = locate(access.memory);
   if (device == gpu::host || access.bytes == 0 || access.sparse) return {};
   const Place& p = place(device);
   const auto& [begin, block] = *std::prev(p.blocks.upper_bound(access.memory));
+  const short type = access.writes ? F_WRLCK : F_RDLCK;
   if (block.peer_file >= 0) {
     const auto within = static_cast<std::size_t>(access.memory - begin);
-    return Lock{block.peer_file, block.peer_at + within, access.bytes, F_RDLCK};
+    return Lock{block.peer_file, block.peer_at + within, access.bytes, type};
   }
-  if (!block.shared || !access.writes) return {};
-  return Lock{p.file, static_cast<std::size_t>(access.memory - p.base), access.bytes, F_WRLCK};
+  if (!block.shared) return {};
+  return Lock{p.file, static_cast<std::size_t>(access.memory - p.base), access.bytes, type};
 }
 
 /// Would the program's access race with work of another process?

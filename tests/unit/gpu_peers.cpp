@@ -73,7 +73,12 @@ void owner(const Line& line) {
   line.wait();  // read
   put(*lane, small, noise(odd, 4).data(), odd);
   line.tell();
-  line.wait();  // closed; to be opened again
+  line.wait();  // written to and closed; to be opened again
+  CHECK(bytes_of(*lane, other_small, odd) == noise(odd, 6));
+  std::vector<std::byte> payload(room());
+  payload.resize(
+      codec::encode(codec_of_payload(), ElementType::f64, field.data(), count / 2, payload.data()));
+  CHECK(bytes_of(*lane, large + payload_at, payload.size()) == payload);
   put(*lane, large, noise(payload_at, 5).data(), payload_at);
   CHECK(all.share(0, large, sent.large));
   line.send(sent.large);
@@ -114,6 +119,10 @@ void opener(const Line& line, int device) {
   line.tell();
   line.wait();
   CHECK(bytes_of(*lane, small, odd) == noise(odd, 4));  // what its owner writes later is seen
+  put(*lane, other_small, noise(odd, 6).data(), odd);
+  const Ticket encoded =
+      lane->encode(codec_of_payload(), ElementType::f64, own, count / 2, large + payload_at);
+  CHECK(finish(*lane, encoded, &outcome) == State::done && outcome.status == Status::ok);
   for (void* memory : {large, small, other_small}) all.close(device, memory);
   line.tell();
   CHECK(line.receive(sent.large));
@@ -172,8 +181,18 @@ void misuse(const char* library) {
   };
   const auto own = [] { return gpu::gpu()->allocate(Place::device, 1, odd); };
 
-  opener_faults("writes to a block of another process",
-                [&](void* memory) { gpu::gpu()->open_lane(1)->copy(memory, own(), odd); });
+  faults(
+      "writes to a block of another program", false,
+      [&](const Line& line) {
+        MemoryHandle handle;
+        CHECK(gpu::gpu()->share(0, program_memory(library, 0, odd), handle));
+        line.send(handle);
+        line.wait();
+      },
+      [&](const Line& line) {
+        void* const memory = opened(line);
+        gpu::gpu()->open_lane(1)->copy(memory, own(), odd);
+      });
   opener_faults("open for device 1, and copied by device 0",
                 [&](void* memory) { gpu::gpu()->open_lane(0)->copy(own(), memory, odd); });
   opener_faults("do not lie in a block",

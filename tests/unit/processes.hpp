@@ -1,12 +1,14 @@
 // Two processes that use GPUs, and a line between them.
 #pragma once
 
+#include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -38,6 +40,16 @@ struct Line {
     receive(dot);
   }
 };
+
+/// Memory of the program's, where `library` simulates devices.
+inline std::byte* program_memory(const char* library, int device, std::size_t size) {
+  using Take = void* (*)(int, std::size_t);
+  void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  CHECK(loaded);
+  const auto take = reinterpret_cast<Take>(::dlsym(loaded, "sim_malloc"));
+  CHECK(take != nullptr);
+  return static_cast<std::byte*>(take(device, size));
+}
 
 using Role = std::function<void(const Line&)>;
 
