@@ -30,7 +30,8 @@ class HostSink final : public ChunkSink {
     return elements_ + chunk * header_.chunk_bytes;
   }
 
-  void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) override {
+  void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes,
+            bool /*is_near*/) override {
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
     taken_ = chunk + 1;
     if (bytes == raw_bytes || code_ != MPI_SUCCESS) return;
@@ -60,7 +61,7 @@ class NoSink final : public ChunkSink {
   std::byte* place_of(Job&, std::uint64_t chunk) override {
     return chunk == taken_ ? nowhere_.data() : nullptr;
   }
-  void take(Job&, std::uint64_t, const std::byte*, std::size_t) override { ++taken_; }
+  void take(Job&, std::uint64_t, const std::byte*, std::size_t, bool) override { ++taken_; }
   std::uint64_t settled(Job&) override { return taken_; }
 
  private:
@@ -73,10 +74,12 @@ class NoSink final : public ChunkSink {
 void ChunkSink::note(Job& job, std::uint64_t chunk, Status status) {
   if (status == Status::ok || code_ != MPI_SUCCESS) return;
   code_ = job.corrupt_code;
+  const bool payloads_tell = header_.spec.codec == Codec::szp && header_.spec.value == 0;
   trace::say("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(chunk) + " of " +
              std::to_string(header_.chunks()) + " from rank " + std::to_string(source_) + " (" +
-             to_string(header_.spec) + ", " + std::to_string(header_.count) + " " +
-             element_name(header_.type) + " elements) is corrupt: " + status_text(status));
+             (payloads_tell ? "szp" : to_string(header_.spec)) + ", " +
+             std::to_string(header_.count) + " " + element_name(header_.type) +
+             " elements) is corrupt: " + status_text(status));
 }
 
 std::unique_ptr<ChunkSink> host_sink(Job& job, const wire::Header& header, int source,

@@ -31,8 +31,10 @@ class ChunkSink {
   virtual bool has_room(Job&) { return false; }
 
   /// A chunk has come to its place, or to `data` on a device, and is `bytes` long: as long as its
-  /// elements where it was not worth encoding. It stays there until it is settled.
-  virtual void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) = 0;
+  /// elements where it was not worth encoding. It stays there until it is settled. `is_near`: in
+  /// memory of the device's own, where a payload may be read again and again.
+  virtual void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes,
+                    bool is_near) = 0;
 
   /// For one that reads devices: several chunks, none of them encoded, have come to `data`, one
   /// behind the other. `flag`, which may be null, is set to 1 by the device once they have been
@@ -65,10 +67,10 @@ class ChunkSink {
 std::unique_ptr<ChunkSink> host_sink(Job& job, const wire::Header& header, int source,
                                      std::byte* elements);
 
-/// Into memory of `device`, by way of pinned memory, or from devices that it reaches. Null where
-/// the device has no memory or no lane.
+/// Into memory of `device`, by way of pinned memory, or from devices that it reaches; `is_near`:
+/// its own is all it will get. Null where the device has no memory or no lane.
 std::unique_ptr<ChunkSink> device_sink(Job& job, const wire::Header& header, int source, int device,
-                                       std::byte* elements);
+                                       std::byte* elements, bool is_near);
 
 /// Drops what comes.
 std::unique_ptr<ChunkSink> no_sink(Job& job, const wire::Header& header, int source);

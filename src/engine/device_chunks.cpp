@@ -140,18 +140,13 @@ class DeviceSink final : public ChunkSink {
   DeviceSink(const wire::Header& header, int source, int device, std::byte* elements)
       : ChunkSink(header, source), device_(device), elements_(elements) {}
 
-  bool open(Job& job) {
-    const bool decodes = header_.spec.codec != Codec::none;
+  bool open(Job& job, bool is_near) {
     for (LaneUse& lane : lanes_) {
       lane = job.devices.lane(device_);
       if (!lane) return false;
     }
-    for (memory::Buffer& payload : payloads_) {
-      if (!decodes) break;
-      payload = job.devices.take(device_, header_.chunk_raw_bytes(0));
-      if (!payload) return false;
-    }
-    return true;
+    const bool decodes = header_.spec.codec != Codec::none;
+    return !decodes || is_near || take_rooms(job);
   }
 
   bool reads_devices() const override { return true; }
@@ -172,7 +167,8 @@ class DeviceSink final : public ChunkSink {
     return room.data();
   }
 
-  void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes) override {
+  void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes,
+            bool is_near) override {
     const std::size_t lane_number = chunk % lanes_.size();
     const LaneUse& lane = lanes_[lane_number];
     std::byte* place = elements_ + chunk * header_.chunk_bytes;
@@ -186,10 +182,17 @@ class DeviceSink final : public ChunkSink {
       note(job, chunk, Status::truncated);
       return;
     }
-    // What lies in the payload's buffer has been decoded by then: the lane works in order.
-    std::byte* payload = payloads_[chunk % payloads_.size()].data();
-    lane->copy(payload, data, bytes);
-    piece.ticket = lane->decode(header_.spec, header_.type, payload, bytes, place,
+    if (!is_near) {
+      if (!take_rooms(job)) {
+        if (code_ == MPI_SUCCESS) code_ = refused(job, device_);
+        return;
+      }
+      // What lies there has been decoded by then: the lane works in order.
+      std::byte* const payload = payloads_[lane_number].data();
+      lane->copy(payload, data, bytes);
+      data = payload;
+    }
+    piece.ticket = lane->decode(header_.spec, header_.type, data, bytes, place,
                                 raw_bytes / element_size(header_.type));
   }
 
@@ -221,6 +224,15 @@ class DeviceSink final : public ChunkSink {
     std::size_t bytes = 0;
     std::uint64_t given_ns = 0;
   };
+
+  /// Memory of the device for payloads, once; false where it has none.
+  bool take_rooms(Job& job) {
+    for (memory::Buffer& payload : payloads_) {
+      if (!payload) payload = job.devices.take(device_, header_.chunk_raw_bytes(0));
+      if (!payload) return false;
+    }
+    return true;
+  }
 
   Piece& begin_piece(std::uint64_t first, std::uint64_t chunks, std::size_t lane,
                      std::size_t bytes) {
@@ -279,9 +291,9 @@ std::unique_ptr<ChunkSource> device_chunks(Job& job, const wire::Header& header,
 }
 
 std::unique_ptr<ChunkSink> device_sink(Job& job, const wire::Header& header, int source, int device,
-                                       std::byte* elements) {
+                                       std::byte* elements, bool is_near) {
   auto sink = std::make_unique<DeviceSink>(header, source, device, elements);
-  if (!sink->open(job)) return nullptr;
+  if (!sink->open(job, is_near)) return nullptr;
   return sink;
 }
 

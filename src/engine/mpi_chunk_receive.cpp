@@ -93,10 +93,10 @@ void MpiChunkReceive::take(Job& job, int result, MPI_Status& status) {
     wire_bytes_ += bytes;
     note_chunk(trace::Kind::arrive, header_, source_, taken_,
                posted_ns_[taken_ % posted_ns_.size()], bytes);
-    sink_->take(job, taken_, sink_->place_of(job, taken_), bytes);
+    sink_->take(job, taken_, sink_->place_of(job, taken_), bytes, false);
   } else {
     if (code_ == MPI_SUCCESS) code_ = result;
-    sink_->take(job, taken_, sink_->place_of(job, taken_), header_.chunk_raw_bytes(taken_));
+    sink_->take(job, taken_, sink_->place_of(job, taken_), header_.chunk_raw_bytes(taken_), false);
   }
   job.chunks.received();
   waited_ = false;

@@ -74,7 +74,7 @@ class PeerReceive final : public ChunkReceive {
       return take_run(job, arrival);
     }
     note_arrival(arrival.bytes);
-    sink_->take(job, taken_++, data, arrival.bytes);
+    sink_->take(job, taken_++, data, arrival.bytes, arrival.is_landed && arrival.device == device_);
     return true;
   }
 
@@ -125,7 +125,7 @@ class PeerReceive final : public ChunkReceive {
     const std::byte* const data = copied_to_host(job, arrival);
     if (!data) return false;
     note_arrival(bytes);
-    sink_->take(job, taken_++, data, bytes);
+    sink_->take(job, taken_++, data, bytes, false);
     return true;
   }
 

@@ -2,7 +2,6 @@
 // device reaches.
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -17,15 +16,6 @@
 
 namespace mpress::engine {
 namespace {
-
-/// How many chunks lanes are given to encode beforehand: enough never to run dry, and few enough
-/// that the first is seen as soon as it is ready.
-constexpr std::uint64_t ahead = 3;
-
-/// Chunks are encoded by turns in as many lanes. szp's encoder leaves processors idle that the next
-/// chunk can use; those of the others only get in each other's way.
-constexpr std::size_t most_lanes = 2;
-constexpr std::size_t encoding_lanes(Codec codec) { return codec == Codec::szp ? most_lanes : 1; }
 
 /// How long an offer stands while its sender waits for nothing else: about what the message takes
 /// on its way.
@@ -59,8 +49,7 @@ class PeerSend final : public ChunkSend {
   const std::byte* elements_of(std::uint64_t chunk) const {
     return elements_ + chunk * header_.chunk_bytes;
   }
-  bool open_lanes(Job& job);
-  void drain();
+  bool open_lane(Job& job);
   bool is_answered(Job& job, bool waits_for_more);
   bool send_chunks(Job& job);
   void start(std::uint64_t chunk);
@@ -70,11 +59,11 @@ class PeerSend final : public ChunkSend {
   void give_up();
 
   struct Work {
-    gpu::Lane* lane = nullptr;
     gpu::Ticket ticket = 0;
     std::uint64_t given_ns = 0;
   };
 
+  Spec spec_;  ///< what encodes; the header's is resolved
   const std::byte* elements_ = nullptr;
   memory::Buffer packed_;  ///< what they lie in, if it is mpress's
   link::PeerLink* link_ = nullptr;
@@ -90,8 +79,7 @@ class PeerSend final : public ChunkSend {
   std::uint64_t run_begin_ = 0;   ///< of chunks that are not encoded: the first of the latest run
   std::uint64_t run_chunks_ = 1;  ///< how many the next one has
   std::uint64_t first_ns_ = 0;
-  /// Those that are needed. Destroyed first: what is under way uses the memory above.
-  std::array<LaneUse, most_lanes> lanes_;
+  LaneUse lane_;  ///< destroyed first: what is under way uses the memory above
 };
 
 /// Large messages go in chunks, so that encoding, the copy between the GPUs and decoding overlap.
@@ -113,19 +101,28 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
       std::max(chunk_bytes, encodes ? codec::max_payload_bytes(spec, elements.type, in_chunk) : 0);
   describe(job, message, spec, elements, chunk_bytes);
   link_ = &job.peer_link;
-  if (!link_->reserve(peer_, elements.device, header_.chunks(), room, message_, shipment_) ||
-      !resolve(job, elements)) {
+  const std::size_t chunks = header_.chunks();
+  if (encodes && chunks > gpu::Lane::most_pieces) return false;
+  const bool lands =
+      encodes && link_->reserve_landing(peer_, elements.device, chunks, room, message_, shipment_);
+  if (!lands && !link_->reserve(peer_, elements.device, chunks, room, message_, shipment_)) {
     return false;
+  }
+  spec_ = spec;
+  if (spec.bound == Bound::rel) {
+    // The device finds the range, and the header does not wait for it: payloads tell the bound.
+    header_.spec.bound = Bound::abs;
+    header_.spec.value = 0;
   }
   header_.peer_parcel = shipment_.first + 1;
   elements_ = static_cast<const std::byte*>(elements.data);
   device_ = elements.device;
-  work_.resize(header_.chunks());
+  work_.resize(chunks);
   is_offered_ = !encodes && !elements.packed && may_offer(message.op) &&
                 link_->offer(shipment_, peer_, device_, elements_, message.bytes);
   if (!is_offered_) {
     link_->lay_out(shipment_);
-    if (!open_lanes(job)) return false;
+    if (!open_lane(job)) return false;
   }
   packed_ = std::move(elements.packed);
   first_ns_ = trace::now_ns() - begin;
@@ -134,40 +131,33 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
 
 /// False where the device refuses: an error of the call while nothing is announced. Otherwise the
 /// header travels, and the receiver makes ready, while the lane works.
-bool PeerSend::open_lanes(Job& job) {
-  const std::size_t lanes = std::min(encoding_lanes(header_.spec.codec), work_.size());
-  for (std::size_t i = 0; i < lanes; ++i) {
-    lanes_[i] = job.devices.lane(device_);
-    if (!lanes_[i]) return false;
-  }
+bool PeerSend::open_lane(Job& job) {
+  lane_ = job.devices.lane(device_);
+  if (!lane_) return false;
   start(0);
-  return lanes_[0]->look(work_[0].ticket) != gpu::State::failed;
-}
-
-void PeerSend::drain() {
-  for (const LaneUse& lane : lanes_) {
-    if (lane) lane->drain();
-  }
+  return lane_->look(work_[0].ticket) != gpu::State::failed;
 }
 
 /// Sees to it that the lane has work while `chunk` is waited for.
 void PeerSend::start(std::uint64_t chunk) {
-  while (started_ < work_.size() && (encodes() ? started_ < chunk + ahead : run_begin_ <= chunk)) {
-    if (encodes()) {
-      start_encoding();
-    } else {
-      start_copying();
-    }
+  if (encodes()) {
+    if (started_ == 0) start_encoding();
+    return;
   }
+  while (started_ < work_.size() && run_begin_ <= chunk) start_copying();
 }
 
+/// All chunks in one go: launches take longer than short ones do. The first is ready when its share
+/// of the time has passed.
 void PeerSend::start_encoding() {
-  Work& work = work_[started_];
-  work.given_ns = trace::timeline.now();
-  work.lane = &*lanes_[started_ % encoding_lanes(header_.spec.codec)];
-  work.ticket = work.lane->encode(header_.spec, header_.type, elements_of(started_),
-                                  elements_in(started_), link_->place(shipment_, started_));
-  ++started_;
+  std::vector<gpu::Piece> pieces;
+  pieces.reserve(work_.size());
+  for (std::uint64_t chunk = 0; chunk < work_.size(); ++chunk) {
+    pieces.push_back({elements_of(chunk), elements_in(chunk), shipment_.place(chunk)});
+  }
+  const std::uint64_t given = trace::timeline.now();
+  const gpu::Ticket first = lane_->encode(spec_, header_.type, pieces);
+  for (; started_ < work_.size(); ++started_) work_[started_] = {first + started_, given};
 }
 
 /// A run of chunks that is twice as long as the one before: the receiver gets the first soon, and
@@ -179,10 +169,9 @@ void PeerSend::start_copying() {
   std::size_t bytes = 0;
   for (std::uint64_t chunk = started_; chunk < end; ++chunk)
     bytes += header_.chunk_raw_bytes(chunk);
-  gpu::Lane& lane = *lanes_[0];
   const gpu::Ticket ticket =
-      lane.copy_near(link_->place(shipment_, started_), elements_of(started_), bytes);
-  for (; started_ < end; ++started_) work_[started_] = {&lane, ticket, given};
+      lane_->copy_near(shipment_.place(started_), elements_of(started_), bytes);
+  for (; started_ < end; ++started_) work_[started_] = {ticket, given};
   run_chunks_ *= 2;
 }
 
@@ -190,15 +179,15 @@ void PeerSend::start_copying() {
 bool PeerSend::finish(Job& job, std::uint64_t chunk) {
   const Work& work = work_[chunk];
   gpu::Outcome outcome;
-  if (job.devices.wait(job, *work.lane, work.ticket, &outcome) != MPI_SUCCESS) return false;
+  if (job.devices.wait(job, *lane_, work.ticket, &outcome) != MPI_SUCCESS) return false;
   const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
   std::size_t bytes = raw_bytes;
   if (encodes() && outcome.bytes < raw_bytes) {
     bytes = outcome.bytes;
   } else if (encodes()) {
     const gpu::Ticket copied =
-        work.lane->copy_near(link_->place(shipment_, chunk), elements_of(chunk), raw_bytes);
-    if (job.devices.wait(job, *work.lane, copied) != MPI_SUCCESS) return false;
+        lane_->copy_near(shipment_.place(chunk), elements_of(chunk), raw_bytes);
+    if (job.devices.wait(job, *lane_, copied) != MPI_SUCCESS) return false;
   }
   note_chunk(encodes() ? trace::Kind::encode : trace::Kind::copy_out, header_, peer_, chunk,
              work.given_ns, bytes, device_);
@@ -248,16 +237,16 @@ bool PeerSend::is_answered(Job& job, bool waits_for_more) {
 }
 
 bool PeerSend::send_chunks(Job& job) {
-  if (!lanes_[0] && !open_lanes(job)) {
+  if (!lane_ && !open_lane(job)) {
     refused(job, device_);
-    drain();
+    if (lane_) lane_->drain();
     link_->fail(shipment_);
     return false;
   }
   for (std::uint64_t chunk = 0; chunk < work_.size(); ++chunk) {
     start(chunk);
     if (finish(job, chunk)) continue;
-    drain();  // then others may have the memory
+    lane_->drain();  // then others may have the memory
     link_->fail(shipment_);
     return false;
   }
@@ -266,7 +255,7 @@ bool PeerSend::send_chunks(Job& job) {
 
 /// Nobody will hear of the shipment.
 void PeerSend::give_up() {
-  drain();
+  if (lane_) lane_->drain();
   link_->fail(shipment_);
   link_->cancel(message_);
 }

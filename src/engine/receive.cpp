@@ -233,7 +233,9 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   if (device_ != gpu::host) {
     if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
     if (!chunks_to_) chunks_to_ = packed_.data();
-    if (chunks_to_) sink = device_sink(job, header, chunks_source_, device_, chunks_to_);
+    const bool is_near = header.peer_parcel > 0 &&
+                         job.peer_link.lands_on(chunks_source_, header.peer_parcel - 1) == device_;
+    if (chunks_to_) sink = device_sink(job, header, chunks_source_, device_, chunks_to_, is_near);
   }
   if (!sink) {  // into host memory, as a device without memory to spare has it, too
     if (!chunks_to_ || device_ != gpu::host) {

@@ -19,6 +19,7 @@ void PeerLink::meet_host(const std::vector<HostRank>& ranks, std::size_t limit) 
   ranks_ = ranks;
   sources_ = std::vector<Source>(ranks.size());
   borrowers_.resize(ranks.size());
+  landings_.resize(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].rank < 0) continue;
     const auto rank = static_cast<std::size_t>(ranks[i].rank);
@@ -47,13 +48,26 @@ bool PeerLink::reaches(int rank) const {
 }
 
 void PeerLink::close() {
+  const auto close_mapping = [](std::size_t device, const Mapping& mapping) {
+    if (mapping.memory) gpu::gpu()->close(static_cast<int>(device), mapping.memory);
+  };
+  {
+    std::lock_guard lock(sending_);
+    for (Landings& landings : landings_) {
+      for (const Landing& landing : landings.all) {
+        for (std::size_t device = 0; device < landing.mappings.size(); ++device) {
+          close_mapping(device, landing.mappings[device]);
+        }
+      }
+      landings.all.clear();
+      landings.is_refused = true;
+    }
+  }
   std::lock_guard lock(receiving_);
   for (Source& source : sources_) {
     for (Opened* all : {&source.slabs, &source.blocks}) {
       for (std::size_t device = 0; device < all->size(); ++device) {
-        for (const Mapping& mapping : (*all)[device]) {
-          if (mapping.memory) gpu::gpu()->close(static_cast<int>(device), mapping.memory);
-        }
+        for (const Mapping& mapping : (*all)[device]) close_mapping(device, mapping);
       }
       all->clear();
     }
@@ -61,15 +75,22 @@ void PeerLink::close() {
       gpu::gpu()->unmap(source.mapped_by, source.segment.data());
       source.mapped_by = gpu::host;
     }
+    source.is_met.store(false, std::memory_order_relaxed);
     source.seen.store(0, std::memory_order_relaxed);
     source.is_over.store(true, std::memory_order_relaxed);
   }
 }
 
 void PeerLink::release() {
-  std::lock_guard lock(sending_);
+  std::scoped_lock lock(sending_, receiving_);
   for (const Slab& slab : slabs_) {
     gpu::gpu()->release(gpu::Place::device, slab.device, slab.memory);
+  }
+  for (Source& source : sources_) {
+    for (const Landed& landed : source.landed) {
+      gpu::gpu()->release(gpu::Place::device, landed.device, landed.memory);
+    }
+    source.landed.clear();
   }
   slabs_.clear();
   sent_.clear();

@@ -7,6 +7,10 @@
 // each receiver opens a slab once, when it next gets a message from there: until then, and where
 // memory is short, messages take another way.
 //
+// What is encoded may land at the receiver's instead, in memory that it has given this sender when
+// that asked for some: an encoder's stores cross the link while it works, and the decoder finds
+// them near. Where that memory is full the sender's own serves, so this makes no send wait, either.
+//
 // What needs no encoding may be offered where the program has it, to a receiver who has opened that
 // block of memory. It borrows the memory, without any help of the sender's, and copies once; an
 // offer that nobody answers while the sender waits is withdrawn, and the data copied to the slab.
@@ -40,6 +44,13 @@ struct Shipment {
   std::uint32_t first = 0;
   std::uint32_t chunks = 0;
   std::uint64_t chunk_room = 0;  ///< bytes from one to the next
+  std::byte* memory = nullptr;   ///< where the first goes, for the sender's device
+
+  std::uint64_t bytes() const { return chunks * chunk_room; }
+
+  /// Where a chunk goes: 256-byte aligned. Chunks of a multiple of 256 bytes lie one behind the
+  /// other.
+  std::byte* place(std::size_t chunk) const { return memory + chunk * chunk_room; }
 };
 
 class PeerLink {
@@ -62,18 +73,19 @@ class PeerLink {
   bool reaches(int rank) const;
 
   /// Room for `chunks` chunks of up to `bytes` bytes each, in memory of `device` that `rank` has
-  /// opened; `message` is the serial number for cancel(). False where there is none now: then room
-  /// is made, and found once the rank has opened it. Before the rank hears of the shipment, it is
-  /// either laid out or offered.
+  /// opened; `message` is the serial number for cancel(). False, and `shipment` is as before, where
+  /// there is none now: then room is made, and found once the rank has opened it. Before the rank
+  /// hears of the shipment, it is either laid out or offered.
   bool reserve(int rank, int device, std::size_t chunks, std::size_t bytes, std::uint64_t message,
                Shipment& shipment);
 
+  /// The same in memory of the receiver's, as `device` reaches it. False where it has none free:
+  /// then it is asked for some, for later messages.
+  bool reserve_landing(int rank, int device, std::size_t chunks, std::size_t bytes,
+                       std::uint64_t message, Shipment& shipment);
+
   /// For chunks that will be sent one by one.
   void lay_out(const Shipment& shipment);
-
-  /// Where a chunk goes: device memory, 256-byte aligned. Chunks of a multiple of 256 bytes lie one
-  /// behind the other.
-  std::byte* place(const Shipment& shipment, std::size_t chunk);
 
   /// A chunk is where it should be, and has `bytes` bytes.
   void send(const Shipment& shipment, std::size_t chunk, std::size_t bytes);
@@ -107,7 +119,7 @@ class PeerLink {
   // Receiving.
 
   /// To be called when a message from `rank` has come to memory of `device`: opens what that rank
-  /// shares. Costs a few nanoseconds mostly.
+  /// shares, and gives it the memory of `device` that it asks for. Costs a few nanoseconds mostly.
   void meet(int rank, int device);
 
   /// Has this process ever been sent anything this way?
@@ -121,10 +133,14 @@ class PeerLink {
     int device;                ///< whose lanes reach it
     std::uint32_t block;       ///< for open_block(), of what is `there`
     std::uint32_t serial = 0;  ///< for give_back(), of what is `borrowed`
+    bool is_landed = false;    ///< it lies in this process's own memory
   };
 
   /// Is the shipment whose first parcel has this number one of `rank`'s, as far as can be told?
   bool knows(int rank, std::uint64_t parcel, std::uint64_t chunks) const;
+
+  /// The device whose memory a parcel lands in; gpu::host where it does not land in this process's.
+  int lands_on(int rank, std::uint64_t parcel);
 
   /// Looks at a parcel of `rank`'s, for lanes of `device` if those reach it.
   Arrival look(int rank, std::uint64_t parcel, int device);
@@ -168,9 +184,8 @@ class PeerLink {
   struct Sent {
     Shipment shipment;
     std::uint64_t message;
-    std::uint64_t begin;  ///< of its memory in the slab
-    std::uint64_t bytes;
-    std::uint32_t slab;
+    std::uint64_t begin;  ///< of its memory in the room that it is part of
+    memory::Ranges* room;
     bool is_returned = false;  ///< an offer
   };
   /// A block of the program's that messages were sent from.
@@ -188,6 +203,23 @@ class PeerLink {
     void* memory = nullptr;
     bool is_tried = false;
   };
+  /// Memory of a receiver's that messages of this process land in.
+  struct Landing {
+    SharedBlock block;
+    memory::Ranges free;
+    std::vector<Mapping> mappings;  ///< by device
+  };
+  struct Landings {
+    std::deque<Landing> all;
+    std::uint64_t bytes = 0;
+    bool is_refused = false;  ///< it cannot be opened
+  };
+  /// Memory of this process's that messages of another land in.
+  struct Landed {
+    int device;
+    std::byte* memory;
+    std::uint64_t bytes;
+  };
   /// What this process has opened of another's, by device and number.
   using Opened = std::vector<std::vector<Mapping>>;
   /// What a rank of this host shares.
@@ -195,26 +227,39 @@ class PeerLink {
     MappedSegment segment;
     int home = gpu::host;  ///< the device that has opened everything so far
     bool is_tried = false;
+    std::atomic<bool> is_met{false};     ///< its segment is mapped
     std::atomic<std::uint32_t> seen{0};  ///< slabs opened
     std::atomic<bool> is_over{false};    ///< no more of them can be
     Opened slabs;
     Opened blocks;
-    int mapped_by = gpu::host;  ///< the device that the segment was mapped with
+    std::vector<Landed> landed;
+    std::uint64_t landed_bytes = 0;
+    std::uint64_t too_much = UINT64_MAX;     ///< bytes more that a device did not have
+    std::atomic<std::uint64_t> answered{0};  ///< what it last wanted
+    int mapped_by = gpu::host;               ///< the device that the segment was mapped with
     bool is_unmappable = false;
   };
 
   int index_of(int rank) const;
   /// Of a rank of this host.
   Source& source_of(int rank) { return sources_[static_cast<std::size_t>(index_of(rank))]; }
+  static const Landed* landed_of(const Source& source, const Parcel& parcel);
   Borrower& borrower_of(int rank) { return borrowers_[static_cast<std::size_t>(index_of(rank))]; }
-  bool reserve_in(int device, std::uint32_t opened, std::size_t chunks, std::uint64_t each,
-                  std::uint64_t message, Shipment& shipment);
+  std::uint64_t room_of(int rank, std::size_t chunks, std::size_t bytes,
+                        std::uint32_t& opened) const;
+  bool reserve_slab(int device, std::uint32_t opened, std::uint64_t message, Shipment& planned);
+  bool reserve_landed(Landings& landings, int device, std::uint64_t message, Shipment& planned);
+  bool reserve_in(memory::Ranges& room, std::uint32_t slab, std::uint32_t landing, void* memory,
+                  std::uint64_t message, Shipment& planned);
   void reap(std::size_t count);
   bool is_over(const Sent& sent) const;
   void grow(int device, std::uint64_t bytes);
+  std::byte* share_memory(int device, std::uint64_t bytes, std::uint64_t held, std::uint64_t left,
+                          SharedBlock& block);
   bool find_lent(int device, const void* data, std::size_t bytes, Parcel& parcel);
   void note_miss(int rank);
   void open_new(int rank, Source& source, int device);
+  void give_landing(Source& source, int device);
   static void* open_for(Opened& opened, std::uint32_t number, const SharedBlock& block, int& device,
                         int home);
 
@@ -226,18 +271,21 @@ class PeerLink {
   std::size_t limit_ = 0;
 
   std::mutex sending_;
-  std::vector<Slab> slabs_;
+  std::deque<Slab> slabs_;
   std::size_t held_ = 0;        ///< bytes of slabs
   std::uint64_t patience_ = 0;  ///< reservations until memory is asked for again
+  std::atomic<bool> cannot_share_{false};
   memory::Ranges parcels_{PeerSegment::parcels};
   std::deque<Sent> sent_;
   std::uint32_t serial_ = 0;                      ///< of shipments
   std::unordered_map<std::uint64_t, Lent> lent_;  ///< by the block's id
   std::size_t lent_bytes_ = 0;
   std::vector<Borrower> borrowers_;  ///< as ranks_
+  std::vector<Landings> landings_;   ///< as ranks_
 
   std::mutex receiving_;
   std::vector<Source> sources_;  ///< as ranks_
+  std::uint64_t landed_ = 0;     ///< bytes that others' messages land in
   std::atomic<bool> is_used_{false};
   std::atomic<bool> is_said_{false};  ///< that something cannot be opened
 };

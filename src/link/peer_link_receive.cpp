@@ -16,10 +16,17 @@ void PeerLink::meet(int rank, int device) {
   if (index < 0 || !own_) return;
   Source& source = sources_[static_cast<std::size_t>(index)];
   if (source.is_over.load(std::memory_order_relaxed)) return;
-  const std::uint32_t seen = source.seen.load(std::memory_order_acquire);
-  if (seen > 0 && seen == source.segment->slabs.load(std::memory_order_relaxed)) return;
+  if (source.is_met.load(std::memory_order_acquire) &&
+      source.seen.load(std::memory_order_relaxed) ==
+          source.segment->slabs.load(std::memory_order_relaxed) &&
+      source.answered.load(std::memory_order_relaxed) ==
+          source.segment->wanted[own_index_].load(std::memory_order_relaxed)) {
+    return;
+  }
   std::lock_guard lock(receiving_);
-  if (!source.is_over.load(std::memory_order_relaxed)) open_new(rank, source, device);
+  if (source.is_over.load(std::memory_order_relaxed)) return;
+  open_new(rank, source, device);
+  if (!source.is_over.load(std::memory_order_relaxed)) give_landing(source, device);
 }
 
 /// Opens the slabs that a rank has shared since. One that cannot be opened ends that: the rank will
@@ -31,6 +38,7 @@ void PeerLink::open_new(int rank, Source& source, int device) {
     source.is_tried = true;
     source.segment = MappedSegment::open(address, nonce_, number);
     if (!source.segment) problem = "its process cannot be looked at";
+    source.is_met.store(!problem, std::memory_order_release);
   }
   if (source.segment) {
     if (source.home == gpu::host) source.home = device;
@@ -52,6 +60,26 @@ void PeerLink::open_new(int rank, Source& source, int device) {
              std::to_string(own_->rank) + " go through MPI: " + problem);
 }
 
+/// Gives a sender memory of `device` that its messages may land in, if it has asked for some.
+void PeerLink::give_landing(Source& source, int device) {
+  const std::uint64_t wanted = source.segment->wanted[own_index_].load(std::memory_order_relaxed);
+  source.answered.store(wanted, std::memory_order_relaxed);
+  const std::size_t count = source.landed.size();
+  if (wanted <= source.landed_bytes || count == PeerSegment::most_landings) return;
+  const std::uint64_t more = wanted - source.landed_bytes;
+  const std::uint64_t left = limit_ - landed_;
+  if (more > left || more >= source.too_much) return;
+  SharedBlock& block = source.segment->landing[own_index_][count];
+  std::byte* const memory = share_memory(device, more, source.landed_bytes, left, block);
+  if (!memory) source.too_much = more;
+  if (!memory) return;
+  source.landed.push_back({device, memory, block.bytes});
+  source.landed_bytes += block.bytes;
+  landed_ += block.bytes;
+  source.segment->landings[own_index_].store(static_cast<std::uint32_t>(count + 1),
+                                             std::memory_order_release);
+}
+
 /// A block as `device` reaches it, or else `home`, which `device` is then set to.
 void* PeerLink::open_for(Opened& all, std::uint32_t number, const SharedBlock& block, int& device,
                          int home) {
@@ -70,9 +98,22 @@ void* PeerLink::open_for(Opened& all, std::uint32_t number, const SharedBlock& b
 bool PeerLink::knows(int rank, std::uint64_t parcel, std::uint64_t chunks) const {
   const int index = index_of(rank);
   if (index < 0 || !own_) return false;
-  const std::uint32_t seen =
-      sources_[static_cast<std::size_t>(index)].seen.load(std::memory_order_acquire);
-  return seen > 0 && chunks <= PeerSegment::parcels && parcel <= PeerSegment::parcels - chunks;
+  const Source& source = sources_[static_cast<std::size_t>(index)];
+  return source.is_met.load(std::memory_order_acquire) && chunks <= PeerSegment::parcels &&
+         parcel <= PeerSegment::parcels - chunks;
+}
+
+const PeerLink::Landed* PeerLink::landed_of(const Source& source, const Parcel& parcel) {
+  const std::uint32_t landing = parcel.landing;
+  if (landing == 0 || landing > source.landed.size()) return nullptr;
+  return &source.landed[landing - 1];
+}
+
+int PeerLink::lands_on(int rank, std::uint64_t number) {
+  const Source& source = source_of(rank);
+  std::lock_guard lock(receiving_);
+  const Landed* const landed = landed_of(source, source.segment->parcel[number]);
+  return landed ? landed->device : gpu::host;
 }
 
 PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
@@ -80,16 +121,22 @@ PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
   const Parcel& parcel = source.segment->parcel[number];
   const auto state = static_cast<Parcel::State>(parcel.state.load(std::memory_order_acquire));
   if (state != Parcel::there) return {state, nullptr, 0, device, 0};
-  // A parcel that is of another message than the header says may be in no slab that is known here.
-  if (parcel.slab >= source.seen.load(std::memory_order_acquire)) {
-    return {Parcel::failed, nullptr, 0, device, 0};
-  }
-  const SharedBlock& slab = source.segment->slab[parcel.slab];
-  if (parcel.offset > slab.bytes || parcel.bytes > slab.bytes - parcel.offset) {
-    return {Parcel::failed, nullptr, 0, device, 0};
-  }
+  const Arrival unknown{Parcel::failed, nullptr, 0, device, 0};
+  // A parcel that is of another message than the header says may be in no memory that is known
+  // here.
+  const auto lies_in = [&](std::uint64_t bytes) {
+    return parcel.offset <= bytes && parcel.bytes <= bytes - parcel.offset;
+  };
   is_used_.store(true, std::memory_order_relaxed);
   std::lock_guard lock(receiving_);
+  if (parcel.landing > 0) {
+    const Landed* const landed = landed_of(source, parcel);
+    if (!landed || !lies_in(landed->bytes)) return unknown;
+    return {state, landed->memory + parcel.offset, parcel.bytes, landed->device, 0, 0, true};
+  }
+  if (parcel.slab >= source.seen.load(std::memory_order_acquire)) return unknown;
+  const SharedBlock& slab = source.segment->slab[parcel.slab];
+  if (!lies_in(slab.bytes)) return unknown;
   const void* const memory = open_for(source.slabs, parcel.slab, slab, device, source.home);
   return {state, static_cast<const std::byte*>(memory) + parcel.offset, parcel.bytes, device,
           parcel.block};

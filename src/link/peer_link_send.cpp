@@ -1,7 +1,6 @@
 // The sending side of the peer link: memory for chunks, and offers.
 
 #include <algorithm>
-#include <limits>
 
 #include "gpu/loaded_gpu.hpp"
 #include "link/peer_link.hpp"
@@ -32,8 +31,9 @@ std::uint64_t rounded(std::uint64_t bytes, std::uint64_t grain) {
 }
 
 /// A parcel for a chunk that will lie there.
-void plan(Parcel& parcel, std::uint32_t slab, std::uint64_t offset) {
+void plan(Parcel& parcel, std::uint32_t slab, std::uint32_t landing, std::uint64_t offset) {
   parcel.slab = slab;
+  parcel.landing = landing;
   parcel.offset = offset;
   parcel.bytes = 0;
   parcel.block = 0;
@@ -41,24 +41,38 @@ void plan(Parcel& parcel, std::uint32_t slab, std::uint64_t offset) {
   parcel.state.store(Parcel::planned, std::memory_order_relaxed);
 }
 
+/// What was sent the longest ago is looked at first, and so many of that before any message.
+constexpr std::size_t some = 8;
+
 }  // namespace
+
+/// Bytes from one chunk to the next; 0 where there can be no room for the shipment. `opened`: the
+/// slabs that the rank has opened.
+std::uint64_t PeerLink::room_of(int rank, std::size_t chunks, std::size_t bytes,
+                                std::uint32_t& opened) const {
+  const int index = index_of(rank);
+  if (index < 0 || !own_ || chunks > PeerSegment::parcels) return 0;
+  const std::uint32_t met = own_->opened[index].load(std::memory_order_acquire);
+  if (met == 0 || met == PeerSegment::unreachable) return 0;
+  opened = met - 1;
+  const std::uint64_t each = rounded(std::max<std::size_t>(bytes, 1), alignment);
+  return each <= limit_ / chunks ? each : 0;
+}
 
 bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t bytes,
                        std::uint64_t message, Shipment& shipment) {
-  const int index = index_of(rank);
-  if (index < 0 || !own_) return false;
-  const std::uint32_t met = own_->opened[index].load(std::memory_order_acquire);
-  if (met == 0 || met == PeerSegment::unreachable || chunks > PeerSegment::parcels) return false;
-  const std::uint32_t opened = met - 1;
-  const std::uint64_t each = rounded(bytes, alignment);
-  if (each > limit_ / chunks) return false;
-  const std::uint64_t total = each * chunks;
+  std::uint32_t opened = 0;
+  const std::uint64_t each = room_of(rank, chunks, bytes, opened);
+  if (each == 0) return false;
+  Shipment planned{0, static_cast<std::uint32_t>(chunks), each};
   std::lock_guard lock(sending_);
-  constexpr std::size_t some = 8;
-  reap(some);
-  if (reserve_in(device, opened, chunks, each, message, shipment)) return true;
-  reap(sent_.size());
-  if (reserve_in(device, opened, chunks, each, message, shipment)) return true;
+  for (const std::size_t looked_at : {some, sent_.size()}) {
+    reap(looked_at);
+    if (!reserve_slab(device, opened, message, planned)) continue;
+    shipment = planned;
+    return true;
+  }
+  const std::uint64_t total = planned.bytes();
   const bool will_fit = std::any_of(slabs_.begin(), slabs_.end(), [&](const Slab& slab) {
     return slab.device == device && slab.free.fits(total);  // once it is opened
   });
@@ -66,23 +80,73 @@ bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t byt
   return false;
 }
 
-/// In one of the first `opened` slabs, if there is room.
-bool PeerLink::reserve_in(int device, std::uint32_t opened, std::size_t chunks, std::uint64_t each,
-                          std::uint64_t message, Shipment& shipment) {
-  const std::uint64_t total = each * chunks;
-  for (std::uint32_t i = 0; i < std::min<std::size_t>(opened, slabs_.size()); ++i) {
-    if (slabs_[i].device != device || !slabs_[i].free.fits(total)) continue;
-    const auto first = parcels_.take(chunks);
-    if (!first) return false;
-    const std::uint64_t begin = *slabs_[i].free.take(total);
-    shipment = {static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(chunks), each};
-    Parcel& parcel = own_->parcel[*first];
-    parcel.serial.store(++serial_, std::memory_order_relaxed);
-    plan(parcel, i, begin);
-    sent_.push_back({shipment, message, begin, total, i});
+bool PeerLink::reserve_landing(int rank, int device, std::size_t chunks, std::size_t bytes,
+                               std::uint64_t message, Shipment& shipment) {
+  std::uint32_t opened = 0;
+  const std::uint64_t each = room_of(rank, chunks, bytes, opened);
+  if (each == 0) return false;
+  Shipment planned{0, static_cast<std::uint32_t>(chunks), each};
+  const auto index = static_cast<std::size_t>(index_of(rank));
+  std::lock_guard lock(sending_);
+  Landings& landings = landings_[index];
+  if (landings.is_refused) return false;
+  const std::uint32_t given = own_->landings[index].load(std::memory_order_acquire);
+  while (landings.all.size() < given) {
+    const SharedBlock& block = own_->landing[index][landings.all.size()];
+    landings.all.push_back({block, memory::Ranges(block.bytes), {}});
+    landings.bytes += block.bytes;
+  }
+  for (const std::size_t looked_at : {some, sent_.size()}) {
+    if (landings.all.empty()) break;
+    reap(looked_at);
+    if (!reserve_landed(landings, device, message, planned)) continue;
+    shipment = planned;
     return true;
   }
+  own_->wanted[index].store(landings.bytes + planned.bytes(), std::memory_order_relaxed);
   return false;
+}
+
+/// In one of the first `opened` slabs, if there is room.
+bool PeerLink::reserve_slab(int device, std::uint32_t opened, std::uint64_t message,
+                            Shipment& planned) {
+  for (std::uint32_t i = 0; i < std::min<std::size_t>(opened, slabs_.size()); ++i) {
+    if (slabs_[i].device != device || !slabs_[i].free.fits(planned.bytes())) continue;
+    return reserve_in(slabs_[i].free, i, 0, slabs_[i].memory, message, planned);
+  }
+  return false;
+}
+
+/// In memory of the receiver's, if there is room.
+bool PeerLink::reserve_landed(Landings& landings, int device, std::uint64_t message,
+                              Shipment& planned) {
+  for (std::uint32_t i = 0; i < landings.all.size(); ++i) {
+    Landing& landing = landings.all[i];
+    if (!landing.free.fits(planned.bytes())) continue;
+    const auto row = static_cast<std::size_t>(device);
+    if (row >= landing.mappings.size()) landing.mappings.resize(row + 1);
+    Mapping& mapping = landing.mappings[row];
+    if (!mapping.is_tried) mapping = {gpu::gpu()->open(device, landing.block.handle), true};
+    landings.is_refused = !mapping.memory;
+    if (!mapping.memory) return false;
+    return reserve_in(landing.free, 0, i + 1, mapping.memory, message, planned);
+  }
+  return false;
+}
+
+/// In `room`, which has enough; false where there are no parcels.
+bool PeerLink::reserve_in(memory::Ranges& room, std::uint32_t slab, std::uint32_t landing,
+                          void* memory, std::uint64_t message, Shipment& planned) {
+  const auto first = parcels_.take(planned.chunks);
+  if (!first) return false;
+  const std::uint64_t begin = *room.take(planned.bytes());
+  planned.first = static_cast<std::uint32_t>(*first);
+  planned.memory = static_cast<std::byte*>(memory) + begin;
+  Parcel& parcel = own_->parcel[*first];
+  parcel.serial.store(++serial_, std::memory_order_relaxed);
+  plan(parcel, slab, landing, begin);
+  sent_.push_back({planned, message, begin, &room});
+  return true;
 }
 
 /// An offer needs its first parcel only, and the others are many cache lines that another processor
@@ -90,7 +154,7 @@ bool PeerLink::reserve_in(int device, std::uint32_t opened, std::size_t chunks, 
 void PeerLink::lay_out(const Shipment& shipment) {
   const Parcel& first = own_->parcel[shipment.first];
   for (std::uint32_t chunk = 1; chunk < shipment.chunks; ++chunk) {
-    plan(own_->parcel[shipment.first + chunk], first.slab,
+    plan(own_->parcel[shipment.first + chunk], first.slab, first.landing,
          first.offset + chunk * shipment.chunk_room);
   }
 }
@@ -101,40 +165,40 @@ void PeerLink::grow(int device, std::uint64_t bytes) {
     --patience_;
     return;
   }
-  const std::uint64_t left = limit_ - held_;
   const auto count = static_cast<std::uint32_t>(slabs_.size());
-  if (bytes > left || count == PeerSegment::most_slabs) return;
-  // A message of this size may need more when it is encoded. As much as all slabs before, so that a
-  // few have room for many messages, and the latest for long ones.
-  const std::uint64_t enough = std::min(rounded(bytes + bytes / 16, slab_grain), left);
-  const std::uint64_t usual = std::min(std::max(least_slab, held_), left);
-  gpu::Gpu* const gpu = gpu::gpu();
-  bytes = std::max(enough, usual);
-  void* memory = gpu->allocate(gpu::Place::device, device, bytes);
-  if (!memory && bytes > enough) {
-    bytes = enough;
-    memory = gpu->allocate(gpu::Place::device, device, bytes);
-  }
-  patience_ = patience;
-  if (!memory) return;
+  if (bytes > limit_ - held_ || count == PeerSegment::most_slabs) return;
   SharedBlock& slab = own_->slab[count];
-  slab.device = device;
-  slab.bytes = bytes;
-  if (!gpu->share(device, memory, slab.handle)) {
-    gpu->release(gpu::Place::device, device, memory);
-    patience_ = std::numeric_limits<std::uint64_t>::max();  // it never will
-    return;
-  }
-  patience_ = 0;
-  slabs_.push_back({device, static_cast<std::byte*>(memory), memory::Ranges(bytes)});
-  held_ += bytes;
+  std::byte* const memory = share_memory(device, bytes, held_, limit_ - held_, slab);
+  patience_ = memory ? 0 : patience;
+  if (!memory) return;
+  slabs_.push_back({device, memory, memory::Ranges(slab.bytes)});
+  held_ += slab.bytes;
   own_->slabs.store(count + 1, std::memory_order_release);
 }
 
-std::byte* PeerLink::place(const Shipment& shipment, std::size_t chunk) {
-  const Parcel& parcel = own_->parcel[shipment.first + chunk];
-  std::lock_guard lock(sending_);
-  return slabs_[parcel.slab].memory + parcel.offset;
+/// New memory of `device` for a message of `bytes` bytes, where `held` bytes serve the same purpose
+/// already and `left` bytes may be taken; null where the device has none or cannot share it. A
+/// message of this size may need more when it is encoded. As much as there is already, so that a
+/// few blocks have room for many messages, and the latest for long ones.
+std::byte* PeerLink::share_memory(int device, std::uint64_t bytes, std::uint64_t held,
+                                  std::uint64_t left, SharedBlock& block) {
+  if (cannot_share_.load(std::memory_order_relaxed)) return nullptr;
+  const std::uint64_t enough = std::min(rounded(bytes + bytes / 16, slab_grain), left);
+  const std::uint64_t usual = std::max(enough, std::min(std::max(least_slab, held), left));
+  gpu::Gpu* const gpu = gpu::gpu();
+  block.device = device;
+  block.bytes = usual;
+  void* memory = gpu->allocate(gpu::Place::device, device, usual);
+  if (!memory && usual > enough) {
+    block.bytes = enough;
+    memory = gpu->allocate(gpu::Place::device, device, enough);
+  }
+  if (memory && !gpu->share(device, memory, block.handle)) {
+    gpu->release(gpu::Place::device, device, memory);
+    memory = nullptr;
+    cannot_share_.store(true, std::memory_order_relaxed);
+  }
+  return static_cast<std::byte*>(memory);
 }
 
 void PeerLink::send(const Shipment& shipment, std::size_t chunk, std::size_t bytes) {
@@ -273,7 +337,7 @@ void PeerLink::reap(std::size_t count) {
       sent_.push_back(sent);
       continue;
     }
-    slabs_[sent.slab].free.give(sent.begin, sent.bytes);
+    sent.room->give(sent.begin, sent.shipment.bytes());
     parcels_.give(sent.shipment.first, sent.shipment.chunks);
   }
 }

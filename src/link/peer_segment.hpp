@@ -33,7 +33,10 @@ struct alignas(64) Parcel {
   std::atomic<std::uint32_t> state;  ///< the sender's word, but for an answer to an offer
   std::atomic<std::uint32_t> taken;  ///< the receiver's: 1 where the memory is free again
   std::uint32_t slab;
-  std::uint64_t offset;  ///< in the slab
+  /// Where it lies: 0: in that slab of the sender's; else in the receiver's memory that the
+  /// sender's messages land in, whose number this is, plus one.
+  std::uint32_t landing;
+  std::uint64_t offset;  ///< there
   std::uint64_t bytes;   ///< set before `state` is `there`
   /// The block of the program's that the message is sent from, plus one, if the receiver should
   /// open it, or takes the data from there; 0: none.
@@ -45,9 +48,10 @@ static_assert(sizeof(Parcel) == 64 && std::atomic<std::uint32_t>::is_always_lock
 
 /// Shared memory, all zero to begin with. Its pages exist once they are touched.
 struct PeerSegment {
-  static constexpr std::uint32_t layout = 2;
+  static constexpr std::uint32_t layout = 3;
   static constexpr std::size_t most_slabs = 64;
   static constexpr std::size_t most_blocks = 256;
+  static constexpr std::size_t most_landings = 4;  ///< for each pair of ranks
   static constexpr std::size_t most_ranks = 1024;  ///< of a host
   static constexpr std::size_t word_bits = 64;
   static constexpr std::size_t parcels = 16384;
@@ -66,6 +70,12 @@ struct PeerSegment {
   std::atomic<std::uint32_t> opened[most_ranks];
   /// The blocks that each rank has opened, a bit for each; written by that rank.
   std::atomic<std::uint64_t> opened_blocks[most_ranks][most_blocks / word_bits];
+  /// Bytes that messages to each rank would find room in, if they could land there.
+  std::atomic<std::uint64_t> wanted[most_ranks];
+  /// Memory of each rank's that messages to it land in, and how much of that there is; written by
+  /// that rank.
+  std::atomic<std::uint32_t> landings[most_ranks];
+  SharedBlock landing[most_ranks][most_landings];
   Parcel parcel[parcels];
 };
 

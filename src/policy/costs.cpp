@@ -34,9 +34,9 @@ std::optional<CodecSeconds> Costs::codec_seconds(Path path, Codec codec, double 
   if (medium(path) != Medium::linked) {
     return CodecSeconds{pieces * encode, pieces * decode, encode, decode};
   }
-  // No chunk waits for the host to see the one before, so that launches count once.
-  const double gaps = (pieces - 1) * gap;
-  return CodecSeconds{times.encode.at(bytes) + gaps, times.decode.at(bytes) + gaps, encode, decode};
+  // All chunks are encoded in one go, and none is decoded later as the host sees to another.
+  return CodecSeconds{times.encode.at(bytes), times.decode.at(bytes) + (pieces - 1) * gap, encode,
+                      decode};
 }
 
 double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes,

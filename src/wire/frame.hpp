@@ -29,7 +29,9 @@ using Nonce = std::array<std::uint8_t, 16>;
 Nonce make_nonce(const std::string& job);
 
 struct Header {
-  Spec spec;  ///< resolved: never rel, never auto
+  /// Resolved: never rel, never auto. Of chunks by the peer link szp's bound may be 0: payloads
+  /// tell it.
+  Spec spec;
   ElementType type = ElementType::f32;
   std::uint64_t count = 0;          ///< elements
   std::uint64_t payload_bytes = 0;  ///< in this message, without padding

@@ -3,7 +3,6 @@
 
 #include "link/peer_link.hpp"
 
-#include <dlfcn.h>
 #include <sched.h>
 
 #include <cstring>
@@ -89,7 +88,7 @@ void fill(const Line& line, PeerLink& link, Lane& lane, const Shipment& shipment
   link.lay_out(shipment);
   for (std::size_t chunk = 0; chunk < shipment.chunks; ++chunk) {
     const unsigned own = seed + static_cast<unsigned>(chunk);
-    put(lane, link.place(shipment, chunk), noise(bytes, own).data(), bytes);
+    put(lane, shipment.place(chunk), noise(bytes, own).data(), bytes);
     link.send(shipment, chunk, bytes);
   }
   line.send(shipment);
@@ -107,6 +106,7 @@ void sends(const Line& line) {
   CHECK(link.reaches(receiver));
   CHECK(!link.reserve(receiver, 0, 1, limit + 1, 0, shipment));
   CHECK(!link.reserve(receiver, 0, PeerSegment::parcels + 1, 256, 0, shipment));
+  CHECK(shipment.chunks == 0);
 
   // Five times two chunks fit; then no more until one of them was taken.
   std::vector<Shipment> shipments(5);
@@ -115,15 +115,16 @@ void sends(const Line& line) {
     fill(line, link, *lane, shipments[i], 10 * i);
   }
   CHECK(!link.reserve(receiver, 0, 2, bytes, 5, shipment));
+  CHECK(shipment.chunks == 0);  // nobody can take it for one
   line.tell();
   line.wait();  // the third was taken, and half of the fourth
   CHECK(link.reserve(receiver, 0, 2, bytes, 5, shipment));
-  CHECK(link.place(shipment, 0) == link.place(shipments[2], 0));
+  CHECK(shipment.place(0) == shipments[2].place(0));
   CHECK(!link.reserve(receiver, 0, 2, bytes, 6, shipments[2]));
 
   // What was announced and failed: the receiver is told of chunks that are not there.
   link.lay_out(shipment);
-  put(*lane, link.place(shipment, 0), noise(bytes, 50).data(), bytes);
+  put(*lane, shipment.place(0), noise(bytes, 50).data(), bytes);
   link.send(shipment, 0, bytes);
   link.fail(shipment);
   line.send(shipment);
@@ -157,7 +158,7 @@ void check_arrival(PeerLink& link, const Shipment& shipment, int device, unsigne
 void receives(const Line& line) {
   End end(line, receiver);
   PeerLink& link = end.link;
-  CHECK(!link.knows(sender, 0, 1));  // nothing has been opened
+  CHECK(!link.knows(sender, 0, 1));  // nothing has been looked at
   open_what_is_shared(link, line, 1);
   CHECK(link.knows(sender, 0, 1) && link.knows(sender, 0, PeerSegment::parcels));
   CHECK(!link.knows(sender, 1, PeerSegment::parcels) && !link.knows(sender, ~0ull, 2));
@@ -185,16 +186,142 @@ void receives(const Line& line) {
   CHECK(!link.knows(sender, 0, 1));
 }
 
-// ---- Offers ----
+// ---- Landing ----
 
-/// Memory of the program's.
-std::byte* program_memory(int device, std::size_t size) {
-  using Take = void* (*)(int, std::size_t);
-  void* const library = ::dlopen(MPRESS_SIMULATED_GPU, RTLD_NOW | RTLD_NOLOAD);
-  const auto take = reinterpret_cast<Take>(::dlsym(library, "sim_malloc"));
-  CHECK(take != nullptr);
-  return static_cast<std::byte*>(take(device, size));
+/// As far as the receiver has given this process memory for it.
+void lands(const Line& line) {
+  End end(line, sender);
+  PeerLink& link = end.link;
+  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+  Shipment shipment;
+  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));  // they have not met
+  introduce(link, line, 0);
+  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));  // but it has asked
+  CHECK(link.reserve(receiver, 0, 1, bytes, 0, shipment));
+  link.fail(shipment);
+  link.cancel(0);
+  line.tell();
+  line.wait();  // given
+  CHECK(!link.reserve_landing(receiver, 0, 1, limit + 1, 0, shipment));
+  CHECK(!link.reserve_landing(5, 0, 1, bytes, 0, shipment));
+  shipment = {};
+  std::vector<Shipment> shipments(5);
+  for (unsigned i = 0; i < 5; ++i) {
+    CHECK(link.reserve_landing(receiver, 0, 2, bytes, i, shipments[i]));
+    fill(line, link, *lane, shipments[i], 10 * i);
+  }
+  // It is full, and the limit leaves no more; nobody waits for that.
+  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 5, shipment) && shipment.chunks == 0);
+  CHECK(link.reserve(receiver, 0, 2, bytes, 5, shipment));
+  fill(line, link, *lane, shipment, 50);
+  line.tell();
+  line.wait();  // the third was taken, and half of the fourth
+  CHECK(link.reserve_landing(receiver, 0, 2, bytes, 6, shipment));
+  CHECK(shipment.place(0) == shipments[2].place(0));
+  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 7, shipments[2]));
+  link.lay_out(shipment);
+  link.cancel(6);
+  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 7, shipments[2]));  // not failed yet
+  link.fail(shipment);
+  CHECK(link.reserve_landing(receiver, 1, 2, bytes, 7, shipment));  // from another device
+  const std::unique_ptr<Lane> other = gpu::gpu()->open_lane(1);
+  fill(line, link, *other, shipment, 60);
+  line.wait();
+  end.finish(line);
 }
+
+void receives_near(const Line& line) {
+  End end(line, receiver);
+  PeerLink& link = end.link;
+  open_what_is_shared(link, line, 1);
+  line.wait();
+  link.meet(sender, 1);
+  link.meet(sender, 0);  // it has asked once
+  line.tell();
+  std::vector<Shipment> shipments(6);
+  for (unsigned i = 0; i < 6; ++i) {
+    CHECK(line.receive(shipments[i]));
+    CHECK(link.lands_on(sender, shipments[i].first) == (i < 5 ? 1 : gpu::host));
+    CHECK(link.look(sender, shipments[i].first, 1).is_landed == (i < 5));
+    check_arrival(link, shipments[i], i < 5 ? 1 : 0, 10 * i);
+  }
+  // Whichever device asks, it lies where it lies.
+  CHECK(link.look(sender, shipments[0].first, 0).device == 1);
+  line.wait();
+  link.take(sender, shipments[2].first);
+  link.take(sender, shipments[2].first + 1);
+  link.take(sender, shipments[3].first);
+  line.tell();
+  CHECK(line.receive(shipments[2]));
+  check_arrival(link, shipments[2], 1, 60);
+  line.tell();
+  end.finish(line);
+}
+
+/// A sender that has no memory of its own to share.
+void lands_only(const Line& line) {
+  End end(line, sender);
+  PeerLink& link = end.link;
+  Shipment shipment;
+  line.wait();  // met
+  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));
+  line.tell();
+  line.wait();  // given
+  CHECK(link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));
+  fill(line, link, *gpu::gpu()->open_lane(0), shipment, 70);
+  line.wait();
+  end.finish(line);
+}
+
+void receives_without_a_slab(const Line& line) {
+  End end(line, receiver);
+  end.link.meet(sender, 0);
+  line.tell();
+  line.wait();
+  end.link.meet(sender, 0);
+  line.tell();
+  Shipment shipment;
+  CHECK(line.receive(shipment));
+  check_arrival(end.link, shipment, 0, 70);
+  line.tell();
+  end.finish(line);
+}
+
+/// A sender that cannot open what it is given asks once, and keeps to its own memory.
+void cannot_land(const Line& line) {
+  End end(line, sender);
+  PeerLink& link = end.link;
+  Shipment shipment;
+  introduce(link, line, 0);
+  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));
+  line.tell();
+  line.wait();
+  ::setenv("SIMULATED_GPU_PEERS", "0", 1);
+  for (unsigned i = 0; i < 3; ++i) {
+    CHECK(!link.reserve_landing(receiver, 0, 4, bytes, i, shipment));
+    CHECK(link.reserve(receiver, 0, 2, bytes, i, shipment));
+  }
+  line.tell();
+  line.wait();
+  end.finish(line);
+}
+
+void gives_once(const Line& line) {
+  End end(line, receiver);
+  open_what_is_shared(end.link, line, 0);
+  line.wait();
+  end.link.meet(sender, 0);
+  const MappedSegment segment = MappedSegment::open(end.ranks[2].segment, nonce, sender);
+  CHECK(segment->landings[0].load() == 1);
+  line.tell();
+  line.wait();
+  end.link.meet(sender, 0);
+  CHECK(segment->landings[0].load() == 1);
+  line.tell();
+  end.finish(line);
+}
+
+// ---- Offers ----
 
 constexpr std::size_t apart = 24;  ///< where the data begins in its block
 
@@ -203,8 +330,8 @@ void offers(const Line& line) {
   PeerLink& link = end.link;
   const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
   introduce(link, line, 0);
-  const std::byte* const large = program_memory(0, 4 * limit + 1);
-  std::byte* const block = program_memory(0, 2 * bytes + apart);
+  const std::byte* const large = program_memory(MPRESS_SIMULATED_GPU, 0, 4 * limit + 1);
+  std::byte* const block = program_memory(MPRESS_SIMULATED_GPU, 0, 2 * bytes + apart);
   std::byte* const data = block + apart;
   for (unsigned chunk = 0; chunk < 2; ++chunk) {
     put(*lane, data + chunk * bytes, noise(bytes, chunk).data(), bytes);
@@ -360,6 +487,13 @@ void is_not_misled(const Line& line) {
     const auto state = link.look(sender, 3, 0).state;
     CHECK(state == (lie.is_right ? Parcel::there : Parcel::failed));
   }
+  for (const std::uint32_t landing : {1u, 2u, ~0u}) {  // nothing has landed here
+    Parcel& parcel = segment->parcel[3];
+    parcel.landing = landing, parcel.offset = 0, parcel.bytes = 8;
+    CHECK(link.look(sender, 3, 0).state == Parcel::failed);
+    CHECK(link.lands_on(sender, 3) == gpu::host);
+    parcel.landing = 0;
+  }
   const struct {
     std::uint32_t block;
     std::uint64_t within;
@@ -414,6 +548,9 @@ int main() {
   ::setenv("SIMULATED_GPU_LEAKS", "abort", 1);
   const char* const library = MPRESS_SIMULATED_GPU;
   run(library, sends, receives);
+  run(library, lands, receives_near);
+  run(library, lands_only, receives_without_a_slab);
+  run(library, cannot_land, gives_once);
   run(library, offers, borrows);
   run(library, misleads, is_not_misled);
   run(library, shares_again, meets_in_threads);
