@@ -31,6 +31,17 @@ __device__ void load_unit(std::uint32_t* rows, const EncodingUnit& u) {
   __pipeline_wait_prior(0);
 }
 
+/// Asks for the elements that a thread block of the next wave will load.
+template <class T>
+__device__ void prefetch_unit(const Segment& segment, std::uint64_t unit) {
+  const std::uint64_t first = unit * unit_bytes + 32 * threadIdx.x;
+  const std::uint64_t end = segment.count * sizeof(T);
+#pragma unroll
+  for (unsigned at = 0; at < unit_bytes; at += 32 * Shape<T>::threads) {
+    if (first + at < end) codec::cuda::prefetch(segment.in + first + at);
+  }
+}
+
 template <class T>
 __device__ const T* row_of(const std::uint32_t* rows, unsigned block) {
   return reinterpret_cast<const T*>(rows + block * Shape<T>::row);
@@ -217,10 +228,15 @@ struct Request {
   Mode mode;
   bool common;  ///< of all segments
   double value;
+  std::uint32_t wave;  ///< units that are encoded at once
 };
 
+/// Thread blocks a multiprocessor.
+template <class T>
+inline constexpr unsigned encode_residency = sizeof(T) == 4 ? 6 : 10;
+
 template <class T, unsigned capacity>
-__global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 10)
+__global__ void __launch_bounds__(Shape<T>::threads, encode_residency<T>)
     encode_units(const __grid_constant__ Batch<capacity> batch, Workspace work, RangeKeys* ranges,
                  Request<T> request) {
   using S = Shape<T>;
@@ -228,7 +244,8 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 10)
   __shared__ Quantizer<T> quantizer;
   __shared__ double bound;
   __shared__ bool resolvable;
-  const Task task = find_task(batch, take_task(work.control));
+  const std::uint32_t number = take_task(work.control);
+  const Task task = find_task(batch, number);
   const Segment& segment = batch.segments[task.segment];
   SegmentState& state = work.states[task.segment];
   const auto units = static_cast<std::uint32_t>(unit_count(Traits<T>::type, segment.count));
@@ -252,6 +269,11 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 10)
     u.blocks = (u.count + block_elements - 1) / block_elements;
     u.dense = request.mode == Mode::dense;
     load_unit<T>(s.words, u);
+    const std::uint32_t later = number + request.wave;
+    if (later < batch.first_task[batch.count]) {
+      const Task next = find_task(batch, later);
+      prefetch_unit<T>(batch.segments[next.segment], next.index);
+    }
   }
   __syncthreads();
   std::uint32_t sum = 0;
@@ -299,7 +321,8 @@ cudaError_t encode_elements(Bound kind, double value, Mode mode,
                             cudaStream_t stream, RangeOf range) {
   const bool common = kind == Bound::rel && range == RangeOf::call && segments.size() > 1;
   if (common && segments.size() > max_common_range) return cudaErrorInvalidValue;
-  Request<T> request{{}, false, kind, mode, common, value};
+  Request<T> request{
+      {}, false, kind, mode, common, value, codec::cuda::multiprocessors() * encode_residency<T>};
   if (kind == Bound::abs) request.resolvable = make_quantizer(value, request.absolute);
   const auto tasks = [](std::size_t count) {
     return std::max<std::size_t>(1, unit_count(Traits<T>::type, count));
