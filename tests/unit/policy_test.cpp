@@ -114,7 +114,7 @@ void launches_of_linked_devices_count_once() {
   const Costs costs = costs_between_gpus();
   constexpr double size = 256 << 20;
   const CodecSeconds codec = *costs.codec_seconds(linked, Codec::mpc, size);
-  CHECK(is_near(codec.first_encode, 12e-6 + (52 << 20) / 1300e9));
+  CHECK(is_near(codec.first_encode, 12e-6 + (32 << 20) / 1300e9));
   CHECK(is_near(codec.encode, 12e-6 + size / 1300e9));
   CHECK(codec.decode > size / 1300e9 && codec.decode < 1.6 * size / 1300e9);
   const CodecSeconds staged =
