@@ -18,8 +18,6 @@ from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
 
-from mpress import cli
-
 _MAX_REQUEST = 128 << 10
 
 
@@ -77,10 +75,14 @@ def _become(arguments: list[str], env: dict[str, str], folder: str, output: list
     os.environ.clear()
     os.environ.update(env)
     sys.argv = arguments
+    from mpress import cli
+
     cli.main()
 
 
 def serve(connection: socket.socket) -> None:
+    from mpress import cli  # here, as who is served need not load it
+
     with suppress(Exception):  # Typer loads more with the first argument that it looks at
         cli.app(["run", "-n", "several", "--", "true"], standalone_mode=False)
     while True:
