@@ -94,7 +94,7 @@ DIRECT = {
     "received": 50,
     "blocking": 0,
     "both ways": 0,
-    "looked at late": 40,  # as many as were not withdrawn: 120 on an idle machine
+    "looked at late": 40,  # more where the machine is idle
     "not looking": 1,
     "freed memory": 12,
     "elsewhere": 30,
