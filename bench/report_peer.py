@@ -59,15 +59,16 @@ TIMELINE_HEAD = """\
 `mpress run --trace` of messages of a typical time, in microseconds after the call of `MPI_Send`;
 noting takes a few per cent. A piece of work begins when it is queued and ends when the host sees it
 done. Raw messages are one copy, queued as soon as the header is there: nothing but the link counts.
-Of compressed ones the first chunk's encoding and the last one's decoding overlap with nothing;
-between, encoder, copies between the GPUs and decoder work on different chunks at once, and the
-encoder, the slowest of them, is never idle.
+Of compressed ones all chunks are encoded in one launch, whose stores cross the link while it works;
+each is decoded as soon as it is there. The first chunk's encoding and the last one's decoding
+overlap with nothing; between, the encoder, the slowest of the three, is never idle. `szp:rel` finds
+the range of the elements before its first chunk.
 """
 STAGES = {
     "encode": "rank 0 encodes",
     "copy out": "rank 0 copies aside",
     "copy in": "rank 1 copies",
-    "decode": "rank 1 copies and decodes",
+    "decode": "rank 1 decodes",
 }
 
 
