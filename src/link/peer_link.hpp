@@ -227,7 +227,7 @@ class PeerLink {
     MappedSegment segment;
     int home = gpu::host;  ///< the device that has opened everything so far
     bool is_tried = false;
-    std::atomic<bool> is_met{false};     ///< its segment is mapped
+    std::atomic<bool> has_room{false};   ///< its messages may lie in a slab, or have landed
     std::atomic<std::uint32_t> seen{0};  ///< slabs opened
     std::atomic<bool> is_over{false};    ///< no more of them can be
     Opened slabs;

@@ -16,7 +16,7 @@ void PeerLink::meet(int rank, int device) {
   if (index < 0 || !own_) return;
   Source& source = sources_[static_cast<std::size_t>(index)];
   if (source.is_over.load(std::memory_order_relaxed)) return;
-  if (source.is_met.load(std::memory_order_acquire) &&
+  if (source.has_room.load(std::memory_order_acquire) &&
       source.seen.load(std::memory_order_relaxed) ==
           source.segment->slabs.load(std::memory_order_relaxed) &&
       source.answered.load(std::memory_order_relaxed) ==
@@ -38,7 +38,6 @@ void PeerLink::open_new(int rank, Source& source, int device) {
     source.is_tried = true;
     source.segment = MappedSegment::open(address, nonce_, number);
     if (!source.segment) problem = "its process cannot be looked at";
-    source.is_met.store(!problem, std::memory_order_release);
   }
   if (source.segment) {
     if (source.home == gpu::host) source.home = device;
@@ -52,6 +51,7 @@ void PeerLink::open_new(int rank, Source& source, int device) {
     source.segment->opened[own_index_].store(problem ? PeerSegment::unreachable : seen + 1,
                                              std::memory_order_release);
     source.seen.store(seen, std::memory_order_release);
+    if (seen > 0) source.has_room.store(true, std::memory_order_release);
   }
   if (!problem) return;
   source.is_over.store(true, std::memory_order_relaxed);
@@ -76,6 +76,7 @@ void PeerLink::give_landing(Source& source, int device) {
   source.landed.push_back({device, memory, block.bytes});
   source.landed_bytes += block.bytes;
   landed_ += block.bytes;
+  source.has_room.store(true, std::memory_order_release);
   source.segment->landings[own_index_].store(static_cast<std::uint32_t>(count + 1),
                                              std::memory_order_release);
 }
@@ -99,7 +100,7 @@ bool PeerLink::knows(int rank, std::uint64_t parcel, std::uint64_t chunks) const
   const int index = index_of(rank);
   if (index < 0 || !own_) return false;
   const Source& source = sources_[static_cast<std::size_t>(index)];
-  return source.is_met.load(std::memory_order_acquire) && chunks <= PeerSegment::parcels &&
+  return source.has_room.load(std::memory_order_acquire) && chunks <= PeerSegment::parcels &&
          parcel <= PeerSegment::parcels - chunks;
 }
 

@@ -158,7 +158,9 @@ void check_arrival(PeerLink& link, const Shipment& shipment, int device, unsigne
 void receives(const Line& line) {
   End end(line, receiver);
   PeerLink& link = end.link;
-  CHECK(!link.knows(sender, 0, 1));  // nothing has been looked at
+  CHECK(!link.knows(sender, 0, 1));
+  link.meet(sender, 1);
+  CHECK(!link.knows(sender, 0, 1));  // nothing is shared
   open_what_is_shared(link, line, 1);
   CHECK(link.knows(sender, 0, 1) && link.knows(sender, 0, PeerSegment::parcels));
   CHECK(!link.knows(sender, 1, PeerSegment::parcels) && !link.knows(sender, ~0ull, 2));
