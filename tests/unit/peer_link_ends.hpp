@@ -1,0 +1,108 @@
+// The two ends of a peer link, in processes with simulated GPUs: how they meet, and chunks between
+// them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "check.hpp"
+#include "lanes.hpp"
+#include "link/peer_link.hpp"
+#include "processes.hpp"
+
+namespace mpress {
+
+using link::HostRank;
+using link::Parcel;
+using link::PeerLink;
+using link::SegmentAddress;
+using link::Shipment;
+
+inline constexpr std::array<std::uint8_t, 16> nonce = {1, 2, 3};
+inline constexpr std::size_t limit = 40 << 20;  // one slab of 32 MiB, and little more
+inline constexpr std::size_t bytes = 3 << 20;   // of a chunk
+inline constexpr int sender = 7, receiver = 4;  // ranks, of which one runs elsewhere
+
+/// A process's end of the link, which knows the other's.
+struct End {
+  PeerLink link;
+  std::vector<HostRank> ranks;
+
+  End(const Line& line, int rank) {
+    const SegmentAddress own = link.open(nonce, rank, true);
+    SegmentAddress other;
+    line.send(own);
+    CHECK(line.receive(other));
+    const bool sends = rank == sender;
+    ranks = {{receiver, sends ? other : own}, {5, {}}, {sender, sends ? own : other}};
+    link.meet_host(ranks, limit);
+  }
+
+  /// Both have done with everything.
+  void finish(const Line& line) {
+    link.close();
+    line.tell();
+    line.wait();
+    link.release();
+  }
+};
+
+/// Shares a slab, and waits until it has been opened. For somebody who has never looked at this one
+/// nothing is shared.
+inline void introduce(PeerLink& link, const Line& line, int device) {
+  const bool knows = link.reaches(receiver);
+  line.send(knows);
+  Shipment shipment;
+  for (int round = knows ? 1 : 0; round < 2; ++round) {
+    CHECK(!link.reserve(receiver, device, 1, bytes, 0, shipment));
+    line.tell();
+    line.wait();
+    CHECK(link.reaches(receiver) == (round == 1));
+  }
+}
+
+/// Answers introduce(): calls `meet` when there may be something new.
+template <class Meet>
+void look_for_what_is_shared(const Line& line, Meet meet) {
+  bool is_known = false;
+  CHECK(line.receive(is_known));
+  for (int round = is_known ? 1 : 0; round < 2; ++round) {
+    line.wait();
+    meet();
+    line.tell();
+  }
+}
+
+/// Answers introduce() for a device.
+inline void open_what_is_shared(PeerLink& link, const Line& line, int device) {
+  look_for_what_is_shared(line, [&] { link.meet(sender, device); });
+}
+
+/// Sends noise by the chunks of a shipment, and tells the other end which these are.
+inline void fill(const Line& line, PeerLink& link, Lane& lane, const Shipment& shipment,
+                 unsigned seed) {
+  link.lay_out(shipment);
+  for (std::size_t chunk = 0; chunk < shipment.chunks; ++chunk) {
+    const unsigned own = seed + static_cast<unsigned>(chunk);
+    put(lane, shipment.place(chunk), noise(bytes, own).data(), bytes);
+    link.send(shipment, chunk, bytes);
+  }
+  line.send(shipment);
+}
+
+/// What fill() sent is there, on a device.
+inline void check_arrival(PeerLink& link, const Shipment& shipment, int device, unsigned seed) {
+  CHECK(link.knows(sender, shipment.first, shipment.chunks));
+  for (std::uint32_t chunk = 0; chunk < shipment.chunks; ++chunk) {
+    const PeerLink::Arrival arrival = link.look(sender, shipment.first + chunk, device);
+    CHECK(arrival.state == Parcel::there && arrival.bytes == bytes);
+    CHECK(device == gpu::host || arrival.device == device);
+    const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(arrival.device);
+    CHECK(bytes_of(*lane, arrival.data, bytes) == noise(bytes, seed + chunk));
+  }
+}
+
+}  // namespace mpress

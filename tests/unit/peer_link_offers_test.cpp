@@ -1,0 +1,149 @@
+// Messages that are offered where the program has them: when they may be, and that they are
+// borrowed, dropped, withdrawn and returned.
+
+#include <sched.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "peer_link_ends.hpp"
+
+using namespace mpress;
+using gpu::Place;
+
+namespace {
+
+constexpr std::size_t apart = 24;  ///< where the data begins in its block
+
+void offers(const Line& line) {
+  End end(line, sender);
+  PeerLink& link = end.link;
+  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+  introduce(link, line, 0);
+  const std::byte* const large = program_memory(MPRESS_SIMULATED_GPU, 0, 4 * limit + 1);
+  std::byte* const block = program_memory(MPRESS_SIMULATED_GPU, 0, 2 * bytes + apart);
+  std::byte* const data = block + apart;
+  for (unsigned chunk = 0; chunk < 2; ++chunk) {
+    put(*lane, data + chunk * bytes, noise(bytes, chunk).data(), bytes);
+  }
+  Shipment shipment;
+  const auto reserve = [&] { CHECK(link.reserve(receiver, 0, 2, bytes, 0, shipment)); };
+  const auto offer = [&] { return link.offer(shipment, receiver, 0, data, 2 * bytes); };
+  const auto look = [&] { return link.look_at_offer(shipment, receiver); };
+  const auto offer_now = [&] {
+    reserve();
+    CHECK(offer() && look() == PeerLink::Offer::open);
+    line.send(shipment);
+  };
+
+  // The receiver is asked to open the block from the second message on.
+  for (unsigned i = 0; i < 2; ++i) {
+    reserve();
+    CHECK(!offer() && !link.offer(shipment, receiver, 0, large, bytes));
+    CHECK(!link.offer(shipment, receiver, 0, data + bytes, bytes + 1));  // beyond its end
+    fill(line, link, *lane, shipment, 0);
+    line.wait();
+  }
+
+  offer_now();
+  line.wait();
+  CHECK(look() == PeerLink::Offer::borrowed && !link.withdraw(shipment, receiver));
+  line.tell();
+  line.wait();
+  CHECK(look() == PeerLink::Offer::returned);
+
+  offer_now();
+  line.wait();  // dropped
+  CHECK(look() == PeerLink::Offer::returned);
+
+  offer_now();  // the device tells
+  while (look() != PeerLink::Offer::returned) ::sched_yield();
+  line.wait();
+
+  // Who does not take what is offered is offered less: 0, 0, 1, 3 messages go by.
+  for (unsigned misses = 0; misses < 4; ++misses) {
+    for (unsigned i = 0; i < (1u << misses >> 1) - (misses > 0 ? 1 : 0); ++i) {
+      reserve();
+      CHECK(!offer());
+      link.lay_out(shipment);
+      link.fail(shipment);
+      link.cancel(0);
+    }
+    offer_now();
+    CHECK(link.withdraw(shipment, receiver) && !link.withdraw(shipment, receiver));
+    fill(line, link, *lane, shipment, 7);
+    line.wait();
+  }
+  end.finish(line);
+}
+
+void borrows(const Line& line) {
+  End end(line, receiver);
+  PeerLink& link = end.link;
+  open_what_is_shared(link, line, 1);
+  Shipment shipment;
+  const auto take_all = [&] {
+    for (std::uint32_t chunk = 0; chunk < 2; ++chunk) link.take(sender, shipment.first + chunk);
+  };
+  for (unsigned i = 0; i < 2; ++i) {
+    CHECK(line.receive(shipment));
+    check_arrival(link, shipment, 1, 0);
+    const std::uint32_t block = link.look(sender, shipment.first, 1).block;
+    CHECK(block == i);
+    link.open_block(sender, block, 1);
+    link.open_block(sender, block + 1, 1);  // there is none
+    take_all();
+    line.tell();
+  }
+
+  const auto borrow = [&](int device) {
+    CHECK(line.receive(shipment));
+    CHECK(link.look(sender, shipment.first, device).state == Parcel::offered);
+    return link.borrow(sender, shipment.first, device, 2 * bytes);
+  };
+  const auto check = [&](const PeerLink::Arrival& arrival) {
+    CHECK(arrival.state == Parcel::borrowed && arrival.bytes == 2 * bytes);
+    const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(arrival.device);
+    for (unsigned chunk = 0; chunk < 2; ++chunk) {
+      CHECK(bytes_of(*lane, arrival.data + chunk * bytes, bytes) == noise(bytes, chunk));
+    }
+  };
+  check(borrow(gpu::host));
+  line.tell();
+  line.wait();
+  link.take(sender, shipment.first);
+  line.tell();
+
+  CHECK(line.receive(shipment));
+  link.drop(sender, shipment.first, 2);
+  line.tell();
+
+  const PeerLink::Arrival arrival = borrow(0);
+  CHECK(arrival.device == 0);
+  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+  auto* const own = static_cast<std::byte*>(gpu::gpu()->allocate(Place::device, 0, 2 * bytes));
+  lane->copy(own, arrival.data, 2 * bytes);
+  const auto told = lane->tell(link.taken_flag(sender, shipment.first, 0), 1);
+  line.tell();
+  CHECK(finish(*lane, told) == State::done);
+  CHECK(bytes_of(*lane, own + bytes, bytes) == noise(bytes, 1));
+  gpu::gpu()->release(Place::device, 0, own);
+
+  for (unsigned misses = 0; misses < 4; ++misses) {
+    CHECK(line.receive(shipment) && line.receive(shipment));  // offered, and sent after all
+    CHECK(link.borrow(sender, shipment.first, 1, 2 * bytes).state == Parcel::planned);
+    check_arrival(link, shipment, 1, 7);
+    take_all();
+    line.tell();
+  }
+  end.finish(line);
+}
+
+}  // namespace
+
+int main() {
+  ::setenv("SIMULATED_GPU_LEAKS", "abort", 1);
+  const char* const library = MPRESS_SIMULATED_GPU;
+  run(library, offers, borrows);
+  return check::failures != 0;
+}
