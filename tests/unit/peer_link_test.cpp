@@ -70,10 +70,10 @@ void sends(const Line& line) {
 void receives(const Line& line) {
   End end(line, receiver);
   PeerLink& link = end.link;
-  CHECK(!link.knows(sender, 0, 1));
-  link.meet(sender, 1);
-  CHECK(!link.knows(sender, 0, 1));  // nothing is shared
-  open_what_is_shared(link, line, 1);
+  look_for_what_is_shared(line, [&] {
+    CHECK(!link.knows(sender, 0, 1));  // nor after the first look, when nothing was shared
+    link.meet(sender, 1);
+  });
   CHECK(link.knows(sender, 0, 1) && link.knows(sender, 0, PeerSegment::parcels));
   CHECK(!link.knows(sender, 1, PeerSegment::parcels) && !link.knows(sender, ~0ull, 2));
   CHECK(!link.knows(5, 0, 1) && !link.knows(receiver, 0, 1) && !link.knows(-1, 0, 1));
