@@ -10,7 +10,8 @@ namespace {
 
 template <class T>
 struct AddShared {
-  EncodeShared<T> sum;  ///< its words are the summands' until they are unpacked
+  alignas(16) std::uint32_t words[Shape<T>::buffer];  ///< the summands', then those of their sum
+  EncodeShared<T> sum;
   alignas(16) std::uint32_t first[Shape<T>::threads][block_elements + 4];  ///< of 32 bits
   UnpackShared<T> unpack;
   LocateShared locate;
@@ -124,11 +125,11 @@ __device__ __forceinline__ Status sum_quanta(AddShared<T>& s, const UnitPair& pa
     if (!pair.stored) {
       first = 0;
       __syncthreads();
-      load_words<Shape<T>::threads>(s.sum.words, pair.at[k], words, 0, padded);
+      load_words<Shape<T>::threads>(s.words, pair.at[k], words, 0, padded);
       __syncthreads();
     }
     const Status status =
-        unpack_summand(s.unpack, {s.sum.words, first, first + words}, u.blocks, q, wide);
+        unpack_summand(s.unpack, {s.words, first, first + words}, u.blocks, q, wide);
     if (status != Status::ok) return beyond() ? Status::inexact : status;
 #pragma unroll
     for (unsigned i = 0; i < 32; i += 2) extend(lo, hi, q[i], q[i + 1]);
@@ -177,12 +178,12 @@ __device__ __noinline__ Status add_wide(AddShared<double>& s, const UnitPair& pa
   return Status::ok;
 }
 
-/// Packs the sum into s.sum.words and publishes its size. Without success nothing is published.
+/// Packs the sum into s.words and publishes its size. Without success nothing is published.
 template <class T>
 __device__ __forceinline__ Status add_unit(AddShared<T>& s, const UnitPair& pair,
                                            const EncodingUnit& u, EncodedUnit& sum) {
   if (pair.words[0] == 0 && pair.words[1] == 0) {
-    if (threadIdx.x == 0) codec::cuda::publish_unit(u.slots, u.index, 0);
+    if (threadIdx.x == 0) u.publish(0);
     return Status::ok;
   }
   std::int32_t q[32], before[3];
@@ -196,34 +197,34 @@ __device__ __forceinline__ Status add_unit(AddShared<T>& s, const UnitPair& pair
   return status;
 }
 
-/// Writes the unit in s.sum.words, where there is room, and its directory entry. Returns the
+/// Writes the unit in s.words, where there is room, and its directory entry. Returns the
 /// thread's part of the checksum.
 template <class T>
 __device__ std::uint32_t write_sum(AddShared<T>& s, const SumSegment& segment, SegmentState& state,
                                    SumState& sums, const EncodingUnit& u, std::uint32_t words,
                                    std::uint32_t units) {
   if (threadIdx.x < 32) {
-    const std::uint64_t place = codec::cuda::look_back(u.slots, u.index, words);
+    const std::uint64_t place = codec::cuda::look_back(u.slots, u.task, words);
     if (threadIdx.x == 0) s.sum.place = place;
   }
   __syncthreads();
   const std::uint64_t first = (sizeof(Header) + directory_bytes(units)) / 4 + s.sum.place;
   if (first + words > sizeof(Header) / 4 + segment.count * Shape<T>::element_words) {
-    if (threadIdx.x == 0) raise(sums, {Stage::sum, u.index, Status::inexact});
+    if (threadIdx.x == 0) raise(sums, {Stage::sum, u.task, Status::inexact});
     return 0;
   }
   std::uint32_t part = 0;
   auto* out = reinterpret_cast<std::uint32_t*>(segment.out) + first;
   for (unsigned i = threadIdx.x; i < words; i += Shape<T>::threads) {
-    const std::uint32_t word = s.sum.words[padded(i)];
+    const std::uint32_t word = s.words[padded(i)];
     out[i] = word;
     part += weigh(word, first + i);
   }
   if (threadIdx.x == 0) {
     auto* entries = reinterpret_cast<std::uint16_t*>(segment.out + sizeof(Header));
-    entries[u.index] = static_cast<std::uint16_t>(words);
-    part += weigh(words << (u.index % 2 * 16), sizeof(Header) / 4 + u.index / 2);
-    if (u.index + 1 == units) {
+    entries[u.task] = static_cast<std::uint16_t>(words);
+    part += weigh(words << (u.task % 2 * 16), sizeof(Header) / 4 + u.task / 2);
+    if (u.task + 1 == units) {
       state.extent = s.sum.place + words;
       if (units % 2 != 0) entries[units] = 0;
     }
@@ -239,7 +240,7 @@ __device__ __forceinline__ void load_pair(AddShared<T>& s, const UnitPair& pair,
                                           std::uint32_t (&checksums)[2]) {
   constexpr unsigned threads = Shape<T>::threads;
   const auto load = [&](unsigned k, unsigned first) {
-    checksums[k] += load_words<threads>(s.sum.words, pair.at[k], pair.words[k], places[k].at,
+    checksums[k] += load_words<threads>(s.words, pair.at[k], pair.words[k], places[k].at,
                                         [first](unsigned i) { return padded(first + i); });
   };
   if (!pair.stored) {
@@ -261,7 +262,7 @@ __device__ __forceinline__ std::uint32_t add_task(AddShared<T>& s, const SumSegm
                                                   std::uint32_t units, Chapter* chapter,
                                                   std::uint32_t (&checksums)[2]) {
   UnitPlace places[2];
-  locate_units<T>(s.locate, payloads, open, u.index, units, u.count, chapter, sums, places);
+  locate_units<T>(s.locate, payloads, open, u.task, units, u.count, chapter, sums, places);
   const UnitPair pair{{payloads[0].words() + places[0].at, payloads[1].words() + places[1].at},
                       {places[0].words, places[1].words},
                       places[0].words + places[1].words <= Shape<T>::words};
@@ -273,9 +274,9 @@ __device__ __forceinline__ std::uint32_t add_task(AddShared<T>& s, const SumSegm
   EncodedUnit sum{0, false};
   if (!places[0].raw && !places[1].raw) status = add_unit(s, pair, u, sum);
   if (threadIdx.x == 0) {
-    if (status != Status::ok) codec::cuda::publish_unit(u.slots, u.index, 0);
+    if (status != Status::ok) u.publish(0);
     if (sum.raw) status = Status::inexact;
-    if (status != Status::ok) raise(sums, {Stage::sum, u.index, status});
+    if (status != Status::ok) raise(sums, {Stage::sum, u.task, status});
   }
   if (status != Status::ok || sum.raw) return 0;
   return write_sum(s, segment, state, sums, u, sum.words, units);
@@ -310,8 +311,10 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 8)
   if (open[0] && task.index < units) {
     const std::uint64_t done = std::uint64_t{task.index} * S::elements;
     EncodingUnit u{};
+    u.words = s.words;
     u.slots = work.slots + first_task;
-    u.index = task.index;
+    u.task = task.index;
+    u.last = true;
     u.count = static_cast<std::uint32_t>(min(segment.count - done, std::uint64_t{S::elements}));
     u.blocks = (u.count + block_elements - 1) / block_elements;
     u.dense = payloads[0].header.mode == Mode::dense || payloads[1].header.mode == Mode::dense;

@@ -58,17 +58,6 @@ __device__ __forceinline__ void store_unit(const std::uint32_t* rows, unsigned c
   }
 }
 
-/// Asks for the elements that a unit will be combined with.
-template <class T>
-__device__ __forceinline__ void prefetch_unit(const Segment& segment, std::uint32_t unit) {
-  const std::uint64_t first = std::uint64_t{unit} * unit_bytes + 32 * threadIdx.x;
-  const std::uint64_t end = segment.count * sizeof(T);
-#pragma unroll
-  for (unsigned at = 0; at < unit_bytes; at += 32 * Shape<T>::threads) {
-    if (first + at < end) codec::cuda::prefetch(segment.out + first + at);
-  }
-}
-
 /// Words of the units before `unit`, the same for all threads.
 template <class T>
 __device__ std::uint64_t words_before(const std::uint16_t* directory, std::uint32_t unit) {
@@ -161,7 +150,9 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 8 : 10)
   const std::uint32_t end = min(first + run, units);
   // In larger calls, prefetches only displace what others still need.
   if (run == 1 && !segment.encoded) {
-    if (combine != Combine::replace && first < end) prefetch_unit<T>(segment, first);
+    if (combine != Combine::replace && first < end) {
+      prefetch_unit<T>(segment.out, segment.count, first);
+    }
     codec::cuda::prefetch_payload(segment.in, segment.bytes, sizeof(Header) + directory_bytes(end),
                                   task);
   }

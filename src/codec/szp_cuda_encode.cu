@@ -1,4 +1,5 @@
-// szp's CUDA encoder: a thread block a unit, units placed by decoupled look-back.
+// szp's CUDA encoder: a thread block takes a task of one unit or two. Tasks are placed by decoupled
+// look-back, and two units cost one look and one end.
 #include <cuda_pipeline_primitives.h>
 
 #include "codec/szp_cuda.hpp"
@@ -9,36 +10,23 @@
 namespace mpress::codec::szp::cuda {
 namespace {
 
-/// Copies the unit's elements into rows; past its end the last element repeats.
+/// Begins to copy the unit's elements into rows; past its end the last element repeats.
 template <class T>
-__device__ void load_unit(std::uint32_t* rows, const EncodingUnit& u) {
+__device__ void load_unit(const EncodingUnit& u) {
   using S = Shape<T>;
   if (u.count == S::elements && reinterpret_cast<std::uintptr_t>(u.elements) % 16 == 0) {
 #pragma unroll
     for (unsigned k = 0; k < S::words / 4 / S::threads; ++k) {
       const unsigned chunk = threadIdx.x + k * S::threads;
-      __pipeline_memcpy_async(rows + chunk_at<T>(chunk), u.elements + 16 * chunk, 16);
+      __pipeline_memcpy_async(u.words + chunk_at<T>(chunk), u.elements + 16 * chunk, 16);
     }
   } else {
 #pragma unroll 8
     for (unsigned i = threadIdx.x; i < u.blocks * block_elements; i += S::threads) {
       const unsigned from = i < u.count ? i : u.count - 1;
-      __pipeline_memcpy_async(rows + element_at<T>(i * S::element_words),
+      __pipeline_memcpy_async(u.words + element_at<T>(i * S::element_words),
                               u.elements + from * sizeof(T), sizeof(T));
     }
-  }
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
-}
-
-/// Asks for the elements that a thread block of the next wave will load.
-template <class T>
-__device__ void prefetch_unit(const Segment& segment, std::uint64_t unit) {
-  const std::uint64_t first = unit * unit_bytes + 32 * threadIdx.x;
-  const std::uint64_t end = segment.count * sizeof(T);
-#pragma unroll
-  for (unsigned at = 0; at < unit_bytes; at += 32 * Shape<T>::threads) {
-    if (first + at < end) codec::cuda::prefetch(segment.in + first + at);
   }
 }
 
@@ -103,7 +91,7 @@ __device__ std::uint32_t quantize_exactly(EncodeShared<T>& s, const Quantizer<T>
   const unsigned lane = threadIdx.x % 32;
   const unsigned warp = threadIdx.x / 32;
   const bool active = threadIdx.x < u.blocks;
-  const T* row = row_of<T>(s.words, threadIdx.x);
+  const T* row = row_of<T>(u.words, threadIdx.x);
   std::uint32_t mask = 0;
   I last = 0;
 #pragma unroll
@@ -144,7 +132,7 @@ __device__ std::uint32_t quantize_exactly(EncodeShared<T>& s, const Quantizer<T>
   return active ? mask : 0;
 }
 
-/// A unit whose quanta take 64 bits. Elements are still in s.words.
+/// A unit whose quanta take 64 bits. Elements are still in u.words.
 __device__ __noinline__ EncodedUnit encode_wide(EncodeShared<double>& s, const Quantizer<double>& z,
                                                 const EncodingUnit& u) {
   std::int64_t q[32], before[3];
@@ -160,7 +148,7 @@ template <class T>
 __device__ EncodedUnit encode_unit(EncodeShared<T>& s, const Quantizer<T>& z,
                                    const EncodingUnit& u) {
   std::int32_t q[32], before[3];
-  bool doubtful = quantize_block(z, s.words, q, before) && threadIdx.x < u.blocks;
+  bool doubtful = quantize_block(z, u.words, q, before) && threadIdx.x < u.blocks;
   bool exceptional = false;
   std::uint32_t mask = 0;
   Extent<std::int32_t> e;
@@ -231,16 +219,64 @@ struct Request {
   std::uint32_t wave;  ///< units that are encoded at once
 };
 
-/// Thread blocks a multiprocessor.
+/// Thread blocks a multiprocessor: as many as its shared memory has room for, less one. More wait
+/// for each other longer.
+inline constexpr unsigned encode_residency = 5;
+
+/// The units of a task: the first tasks of a segment have two, the others one.
+struct UnitRun {
+  std::uint32_t first;
+  std::uint32_t count;
+};
+inline constexpr unsigned longest_run = 2;
+
+__device__ inline UnitRun run_of(const Task& task, std::uint32_t units) {
+  if (units == 0) return {0, 0};
+  const std::uint32_t pairs = units - task.tasks;
+  return task.index < pairs ? UnitRun{task.index * 2, 2} : UnitRun{task.index + pairs, 1};
+}
+
+/// How many tasks of a call of `units` units have two, where `wave` tasks run at once: all but in
+/// the last wave, which is as full as it can be.
+inline std::size_t pairs_of(std::size_t units, std::size_t wave) {
+  const std::size_t full = units / (2 * wave) * wave;
+  const std::size_t rest = units - 2 * full;
+  return full + (rest > wave ? rest - wave : 0);
+}
+
+/// Writes a unit's words, from word `first` of the payload on if there is room, and its directory
+/// entry. Returns the thread's part of the checksum.
 template <class T>
-inline constexpr unsigned encode_residency = sizeof(T) == 4 ? 6 : 10;
+__device__ __forceinline__ std::uint32_t write_unit(const Segment& segment, const EncodingUnit& u,
+                                                    std::uint32_t unit, const EncodedUnit& encoded,
+                                                    std::uint64_t first) {
+  using S = Shape<T>;
+  std::uint32_t sum = 0;
+  const std::uint64_t most = sizeof(Header) / 4 + segment.count * S::element_words;
+  auto* out = reinterpret_cast<std::uint32_t*>(segment.out) + first;
+  if (first + encoded.words <= most) {
+    const auto* elements = reinterpret_cast<const std::uint32_t*>(u.elements);
+    for (unsigned i = threadIdx.x; i < encoded.words; i += S::threads) {
+      const std::uint32_t word = encoded.raw ? elements[i] : u.words[padded(i)];
+      out[i] = word;
+      sum += weigh(word, first + i);
+    }
+  }
+  if (threadIdx.x == 0) {
+    const auto entry = static_cast<std::uint16_t>(encoded.raw ? raw_unit : encoded.words);
+    reinterpret_cast<std::uint16_t*>(segment.out + sizeof(Header))[unit] = entry;
+    sum += weigh(std::uint32_t{entry} << (unit % 2 * 16), sizeof(Header) / 4 + unit / 2);
+  }
+  return sum;
+}
 
 template <class T, unsigned capacity>
-__global__ void __launch_bounds__(Shape<T>::threads, encode_residency<T>)
+__global__ void __launch_bounds__(Shape<T>::threads, encode_residency)
     encode_units(const __grid_constant__ Batch<capacity> batch, Workspace work, RangeKeys* ranges,
                  Request<T> request) {
   using S = Shape<T>;
   __shared__ EncodeShared<T> s;
+  __shared__ alignas(16) std::uint32_t words[longest_run][S::buffer];
   __shared__ Quantizer<T> quantizer;
   __shared__ double bound;
   __shared__ bool resolvable;
@@ -249,8 +285,40 @@ __global__ void __launch_bounds__(Shape<T>::threads, encode_residency<T>)
   const Segment& segment = batch.segments[task.segment];
   SegmentState& state = work.states[task.segment];
   const auto units = static_cast<std::uint32_t>(unit_count(Traits<T>::type, segment.count));
+  const UnitRun run = run_of(task, units);
+  const auto unit_at = [&](unsigned k) {
+    const std::uint64_t first = std::uint64_t{run.first + k} * S::elements;
+    EncodingUnit u;
+    u.elements = segment.in + first * sizeof(T);
+    u.words = words[k];
+    u.slots = work.slots + batch.first_task[task.segment];
+    u.task = task.index;
+    u.before = 0;
+    u.last = k + 1 == run.count;
+    u.count = static_cast<std::uint32_t>(min(segment.count - first, std::uint64_t{S::elements}));
+    u.blocks = (u.count + block_elements - 1) / block_elements;
+    u.dense = request.mode == Mode::dense;
+    return u;
+  };
+#pragma unroll
+  for (unsigned k = 0; k < longest_run; ++k) {
+    if (k < run.count) load_unit<T>(unit_at(k));
+    __pipeline_commit();
+  }
+  // What a thread block of the next wave will load.
+  const std::uint32_t later = number + request.wave;
+  if (later < batch.first_task[batch.count]) {
+    const Task next = find_task(batch, later);
+    const Segment& from = batch.segments[next.segment];
+    const UnitRun units_of_next =
+        run_of(next, static_cast<std::uint32_t>(unit_count(Traits<T>::type, from.count)));
+    for (unsigned k = 0; k < units_of_next.count; ++k) {
+      prefetch_unit<T>(from.in, from.count, units_of_next.first + k);
+    }
+  }
   if (threadIdx.x == 0) {
     if (request.kind == Bound::rel) {
+      codec::cuda::wait_for_previous();
       bound = request.value * width_of<T>(ranges[request.common ? 0 : task.segment]);
       resolvable = make_quantizer(bound, quantizer);
     } else {
@@ -259,60 +327,54 @@ __global__ void __launch_bounds__(Shape<T>::threads, encode_residency<T>)
       resolvable = request.resolvable;
     }
   }
-  EncodingUnit u{};
-  if (task.index < units) {
-    const std::uint64_t first = std::uint64_t{task.index} * S::elements;
-    u.elements = segment.in + first * sizeof(T);
-    u.slots = work.slots + batch.first_task[task.segment];
-    u.index = task.index;
-    u.count = static_cast<std::uint32_t>(min(segment.count - first, std::uint64_t{S::elements}));
-    u.blocks = (u.count + block_elements - 1) / block_elements;
-    u.dense = request.mode == Mode::dense;
-    load_unit<T>(s.words, u);
-    const std::uint32_t later = number + request.wave;
-    if (later < batch.first_task[batch.count]) {
-      const Task next = find_task(batch, later);
-      prefetch_unit<T>(batch.segments[next.segment], next.index);
-    }
-  }
+  __pipeline_wait_prior(longest_run - 1);
   __syncthreads();
   std::uint32_t sum = 0;
-  if (resolvable && task.index < units) {
-    const EncodedUnit unit = encode_unit(s, quantizer, u);
+  if (resolvable && run.count != 0) {
+    EncodedUnit encoded[longest_run] = {};
+    std::uint32_t total = 0;
+#pragma unroll 1  // registers would not suffice
+    for (unsigned k = 0; k < run.count; ++k) {
+      if (k > 0) {
+        __pipeline_wait_prior(0);
+        __syncthreads();
+      }
+      EncodingUnit u = unit_at(k);
+      u.before = total;
+      const EncodedUnit unit = encode_unit(s, quantizer, u);
+      total += unit.words;
+      (k == 0 ? encoded[0] : encoded[1]) = unit;
+    }
     if (threadIdx.x < 32) {
-      const std::uint64_t place = look_back(u.slots, u.index, unit.words);
+      const std::uint64_t place =
+          look_back(work.slots + batch.first_task[task.segment], task.index, total);
       if (threadIdx.x == 0) s.place = place;
     }
     __syncthreads();
-    const std::uint64_t first = (sizeof(Header) + directory_bytes(units)) / 4 + s.place;
-    const std::uint64_t most = sizeof(Header) / 4 + segment.count * S::element_words;
-    auto* out = reinterpret_cast<std::uint32_t*>(segment.out) + first;
-    if (first + unit.words <= most) {
-      const auto* elements = reinterpret_cast<const std::uint32_t*>(u.elements);
-      for (unsigned i = threadIdx.x; i < unit.words; i += S::threads) {
-        const std::uint32_t word = unit.raw ? elements[i] : s.words[padded(i)];
-        out[i] = word;
-        sum += weigh(word, first + i);
-      }
+    std::uint64_t at = (sizeof(Header) + directory_bytes(units)) / 4 + s.place;
+#pragma unroll
+    for (unsigned k = 0; k < longest_run; ++k) {
+      if (k < run.count) sum += write_unit<T>(segment, unit_at(k), run.first + k, encoded[k], at);
+      at += encoded[k].words;
     }
-    if (threadIdx.x == 0) {
-      const auto entry = static_cast<std::uint16_t>(unit.raw ? raw_unit : unit.words);
-      reinterpret_cast<std::uint16_t*>(segment.out + sizeof(Header))[u.index] = entry;
-      sum += weigh(std::uint32_t{entry} << (u.index % 2 * 16), sizeof(Header) / 4 + u.index / 2);
-      if (u.index + 1 == units) state.extent = s.place + unit.words;
-    }
+    if (threadIdx.x == 0 && run.first + run.count == units) state.extent = s.place + total;
   }
   if (!is_last_task(state, task.tasks, sum)) return;
-  __shared__ bool raw;
+  __shared__ bool kept_raw;
   if (threadIdx.x == 0) {
     std::uint64_t bytes = 0;
-    raw = finish_payload<T>(segment, state, units, resolvable, request.mode, quantizer.step, bound,
-                            bytes);
-    if (!raw) report(segment.result, bytes, Status::ok, sequence_of(work.control));
+    kept_raw = finish_payload<T>(segment, state, units, resolvable, request.mode, quantizer.step,
+                                 bound, bytes);
+    if (!kept_raw) report(segment.result, bytes, Status::ok, sequence_of(work.control));
     if (request.kind == Bound::rel && !request.common) ranges[task.segment] = {};
   }
   __syncthreads();
-  end_segment(batch, work, task.segment, true, raw);
+  end_segment(batch, work, task.segment, true, kept_raw);
+}
+
+template <class T, unsigned capacity>
+auto kernel_of(const Batch<capacity>&) {
+  return encode_units<T, capacity>;
 }
 
 template <class T>
@@ -322,18 +384,27 @@ cudaError_t encode_elements(Bound kind, double value, Mode mode,
   const bool common = kind == Bound::rel && range == RangeOf::call && segments.size() > 1;
   if (common && segments.size() > max_common_range) return cudaErrorInvalidValue;
   Request<T> request{
-      {}, false, kind, mode, common, value, codec::cuda::multiprocessors() * encode_residency<T>};
+      {}, false, kind, mode, common, value, codec::cuda::multiprocessors() * encode_residency};
   if (kind == Bound::abs) request.resolvable = make_quantizer(value, request.absolute);
-  const auto tasks = [](std::size_t count) {
-    return std::max<std::size_t>(1, unit_count(Traits<T>::type, count));
+  std::size_t units = 0;
+  for (const EncodeSegment& segment : segments) units += unit_count(Traits<T>::type, segment.count);
+  std::size_t pairs_left = pairs_of(units, request.wave);
+  const auto tasks = [&](std::size_t count) {
+    const std::size_t mine = unit_count(Traits<T>::type, count);
+    const std::size_t pairs = std::min(mine / 2, pairs_left);
+    pairs_left -= pairs;
+    return std::max<std::size_t>(1, mine - pairs);
   };
   const auto launch = [&](const auto& batch) {
     Workspace work = codec::cuda::workspace_of(workspace, batch.count);
     auto* ranges = reinterpret_cast<RangeKeys*>(work.slots);
     work.slots = reinterpret_cast<std::uint64_t*>(ranges + batch.count);
     const unsigned total = batch.first_task[batch.count];
-    if (kind == Bound::rel) launch_find_ranges<T>(batch, ranges, common, stream);
-    encode_units<T><<<total, Shape<T>::threads, 0, stream>>>(batch, work, ranges, request);
+    codec::cuda::Launch encode(total, Shape<T>::threads, stream);
+    if (kind == Bound::rel && launch_find_ranges<T>(batch, ranges, common, stream)) {
+      encode.begin_early();
+    }
+    encode(kernel_of<T>(batch), batch, work, ranges, request);
     codec::cuda::launch_copy_raw(batch, work, RawForm{sizeof(Header), sizeof(T)}, Traits<T>::type,
                                  stream);
     if (common) cudaMemsetAsync(ranges, 0, sizeof *ranges, stream);

@@ -9,11 +9,19 @@ namespace mpress::codec::szp::cuda {
 /// The unit that a thread block encodes.
 struct EncodingUnit {
   const unsigned char* elements;
-  std::uint64_t* slots;  ///< of its segment
-  std::uint32_t index;
-  std::uint32_t count;  ///< elements
+  std::uint32_t* words;  ///< shared memory: the elements' rows, then the unit's words
+  std::uint64_t* slots;  ///< of its segment, one a task
+  std::uint32_t task;    ///< within the segment
+  std::uint32_t before;  ///< words of that task's units before it
+  bool last;             ///< of that task
+  std::uint32_t count;   ///< elements
   std::uint32_t blocks;
   bool dense;
+
+  /// Tells the tasks behind its own that one's size, if no unit follows in it; by one thread.
+  __device__ void publish(std::uint32_t own) const {
+    if (last) codec::cuda::publish_unit(slots, task, before + own);
+  }
 };
 
 /// What a warp tells the others about its blocks.
@@ -33,7 +41,6 @@ struct WarpExceptions {
 
 template <class T>
 struct EncodeShared {
-  alignas(16) std::uint32_t words[Shape<T>::buffer];  ///< elements, then the unit's words
   WarpPlan plans[Shape<T>::warps];
   WarpExceptions exceptions[Shape<T>::warps];
   std::int64_t least[Shape<T>::warps];  ///< quanta
@@ -214,18 +221,18 @@ __device__ void write_exceptions(EncodeShared<T>& s, const EncodingUnit& u, std:
     values += e.values;
   }
   const auto put = [&](unsigned at, typename Traits<T>::Bits bits) {
-    s.words[padded(at)] = static_cast<std::uint32_t>(bits);
+    u.words[padded(at)] = static_cast<std::uint32_t>(bits);
     if constexpr (value_words == 2)
-      s.words[padded(at + 1)] = static_cast<std::uint32_t>(bits >> 32);
+      u.words[padded(at + 1)] = static_cast<std::uint32_t>(bits >> 32);
   };
   if (threadIdx.x < map_words) {
-    s.words[padded(maps + threadIdx.x)] = s.exceptions[threadIdx.x].partial;
-    s.words[padded(maps + map_words + threadIdx.x)] = s.exceptions[threadIdx.x].listed;
+    u.words[padded(maps + threadIdx.x)] = s.exceptions[threadIdx.x].partial;
+    u.words[padded(maps + map_words + threadIdx.x)] = s.exceptions[threadIdx.x].listed;
   }
   if (threadIdx.x == 0) put(maps + 2 * map_words, element_bits<T>(u, fill_at));
   if (!plan.partial) return;
   rank += __popc(s.exceptions[warp].partial & lane_mask_below());
-  s.words[padded(masks + rank)] = mask;
+  u.words[padded(masks + rank)] = mask;
   if (!plan.listed) return;
   unsigned at = masks + masked + values * value_words;
   for (std::uint32_t left = mask; left != 0; left &= left - 1, at += value_words) {
@@ -281,7 +288,7 @@ struct EncodedUnit {
   bool raw;
 };
 
-/// Plans the unit, publishes its size and packs it into s.words, which holds nothing else by now.
+/// Plans the unit, publishes its size and packs it into u.words, which hold nothing else by now.
 /// Behind a barrier that followed share_range().
 template <class T, class I>
 __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const EncodingUnit& u,
@@ -298,7 +305,7 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
     greatest = max(greatest, static_cast<I>(s.greatest[w]));
   }
   if (least == 0 && greatest == 0 && !exceptional) {
-    if (threadIdx.x == 0) codec::cuda::publish_unit(u.slots, u.index, 0);
+    if (threadIdx.x == 0) u.publish(0);
     return {0, false};
   }
   const I origin = static_cast<I>(s.origin);
@@ -329,7 +336,7 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
     const std::uint32_t widest = warp_max(width);
     if (lane == 31) s.plans[warp] = {scanned, blocks, used | narrowest << 8 | widest << 16, 0};
   }
-  if (threadIdx.x < 64) s.words[padded(threadIdx.x)] = 0;
+  if (threadIdx.x < 64) u.words[padded(threadIdx.x)] = 0;
   ExceptionPlan exceptions;
   if (exceptional) exceptions = plan_exceptions(s, u, mask);
   __syncthreads();
@@ -386,34 +393,34 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
   }
   const bool raw = at >= u.count * Shape<T>::element_words;
   if (raw) at = u.count * Shape<T>::element_words;
-  if (threadIdx.x == 0) codec::cuda::publish_unit(u.slots, u.index, at);
+  if (threadIdx.x == 0) u.publish(at);
   if (raw) return {at, true};
 
   if (threadIdx.x == 0) {
     const auto put = [&](unsigned to, I value) {
-      s.words[padded(to)] = static_cast<std::uint32_t>(value);
+      u.words[padded(to)] = static_cast<std::uint32_t>(value);
       if constexpr (sizeof(I) == 8) {
-        s.words[padded(to + 1)] =
+        u.words[padded(to + 1)] =
             static_cast<std::uint32_t>(static_cast<std::uint64_t>(value) >> 32);
       }
     };
-    s.words[0] = head;
+    u.words[0] = head;
     if ((head & has_origin) != 0) put(origin_at, origin);
     if ((head & has_centre) != 0) put(centre_at, centre);
   }
   if ((head & has_bitmap) != 0 && threadIdx.x < map_words) {
-    s.words[padded(map_at + threadIdx.x)] = s.plans[threadIdx.x].coded;
+    u.words[padded(map_at + threadIdx.x)] = s.plans[threadIdx.x].coded;
   }
   if (coded && code_bits != 0) {
     const std::uint32_t code = (width - narrowest) * form_count + __popc(used & ((1u << form) - 1));
     const unsigned bit = rank * code_bits;
     const std::uint64_t bits = std::uint64_t{code} << (bit % 32);
     const unsigned word = codes_at + bit / 32;
-    atomicOr(&s.words[padded(word)], static_cast<std::uint32_t>(bits));
+    atomicOr(&u.words[padded(word)], static_cast<std::uint32_t>(bits));
     if (bits >> 32 != 0)
-      atomicOr(&s.words[padded(word + 1)], static_cast<std::uint32_t>(bits >> 32));
+      atomicOr(&u.words[padded(word + 1)], static_cast<std::uint32_t>(bits >> 32));
   }
-  pack_block(s.words, planes_at + planes_before, q, before, width, form, centre, used >> 6 != 0);
+  pack_block(u.words, planes_at + planes_before, q, before, width, form, centre, used >> 6 != 0);
   if (exceptional) write_exceptions(s, u, mask, exceptions, exception_maps_at, masks_at);
   return {at, false};
 }

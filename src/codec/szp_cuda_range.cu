@@ -17,9 +17,8 @@ cudaError_t width_of_elements(ElementType type, const void* elements, std::size_
   batch.segments[0] = {static_cast<const unsigned char*>(elements), nullptr, count, 0, nullptr,
                        nullptr};
   batch.first_task[0] = 0;
-  batch.first_task[1] = static_cast<std::uint32_t>(unit_count(type, count));
   batch.count = 1;
-  if (count > 0) launch_find_ranges<T>(batch, range, false, stream);
+  launch_find_ranges<T>(batch, range, false, stream);
   write_width<T><<<1, 1, 0, stream>>>(range, width);
   return cudaGetLastError();
 }

@@ -40,26 +40,29 @@ __device__ double width_of(const RangeKeys& keys) {
 
 inline constexpr unsigned range_threads = 256;
 
-/// `common`: the first of `ranges` is that of all segments.
+/// Thread blocks take equal shares of the `units` units that all segments have. `common`: the first
+/// of `ranges` is that of all segments.
 template <class T, unsigned capacity>
 __global__ void __launch_bounds__(range_threads)
-    find_ranges(const __grid_constant__ Batch<capacity> batch, RangeKeys* ranges, bool common) {
+    find_ranges(const __grid_constant__ Batch<capacity> batch, RangeKeys* ranges,
+                std::uint64_t units, bool common) {
+  codec::cuda::let_next_begin();
   using Bits = typename Traits<T>::Bits;
   constexpr Bits exponent = __builtin_bit_cast(Bits, std::numeric_limits<T>::infinity());
-  const std::uint32_t tasks = batch.first_task[batch.count];
-  const auto boundary = [&](std::uint32_t block) {
-    return static_cast<std::uint32_t>(std::uint64_t{tasks} * block / gridDim.x);
-  };
-  const std::uint32_t end = boundary(blockIdx.x + 1);
-  for (std::uint32_t at = boundary(blockIdx.x); at < end;) {
-    const Task task = find_task(batch, at);
-    const Segment& segment = batch.segments[task.segment];
-    const std::uint32_t last = min(end, at - task.index + task.tasks);
-    const std::uint64_t first_element = std::uint64_t{task.index} * Shape<T>::elements;
-    const std::uint64_t count =
-        min(std::uint64_t{last - at} * Shape<T>::elements, segment.count - first_element);
+  std::uint64_t begin = units * blockIdx.x / gridDim.x;
+  std::uint64_t end = units * (blockIdx.x + 1) / gridDim.x;
+  for (std::uint32_t number = 0; begin < end; ++number) {
+    const Segment& segment = batch.segments[number];
+    const std::uint64_t here = unit_count(Traits<T>::type, segment.count);
+    const std::uint64_t first_element = begin * Shape<T>::elements;
+    const std::uint64_t last_element =
+        min(min(end, here) * Shape<T>::elements, std::uint64_t{segment.count});
+    const bool is_elsewhere = begin >= here;
+    begin -= min(begin, here);
+    end -= min(end, here);
+    if (is_elsewhere) continue;
+    const std::uint64_t count = last_element - first_element;
     const auto* in = reinterpret_cast<const Bits*>(segment.in) + first_element;
-    at = last;
     Bits least = 0;
     Bits greatest = 0;
     const auto take = [&](Bits bits) {
@@ -100,18 +103,28 @@ __global__ void __launch_bounds__(range_threads)
       greatest = max(greatest, keys[w][1]);
     }
     if (greatest == 0) continue;
-    RangeKeys& range = ranges[common ? 0 : task.segment];
+    RangeKeys& range = ranges[common ? 0 : number];
     atomicMax(&range.least, least);
     atomicMax(&range.greatest, greatest);
   }
 }
 
+/// For the next kernel of the stream, which may begin early. False where there are no elements, and
+/// nothing was launched.
 template <class T, unsigned capacity>
-void launch_find_ranges(const Batch<capacity>& batch, RangeKeys* ranges, bool common,
+bool launch_find_ranges(const Batch<capacity>& batch, RangeKeys* ranges, bool common,
                         cudaStream_t stream) {
-  const unsigned blocks =
-      std::min(batch.first_task[batch.count], codec::cuda::multiprocessors() * 8);
-  find_ranges<T><<<blocks, range_threads, 0, stream>>>(batch, ranges, common);
+  std::uint64_t units = 0;
+  for (std::uint32_t i = 0; i < batch.count; ++i) {
+    units += unit_count(Traits<T>::type, batch.segments[i].count);
+  }
+  if (units == 0) return false;
+  const std::uint64_t most = std::uint64_t{codec::cuda::multiprocessors()} * 8;
+  const auto blocks = static_cast<unsigned>(std::min(units, most));
+  codec::cuda::Launch launch(blocks, range_threads, stream);
+  launch.prefer_shared_memory();
+  launch(find_ranges<T, capacity>, batch, ranges, units, common);
+  return true;
 }
 
 }  // namespace mpress::codec::szp::cuda

@@ -45,6 +45,18 @@ __device__ unsigned element_at(unsigned i) {
   return i + 4 * (i / Shape<T>::row_words);
 }
 
+/// Asks for a unit of a segment's `count` elements, by all threads of a block.
+template <class T>
+__device__ __forceinline__ void prefetch_unit(const unsigned char* elements, std::uint64_t count,
+                                              std::uint32_t unit) {
+  const std::uint64_t first = std::uint64_t{unit} * unit_bytes + 32 * threadIdx.x;
+  const std::uint64_t end = count * sizeof(T);
+#pragma unroll
+  for (unsigned at = 0; at < unit_bytes; at += 32 * Shape<T>::threads) {
+    if (first + at < end) codec::cuda::prefetch(elements + first + at);
+  }
+}
+
 __device__ inline unsigned lane_mask_below() { return (1u << (threadIdx.x % 32)) - 1; }
 
 template <class V>
