@@ -110,6 +110,18 @@ def test_from_the_program_s_memory(part, chunk, mpi_program, mpress_run, linked)
     assert done.report["totals"]["direct_messages"] >= DIRECT[part]
 
 
+def test_offers_take_no_memory(mpi_program, mpress_run, linked):
+    """What the link has no room for may be taken from where it is all the same; and where it is
+    not, it goes by MPI, so that nobody waits."""
+    program = mpi_program("device_direct")
+    env = {**linked, "MPRESS_POOL_LIMIT": "1M", "MPRESS_CHUNK": "4K"}
+    totals = checked(mpress_run(2, program, ["no room"], env=env)).report["totals"]
+    assert totals["chunked_messages"] > 30
+    env = {**linked, "MPRESS_POOL_LIMIT": "2M"}
+    totals = checked(mpress_run(2, program, ["too long"], env=env)).report["totals"]
+    assert totals["direct_messages"] >= 8
+
+
 def test_little_of_the_program_s_memory_is_kept(mpi_program, mpress_run, linked):
     """What others have open does not come free: blocks are shared up to the limit."""
     program = mpi_program("device_direct")

@@ -40,8 +40,8 @@ void ChunkLink::cancel(Job& job, std::uint64_t message) {
 }
 
 void ChunkLink::drop(Job& job, const wire::Header& header, int source) {
-  if (header.peer_parcel > 0) {
-    job.peer_link.drop(source, header.peer_parcel - 1, header.chunks());
+  if (header.peer_parcel > 0 &&
+      job.peer_link.drop(source, header.peer_parcel - 1, header.chunks())) {
     return;
   }
   auto chunks = receive_chunks(job, header, source, no_sink(job, header, source));

@@ -31,9 +31,9 @@ class ChunkReceive {
   virtual void finish(Job& job) = 0;
 
   // When all has come:
-  int code() const { return code_ != MPI_SUCCESS ? code_ : sink_->code(); }
-  std::size_t wire_bytes() const { return wire_bytes_; }
-  std::uint64_t decode_ns() const { return sink_->decode_ns(); }
+  virtual int code() const { return code_ != MPI_SUCCESS ? code_ : sink_->code(); }
+  virtual std::size_t wire_bytes() const { return wire_bytes_; }
+  virtual std::uint64_t decode_ns() const { return sink_->decode_ns(); }
   const wire::Header& header() const { return header_; }
 
  protected:

@@ -1,6 +1,10 @@
 #include "engine/chunk_send.hpp"
 
+#include <string>
+#include <utility>
+
 #include "codec/codec.hpp"
+#include "engine/chunk_events.hpp"
 #include "engine/job.hpp"
 #include "engine/send_message.hpp"
 
@@ -29,6 +33,34 @@ bool ChunkSend::resolve(Job& job, const Elements& elements) {
   if (!lane) return false;
   header_.spec = lane->resolve(spec, elements.type, elements.data, elements.count);
   return true;
+}
+
+std::uint64_t ChunkSend::send_by_mpi(Job& job, ChunkSource& source, Chunk first) {
+  std::uint64_t took_ns = 0;
+  for (std::uint64_t index = 0; index < header_.chunks(); ++index) {
+    const std::uint64_t begin = trace::now_ns();
+    Chunk chunk = index == 0 && first.data ? std::move(first) : source.take(job, index);
+    took_ns += trace::now_ns() - begin;
+    const std::size_t bytes = chunk.bytes;
+    const std::uint64_t handed = trace::timeline.now();
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code =
+        !chunk.data
+            ? MPI_ERR_NO_MEM
+            : link::mpi().Isend(chunk.data.data(), static_cast<int>(bytes), MPI_BYTE, peer_,
+                                static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request);
+    if (code != MPI_SUCCESS) {
+      // It has been announced: the receiver would wait for ever.
+      link::fatal("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(index) +
+                  " of a message to rank " + std::to_string(peer_) + " cannot be " +
+                  (chunk.data ? "sent: MPI refused" : "made: no memory, or a device failed"));
+    }
+    trace::Event on_wire = chunk_event(trace::Kind::wire, header_, peer_, index, handed);
+    on_wire.wire_bytes = bytes;
+    job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_, on_wire});
+    sent_bytes_ += bytes;
+  }
+  return took_ns;
 }
 
 void ChunkSend::count(Job& job, trace::Row& row, std::uint64_t took_ns) const {

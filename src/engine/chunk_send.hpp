@@ -72,6 +72,10 @@ class ChunkSend {
   /// Makes the header's spec one for an encoder; false where a device refuses.
   bool resolve(Job& job, const Elements& elements);
 
+  /// Hands all chunks to MPI; `first` may be there already. Returns what making them took. What
+  /// fails ends the job: the message has been announced.
+  std::uint64_t send_by_mpi(Job& job, ChunkSource& source, Chunk first);
+
   /// Counts what was sent.
   void count(Job& job, trace::Row& row, std::uint64_t took_ns) const;
 

@@ -101,32 +101,8 @@ bool MpiChunkSend::plan(Job& job, const Message& message, const Spec& spec, Elem
 }
 
 int MpiChunkSend::send(Job& job, trace::Row& row) {
-  std::uint64_t took_ns = first_ns_;
-  for (std::uint64_t index = 0; index < header_.chunks(); ++index) {
-    const std::uint64_t begin = trace::now_ns();
-    Chunk chunk = index == 0 && first_.data ? std::move(first_) : source_->take(job, index);
-    took_ns += trace::now_ns() - begin;
-    const std::size_t bytes = chunk.bytes;
-    const std::uint64_t handed = trace::timeline.now();
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code =
-        !chunk.data
-            ? MPI_ERR_NO_MEM
-            : link::mpi().Isend(chunk.data.data(), static_cast<int>(bytes), MPI_BYTE, peer_,
-                                static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request);
-    if (code != MPI_SUCCESS) {
-      // It has been announced: the receiver would wait for ever.
-      link::fatal("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(index) +
-                  " of a message to rank " + std::to_string(peer_) + " cannot be " +
-                  (chunk.data ? "sent: MPI refused" : "made: no memory, or a device failed"));
-    }
-    trace::Event on_wire = chunk_event(trace::Kind::wire, header_, peer_, index, handed);
-    on_wire.wire_bytes = bytes;
-    job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_, on_wire});
-    sent_bytes_ += bytes;
-  }
+  count(job, row, first_ns_ + send_by_mpi(job, *source_, std::move(first_)));
   source_.reset();
-  count(job, row, took_ns);
   return MPI_SUCCESS;
 }
 

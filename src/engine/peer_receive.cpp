@@ -21,11 +21,24 @@ class PeerReceive final : public ChunkReceive {
         device_(sink_->reads_devices() ? device : gpu::host),
         began_ns_(trace::timeline.now()) {}
 
-  trace::Way way() const override { return borrowed_.data ? trace::Way::direct : trace::Way::peer; }
+  trace::Way way() const override {
+    if (by_mpi_) return by_mpi_->way();
+    return borrowed_.data ? trace::Way::direct : trace::Way::peer;
+  }
+
+  int code() const override { return by_mpi_ ? by_mpi_->code() : ChunkReceive::code(); }
+  std::size_t wire_bytes() const override {
+    return by_mpi_ ? by_mpi_->wire_bytes() : ChunkReceive::wire_bytes();
+  }
+  std::uint64_t decode_ns() const override {
+    return by_mpi_ ? by_mpi_->decode_ns() : ChunkReceive::decode_ns();
+  }
 
   bool advance(Job& job) override {
+    if (by_mpi_) return advance_by_mpi(job);
     while (taken_ < chunks_ && !is_broken() && take_next(job)) {
     }
+    if (by_mpi_) return advance_by_mpi(job);
     const std::uint64_t settled = sink_->settled(job);
     const bool is_over = settled == (is_broken() ? taken_ : chunks_);
     if (borrowed_.data) {
@@ -59,6 +72,11 @@ class PeerReceive final : public ChunkReceive {
     }
     if (arrival.state == link::Parcel::offered && taken_ == 0) return borrow(job);
     if (taken_ == 0) block_ = arrival.block;
+    if (arrival.state == link::Parcel::by_mpi && taken_ == 0) {
+      job.peer_link.take(source_, parcel_of(0));
+      by_mpi_ = receive_chunks(job, header_, source_, std::move(sink_));
+      return false;
+    }
     if (arrival.state != link::Parcel::there || arrival.bytes > header_.chunk_raw_bytes(taken_)) {
       give_up(job);
       return false;
@@ -78,12 +96,23 @@ class PeerReceive final : public ChunkReceive {
     return true;
   }
 
+  bool advance_by_mpi(Job& job) {
+    if (!by_mpi_->advance(job)) return false;
+    job.peer_link.open_block(source_, std::exchange(block_, 0), device_);
+    return true;
+  }
+
   /// Takes a message that is offered where the sender's program has it. False where it is not any
   /// more. The sender waits then, so nothing that the program does next may hold this up: either
   /// the device has all that is to be done and tells by itself when that is over, or this call
   /// waits.
   bool borrow(Job& job) {
     const std::uint64_t first = parcel_of(0);
+    const std::uint64_t now_ns = trace::now_ns();
+    if (found_ns_ == 0) found_ns_ = now_ns;
+    if (!job.peer_link.is_turn(source_, first, header_.raw_bytes(), now_ns - found_ns_)) {
+      return false;
+    }
     borrowed_ = job.peer_link.borrow(source_, first, device_, header_.raw_bytes());
     if (borrowed_.state == link::Parcel::failed) {
       job.peer_link.take(source_, first);  // which the sender looks at alone
@@ -187,9 +216,10 @@ class PeerReceive final : public ChunkReceive {
 
   const int device_;  ///< whose memory the sink fills; gpu::host where it takes chunks from there
   std::uint64_t began_ns_;
-  std::uint64_t freed_ = 0;  ///< chunks whose memory the sender may use again
-  std::uint64_t looks_ = 0;  ///< since something came
-  std::uint32_t block_ = 0;  ///< to be opened
+  std::uint64_t found_ns_ = 0;  ///< when an offer was
+  std::uint64_t freed_ = 0;     ///< chunks whose memory the sender may use again
+  std::uint64_t looks_ = 0;     ///< since something came
+  std::uint32_t block_ = 0;     ///< to be opened
   bool is_waiting_ = false;
   link::PeerLink::Arrival borrowed_{};  ///< all of the message; no data: it is not
   bool tells_ = false;                  ///< the device will, when it is done with that
@@ -198,6 +228,7 @@ class PeerReceive final : public ChunkReceive {
   std::array<std::uint64_t, 3> run_ends_{};  ///< the chunk behind each of the latest
   gpu::Ticket copying_ = 0;                  ///< of the next chunk to host memory; 0: not begun
   LaneUse lane_;
+  std::unique_ptr<ChunkReceive> by_mpi_;  ///< has the sink, where the sender had no memory
 };
 
 }  // namespace

@@ -18,8 +18,10 @@ namespace mpress::engine {
 namespace {
 
 /// How long an offer stands while its sender waits for nothing else: about what the message takes
-/// on its way.
-constexpr std::uint64_t offer_ns(std::size_t bytes) { return 10000 + bytes / 400; }
+/// on its way, or, where its receiver waits for its turn, what a few do.
+constexpr std::uint64_t offer_ns(std::size_t bytes, bool is_seen) {
+  return 10000 + bytes / (is_seen ? 80 : 400);
+}
 
 /// Calls that leave the program's buffer with MPI, or wait.
 bool may_offer(trace::Op op) {
@@ -36,7 +38,9 @@ class PeerSend final : public ChunkSend {
   }
 
   bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
-  trace::Way way() const override { return trace::Way::peer; }
+  trace::Way way() const override {
+    return shipment_.memory || is_offered_ ? trace::Way::peer : trace::Way::chunks;
+  }
   int send(Job& job, trace::Row& row) override;
   bool is_offered() const override { return is_offered_; }
   bool advance(Job& job, trace::Row& row, bool waits_for_more) override;
@@ -50,6 +54,7 @@ class PeerSend final : public ChunkSend {
     return elements_ + chunk * header_.chunk_bytes;
   }
   bool open_lane(Job& job);
+  bool open_source(Job& job);
   bool is_answered(Job& job, bool waits_for_more);
   bool send_chunks(Job& job);
   void start(std::uint64_t chunk);
@@ -72,13 +77,14 @@ class PeerSend final : public ChunkSend {
   bool is_announced_ = false;
   bool is_offered_ = false;
   bool is_over_ = false;
-  std::uint64_t offer_ends_ns_ = 0;  ///< 0: nobody has waited yet
-  std::uint64_t looks_ = 0;          ///< at what the receiver does
+  std::uint64_t offer_began_ns_ = 0;  ///< 0: nobody has waited yet
+  std::uint64_t looks_ = 0;           ///< at what the receiver does
   std::vector<Work> work_;
   std::uint64_t started_ = 0;     ///< chunks that the lane was given
   std::uint64_t run_begin_ = 0;   ///< of chunks that are not encoded: the first of the latest run
   std::uint64_t run_chunks_ = 1;  ///< how many the next one has
   std::uint64_t first_ns_ = 0;
+  std::unique_ptr<ChunkSource> source_;  ///< of chunks that go by MPI
   LaneUse lane_;  ///< destroyed first: what is under way uses the memory above
 };
 
@@ -103,9 +109,12 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   link_ = &job.peer_link;
   const std::size_t chunks = header_.chunks();
   if (encodes && chunks > gpu::Lane::most_pieces) return false;
+  const bool may_be_offered = !encodes && !elements.packed && may_offer(message.op);
   const bool lands =
       encodes && link_->reserve_landing(peer_, elements.device, chunks, room, message_, shipment_);
-  if (!lands && !link_->reserve(peer_, elements.device, chunks, room, message_, shipment_)) {
+  if (!lands && !link_->reserve(peer_, elements.device, chunks, room, message_, shipment_) &&
+      !(may_be_offered && job.chunks.is_open() &&
+        link_->reserve_offer(peer_, chunks, message_, shipment_))) {
     return false;
   }
   spec_ = spec;
@@ -118,9 +127,10 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   elements_ = static_cast<const std::byte*>(elements.data);
   device_ = elements.device;
   work_.resize(chunks);
-  is_offered_ = !encodes && !elements.packed && may_offer(message.op) &&
-                link_->offer(shipment_, peer_, device_, elements_, message.bytes);
-  if (!is_offered_) {
+  is_offered_ = may_be_offered && link_->offer(shipment_, peer_, device_, elements_, message.bytes);
+  if (!is_offered_ && !shipment_.memory) {
+    if (!open_source(job) || !link_->introduce(shipment_)) return false;
+  } else if (!is_offered_) {
     link_->lay_out(shipment_);
     if (!open_lane(job)) return false;
   }
@@ -136,6 +146,15 @@ bool PeerSend::open_lane(Job& job) {
   if (!lane_) return false;
   start(0);
   return lane_->look(work_[0].ticket) != gpu::State::failed;
+}
+
+/// The same for chunks that go by MPI.
+bool PeerSend::open_source(Job& job) {
+  if (!source_) {
+    source_ = device_chunks(job, header_, peer_,
+                            {header_.type, elements_, header_.count, device_, memory::Buffer{}});
+  }
+  return source_ != nullptr;
 }
 
 /// Sees to it that the lane has work while `chunk` is waited for.
@@ -221,8 +240,17 @@ bool PeerSend::is_answered(Job& job, bool waits_for_more) {
   switch (link_->look_at_offer(shipment_, peer_)) {
     case link::PeerLink::Offer::open:
       if (waits_for_more) return false;
-      if (offer_ends_ns_ == 0) offer_ends_ns_ = trace::now_ns() + offer_ns(header_.raw_bytes());
-      if (trace::now_ns() < offer_ends_ns_ || !link_->withdraw(shipment_, peer_)) return false;
+      if (offer_began_ns_ == 0) offer_began_ns_ = trace::now_ns();
+      if (trace::now_ns() - offer_began_ns_ <
+          offer_ns(header_.raw_bytes(), link_->is_seen(shipment_))) {
+        return false;
+      }
+      if (!shipment_.memory && !open_source(job)) {
+        if (!link_->fail(shipment_)) return false;
+        code_ = refused(job, device_);
+        return true;
+      }
+      if (!link_->withdraw(shipment_, peer_)) return false;
       is_offered_ = false;
       return true;
     case link::PeerLink::Offer::borrowed:
@@ -237,6 +265,11 @@ bool PeerSend::is_answered(Job& job, bool waits_for_more) {
 }
 
 bool PeerSend::send_chunks(Job& job) {
+  if (!shipment_.memory) {
+    send_by_mpi(job, *source_, {});
+    source_.reset();
+    return true;
+  }
   if (!lane_ && !open_lane(job)) {
     refused(job, device_);
     if (lane_) lane_->drain();

@@ -44,7 +44,7 @@ struct Shipment {
   std::uint32_t first = 0;
   std::uint32_t chunks = 0;
   std::uint64_t chunk_room = 0;  ///< bytes from one to the next
-  std::byte* memory = nullptr;   ///< where the first goes, for the sender's device
+  std::byte* memory = nullptr;   ///< where the first goes, for the sender's device; null: nowhere
 
   std::uint64_t bytes() const { return chunks * chunk_room; }
 
@@ -84,14 +84,19 @@ class PeerLink {
   bool reserve_landing(int rank, int device, std::size_t chunks, std::size_t bytes,
                        std::uint64_t message, Shipment& shipment);
 
+  /// Parcels without memory, for a message that is offered, or else goes by MPI. False where
+  /// there are none.
+  bool reserve_offer(int rank, std::size_t chunks, std::uint64_t message, Shipment& shipment);
+
   /// For chunks that will be sent one by one.
   void lay_out(const Shipment& shipment);
 
   /// A chunk is where it should be, and has `bytes` bytes.
   void send(const Shipment& shipment, std::size_t chunk, std::size_t bytes);
 
-  /// What was not sent of a shipment will never come.
-  void fail(const Shipment& shipment);
+  /// What was not sent of a shipment will never come. False where it was offered and has been
+  /// taken: that goes on.
+  bool fail(const Shipment& shipment);
 
   /// Nobody will ask for the chunks of this message.
   void cancel(std::uint64_t message);
@@ -113,8 +118,16 @@ class PeerLink {
   /// What has become of the offer of a shipment to `rank`.
   Offer look_at_offer(const Shipment& shipment, int rank);
 
-  /// Takes an offer back, to send the chunks after all. False where it has been taken.
+  /// Has its receiver seen it, and waits for its turn?
+  bool is_seen(const Shipment& shipment) const;
+
+  /// Takes an offer back, to send the chunks after all, by MPI where the shipment has no memory.
+  /// False where it has been taken.
   bool withdraw(const Shipment& shipment, int rank);
+
+  /// Tells the receiver of a shipment without memory, before it hears of that, that its chunks come
+  /// by MPI, and which block the next ones may be offered from. False where there is none such.
+  bool introduce(const Shipment& shipment);
 
   // Receiving.
 
@@ -148,8 +161,14 @@ class PeerLink {
   /// Its memory is not needed any more.
   void take(int rank, std::uint64_t parcel);
 
-  /// Nobody asks for this message.
-  void drop(int rank, std::uint64_t parcel, std::uint64_t chunks);
+  /// Nobody asks for this message. False where its chunks come by MPI all the same.
+  bool drop(int rank, std::uint64_t parcel, std::uint64_t chunks);
+
+  /// Is it this process's turn to borrow an offer of `bytes` bytes? GPUs that read from several
+  /// others at once, and each from one that others read from, are served unevenly: some wait for a
+  /// whole message. So long offers are borrowed from one rank at a time, and by one rank at a time,
+  /// two at most that follow each other. Who has `waited_ns` for long enough has its turn anyhow.
+  bool is_turn(int rank, std::uint64_t parcel, std::size_t bytes, std::uint64_t waited_ns);
 
   /// Opens the block that a message was sent from, for the next ones, if there is any.
   void open_block(int rank, std::uint32_t block, int device);
@@ -184,8 +203,8 @@ class PeerLink {
   struct Sent {
     Shipment shipment;
     std::uint64_t message;
-    std::uint64_t begin;  ///< of its memory in the room that it is part of
-    memory::Ranges* room;
+    std::uint64_t begin;       ///< of its memory in the room that it is part of
+    memory::Ranges* room;      ///< null: it has none
     bool is_returned = false;  ///< an offer
   };
   /// A block of the program's that messages were sent from.
@@ -220,6 +239,14 @@ class PeerLink {
     std::byte* memory;
     std::uint64_t bytes;
   };
+  /// A parcel that was borrowed.
+  struct Reading {
+    const Parcel* parcel = nullptr;
+    std::uint32_t serial = 0;
+
+    /// Is it still?
+    bool goes_on() const;
+  };
   /// What this process has opened of another's, by device and number.
   using Opened = std::vector<std::vector<Mapping>>;
   /// What a rank of this host shares.
@@ -236,6 +263,7 @@ class PeerLink {
     std::uint64_t landed_bytes = 0;
     std::uint64_t too_much = UINT64_MAX;     ///< bytes more that a device did not have
     std::atomic<std::uint64_t> answered{0};  ///< what it last wanted
+    std::array<Reading, 2> readings;         ///< the last long offers that were borrowed
     int mapped_by = gpu::host;               ///< the device that the segment was mapped with
     bool is_unmappable = false;
   };
@@ -249,7 +277,7 @@ class PeerLink {
                         std::uint32_t& opened) const;
   bool reserve_slab(int device, std::uint32_t opened, std::uint64_t message, Shipment& planned);
   bool reserve_landed(Landings& landings, int device, std::uint64_t message, Shipment& planned);
-  bool reserve_in(memory::Ranges& room, std::uint32_t slab, std::uint32_t landing, void* memory,
+  bool reserve_in(memory::Ranges* room, std::uint32_t slab, std::uint32_t landing, void* memory,
                   std::uint64_t message, Shipment& planned);
   void reap(std::size_t count);
   bool is_over(const Sent& sent) const;
@@ -286,6 +314,7 @@ class PeerLink {
   std::mutex receiving_;
   std::vector<Source> sources_;  ///< as ranks_
   std::uint64_t landed_ = 0;     ///< bytes that others' messages land in
+  Source* latest_ = nullptr;     ///< whose long offer was borrowed last
   std::atomic<bool> is_used_{false};
   std::atomic<bool> is_said_{false};  ///< that something cannot be opened
 };

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -10,6 +11,24 @@
 #include "trace/message.hpp"
 
 namespace mpress::link {
+namespace {
+
+/// Shorter offers than this take no turns: what is uneven then takes less than waiting does.
+constexpr std::size_t least_turn = 16u << 20;
+
+/// How long a turn is waited for: four times what the message takes on a link of 400 GB/s.
+constexpr std::uint64_t longest_wait_ns(std::size_t bytes) { return 20000 + bytes / 100; }
+
+bool is_borrowed(const Parcel& parcel) {
+  return parcel.state.load(std::memory_order_acquire) == Parcel::borrowed &&
+         parcel.taken.load(std::memory_order_acquire) == 0;
+}
+
+}  // namespace
+
+bool PeerLink::Reading::goes_on() const {
+  return parcel && is_borrowed(*parcel) && parcel->serial.load(std::memory_order_relaxed) == serial;
+}
 
 void PeerLink::meet(int rank, int device) {
   const int index = index_of(rank);
@@ -121,6 +140,7 @@ PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
   Source& source = source_of(rank);
   const Parcel& parcel = source.segment->parcel[number];
   const auto state = static_cast<Parcel::State>(parcel.state.load(std::memory_order_acquire));
+  if (state == Parcel::by_mpi) return {state, nullptr, 0, device, parcel.block};
   if (state != Parcel::there) return {state, nullptr, 0, device, 0};
   const Arrival unknown{Parcel::failed, nullptr, 0, device, 0};
   // A parcel that is of another message than the header says may be in no memory that is known
@@ -185,6 +205,37 @@ PeerLink::Arrival PeerLink::borrow(int rank, std::uint64_t number, int device, s
       Parcel::borrowed, static_cast<const std::byte*>(memory) + within, bytes, device, 0, serial};
 }
 
+bool PeerLink::is_turn(int rank, std::uint64_t number, std::size_t bytes, std::uint64_t waited_ns) {
+  if (bytes < least_turn) return true;
+  Source& source = source_of(rank);
+  Parcel& parcel = source.segment->parcel[number];
+  parcel.seen.store(1, std::memory_order_relaxed);
+  const auto ongoing = [](const Source& one) {
+    return std::count_if(one.readings.begin(), one.readings.end(),
+                         [](const Reading& reading) { return reading.goes_on(); });
+  };
+  const auto own = static_cast<std::uint64_t>(own_->rank) + 1;
+  std::atomic<std::uint64_t>& reader = source.segment->reader;
+  std::lock_guard lock(receiving_);
+  std::uint64_t last = reader.load();
+  if (waited_ns < longest_wait_ns(bytes)) {
+    if (latest_ && latest_ != &source && ongoing(*latest_) > 0) return false;
+    if (ongoing(source) == std::ssize(source.readings)) return false;
+    const std::uint64_t parcel_of_last = (last & UINT32_MAX) - 1;
+    if (last != 0 && last >> 32 != own && parcel_of_last < PeerSegment::parcels &&
+        is_borrowed(source.segment->parcel[parcel_of_last])) {
+      return false;
+    }
+    if (!reader.compare_exchange_strong(last, own << 32 | (number + 1))) return false;
+  } else {
+    reader.store(own << 32 | (number + 1));
+  }
+  Reading& oldest = source.readings[0].goes_on() ? source.readings[1] : source.readings[0];
+  oldest = {&parcel, parcel.serial.load(std::memory_order_relaxed)};
+  latest_ = &source;
+  return true;
+}
+
 std::uint32_t* PeerLink::taken_flag(int rank, std::uint64_t number, int device) {
   Source& source = source_of(rank);
   std::lock_guard lock(receiving_);
@@ -204,13 +255,14 @@ void PeerLink::give_back(int rank, std::uint64_t number, std::uint32_t serial) {
   if (parcel.serial.load(std::memory_order_relaxed) == serial) take(rank, number);
 }
 
-void PeerLink::drop(int rank, std::uint64_t first, std::uint64_t chunks) {
+bool PeerLink::drop(int rank, std::uint64_t first, std::uint64_t chunks) {
   Source& source = source_of(rank);
-  std::uint32_t offered = Parcel::offered;
-  if (source.segment->parcel[first].state.compare_exchange_strong(offered, Parcel::borrowed)) {
-    chunks = 1;
-  }
+  std::uint32_t state = Parcel::offered;
+  const bool was_offered =
+      source.segment->parcel[first].state.compare_exchange_strong(state, Parcel::borrowed);
+  if (was_offered || state == Parcel::by_mpi) chunks = 1;
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) take(rank, first + chunk);
+  return was_offered || state != Parcel::by_mpi;
 }
 
 bool PeerLink::lives(int rank) const {

@@ -112,7 +112,7 @@ bool PeerLink::reserve_slab(int device, std::uint32_t opened, std::uint64_t mess
                             Shipment& planned) {
   for (std::uint32_t i = 0; i < std::min<std::size_t>(opened, slabs_.size()); ++i) {
     if (slabs_[i].device != device || !slabs_[i].free.fits(planned.bytes())) continue;
-    return reserve_in(slabs_[i].free, i, 0, slabs_[i].memory, message, planned);
+    return reserve_in(&slabs_[i].free, i, 0, slabs_[i].memory, message, planned);
   }
   return false;
 }
@@ -129,23 +129,34 @@ bool PeerLink::reserve_landed(Landings& landings, int device, std::uint64_t mess
     if (!mapping.is_tried) mapping = {gpu::gpu()->open(device, landing.block.handle), true};
     landings.is_refused = !mapping.memory;
     if (!mapping.memory) return false;
-    return reserve_in(landing.free, 0, i + 1, mapping.memory, message, planned);
+    return reserve_in(&landing.free, 0, i + 1, mapping.memory, message, planned);
   }
   return false;
 }
 
-/// In `room`, which has enough; false where there are no parcels.
-bool PeerLink::reserve_in(memory::Ranges& room, std::uint32_t slab, std::uint32_t landing,
+/// In `room`, which has enough, or without any; false where there are no parcels.
+bool PeerLink::reserve_in(memory::Ranges* room, std::uint32_t slab, std::uint32_t landing,
                           void* memory, std::uint64_t message, Shipment& planned) {
   const auto first = parcels_.take(planned.chunks);
   if (!first) return false;
-  const std::uint64_t begin = *room.take(planned.bytes());
+  const std::uint64_t begin = room ? *room->take(planned.bytes()) : 0;
   planned.first = static_cast<std::uint32_t>(*first);
-  planned.memory = static_cast<std::byte*>(memory) + begin;
+  planned.memory = room ? static_cast<std::byte*>(memory) + begin : nullptr;
   Parcel& parcel = own_->parcel[*first];
   parcel.serial.store(++serial_, std::memory_order_relaxed);
   plan(parcel, slab, landing, begin);
-  sent_.push_back({planned, message, begin, &room});
+  sent_.push_back({planned, message, begin, room});
+  return true;
+}
+
+bool PeerLink::reserve_offer(int rank, std::size_t chunks, std::uint64_t message,
+                             Shipment& shipment) {
+  if (!reaches(rank) || chunks > PeerSegment::parcels) return false;
+  Shipment planned{0, static_cast<std::uint32_t>(chunks)};
+  std::lock_guard lock(sending_);
+  reap(sent_.size());
+  if (!reserve_in(nullptr, 0, 0, nullptr, message, planned)) return false;
+  shipment = planned;
   return true;
 }
 
@@ -207,7 +218,7 @@ void PeerLink::send(const Shipment& shipment, std::size_t chunk, std::size_t byt
   parcel.state.store(Parcel::there, std::memory_order_release);
 }
 
-void PeerLink::fail(const Shipment& shipment) {
+bool PeerLink::fail(const Shipment& shipment) {
   for (std::uint32_t chunk = 0; chunk < shipment.chunks; ++chunk) {
     Parcel& parcel = own_->parcel[shipment.first + chunk];
     std::uint32_t state = parcel.state.load(std::memory_order_relaxed);
@@ -215,6 +226,7 @@ void PeerLink::fail(const Shipment& shipment) {
            !parcel.state.compare_exchange_weak(state, Parcel::failed, std::memory_order_release)) {
     }
   }
+  return own_->parcel[shipment.first].state.load(std::memory_order_relaxed) != Parcel::borrowed;
 }
 
 void PeerLink::cancel(std::uint64_t message) {
@@ -241,8 +253,13 @@ bool PeerLink::offer(const Shipment& shipment, int rank, int device, const void*
   const std::uint64_t opened =
       own_->opened_blocks[index_of(rank)][number / PeerSegment::word_bits].load();
   if ((opened >> number % PeerSegment::word_bits & 1) == 0) return false;
+  parcel.seen.store(0, std::memory_order_relaxed);
   parcel.state.store(Parcel::offered, std::memory_order_release);
   return true;
+}
+
+bool PeerLink::is_seen(const Shipment& shipment) const {
+  return own_->parcel[shipment.first].seen.load(std::memory_order_relaxed) != 0;
 }
 
 /// The block of the program's that the data lies in, for others to open. What they have open they
@@ -295,12 +312,20 @@ PeerLink::Offer PeerLink::look_at_offer(const Shipment& shipment, int rank) {
 }
 
 bool PeerLink::withdraw(const Shipment& shipment, int rank) {
-  lay_out(shipment);  // a receiver may use all parcels from the moment on that this is no offer
+  const bool has_memory = shipment.memory != nullptr;
+  // A receiver may use all parcels from the moment on that this is no offer.
+  if (has_memory) lay_out(shipment);
   std::uint32_t offered = Parcel::offered;
-  if (!own_->parcel[shipment.first].state.compare_exchange_strong(offered, Parcel::planned)) {
-    return false;
-  }
-  note_miss(rank);
+  const Parcel::State instead = has_memory ? Parcel::planned : Parcel::by_mpi;
+  if (!own_->parcel[shipment.first].state.compare_exchange_strong(offered, instead)) return false;
+  if (!is_seen(shipment)) note_miss(rank);
+  return true;
+}
+
+bool PeerLink::introduce(const Shipment& shipment) {
+  Parcel& parcel = own_->parcel[shipment.first];
+  if (parcel.block == 0) return false;
+  parcel.state.store(Parcel::by_mpi, std::memory_order_release);
   return true;
 }
 
@@ -317,6 +342,9 @@ bool PeerLink::is_over(const Sent& sent) const {
       own_->parcel[sent.shipment.first].state.load(std::memory_order_acquire);
   // Who offered it has to see what became of it, before others may have its parcels.
   if (first == Parcel::offered || first == Parcel::borrowed) return sent.is_returned;
+  if (first == Parcel::by_mpi) {
+    return own_->parcel[sent.shipment.first].taken.load(std::memory_order_acquire) != 0;
+  }
   for (std::uint32_t chunk = sent.shipment.chunks; chunk-- > 0;) {  // the last is mostly the last
     const Parcel& parcel = own_->parcel[sent.shipment.first + chunk];
     if (parcel.taken.load(std::memory_order_acquire) == 0 ||
@@ -337,7 +365,7 @@ void PeerLink::reap(std::size_t count) {
       sent_.push_back(sent);
       continue;
     }
-    sent.room->give(sent.begin, sent.shipment.bytes());
+    if (sent.room) sent.room->give(sent.begin, sent.shipment.bytes());
     parcels_.give(sent.shipment.first, sent.shipment.chunks);
   }
 }

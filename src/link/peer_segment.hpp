@@ -29,6 +29,7 @@ struct alignas(64) Parcel {
     // The first of a shipment may stand for all of it:
     offered,  ///< the data lies in memory of the program's, and the receiver may have it from there
     borrowed,  ///< the receiver, whose word this is, does so, and will say `taken`
+    by_mpi,    ///< its chunks come by MPI; the receiver says `taken` when it knows
   };
   std::atomic<std::uint32_t> state;  ///< the sender's word, but for an answer to an offer
   std::atomic<std::uint32_t> taken;  ///< the receiver's: 1 where the memory is free again
@@ -43,12 +44,14 @@ struct alignas(64) Parcel {
   std::uint32_t block;
   std::uint64_t within;               ///< where the data begins in that block
   std::atomic<std::uint32_t> serial;  ///< of the shipment; set before `taken` is 0
+  /// The receiver's, of an offer: 1 where it has seen it, and will take it when it is its turn.
+  std::atomic<std::uint32_t> seen;
 };
 static_assert(sizeof(Parcel) == 64 && std::atomic<std::uint32_t>::is_always_lock_free);
 
 /// Shared memory, all zero to begin with. Its pages exist once they are touched.
 struct PeerSegment {
-  static constexpr std::uint32_t layout = 3;
+  static constexpr std::uint32_t layout = 4;
   static constexpr std::size_t most_slabs = 64;
   static constexpr std::size_t most_blocks = 256;
   static constexpr std::size_t most_landings = 4;  ///< for each pair of ranks
@@ -76,6 +79,9 @@ struct PeerSegment {
   /// that rank.
   std::atomic<std::uint32_t> landings[most_ranks];
   SharedBlock landing[most_ranks][most_landings];
+  /// The long offer that was borrowed last: its first parcel, plus one, and above that the rank
+  /// that did, plus one. One rank at a time reads much from this one's memory.
+  std::atomic<std::uint64_t> reader;
   Parcel parcel[parcels];
 };
 

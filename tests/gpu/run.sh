@@ -135,6 +135,9 @@ for mpicc in $mpiccs; do
     for part in received blocking "both ways" "looked at late" "not looking" "freed memory" elsewhere requests; do
       ranks=2 argument=$part messages "$part, by $way" device_direct --codec none
     done
+    for part in "no room" "too long"; do
+      ranks=2 argument=$part MPRESS_POOL_LIMIT=2M messages "$part, by $way" device_direct --codec none
+    done
   done
   unset MPRESS_LINK visible
   MPRESS_CHUNK=64K MPRESS_POOL_LIMIT=100K \

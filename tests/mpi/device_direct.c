@@ -290,6 +290,62 @@ static void requests(void) {
   }
 }
 
+/* Far more at once than the link has memory for: to a receiver who looks, then to one who does not
+ * until all has left, every other time without the room for some. */
+static void no_room(void) {
+  enum { AT_ONCE = 40 };
+  struct Memory into[AT_ONCE];
+  for (int k = 0; k < AT_ONCE; ++k) into[k] = room_on(rank);
+  for (int round = 0; round < 12; ++round) {
+    const int looks = round < 6, truncates = !looks && round % 2 == 1;
+    MPI_Request requests[AT_ONCE];
+    MPI_Status statuses[AT_ONCE];
+    if (rank == 0) set_values(&from, N, round);
+    for (int k = 0; k < AT_ONCE && rank == 1; ++k) {
+      const int count = truncates && k % 4 == 3 ? N / 2 : ROOM;
+      CHECK_MPI(MPI_Irecv(into[k].data, count, MPI_FLOAT, 0, k, comm, &requests[k]));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < AT_ONCE && rank == 0; ++k) {
+      CHECK_MPI(MPI_Isend(from.data, N, MPI_FLOAT, 1, k, comm, &requests[k]));
+    }
+    if (rank == 0) CHECK_MPI(MPI_Waitall(AT_ONCE, requests, statuses));
+    if (rank == 0) set_values(&from, N, -1);
+    if (!looks) MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < AT_ONCE && rank == 1; ++k) {
+      const int code = MPI_Wait(&requests[k], &statuses[k]);
+      if (truncates && k % 4 == 3) {
+        CHECK(class_of(code) == MPI_ERR_TRUNCATE);
+        continue;
+      }
+      CHECK_MPI(code);
+      check_status(&statuses[k], 0, k, N);
+      check_values(&into[k], N, round);
+    }
+  }
+  for (int k = 0; k < AT_ONCE; ++k) drop(&into[k]);
+}
+
+/* Each longer than all the memory that the link may have. */
+static void too_long(void) {
+  enum { LENGTH = 600000 };
+  struct Memory here = memory_on(rank, sizeof(float) * LENGTH);
+  for (int i = 0; i < 12; ++i) {
+    MPI_Request request;
+    if (rank == 0) {
+      set_values(&here, LENGTH, i);
+      CHECK_MPI(MPI_Isend(here.data, LENGTH, MPI_FLOAT, 1, i, comm, &request));
+    } else {
+      CHECK_MPI(MPI_Recv(here.data, LENGTH, MPI_FLOAT, 0, i, comm, MPI_STATUS_IGNORE));
+      check_values(&here, LENGTH, i);
+    }
+    got_it();
+    if (rank == 0) CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    if (rank == 0) set_values(&here, LENGTH, -1);
+  }
+  drop(&here);
+}
+
 int main(int argc, char** argv) {
   forbid_own_copies();
   MPI_Init(&argc, &argv);
@@ -301,7 +357,8 @@ int main(int argc, char** argv) {
   } parts[] = {{"received", received},       {"blocking", blocking},
                {"both ways", both_ways},     {"looked at late", looked_at_late},
                {"not looking", not_looking}, {"freed memory", freed_memory},
-               {"elsewhere", elsewhere},     {"requests", requests}};
+               {"elsewhere", elsewhere},     {"requests", requests},
+               {"no room", no_room},         {"too long", too_long}};
   CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

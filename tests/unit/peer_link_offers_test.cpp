@@ -60,6 +60,37 @@ void offers(const Line& line) {
   while (look() != PeerLink::Offer::returned) ::sched_yield();
   line.wait();
 
+  // Without memory of the link's: what is not taken goes by MPI.
+  const auto reserve_none = [&] {
+    CHECK(link.reserve_offer(receiver, 2, 0, shipment) && !shipment.memory);
+  };
+  reserve_none();
+  CHECK(!link.offer(shipment, receiver, 0, large, bytes) && !link.introduce(shipment));
+  CHECK(link.fail(shipment));
+  link.cancel(0);
+  reserve_none();
+  CHECK(offer() && link.withdraw(shipment, receiver) && !link.withdraw(shipment, receiver));
+  line.send(shipment);
+  line.wait();
+
+  // Long ones are taken two at a time.
+  Shipment all[3];
+  for (Shipment& one : all) {
+    reserve_none();
+    CHECK(offer() && !link.is_seen(shipment));
+    one = shipment;
+    line.send(one);
+  }
+  line.wait();
+  for (const Shipment& one : all) CHECK(link.is_seen(one));
+  CHECK(link.look_at_offer(all[1], receiver) == PeerLink::Offer::borrowed);
+  CHECK(!link.fail(all[1]) && link.look_at_offer(all[2], receiver) == PeerLink::Offer::open);
+  line.tell();
+  line.wait();
+  for (const Shipment& one : all) {
+    CHECK(link.look_at_offer(one, receiver) == PeerLink::Offer::returned);
+  }
+
   // Who does not take what is offered is offered less: 0, 0, 1, 3 messages go by.
   for (unsigned misses = 0; misses < 4; ++misses) {
     for (unsigned i = 0; i < (1u << misses >> 1) - (misses > 0 ? 1 : 0); ++i) {
@@ -128,6 +159,35 @@ void borrows(const Line& line) {
   CHECK(finish(*lane, told) == State::done);
   CHECK(bytes_of(*lane, own + bytes, bytes) == noise(bytes, 1));
   gpu::gpu()->release(Place::device, 0, own);
+
+  CHECK(line.receive(shipment));
+  const PeerLink::Arrival withdrawn = link.look(sender, shipment.first, 1);
+  CHECK(withdrawn.state == Parcel::by_mpi && withdrawn.block == 1);
+  CHECK(!link.drop(sender, shipment.first, 2));
+  line.tell();
+
+  constexpr std::size_t turn = 16 << 20;  // what takes turns
+  Shipment all[3];
+  const auto is_turn = [&](unsigned i, std::size_t length, std::uint64_t waited_ns) {
+    return link.is_turn(sender, all[i].first, length, waited_ns);
+  };
+  const auto take_over = [&](unsigned i) {
+    CHECK(link.borrow(sender, all[i].first, 1, 2 * bytes).state == Parcel::borrowed);
+  };
+  for (Shipment& one : all) CHECK(line.receive(one));
+  for (unsigned i = 0; i < 2; ++i) {
+    CHECK(is_turn(i, turn, 0));
+    take_over(i);
+  }
+  CHECK(!is_turn(2, turn, 0) && !is_turn(2, turn, 100000) && is_turn(2, turn - 1, 0));
+  line.tell();
+  line.wait();
+  link.take(sender, all[0].first);
+  CHECK(is_turn(2, turn, 0));
+  take_over(2);
+  CHECK(!is_turn(2, turn, 0) && is_turn(2, turn, 1000000000));
+  for (unsigned i = 1; i < 3; ++i) link.take(sender, all[i].first);
+  line.tell();
 
   for (unsigned misses = 0; misses < 4; ++misses) {
     CHECK(line.receive(shipment) && line.receive(shipment));  // offered, and sent after all
