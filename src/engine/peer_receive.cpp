@@ -110,7 +110,7 @@ class PeerReceive final : public ChunkReceive {
     const std::uint64_t first = parcel_of(0);
     const std::uint64_t now_ns = trace::now_ns();
     if (found_ns_ == 0) found_ns_ = now_ns;
-    if (!job.peer_link.is_turn(source_, first, header_.raw_bytes(), now_ns - found_ns_)) {
+    if (!job.peer_link.is_turn(source_, first, header_.raw_bytes(), found_ns_, now_ns)) {
       return false;
     }
     borrowed_ = job.peer_link.borrow(source_, first, device_, header_.raw_bytes());

@@ -164,11 +164,13 @@ class PeerLink {
   /// Nobody asks for this message. False where its chunks come by MPI all the same.
   bool drop(int rank, std::uint64_t parcel, std::uint64_t chunks);
 
-  /// Is it this process's turn to borrow an offer of `bytes` bytes? GPUs that read from several
-  /// others at once, and each from one that others read from, are served unevenly: some wait for a
-  /// whole message. So long offers are borrowed from one rank at a time, and by one rank at a time,
-  /// two at most that follow each other. Who has `waited_ns` for long enough has its turn anyhow.
-  bool is_turn(int rank, std::uint64_t parcel, std::size_t bytes, std::uint64_t waited_ns);
+  /// Is it the turn of an offer of `bytes` bytes, found at `found_ns`, to be borrowed at `now_ns`?
+  /// GPUs that read from several others at once, and each from one that others read from, are
+  /// served unevenly: some wait for a whole message. So long offers are borrowed from one rank at a
+  /// time, and by one rank at a time, from each rank in turn. What was found long ago has its turn
+  /// anyhow.
+  bool is_turn(int rank, std::uint64_t parcel, std::size_t bytes, std::uint64_t found_ns,
+               std::uint64_t now_ns);
 
   /// Opens the block that a message was sent from, for the next ones, if there is any.
   void open_block(int rank, std::uint32_t block, int device);
@@ -264,6 +266,8 @@ class PeerLink {
     std::uint64_t too_much = UINT64_MAX;     ///< bytes more that a device did not have
     std::atomic<std::uint64_t> answered{0};  ///< what it last wanted
     std::array<Reading, 2> readings;         ///< the last long offers that were borrowed
+    std::uint64_t asked_ns = 0;              ///< when a long offer was last asked for
+    std::uint64_t turn = 0;                  ///< its last one; 0: it has had none
     int mapped_by = gpu::host;               ///< the device that the segment was mapped with
     bool is_unmappable = false;
   };
@@ -272,6 +276,9 @@ class PeerLink {
   /// Of a rank of this host.
   Source& source_of(int rank) { return sources_[static_cast<std::size_t>(index_of(rank))]; }
   static const Landed* landed_of(const Source& source, const Parcel& parcel);
+  /// As PeerSegment::reader has it.
+  std::uint64_t own_reader() const { return static_cast<std::uint64_t>(own_->rank) + 1; }
+  bool is_free(const Source& source) const;
   Borrower& borrower_of(int rank) { return borrowers_[static_cast<std::size_t>(index_of(rank))]; }
   std::uint64_t room_of(int rank, std::size_t chunks, std::size_t bytes,
                         std::uint32_t& opened) const;
@@ -315,6 +322,7 @@ class PeerLink {
   std::vector<Source> sources_;  ///< as ranks_
   std::uint64_t landed_ = 0;     ///< bytes that others' messages land in
   Source* latest_ = nullptr;     ///< whose long offer was borrowed last
+  std::uint64_t turns_ = 0;
   std::atomic<bool> is_used_{false};
   std::atomic<bool> is_said_{false};  ///< that something cannot be opened
 };

@@ -14,7 +14,10 @@ namespace mpress::link {
 namespace {
 
 /// Shorter offers than this take no turns: what is uneven then takes less than waiting does.
-constexpr std::size_t least_turn = 16u << 20;
+constexpr std::size_t least_turn = 4u << 20;
+
+/// An offer that nobody has asked for in this time may be one that the program does not look at.
+constexpr std::uint64_t still_asked_ns = 50000;
 
 /// How long a turn is waited for: four times what the message takes on a link of 400 GB/s.
 constexpr std::uint64_t longest_wait_ns(std::size_t bytes) { return 20000 + bytes / 100; }
@@ -205,7 +208,16 @@ PeerLink::Arrival PeerLink::borrow(int rank, std::uint64_t number, int device, s
       Parcel::borrowed, static_cast<const std::byte*>(memory) + within, bytes, device, 0, serial};
 }
 
-bool PeerLink::is_turn(int rank, std::uint64_t number, std::size_t bytes, std::uint64_t waited_ns) {
+/// Does no other rank read much from there?
+bool PeerLink::is_free(const Source& source) const {
+  const std::uint64_t last = source.segment->reader.load();
+  const std::uint64_t number = (last & UINT32_MAX) - 1;
+  return last == 0 || last >> 32 == own_reader() || number >= PeerSegment::parcels ||
+         !is_borrowed(source.segment->parcel[number]);
+}
+
+bool PeerLink::is_turn(int rank, std::uint64_t number, std::size_t bytes, std::uint64_t found_ns,
+                       std::uint64_t now_ns) {
   if (bytes < least_turn) return true;
   Source& source = source_of(rank);
   Parcel& parcel = source.segment->parcel[number];
@@ -214,22 +226,26 @@ bool PeerLink::is_turn(int rank, std::uint64_t number, std::size_t bytes, std::u
     return std::count_if(one.readings.begin(), one.readings.end(),
                          [](const Reading& reading) { return reading.goes_on(); });
   };
-  const auto own = static_cast<std::uint64_t>(own_->rank) + 1;
-  std::atomic<std::uint64_t>& reader = source.segment->reader;
   std::lock_guard lock(receiving_);
-  std::uint64_t last = reader.load();
-  if (waited_ns < longest_wait_ns(bytes)) {
+  source.asked_ns = now_ns;
+  std::uint64_t last = source.segment->reader.load();
+  const std::uint64_t next = own_reader() << 32 | (number + 1);
+  if (now_ns - found_ns < longest_wait_ns(bytes)) {
     if (latest_ && latest_ != &source && ongoing(*latest_) > 0) return false;
-    if (ongoing(source) == std::ssize(source.readings)) return false;
-    const std::uint64_t parcel_of_last = (last & UINT32_MAX) - 1;
-    if (last != 0 && last >> 32 != own && parcel_of_last < PeerSegment::parcels &&
-        is_borrowed(source.segment->parcel[parcel_of_last])) {
-      return false;
+    const auto busy = ongoing(source);
+    if (busy == std::ssize(source.readings) || !is_free(source)) return false;
+    // Whoever else is asked for has its turn first, if it had its last one before.
+    for (const Source& other : sources_) {
+      const bool asks = other.asked_ns > 0 && now_ns < other.asked_ns + still_asked_ns;
+      if (&other == &source || !asks) continue;
+      if (busy > 0 || (other.turn < source.turn && is_free(other))) return false;
     }
-    if (!reader.compare_exchange_strong(last, own << 32 | (number + 1))) return false;
+    if (!source.segment->reader.compare_exchange_strong(last, next)) return false;
   } else {
-    reader.store(own << 32 | (number + 1));
+    source.segment->reader.store(next);
   }
+  source.asked_ns = 0;
+  source.turn = ++turns_;
   Reading& oldest = source.readings[0].goes_on() ? source.readings[1] : source.readings[0];
   oldest = {&parcel, parcel.serial.load(std::memory_order_relaxed)};
   latest_ = &source;

@@ -166,10 +166,10 @@ void borrows(const Line& line) {
   CHECK(!link.drop(sender, shipment.first, 2));
   line.tell();
 
-  constexpr std::size_t turn = 16 << 20;  // what takes turns
+  constexpr std::size_t turn = 4 << 20;  // what takes turns
   Shipment all[3];
   const auto is_turn = [&](unsigned i, std::size_t length, std::uint64_t waited_ns) {
-    return link.is_turn(sender, all[i].first, length, waited_ns);
+    return link.is_turn(sender, all[i].first, length, 1, 1 + waited_ns);
   };
   const auto take_over = [&](unsigned i) {
     CHECK(link.borrow(sender, all[i].first, 1, 2 * bytes).state == Parcel::borrowed);
@@ -179,7 +179,7 @@ void borrows(const Line& line) {
     CHECK(is_turn(i, turn, 0));
     take_over(i);
   }
-  CHECK(!is_turn(2, turn, 0) && !is_turn(2, turn, 100000) && is_turn(2, turn - 1, 0));
+  CHECK(!is_turn(2, turn, 0) && !is_turn(2, turn, 50000) && is_turn(2, turn - 1, 0));
   line.tell();
   line.wait();
   link.take(sender, all[0].first);
