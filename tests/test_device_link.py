@@ -120,6 +120,8 @@ def test_offers_take_no_memory(mpi_program, mpress_run, linked):
     env = {**linked, "MPRESS_POOL_LIMIT": "2M"}
     totals = checked(mpress_run(2, program, ["too long"], env=env)).report["totals"]
     assert totals["direct_messages"] >= 8
+    totals = checked(mpress_run(2, program, ["ahead"], env=env)).report["totals"]
+    assert 0 < totals["chunked_messages"] < 5
 
 
 def test_little_of_the_program_s_memory_is_kept(mpi_program, mpress_run, linked):
@@ -190,6 +192,16 @@ def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, l
     assert done.stdout == "ok\n"
     assert f"rank {failing}: device {failing} refuses to work" in done.stderr
     assert f"device {1 - failing} refuses" not in done.stderr
+
+
+@pytest.mark.parametrize("after", [1, 294])
+def test_a_device_that_fails_without_memory_of_the_link(after, mpi_program, mpress_run, linked):
+    """Before the first chunk has gone to MPI, of the second message and of the third."""
+    env = {**linked, "MPRESS_CHUNK": "4K", "MPRESS_POOL_LIMIT": "1M"}
+    arguments = ["0", str(after), "600000"]
+    done = mpress_run(2, mpi_program("device_failing"), arguments, env=env, timeout=60)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
 
 
 def test_a_header_of_a_rank_that_shares_nothing(mpi_program, mpress_run, linked):

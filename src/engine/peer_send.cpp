@@ -85,6 +85,7 @@ class PeerSend final : public ChunkSend {
   std::uint64_t run_chunks_ = 1;  ///< how many the next one has
   std::uint64_t first_ns_ = 0;
   std::unique_ptr<ChunkSource> source_;  ///< of chunks that go by MPI
+  Chunk first_;                          ///< of those
   LaneUse lane_;  ///< destroyed first: what is under way uses the memory above
 };
 
@@ -96,6 +97,13 @@ std::size_t chunk_bytes_of(const Job& job, const Elements& elements, bool encode
   return std::min(
       encodes ? policy::linked_chunk(bytes, base) : policy::linked_raw_chunk(bytes, base),
       wire::max_chunk_bytes);
+}
+
+/// May a message for which the link has no memory end as chunks by MPI? Those take the host's; one
+/// that is longer than the limit may, but not when others hold so much already: a sender is not to
+/// run ahead of its receiver without end.
+bool may_go_by_mpi(const Job& job) {
+  return job.chunks.is_open() && job.chunks.outbox.has_room(0, job.config.pool_limit);
 }
 
 bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements) {
@@ -113,7 +121,7 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   const bool lands =
       encodes && link_->reserve_landing(peer_, elements.device, chunks, room, message_, shipment_);
   if (!lands && !link_->reserve(peer_, elements.device, chunks, room, message_, shipment_) &&
-      !(may_be_offered && job.chunks.is_open() &&
+      !(may_be_offered && may_go_by_mpi(job) &&
         link_->reserve_offer(peer_, chunks, message_, shipment_))) {
     return false;
   }
@@ -129,7 +137,7 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   work_.resize(chunks);
   is_offered_ = may_be_offered && link_->offer(shipment_, peer_, device_, elements_, message.bytes);
   if (!is_offered_ && !shipment_.memory) {
-    if (!open_source(job) || !link_->introduce(shipment_)) return false;
+    if (!link_->introduce(shipment_) || !open_source(job)) return false;
   } else if (!is_offered_) {
     link_->lay_out(shipment_);
     if (!open_lane(job)) return false;
@@ -148,13 +156,14 @@ bool PeerSend::open_lane(Job& job) {
   return lane_->look(work_[0].ticket) != gpu::State::failed;
 }
 
-/// The same for chunks that go by MPI.
+/// The same for chunks that go by MPI: once they are announced, what fails ends the job.
 bool PeerSend::open_source(Job& job) {
   if (!source_) {
     source_ = device_chunks(job, header_, peer_,
                             {header_.type, elements_, header_.count, device_, memory::Buffer{}});
   }
-  return source_ != nullptr;
+  if (source_ && !first_.data) first_ = source_->take(job, 0);
+  return static_cast<bool>(first_.data);
 }
 
 /// Sees to it that the lane has work while `chunk` is waited for.
@@ -266,7 +275,7 @@ bool PeerSend::is_answered(Job& job, bool waits_for_more) {
 
 bool PeerSend::send_chunks(Job& job) {
   if (!shipment_.memory) {
-    send_by_mpi(job, *source_, {});
+    send_by_mpi(job, *source_, std::move(first_));
     source_.reset();
     return true;
   }

@@ -219,14 +219,19 @@ void PeerLink::send(const Shipment& shipment, std::size_t chunk, std::size_t byt
 }
 
 bool PeerLink::fail(const Shipment& shipment) {
+  // Its receiver says `taken` in all parcels, and others may have them then, but not before the
+  // last has failed.
+  if (!shipment.memory) lay_out(shipment);
+  bool is_borrowed = false;
   for (std::uint32_t chunk = 0; chunk < shipment.chunks; ++chunk) {
     Parcel& parcel = own_->parcel[shipment.first + chunk];
     std::uint32_t state = parcel.state.load(std::memory_order_relaxed);
     while ((state == Parcel::planned || state == Parcel::offered) &&
            !parcel.state.compare_exchange_weak(state, Parcel::failed, std::memory_order_release)) {
     }
+    is_borrowed = is_borrowed || (chunk == 0 && state == Parcel::borrowed);
   }
-  return own_->parcel[shipment.first].state.load(std::memory_order_relaxed) != Parcel::borrowed;
+  return !is_borrowed;
 }
 
 void PeerLink::cancel(std::uint64_t message) {

@@ -346,6 +346,28 @@ static void too_long(void) {
   drop(&here);
 }
 
+/* The same to a receiver who comes late: a sender does not run ahead of it without end. */
+static void ahead(void) {
+  enum { LENGTH = 600000, AT_ONCE = 20 };
+  struct Memory here = memory_on(rank, sizeof(float) * LENGTH);
+  MPI_Request requests[AT_ONCE];
+  if (rank == 0) set_values(&here, LENGTH, 5);
+  for (int round = 0; round < 2; ++round) {
+    const int messages = round == 0 ? 1 : AT_ONCE;
+    for (int k = 0; k < messages && rank == 0; ++k) {
+      CHECK_MPI(MPI_Isend(here.data, LENGTH, MPI_FLOAT, 1, k, comm, &requests[k]));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < messages && rank == 1; ++k) {
+      CHECK_MPI(MPI_Recv(here.data, LENGTH, MPI_FLOAT, 0, k, comm, MPI_STATUS_IGNORE));
+      check_values(&here, LENGTH, 5);
+    }
+    if (rank == 0) CHECK_MPI(MPI_Waitall(messages, requests, MPI_STATUSES_IGNORE));
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  drop(&here);
+}
+
 int main(int argc, char** argv) {
   forbid_own_copies();
   MPI_Init(&argc, &argv);
@@ -354,11 +376,17 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } parts[] = {{"received", received},       {"blocking", blocking},
-               {"both ways", both_ways},     {"looked at late", looked_at_late},
-               {"not looking", not_looking}, {"freed memory", freed_memory},
-               {"elsewhere", elsewhere},     {"requests", requests},
-               {"no room", no_room},         {"too long", too_long}};
+  } parts[] = {{"received", received},
+               {"blocking", blocking},
+               {"both ways", both_ways},
+               {"looked at late", looked_at_late},
+               {"not looking", not_looking},
+               {"freed memory", freed_memory},
+               {"elsewhere", elsewhere},
+               {"requests", requests},
+               {"no room", no_room},
+               {"too long", too_long},
+               {"ahead", ahead}};
   CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
