@@ -120,6 +120,8 @@ def test_offers_take_no_memory(mpi_program, mpress_run, linked):
     env = {**linked, "MPRESS_POOL_LIMIT": "2M"}
     totals = checked(mpress_run(2, program, ["too long"], env=env)).report["totals"]
     assert totals["direct_messages"] >= 8
+    totals = checked(mpress_run(2, program, ["nothing but too long"], env=env)).report["totals"]
+    assert totals["direct_messages"] >= 6
     totals = checked(mpress_run(2, program, ["ahead"], env=env)).report["totals"]
     assert 0 < totals["chunked_messages"] < 5
 

@@ -149,11 +149,16 @@ bool PeerLink::reserve_in(memory::Ranges* room, std::uint32_t slab, std::uint32_
   return true;
 }
 
-bool PeerLink::reserve_offer(int rank, std::size_t chunks, std::uint64_t message,
+bool PeerLink::reserve_offer(int rank, int device, std::size_t chunks, std::uint64_t message,
                              Shipment& shipment) {
-  if (!reaches(rank) || chunks > PeerSegment::parcels) return false;
+  if (!may_reach(rank) || chunks > PeerSegment::parcels) return false;
   Shipment planned{0, static_cast<std::uint32_t>(chunks)};
   std::lock_guard lock(sending_);
+  if (!reaches(rank)) {
+    const bool has_met = own_->opened[index_of(rank)].load(std::memory_order_acquire) > 0;
+    if (has_met && slabs_.empty()) grow(device, alignment);
+    return false;
+  }
   reap(sent_.size());
   if (!reserve_in(nullptr, 0, 0, nullptr, message, planned)) return false;
   shipment = planned;
