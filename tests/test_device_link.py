@@ -97,6 +97,7 @@ DIRECT = {
     "looked at late": 40,  # more where the machine is idle
     "not looking": 1,
     "freed memory": 12,
+    "freed early": 0,
     "elsewhere": 30,
     "requests": 0,
 }

@@ -122,7 +122,7 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
       encodes && link_->reserve_landing(peer_, elements.device, chunks, room, message_, shipment_);
   if (!lands && !link_->reserve(peer_, elements.device, chunks, room, message_, shipment_) &&
       !(may_be_offered && may_go_by_mpi(job) &&
-        link_->reserve_offer(peer_, elements.device, chunks, message_, shipment_))) {
+        link_->reserve_offer(peer_, chunks, message_, shipment_))) {
     return false;
   }
   spec_ = spec;

@@ -37,6 +37,11 @@ int PeerLink::index_of(int rank) const {
   return rank >= 0 && index < index_.size() ? index_[index] : -1;
 }
 
+/// Has it looked at what this one shares, if anything?
+bool PeerLink::has_met(int rank) const {
+  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_acquire) > 0;
+}
+
 bool PeerLink::may_reach(int rank) const {
   const int index = index_of(rank);
   return index >= 0 && own_ &&

@@ -84,10 +84,9 @@ class PeerLink {
   bool reserve_landing(int rank, int device, std::size_t chunks, std::size_t bytes,
                        std::uint64_t message, Shipment& shipment);
 
-  /// Parcels without memory, for a message on `device` that is offered, or else goes by MPI. False
-  /// where there are none, or the rank has opened nothing yet: then some memory is made, as above.
-  bool reserve_offer(int rank, int device, std::size_t chunks, std::uint64_t message,
-                     Shipment& shipment);
+  /// Parcels without memory, for a message that is offered, or else goes by MPI. False where there
+  /// are none, or the rank has opened nothing yet.
+  bool reserve_offer(int rank, std::size_t chunks, std::uint64_t message, Shipment& shipment);
 
   /// For chunks that will be sent one by one.
   void lay_out(const Shipment& shipment);
@@ -274,6 +273,7 @@ class PeerLink {
   };
 
   int index_of(int rank) const;
+  bool has_met(int rank) const;
   /// Of a rank of this host.
   Source& source_of(int rank) { return sources_[static_cast<std::size_t>(index_of(rank))]; }
   static const Landed* landed_of(const Source& source, const Parcel& parcel);

@@ -63,7 +63,13 @@ bool PeerLink::reserve(int rank, int device, std::size_t chunks, std::size_t byt
                        std::uint64_t message, Shipment& shipment) {
   std::uint32_t opened = 0;
   const std::uint64_t each = room_of(rank, chunks, bytes, opened);
-  if (each == 0) return false;
+  if (each == 0) {
+    // Too long for any slab, but one has to be opened before messages of any length are offered.
+    if (!has_met(rank) || reaches(rank)) return false;
+    std::lock_guard lock(sending_);
+    if (slabs_.empty()) grow(device, alignment);
+    return false;
+  }
   Shipment planned{0, static_cast<std::uint32_t>(chunks), each};
   std::lock_guard lock(sending_);
   for (const std::size_t looked_at : {some, sent_.size()}) {
@@ -149,16 +155,11 @@ bool PeerLink::reserve_in(memory::Ranges* room, std::uint32_t slab, std::uint32_
   return true;
 }
 
-bool PeerLink::reserve_offer(int rank, int device, std::size_t chunks, std::uint64_t message,
+bool PeerLink::reserve_offer(int rank, std::size_t chunks, std::uint64_t message,
                              Shipment& shipment) {
-  if (!may_reach(rank) || chunks > PeerSegment::parcels) return false;
+  if (!reaches(rank) || chunks > PeerSegment::parcels) return false;
   Shipment planned{0, static_cast<std::uint32_t>(chunks)};
   std::lock_guard lock(sending_);
-  if (!reaches(rank)) {
-    const bool has_met = own_->opened[index_of(rank)].load(std::memory_order_acquire) > 0;
-    if (has_met && slabs_.empty()) grow(device, alignment);
-    return false;
-  }
   reap(sent_.size());
   if (!reserve_in(nullptr, 0, 0, nullptr, message, planned)) return false;
   shipment = planned;

@@ -132,7 +132,8 @@ for mpicc in $mpiccs; do
       ranks=2 argument=$part MPRESS_POOL_LIMIT=4M MPRESS_CHUNK=4K \
         messages "$part, by $way" device_linked --codec mpc --force --threshold 0
     done
-    for part in received blocking "both ways" "looked at late" "not looking" "freed memory" elsewhere requests; do
+    for part in received blocking "both ways" "looked at late" "not looking" "freed memory" "freed early" elsewhere \
+      requests; do
       ranks=2 argument=$part messages "$part, by $way" device_direct --codec none
     done
     for part in "no room" "too long"; do

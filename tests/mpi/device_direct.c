@@ -368,6 +368,28 @@ static void ahead(void) {
   drop(&here);
 }
 
+/* Messages from memory that is free again before they are received: what they say of it is old. */
+static void freed_early(void) {
+  for (int round = 0; round < 6; ++round) {
+    struct Memory here = room_on(rank);
+    MPI_Request requests[4];
+    for (int k = 0; k < 4; ++k) {
+      if (rank == 0) {
+        set_values(&here, N, 4 * round + k);
+        CHECK_MPI(MPI_Isend(here.data, N, MPI_FLOAT, 1, k, comm, &requests[k]));
+        CHECK_MPI(MPI_Wait(&requests[k], MPI_STATUS_IGNORE));
+      }
+    }
+    if (rank == 0) drop(&here);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < 4 && rank == 1; ++k) {
+      CHECK_MPI(MPI_Recv(here.data, ROOM, MPI_FLOAT, 0, k, comm, MPI_STATUS_IGNORE));
+      check_values(&here, N, 4 * round + k);
+    }
+    if (rank == 1) drop(&here);
+  }
+}
+
 int main(int argc, char** argv) {
   forbid_own_copies();
   MPI_Init(&argc, &argv);
@@ -387,6 +409,7 @@ int main(int argc, char** argv) {
                {"no room", no_room},
                {"too long", too_long},
                {"ahead", ahead},
+               {"freed early", freed_early},
                {"nothing but too long", too_long}};
   CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);

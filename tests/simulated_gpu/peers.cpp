@@ -169,8 +169,9 @@ void* Memory::open(int device, const gpu::MemoryHandle& handle) {
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", static_cast<int>(from.process), from.file);
   const int file = ::open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return nullptr;
-  if (!is_locked(file, Held::shared, from.at, from.bytes, F_RDLCK)) {
-    fault("a block is opened that is not shared any more");
+  if (!is_locked(file, Held::shared, from.at, from.bytes, F_RDLCK)) {  // its program has freed it
+    ::close(file);
+    return nullptr;
   }
 
   std::lock_guard guard(mutex_);

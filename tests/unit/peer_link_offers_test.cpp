@@ -62,7 +62,7 @@ void offers(const Line& line) {
 
   // Without memory of the link's: what is not taken goes by MPI.
   const auto reserve_none = [&] {
-    CHECK(link.reserve_offer(receiver, 0, 2, 0, shipment) && !shipment.memory);
+    CHECK(link.reserve_offer(receiver, 2, 0, shipment) && !shipment.memory);
   };
   reserve_none();
   CHECK(!link.offer(shipment, receiver, 0, large, bytes) && !link.introduce(shipment));
