@@ -42,6 +42,8 @@ SMALL = [
 ]
 # Parts of device_linked.
 PARTS = ["truncation", "more than fits", "order", "completions", "cancelled receives", "freed"]
+# Parts of device_direct.
+DIRECT = ["received", "both ways", "freed early", "no room", "too long"]
 BY_HOST = {"MPRESS_LINK": "mpi"}
 CHUNKS = BY_HOST | {"MPRESS_CHUNK": "8K"}
 # Ranks, settings and arguments of runs of the random program.
@@ -171,6 +173,10 @@ def main() -> None:
         program = compiled("device_linked", folder, flags, simulated_gpu)
         for part in PARTS:
             limit = {"MPRESS_POOL_LIMIT": "4M"}
+            execute(2, [*wrapper, program, part], library, settings | LINKED | limit)
+        program = compiled("device_direct", folder, flags, simulated_gpu)
+        for part in DIRECT:
+            limit = {"MPRESS_POOL_LIMIT": "2M"}
             execute(2, [*wrapper, program, part], library, settings | LINKED | limit)
     stress = compiled("stress", folder, flags, simulated_gpu)
     for ranks, way, arguments in STRESS:
