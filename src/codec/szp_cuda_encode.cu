@@ -2,6 +2,7 @@
 // look-back, and two units cost one look and one end.
 #include <cuda_pipeline_primitives.h>
 
+#include "codec/cuda_launch.cuh"
 #include "codec/szp_cuda.hpp"
 #include "codec/szp_cuda_add.cuh"
 #include "codec/szp_cuda_plan.cuh"

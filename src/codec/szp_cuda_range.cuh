@@ -1,6 +1,7 @@
 // The range of each segment's finite elements, for relative bounds; the device's codec/range.hpp.
 #pragma once
 
+#include "codec/cuda_launch.cuh"
 #include "codec/szp_cuda_unit.cuh"
 
 namespace mpress::codec::szp::cuda {

@@ -170,14 +170,11 @@ def main() -> None:
             execute(ranks, [*wrapper, program], library, settings | BY_HOST)
             if name.startswith("device_"):
                 execute(ranks, [*wrapper, program], library, settings | LINKED)
-        program = compiled("device_linked", folder, flags, simulated_gpu)
-        for part in PARTS:
-            limit = {"MPRESS_POOL_LIMIT": "4M"}
-            execute(2, [*wrapper, program, part], library, settings | LINKED | limit)
-        program = compiled("device_direct", folder, flags, simulated_gpu)
-        for part in DIRECT:
-            limit = {"MPRESS_POOL_LIMIT": "2M"}
-            execute(2, [*wrapper, program, part], library, settings | LINKED | limit)
+        for name, parts, limit in (("device_linked", PARTS, "4M"), ("device_direct", DIRECT, "2M")):
+            program = compiled(name, folder, flags, simulated_gpu)
+            for part in parts:
+                environment = settings | LINKED | {"MPRESS_POOL_LIMIT": limit}
+                execute(2, [*wrapper, program, part], library, environment)
     stress = compiled("stress", folder, flags, simulated_gpu)
     for ranks, way, arguments in STRESS:
         small = ["--max-bytes", "100000", "--timeout", "300"]
