@@ -147,7 +147,7 @@ __device__ __forceinline__ Status sum_quanta(AddShared<T>& s, const UnitPair& pa
   quanta_before(s.sum, q, before);
   e = analyse(q, before, u.dense);
   extend(lo, hi, e.lo[0], e.hi[0]);
-  share_range(s.sum, u, q, e);
+  share_range(s.sum, u, q[0], e);
   return beyond() ? Status::inexact : Status::ok;
 }
 
@@ -161,7 +161,7 @@ __device__ __noinline__ Status add_wide(AddShared<double>& s, const UnitPair& pa
   if (status != Status::ok) return status;
   const bool wide = threadIdx.x < u.blocks && (e.lo[0] < -narrow_limit || e.hi[0] >= narrow_limit);
   if (__syncthreads_or(wide) != 0) {
-    sum = pack_unit(s.sum, u, q, before, e, false, 0);
+    sum = pack_unit(s.sum, u, q, before, {}, e, false, 0);
     return Status::ok;
   }
   std::int32_t narrow[32], narrow_before[3];
@@ -172,9 +172,9 @@ __device__ __noinline__ Status add_wide(AddShared<double>& s, const UnitPair& pa
     narrow_extent.lo[i] = static_cast<std::int32_t>(e.lo[i]);
     narrow_extent.hi[i] = static_cast<std::int32_t>(e.hi[i]);
   }
-  share_range(s.sum, u, narrow, narrow_extent);  // in 32 bits, also of warps without a block
+  share_range(s.sum, u, narrow[0], narrow_extent);  // in 32 bits, also of warps without a block
   __syncthreads();
-  sum = pack_unit(s.sum, u, narrow, narrow_before, narrow_extent, false, 0);
+  sum = pack_unit(s.sum, u, narrow, narrow_before, 0, narrow_extent, false, 0);
   return Status::ok;
 }
 
@@ -193,7 +193,7 @@ __device__ __forceinline__ Status add_unit(AddShared<T>& s, const UnitPair& pair
   if constexpr (sizeof(T) == 8) {
     if (wide) return add_wide(s, pair, u, sum);
   }
-  if (status == Status::ok) sum = pack_unit(s.sum, u, q, before, e, false, 0);
+  if (status == Status::ok) sum = pack_unit(s.sum, u, q, before, {}, e, false, 0);
   return status;
 }
 

@@ -2,6 +2,8 @@
 // look-back, and two units cost one look and one end.
 #include <cuda_pipeline_primitives.h>
 
+#include <bit>
+
 #include "codec/cuda_launch.cuh"
 #include "codec/szp_cuda.hpp"
 #include "codec/szp_cuda_add.cuh"
@@ -36,26 +38,51 @@ __device__ const T* row_of(const std::uint32_t* rows, unsigned block) {
   return reinterpret_cast<const T*>(rows + block * Shape<T>::row);
 }
 
-/// A quantum of 32 bits; false where it may be exceptional or may need more.
+/// How the encoder rounds to quanta of 32 bits: `magic` has the unit of Traits' one, `zero` is what
+/// the low bits of the sum hold for a quantum of 0.
 template <class T>
-__device__ __forceinline__ std::int32_t quantize_fast(const Quantizer<T>& z, T x, bool& doubtful) {
-  const T scaled = x * z.inverse;
-  const T shifted = scaled + Traits<T>::magic;
-  const T error = x - (shifted - Traits<T>::magic) * z.step;
-  doubtful |= !(fabs(error) < z.limit);
+struct Rounding;
+
+template <>
+struct Rounding<float> {
+  static constexpr float magic = Traits<float>::magic;
+  static constexpr auto zero = std::bit_cast<std::int32_t>(magic);
+  static constexpr std::int32_t reach = 2700;  ///< of quanta that need no look at the error
+};
+
+template <>
+struct Rounding<double> {
+  static constexpr double magic = Traits<double>::magic + narrow_limit;
+  static constexpr auto zero = static_cast<std::int32_t>(narrow_limit);
+  static constexpr std::int32_t reach = zero - 1;
+};
+
+// The error is at most step * (1/2 + (1.5 * |q| + 1) * epsilon), where q * step is finite. The
+// shrunk step keeps that below the limit up to `reach`, with room for the rounding of both.
+template <class T>
+inline constexpr double worst_loss =
+    (3.0 * Rounding<T>::reach + 16) * std::numeric_limits<T>::epsilon();
+static_assert(worst_loss<float> < 1 - step_shrink && worst_loss<double> < 1 - step_shrink);
+
+/// A quantum, above Rounding's zero. An f32 element that has none, NaNs of either sign among them,
+/// shows as one beyond max_quantum; an f64 one leaves bits in `strange`.
+template <class T>
+__device__ __forceinline__ std::int32_t quantize_fast(const Quantizer<T>& z, T x,
+                                                      std::uint32_t& strange) {
+  const T shifted = x * z.inverse + Rounding<T>::magic;
   if constexpr (sizeof(T) == 4) {
-    return __float_as_int(shifted) - __float_as_int(Traits<T>::magic);
+    return __float_as_int(shifted);
   } else {
-    doubtful |= !(fabs(scaled) < static_cast<double>(narrow_limit - 1));
+    strange |= __double2hiint(shifted) ^ (std::bit_cast<std::uint64_t>(Rounding<T>::magic) >> 32);
     return __double2loint(shifted);
   }
 }
 
-/// Quantises the thread's block and the three elements before it.
+/// Quantises the thread's block and the three elements before it. False where one is strange.
 template <class T>
 __device__ __forceinline__ bool quantize_block(const Quantizer<T>& z, const std::uint32_t* rows,
                                                std::int32_t (&q)[32], std::int32_t (&before)[3]) {
-  bool doubtful = false;
+  std::uint32_t strange = 0;
   const T* row = row_of<T>(rows, threadIdx.x);
   constexpr unsigned chunk = 16 / sizeof(T);
 #pragma unroll
@@ -63,23 +90,44 @@ __device__ __forceinline__ bool quantize_block(const Quantizer<T>& z, const std:
     alignas(16) T x[chunk];
     *reinterpret_cast<uint4*>(x) = *reinterpret_cast<const uint4*>(row + i);
 #pragma unroll
-    for (unsigned k = 0; k < chunk; ++k) q[i + k] = quantize_fast(z, x[k], doubtful);
-  }
-  if constexpr (sizeof(T) == 4) {  // scaled values beyond the range show as quanta beyond it
-    std::int32_t lo = q[0], hi = q[0];
-#pragma unroll
-    for (unsigned i = 0; i < 32; i += 2) extend(lo, hi, q[i], q[i + 1]);
-    constexpr auto most = static_cast<std::int32_t>(Traits<T>::max_quantum);
-    doubtful |= lo <= -most || hi >= most;
+    for (unsigned k = 0; k < chunk; ++k) q[i + k] = quantize_fast(z, x[k], strange);
   }
   before[0] = before[1] = before[2] = q[0];
   if (threadIdx.x > 0) {
-    bool ignored = false;  // it is doubtful in its own block, too
+    std::uint32_t ignored = 0;  // it is strange in its own block, too
     const T* end = row_of<T>(rows, threadIdx.x - 1) + 32;
 #pragma unroll
     for (unsigned i = 0; i < 3; ++i) before[i] = quantize_fast(z, *(end - 1 - i), ignored);
   }
-  return doubtful;
+  return strange == 0;
+}
+
+/// Whether the block may hold something exceptional, or may need more than 32 bits. `lo`, `hi`: the
+/// least and greatest of `q`.
+template <class T>
+__device__ __forceinline__ bool doubtful(const Quantizer<T>& z, const std::uint32_t* rows,
+                                         const std::int32_t (&q)[32], std::int32_t lo,
+                                         std::int32_t hi) {
+  using R = Rounding<T>;
+  constexpr T finite = std::numeric_limits<T>::max() / (R::reach + 1);
+  if (lo >= R::zero - R::reach && hi <= R::zero + R::reach && z.step <= finite) return false;
+  if constexpr (sizeof(T) == 4) {
+    constexpr auto most = static_cast<std::int32_t>(Traits<T>::max_quantum);
+    bool missed = lo <= R::zero - most || hi >= R::zero + most;
+    const T* row = row_of<T>(rows, threadIdx.x);
+#pragma unroll
+    for (unsigned i = 0; i < 32; i += 4) {
+      alignas(16) T x[4];
+      *reinterpret_cast<uint4*>(x) = *reinterpret_cast<const uint4*>(row + i);
+#pragma unroll
+      for (unsigned k = 0; k < 4; ++k) {
+        const T error = x[k] - (__int_as_float(q[i + k]) - R::magic) * z.step;
+        missed |= !(fabs(error) < z.limit);
+      }
+    }
+    return missed;
+  }
+  return true;
 }
 
 /// The same by the rules, with exceptions. `wide`: quanta need 64 bits. Returns the mask of the
@@ -140,32 +188,39 @@ __device__ __noinline__ EncodedUnit encode_wide(EncodeShared<double>& s, const Q
   bool wide = false;
   const std::uint32_t mask = quantize_exactly(s, z, u, q, before, wide);
   const Extent<std::int64_t> e = analyse(q, before, u.dense);
-  share_range(s, u, q, e);
+  share_range(s, u, q[0], e);
   const bool exceptional = __syncthreads_or(mask != 0);
-  return pack_unit(s, u, q, before, e, exceptional, mask);
+  return pack_unit(s, u, q, before, {}, e, exceptional, mask);
 }
 
 template <class T>
 __device__ EncodedUnit encode_unit(EncodeShared<T>& s, const Quantizer<T>& z,
                                    const EncodingUnit& u) {
   std::int32_t q[32], before[3];
-  bool doubtful = quantize_block(z, u.words, q, before) && threadIdx.x < u.blocks;
+  bool sure = quantize_block(z, u.words, q, before);
+  std::int32_t zero = Rounding<T>::zero;
+  bool exact = false;
   bool exceptional = false;
   std::uint32_t mask = 0;
   Extent<std::int32_t> e;
   for (;;) {
     e = analyse(q, before, u.dense);
-    share_range(s, u, q, e);
-    if (__syncthreads_or(doubtful) == 0) break;
+    const bool active = threadIdx.x < u.blocks;
+    if (sure && active && !exact) sure = !doubtful(z, u.words, q, e.lo[0], e.hi[0]);
+    e.lo[0] -= zero;
+    e.hi[0] -= zero;
+    share_range(s, u, q[0] - zero, e);
+    if (__syncthreads_or(!sure && active && !exact) == 0) break;
     bool wide = false;
     mask = quantize_exactly(s, z, u, q, before, wide);
     if constexpr (sizeof(T) == 8) {
       if (__syncthreads_or(wide) != 0) return encode_wide(s, z, u);
     }
     exceptional = __syncthreads_or(mask != 0) != 0;
-    doubtful = false;
+    exact = true;
+    zero = 0;
   }
-  return pack_unit(s, u, q, before, e, exceptional, mask);
+  return pack_unit(s, u, q, before, zero, e, exceptional, mask);
 }
 
 /// What becomes of a segment: the header's part of its payload.

@@ -86,17 +86,68 @@ struct Extent {
   I hi[4];
 };
 
-/// `before`: the three quanta before the block, the nearest first.
+/// The most that the quanta of a block and those before it may span for halves of a word to hold
+/// the residuals of every order: order 3 multiplies the span by up to 4.
+inline constexpr std::uint32_t pair_span = 8191;
+
+/// Orders 1 to 3 of quanta that span at most pair_span. Elements i and i + 16 are the halves of a
+/// word. Words are sums mod 2^32, hence so are their differences, whatever overflows in between;
+/// a bias keeps the halves of those apart.
+__device__ __forceinline__ void analyse_pairs(const std::int32_t (&q)[32],
+                                              const std::int32_t (&before)[3], bool dense,
+                                              Extent<std::int32_t>& e) {
+  constexpr std::uint32_t bias = 0x80008000;
+  std::uint32_t pairs[19];
+#pragma unroll
+  for (unsigned i = 0; i < 16; ++i) {
+    pairs[i + 3] = static_cast<std::uint32_t>(q[i + 16]) * 65536 + static_cast<std::uint32_t>(q[i]);
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 3; ++i) {
+    pairs[2 - i] =
+        static_cast<std::uint32_t>(q[15 - i]) * 65536 + static_cast<std::uint32_t>(before[i]);
+  }
+  const auto span = [&](unsigned order, auto residual) {
+    std::uint32_t lo = bias, hi = bias;
+#pragma unroll
+    for (unsigned i = 3; i < 19; i += 2) {
+      const std::uint32_t a = residual(i);
+      const std::uint32_t b = residual(i + 1);
+      lo = __vimin3_u16x2(lo, a, b);
+      hi = __vimax3_u16x2(hi, a, b);
+    }
+    e.lo[order] = static_cast<std::int32_t>(min(lo & 0xFFFF, lo >> 16)) - 0x8000;
+    e.hi[order] = static_cast<std::int32_t>(max(hi & 0xFFFF, hi >> 16)) - 0x8000;
+  };
+  const auto slope = [&](unsigned i) { return pairs[i] - pairs[i - 1] + bias; };
+  const auto bend = [&](unsigned i) { return slope(i) - slope(i - 1) + bias; };
+  span(1, slope);
+  span(2, bend);
+  if (dense) span(3, [&](unsigned i) { return bend(i) - bend(i - 1) + bias; });
+}
+
+/// `before`: the three quanta before the block, the nearest first. By whole warps.
 template <class I>
 __device__ __forceinline__ Extent<I> analyse(const I (&q)[32], const I (&before)[3], bool dense) {
   Extent<I> e{{q[0], 0, 0, 0}, {q[0], 0, 0, 0}};
+#pragma unroll
+  for (unsigned i = 0; i < 32; i += 2) extend(e.lo[0], e.hi[0], q[i], q[i + 1]);
+  if constexpr (sizeof(I) == 4) {
+    I lo = e.lo[0], hi = e.hi[0];
+    extend(lo, hi, before[0], before[1]);
+    extend(lo, hi, before[0], before[2]);
+    const std::uint32_t span = static_cast<std::uint32_t>(hi) - static_cast<std::uint32_t>(lo);
+    if (__all_sync(~0u, span <= pair_span)) {
+      analyse_pairs(q, before, dense, e);
+      return e;
+    }
+  }
   I last = before[0];
   I slope = before[0] - before[1];
 #pragma unroll
   for (unsigned i = 0; i < 32; i += 2) {
     const I slope0 = q[i] - last;
     const I slope1 = q[i + 1] - q[i];
-    extend(e.lo[0], e.hi[0], q[i], q[i + 1]);
     extend(e.lo[1], e.hi[1], slope0, slope1);
     extend(e.lo[2], e.hi[2], slope0 - slope, slope1 - slope0);
     last = q[i + 1];
@@ -139,9 +190,9 @@ __device__ __forceinline__ void quanta_before(EncodeShared<T>& s, const I (&q)[3
   }
 }
 
-/// Tells the other warps what this one's quanta span.
+/// Tells the other warps what this one's quanta span. `first`: the thread's first one.
 template <class T, class I>
-__device__ void share_range(EncodeShared<T>& s, const EncodingUnit& u, const I (&q)[32],
+__device__ void share_range(EncodeShared<T>& s, const EncodingUnit& u, I first,
                             const Extent<I>& e) {
   const bool active = threadIdx.x < u.blocks;
   const I least = warp_min(active ? e.lo[0] : std::numeric_limits<I>::max());
@@ -150,7 +201,7 @@ __device__ void share_range(EncodeShared<T>& s, const EncodingUnit& u, const I (
     s.least[threadIdx.x / 32] = least;
     s.greatest[threadIdx.x / 32] = greatest;
   }
-  if (threadIdx.x == 0) s.origin = q[0];
+  if (threadIdx.x == 0) s.origin = first;
 }
 
 template <class T>
@@ -240,46 +291,88 @@ __device__ void write_exceptions(EncodeShared<T>& s, const EncodingUnit& u, std:
   }
 }
 
+/// A block's stored residuals: r_i = q_i + last * q_(i-1) + second * q_(i-2) + third * q_(i-3) +
+/// shift.
+template <class I>
+struct Prediction {
+  std::make_unsigned_t<I> last, second, third, shift;
+};
+
+/// `centre`: as quanta are kept.
+template <class I>
+__device__ __forceinline__ Prediction<I> prediction_of(std::uint32_t width, std::uint32_t form,
+                                                       I centre) {
+  using U = std::make_unsigned_t<I>;
+  // A byte for each order, in the order of forms: 1, 2, 0, 3.
+  const unsigned at = form / 2 * 8;
+  const auto weight = [&](std::uint32_t weights) {
+    return static_cast<U>(static_cast<I>(static_cast<std::int8_t>(weights >> at)));
+  };
+  return {weight(0xFD00FEFF), weight(0x03000100), weight(0xFF000000),
+          bias<U>(width, form) - (at == 16 ? static_cast<U>(centre) : U{0})};
+}
+
+/// Planes of residuals of at most `bits` bits, from word `at` on. Prediction is linear: it takes
+/// words whose fields are quanta that overflow into each other to words whose fields are residuals,
+/// which do not.
+template <unsigned bits, class I>
+__device__ __forceinline__ void pack_fields(std::uint32_t* words, unsigned at, const I (&q)[32],
+                                            const I (&before)[3], std::uint32_t width,
+                                            const Prediction<I>& p, bool third) {
+  std::uint32_t w[bits + 3];
+#pragma unroll
+  for (unsigned k = 0; k < bits; ++k) {
+    w[k + 3] = static_cast<std::uint32_t>(q[32 - bits + k]);
+#pragma unroll
+    for (unsigned i = 32 - bits; i > 0; i -= bits) {
+      w[k + 3] = (w[k + 3] << bits) + static_cast<std::uint32_t>(q[i - bits + k]);
+    }
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 3; ++i) {
+    w[2 - i] = (w[bits + 2 - i] << bits) + static_cast<std::uint32_t>(before[i]);
+  }
+  const auto last = static_cast<std::uint32_t>(p.last);
+  const auto second = static_cast<std::uint32_t>(p.second);
+  const std::uint32_t shift = static_cast<std::uint32_t>(p.shift) * (~0u / ((1u << bits) - 1));
+  std::uint32_t r[bits];
+#pragma unroll
+  for (unsigned k = 0; k < bits; ++k) r[k] = w[k + 3] + last * w[k + 2] + second * w[k + 1] + shift;
+  if (third) {
+#pragma unroll
+    for (unsigned k = 0; k < bits; ++k) r[k] += static_cast<std::uint32_t>(p.third) * w[k];
+  }
+  std::uint32_t planes[bits > 8 ? bits / 8 : 1][bits > 8 ? 8 : bits];
+  to_planes(r, planes);
+  store_planes(words, at, 0, width, planes);
+}
+
 /// Residuals of a block, biased to be non-negative, as planes from word `at` on.
 template <class I>
 __device__ __forceinline__ void pack_block(std::uint32_t* words, unsigned at, const I (&q)[32],
                                            const I (&before)[3], std::uint32_t width,
                                            std::uint32_t form, I centre, bool third) {
   using U = std::make_unsigned_t<I>;
-  const std::uint32_t order = form_order(form);
-  const U shift = bias<U>(width, form) - (order == 0 ? static_cast<U>(centre) : U{0});
-  const I c1 = -static_cast<I>(order);
-  const I c2 = order == 2 ? 1 : order == 3 ? 3 : 0;
+  const Prediction<I> p = prediction_of(width, form, centre);
+  const std::uint32_t most = warp_max(width);
+  if (most <= 4) return pack_fields<4>(words, at, q, before, width, p, third);
+  if (most <= 8) return pack_fields<8>(words, at, q, before, width, p, third);
+  if (most <= 16) return pack_fields<16>(words, at, q, before, width, p, third);
+  const auto quantum = [&](int i) { return static_cast<U>(i < 0 ? before[-1 - i] : q[i]); };
   U r[32];
 #pragma unroll
-  for (unsigned i = 0; i < 32; ++i) {
-    const I one = i < 1 ? before[0] : q[i - 1];
-    const I two = i < 2 ? before[1 - i] : q[i - 2];
-    r[i] = static_cast<U>(q[i]) + shift + static_cast<U>(c1) * static_cast<U>(one) +
-           static_cast<U>(c2) * static_cast<U>(two);
+  for (int i = 0; i < 32; ++i) {
+    r[i] = quantum(i) + p.last * quantum(i - 1) + p.second * quantum(i - 2) +
+           p.third * quantum(i - 3) + p.shift;
   }
-  if (third && order == 3) {
+  std::uint32_t part[32], planes[4][8];
 #pragma unroll
-    for (unsigned i = 0; i < 32; ++i) {
-      r[i] -= static_cast<U>(i < 3 ? before[2 - i] : q[i - 3]);
-    }
-  }
-  const std::uint32_t most = warp_max(width);
-  std::uint32_t low[32];
+  for (unsigned first = 0; first < 8 * sizeof(I); first += 32) {
+    if (most <= first) break;
 #pragma unroll
-  for (unsigned i = 0; i < 32; ++i) low[i] = static_cast<std::uint32_t>(r[i]);
-  if (most <= 8) {
-    store_planes<1>(words, at, 0, width, low);
-  } else if (most <= 16) {
-    store_planes<2>(words, at, 0, width, low);
-  } else {
-    store_planes<4>(words, at, 0, width, low);
-  }
-  if constexpr (sizeof(I) == 8) {
-    if (most <= 32) return;
-#pragma unroll
-    for (unsigned i = 0; i < 32; ++i) low[i] = static_cast<std::uint32_t>(r[i] >> 32);
-    store_planes<4>(words, at, 32, width, low);
+    for (unsigned i = 0; i < 32; ++i) part[i] = static_cast<std::uint32_t>(r[i] >> first);
+    to_planes(part, planes);
+    store_planes(words, at, first, width, planes);
   }
 }
 
@@ -289,10 +382,11 @@ struct EncodedUnit {
 };
 
 /// Plans the unit, publishes its size and packs it into u.words, which hold nothing else by now.
-/// Behind a barrier that followed share_range().
+/// Behind a barrier that followed share_range(). `zero`: what `q` and `before` hold where the
+/// quantum is 0.
 template <class T, class I>
 __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const EncodingUnit& u,
-                                                 const I (&q)[32], const I (&before)[3],
+                                                 const I (&q)[32], const I (&before)[3], I zero,
                                                  const Extent<I>& e, bool exceptional,
                                                  std::uint32_t mask) {
   constexpr unsigned warps = Shape<T>::warps;
@@ -311,14 +405,14 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
   const I origin = static_cast<I>(s.origin);
   const I centre = least <= 0 && greatest >= 0 ? I{0} : least + (greatest - least) / 2;
 
-  // The form of least width.
+  // The form of least width. Order 1 without residuals is that of blocks without a code.
   const bool coded = threadIdx.x < u.blocks && (e.lo[1] | e.hi[1]) != 0;
   std::uint32_t best = ~0u;
   const auto consider = [&](I lo, I hi, std::uint32_t form) {
-    const bool none = (lo | hi) == 0;
-    const std::uint32_t even = bits_of(max(~lo, hi)) + 1;
-    const std::uint32_t flipped = bits_of(max(-lo, hi - 1)) + 1;
-    best = min(best, none ? form : min(even * 8 + form, flipped * 8 + form + 1));
+    const std::uint32_t even = (bits_of(max(~lo, hi)) + 1) * 8 + form;
+    const std::uint32_t flipped = (bits_of(max(-lo, hi - 1)) + 1) * 8 + form + 1;
+    best = min(best, min(even, flipped));
+    if ((lo | hi) == 0) best = min(best, form);
   };
   consider(e.lo[1], e.hi[1], 0);
   consider(e.lo[2], e.hi[2], 2);
@@ -420,7 +514,8 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
     if (bits >> 32 != 0)
       atomicOr(&u.words[padded(word + 1)], static_cast<std::uint32_t>(bits >> 32));
   }
-  pack_block(u.words, planes_at + planes_before, q, before, width, form, centre, used >> 6 != 0);
+  pack_block(u.words, planes_at + planes_before, q, before, width, form, zero + centre,
+             used >> 6 != 0);
   if (exceptional) write_exceptions(s, u, mask, exceptions, exception_maps_at, masks_at);
   return {at, false};
 }

@@ -70,13 +70,13 @@ __device__ V scan_inclusive(V value) {
 
 // ---- Bit planes -----------------------------------------------------------------------------
 
-template <unsigned distance>
-__device__ __forceinline__ void exchange_bits(std::uint32_t (&rows)[8]) {
+template <unsigned distance, unsigned count>
+__device__ __forceinline__ void exchange_bits(std::uint32_t (&rows)[count]) {
   constexpr std::uint32_t low = distance == 4   ? 0x0F0F0F0Fu
                                 : distance == 2 ? 0x33333333u
                                                 : 0x55555555u;
 #pragma unroll
-  for (unsigned i = 0; i < 8; ++i) {
+  for (unsigned i = 0; i < count; ++i) {
     if ((i & distance) != 0) continue;
     const std::uint32_t a = rows[i];
     const std::uint32_t b = rows[i + distance];
@@ -92,28 +92,50 @@ __device__ __forceinline__ void transpose_bits(std::uint32_t (&rows)[8]) {
   exchange_bits<1>(rows);
 }
 
-/// The low 8 * bytes planes of 32 residuals.
-template <unsigned bytes>
+/// The planes of 32 residuals of up to 32 bits.
 __device__ __forceinline__ void to_planes(const std::uint32_t (&r)[32],
-                                          std::uint32_t (&planes)[bytes][8]) {
+                                          std::uint32_t (&planes)[4][8]) {
 #pragma unroll
   for (unsigned j = 0; j < 8; ++j) {
-    if constexpr (bytes == 1) {
-      planes[0][j] = __byte_perm(__byte_perm(r[j], r[j + 8], 0x0040),
-                                 __byte_perm(r[j + 16], r[j + 24], 0x0040), 0x5410);
-    } else {
 #pragma unroll
-      for (unsigned half = 0; half < bytes / 2; ++half) {
-        const unsigned select = half == 0 ? 0x5140 : 0x7362;
-        const std::uint32_t low = __byte_perm(r[j], r[j + 8], select);
-        const std::uint32_t high = __byte_perm(r[j + 16], r[j + 24], select);
-        planes[2 * half][j] = __byte_perm(low, high, 0x5410);
-        planes[2 * half + 1][j] = __byte_perm(low, high, 0x7632);
-      }
+    for (unsigned half = 0; half < 2; ++half) {
+      const unsigned select = half == 0 ? 0x5140 : 0x7362;
+      const std::uint32_t low = __byte_perm(r[j], r[j + 8], select);
+      const std::uint32_t high = __byte_perm(r[j + 16], r[j + 24], select);
+      planes[2 * half][j] = __byte_perm(low, high, 0x5410);
+      planes[2 * half + 1][j] = __byte_perm(low, high, 0x7632);
     }
   }
 #pragma unroll
-  for (unsigned b = 0; b < bytes; ++b) transpose_bits(planes[b]);
+  for (unsigned b = 0; b < 4; ++b) transpose_bits(planes[b]);
+}
+
+/// The same of residuals below 2^bits, packed: word k holds those of elements k, k + bits,
+/// k + 2 * bits, ... in fields of `bits` bits.
+__device__ __forceinline__ void to_planes(const std::uint32_t (&r)[4],
+                                          std::uint32_t (&planes)[1][4]) {
+#pragma unroll
+  for (unsigned k = 0; k < 4; ++k) planes[0][k] = r[k];
+  exchange_bits<2>(planes[0]);
+  exchange_bits<1>(planes[0]);
+}
+
+__device__ __forceinline__ void to_planes(const std::uint32_t (&r)[8],
+                                          std::uint32_t (&planes)[1][8]) {
+#pragma unroll
+  for (unsigned k = 0; k < 8; ++k) planes[0][k] = r[k];
+  transpose_bits(planes[0]);
+}
+
+__device__ __forceinline__ void to_planes(const std::uint32_t (&r)[16],
+                                          std::uint32_t (&planes)[2][8]) {
+#pragma unroll
+  for (unsigned k = 0; k < 8; ++k) {
+    planes[0][k] = __byte_perm(r[k], r[k + 8], 0x6240);
+    planes[1][k] = __byte_perm(r[k], r[k + 8], 0x7351);
+  }
+#pragma unroll
+  for (unsigned b = 0; b < 2; ++b) transpose_bits(planes[b]);
 }
 
 /// 32 residuals of 8 * bytes planes.
@@ -147,16 +169,14 @@ __device__ __forceinline__ void from_planes(std::uint32_t (&planes)[bytes][8],
   }
 }
 
-/// Writes planes [first, width) of a block whose plane 0 is word `at`. `first` is the number of
-/// the residuals' bit 0.
-template <unsigned bytes>
+/// Writes planes [first, width) of a block whose plane 0 is word `at`; `planes` start at `first`.
+template <unsigned groups, unsigned size>
 __device__ __forceinline__ void store_planes(std::uint32_t* words, unsigned at, unsigned first,
-                                             unsigned width, const std::uint32_t (&r)[32]) {
-  std::uint32_t planes[bytes][8];
-  to_planes<bytes>(r, planes);
+                                             unsigned width,
+                                             const std::uint32_t (&planes)[groups][size]) {
 #pragma unroll
-  for (unsigned p = 0; p < 8 * bytes; ++p) {
-    if (first + p < width) words[padded(at + first + p)] = planes[p / 8][p % 8];
+  for (unsigned p = 0; p < groups * size; ++p) {
+    if (first + p < width) words[padded(at + first + p)] = planes[p / size][p % size];
   }
 }
 
