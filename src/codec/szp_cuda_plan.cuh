@@ -65,7 +65,11 @@ __device__ I warp_min(I value) {
 }
 
 /// Bits that a non-negative number takes.
-__device__ inline std::uint32_t bits_of(std::int32_t x) { return 32 - __clz(x); }
+__device__ inline std::uint32_t bits_of(std::int32_t x) {
+  std::uint32_t highest;  // ~0 of 0
+  asm("bfind.u32 %0, %1;" : "=r"(highest) : "r"(x));
+  return highest + 1;
+}
 __device__ inline std::uint32_t bits_of(std::int64_t x) { return 64 - __clzll(x); }
 
 template <class I>
@@ -107,23 +111,31 @@ __device__ __forceinline__ void analyse_pairs(const std::int32_t (&q)[32],
     pairs[2 - i] =
         static_cast<std::uint32_t>(q[15 - i]) * 65536 + static_cast<std::uint32_t>(before[i]);
   }
-  const auto span = [&](unsigned order, auto residual) {
+  const auto span = [&](unsigned order, const std::uint32_t* residuals) {
     std::uint32_t lo = bias, hi = bias;
 #pragma unroll
-    for (unsigned i = 3; i < 19; i += 2) {
-      const std::uint32_t a = residual(i);
-      const std::uint32_t b = residual(i + 1);
-      lo = __vimin3_u16x2(lo, a, b);
-      hi = __vimax3_u16x2(hi, a, b);
+    for (unsigned i = 0; i < 16; i += 2) {
+      lo = __vimin3_u16x2(lo, residuals[i], residuals[i + 1]);
+      hi = __vimax3_u16x2(hi, residuals[i], residuals[i + 1]);
     }
     e.lo[order] = static_cast<std::int32_t>(min(lo & 0xFFFF, lo >> 16)) - 0x8000;
     e.hi[order] = static_cast<std::int32_t>(max(hi & 0xFFFF, hi >> 16)) - 0x8000;
   };
-  const auto slope = [&](unsigned i) { return pairs[i] - pairs[i - 1] + bias; };
-  const auto bend = [&](unsigned i) { return slope(i) - slope(i - 1) + bias; };
-  span(1, slope);
-  span(2, bend);
-  if (dense) span(3, [&](unsigned i) { return bend(i) - bend(i - 1) + bias; });
+  std::uint32_t slopes[18], bends[17], turns[16];
+#pragma unroll
+  for (unsigned i = 0; i < 18; ++i) {
+    slopes[i] = pairs[i + 1] - pairs[i] + bias;
+    asm("" : "+r"(slopes[i]));  // else the compiler takes bends apart, which costs one sum more
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 17; ++i) bends[i] = slopes[i + 1] - slopes[i] + bias;
+  span(1, slopes + 2);
+  span(2, bends + 1);
+  if (dense) {
+#pragma unroll
+    for (unsigned i = 0; i < 16; ++i) turns[i] = bends[i + 1] - bends[i] + bias;
+    span(3, turns);
+  }
 }
 
 /// `before`: the three quanta before the block, the nearest first. By whole warps.

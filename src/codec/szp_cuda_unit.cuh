@@ -59,16 +59,29 @@ __device__ __forceinline__ void prefetch_unit(const unsigned char* elements, std
 
 __device__ inline unsigned lane_mask_below() { return (1u << (threadIdx.x % 32)) - 1; }
 
-template <class V>
-__device__ V scan_inclusive(V value) {
+__device__ inline std::uint32_t scan_inclusive(std::uint32_t value) {
+#pragma unroll
   for (unsigned step = 1; step < 32; step *= 2) {
-    const V before = __shfl_up_sync(~0u, value, step);
-    if (threadIdx.x % 32 >= step) value += before;
+    // The exchange itself knows which lanes have one `step` below.
+    asm volatile(
+        "{ .reg .b32 below; .reg .pred any; shfl.sync.up.b32 below|any, %0, %1, 0, -1;"
+        "  @any add.u32 %0, %0, below; }"
+        : "+r"(value)
+        : "r"(step));
   }
   return value;
 }
 
 // ---- Bit planes -----------------------------------------------------------------------------
+
+/// The bits of `a` where `mask` has ones, else those of `b`: one instruction, which the compiler
+/// does not find for a constant mask.
+__device__ __forceinline__ std::uint32_t select_bits(std::uint32_t mask, std::uint32_t a,
+                                                     std::uint32_t b) {
+  std::uint32_t selected;
+  asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(selected) : "r"(mask), "r"(a), "r"(b));
+  return selected;
+}
 
 template <unsigned distance, unsigned count>
 __device__ __forceinline__ void exchange_bits(std::uint32_t (&rows)[count]) {
@@ -80,8 +93,8 @@ __device__ __forceinline__ void exchange_bits(std::uint32_t (&rows)[count]) {
     if ((i & distance) != 0) continue;
     const std::uint32_t a = rows[i];
     const std::uint32_t b = rows[i + distance];
-    rows[i] = (a & low) | ((b << distance) & ~low);
-    rows[i + distance] = ((a >> distance) & low) | (b & ~low);
+    rows[i] = select_bits(low, a, b << distance);
+    rows[i + distance] = select_bits(low, a >> distance, b);
   }
 }
 
@@ -174,9 +187,20 @@ template <unsigned groups, unsigned size>
 __device__ __forceinline__ void store_planes(std::uint32_t* words, unsigned at, unsigned first,
                                              unsigned width,
                                              const std::uint32_t (&planes)[groups][size]) {
+  // Bits of masks become predicates seven at a time, unlike comparisons; the compiler is not to
+  // see where the masks come from.
+  std::uint32_t* row = words + padded(at + first);
+  const std::uint32_t stored = ~__funnelshift_lc(0, ~0u, width > first ? width - first : 0);
+  std::uint32_t ahead = stored & (~0u >> ((at + first) % 32));  // of the padding
+  std::uint32_t behind = (stored ^ ahead) >> 1;                 // never plane 0
+  asm("" : "+r"(ahead), "+r"(behind));
 #pragma unroll
   for (unsigned p = 0; p < groups * size; ++p) {
-    if (first + p < width) words[padded(at + first + p)] = planes[p / size][p % size];
+    if ((ahead >> p & 1) != 0) row[p] = planes[p / size][p % size];
+  }
+#pragma unroll
+  for (unsigned p = 1; p < groups * size; ++p) {
+    if ((behind >> (p - 1) & 1) != 0) row[p + 1] = planes[p / size][p % size];
   }
 }
 
