@@ -311,11 +311,33 @@ __device__ __forceinline__ std::uint32_t write_unit(const Segment& segment, cons
   const std::uint64_t most = sizeof(Header) / 4 + segment.count * S::element_words;
   auto* out = reinterpret_cast<std::uint32_t*>(segment.out) + first;
   if (first + encoded.words <= most) {
-    const auto* elements = reinterpret_cast<const std::uint32_t*>(u.elements);
-    for (unsigned i = threadIdx.x; i < encoded.words; i += S::threads) {
-      const std::uint32_t word = encoded.raw ? elements[i] : u.words[padded(i)];
-      out[i] = word;
-      sum += weigh(word, first + i);
+    // From one word of a thread to its next, weights differ by as much every time, and so do places.
+    constexpr std::uint32_t to_next = checksum_weight(S::threads) - 1;
+    constexpr unsigned batch = 4;
+    std::uint32_t weight = checksum_weight(static_cast<std::uint32_t>(first) + threadIdx.x);
+    const auto copy = [&](const std::uint32_t* from, unsigned stride) {
+      std::uint32_t* to = out + threadIdx.x;
+#pragma unroll 1
+      for (unsigned i = threadIdx.x; i < encoded.words; i += batch * S::threads) {
+        std::uint32_t word[batch];
+#pragma unroll
+        for (unsigned k = 0; k < batch; ++k) {
+          word[k] = i + k * S::threads < encoded.words ? from[k * stride] : 0;
+        }
+#pragma unroll
+        for (unsigned k = 0; k < batch; ++k) {
+          if (i + k * S::threads < encoded.words) to[k * S::threads] = word[k];
+          sum += word[k] * (weight + k * to_next);
+        }
+        weight += batch * to_next;
+        from += batch * stride;
+        to += batch * S::threads;
+      }
+    };
+    if (encoded.raw) {
+      copy(reinterpret_cast<const std::uint32_t*>(u.elements) + threadIdx.x, S::threads);
+    } else {
+      copy(u.words + padded(threadIdx.x), padded(S::threads));
     }
   }
   if (threadIdx.x == 0) {

@@ -359,14 +359,15 @@ __device__ __forceinline__ void pack_fields(std::uint32_t* words, unsigned at, c
   store_planes(words, at, 0, width, planes);
 }
 
-/// Residuals of a block, biased to be non-negative, as planes from word `at` on.
+/// Residuals of a block, biased to be non-negative, as planes from word `at` on. `most`: the
+/// greatest width in the warp.
 template <class I>
 __device__ __forceinline__ void pack_block(std::uint32_t* words, unsigned at, const I (&q)[32],
                                            const I (&before)[3], std::uint32_t width,
-                                           std::uint32_t form, I centre, bool third) {
+                                           std::uint32_t most, std::uint32_t form, I centre,
+                                           bool third) {
   using U = std::make_unsigned_t<I>;
   const Prediction<I> p = prediction_of(width, form, centre);
-  const std::uint32_t most = warp_max(width);
   if (most <= 4) return pack_fields<4>(words, at, q, before, width, p, third);
   if (most <= 8) return pack_fields<8>(words, at, q, before, width, p, third);
   if (most <= 16) return pack_fields<16>(words, at, q, before, width, p, third);
@@ -435,12 +436,12 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
 
   // What the unit's blocks have in common.
   const std::uint32_t scanned = scan_inclusive(width);
+  const std::uint32_t warp_widest = warp_max(width);
   {
     const std::uint32_t blocks = __ballot_sync(~0u, coded);
     const std::uint32_t used = warp_or(coded ? 1u << form : 0);
     const std::uint32_t narrowest = warp_min(coded ? width : max_width);
-    const std::uint32_t widest = warp_max(width);
-    if (lane == 31) s.plans[warp] = {scanned, blocks, used | narrowest << 8 | widest << 16, 0};
+    if (lane == 31) s.plans[warp] = {scanned, blocks, used | narrowest << 8 | warp_widest << 16, 0};
   }
   if (threadIdx.x < 64) u.words[padded(threadIdx.x)] = 0;
   ExceptionPlan exceptions;
@@ -526,7 +527,7 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
     if (bits >> 32 != 0)
       atomicOr(&u.words[padded(word + 1)], static_cast<std::uint32_t>(bits >> 32));
   }
-  pack_block(u.words, planes_at + planes_before, q, before, width, form, zero + centre,
+  pack_block(u.words, planes_at + planes_before, q, before, width, warp_widest, form, zero + centre,
              used >> 6 != 0);
   if (exceptional) write_exceptions(s, u, mask, exceptions, exception_maps_at, masks_at);
   return {at, false};
