@@ -311,7 +311,7 @@ __device__ __forceinline__ std::uint32_t write_unit(const Segment& segment, cons
   const std::uint64_t most = sizeof(Header) / 4 + segment.count * S::element_words;
   auto* out = reinterpret_cast<std::uint32_t*>(segment.out) + first;
   if (first + encoded.words <= most) {
-    // From one word of a thread to its next, weights differ by as much every time, and so do places.
+    // From one word of a thread to its next, weight and place change by as much every time.
     constexpr std::uint32_t to_next = checksum_weight(S::threads) - 1;
     constexpr unsigned batch = 4;
     std::uint32_t weight = checksum_weight(static_cast<std::uint32_t>(first) + threadIdx.x);

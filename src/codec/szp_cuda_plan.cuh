@@ -26,10 +26,10 @@ struct EncodingUnit {
 
 /// What a warp tells the others about its blocks.
 struct alignas(16) WarpPlan {
-  std::uint32_t planes;
-  std::uint32_t coded;  ///< a bit a block
-  std::uint32_t used;   ///< set of forms, least width << 8, largest width << 16
-  std::uint32_t unused;
+  std::uint32_t sums;    ///< planes, blocks with a code << 16
+  std::uint32_t coded;   ///< a bit a block
+  std::uint32_t forms;   ///< set of those in use
+  std::uint32_t widths;  ///< the largest, max_width less the least one << 16
 };
 
 struct WarpExceptions {
@@ -41,13 +41,15 @@ struct WarpExceptions {
 
 template <class T>
 struct EncodeShared {
+  using Quantum = typename Traits<T>::Quantum;
+
   WarpPlan plans[Shape<T>::warps];
   WarpExceptions exceptions[Shape<T>::warps];
-  std::int64_t least[Shape<T>::warps];  ///< quanta
-  std::int64_t greatest[Shape<T>::warps];
-  std::int64_t tails[Shape<T>::warps][3];  ///< the last quanta of a warp's last block
+  alignas(16) Quantum least[Shape<T>::warps];
+  alignas(16) Quantum greatest[Shape<T>::warps];
+  Quantum tails[Shape<T>::warps][3];  ///< the last of a warp's last block
   std::uint32_t resolved[Shape<T>::warps];
-  std::int64_t origin;
+  Quantum origin;
   std::uint64_t place;
 };
 
@@ -436,31 +438,34 @@ __device__ __forceinline__ EncodedUnit pack_unit(EncodeShared<T>& s, const Encod
 
   // What the unit's blocks have in common.
   const std::uint32_t scanned = scan_inclusive(width);
+  const std::uint32_t warp_coded = __ballot_sync(~0u, coded);
   const std::uint32_t warp_widest = warp_max(width);
   {
-    const std::uint32_t blocks = __ballot_sync(~0u, coded);
-    const std::uint32_t used = warp_or(coded ? 1u << form : 0);
-    const std::uint32_t narrowest = warp_min(coded ? width : max_width);
-    if (lane == 31) s.plans[warp] = {scanned, blocks, used | narrowest << 8 | warp_widest << 16, 0};
+    const std::uint32_t forms_used = warp_or(coded ? 1u << form : 0);
+    const std::uint32_t below_most = warp_max(coded ? max_width - width : 0);
+    if (lane == 31) {
+      s.plans[warp] = {scanned + (__popc(warp_coded) << 16), warp_coded, forms_used,
+                       warp_widest | below_most << 16};
+    }
   }
   if (threadIdx.x < 64) u.words[padded(threadIdx.x)] = 0;
   ExceptionPlan exceptions;
   if (exceptional) exceptions = plan_exceptions(s, u, mask);
   __syncthreads();
-  std::uint32_t planes = 0, planes_before = 0, coded_blocks = 0, rank = 0;
-  std::uint32_t used = 0, narrowest = max_width, widest = 0;
+  std::uint32_t sums = 0, sums_before = 0, used = 0, widths = 0;
   for (unsigned w = 0; w < warps; ++w) {
     const WarpPlan plan = s.plans[w];
-    if (w == warp) {
-      planes_before = planes + scanned - width;
-      rank = coded_blocks + __popc(plan.coded & lane_mask_below());
-    }
-    planes += plan.planes;
-    coded_blocks += __popc(plan.coded);
-    used |= plan.used & 255;
-    narrowest = min(narrowest, plan.used >> 8 & 255);
-    widest = max(widest, plan.used >> 16);
+    if (w < warp) sums_before += plan.sums;
+    sums += plan.sums;
+    used |= plan.forms;
+    widths = __vmaxu2(widths, plan.widths);
   }
+  const std::uint32_t planes = sums & 0xFFFF;
+  const std::uint32_t coded_blocks = sums >> 16;
+  const std::uint32_t planes_before = (sums_before & 0xFFFF) + scanned - width;
+  const std::uint32_t rank = (sums_before >> 16) + __popc(warp_coded & lane_mask_below());
+  const std::uint32_t widest = widths & 0xFFFF;
+  const std::uint32_t narrowest = max_width - (widths >> 16);
 
   // The head, and where the sections are.
   std::uint32_t head = (sizeof(I) == 8 ? is_wide : 0) | (exceptional ? has_exceptions : 0);
