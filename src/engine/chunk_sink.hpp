@@ -38,7 +38,7 @@ class ChunkSink {
 
   /// For one that reads devices: several chunks, none of them encoded, have come to `data`, one
   /// behind the other. `flag`, which may be null, is set to 1 by the device once they have been
-  /// copied (gpu::Lane::tell()).
+  /// copied (gpu::Lane::copy()).
   virtual void take_raw(Job&, std::uint64_t /*first*/, std::uint64_t /*chunks*/,
                         const std::byte* /*data*/, std::size_t /*bytes*/, std::uint32_t* /*flag*/) {
   }

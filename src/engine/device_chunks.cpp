@@ -142,7 +142,7 @@ class DeviceSink final : public ChunkSink {
 
   bool open(Job& job, bool is_near) {
     for (LaneUse& lane : lanes_) {
-      lane = job.devices.lane(device_);
+      lane = job.devices.lane(device_, gpu::Priority::first);
       if (!lane) return false;
     }
     const bool decodes = header_.spec.codec != Codec::none;
@@ -201,8 +201,7 @@ class DeviceSink final : public ChunkSink {
     const std::size_t lane_number = given_ % lanes_.size();
     const LaneUse& lane = lanes_[lane_number];
     Piece& piece = begin_piece(first, chunks, lane_number, bytes);
-    piece.ticket = lane->copy(elements_ + first * header_.chunk_bytes, data, bytes);
-    if (flag) piece.ticket = lane->tell(flag, 1);
+    piece.ticket = lane->copy(elements_ + first * header_.chunk_bytes, data, bytes, flag);
   }
 
   std::uint64_t settled(Job& job) override {

@@ -1,5 +1,6 @@
 #include "engine/devices.hpp"
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -41,7 +42,8 @@ struct Devices::Device {
   Source pinned;
   memory::BufferPool memory{keep_device_bytes, own};
   memory::BufferPool staging{keep_pinned_bytes, pinned};
-  std::vector<std::unique_ptr<gpu::Lane>> idle;  ///< under Devices::mutex_
+  using Lanes = std::vector<std::unique_ptr<gpu::Lane>>;
+  std::map<gpu::Priority, Lanes> idle;  ///< under Devices::mutex_
 };
 
 Devices::Devices() = default;
@@ -58,7 +60,7 @@ LaneUse::~LaneUse() {
   lane_->drain();
   Devices::Device& device = from_->at(lane_->device());
   std::lock_guard lock(from_->mutex_);
-  device.idle.push_back(std::move(lane_));
+  device.idle[lane_->priority()].push_back(std::move(lane_));
 }
 
 bool Devices::usable() {
@@ -77,18 +79,19 @@ Devices::Device& Devices::at(int device) {
   return *devices_[index];
 }
 
-LaneUse Devices::lane(int device) {
+LaneUse Devices::lane(int device, gpu::Priority priority) {
   Device& found = at(device);
   LaneUse use;
   use.from_ = this;
   {
     std::lock_guard lock(mutex_);
-    if (!found.idle.empty()) {
-      use.lane_ = std::move(found.idle.back());
-      found.idle.pop_back();
+    auto& idle = found.idle[priority];
+    if (!idle.empty()) {
+      use.lane_ = std::move(idle.back());
+      idle.pop_back();
     }
   }
-  if (!use.lane_) use.lane_ = gpu::gpu()->open_lane(device);
+  if (!use.lane_) use.lane_ = gpu::gpu()->open_lane(device, priority);
   return use;
 }
 

@@ -45,7 +45,7 @@ class Devices {
   bool usable();
 
   /// An idle lane on `device`; empty where the device refuses.
-  LaneUse lane(int device);
+  LaneUse lane(int device, gpu::Priority priority = gpu::Priority::usual);
 
   /// Memory of `device`; empty where it ran out. Nothing uses a buffer any more when it goes back.
   memory::Buffer take(int device, std::size_t bytes);

@@ -30,9 +30,9 @@ class CudaGpu final : public Gpu {
 
   int locate(const void* pointer) const override { return memory::locate(pointer); }
 
-  std::unique_ptr<Lane> open_lane(int device) override {
+  std::unique_ptr<Lane> open_lane(int device, Priority priority) override {
     try {
-      return std::make_unique<CudaLane>(device);
+      return std::make_unique<CudaLane>(device, priority);
     } catch (const std::exception&) {
       return nullptr;
     }

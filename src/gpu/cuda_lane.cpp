@@ -23,13 +23,14 @@ constexpr std::uint32_t looks_a_query = 4096;
 
 }  // namespace
 
-CudaLane::CudaLane(int device) : device_(device) {
+CudaLane::CudaLane(int device, Priority priority) : device_(device), priority_(priority) {
   load_kernels(device);
   const ContextScope scope(device);
   try {
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
-    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "a stream");
+    const int own = priority == Priority::first ? greatest : std::min(greatest + 1, least);
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, own), "a stream");
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, sizeof(Mapped), cudaHostAllocMapped | cudaHostAllocPortable),
           "pinned memory");
@@ -104,9 +105,12 @@ void CudaLane::mark(Ticket ticket) {
   write(&mapped_device_->done, static_cast<std::uint32_t>(ticket));
 }
 
-Ticket CudaLane::copy(void* to, const void* from, std::size_t bytes) {
+Ticket CudaLane::copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
   return give([&](Ticket ticket) {
+    void* mapped = nullptr;
+    if (flag) check(cudaHostGetDevicePointer(&mapped, flag, 0), "mapped memory");
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
+    if (flag) write(static_cast<std::uint32_t*>(mapped), 1);
     mark(ticket);
   });
 }
@@ -252,15 +256,6 @@ Ticket CudaLane::decode(const Spec& spec, ElementType type, const void* payload,
     const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, report_of(ticket)};
     check(codec::cuda::decode(spec, type, {&segment, 1}, codec::Combine::replace, work, stream_),
           "decoding");
-  });
-}
-
-Ticket CudaLane::tell(std::uint32_t* flag, std::uint32_t value) {
-  return give([&](Ticket ticket) {
-    void* address = nullptr;
-    check(cudaHostGetDevicePointer(&address, flag, 0), "mapped memory");
-    write(static_cast<std::uint32_t*>(address), value);
-    mark(ticket);
   });
 }
 

@@ -15,10 +15,10 @@ namespace mpress::gpu {
 class CudaLane final : public Lane {
  public:
   /// Throws memory::CudaError where the device refuses. No other call throws.
-  explicit CudaLane(int device);
+  CudaLane(int device, Priority priority);
   ~CudaLane() override;
 
-  Ticket copy(void* to, const void* from, std::size_t bytes) override;
+  Ticket copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
   Ticket copy_near(void* to, const void* from, std::size_t bytes) override;
   Ticket gather(void* packed, const void* buffer, std::span<const Run> runs) override;
   Ticket scatter(void* buffer, const void* packed, std::span<const Run> runs) override;
@@ -28,10 +28,10 @@ class CudaLane final : public Lane {
   Ticket encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) override;
   Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                 void* elements, std::size_t count) override;
-  Ticket tell(std::uint32_t* flag, std::uint32_t value) override;
   State look(Ticket ticket, Outcome* outcome) override;
   void drain() override;
   int device() const override { return device_; }
+  Priority priority() const override { return priority_; }
 
  private:
   /// Written by the device, read by the host.
@@ -60,6 +60,7 @@ class CudaLane final : public Lane {
   void observe(Ticket ticket);
 
   const int device_;
+  const Priority priority_;
   cudaStream_t stream_ = nullptr;
   Mapped* mapped_ = nullptr;
   Mapped* mapped_device_ = nullptr;                 ///< as the device sees it

@@ -19,7 +19,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 4;
+inline constexpr std::uint32_t interface_version = 5;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -29,6 +29,12 @@ enum class State : std::uint8_t {
   pending,
   done,
   failed,  ///< the device refuses to work, mostly because of an earlier error of the program's
+};
+
+/// Of lanes that compete for a device. All come before what the program itself gives it.
+enum class Priority : std::uint8_t {
+  usual,
+  first,  ///< its kernels begin before what is left of others'
 };
 
 /// A piece of work in a lane. Those of one lane are done in the order in which they were given.
@@ -70,8 +76,12 @@ class Lane {
 
   /// Copies `bytes` bytes between memory of the lane's device, of other devices and of the host, in
   /// any direction; they do not overlap. Where host memory is not pinned, the call may wait until
-  /// the copy is done.
-  virtual Ticket copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// the copy is done. `flag`: host memory from Gpu::map() that the device writes 1 to when it is
+  /// done; null: none.
+  virtual Ticket copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) = 0;
+  Ticket copy(void* to, const void* from, std::size_t bytes) {
+    return copy(to, from, bytes, nullptr);
+  }
 
   /// The same for memory that kernels of the lane's device reach on both sides, its own or opened
   /// for it: sooner done where it is short, and where both are its own.
@@ -105,9 +115,6 @@ class Lane {
   virtual Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                         void* elements, std::size_t count) = 0;
 
-  /// Writes `value` to host memory from Gpu::map() once the work before is done.
-  virtual Ticket tell(std::uint32_t* flag, std::uint32_t value) = 0;
-
   /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes
   /// or decodes when it is done, the first time it is asked for. Costs a look at memory.
   virtual State look(Ticket ticket, Outcome* outcome = nullptr) = 0;
@@ -116,6 +123,7 @@ class Lane {
   virtual void drain() = 0;
 
   virtual int device() const = 0;
+  virtual Priority priority() const = 0;
 };
 
 /// Where an implementation keeps memory; each block is 256-byte aligned.
@@ -140,7 +148,8 @@ class Gpu {
   virtual int locate(const void* pointer) const = 0;
 
   /// A lane on `device`; null where the device refuses.
-  virtual std::unique_ptr<Lane> open_lane(int device) = 0;
+  virtual std::unique_ptr<Lane> open_lane(int device, Priority priority) = 0;
+  std::unique_ptr<Lane> open_lane(int device) { return open_lane(device, Priority::usual); }
 
   /// Null where memory ran out. `device`: for pinned memory, any that the process uses. May wait
   /// for the device, so whoever needs memory often keeps it (memory::BufferPool).
@@ -163,7 +172,7 @@ class Gpu {
   /// Nothing uses the memory any more. Waits until the device is idle.
   virtual void close(int device, void* memory) = 0;
 
-  /// Lets lanes write to host memory that processes share (Lane::tell()). `device`: as for
+  /// Lets lanes write to host memory that processes share (Lane::copy()). `device`: as for
   /// allocate(). False where they cannot.
   virtual bool map(int device, void* memory, std::size_t bytes) = 0;
   /// Nothing writes there any more. May wait as close() does.

@@ -180,8 +180,8 @@ class PeerLink {
   /// where it is none.
   Arrival borrow(int rank, std::uint64_t parcel, int device, std::size_t bytes);
 
-  /// The flag by which a lane of `device` can tell that a parcel was taken (gpu::Lane::tell(), with
-  /// the value 1), in place of take(). Null where it cannot.
+  /// The flag by which a lane of `device` can tell that a parcel was taken (gpu::Lane::copy()), in
+  /// place of take(). Null where it cannot.
   std::uint32_t* taken_flag(int rank, std::uint64_t parcel, int device);
 
   /// take() of what was borrowed, where a device that failed may have told by that flag, or not. It

@@ -90,7 +90,8 @@ void set_failing(int device, unsigned pieces) { pieces_left[device] = pieces; }
 
 bool is_failed(int device) { return pieces_left[device] < 0; }
 
-Lane::Lane(int device) : device_(device), random_(next_seed()) {
+Lane::Lane(int device, gpu::Priority priority)
+    : device_(device), priority_(priority), random_(next_seed()) {
   if (random_() % 2 == 0) thread_ = std::thread([this, seed = random_()] { run(seed); });
 }
 
@@ -172,7 +173,7 @@ void Lane::drain() {
   Memory::instance().end(this, given_);
 }
 
-gpu::Ticket Lane::copy(void* to, const void* from, std::size_t bytes) {
+gpu::Ticket Lane::copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
   const Call call(in_call_);
   Memory& memory = Memory::instance();
   bool pageable = false;
@@ -194,7 +195,21 @@ gpu::Ticket Lane::copy(void* to, const void* from, std::size_t bytes) {
         if (bytes > 0) std::memcpy(memory.view(to), memory.view(from), bytes);
         return {};
       });
+  if (flag) return tell(flag);
   if (pageable && random_() % 2 == 0) finish();
+  return ticket;
+}
+
+gpu::Ticket Lane::tell(std::uint32_t* flag) {
+  if (!Memory::instance().is_mapped(flag)) fault("a flag lies in memory that is not mapped");
+  const gpu::Ticket ticket =
+      add({}, [this, flag, before = given_]() -> std::optional<gpu::Outcome> {
+        // Whoever reads the flag may go on as if this process had looked.
+        Memory::instance().end(this, before);
+        std::atomic_ref(*flag).store(1, std::memory_order_release);
+        return {};
+      });
+  if (!thread_.joinable()) finish();  // although nobody may look
   return ticket;
 }
 
@@ -303,20 +318,6 @@ gpu::Ticket Lane::decode(const Spec& spec, ElementType type, const void* payload
                                                    memory.view(elements), count);
                return gpu::Outcome{bytes, status};
              });
-}
-
-gpu::Ticket Lane::tell(std::uint32_t* flag, std::uint32_t value) {
-  const Call call(in_call_);
-  if (!Memory::instance().is_mapped(flag)) fault("a flag lies in memory that is not mapped");
-  const gpu::Ticket ticket =
-      add({}, [this, flag, value, before = given_]() -> std::optional<gpu::Outcome> {
-        // Whoever reads the flag may go on as if this process had looked.
-        Memory::instance().end(this, before);
-        std::atomic_ref(*flag).store(value, std::memory_order_release);
-        return {};
-      });
-  if (!thread_.joinable()) finish();  // although nobody may look
-  return ticket;
 }
 
 gpu::State Lane::look(gpu::Ticket ticket, gpu::Outcome* outcome) {

@@ -22,10 +22,11 @@ bool is_failed(int device);
 
 class Lane final : public gpu::Lane {
  public:
-  explicit Lane(int device);
+  Lane(int device, gpu::Priority priority);
   ~Lane() override;
 
-  gpu::Ticket copy(void* to, const void* from, std::size_t bytes) override;
+  using gpu::Lane::copy;
+  gpu::Ticket copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
   gpu::Ticket copy_near(void* to, const void* from, std::size_t bytes) override;
   gpu::Ticket gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) override;
   gpu::Ticket scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
@@ -36,10 +37,10 @@ class Lane final : public gpu::Lane {
                      std::span<const gpu::Piece> pieces) override;
   gpu::Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                      void* elements, std::size_t count) override;
-  gpu::Ticket tell(std::uint32_t* flag, std::uint32_t value) override;
   gpu::State look(gpu::Ticket ticket, gpu::Outcome* outcome) override;
   void drain() override;
   int device() const override { return device_; }
+  gpu::Priority priority() const override { return priority_; }
 
  private:
   using Work = std::function<std::optional<gpu::Outcome>()>;
@@ -51,11 +52,13 @@ class Lane final : public gpu::Lane {
   };
 
   gpu::Ticket add(std::vector<Access> accesses, Work work);
+  gpu::Ticket tell(std::uint32_t* flag);
   void do_first(std::unique_lock<std::mutex>& lock);
   void finish();
   void run(std::mt19937::result_type seed);
 
   const int device_;
+  const gpu::Priority priority_;
   std::mt19937 random_;  ///< the caller's; a thread has its own
   std::atomic<bool> in_call_{false};
   std::mutex mutex_;

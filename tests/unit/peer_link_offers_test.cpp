@@ -153,8 +153,8 @@ void borrows(const Line& line) {
   CHECK(arrival.device == 0);
   const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
   auto* const own = static_cast<std::byte*>(gpu::gpu()->allocate(Place::device, 0, 2 * bytes));
-  lane->copy(own, arrival.data, 2 * bytes);
-  const auto told = lane->tell(link.taken_flag(sender, shipment.first, 0), 1);
+  std::uint32_t* const flag = link.taken_flag(sender, shipment.first, 0);
+  const auto told = lane->copy(own, arrival.data, 2 * bytes, flag);
   line.tell();
   CHECK(finish(*lane, told) == State::done);
   CHECK(bytes_of(*lane, own + bytes, bytes) == noise(bytes, 1));
