@@ -111,6 +111,27 @@ def test_from_the_program_s_memory(part, chunk, mpi_program, mpress_run, linked)
     assert done.report["totals"]["direct_messages"] >= DIRECT[part]
 
 
+# The same of device_direct_long.
+LONG = {
+    "received": 10,
+    "blocking": 0,
+    "both ways": 0,
+    "looked at late": 10,
+    "not looking": 0,
+    "freed memory": 8,
+    "freed early": 0,
+    "elsewhere": 5,
+    "requests": 0,
+}
+
+
+@pytest.mark.parametrize("part", LONG)
+def test_long_ones_take_turns(part, mpi_program, mpress_run, linked):
+    env = {**linked, "MPRESS_POOL_LIMIT": "64M"}
+    done = checked(mpress_run(2, mpi_program("device_direct_long"), [part], env=env))
+    assert done.report["totals"]["direct_messages"] >= LONG[part]
+
+
 def test_offers_take_no_memory(mpi_program, mpress_run, linked):
     """What the link has no room for may be taken from where it is all the same; and where it is
     not, it goes by MPI, so that nobody waits."""

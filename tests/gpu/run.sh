@@ -102,7 +102,7 @@ for mpicc in $mpiccs; do
   use_mpi "$mpicc"
   ranks=4 argument=
   programs="device_messages device_lossy device_edges device_strewn device_refused device_linked \
-    device_peers device_direct"
+    device_peers device_direct device_direct_long"
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
@@ -132,9 +132,11 @@ for mpicc in $mpiccs; do
       ranks=2 argument=$part MPRESS_POOL_LIMIT=4M MPRESS_CHUNK=4K \
         messages "$part, by $way" device_linked --codec mpc --force --threshold 0
     done
-    for part in received blocking "both ways" "looked at late" "not looking" "freed memory" "freed early" elsewhere \
-      requests; do
-      ranks=2 argument=$part messages "$part, by $way" device_direct --codec none
+    for part in received blocking "both ways" "looked at late" "not looking" "freed memory" \
+      "freed early" elsewhere requests; do
+      for program in device_direct device_direct_long; do
+        ranks=2 argument=$part messages "$part, by $way" $program --codec none
+      done
     done
     for part in "no room" "too long"; do
       ranks=2 argument=$part MPRESS_POOL_LIMIT=2M messages "$part, by $way" device_direct --codec none

@@ -5,8 +5,12 @@
 
 #include "device_memory.h"
 
+#ifndef FLOATS
+#define FLOATS 10000
+#endif
+
 /* Floats of 32 KiB and more, which go from GPU to GPU also by default; ROOM has some besides. */
-enum { N = 10000, ROOM = N + 64 };
+enum { N = FLOATS, ROOM = N + 64 };
 
 static int rank, size;
 
