@@ -23,7 +23,7 @@ from mpress import _core, trace
 from mpress.p2p import arrival, data, loopback, memory, nccl
 from mpress.p2p.jobs import BASELINES, CHUNKED
 
-_SAMPLE_SECONDS = 0.006  # so that a rank who begins late, at the first message, hardly counts
+_SAMPLE_SECONDS = 0.006
 _CALIBRATIONS = 3
 _MOST_ITERATIONS = 200
 _LEAST_ROUNDS = 5
@@ -349,6 +349,7 @@ def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, An
         for path in order:
             before = rank.counters()
             comm.Barrier()
+            samples[path](1)  # a rank who begins late, and what was idle meanwhile, do not count
             seconds[path].append(samples[path](iterations[path]))
             for name, value in rank.counters().items():
                 counted[path][name] = counted[path].get(name, 0) + value - before[name]
