@@ -168,9 +168,9 @@ __device__ __forceinline__ Extent<I> analyse(const I (&q)[32], const I (&before)
     slope = slope1;
   }
   if (dense) {
-    I bend = before[0] - 2 * before[1] + before[2];
     last = before[0];
     slope = before[0] - before[1];
+    I bend = slope - (before[1] - before[2]);
 #pragma unroll
     for (unsigned i = 0; i < 32; i += 2) {
       const I slope0 = q[i] - last;

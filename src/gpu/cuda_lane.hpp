@@ -18,6 +18,7 @@ class CudaLane final : public Lane {
   CudaLane(int device, Priority priority);
   ~CudaLane() override;
 
+  using Lane::copy;
   Ticket copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
   Ticket copy_near(void* to, const void* from, std::size_t bytes) override;
   Ticket gather(void* packed, const void* buffer, std::span<const Run> runs) override;

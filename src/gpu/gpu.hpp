@@ -31,7 +31,8 @@ enum class State : std::uint8_t {
   failed,  ///< the device refuses to work, mostly because of an earlier error of the program's
 };
 
-/// Of lanes that compete for a device. All come before what the program itself gives it.
+/// Of lanes that compete for a device. Where it has the levels for that, all come before what the
+/// program gives it by default.
 enum class Priority : std::uint8_t {
   usual,
   first,  ///< its kernels begin before what is left of others'

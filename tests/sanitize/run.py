@@ -170,7 +170,11 @@ def main() -> None:
             execute(ranks, [*wrapper, program], library, settings | BY_HOST)
             if name.startswith("device_"):
                 execute(ranks, [*wrapper, program], library, settings | LINKED)
-        for name, parts, limit in (("device_linked", PARTS, "4M"), ("device_direct", DIRECT, "2M")):
+        for name, parts, limit in (
+            ("device_linked", PARTS, "4M"),
+            ("device_direct", DIRECT, "2M"),
+            ("device_direct_long", ["both ways"], "64M"),
+        ):
             program = compiled(name, folder, flags, simulated_gpu)
             for part in parts:
                 environment = settings | LINKED | {"MPRESS_POOL_LIMIT": limit}

@@ -44,7 +44,9 @@ struct Block {
 
 std::unique_ptr<Lane> open_lane() {
   std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(device);
-  CHECK(lane && lane->device() == device);
+  CHECK(lane && lane->device() == device && lane->priority() == gpu::Priority::usual);
+  const auto urgent = gpu::gpu()->open_lane(device, gpu::Priority::first);
+  CHECK(urgent && urgent->priority() == gpu::Priority::first);
   return lane;
 }
 

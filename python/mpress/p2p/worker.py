@@ -338,7 +338,7 @@ def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, An
         # The quickest: a hiccup would give a path fewer messages a sample than it has beside it.
         took = min(_seconds_of(sample) for _ in range(_CALIBRATIONS))
         iterations[path] = comm.bcast(min(_MOST_ITERATIONS, int(_SAMPLE_SECONDS / took) + 1))
-        round_seconds += took * iterations[path]
+        round_seconds += took * (iterations[path] + 1)
     rounds = int(plan["seconds"] / round_seconds)
     rounds = comm.bcast(max(min(_LEAST_ROUNDS, plan["repeat"]), min(rounds, plan["repeat"])))
 
@@ -349,7 +349,8 @@ def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, An
         for path in order:
             before = rank.counters()
             comm.Barrier()
-            samples[path](1)  # a rank who begins late, and what was idle meanwhile, do not count
+            # A rank who begins late, and what was idle meanwhile, do not count but in the counters.
+            samples[path](1)
             seconds[path].append(samples[path](iterations[path]))
             for name, value in rank.counters().items():
                 counted[path][name] = counted[path].get(name, 0) + value - before[name]
