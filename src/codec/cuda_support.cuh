@@ -261,6 +261,17 @@ __device__ inline std::uint64_t place_unit(std::uint64_t* slots, std::uint32_t u
   return look_back(slots, unit, size);
 }
 
+// ---- Bits -----------------------------------------------------------------------------------
+
+/// The bits of `a` where `mask` has ones, else those of `b`: one instruction, which the compiler
+/// does not find for a constant mask.
+__device__ __forceinline__ std::uint32_t select_bits(std::uint32_t mask, std::uint32_t a,
+                                                     std::uint32_t b) {
+  std::uint32_t selected;
+  asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(selected) : "r"(mask), "r"(a), "r"(b));
+  return selected;
+}
+
 // ---- Prefetches -------------------------------------------------------------------------------
 
 __device__ inline void prefetch(const void* sector) {

@@ -88,18 +88,11 @@ __device__ inline void await_copies() {
 
 // ---- Bit planes -------------------------------------------------------------------------------
 
-/// The bits of a where `mask` has ones, those of b elsewhere.
-__device__ inline std::uint32_t select_bits(std::uint32_t mask, std::uint32_t a, std::uint32_t b) {
-  std::uint32_t bits;  // one instruction, which the compiler does not find
-  asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(bits) : "r"(mask), "r"(a), "r"(b));
-  return bits;
-}
-
 /// Exchanges the bits of `b` that `mask` selects with those of `a` that are `shift` above them.
 template <unsigned shift, std::uint32_t mask>
 __device__ void exchange(std::uint32_t& a, std::uint32_t& b) {
-  const std::uint32_t low = select_bits(mask, a, b << shift);
-  b = select_bits(mask, a >> shift, b);
+  const std::uint32_t low = codec::cuda::select_bits(mask, a, b << shift);
+  b = codec::cuda::select_bits(mask, a >> shift, b);
   a = low;
 }
 

@@ -14,6 +14,7 @@ using codec::cuda::Control;
 using codec::cuda::Segment;
 using codec::cuda::SegmentEnd;
 using codec::cuda::SegmentState;
+using codec::cuda::select_bits;
 using codec::cuda::Task;
 using codec::cuda::weigh;
 using codec::cuda::Workspace;
@@ -73,15 +74,6 @@ __device__ inline std::uint32_t scan_inclusive(std::uint32_t value) {
 }
 
 // ---- Bit planes -----------------------------------------------------------------------------
-
-/// The bits of `a` where `mask` has ones, else those of `b`: one instruction, which the compiler
-/// does not find for a constant mask.
-__device__ __forceinline__ std::uint32_t select_bits(std::uint32_t mask, std::uint32_t a,
-                                                     std::uint32_t b) {
-  std::uint32_t selected;
-  asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(selected) : "r"(mask), "r"(a), "r"(b));
-  return selected;
-}
 
 template <unsigned distance, unsigned count>
 __device__ __forceinline__ void exchange_bits(std::uint32_t (&rows)[count]) {
