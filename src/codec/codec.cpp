@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "codec/mpc.hpp"
+#include "codec/mpc/format.hpp"
 #include "codec/range.hpp"
-#include "codec/szp.hpp"
-#include "codec/zfp.hpp"
+#include "codec/szp/format.hpp"
+#include "codec/zfp/format.hpp"
 
 namespace mpress::codec {
 

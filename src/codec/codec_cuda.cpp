@@ -1,9 +1,9 @@
 #include "codec/codec_cuda.hpp"
 
-#include "codec/mpc_cuda.hpp"
-#include "codec/nvtx_range.hpp"
-#include "codec/szp_cuda.hpp"
-#include "codec/zfp_cuda.hpp"
+#include "codec/cuda/nvtx_range.hpp"
+#include "codec/mpc/cuda.hpp"
+#include "codec/szp/cuda.hpp"
+#include "codec/zfp/cuda.hpp"
 
 namespace mpress::codec::cuda {
 

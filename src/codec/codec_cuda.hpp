@@ -86,9 +86,9 @@ cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSeg
 cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSegment> segments,
                    Combine combine, void* workspace, cudaStream_t stream);
 
-/// Adds two payloads in every segment, in quanta; codec/szp.hpp says what that promises. Payloads
-/// are untrusted: each Result has the Status that the host's add() returns, or the one that a
-/// summand's own report has; `bytes` is 0 where that is not ok, and the payload unspecified.
+/// Adds two payloads in every segment, in quanta; codec/szp/format.hpp says what that promises.
+/// Payloads are untrusted: each Result has the Status that the host's add() returns, or the one
+/// that a summand's own report has; `bytes` is 0 where that is not ok, and the payload unspecified.
 /// cudaErrorInvalidValue where `spec` is of a codec that has no sums: all but szp.
 cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> segments,
                 void* workspace, cudaStream_t stream);

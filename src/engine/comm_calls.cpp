@@ -2,15 +2,15 @@
 
 #include <string>
 
-#include "engine/comm_info.hpp"
 #include "engine/job.hpp"
+#include "mpi/comm_info.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
 
-int take_hints(MPI_Comm comm, MPI_Info info, Hints& hints) {
+int take_hints(MPI_Comm comm, MPI_Info info, mpi::Hints& hints) {
   const Job* job = active_job();
-  const std::shared_ptr<CommInfo> known = job ? comm_info(comm) : nullptr;
+  const std::shared_ptr<mpi::CommInfo> known = job ? mpi::comm_info(comm) : nullptr;
   if (!known) return MPI_SUCCESS;  // MPI refuses the communicator, if it must
   std::string error;
   const int code = read_hints(info, hints, error);
@@ -19,32 +19,33 @@ int take_hints(MPI_Comm comm, MPI_Info info, Hints& hints) {
   return known->raise(code);
 }
 
-int give_hints(const Hints& hints, const MPI_Comm* created, int code) {
+int give_hints(const mpi::Hints& hints, const MPI_Comm* created, int code) {
   if (code != MPI_SUCCESS || hints.empty()) return code;
-  if (const std::shared_ptr<CommInfo> known = comm_info(*created)) known->hints.update(hints);
+  if (const std::shared_ptr<mpi::CommInfo> known = mpi::comm_info(*created))
+    known->hints.update(hints);
   return code;
 }
 
 int give_first_hints(MPI_Info info, MPI_Comm* created, int code) {
   if (code != MPI_SUCCESS || info == MPI_INFO_NULL) return code;
-  Hints hints;
+  mpi::Hints hints;
   const int wrong = take_hints(*created, info, hints);
   if (wrong == MPI_SUCCESS) return give_hints(hints, created, code);
-  link::mpi().Comm_free(created);
+  mpi::calls().Comm_free(created);
   return wrong;
 }
 
 int set_info(MPI_Comm comm, MPI_Info info) {
-  Hints hints;
+  mpi::Hints hints;
   const int wrong = take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
-  return give_hints(hints, &comm, link::mpi().Comm_set_info(comm, info));
+  return give_hints(hints, &comm, mpi::calls().Comm_set_info(comm, info));
 }
 
 int get_info(MPI_Comm comm, MPI_Info* info) {
-  const int code = link::mpi().Comm_get_info(comm, info);
+  const int code = mpi::calls().Comm_get_info(comm, info);
   if (code != MPI_SUCCESS || !active_job()) return code;
-  if (const std::shared_ptr<CommInfo> known = comm_info(comm)) {
+  if (const std::shared_ptr<mpi::CommInfo> known = mpi::comm_info(comm)) {
     write_hints(known->hints.get(), *info);
   }
   return code;

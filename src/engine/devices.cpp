@@ -6,8 +6,8 @@
 
 #include "engine/job.hpp"
 #include "engine/patience.hpp"
-#include "engine/type_runs.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/type_runs.hpp"
 #include "trace/message.hpp"
 #include "trace/timeline.hpp"
 
@@ -19,10 +19,10 @@ constexpr std::size_t keep_pinned_bytes = 1u << 30;
 
 /// Runs one by one, by way of no memory of the device: there is none to spare.
 template <typename Copy>
-int copy_runs(Job& job, gpu::Lane& lane, const std::vector<gpu::Run>& runs, const Copy& copy) {
-  gpu::Ticket last = 0;
+int copy_runs(Job& job, gpu::Queue& queue, const std::vector<gpu::Run>& runs, const Copy& copy) {
+  gpu::Event last = 0;
   for (const gpu::Run& run : runs) last = copy(run);
-  return job.devices.wait(job, lane, last);
+  return job.devices.wait(job, queue, last);
 }
 
 }  // namespace
@@ -42,25 +42,25 @@ struct Devices::Device {
   Source pinned;
   memory::BufferPool memory{keep_device_bytes, own};
   memory::BufferPool staging{keep_pinned_bytes, pinned};
-  using Lanes = std::vector<std::unique_ptr<gpu::Lane>>;
-  std::map<gpu::Priority, Lanes> idle;  ///< under Devices::mutex_
+  using Queues = std::vector<std::unique_ptr<gpu::Queue>>;
+  std::map<gpu::Priority, Queues> idle;  ///< under Devices::mutex_
 };
 
 Devices::Devices() = default;
 Devices::~Devices() = default;
 
-LaneUse& LaneUse::operator=(LaneUse&& other) noexcept {
+QueueLease& QueueLease::operator=(QueueLease&& other) noexcept {
   std::swap(from_, other.from_);
-  std::swap(lane_, other.lane_);
+  std::swap(queue_, other.queue_);
   return *this;
 }
 
-LaneUse::~LaneUse() {
-  if (!lane_) return;
-  lane_->drain();
-  Devices::Device& device = from_->at(lane_->device());
+QueueLease::~QueueLease() {
+  if (!queue_) return;
+  queue_->drain();
+  Devices::Device& device = from_->at(queue_->device());
   std::lock_guard lock(from_->mutex_);
-  device.idle[lane_->priority()].push_back(std::move(lane_));
+  device.idle[queue_->priority()].push_back(std::move(queue_));
 }
 
 bool Devices::usable() {
@@ -79,19 +79,19 @@ Devices::Device& Devices::at(int device) {
   return *devices_[index];
 }
 
-LaneUse Devices::lane(int device, gpu::Priority priority) {
+QueueLease Devices::queue(int device, gpu::Priority priority) {
   Device& found = at(device);
-  LaneUse use;
+  QueueLease use;
   use.from_ = this;
   {
     std::lock_guard lock(mutex_);
     auto& idle = found.idle[priority];
     if (!idle.empty()) {
-      use.lane_ = std::move(idle.back());
+      use.queue_ = std::move(idle.back());
       idle.pop_back();
     }
   }
-  if (!use.lane_) use.lane_ = gpu::gpu()->open_lane(device, priority);
+  if (!use.queue_) use.queue_ = gpu::gpu()->open_queue(device, priority);
   return use;
 }
 
@@ -104,18 +104,18 @@ memory::Buffer Devices::take_pinned(int device, std::size_t bytes) {
   return buffer ? std::move(buffer) : active_job()->pool.take(bytes);
 }
 
-int Devices::wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outcome* outcome) {
-  gpu::State state = lane.look(ticket, outcome);
+int Devices::wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outcome* outcome) {
+  gpu::State state = queue.look(event, outcome);
   trace::Span span;
   if (state == gpu::State::pending && trace::timeline.is_on()) {
     span = trace::Span({.begin_ns = trace::now_ns(),
-                        .device = lane.device(),
+                        .device = queue.device(),
                         .kind = trace::Kind::wait_for_device});
   }
-  for (Patience patience; state == gpu::State::pending; state = lane.look(ticket, outcome)) {
+  for (Patience patience; state == gpu::State::pending; state = queue.look(event, outcome)) {
     patience.pause();
   }
-  return state == gpu::State::done ? MPI_SUCCESS : refused(job, lane.device());
+  return state == gpu::State::done ? MPI_SUCCESS : refused(job, queue.device());
 }
 
 int refused(const Job& job, int device) {
@@ -124,7 +124,7 @@ int refused(const Job& job, int device) {
   return job.device_code;
 }
 
-Location locate(Job& job, const void* buffer, const TypeInfo& type) {
+Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
   const int device = gpu::locate(static_cast<const std::byte*>(buffer) + first);
   if (device == gpu::host) return {};
@@ -132,47 +132,47 @@ Location locate(Job& job, const void* buffer, const TypeInfo& type) {
 }
 
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
-                     const TypeInfo& type, void* packed, std::size_t bytes) {
+                     const mpi::TypeInfo& type, void* packed, std::size_t bytes) {
   if (bytes == 0) return MPI_SUCCESS;
-  const LaneUse lane = job.devices.lane(device);
-  if (!lane) return refused(job, device);
-  if (type.contiguous) return job.devices.wait(job, *lane, lane->copy(packed, buffer, bytes));
-  const auto runs = runs_of(type.layout, count);
+  const QueueLease queue = job.devices.queue(device);
+  if (!queue) return refused(job, device);
+  if (type.contiguous) return job.devices.wait(job, *queue, queue->copy(packed, buffer, bytes));
+  const auto runs = mpi::runs_of(type.layout, count);
   const memory::Buffer aside = job.devices.take(device, bytes);
   if (!aside) {
     const auto* from = static_cast<const std::byte*>(buffer);
     auto* to = static_cast<std::byte*>(packed);
-    return copy_runs(job, *lane, runs, [&](const gpu::Run& run) {
-      return lane->copy(std::exchange(to, to + run.bytes), from + run.offset, run.bytes);
+    return copy_runs(job, *queue, runs, [&](const gpu::Run& run) {
+      return queue->copy(std::exchange(to, to + run.bytes), from + run.offset, run.bytes);
     });
   }
-  lane->gather(aside.data(), buffer, runs);
-  return job.devices.wait(job, *lane, lane->copy(packed, aside.data(), bytes));
+  queue->gather(aside.data(), buffer, runs);
+  return job.devices.wait(job, *queue, queue->copy(packed, aside.data(), bytes));
 }
 
 int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes, void* buffer,
-                     MPI_Count count, const TypeInfo& type) {
+                     MPI_Count count, const mpi::TypeInfo& type) {
   if (bytes == 0) return MPI_SUCCESS;
-  const LaneUse lane = job.devices.lane(device);
-  if (!lane) return refused(job, device);
+  const QueueLease queue = job.devices.queue(device);
+  if (!queue) return refused(job, device);
   if (type.contiguous) {
-    return job.devices.wait(job, *lane, lane->copy(buffer, packed, bytes));
+    return job.devices.wait(job, *queue, queue->copy(buffer, packed, bytes));
   }
-  const auto runs = runs_of(type.layout, count, bytes);
+  const auto runs = mpi::runs_of(type.layout, count, bytes);
   memory::Buffer aside;
   if (gpu::locate(packed) != device) {
     aside = job.devices.take(device, bytes);
     if (!aside) {
       const auto* from = static_cast<const std::byte*>(packed);
       auto* to = static_cast<std::byte*>(buffer);
-      return copy_runs(job, *lane, runs, [&](const gpu::Run& run) {
-        return lane->copy(to + run.offset, std::exchange(from, from + run.bytes), run.bytes);
+      return copy_runs(job, *queue, runs, [&](const gpu::Run& run) {
+        return queue->copy(to + run.offset, std::exchange(from, from + run.bytes), run.bytes);
       });
     }
-    lane->copy(aside.data(), packed, bytes);
+    queue->copy(aside.data(), packed, bytes);
     packed = aside.data();
   }
-  return job.devices.wait(job, *lane, lane->scatter(buffer, packed, runs));
+  return job.devices.wait(job, *queue, queue->scatter(buffer, packed, runs));
 }
 
 }  // namespace mpress::engine

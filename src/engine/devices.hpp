@@ -1,4 +1,4 @@
-// What the engine does with GPUs: lanes and memory, kept for reuse, and work that is waited for.
+// What the engine does with GPUs: queues and memory, kept for reuse, and work that is waited for.
 #pragma once
 
 #include <cstddef>
@@ -6,30 +6,30 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/type_info.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
+#include "mpi/type_info.hpp"
 
 namespace mpress::engine {
 
 class Job;
 
-/// A lane that goes back to be used again, once it is idle.
-class LaneUse {
+/// A queue that goes back to be used again, once it is idle.
+class QueueLease {
  public:
-  LaneUse() = default;
-  LaneUse(LaneUse&&) noexcept = default;
-  LaneUse& operator=(LaneUse&& other) noexcept;
-  ~LaneUse();
+  QueueLease() = default;
+  QueueLease(QueueLease&&) noexcept = default;
+  QueueLease& operator=(QueueLease&& other) noexcept;
+  ~QueueLease();
 
-  gpu::Lane* operator->() const { return lane_.get(); }
-  gpu::Lane& operator*() const { return *lane_; }
-  explicit operator bool() const { return lane_ != nullptr; }
+  gpu::Queue* operator->() const { return queue_.get(); }
+  gpu::Queue& operator*() const { return *queue_; }
+  explicit operator bool() const { return queue_ != nullptr; }
 
  private:
   friend class Devices;
   class Devices* from_ = nullptr;
-  std::unique_ptr<gpu::Lane> lane_;
+  std::unique_ptr<gpu::Queue> queue_;
 };
 
 /// Thread-safe.
@@ -44,8 +44,8 @@ class Devices {
   /// left to MPI.
   bool usable();
 
-  /// An idle lane on `device`; empty where the device refuses.
-  LaneUse lane(int device, gpu::Priority priority = gpu::Priority::usual);
+  /// An idle queue on `device`; empty where the device refuses.
+  QueueLease queue(int device, gpu::Priority priority = gpu::Priority::usual);
 
   /// Memory of `device`; empty where it ran out. Nothing uses a buffer any more when it goes back.
   memory::Buffer take(int device, std::size_t bytes);
@@ -54,10 +54,10 @@ class Devices {
   memory::Buffer take_pinned(int device, std::size_t bytes);
 
   /// Waits for a piece of work: MPI_SUCCESS, or the error code of a device that refuses to work.
-  int wait(const Job& job, gpu::Lane& lane, gpu::Ticket ticket, gpu::Outcome* outcome = nullptr);
+  int wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outcome* outcome = nullptr);
 
  private:
-  friend class LaneUse;
+  friend class QueueLease;
   struct Source;
   struct Device;
   Device& at(int device);
@@ -75,20 +75,20 @@ struct Location {
   bool is_readable = true;  ///< may the CPU look at it?
 };
 
-Location locate(Job& job, const void* buffer, const TypeInfo& type);
+Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type);
 
-inline int device_of(Job& job, const void* buffer, const TypeInfo& type) {
+inline int device_of(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   return locate(job, buffer, type).device;
 }
 
 /// Copies the data of a buffer on a device, packed in the order of its type map, to `packed` in
 /// host memory. Returns an MPI error code.
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
-                     const TypeInfo& type, void* packed, std::size_t bytes);
+                     const mpi::TypeInfo& type, void* packed, std::size_t bytes);
 
 /// The opposite, from host memory or from the device's own: the first `bytes` bytes of a buffer's
 /// data. What lies between stays untouched.
 int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes, void* buffer,
-                     MPI_Count count, const TypeInfo& type);
+                     MPI_Count count, const mpi::TypeInfo& type);
 
 }  // namespace mpress::engine

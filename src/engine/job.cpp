@@ -10,10 +10,11 @@
 
 #include "engine/presence.hpp"
 #include "engine/tuning.hpp"
-#include "engine/type_info.hpp"
 #include "gpu/loaded_gpu.hpp"
-#include "link/fortran_calls.hpp"
-#include "link/gpu_aware.hpp"
+#include "mpi/fortran_calls.hpp"
+#include "mpi/gpu_aware.hpp"
+#include "mpi/self_comm.hpp"
+#include "mpi/type_info.hpp"
 #include "trace/message.hpp"
 #include "trace/timeline.hpp"
 
@@ -40,7 +41,7 @@ void copy_text(char* to, std::size_t room, const std::string& text) {
 }
 
 void make_error_codes(Job& job) {
-  const link::MpiCalls& mpi = link::mpi();
+  const mpi::Calls& mpi = mpi::calls();
   int error_class = 0;
   if (mpi.Add_error_class(&error_class) != MPI_SUCCESS) return;
   mpi.Add_error_string(error_class, "mpress error");
@@ -59,7 +60,7 @@ void make_error_codes(Job& job) {
 /// Processes that a program spawned share its job but are ranks of a world of their own.
 bool is_spawned() {
   MPI_Comm parent = MPI_COMM_NULL;
-  link::mpi().Comm_get_parent(&parent);
+  mpi::calls().Comm_get_parent(&parent);
   return parent != MPI_COMM_NULL;
 }
 
@@ -78,9 +79,9 @@ int stop_with_self(MPI_Comm, int, void*, void*) {
 /// so that the program's own delete callbacks, which may communicate, run before mpress stops.
 void stop_at_finalize() {
   int key = MPI_KEYVAL_INVALID;
-  link::mpi().Comm_create_keyval(copy_nothing, stop_with_self, &key, nullptr);
-  link::mpi().Comm_set_attr(MPI_COMM_SELF, key, nullptr);
-  link::mpi().Comm_free_keyval(&key);
+  mpi::calls().Comm_create_keyval(copy_nothing, stop_with_self, &key, nullptr);
+  mpi::calls().Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  mpi::calls().Comm_free_keyval(&key);
 }
 
 void open_record(Job& job, const Tuning& tuning) {
@@ -94,7 +95,7 @@ void open_record(Job& job, const Tuning& tuning) {
   header.gpu_aware = job.gpu_aware;
   header.started_ns = trace::now_ns();
   copy_text(header.settings, sizeof header.settings, agreed_settings(job.config));
-  copy_text(header.mpi, sizeof header.mpi, link::compiled_mpi());
+  copy_text(header.mpi, sizeof header.mpi, mpi::compiled_mpi());
   copy_text(header.profile, sizeof header.profile, job.config.force ? "" : tuning.source);
   header.rank = job.rank;
   // Set last: a reader takes a header without a size for one that is still being written.
@@ -105,7 +106,7 @@ void open_record(Job& job, const Tuning& tuning) {
   }
   if (!kept || is_spawned()) return;
   std::string error;
-  if (!check_presence(directory, header, presence_timeout_seconds, error)) link::fatal(error);
+  if (!check_presence(directory, header, presence_timeout_seconds, error)) mpi::fatal(error);
 }
 
 void open_timeline(const Job& job) {
@@ -120,15 +121,15 @@ void open_timeline(const Job& job) {
 /// Whether mpress sees the MPI calls of all ranks. Where it does not, the first of those ranks says
 /// so. `at_init`: all ranks ask now.
 bool calls_are_seen(const Job& job, bool at_init) {
-  const std::string call = link::unseen_fortran_call();
+  const std::string call = mpi::unseen_fortran_call();
   const std::string problem =
       "the program's Fortran binding calls MPI where mpress cannot see it (" + call + ")";
   int first = call.empty() ? job.size : job.rank;
   if (at_init) {
-    link::mpi().Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    mpi::calls().Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   } else if (!call.empty()) {
     // The others cannot be told, and would send frames that this rank takes for data.
-    link::fatal(problem + ", and other ranks may compress already: run it with MPRESS_DISABLE=1");
+    mpi::fatal(problem + ", and other ranks may compress already: run it with MPRESS_DISABLE=1");
   }
   if (first == job.rank) trace::say("off: " + problem);
   return first == job.size;
@@ -144,20 +145,20 @@ bool wants_peer_link(const Job& job) {
 
 }  // namespace
 
-Immortal<Job> Job::instance_;
+mpi::Immortal<Job> Job::instance_;
 
 void read_settings() {
   static std::once_flag once;
   std::call_once(once, [] {
     std::string error;
     Config& config = Job::instance_->config;
-    if (!load_config(config, error)) link::fatal(error);
+    if (!load_config(config, error)) mpi::fatal(error);
     if (config.trace > 0 && config.record_directory.empty()) {
-      link::fatal("MPRESS_TRACE: events are kept in MPRESS_RECORD, which is not set");
+      mpi::fatal("MPRESS_TRACE: events are kept in MPRESS_RECORD, which is not set");
     }
     gpu::choose(config.gpu);
     const bool named = config.gpu.find('/') != std::string::npos;
-    if (named && !gpu::gpu()) link::fatal("MPRESS_GPU='" + config.gpu + "': " + gpu::why_not());
+    if (named && !gpu::gpu()) mpi::fatal("MPRESS_GPU='" + config.gpu + "': " + gpu::why_not());
   });
 }
 
@@ -167,7 +168,7 @@ void start_job(bool at_init) {
   Job& job = *Job::instance_;
   if (job.state_ != Job::State::unstarted) return;
   read_settings();
-  const link::MpiCalls& mpi = link::mpi();
+  const mpi::Calls& mpi = mpi::calls();
   mpi.Comm_rank(MPI_COMM_WORLD, &job.rank);
   mpi.Comm_size(MPI_COMM_WORLD, &job.size);
   int level = MPI_THREAD_SINGLE;
@@ -186,13 +187,11 @@ void start_job(bool at_init) {
   }
   job.nonce = wire::make_nonce(identity);
   job.pacer.set_rate(job.config.link_rate);
-  // Not a duplicate, which would have the program's attributes.
-  mpi.Comm_split(MPI_COMM_SELF, 0, 0, &job.self);
-  mpi.Comm_set_errhandler(job.self, MPI_ERRORS_RETURN);
+  mpi::open_self_comm();
   stop_at_finalize();
   make_error_codes(job);
-  job.gpu_aware = job.config.gpu_aware == "1" ||
-                  (job.config.gpu_aware == "auto" && link::takes_device_memory());
+  job.gpu_aware =
+      job.config.gpu_aware == "1" || (job.config.gpu_aware == "auto" && mpi::takes_device_memory());
   Tuning tuning = tune(job);
   open_record(job, tuning);
   if (!calls_are_seen(job, at_init)) {
@@ -221,9 +220,9 @@ void stop_job() {
   job.orphans.release(job);
   job.chunks.close(job);
   job.state_ = Job::State::off;
-  forget_types();
+  mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();
-  link::mpi().Comm_free(&job.self);
+  mpi::close_self_comm();
 }
 
 void note_session() { Job::instance_->has_sessions.store(true, std::memory_order_relaxed); }
@@ -231,8 +230,8 @@ void note_session() { Job::instance_->has_sessions.store(true, std::memory_order
 Job* Job::try_start() {
   int initialized = 0;
   int finalized = 0;
-  link::mpi().Initialized(&initialized);
-  link::mpi().Finalized(&finalized);
+  mpi::calls().Initialized(&initialized);
+  mpi::calls().Finalized(&finalized);
   if (!initialized || finalized) return nullptr;
   start_job(false);
   return instance_->state_ == State::active ? &*instance_ : nullptr;

@@ -6,18 +6,18 @@
 #include <string>
 
 #include "config/config.hpp"
-#include "engine/chunk_link.hpp"
 #include "engine/devices.hpp"
-#include "engine/immortal.hpp"
-#include "engine/orphans.hpp"
+#include "engine/p2p/chunk_link.hpp"
+#include "engine/p2p/probed.hpp"
 #include "engine/peer_hosts.hpp"
-#include "engine/probed.hpp"
-#include "engine/request_table.hpp"
-#include "link/mpi.hpp"
+#include "engine/request/orphans.hpp"
+#include "engine/request/request_table.hpp"
 #include "link/pacer.hpp"
-#include "link/peek.hpp"
-#include "link/peer_link.hpp"
+#include "link/peer/peer_link.hpp"
 #include "memory/buffer_pool.hpp"
+#include "mpi/calls.hpp"
+#include "mpi/immortal.hpp"
+#include "mpi/peek.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
 #include "wire/frame.hpp"
@@ -32,7 +32,7 @@ class Job {
   policy::Policy policy;
   PeerHosts peer_hosts;
   link::Pacer pacer;
-  link::Peek peek;
+  mpi::Peek peek;
   memory::BufferPool pool{256u << 20};
   Devices devices;
   RequestTable requests;
@@ -54,7 +54,6 @@ class Job {
   int spec_code = MPI_ERR_OTHER;       ///< the error code of a spec that an element type refuses
   int device_code = MPI_ERR_OTHER;     ///< the error code of a device that refuses to work
   int host_only_code = MPI_ERR_OTHER;  ///< the error code of device memory where none may be
-  MPI_Comm self{};                     ///< a private communicator of this process, for unpacking
 
  private:
   friend Job* active_job();
@@ -64,7 +63,7 @@ class Job {
   friend void note_session();
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
-  static Immortal<Job> instance_;
+  static mpi::Immortal<Job> instance_;
   static Job* try_start();
 };
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "link/peer_link.hpp"
+#include "link/peer/peer_link.hpp"
 #include "policy/profile.hpp"
 
 namespace mpress::engine {

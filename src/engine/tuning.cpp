@@ -16,7 +16,7 @@ namespace {
 std::string own_mpi() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
-  link::mpi().Get_library_version(text, &length);
+  mpi::calls().Get_library_version(text, &length);
   return mpi_name(text);
 }
 
@@ -70,12 +70,12 @@ bool read_profile(const Job& job, const std::string& path, policy::Profile& prof
   const bool is_named = !job.config.profile.empty();
   std::string text, error;
   if (!read_file(path, text)) {
-    if (is_named) link::fatal("MPRESS_PROFILE='" + path + "': " + std::strerror(errno));
+    if (is_named) mpi::fatal("MPRESS_PROFILE='" + path + "': " + std::strerror(errno));
     return false;
   }
   if (!parse_profile(text, profile, error)) {
     error = "the profile " + path + " is not one of mpress: " + error;
-    if (is_named) link::fatal("MPRESS_PROFILE: " + error);
+    if (is_named) mpi::fatal("MPRESS_PROFILE: " + error);
     say_once(job, error);
     return false;
   }

@@ -8,7 +8,7 @@
 
 #include "config/version.hpp"
 #include "front/backend.hpp"
-#include "link/loaded_mpi.hpp"
+#include "mpi/loaded_mpi.hpp"
 
 namespace mpress::front {
 namespace {
@@ -23,68 +23,68 @@ constexpr const char* call_names[call_count] = {
 #undef MPRESS_NAME_BOTH
 };
 
-std::string described(const link::LoadedMpi& mpi) {
+std::string described(const mpi::LoadedMpi& mpi) {
   return mpi.path + (mpi.version.empty() ? "" : " (" + mpi.version + ")");
 }
 
 /// The one MPI of the process.
-link::LoadedMpi find_mpi() {
-  std::vector<link::LoadedMpi> found = link::loaded_mpis();
+mpi::LoadedMpi find_mpi() {
+  std::vector<mpi::LoadedMpi> found = mpi::loaded_mpis();
   if (found.empty()) {
-    link::stop_before_mpi("the program called MPI, but no loaded library defines it");
+    mpi::stop_before_mpi("the program called MPI, but no loaded library defines it");
   }
   if (found.size() > 1) {
-    link::stop_before_mpi("the program has loaded more than one MPI: " + described(found[0]) +
-                          " and " + described(found[1]) +
-                          "; build all of its parts with the same MPI");
+    mpi::stop_before_mpi("the program has loaded more than one MPI: " + described(found[0]) +
+                         " and " + described(found[1]) +
+                         "; build all of its parts with the same MPI");
   }
   return std::move(found[0]);
 }
 
 /// Backends lie beside the front.
-std::string backend_path(link::Family family) {
+std::string backend_path(mpi::Family family) {
   Dl_info info;
   std::string path;
   if (::dladdr(reinterpret_cast<void*>(&backend_path), &info) && info.dli_fname) {
     path = info.dli_fname;
   }
   path.resize(path.rfind('/') + 1);  // npos + 1 is 0
-  return path + "libmpress_" + link::family_name(family) + ".so";
+  return path + "libmpress_" + mpi::family_name(family) + ".so";
 }
 
 struct Opened {
-  link::LoadedMpi mpi;
+  mpi::LoadedMpi mpi;
   const Backend* backend;
 };
 
 Opened open_backend() {
   Opened opened{find_mpi(), nullptr};
-  const link::LoadedMpi& mpi = opened.mpi;
-  if (mpi.family == link::Family::unknown) {
-    link::stop_before_mpi("the program uses " + described(mpi) +
-                          ", which is neither of the family of MPICH, nor Open MPI, nor of the MPI "
-                          "standard ABI; run it without mpress");
+  const mpi::LoadedMpi& mpi = opened.mpi;
+  if (mpi.family == mpi::Family::unknown) {
+    mpi::stop_before_mpi("the program uses " + described(mpi) +
+                         ", which is neither of the family of MPICH, nor Open MPI, nor of the MPI "
+                         "standard ABI; run it without mpress");
   }
   const std::string path = backend_path(mpi.family);
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    link::stop_before_mpi("the program uses " + described(mpi) + ", but " + path +
-                          " cannot be loaded: " + ::dlerror() +
-                          "; install mpress again with MPICC set to that MPI's compiler wrapper");
+    mpi::stop_before_mpi("the program uses " + described(mpi) + ", but " + path +
+                         " cannot be loaded: " + ::dlerror() +
+                         "; install mpress again with MPICC set to that MPI's compiler wrapper");
   }
   auto* open = reinterpret_cast<OpenBackend*>(::dlsym(library, "mpress_backend"));
   opened.backend = open ? open(mpi.handle, mpi.path.c_str()) : nullptr;
   if (!opened.backend || std::strcmp(opened.backend->version, version) != 0 ||
       opened.backend->call_count != call_count) {
-    link::stop_before_mpi(path +
-                          " is of another version of mpress than the preloaded library; "
-                          "install mpress again");
+    mpi::stop_before_mpi(path +
+                         " is of another version of mpress than the preloaded library; "
+                         "install mpress again");
   }
   return opened;
 }
 
-/// The call that the MPI must have for `name`: some can be made of others (link/counted.hpp,
-/// link/stand_ins.cpp).
+/// The call that the MPI must have for `name`: some can be made of others (mpi/counted.hpp,
+/// mpi/stand_ins.cpp).
 std::string needed_call(const std::string& name) {
   if (name.rfind("Request_get_status_", 0) == 0) return "Request_get_status";
   if (name == "Message_toint" || name == "Message_fromint") return "Mprobe";

@@ -1,4 +1,4 @@
-// GPUs as the engine sees them: where memory lies, work in lanes, the codecs on a device.
+// GPUs as the engine sees them: where memory lies, work in queues, the codecs on a device.
 //
 // A library of its own implements this, so that nothing else of mpress depends on CUDA:
 // libmpress_cuda.so, loaded when the program first passes memory of a device, or the one that
@@ -24,22 +24,22 @@ inline constexpr std::uint32_t interface_version = 5;
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
 
-/// What has become of work in a lane.
+/// What has become of work in a queue.
 enum class State : std::uint8_t {
   pending,
   done,
   failed,  ///< the device refuses to work, mostly because of an earlier error of the program's
 };
 
-/// Of lanes that compete for a device. Where it has the levels for that, all come before what the
+/// Of queues that compete for a device. Where it has the levels for that, all come before what the
 /// program gives it by default.
 enum class Priority : std::uint8_t {
   usual,
   first,  ///< its kernels begin before what is left of others'
 };
 
-/// A piece of work in a lane. Those of one lane are done in the order in which they were given.
-using Ticket = std::uint64_t;
+/// A piece of work in a queue. Those of one queue are done in the order in which they were given.
+using Event = std::uint64_t;
 
 /// What an encoder or a decoder tells.
 struct Outcome {
@@ -69,58 +69,58 @@ struct Block {
   std::uint64_t id;  ///< no other block of this process has it, or had it
 };
 
-/// Work on one device, in order, beside that of other lanes. One thread at a time may use a lane.
+/// Work on one device, in order, beside that of other queues. One thread at a time may use a queue.
 /// Memory given to it stays valid until the work is done; lists of runs are read during the call.
-class Lane {
+class Queue {
  public:
-  virtual ~Lane() = default;
+  virtual ~Queue() = default;
 
-  /// Copies `bytes` bytes between memory of the lane's device, of other devices and of the host, in
-  /// any direction; they do not overlap. Where host memory is not pinned, the call may wait until
-  /// the copy is done. `flag`: host memory from Gpu::map() that the device writes 1 to when it is
-  /// done; null: none.
-  virtual Ticket copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) = 0;
-  Ticket copy(void* to, const void* from, std::size_t bytes) {
+  /// Copies `bytes` bytes between memory of the queue's device, of other devices and of the host,
+  /// in any direction; they do not overlap. Where host memory is not pinned, the call may wait
+  /// until the copy is done. `flag`: host memory from Gpu::map() that the device writes 1 to when
+  /// it is done; null: none.
+  virtual Event copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) = 0;
+  Event copy(void* to, const void* from, std::size_t bytes) {
     return copy(to, from, bytes, nullptr);
   }
 
-  /// The same for memory that kernels of the lane's device reach on both sides, its own or opened
+  /// The same for memory that kernels of the queue's device reach on both sides, its own or opened
   /// for it: sooner done where it is short, and where both are its own.
-  virtual Ticket copy_near(void* to, const void* from, std::size_t bytes) = 0;
+  virtual Event copy_near(void* to, const void* from, std::size_t bytes) = 0;
 
-  /// Packs: the `runs` of a buffer, back to back, to `packed`; both on the lane's device.
-  virtual Ticket gather(void* packed, const void* buffer, std::span<const Run> runs) = 0;
+  /// Packs: the `runs` of a buffer, back to back, to `packed`; both on the queue's device.
+  virtual Event gather(void* packed, const void* buffer, std::span<const Run> runs) = 0;
 
   /// The opposite; what lies between the runs is not touched.
-  virtual Ticket scatter(void* buffer, const void* packed, std::span<const Run> runs) = 0;
+  virtual Event scatter(void* buffer, const void* packed, std::span<const Run> runs) = 0;
 
-  /// The spec that encodes these elements of the lane's device: a relative bound becomes absolute
+  /// The spec that encodes these elements of the queue's device: a relative bound becomes absolute
   /// (codec::resolve()). Waits for the device where there is one.
   virtual Spec resolve(const Spec& spec, ElementType type, const void* elements,
                        std::size_t count) = 0;
 
-  /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has a ticket of its
-  /// own, the next after that of the piece before. Returns the first. Elements are on the lane's
+  /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has a event of its
+  /// own, the next after that of the piece before. Returns the first. Elements are on the queue's
   /// device, aligned as their type; payloads there, or in memory opened for it. `spec` names a
   /// codec; a relative bound is of the range of all pieces together.
-  virtual Ticket encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) = 0;
+  virtual Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) = 0;
   static constexpr std::size_t most_pieces = 256;
 
-  Ticket encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
-                void* payload) {
+  Event encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+               void* payload) {
     const Piece piece{elements, count, payload};
     return encode(spec, type, {&piece, 1});
   }
 
-  /// Decodes an untrusted payload; memory as for encode(), on the lane's device.
-  virtual Ticket decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-                        void* elements, std::size_t count) = 0;
+  /// Decodes an untrusted payload; memory as for encode(), on the queue's device.
+  virtual Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+                       void* elements, std::size_t count) = 0;
 
   /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes
   /// or decodes when it is done, the first time it is asked for. Costs a look at memory.
-  virtual State look(Ticket ticket, Outcome* outcome = nullptr) = 0;
+  virtual State look(Event event, Outcome* outcome = nullptr) = 0;
 
-  /// Waits until all work is done, or has failed. Only an idle lane is destroyed.
+  /// Waits until all work is done, or has failed. Only an idle queue is destroyed.
   virtual void drain() = 0;
 
   virtual int device() const = 0;
@@ -148,9 +148,9 @@ class Gpu {
   /// The device whose memory `pointer` points to, or `host`.
   virtual int locate(const void* pointer) const = 0;
 
-  /// A lane on `device`; null where the device refuses.
-  virtual std::unique_ptr<Lane> open_lane(int device, Priority priority) = 0;
-  std::unique_ptr<Lane> open_lane(int device) { return open_lane(device, Priority::usual); }
+  /// A queue on `device`; null where the device refuses.
+  virtual std::unique_ptr<Queue> open_queue(int device, Priority priority) = 0;
+  std::unique_ptr<Queue> open_queue(int device) { return open_queue(device, Priority::usual); }
 
   /// Null where memory ran out. `device`: for pinned memory, any that the process uses. May wait
   /// for the device, so whoever needs memory often keeps it (memory::BufferPool).
@@ -167,13 +167,13 @@ class Gpu {
   /// the memory until they have closed it. False where the device cannot.
   virtual bool share(int device, void* memory, MemoryHandle& handle) = 0;
 
-  /// A block that another process shares, as lanes of `device` reach it, to read and to write. Null
-  /// where they cannot. A process opens a block once for a device, and none of its own.
+  /// A block that another process shares, as queues of `device` reach it, to read and to write.
+  /// Null where they cannot. A process opens a block once for a device, and none of its own.
   virtual void* open(int device, const MemoryHandle& handle) = 0;
   /// Nothing uses the memory any more. Waits until the device is idle.
   virtual void close(int device, void* memory) = 0;
 
-  /// Lets lanes write to host memory that processes share (Lane::copy()). `device`: as for
+  /// Lets queues write to host memory that processes share (Queue::copy()). `device`: as for
   /// allocate(). False where they cannot.
   virtual bool map(int device, void* memory, std::size_t bytes) = 0;
   /// Nothing writes there any more. May wait as close() does.

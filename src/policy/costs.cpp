@@ -11,7 +11,7 @@ constexpr double left_out = 15e-6;  // launches and looks of a message's own
 /// Of encoders, decoders and copies across a link between GPUs that run at once; measured with four
 /// codecs and fields at 256 MB on two H200.
 constexpr double linked_slowdown = 1.3;
-constexpr double gap = 4e-6;  // from one chunk to the next of those that a lane has queued
+constexpr double gap = 4e-6;  // from one chunk to the next of those that a queue has queued
 
 /// Bytes of a message's first chunk; all of them where it goes in one piece.
 double first_piece(Path path, double bytes, std::size_t chunk) {

@@ -7,7 +7,7 @@
 
 #include "config/version.hpp"
 #include "front/calls.hpp"
-#include "link/mpi.hpp"
+#include "mpi/calls.hpp"
 #include "preload/buffer_calls.hpp"
 #include "preload/checked_calls.hpp"
 
@@ -30,13 +30,13 @@ void* entry(Result (*function)(Arguments...)) {
   return reinterpret_cast<void*>(function);
 }
 
-void stop(const char* message) { link::fatal(message); }
+void stop(const char* message) { mpi::fatal(message); }
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_backend(
     void* library, const char* path) {
-  link::bind(library, path);
+  mpi::bind(library, path);
   static void* const calls[front::call_count] = {
 #define MPRESS_ENTRY(name, words) entry<words>(&MPI_##name),
 #define MPRESS_ENTRY_BOTH(name, words) entry<words>(&MPI_##name), entry<words>(&MPI_##name##_c),

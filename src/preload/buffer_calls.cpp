@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/coll/operands.hpp"
+#include "engine/coll/staged_call.hpp"
 #include "engine/job.hpp"
-#include "engine/operands.hpp"
-#include "engine/staged_call.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "preload/narrowing.hpp"
 
@@ -19,16 +19,16 @@ namespace {
 using engine::Job;
 using engine::Operands;
 using engine::StagedCall;
-using link::BufferCalls;
+using mpi::BufferCalls;
 
 /// Calls MPI: the same call as the program's, or, where the library lacks that, the one with ints.
 /// `own` and `ints` are members of BufferCalls.
 template <auto own, auto ints, typename... A>
 int call_mpi(StagedCall& staged, const Operands& operands, A... arguments) {
-  const auto call = link::buffer_calls().*own;
+  const auto call = mpi::buffer_calls().*own;
   if constexpr (!std::is_same_v<decltype(own), decltype(ints)>) {
     if (!call) {
-      return call_narrowed({staged, operands}, link::buffer_calls().*ints,
+      return call_narrowed({staged, operands}, mpi::buffer_calls().*ints,
                            staged.replaced(arguments)...);
     }
   }
@@ -38,7 +38,7 @@ int call_mpi(StagedCall& staged, const Operands& operands, A... arguments) {
 /// May the call be passed on without a look at its arguments?
 template <auto own>
 bool passes(const Job* job) {
-  return link::buffer_calls().*own && !(job && gpu::in_use() && !job->gpu_aware);
+  return mpi::buffer_calls().*own && !(job && gpu::in_use() && !job->gpu_aware);
 }
 
 /// Has MPI made a request? MPICH may return success, and none, once a handler of the program's was
@@ -47,8 +47,8 @@ bool has_begun(int code, MPI_Request request) {
   return code == MPI_SUCCESS && request != MPI_REQUEST_NULL;
 }
 
-/// What the entry points have in common: `describe` is the function of engine/operands.hpp, A are
-/// the blocking call's parameters.
+/// What the entry points have in common: `describe` is the function of engine/coll/operands.hpp, A
+/// are the blocking call's parameters.
 template <typename Signature>
 struct Entries;
 template <typename... A>
@@ -56,7 +56,7 @@ struct Entries<int(A...)> {
   template <auto describe, auto own, auto ints>
   static int blocking(A... arguments) {
     Job* job = engine::enter_call();
-    if (passes<own>(job)) return (link::buffer_calls().*own)(arguments...);
+    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
@@ -69,7 +69,7 @@ struct Entries<int(A...)> {
   template <auto describe, auto own, auto ints>
   static int immediate(A... arguments, MPI_Request* request) {
     Job* job = engine::enter_call();
-    if (passes<own>(job)) return (link::buffer_calls().*own)(arguments..., request);
+    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., request);
     const Operands operands = describe(arguments...);
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
@@ -87,7 +87,7 @@ struct Entries<int(A...)> {
   template <auto describe, auto own, auto ints>
   static int persistent(A... arguments, MPI_Info info, MPI_Request* request) {
     Job* job = engine::enter_call();
-    if (passes<own>(job)) return (link::buffer_calls().*own)(arguments..., info, request);
+    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., info, request);
     const Operands operands = describe(arguments...);
     StagedCall staged;
     const int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
@@ -108,7 +108,7 @@ struct Entries<int(A...)> {
 }  // namespace
 
 #define MPRESS_ENTRY(form, Form, describe, own, ints) \
-  .own = Entries<link::Form>::form<engine::describe, &BufferCalls::own, &BufferCalls::ints>,
+  .own = Entries<mpi::Form>::form<engine::describe, &BufferCalls::own, &BufferCalls::ints>,
 #define MPRESS_BOTH_FORMS(form, signature, describe, name)    \
   MPRESS_ENTRY(form, Counts::signature, describe, name, name) \
   MPRESS_ENTRY(form, LargeCounts::signature, describe, name##_c, name)

@@ -1,10 +1,10 @@
 // Collective calls and others with buffers, as mpress shows them to the program.
 #pragma once
 
-#include "link/buffer_calls.hpp"
+#include "mpi/buffer_calls.hpp"
 
 namespace mpress::preload {
 
-extern const link::BufferCalls staged_calls;
+extern const mpi::BufferCalls staged_calls;
 
 }  // namespace mpress::preload

@@ -10,9 +10,9 @@
 #include <string>
 #include <type_traits>
 
+#include "engine/coll/staged_call.hpp"
+#include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
-#include "engine/staged_call.hpp"
-#include "engine/stand_in.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "preload/narrowing.hpp"
 #include "trace/message.hpp"
@@ -21,7 +21,7 @@ namespace mpress::preload {
 namespace {
 
 using engine::Job;
-using link::CheckedCalls;
+using mpi::CheckedCalls;
 
 /// Is any of the data in memory of a device that MPI must not see?
 bool on_device(Job& job, const void* buffer, MPI_Count count, MPI_Datatype type) {
@@ -29,12 +29,12 @@ bool on_device(Job& job, const void* buffer, MPI_Count count, MPI_Datatype type)
 }
 
 int fail(const Job& job, MPI_Win win) {
-  link::mpi().Win_call_errhandler(win, job.host_only_code);
+  mpi::calls().Win_call_errhandler(win, job.host_only_code);
   return job.host_only_code;
 }
 
 int fail_on_comm(const Job& job, MPI_Comm comm) {
-  link::mpi().Comm_call_errhandler(comm, job.host_only_code);
+  mpi::calls().Comm_call_errhandler(comm, job.host_only_code);
   return job.host_only_code;
 }
 
@@ -144,7 +144,7 @@ struct File {
   }
   template <typename... More>
   static int raise(Job& job, MPI_File file, More...) {
-    link::mpi().File_call_errhandler(file, job.host_only_code);
+    mpi::calls().File_call_errhandler(file, job.host_only_code);
     return job.host_only_code;
   }
 };
@@ -182,11 +182,11 @@ struct Entries<int(A...)> {
       say_once(*job, name.text);
       return Check::raise(*job, arguments...);
     }
-    const auto call = link::checked_calls().*own;
+    const auto call = mpi::checked_calls().*own;
     if constexpr (!std::is_same_v<decltype(own), decltype(ints)>) {
       if (!call) {
         engine::StagedCall arrays;
-        return call_narrowed({arrays, {}}, link::checked_calls().*ints, arguments...);
+        return call_narrowed({arrays, {}}, mpi::checked_calls().*ints, arguments...);
       }
     }
     return call(arguments...);
@@ -197,10 +197,10 @@ struct Entries<int(A...)> {
 
 #define MPRESS_ENTRY(name, Signature, check, ints) \
   .name = Entries<Signature>::entry<"MPI_" #name, check, &CheckedCalls::name, &CheckedCalls::ints>,
-#define MPRESS_ONE(name, check, ...) MPRESS_ENTRY(name, link::Checked::name, check, name)
-#define MPRESS_BOTH(name, check, ...)                  \
-  MPRESS_ENTRY(name, link::Checked::name, check, name) \
-  MPRESS_ENTRY(name##_c, link::LargeChecked::name, check, name)
+#define MPRESS_ONE(name, check, ...) MPRESS_ENTRY(name, mpi::Checked::name, check, name)
+#define MPRESS_BOTH(name, check, ...)                 \
+  MPRESS_ENTRY(name, mpi::Checked::name, check, name) \
+  MPRESS_ENTRY(name##_c, mpi::LargeChecked::name, check, name)
 
 constinit const CheckedCalls host_only_calls = {MPRESS_CHECKED_BOTH_FORMS(MPRESS_BOTH)
                                                     MPRESS_CHECKED_ONE_FORM(MPRESS_ONE)};

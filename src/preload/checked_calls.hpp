@@ -1,10 +1,10 @@
 // Calls that take memory of the host alone, as mpress shows them to the program.
 #pragma once
 
-#include "link/checked_calls.hpp"
+#include "mpi/checked_calls.hpp"
 
 namespace mpress::preload {
 
-extern const link::CheckedCalls host_only_calls;
+extern const mpi::CheckedCalls host_only_calls;
 
 }  // namespace mpress::preload

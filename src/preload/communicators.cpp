@@ -1,9 +1,9 @@
 // The calls that take an MPI_Info for a communicator, which may hold hints for mpress, and
-// MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (engine/comm_info.cpp).
+// MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (mpi/comm_info.cpp).
 
 #include "engine/comm_calls.hpp"
-#include "engine/comm_info.hpp"
-#include "link/mpi.hpp"
+#include "mpi/calls.hpp"
+#include "mpi/comm_info.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -17,19 +17,19 @@ MPRESS_EXPORT int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) {
 }
 
 MPRESS_EXPORT int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* created) {
-  engine::Hints hints;
+  mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
-  const engine::DuplicateHints given(comm, hints);
-  return link::mpi().Comm_dup_with_info(comm, info, created);
+  const mpi::DuplicateHints given(comm, hints);
+  return mpi::calls().Comm_dup_with_info(comm, info, created);
 }
 
 MPRESS_EXPORT int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info,
                                       MPI_Comm* created) {
-  engine::Hints hints;
+  mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
-  const int code = link::mpi().Comm_split_type(comm, split_type, key, info, created);
+  const int code = mpi::calls().Comm_split_type(comm, split_type, key, info, created);
   return engine::give_hints(hints, created, code);
 }
 
@@ -37,11 +37,11 @@ MPRESS_EXPORT int MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[
                                         const int degrees[], const int destinations[],
                                         const int weights[], MPI_Info info, int reorder,
                                         MPI_Comm* created) {
-  engine::Hints hints;
+  mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
-  const int code = link::mpi().Dist_graph_create(comm, n, sources, degrees, destinations, weights,
-                                                 info, reorder, created);
+  const int code = mpi::calls().Dist_graph_create(comm, n, sources, degrees, destinations, weights,
+                                                  info, reorder, created);
   return engine::give_hints(hints, created, code);
 }
 
@@ -49,26 +49,26 @@ MPRESS_EXPORT int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in_degree, c
                                                  const int in_weights[], int out_degree,
                                                  const int destinations[], const int out_weights[],
                                                  MPI_Info info, int reorder, MPI_Comm* created) {
-  engine::Hints hints;
+  mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
   const int code =
-      link::mpi().Dist_graph_create_adjacent(comm, in_degree, sources, in_weights, out_degree,
-                                             destinations, out_weights, info, reorder, created);
+      mpi::calls().Dist_graph_create_adjacent(comm, in_degree, sources, in_weights, out_degree,
+                                              destinations, out_weights, info, reorder, created);
   return engine::give_hints(hints, created, code);
 }
 
 MPRESS_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* created,
                                           MPI_Request* request) {
-  engine::Hints hints;
+  mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
-  const engine::DuplicateHints given(comm, hints);
-  return link::mpi().Comm_idup_with_info(comm, info, created, request);
+  const mpi::DuplicateHints given(comm, hints);
+  return mpi::calls().Comm_idup_with_info(comm, info, created, request);
 }
 
 MPRESS_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
                                              MPI_Errhandler errhandler, MPI_Comm* created) {
-  const int code = link::mpi().Comm_create_from_group(group, tag, info, errhandler, created);
+  const int code = mpi::calls().Comm_create_from_group(group, tag, info, errhandler, created);
   return engine::give_first_hints(info, created, code);
 }

@@ -1,10 +1,10 @@
 // MPI_Wait and MPI_Test in all their forms, and the calls on single requests.
 
-#include "engine/completion.hpp"
+#include "engine/request/completion.hpp"
 
 #include "engine/job.hpp"
-#include "engine/request_calls.hpp"
-#include "link/mpi.hpp"
+#include "engine/request/request_calls.hpp"
+#include "mpi/calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -22,67 +22,67 @@ engine::Job* watching_job() {
 
 MPRESS_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   engine::Job* job = watching_job();
-  return job ? engine::wait(*job, request, status) : link::mpi().Wait(request, status);
+  return job ? engine::wait(*job, request, status) : mpi::calls().Wait(request, status);
 }
 
 MPRESS_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   engine::Job* job = watching_job();
   return job ? engine::waitall(*job, count, requests, statuses)
-             : link::mpi().Waitall(count, requests, statuses);
+             : mpi::calls().Waitall(count, requests, statuses);
 }
 
 MPRESS_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
   engine::Job* job = watching_job();
   return job ? engine::waitany(*job, count, requests, index, status)
-             : link::mpi().Waitany(count, requests, index, status);
+             : mpi::calls().Waitany(count, requests, index, status);
 }
 
 MPRESS_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[],
                                MPI_Status statuses[]) {
   engine::Job* job = watching_job();
   return job ? engine::waitsome(*job, count, requests, done, indices, statuses)
-             : link::mpi().Waitsome(count, requests, done, indices, statuses);
+             : mpi::calls().Waitsome(count, requests, done, indices, statuses);
 }
 
 MPRESS_EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   engine::Job* job = watching_job();
-  return job ? engine::test(*job, request, flag, status) : link::mpi().Test(request, flag, status);
+  return job ? engine::test(*job, request, flag, status) : mpi::calls().Test(request, flag, status);
 }
 
 MPRESS_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   engine::Job* job = watching_job();
   return job ? engine::testall(*job, count, requests, flag, statuses)
-             : link::mpi().Testall(count, requests, flag, statuses);
+             : mpi::calls().Testall(count, requests, flag, statuses);
 }
 
 MPRESS_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
                               MPI_Status* status) {
   engine::Job* job = watching_job();
   return job ? engine::testany(*job, count, requests, index, flag, status)
-             : link::mpi().Testany(count, requests, index, flag, status);
+             : mpi::calls().Testany(count, requests, index, flag, status);
 }
 
 MPRESS_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[],
                                MPI_Status statuses[]) {
   engine::Job* job = watching_job();
   return job ? engine::testsome(*job, count, requests, done, indices, statuses)
-             : link::mpi().Testsome(count, requests, done, indices, statuses);
+             : mpi::calls().Testsome(count, requests, done, indices, statuses);
 }
 
 MPRESS_EXPORT int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   engine::Job* job = watching_job();
   return job ? engine::request_get_status(*job, request, flag, status)
-             : link::mpi().Request_get_status(request, flag, status);
+             : mpi::calls().Request_get_status(request, flag, status);
 }
 
 MPRESS_EXPORT int MPI_Request_free(MPI_Request* request) {
   engine::Job* job = watching_job();
-  return job ? engine::request_free(*job, request) : link::mpi().Request_free(request);
+  return job ? engine::request_free(*job, request) : mpi::calls().Request_free(request);
 }
 
 MPRESS_EXPORT int MPI_Cancel(MPI_Request* request) {
   engine::Job* job = watching_job();
-  return job ? engine::cancel(*job, request) : link::mpi().Cancel(request);
+  return job ? engine::cancel(*job, request) : mpi::calls().Cancel(request);
 }
 
 MPRESS_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request requests[], int* flag,
@@ -114,7 +114,7 @@ MPRESS_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request reques
     return code;
   }
   if (!any_active) {
-    return link::mpi().Request_get_status_any(count, requests, index, flag, status);
+    return mpi::calls().Request_get_status_any(count, requests, index, flag, status);
   }
   *flag = 0;
   *index = MPI_UNDEFINED;
@@ -136,7 +136,7 @@ MPRESS_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request reque
     if (active && flag) indices[complete++] = i;
   }
   if (!any_active) {
-    return link::mpi().Request_get_status_some(count, requests, done, indices, statuses);
+    return mpi::calls().Request_get_status_some(count, requests, done, indices, statuses);
   }
   *done = complete;
   return MPI_SUCCESS;

@@ -2,13 +2,13 @@
 // does not; and MPI_Barrier, after which a program may look at what a freed request received.
 
 #include "engine/job.hpp"
-#include "link/mpi.hpp"
+#include "mpi/calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
 
 MPRESS_EXPORT int MPI_Init(int* argc, char*** argv) {
-  const link::MpiCalls& mpi = link::mpi();
+  const mpi::Calls& mpi = mpi::calls();
   engine::read_settings();
   const int code = mpi.Init(argc, argv);
   if (code == MPI_SUCCESS) engine::start_job(true);
@@ -16,7 +16,7 @@ MPRESS_EXPORT int MPI_Init(int* argc, char*** argv) {
 }
 
 MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-  const link::MpiCalls& mpi = link::mpi();
+  const mpi::Calls& mpi = mpi::calls();
   engine::read_settings();
   const int code = mpi.Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) engine::start_job(true);
@@ -24,14 +24,14 @@ MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* pr
 }
 
 MPRESS_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
-  const link::MpiCalls& mpi = link::mpi();
+  const mpi::Calls& mpi = mpi::calls();
   engine::read_settings();
   engine::note_session();
   return mpi.Session_init(info, errhandler, session);
 }
 
 MPRESS_EXPORT int MPI_Barrier(MPI_Comm comm) {
-  const int code = link::mpi().Barrier(comm);
+  const int code = mpi::calls().Barrier(comm);
   if (engine::Job* job = engine::active_job()) job->orphans.reap_all(*job);
   return code;
 }

@@ -1,9 +1,9 @@
 // MPI_Sendrecv, MPI_Sendrecv_replace and their non-blocking forms.
 
-#include "engine/exchange.hpp"
+#include "engine/p2p/exchange.hpp"
 
 #include "engine/job.hpp"
-#include "link/counted.hpp"
+#include "mpi/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -15,8 +15,8 @@ using namespace mpress;
                                          MPI_Comm comm, MPI_Status* status) {                     \
     engine::Job* job = engine::enter_call();                                                      \
     if (!job) {                                                                                   \
-      return link::counted::Sendrecv(out, {out_count, out_type, destination, send_tag}, in,       \
-                                     {in_count, in_type, source, receive_tag}, comm, status);     \
+      return mpi::counted::Sendrecv(out, {out_count, out_type, destination, send_tag}, in,        \
+                                    {in_count, in_type, source, receive_tag}, comm, status);      \
     }                                                                                             \
     return engine::exchange(*job, {out, out_count, out_type, destination, comm}, send_tag,        \
                             {in, in_count, in_type, comm}, {source, receive_tag}, status);        \
@@ -29,8 +29,8 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV)
       int receive_tag, MPI_Comm comm, MPI_Status* status) {                                       \
     engine::Job* job = engine::enter_call();                                                      \
     if (!job) {                                                                                   \
-      return link::counted::Sendrecv_replace(buffer, count, type, destination, send_tag, source,  \
-                                             receive_tag, comm, status);                          \
+      return mpi::counted::Sendrecv_replace(buffer, count, type, destination, send_tag, source,   \
+                                            receive_tag, comm, status);                           \
     }                                                                                             \
     return engine::exchange_in_place(*job, {buffer, count, type, destination, comm}, send_tag,    \
                                      {buffer, count, type, comm}, {source, receive_tag}, status); \
@@ -44,8 +44,8 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
                                           MPI_Comm comm, MPI_Request* request) {                   \
     engine::Job* job = engine::enter_call();                                                       \
     if (!job) {                                                                                    \
-      return link::counted::Isendrecv(out, {out_count, out_type, destination, send_tag}, in,       \
-                                      {in_count, in_type, source, receive_tag}, comm, request);    \
+      return mpi::counted::Isendrecv(out, {out_count, out_type, destination, send_tag}, in,        \
+                                     {in_count, in_type, source, receive_tag}, comm, request);     \
     }                                                                                              \
     constexpr trace::Op op = trace::Op::isendrecv;                                                 \
     return engine::exchange_later(                                                                 \
@@ -60,8 +60,8 @@ MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV)
       int receive_tag, MPI_Comm comm, MPI_Request* request) {                                      \
     engine::Job* job = engine::enter_call();                                                       \
     if (!job || destination == MPI_PROC_NULL || source == MPI_PROC_NULL) {                         \
-      return link::counted::Isendrecv_replace(buffer, count, type, destination, send_tag, source,  \
-                                              receive_tag, comm, request);                         \
+      return mpi::counted::Isendrecv_replace(buffer, count, type, destination, send_tag, source,   \
+                                             receive_tag, comm, request);                          \
     }                                                                                              \
     constexpr trace::Op op = trace::Op::isendrecv_replace;                                         \
     return engine::exchange_later(                                                                 \

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include "engine/message_handle.hpp"
-#include "link/mpi.hpp"
+#include "engine/p2p/message_handle.hpp"
+#include "mpi/calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -13,11 +13,11 @@ using namespace mpress;
   using to_integer##_t = std::invoke_result_t<decltype(PMPI_##to_integer), MPI_Message>; \
   MPRESS_EXPORT to_integer##_t MPI_##to_integer(MPI_Message message) {                   \
     const int number = engine::own_message_number(message);                              \
-    return number != 0 ? number : link::mpi().to_integer(message);                       \
+    return number != 0 ? number : mpi::calls().to_integer(message);                      \
   }                                                                                      \
   MPRESS_EXPORT MPI_Message MPI_##from_integer(to_integer##_t number) {                  \
     return engine::is_own_message(number) ? engine::own_message(number)                  \
-                                          : link::mpi().from_integer(number);            \
+                                          : mpi::calls().from_integer(number);           \
   }
 MPRESS_MESSAGE_CONVERSIONS(Message_c2f, Message_f2c)
 MPRESS_MESSAGE_CONVERSIONS(Message_toint, Message_fromint)

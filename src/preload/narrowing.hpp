@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "engine/staged_call.hpp"
+#include "engine/coll/staged_call.hpp"
 
 namespace mpress::preload {
 

@@ -1,16 +1,16 @@
 // Persistent point-to-point requests.
 
-#include "engine/persistent.hpp"
+#include "engine/request/persistent.hpp"
 
 #include "engine/job.hpp"
-#include "link/counted.hpp"
+#include "mpi/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
 
 namespace {
 
-using InitSend = decltype(&link::counted::Send_init);
+using InitSend = decltype(&mpi::counted::Send_init);
 
 int send_init(InitSend init, engine::ImmediateSend start, const engine::SendArguments& given,
               int tag, MPI_Request* request) {
@@ -24,8 +24,8 @@ int send_init(InitSend init, engine::ImmediateSend start, const engine::SendArgu
 int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Request* request) {
   engine::Job* job = engine::enter_call();
   return job ? engine::receive_init(*job, given, source, tag, request)
-             : link::counted::Recv_init(given.buffer, given.count, given.type, source, tag,
-                                        given.comm, request);
+             : mpi::counted::Recv_init(given.buffer, given.count, given.type, source, tag,
+                                       given.comm, request);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Re
   MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type, \
                                        int destination, int tag, MPI_Comm comm,            \
                                        MPI_Request* request) {                             \
-    return send_init(link::counted::name, link::counted::start,                            \
+    return send_init(mpi::counted::name, mpi::counted::start,                              \
                      {buffer, count, type, destination, comm}, tag, request);              \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Send_init, Isend)
@@ -52,12 +52,12 @@ MPRESS_BOTH_COUNTS(MPRESS_RECV_INIT)
 
 MPRESS_EXPORT int MPI_Start(MPI_Request* request) {
   engine::Job* job = engine::enter_call();
-  return job ? engine::start(*job, request) : link::mpi().Start(request);
+  return job ? engine::start(*job, request) : mpi::calls().Start(request);
 }
 
 MPRESS_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   engine::Job* job = engine::enter_call();
-  if (!job || job->requests.empty()) return link::mpi().Startall(count, requests);
+  if (!job || job->requests.empty()) return mpi::calls().Startall(count, requests);
   for (int i = 0; i < count; ++i) {
     const int code = engine::start(*job, &requests[i]);
     if (code != MPI_SUCCESS) return code;

@@ -2,9 +2,9 @@
 
 #include <sched.h>
 
-#include "engine/exchange.hpp"
 #include "engine/job.hpp"
-#include "link/counted.hpp"
+#include "engine/p2p/exchange.hpp"
+#include "mpi/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -12,12 +12,12 @@ using namespace mpress;
 MPRESS_EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   engine::Job* job = engine::enter_call();
   return job ? job->probed.probe(*job, source, tag, comm, flag, status)
-             : link::mpi().Iprobe(source, tag, comm, flag, status);
+             : mpi::calls().Iprobe(source, tag, comm, flag, status);
 }
 
 MPRESS_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   engine::Job* job = engine::enter_call();
-  if (!job) return link::mpi().Probe(source, tag, comm, status);
+  if (!job) return mpi::calls().Probe(source, tag, comm, status);
   for (;;) {
     int flag = engine::no_answer;
     const int code = job->probed.probe(*job, source, tag, comm, &flag, status);
@@ -30,13 +30,13 @@ MPRESS_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI
                               MPI_Status* status) {
   engine::Job* job = engine::enter_call();
   return job ? job->probed.match(*job, source, tag, comm, flag, message, status)
-             : link::mpi().Improbe(source, tag, comm, flag, message, status);
+             : mpi::calls().Improbe(source, tag, comm, flag, message, status);
 }
 
 MPRESS_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message,
                              MPI_Status* status) {
   engine::Job* job = engine::enter_call();
-  if (!job) return link::mpi().Mprobe(source, tag, comm, message, status);
+  if (!job) return mpi::calls().Mprobe(source, tag, comm, message, status);
   for (;;) {
     int flag = engine::no_answer;
     const int code = job->probed.match(*job, source, tag, comm, &flag, message, status);
@@ -52,7 +52,7 @@ int mrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Statu
   const auto matched = job ? job->probed.claim(*message) : nullptr;
   if (!matched)
     return job ? engine::receive_matched(*job, given, message, status)
-               : link::counted::Mrecv(given.buffer, given.count, given.type, message, status);
+               : mpi::counted::Mrecv(given.buffer, given.count, given.type, message, status);
   *message = MPI_MESSAGE_NULL;
   const int code = matched->deliver(*job, trace::Op::mrecv, given, status);
   return code == MPI_SUCCESS ? code : matched->comm->raise(code);
@@ -63,7 +63,7 @@ int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Requ
   const auto matched = job ? job->probed.claim(*message) : nullptr;
   if (!matched) {
     return job ? engine::receive_matched_later(*job, given, message, request)
-               : link::counted::Imrecv(given.buffer, given.count, given.type, message, request);
+               : mpi::counted::Imrecv(given.buffer, given.count, given.type, message, request);
   }
   *message = MPI_MESSAGE_NULL;
   auto pending = std::make_unique<engine::Pending>();

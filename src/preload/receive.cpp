@@ -3,9 +3,9 @@
 #include <shared_mutex>
 #include <utility>
 
-#include "engine/exchange.hpp"
 #include "engine/job.hpp"
-#include "link/counted.hpp"
+#include "engine/p2p/exchange.hpp"
+#include "mpi/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -15,8 +15,8 @@ namespace {
 int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Request* request) {
   engine::Job* job = engine::enter_call();
   if (!job || source == MPI_PROC_NULL) {
-    return link::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
-                                request);
+    return mpi::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
+                               request);
   }
   constexpr trace::Op op = trace::Op::irecv;
   std::unique_ptr<engine::Pending> pending;
@@ -38,12 +38,12 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
     return code;
   }
   if (!watched) {
-    return link::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
-                                request);
+    return mpi::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
+                               request);
   }
   const engine::Receive& receive = *pending->receive;
-  const int code = link::counted::Irecv(receive.buffer(), receive.count(), receive.type(), source,
-                                        tag, given.comm, request);
+  const int code = mpi::counted::Irecv(receive.buffer(), receive.count(), receive.type(), source,
+                                       tag, given.comm, request);
   if (code == MPI_SUCCESS) job->requests.insert(*request, std::move(pending));
   return code;
 }
@@ -55,7 +55,7 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
                                      int tag, MPI_Comm comm, MPI_Status* status) {             \
     engine::Job* job = engine::enter_call();                                                   \
     return job ? engine::receive(*job, {buffer, count, type, comm}, {source, tag}, status)     \
-               : link::counted::Recv(buffer, count, type, source, tag, comm, status);          \
+               : mpi::counted::Recv(buffer, count, type, source, tag, comm, status);           \
   }
 MPRESS_BOTH_COUNTS(MPRESS_RECV)
 

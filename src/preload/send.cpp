@@ -3,15 +3,15 @@
 #include <utility>
 
 #include "engine/job.hpp"
-#include "engine/send.hpp"
-#include "link/counted.hpp"
+#include "engine/p2p/send.hpp"
+#include "mpi/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
 
 namespace {
 
-using BlockingSend = decltype(&link::counted::Send);
+using BlockingSend = decltype(&mpi::counted::Send);
 using engine::ImmediateSend;
 
 /// Counts how long a sending call has been in MPI.
@@ -29,7 +29,7 @@ int send_in_chunks(engine::Job& job, trace::Op op, engine::Outgoing& out, Immedi
   const int code = engine::start_send(job, out, start, tag, &header);
   if (code != MPI_SUCCESS) return code;
   const std::uint64_t begin = trace::now_ns();
-  const int sent = link::mpi().Wait(&header, MPI_STATUS_IGNORE);
+  const int sent = mpi::calls().Wait(&header, MPI_STATUS_IGNORE);
   job.chunks.outbox.linger();
   count_wait(op, begin, out);
   return sent == MPI_SUCCESS ? out.error : sent;
@@ -68,7 +68,7 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
   if (!out.frame || code != MPI_SUCCESS) return code;
   // MPI may be done with the frame already, and then hands out one request for many sends.
   int complete = 0;
-  link::mpi().Request_get_status(*request, &complete, MPI_STATUS_IGNORE);
+  mpi::calls().Request_get_status(*request, &complete, MPI_STATUS_IGNORE);
   if (!complete) {
     auto pending = std::make_unique<engine::Pending>();
     pending->frame = std::move(out.frame);
@@ -83,7 +83,7 @@ int isend(trace::Op op, ImmediateSend call, const engine::SendArguments& given, 
 #define MPRESS_SEND(suffix, Count, name, start, op)                                        \
   MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type, \
                                        int destination, int tag, MPI_Comm comm) {          \
-    return send(trace::Op::op, link::counted::name, link::counted::start,                  \
+    return send(trace::Op::op, mpi::counted::name, mpi::counted::start,                    \
                 {buffer, count, type, destination, comm}, tag);                            \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Send, Isend, send)
@@ -91,12 +91,12 @@ MPRESS_BOTH_COUNTS(MPRESS_SEND, Bsend, Ibsend, bsend)
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Ssend, Issend, ssend)
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Rsend, Irsend, rsend)
 
-#define MPRESS_ISEND(suffix, Count, name, op)                                                  \
-  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,     \
-                                       int destination, int tag, MPI_Comm comm,                \
-                                       MPI_Request* request) {                                 \
-    return isend(trace::Op::op, link::counted::name, {buffer, count, type, destination, comm}, \
-                 tag, request);                                                                \
+#define MPRESS_ISEND(suffix, Count, name, op)                                                      \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,         \
+                                       int destination, int tag, MPI_Comm comm,                    \
+                                       MPI_Request* request) {                                     \
+    return isend(trace::Op::op, mpi::counted::name, {buffer, count, type, destination, comm}, tag, \
+                 request);                                                                         \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Isend, isend)
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Ibsend, ibsend)

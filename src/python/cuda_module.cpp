@@ -9,7 +9,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/codec_cuda.hpp"
-#include "codec/szp.hpp"
+#include "codec/szp/format.hpp"
 #include "memory/device.hpp"
 #include "memory/kind.hpp"
 #include "python/arguments.hpp"

@@ -12,7 +12,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/isa.hpp"
-#include "codec/szp.hpp"
+#include "codec/szp/format.hpp"
 #include "config/config.hpp"
 #include "config/knobs.hpp"
 #include "config/version.hpp"

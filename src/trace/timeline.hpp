@@ -17,8 +17,8 @@
 namespace mpress::trace {
 
 /// What an event tells of. Where `device` is not negative, `encode`, `decode` and the copies run
-/// from when they were given to a lane of that device to when the host saw them done: a device does
-/// not tell when it began. The values are part of the file's format.
+/// from when they were given to a queue of that device to when the host saw them done: a device
+/// does not tell when it began. The values are part of the file's format.
 enum class Kind : std::uint8_t {
   send = 1,  ///< a message, from the sending call to its return
   receive,   ///< a message, from when its receive was posted to when it was the program's data

@@ -11,7 +11,7 @@
 
 #include "codec/checksum.hpp"
 #include "codec/isa.hpp"
-#include "codec/mpc.hpp"
+#include "codec/mpc/format.hpp"
 #include "support.hpp"
 
 namespace {

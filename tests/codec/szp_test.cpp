@@ -13,7 +13,7 @@
 
 #include "codec/checksum.hpp"
 #include "codec/isa.hpp"
-#include "codec/szp.hpp"
+#include "codec/szp/format.hpp"
 #include "support.hpp"
 
 namespace {

@@ -16,7 +16,7 @@
 
 #include "codec/checksum.hpp"
 #include "codec/isa.hpp"
-#include "codec/zfp.hpp"
+#include "codec/zfp/format.hpp"
 #include "support.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // Encoding, decoding and, of szp, adding captured into a CUDA graph, with the payload's size known
 // on the device only.
-#include "codec/szp.hpp"
+#include "codec/szp/format.hpp"
 #include "cuda/twins.hpp"
 
 namespace mpress::test {

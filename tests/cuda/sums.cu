@@ -1,6 +1,6 @@
 // Sums of payloads by both twins: bytes and status, also of damaged payloads and at the limits.
 #include "codec/checksum.hpp"
-#include "codec/szp.hpp"
+#include "codec/szp/format.hpp"
 #include "cuda/twins.hpp"
 
 namespace mpress::test {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "codec/checksum.hpp"
-#include "codec/szp.hpp"
+#include "codec/szp/format.hpp"
 #include "input.hpp"
 
 namespace mpress::fuzz {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "codec/zfp.hpp"
+#include "codec/zfp/format.hpp"
 #include "input.hpp"
 
 namespace mpress::fuzz {

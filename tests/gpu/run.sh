@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call on a machine that has one: builds, compares the twins,
-# runs the codec tests on both, the lanes that messages use, apps/wave, and the sanitizers. Writes
+# runs the codec tests on both, the queues that messages use, apps/wave, and the sanitizers. Writes
 # RESULTS (default: gpu-tests.json).
 #
 # Where there are several GPUs, memory and arrays are tested on all of them, one after another and
@@ -64,10 +64,10 @@ if wanted memory; then
   for tool in memcheck initcheck; do
     step "$tool, memory" compute-sanitizer --tool $tool --error-exitcode 9 "$memory"
   done
-  lanes="$BUILD/tests/unit/gpu_test $PWD/$BUILD/src/libmpress_cuda.so"
-  step "lanes" $lanes
-  step "memcheck, lanes" compute-sanitizer --tool memcheck --report-api-errors no \
-    --error-exitcode 9 $lanes
+  queues="$BUILD/tests/unit/gpu_test $PWD/$BUILD/src/libmpress_cuda.so"
+  step "queues" $queues
+  step "memcheck, queues" compute-sanitizer --tool memcheck --report-api-errors no \
+    --error-exitcode 9 $queues
 fi
 # Messages in device memory, under every MPI whose compiler wrapper MPICCS names.
 cuda=$(dirname "$(dirname "$(command -v nvcc)")")

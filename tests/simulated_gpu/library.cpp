@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "lane.hpp"
 #include "memory.hpp"
+#include "queue.hpp"
 #include "simulated_gpu.h"
 
 namespace mpress::simulated {
@@ -15,10 +15,10 @@ struct Simulation final : gpu::Gpu {
   const char* name() const override { return "simulated GPU"; }
   int locate(const void* pointer) const override { return Memory::instance().locate(pointer); }
 
-  std::unique_ptr<gpu::Lane> open_lane(int device, gpu::Priority priority) override {
+  std::unique_ptr<gpu::Queue> open_queue(int device, gpu::Priority priority) override {
     if (device < 0 || device >= devices) fault("there is no device %d", device);
     if (is_failed(device)) return nullptr;
-    return std::make_unique<Lane>(device, priority);
+    return std::make_unique<Queue>(device, priority);
   }
 
   void* allocate(gpu::Place place, int device, std::size_t bytes) override {

@@ -184,7 +184,7 @@ void Memory::check(int device, const void* memory, std::size_t bytes) {
   fault("%zu bytes at %p do not lie in a block of device %d", bytes, memory, device);
 }
 
-void Memory::begin(const void* lane, std::uint64_t ticket, const std::vector<Access>& accesses) {
+void Memory::begin(const void* queue, std::uint64_t event, const std::vector<Access>& accesses) {
   std::lock_guard lock(mutex_);
   for (const Access& access : accesses) {
     if (access.writes && is_lent(access.memory)) {
@@ -192,23 +192,23 @@ void Memory::begin(const void* lane, std::uint64_t ticket, const std::vector<Acc
             static_cast<const void*>(access.memory), access.bytes);
     }
     for (const Use& use : uses_) {
-      if (use.lane != lane && race(access, use.access)) {
-        fault("two lanes race for %p, %zu bytes", static_cast<const void*>(access.memory),
+      if (use.queue != queue && race(access, use.access)) {
+        fault("two queues race for %p, %zu bytes", static_cast<const void*>(access.memory),
               access.bytes);
       }
     }
   }
   for (const Access& access : accesses) {
     lock_use(access);
-    uses_.push_back({lane, ticket, access});
+    uses_.push_back({queue, event, access});
   }
 }
 
-void Memory::end(const void* lane, std::uint64_t ticket) {
+void Memory::end(const void* queue, std::uint64_t event) {
   std::lock_guard lock(mutex_);
   std::vector<Access> ended;
   std::erase_if(uses_, [&](const Use& use) {
-    const bool over = use.lane == lane && use.ticket <= ticket;
+    const bool over = use.queue == queue && use.event <= event;
     if (over) ended.push_back(use.access);
     return over;
   });

@@ -68,10 +68,11 @@ class Memory {
   /// Faults unless the bytes lie in one block of the device.
   void check(int device, const void* memory, std::size_t bytes);
 
-  /// The accesses of a lane's work, until it is known to be done. begin() faults where other lanes'
-  /// work, or the program's copies, race with them, or other processes' work on shared blocks.
-  void begin(const void* lane, std::uint64_t ticket, const std::vector<Access>& accesses);
-  void end(const void* lane, std::uint64_t ticket);
+  /// The accesses of a queue's work, until it is known to be done. begin() faults where other
+  /// queues' work, or the program's copies, race with them, or other processes' work on shared
+  /// blocks.
+  void begin(const void* queue, std::uint64_t event, const std::vector<Access>& accesses);
+  void end(const void* queue, std::uint64_t event);
   void check_program(const Access& access);
 
   /// What the process left undone.
@@ -99,8 +100,8 @@ class Memory {
     std::size_t taken = 0;
   };
   struct Use {
-    const void* lane;
-    std::uint64_t ticket;
+    const void* queue;
+    std::uint64_t event;
     Access access;
   };
 
@@ -130,7 +131,7 @@ class Memory {
   std::array<Place, devices + 1> places_;  ///< pinned memory first
   std::mutex mutex_;
   std::vector<Use> uses_;
-  std::map<const std::byte*, std::size_t> mapped_;  ///< bytes of host memory that lanes may write
+  std::map<const std::byte*, std::size_t> mapped_;  ///< bytes of host memory that queues may write
   std::uint64_t blocks_ = 0;                        ///< that were ever taken
 };
 

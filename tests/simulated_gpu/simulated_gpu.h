@@ -5,7 +5,7 @@
  * SIMULATED_GPU_OPEN is set, which makes any MPI one that takes memory of devices. Work is done
  * late, as SIMULATED_GPU_SEED (default 1) has it: when it has been looked at a few times, or by a
  * thread. Misuse ends the process with a message: memory that is freed while it is in use, memory
- * that nobody allocated, unaligned payloads, lanes that race, blocks that are released twice, work
+ * that nobody allocated, unaligned payloads, queues that race, blocks that are released twice, work
  * that nobody waited for. With SIMULATED_GPU_LEAKS=abort, blocks that mpress keeps to the end, or
  * leaves open, do so too; with "shared", of those that it keeps only the shared ones.
  *

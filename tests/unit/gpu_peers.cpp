@@ -13,8 +13,8 @@
 #include "check.hpp"
 #include "codec/codec.hpp"
 #include "gpu/loaded_gpu.hpp"
-#include "lanes.hpp"
 #include "processes.hpp"
+#include "queues.hpp"
 
 using namespace mpress;
 using gpu::MemoryHandle;
@@ -50,20 +50,20 @@ void* take(std::size_t bytes) {
 
 void owner(const Line& line) {
   gpu::Gpu& all = *gpu::gpu();
-  const std::unique_ptr<Lane> lane = all.open_lane(0);
+  const std::unique_ptr<Queue> queue = all.open_queue(0);
   const std::vector<double> field = wave<double>(count);
   auto* const large = static_cast<std::byte*>(take(payload_at + room()));
   void* const small = take(odd);
   void* const other_small = take(odd);
   void* const elements = take(count * 8);
-  put(*lane, elements, field.data(), count * 8);
-  put(*lane, large, noise(payload_at, 1).data(), payload_at);
-  put(*lane, small, noise(odd, 2).data(), odd);
-  put(*lane, other_small, noise(odd, 3).data(), odd);
+  put(*queue, elements, field.data(), count * 8);
+  put(*queue, large, noise(payload_at, 1).data(), payload_at);
+  put(*queue, small, noise(odd, 2).data(), odd);
+  put(*queue, other_small, noise(odd, 3).data(), odd);
   Outcome outcome;
-  const Ticket encoded =
-      lane->encode(codec_of_payload(), ElementType::f64, elements, count, large + payload_at);
-  CHECK(finish(*lane, encoded, &outcome) == State::done);
+  const Event encoded =
+      queue->encode(codec_of_payload(), ElementType::f64, elements, count, large + payload_at);
+  CHECK(finish(*queue, encoded, &outcome) == State::done);
 
   Sent sent{};
   sent.payload_bytes = outcome.bytes;
@@ -71,15 +71,15 @@ void owner(const Line& line) {
   CHECK(all.share(0, other_small, sent.other_small));
   line.send(sent);
   line.wait();  // read
-  put(*lane, small, noise(odd, 4).data(), odd);
+  put(*queue, small, noise(odd, 4).data(), odd);
   line.tell();
   line.wait();  // written to and closed; to be opened again
-  CHECK(bytes_of(*lane, other_small, odd) == noise(odd, 6));
+  CHECK(bytes_of(*queue, other_small, odd) == noise(odd, 6));
   std::vector<std::byte> payload(room());
   payload.resize(
       codec::encode(codec_of_payload(), ElementType::f64, field.data(), count / 2, payload.data()));
-  CHECK(bytes_of(*lane, large + payload_at, payload.size()) == payload);
-  put(*lane, large, noise(payload_at, 5).data(), payload_at);
+  CHECK(bytes_of(*queue, large + payload_at, payload.size()) == payload);
+  put(*queue, large, noise(payload_at, 5).data(), payload_at);
   CHECK(all.share(0, large, sent.large));
   line.send(sent.large);
   line.wait();  // closed
@@ -92,9 +92,9 @@ void owner(const Line& line) {
 
 void opener(const Line& line, int device) {
   gpu::Gpu& all = *gpu::gpu();
-  const std::unique_ptr<Lane> lane = all.open_lane(device);
+  const std::unique_ptr<Queue> queue = all.open_queue(device);
   Sent sent{};
-  CHECK(lane && line.receive(sent));
+  CHECK(queue && line.receive(sent));
   auto* const large = static_cast<std::byte*>(all.open(device, sent.large));
   auto* const small = static_cast<std::byte*>(all.open(device, sent.small));
   auto* const other_small = static_cast<std::byte*>(all.open(device, sent.other_small));
@@ -103,33 +103,33 @@ void opener(const Line& line, int device) {
   auto* const pinned = static_cast<std::byte*>(all.allocate(Place::pinned, device, odd));
 
   // To the device's own memory, and at once to the host; at addresses of any alignment.
-  lane->copy(own + 1, large + 3, payload_at - 3);
+  queue->copy(own + 1, large + 3, payload_at - 3);
   const std::vector<std::byte> begin = noise(payload_at, 1);
-  CHECK(bytes_of(*lane, own + 1, payload_at - 3) ==
+  CHECK(bytes_of(*queue, own + 1, payload_at - 3) ==
         std::vector<std::byte>(begin.begin() + 3, begin.end()));
-  CHECK(bytes_of(*lane, small, odd) == noise(odd, 2));
-  put(*lane, pinned, other_small, odd);
+  CHECK(bytes_of(*queue, small, odd) == noise(odd, 2));
+  put(*queue, pinned, other_small, odd);
   CHECK(std::memcmp(pinned, noise(odd, 3).data(), odd) == 0);
 
   Outcome outcome{0, Status::corrupt};
-  const Ticket decoded = lane->decode(codec_of_payload(), ElementType::f64, large + payload_at,
+  const Event decoded = queue->decode(codec_of_payload(), ElementType::f64, large + payload_at,
                                       sent.payload_bytes, own, count);
-  CHECK(finish(*lane, decoded, &outcome) == State::done && outcome.status == Status::ok);
+  CHECK(finish(*queue, decoded, &outcome) == State::done && outcome.status == Status::ok);
   const std::vector<double> field = wave<double>(count);
-  CHECK(std::memcmp(bytes_of(*lane, own, count * 8).data(), field.data(), count * 8) == 0);
+  CHECK(std::memcmp(bytes_of(*queue, own, count * 8).data(), field.data(), count * 8) == 0);
 
   line.tell();
   line.wait();
-  CHECK(bytes_of(*lane, small, odd) == noise(odd, 4));  // what its owner writes later is seen
-  put(*lane, other_small, noise(odd, 6).data(), odd);
-  const Ticket encoded =
-      lane->encode(codec_of_payload(), ElementType::f64, own, count / 2, large + payload_at);
-  CHECK(finish(*lane, encoded, &outcome) == State::done && outcome.status == Status::ok);
+  CHECK(bytes_of(*queue, small, odd) == noise(odd, 4));  // what its owner writes later is seen
+  put(*queue, other_small, noise(odd, 6).data(), odd);
+  const Event encoded =
+      queue->encode(codec_of_payload(), ElementType::f64, own, count / 2, large + payload_at);
+  CHECK(finish(*queue, encoded, &outcome) == State::done && outcome.status == Status::ok);
   for (void* memory : {large, small, other_small}) all.close(device, memory);
   line.tell();
   CHECK(line.receive(sent.large));
   void* const again = all.open(device, sent.large);
-  CHECK(again && bytes_of(*lane, again, payload_at) == noise(payload_at, 5));
+  CHECK(again && bytes_of(*queue, again, payload_at) == noise(payload_at, 5));
   all.close(device, again);
   all.release(Place::device, device, own);
   all.release(Place::pinned, device, pinned);
@@ -196,15 +196,15 @@ void misuse(const char* library) {
       },
       [&](const Line& line) {
         void* const memory = opened(line);
-        gpu::gpu()->open_lane(1)->copy(memory, own(), odd);
+        gpu::gpu()->open_queue(1)->copy(memory, own(), odd);
       });
   opener_faults("open for device 1, and copied by device 0",
-                [&](void* memory) { gpu::gpu()->open_lane(0)->copy(own(), memory, odd); });
+                [&](void* memory) { gpu::gpu()->open_queue(0)->copy(own(), memory, odd); });
   opener_faults("do not lie in a block",
-                [&](void* memory) { gpu::gpu()->open_lane(1)->copy(own(), memory, odd + 1); });
+                [&](void* memory) { gpu::gpu()->open_queue(1)->copy(own(), memory, odd + 1); });
   opener_faults("closed while it is in use", [&](void* memory) {
-    const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(1);
-    lane->copy(own(), memory, odd);
+    const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(1);
+    queue->copy(own(), memory, odd);
     gpu::gpu()->close(1, memory);
   });
   opener_faults("closed that is not open", [](void* memory) {
@@ -250,31 +250,31 @@ void misuse(const char* library) {
       [](const Line& line) {
         void* const memory = shared(line);
         line.wait();
-        gpu::gpu()->open_lane(0)->copy(memory, take(odd), odd);
+        gpu::gpu()->open_queue(0)->copy(memory, take(odd), odd);
       },
       [&](const Line& line) {
-        const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(1);
+        const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(1);
         void* const memory = opened(line);
-        const Ticket first = lane->copy(own(), memory, odd);
-        lane->copy(own(), memory, odd);  // still under way when the first is done
-        CHECK(finish(*lane, first) == State::done);
+        const Event first = queue->copy(own(), memory, odd);
+        queue->copy(own(), memory, odd);  // still under way when the first is done
+        CHECK(finish(*queue, first) == State::done);
         line.tell();
         line.wait();
-        lane->drain();
+        queue->drain();
       });
   faults(
       "two processes race", false,
       [](const Line& line) {
-        const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
-        lane->copy(shared(line), take(odd), odd);
+        const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
+        queue->copy(shared(line), take(odd), odd);
         line.tell();
         line.wait();
-        lane->drain();
+        queue->drain();
       },
       [&](const Line& line) {
         void* const memory = opened(line);
         line.wait();
-        gpu::gpu()->open_lane(1)->copy(own(), memory, odd);
+        gpu::gpu()->open_queue(1)->copy(own(), memory, odd);
       });
 }
 
@@ -285,12 +285,12 @@ void beside(const char* library) {
       [](const Line& line) {
         auto* const memory = static_cast<std::byte*>(shared(line));
         void* const from = take(odd);
-        const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+        const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
         line.wait();
-        put(*lane, memory + 100, from, odd - 100);
+        put(*queue, memory + 100, from, odd - 100);
         line.tell();
         line.wait();
-        put(*lane, memory, from, odd);
+        put(*queue, memory, from, odd);
         line.tell();
         line.wait();
         for (void* block : {static_cast<void*>(memory), from}) {
@@ -300,12 +300,12 @@ void beside(const char* library) {
       [](const Line& line) {
         void* const memory = opened(line);
         void* const to = gpu::gpu()->allocate(Place::device, 1, odd);
-        const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(1);
-        const Ticket whole = lane->copy(to, memory, 100);
-        const Ticket part = lane->copy(to, memory, 50);
+        const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(1);
+        const Event whole = queue->copy(to, memory, 100);
+        const Event part = queue->copy(to, memory, 50);
         line.tell();
         line.wait();
-        CHECK(finish(*lane, whole) == State::done && finish(*lane, part) == State::done);
+        CHECK(finish(*queue, whole) == State::done && finish(*queue, part) == State::done);
         line.tell();
         line.wait();
         gpu::gpu()->close(1, memory);

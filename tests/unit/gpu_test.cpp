@@ -1,4 +1,4 @@
-// Lanes of a GPU, and memory that processes share: those of the library given as the first
+// Queues of a GPU, and memory that processes share: those of the library given as the first
 // argument, or the simulated ones.
 //
 //   gpu_test [LIBRARY]
@@ -20,7 +20,7 @@
 #include "codec/codec.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_peers.hpp"
-#include "lanes.hpp"
+#include "queues.hpp"
 
 using namespace mpress;
 using gpu::Place;
@@ -42,12 +42,12 @@ struct Block {
   std::byte* data;
 };
 
-std::unique_ptr<Lane> open_lane() {
-  std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(device);
-  CHECK(lane && lane->device() == device && lane->priority() == gpu::Priority::usual);
-  const auto urgent = gpu::gpu()->open_lane(device, gpu::Priority::first);
+std::unique_ptr<Queue> open_queue() {
+  std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(device);
+  CHECK(queue && queue->device() == device && queue->priority() == gpu::Priority::usual);
+  const auto urgent = gpu::gpu()->open_queue(device, gpu::Priority::first);
   CHECK(urgent && urgent->priority() == gpu::Priority::first);
-  return lane;
+  return queue;
 }
 
 void places() {
@@ -62,27 +62,27 @@ void places() {
 }
 
 void copies() {
-  const std::unique_ptr<Lane> lane = open_lane();
+  const std::unique_ptr<Queue> queue = open_queue();
   constexpr std::size_t bytes = 300007;
   const Block on_device(Place::device, 2 * bytes + 1);
   const Block pinned(Place::pinned, bytes);
   const std::vector<std::byte> data = noise(bytes, 1);
   std::memcpy(pinned.data, data.data(), bytes);
   // In order, without a look between them; odd addresses.
-  lane->copy(on_device.data + 1, pinned.data, bytes);
-  lane->copy(on_device.data + bytes + 1, on_device.data + 1, bytes);
-  const Ticket back = lane->copy(pinned.data, on_device.data + bytes + 1, bytes);
-  CHECK(finish(*lane, back) == State::done);
+  queue->copy(on_device.data + 1, pinned.data, bytes);
+  queue->copy(on_device.data + bytes + 1, on_device.data + 1, bytes);
+  const Event back = queue->copy(pinned.data, on_device.data + bytes + 1, bytes);
+  CHECK(finish(*queue, back) == State::done);
   CHECK(std::memcmp(pinned.data, data.data(), bytes) == 0);
-  CHECK(bytes_of(*lane, on_device.data + bytes + 1, bytes) ==
-        data);                             // to memory that is not pinned
-  CHECK(lane->look(back) == State::done);  // still, and those before it
-  CHECK(lane->look(1) == State::done);
-  CHECK(finish(*lane, lane->copy(on_device.data, pinned.data, 0)) == State::done);
+  CHECK(bytes_of(*queue, on_device.data + bytes + 1, bytes) ==
+        data);                              // to memory that is not pinned
+  CHECK(queue->look(back) == State::done);  // still, and those before it
+  CHECK(queue->look(1) == State::done);
+  CHECK(finish(*queue, queue->copy(on_device.data, pinned.data, 0)) == State::done);
 }
 
 void packs(const char* what, const std::vector<Run>& runs, std::size_t extent) {
-  const std::unique_ptr<Lane> lane = open_lane();
+  const std::unique_ptr<Queue> queue = open_queue();
   std::size_t total = 0;
   std::int64_t least = 0;
   for (const Run& run : runs) {
@@ -99,16 +99,16 @@ void packs(const char* what, const std::vector<Run>& runs, std::size_t extent) {
     std::copy_n(&data[at], run.bytes, &scattered[at]);
   }
   const Block from(Place::device, extent), to(Place::device, extent), between(Place::device, total);
-  put(*lane, from.data, data.data(), extent);
-  put(*lane, to.data, rest.data(), extent);
+  put(*queue, from.data, data.data(), extent);
+  put(*queue, to.data, rest.data(), extent);
   {
-    std::vector<Run> given = runs;  // the lane keeps its own
-    lane->gather(between.data, from.data + before, given);
-    lane->scatter(to.data + before, between.data, given);
+    std::vector<Run> given = runs;  // the queue keeps its own
+    queue->gather(between.data, from.data + before, given);
+    queue->scatter(to.data + before, between.data, given);
     given.assign(given.size(), {0, 0});
   }
-  const bool gathered = bytes_of(*lane, between.data, total) == packed;
-  const bool spread = bytes_of(*lane, to.data, extent) == scattered;
+  const bool gathered = bytes_of(*queue, between.data, total) == packed;
+  const bool spread = bytes_of(*queue, to.data, extent) == scattered;
   if (!gathered || !spread) std::fprintf(stderr, "%s\n", what);
   CHECK(gathered);
   CHECK(spread);
@@ -153,40 +153,40 @@ void codecs(const char* text) {
   Spec spec;
   std::string error;
   CHECK(parse_spec(text, spec, error));
-  const std::unique_ptr<Lane> lane = open_lane();
+  const std::unique_ptr<Queue> queue = open_queue();
   for (const std::size_t count : {0, 1, 1000, 262147}) {
     const std::vector<T> field = wave<T>(count);
     const std::size_t bytes = count * sizeof(T);
     const std::size_t room = codec::max_payload_bytes(spec, type, count);
     const Block elements(Place::device, bytes + 1), payload(Place::device, room);
     const Block decoded(Place::device, bytes + 1);
-    put(*lane, elements.data, field.data(), bytes);
-    const Spec resolved = lane->resolve(spec, type, elements.data, count);
+    put(*queue, elements.data, field.data(), bytes);
+    const Spec resolved = queue->resolve(spec, type, elements.data, count);
     CHECK(resolved.bound != Bound::rel);
     std::vector<std::byte> expected(room);
     expected.resize(codec::encode(spec, type, field.data(), count, expected.data()));
 
     Outcome outcome{1, Status::corrupt};
-    const Ticket encoded = lane->encode(resolved, type, elements.data, count, payload.data);
-    CHECK(finish(*lane, encoded, &outcome) == State::done);
+    const Event encoded = queue->encode(resolved, type, elements.data, count, payload.data);
+    CHECK(finish(*queue, encoded, &outcome) == State::done);
     CHECK(outcome.status == Status::ok && outcome.bytes == expected.size());
-    CHECK(bytes_of(*lane, payload.data, outcome.bytes) == expected);
+    CHECK(bytes_of(*queue, payload.data, outcome.bytes) == expected);
     Outcome untouched{7, Status::ok};
-    CHECK(lane->look(encoded, &untouched) == State::done && untouched.bytes == 7);
+    CHECK(queue->look(encoded, &untouched) == State::done && untouched.bytes == 7);
 
     std::vector<T> values(count);
     CHECK(codec::decode(spec, type, expected.data(), expected.size(), values.data(), count) ==
           Status::ok);
-    const Ticket ticket =
-        lane->decode(resolved, type, payload.data, expected.size(), decoded.data, count);
-    CHECK(finish(*lane, ticket, &outcome) == State::done && outcome.status == Status::ok);
-    const std::vector<std::byte> result = bytes_of(*lane, decoded.data, bytes);
+    const Event event =
+        queue->decode(resolved, type, payload.data, expected.size(), decoded.data, count);
+    CHECK(finish(*queue, event, &outcome) == State::done && outcome.status == Status::ok);
+    const std::vector<std::byte> result = bytes_of(*queue, decoded.data, bytes);
     CHECK(std::equal(result.begin(), result.end(),
                      reinterpret_cast<const std::byte*>(values.data())));
 
-    const Ticket cut =
-        lane->decode(resolved, type, payload.data, expected.size() / 2, decoded.data, count);
-    CHECK(finish(*lane, cut, &outcome) == State::done && outcome.status != Status::ok);
+    const Event cut =
+        queue->decode(resolved, type, payload.data, expected.size() / 2, decoded.data, count);
+    CHECK(finish(*queue, cut, &outcome) == State::done && outcome.status != Status::ok);
   }
 }
 
@@ -194,22 +194,22 @@ void bounds() {
   Spec spec;
   std::string error;
   CHECK(parse_spec("szp:rel=0.001", spec, error));
-  const std::unique_ptr<Lane> lane = open_lane();
+  const std::unique_ptr<Queue> queue = open_queue();
   std::vector<double> field = wave<double>(50000);
   field[7] = std::numeric_limits<double>::infinity();
   field[9] = std::numeric_limits<double>::quiet_NaN();
   field[11] = -40.5;
   const Block elements(Place::device, field.size() * 8);
-  put(*lane, elements.data, field.data(), field.size() * 8);
+  put(*queue, elements.data, field.data(), field.size() * 8);
   const auto resolved = [&](std::size_t first, std::size_t count) {
-    return lane->resolve(spec, ElementType::f64, elements.data + 8 * first, count);
+    return queue->resolve(spec, ElementType::f64, elements.data + 8 * first, count);
   };
   CHECK(resolved(0, 50000) == codec::resolve(spec, ElementType::f64, field.data(), 50000));
   CHECK(resolved(9, 40001) == codec::resolve(spec, ElementType::f64, &field[9], 40001));
   CHECK(resolved(7, 1).value == 0 && resolved(7, 0).value == 0 && resolved(8, 1).value == 0);
 }
 
-/// Chunks as messages have them: encoded on one lane, copied on another once their size is known.
+/// Chunks as messages have them: encoded on one queue, copied on another once their size is known.
 void pipeline() {
   constexpr std::size_t chunk = 65536, chunks = 12;
   Spec spec;
@@ -221,9 +221,9 @@ void pipeline() {
   const Block elements(Place::device, field.size() * 4), decoded(Place::device, field.size() * 4);
   const Block payloads(Place::device, step * chunks), pinned(Place::pinned, step * chunks);
   const Block arrived(Place::device, step * chunks);
-  const std::unique_ptr<Lane> work = open_lane(), wire = open_lane();
+  const std::unique_ptr<Queue> work = open_queue(), wire = open_queue();
   put(*wire, elements.data, field.data(), field.size() * 4);
-  std::vector<Ticket> encoded, sent, received;
+  std::vector<Event> encoded, sent, received;
   std::vector<std::size_t> sizes;
   for (std::size_t i = 0; i < chunks; ++i) {
     encoded.push_back(work->encode(spec, ElementType::f32, elements.data + i * chunk * 4, chunk,
@@ -242,9 +242,9 @@ void pipeline() {
                                     decoded.data + i * chunk * 4, chunk));
   }
   work->drain();
-  for (const Ticket ticket : received) {
+  for (const Event event : received) {
     Outcome outcome{0, Status::corrupt};
-    CHECK(work->look(ticket, &outcome) == State::done && outcome.status == Status::ok);
+    CHECK(work->look(event, &outcome) == State::done && outcome.status == Status::ok);
   }
   const std::vector<std::byte> result = bytes_of(*wire, decoded.data, field.size() * 4);
   CHECK(std::memcmp(result.data(), field.data(), result.size()) == 0);
@@ -260,35 +260,36 @@ void exhaustion() {
 /// A simulated device breaks and stays so.
 void failure(void (*set_failing)(int, unsigned)) {
   constexpr int other = 1;
-  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(other);
+  const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(other);
   void* const memory = gpu::gpu()->allocate(Place::device, other, 1000);
   const Block pinned(Place::pinned, 1000);
   set_failing(other, 2);
-  const Ticket first = lane->copy(memory, pinned.data, 1000);
-  const Ticket second = lane->copy(pinned.data, memory, 1000);
-  const Ticket third = lane->copy(memory, pinned.data, 1000);
-  CHECK(finish(*lane, third) == State::failed);
-  CHECK(lane->look(first) == State::done && lane->look(second) == State::done);
-  CHECK(finish(*lane, lane->copy(memory, pinned.data, 1)) == State::failed);
-  lane->drain();
-  CHECK(!gpu::gpu()->open_lane(other));
+  const Event first = queue->copy(memory, pinned.data, 1000);
+  const Event second = queue->copy(pinned.data, memory, 1000);
+  const Event third = queue->copy(memory, pinned.data, 1000);
+  CHECK(finish(*queue, third) == State::failed);
+  CHECK(queue->look(first) == State::done && queue->look(second) == State::done);
+  CHECK(finish(*queue, queue->copy(memory, pinned.data, 1)) == State::failed);
+  queue->drain();
+  CHECK(!gpu::gpu()->open_queue(other));
   gpu::gpu()->release(Place::device, other, memory);
 }
 
-/// A call that a real device refuses spoils what comes after it in the lane, until that is drained.
+/// A call that a real device refuses spoils what comes after it in the queue, until that is
+/// drained.
 void refusal() {
-  const std::unique_ptr<Lane> lane = open_lane();
+  const std::unique_ptr<Queue> queue = open_queue();
   const Block memory(Place::device, 4096);
   Spec none;
   none.codec = Codec::none;
-  const Ticket before = lane->copy(memory.data, memory.data + 2048, 100);
-  const Ticket refused = lane->encode(none, ElementType::f32, memory.data, 16, memory.data + 1024);
-  const Ticket after = lane->copy(memory.data, memory.data + 2048, 100);
-  CHECK(finish(*lane, refused) == State::failed && finish(*lane, after) == State::failed);
-  CHECK(finish(*lane, before) == State::done);
-  lane->drain();
-  CHECK(lane->look(refused) == State::failed);
-  CHECK(finish(*lane, lane->copy(memory.data, memory.data + 2048, 100)) == State::done);
+  const Event before = queue->copy(memory.data, memory.data + 2048, 100);
+  const Event refused = queue->encode(none, ElementType::f32, memory.data, 16, memory.data + 1024);
+  const Event after = queue->copy(memory.data, memory.data + 2048, 100);
+  CHECK(finish(*queue, refused) == State::failed && finish(*queue, after) == State::failed);
+  CHECK(finish(*queue, before) == State::done);
+  queue->drain();
+  CHECK(queue->look(refused) == State::failed);
+  CHECK(finish(*queue, queue->copy(memory.data, memory.data + 2048, 100)) == State::done);
 }
 
 void threads() {

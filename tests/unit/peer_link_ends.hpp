@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "check.hpp"
-#include "lanes.hpp"
-#include "link/peer_link.hpp"
+#include "link/peer/peer_link.hpp"
 #include "processes.hpp"
+#include "queues.hpp"
 
 namespace mpress {
 
@@ -82,12 +82,12 @@ inline void open_what_is_shared(PeerLink& link, const Line& line, int device) {
 }
 
 /// Sends noise by the chunks of a shipment, and tells the other end which these are.
-inline void fill(const Line& line, PeerLink& link, Lane& lane, const Shipment& shipment,
+inline void fill(const Line& line, PeerLink& link, Queue& queue, const Shipment& shipment,
                  unsigned seed) {
   link.lay_out(shipment);
   for (std::size_t chunk = 0; chunk < shipment.chunks; ++chunk) {
     const unsigned own = seed + static_cast<unsigned>(chunk);
-    put(lane, shipment.place(chunk), noise(bytes, own).data(), bytes);
+    put(queue, shipment.place(chunk), noise(bytes, own).data(), bytes);
     link.send(shipment, chunk, bytes);
   }
   line.send(shipment);
@@ -100,8 +100,8 @@ inline void check_arrival(PeerLink& link, const Shipment& shipment, int device, 
     const PeerLink::Arrival arrival = link.look(sender, shipment.first + chunk, device);
     CHECK(arrival.state == Parcel::there && arrival.bytes == bytes);
     CHECK(device == gpu::host || arrival.device == device);
-    const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(arrival.device);
-    CHECK(bytes_of(*lane, arrival.data, bytes) == noise(bytes, seed + chunk));
+    const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(arrival.device);
+    CHECK(bytes_of(*queue, arrival.data, bytes) == noise(bytes, seed + chunk));
   }
 }
 

@@ -16,7 +16,7 @@ namespace {
 void lands(const Line& line) {
   End end(line, sender);
   PeerLink& link = end.link;
-  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+  const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   Shipment shipment;
   CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));  // they have not met
   introduce(link, line, 0);
@@ -32,12 +32,12 @@ void lands(const Line& line) {
   std::vector<Shipment> shipments(5);
   for (unsigned i = 0; i < 5; ++i) {
     CHECK(link.reserve_landing(receiver, 0, 2, bytes, i, shipments[i]));
-    fill(line, link, *lane, shipments[i], 10 * i);
+    fill(line, link, *queue, shipments[i], 10 * i);
   }
   // It is full, and the limit leaves no more; nobody waits for that.
   CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 5, shipment) && shipment.chunks == 0);
   CHECK(link.reserve(receiver, 0, 2, bytes, 5, shipment));
-  fill(line, link, *lane, shipment, 50);
+  fill(line, link, *queue, shipment, 50);
   line.tell();
   line.wait();  // the third was taken, and half of the fourth
   CHECK(link.reserve_landing(receiver, 0, 2, bytes, 6, shipment));
@@ -48,7 +48,7 @@ void lands(const Line& line) {
   CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 7, shipments[2]));  // not failed yet
   link.fail(shipment);
   CHECK(link.reserve_landing(receiver, 1, 2, bytes, 7, shipment));  // from another device
-  const std::unique_ptr<Lane> other = gpu::gpu()->open_lane(1);
+  const std::unique_ptr<Queue> other = gpu::gpu()->open_queue(1);
   fill(line, link, *other, shipment, 60);
   line.wait();
   end.finish(line);
@@ -92,7 +92,7 @@ void lands_only(const Line& line) {
   line.tell();
   line.wait();  // given
   CHECK(link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));
-  fill(line, link, *gpu::gpu()->open_lane(0), shipment, 70);
+  fill(line, link, *gpu::gpu()->open_queue(0), shipment, 70);
   line.wait();
   end.finish(line);
 }

@@ -18,13 +18,13 @@ constexpr std::size_t apart = 24;  ///< where the data begins in its block
 void offers(const Line& line) {
   End end(line, sender);
   PeerLink& link = end.link;
-  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+  const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   introduce(link, line, 0);
   const std::byte* const large = program_memory(MPRESS_SIMULATED_GPU, 0, 4 * limit + 1);
   std::byte* const block = program_memory(MPRESS_SIMULATED_GPU, 0, 2 * bytes + apart);
   std::byte* const data = block + apart;
   for (unsigned chunk = 0; chunk < 2; ++chunk) {
-    put(*lane, data + chunk * bytes, noise(bytes, chunk).data(), bytes);
+    put(*queue, data + chunk * bytes, noise(bytes, chunk).data(), bytes);
   }
   Shipment shipment;
   const auto reserve = [&] { CHECK(link.reserve(receiver, 0, 2, bytes, 0, shipment)); };
@@ -41,7 +41,7 @@ void offers(const Line& line) {
     reserve();
     CHECK(!offer() && !link.offer(shipment, receiver, 0, large, bytes));
     CHECK(!link.offer(shipment, receiver, 0, data + bytes, bytes + 1));  // beyond its end
-    fill(line, link, *lane, shipment, 0);
+    fill(line, link, *queue, shipment, 0);
     line.wait();
   }
 
@@ -102,7 +102,7 @@ void offers(const Line& line) {
     }
     offer_now();
     CHECK(link.withdraw(shipment, receiver) && !link.withdraw(shipment, receiver));
-    fill(line, link, *lane, shipment, 7);
+    fill(line, link, *queue, shipment, 7);
     line.wait();
   }
   end.finish(line);
@@ -134,9 +134,9 @@ void borrows(const Line& line) {
   };
   const auto check = [&](const PeerLink::Arrival& arrival) {
     CHECK(arrival.state == Parcel::borrowed && arrival.bytes == 2 * bytes);
-    const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(arrival.device);
+    const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(arrival.device);
     for (unsigned chunk = 0; chunk < 2; ++chunk) {
-      CHECK(bytes_of(*lane, arrival.data + chunk * bytes, bytes) == noise(bytes, chunk));
+      CHECK(bytes_of(*queue, arrival.data + chunk * bytes, bytes) == noise(bytes, chunk));
     }
   };
   check(borrow(gpu::host));
@@ -151,13 +151,13 @@ void borrows(const Line& line) {
 
   const PeerLink::Arrival arrival = borrow(0);
   CHECK(arrival.device == 0);
-  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+  const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   auto* const own = static_cast<std::byte*>(gpu::gpu()->allocate(Place::device, 0, 2 * bytes));
   std::uint32_t* const flag = link.taken_flag(sender, shipment.first, 0);
-  const auto told = lane->copy(own, arrival.data, 2 * bytes, flag);
+  const auto told = queue->copy(own, arrival.data, 2 * bytes, flag);
   line.tell();
-  CHECK(finish(*lane, told) == State::done);
-  CHECK(bytes_of(*lane, own + bytes, bytes) == noise(bytes, 1));
+  CHECK(finish(*queue, told) == State::done);
+  CHECK(bytes_of(*queue, own + bytes, bytes) == noise(bytes, 1));
   gpu::gpu()->release(Place::device, 0, own);
 
   CHECK(line.receive(shipment));

@@ -1,7 +1,7 @@
 // The peer link between two processes with simulated GPUs: what is shared and opened, when memory
 // comes free, and what a receiver makes of parcels that are not what they should be.
 
-#include "link/peer_link.hpp"
+#include "link/peer/peer_link.hpp"
 
 #include <sched.h>
 
@@ -21,7 +21,7 @@ namespace {
 void sends(const Line& line) {
   End end(line, sender);
   PeerLink& link = end.link;
-  const std::unique_ptr<Lane> lane = gpu::gpu()->open_lane(0);
+  const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   CHECK(!link.reaches(receiver) && !link.reaches(sender) && !link.reaches(5) && !link.reaches(-1));
   CHECK(link.may_reach(receiver) && !link.may_reach(sender) && !link.may_reach(5));
   Shipment shipment;
@@ -36,7 +36,7 @@ void sends(const Line& line) {
   std::vector<Shipment> shipments(5);
   for (unsigned i = 0; i < 5; ++i) {
     CHECK(link.reserve(receiver, 0, 2, bytes, i, shipments[i]));
-    fill(line, link, *lane, shipments[i], 10 * i);
+    fill(line, link, *queue, shipments[i], 10 * i);
   }
   CHECK(!link.reserve(receiver, 0, 2, bytes, 5, shipment));
   CHECK(shipment.chunks == 0);  // nobody can take it for one
@@ -48,7 +48,7 @@ void sends(const Line& line) {
 
   // What was announced and failed: the receiver is told of chunks that are not there.
   link.lay_out(shipment);
-  put(*lane, shipment.place(0), noise(bytes, 50).data(), bytes);
+  put(*queue, shipment.place(0), noise(bytes, 50).data(), bytes);
   link.send(shipment, 0, bytes);
   link.fail(shipment);
   line.send(shipment);

@@ -1,0 +1,122 @@
+// Adding two units in quanta, for the instruction set MPRESS_ISA: the decoder's quanta, the
+// encoder's packing, and a sum between them.
+#pragma once
+
+#include "codec/szp/unit.hpp"
+
+namespace mpress::codec::szp::MPRESS_ISA {
+namespace {
+
+/// Sums of quanta, modulo 2^32 or 2^64. They are exact where no bit of `reach` is as high as the
+/// type's sum_limit.
+template <class T>
+struct QuantumSums {
+  using Bits = typename Traits<T>::Bits;
+
+  alignas(64) Bits sums[unit_bytes / sizeof(T)] = {};
+  Bits reach = 0;  ///< or of folded() of all summands and sums so far
+};
+
+/// x of two's complement where it is not negative, else -x - 1: below 2^n for x in [-2^n, 2^n).
+template <class Bits>
+Bits folded(Bits x) {
+  return x ^ (Bits{0} - (x >> (8 * sizeof(Bits) - 1)));
+}
+
+template <class T, class U>
+bool add_blocks(QuantumSums<T>& s, std::uint32_t head, Reader reader, std::uint32_t blocks) {
+  using Bits = typename Traits<T>::Bits;
+  const unsigned char* maps;
+  Bits reach = s.reach;
+  Bits* sums = s.sums;
+  const bool read = read_blocks<T, U>(head, reader, blocks, maps, [&](const U* q) {
+    for (std::uint32_t i = 0; i < block_elements; ++i) {
+      Bits quantum = q[i];
+      if constexpr (sizeof(U) < sizeof(Bits)) {
+        quantum = static_cast<Bits>(std::int64_t{static_cast<std::int32_t>(q[i])});
+      }
+      sums[i] += quantum;
+      reach |= folded(quantum) | folded(sums[i]);
+    }
+    sums += block_elements;
+  });
+  s.reach = reach;
+  return read && reader.words == 0;
+}
+
+/// Adds the quanta of one unit.
+template <class T>
+Status accumulate(QuantumSums<T>& s, CodedUnit unit, std::uint32_t blocks) {
+  if (unit.words == 0) return Status::ok;
+  const std::uint32_t head = get_word(unit.at);
+  const Reader reader{unit.at + 4, unit.words - 1};
+  if ((head & ~known_head) != 0) return Status::corrupt;
+  if ((head & has_exceptions) != 0) return Status::inexact;
+  bool read;
+  if constexpr (sizeof(T) == 8) {
+    read = (head & is_wide) != 0 ? add_blocks<T, std::uint64_t>(s, head, reader, blocks)
+                                 : add_blocks<T, std::uint32_t>(s, head, reader, blocks);
+  } else {
+    read = (head & is_wide) == 0 && add_blocks<T, std::uint32_t>(s, head, reader, blocks);
+  }
+  if (!read) return Status::corrupt;
+  return s.reach < Traits<T>::sum_limit ? Status::ok : Status::inexact;
+}
+
+template <class T, class I>
+EncodedUnit pack_sums(const QuantumSums<T>& s, std::uint32_t blocks, Mode mode, std::size_t count,
+                      unsigned char* out, std::size_t room) {
+  EncodingUnit<T, I> u;
+  u.blocks = blocks;
+  I* q = u.quanta();
+  I any = 0;
+  for (std::size_t i = 0; i < std::size_t{blocks} * block_elements; ++i) {
+    q[i] = static_cast<I>(s.sums[i]);
+    any |= q[i];
+  }
+  u.any = any;
+  return pack_unit(u, mode, nullptr, count, out, room);
+}
+
+template <class T>
+Status add_as(Mode mode, CodedUnit a, CodedUnit b, std::size_t count, unsigned char* out,
+              std::size_t room, EncodedUnit& sum) {
+  using Bits = typename Traits<T>::Bits;
+  sum = {0, false};
+  if (a.words == 0 && b.words == 0) return Status::ok;
+  const auto blocks = static_cast<std::uint32_t>(ceil_div(count, block_elements));
+  QuantumSums<T> s;
+  const CodedUnit units[] = {a, b};
+  for (const CodedUnit& unit : units) {
+    const Status status = accumulate(s, unit, blocks);
+    if (status != Status::ok) return status;
+  }
+  // As the encoder does it, whatever the inputs hold past the end.
+  for (std::size_t i = count; i < std::size_t{blocks} * block_elements; ++i) {
+    s.sums[i] = s.sums[count - 1];
+  }
+  if constexpr (sizeof(T) == 8) {
+    Bits reach = 0;
+    for (std::size_t i = 0; i < count; ++i) reach |= folded(s.sums[i]);
+    if (reach >= static_cast<Bits>(narrow_limit)) {
+      sum = pack_sums<T, std::int64_t>(s, blocks, mode, count, out, room);
+      return Status::ok;
+    }
+  }
+  sum = pack_sums<T, std::int32_t>(s, blocks, mode, count, out, room);
+  return Status::ok;
+}
+
+}  // namespace
+
+Status add_unit(Traits<float>, Mode mode, CodedUnit a, CodedUnit b, std::size_t count,
+                unsigned char* out, std::size_t room, EncodedUnit& sum) {
+  return add_as<float>(mode, a, b, count, out, room, sum);
+}
+
+Status add_unit(Traits<double>, Mode mode, CodedUnit a, CodedUnit b, std::size_t count,
+                unsigned char* out, std::size_t room, EncodedUnit& sum) {
+  return add_as<double>(mode, a, b, count, out, room, sum);
+}
+
+}  // namespace mpress::codec::szp::MPRESS_ISA

@@ -1,0 +1,131 @@
+// The range of each segment's finite elements, for relative bounds; the device's codec/range.hpp.
+#pragma once
+
+#include "codec/cuda/launch.cuh"
+#include "codec/szp/cuda_unit.cuh"
+
+namespace mpress::codec::szp::cuda {
+
+/// Least and greatest finite element as integers that grow with the element, the least
+/// complemented: both are maxima, 0 while there are none.
+struct RangeKeys {
+  unsigned long long least;
+  unsigned long long greatest;
+};
+
+template <class T>
+__device__ typename Traits<T>::Bits key_of(typename Traits<T>::Bits bits) {
+  using Bits = typename Traits<T>::Bits;
+  constexpr Bits sign = Bits{1} << (8 * sizeof(T) - 1);
+  return (bits & sign) != 0 ? ~bits : bits | sign;
+}
+
+template <class T>
+__device__ double value_of(unsigned long long key) {
+  using Bits = typename Traits<T>::Bits;
+  constexpr Bits sign = Bits{1} << (8 * sizeof(T) - 1);
+  const auto bits = static_cast<Bits>(key);
+  return static_cast<double>(
+      __builtin_bit_cast(T, (bits & sign) != 0 ? bits ^ sign : static_cast<Bits>(~bits)));
+}
+
+/// As Range::width().
+template <class T>
+__device__ double width_of(const RangeKeys& keys) {
+  if (keys.greatest == 0) return 0;
+  const auto least = static_cast<typename Traits<T>::Bits>(~keys.least);
+  const double width = value_of<T>(keys.greatest) - value_of<T>(least);
+  constexpr double most = std::numeric_limits<double>::max();
+  return width < most ? width : most;
+}
+
+inline constexpr unsigned range_threads = 256;
+
+/// Thread blocks take equal shares of the `units` units that all segments have. `common`: the first
+/// of `ranges` is that of all segments.
+template <class T, unsigned capacity>
+__global__ void __launch_bounds__(range_threads)
+    find_ranges(const __grid_constant__ Batch<capacity> batch, RangeKeys* ranges,
+                std::uint64_t units, bool common) {
+  codec::cuda::let_next_begin();
+  using Bits = typename Traits<T>::Bits;
+  constexpr Bits exponent = __builtin_bit_cast(Bits, std::numeric_limits<T>::infinity());
+  std::uint64_t begin = units * blockIdx.x / gridDim.x;
+  std::uint64_t end = units * (blockIdx.x + 1) / gridDim.x;
+  for (std::uint32_t number = 0; begin < end; ++number) {
+    const Segment& segment = batch.segments[number];
+    const std::uint64_t here = unit_count(Traits<T>::type, segment.count);
+    const std::uint64_t first_element = begin * Shape<T>::elements;
+    const std::uint64_t last_element =
+        min(min(end, here) * Shape<T>::elements, std::uint64_t{segment.count});
+    const bool is_elsewhere = begin >= here;
+    begin -= min(begin, here);
+    end -= min(end, here);
+    if (is_elsewhere) continue;
+    const std::uint64_t count = last_element - first_element;
+    const auto* in = reinterpret_cast<const Bits*>(segment.in) + first_element;
+    Bits least = 0;
+    Bits greatest = 0;
+    const auto take = [&](Bits bits) {
+      if ((bits & exponent) == exponent) return;
+      const Bits key = key_of<T>(bits);
+      greatest = max(greatest, key);
+      least = max(least, static_cast<Bits>(~key));
+    };
+    std::uint64_t done = 0;
+    if (reinterpret_cast<std::uintptr_t>(in) % 16 == 0) {
+      constexpr unsigned each = 16 / sizeof(T);
+      const std::uint64_t chunks = count / each;
+#pragma unroll 4
+      for (std::uint64_t i = threadIdx.x; i < chunks; i += range_threads) {
+        alignas(16) Bits x[each];
+        *reinterpret_cast<uint4*>(x) = reinterpret_cast<const uint4*>(in)[i];
+#pragma unroll
+        for (unsigned k = 0; k < each; ++k) take(x[k]);
+      }
+      done = chunks * each;
+    }
+#pragma unroll 4
+    for (std::uint64_t i = done + threadIdx.x; i < count; i += range_threads) take(in[i]);
+    for (unsigned step = 16; step > 0; step /= 2) {
+      least = max(least, __shfl_xor_sync(~0u, least, step));
+      greatest = max(greatest, __shfl_xor_sync(~0u, greatest, step));
+    }
+    __shared__ Bits keys[range_threads / 32][2];
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) {
+      keys[threadIdx.x / 32][0] = least;
+      keys[threadIdx.x / 32][1] = greatest;
+    }
+    __syncthreads();
+    if (threadIdx.x != 0) continue;
+    for (unsigned w = 1; w < range_threads / 32; ++w) {
+      least = max(least, keys[w][0]);
+      greatest = max(greatest, keys[w][1]);
+    }
+    if (greatest == 0) continue;
+    RangeKeys& range = ranges[common ? 0 : number];
+    atomicMax(&range.least, least);
+    atomicMax(&range.greatest, greatest);
+  }
+}
+
+/// For the next kernel of the stream, which may begin early. False where there are no elements, and
+/// nothing was launched.
+template <class T, unsigned capacity>
+bool launch_find_ranges(const Batch<capacity>& batch, RangeKeys* ranges, bool common,
+                        cudaStream_t stream) {
+  std::uint64_t units = 0;
+  for (std::uint32_t i = 0; i < batch.count; ++i) {
+    units += unit_count(Traits<T>::type, batch.segments[i].count);
+  }
+  if (units == 0) return false;
+  const std::uint64_t most = std::uint64_t{codec::cuda::multiprocessors()} * 8;
+  const auto blocks = static_cast<unsigned>(std::min(units, most));
+  codec::cuda::Launch launch(blocks, range_threads, stream);
+  launch.prefer_shared_memory();
+  launch(find_ranges<T, capacity>, batch, ranges, units, common);
+  return true;
+}
+
+}  // namespace mpress::codec::szp::cuda

@@ -1,0 +1,164 @@
+// What calls read from and write to their buffers: each function here takes the arguments of the
+// MPI call that it is named after, in either form of counts, and knows which of them count in this
+// process. Nothing is allocated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "mpi/calls.hpp"
+
+namespace mpress::engine {
+
+/// An array of counts or displacements: of ints, or of the large forms' 64-bit numbers.
+class Numbers {
+ public:
+  Numbers() = default;
+  template <typename T>
+  Numbers(const T* data) : data_(data), wide_(sizeof(T) == 8) {  // NOLINT: any array of numbers
+    static_assert(std::is_integral_v<T>);
+  }
+  explicit operator bool() const { return data_ != nullptr; }
+  std::int64_t operator[](int i) const {
+    if (!wide_) return static_cast<const int*>(data_)[i];
+    std::int64_t number;
+    std::memcpy(&number, static_cast<const std::byte*>(data_) + 8 * static_cast<std::size_t>(i), 8);
+    return number;
+  }
+
+ private:
+  const void* data_ = nullptr;
+  bool wide_ = false;
+};
+
+/// `count` items, the first `offset` bytes from the buffer's address.
+struct Block {
+  std::int64_t offset;
+  MPI_Count count;
+  MPI_Datatype type;
+};
+
+/// The blocks of a buffer, as a call's arguments tell them.
+class Blocks {
+ public:
+  Blocks() = default;
+
+  /// `number` blocks of `count` items each, one behind the other.
+  Blocks(int number, MPI_Count count, MPI_Datatype type)
+      : number_(number), count_(count), type_(type) {}
+
+  /// Blocks at displacements in items.
+  Blocks(int number, Numbers counts, Numbers displacements, MPI_Datatype type)
+      : number_(number), counts_(counts), displacements_(displacements), type_(type) {}
+
+  /// Blocks at displacements in bytes.
+  Blocks(int number, Numbers counts, Numbers displacements, const MPI_Datatype* types)
+      : number_(number), counts_(counts), displacements_(displacements), types_(types) {}
+
+  static Blocks bytes(std::int64_t offset, std::int64_t bytes) {
+    Blocks one(1, bytes, MPI_BYTE);
+    one.shift_ = offset;
+    return one;
+  }
+
+  /// Block `i` alone.
+  Blocks only(int i) const {
+    Blocks one = *this;
+    one.first_ += i;
+    one.number_ = 1;
+    return one;
+  }
+
+  int number() const { return number_; }
+  Block operator[](int i) const;
+
+ private:
+  int number_ = 0;
+  int first_ = 0;
+  MPI_Count count_ = 0;  ///< of each block, without `counts_`
+  Numbers counts_;
+  Numbers displacements_;
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  const MPI_Datatype* types_ = nullptr;
+  std::int64_t shift_ = 0;
+};
+
+/// One buffer of a call in this process; without blocks where the buffer does not count.
+struct Operand {
+  const void* buffer = nullptr;
+  Blocks reads;
+  Blocks writes;
+};
+
+/// The buffers of a call: `send` is its parameter of type const void*, `receive` that of type
+/// void*.
+struct Operands {
+  bool known = true;  ///< false: the arguments are wrong, and MPI may say so
+  MPI_Comm comm = MPI_COMM_NULL;
+  Operand send;
+  Operand receive;
+  /// Entries of the arrays that tell about either buffer; 0 where these do not count.
+  int send_entries = 0;
+  int receive_entries = 0;
+};
+
+Operands bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm);
+Operands gather(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                MPI_Count in_count, MPI_Datatype in_type, int root, MPI_Comm comm);
+Operands gatherv(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                 Numbers in_counts, Numbers in_places, MPI_Datatype in_type, int root,
+                 MPI_Comm comm);
+Operands scatter(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                 MPI_Count in_count, MPI_Datatype in_type, int root, MPI_Comm comm);
+Operands scatterv(const void* out, Numbers out_counts, Numbers out_places, MPI_Datatype out_type,
+                  void* in, MPI_Count in_count, MPI_Datatype in_type, int root, MPI_Comm comm);
+Operands allgather(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                   MPI_Count in_count, MPI_Datatype in_type, MPI_Comm comm);
+Operands allgatherv(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                    Numbers in_counts, Numbers in_places, MPI_Datatype in_type, MPI_Comm comm);
+Operands alltoall(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                  MPI_Count in_count, MPI_Datatype in_type, MPI_Comm comm);
+Operands alltoallv(const void* out, Numbers out_counts, Numbers out_places, MPI_Datatype out_type,
+                   void* in, Numbers in_counts, Numbers in_places, MPI_Datatype in_type,
+                   MPI_Comm comm);
+Operands alltoallw(const void* out, Numbers out_counts, Numbers out_places,
+                   const MPI_Datatype* out_types, void* in, Numbers in_counts, Numbers in_places,
+                   const MPI_Datatype* in_types, MPI_Comm comm);
+Operands neighbor_allgather(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                            MPI_Count in_count, MPI_Datatype in_type, MPI_Comm comm);
+Operands neighbor_allgatherv(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                             Numbers in_counts, Numbers in_places, MPI_Datatype in_type,
+                             MPI_Comm comm);
+Operands neighbor_alltoall(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,
+                           MPI_Count in_count, MPI_Datatype in_type, MPI_Comm comm);
+Operands neighbor_alltoallv(const void* out, Numbers out_counts, Numbers out_places,
+                            MPI_Datatype out_type, void* in, Numbers in_counts, Numbers in_places,
+                            MPI_Datatype in_type, MPI_Comm comm);
+Operands neighbor_alltoallw(const void* out, Numbers out_counts, Numbers out_places,
+                            const MPI_Datatype* out_types, void* in, Numbers in_counts,
+                            Numbers in_places, const MPI_Datatype* in_types, MPI_Comm comm);
+
+Operands reduce(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
+                MPI_Comm comm);
+Operands allreduce(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm);  // and MPI_Scan
+Operands exscan(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                MPI_Comm comm);
+Operands reduce_scatter(const void* out, void* in, Numbers counts, MPI_Datatype type, MPI_Op op,
+                        MPI_Comm comm);
+Operands reduce_scatter_block(const void* out, void* in, MPI_Count count, MPI_Datatype type,
+                              MPI_Op op, MPI_Comm comm);
+
+Operands reduce_local(const void* in, void* in_out, MPI_Count count, MPI_Datatype type, MPI_Op op);
+Operands pack(const void* in, MPI_Count in_count, MPI_Datatype type, void* out, MPI_Count out_bytes,
+              Numbers position, MPI_Comm comm);
+Operands unpack(const void* in, MPI_Count in_bytes, Numbers position, void* out,
+                MPI_Count out_count, MPI_Datatype type, MPI_Comm comm);
+Operands pack_external(const char* format, const void* in, MPI_Count in_count, MPI_Datatype type,
+                       void* out, MPI_Count out_bytes, Numbers position);
+Operands unpack_external(const char* format, const void* in, MPI_Count in_bytes, Numbers position,
+                         void* out, MPI_Count out_count, MPI_Datatype type);
+
+}  // namespace mpress::engine

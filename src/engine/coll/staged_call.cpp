@@ -1,0 +1,56 @@
+#include "engine/coll/staged_call.hpp"
+
+#include <utility>
+
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+int StagedCall::open(Job& job, const Operands& operands) {
+  if (!operands.known) return MPI_SUCCESS;
+  const bool send = StandIn::is_needed(job, operands.send);
+  const bool receive = StandIn::is_needed(job, operands.receive);
+  if (!send && !receive) return MPI_SUCCESS;
+  comm_ = mpi::comm_info(operands.comm);
+  if (!comm_) return MPI_SUCCESS;
+  int code = send ? send_.open(job, operands.send, operands.receive.buffer) : MPI_SUCCESS;
+  if (code == MPI_SUCCESS && receive) {
+    code = receive_.open(job, operands.receive, replaced(operands.send.buffer));
+  }
+  return raised(code);
+}
+
+int StagedCall::fetch(Job& job) {
+  delivered_ = false;
+  int code = send_ ? send_.fetch(job) : MPI_SUCCESS;
+  if (code == MPI_SUCCESS && receive_) code = receive_.fetch(job);
+  return raised(code);
+}
+
+int StagedCall::deliver(Job& job) {
+  if (!std::exchange(delivered_, true)) {
+    delivered_code_ = receive_ ? receive_.deliver(job) : MPI_SUCCESS;
+  }
+  return delivered_code_;
+}
+
+int complete_later(Job& job, std::unique_ptr<StagedCall> call, MPI_Request request) {
+  // What is complete at once may share its request with others.
+  int complete = 0;
+  mpi::calls().Request_get_status(request, &complete, MPI_STATUS_IGNORE);
+  if (complete) return call->conclude(job);
+  auto pending = std::make_unique<Pending>();
+  pending->staged = std::move(call);
+  job.requests.insert(request, std::move(pending));
+  return MPI_SUCCESS;
+}
+
+void keep_persistent(Job& job, std::unique_ptr<StagedCall> call, MPI_Request request) {
+  auto pending = std::make_unique<Pending>();
+  pending->persistent = true;
+  pending->active = false;
+  pending->staged = std::move(call);
+  job.requests.insert(request, std::move(pending));
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,273 @@
+#include "engine/p2p/exchange.hpp"
+
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/patience.hpp"
+#include "engine/request/finished_request.hpp"
+#include "mpi/counted.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using mpi::counted::Side;
+using trace::Op;
+
+/// The program's status, or our own where it ignores it: delivering needs one.
+class StatusOf {
+ public:
+  explicit StatusOf(MPI_Status* given) : used_(given == MPI_STATUS_IGNORE ? &own_ : given) {}
+  StatusOf(const StatusOf&) = delete;
+  StatusOf& operator=(const StatusOf&) = delete;
+  operator MPI_Status*() const { return used_; }
+  MPI_Status& operator*() const { return *used_; }
+
+ private:
+  MPI_Status own_;
+  MPI_Status* used_;
+};
+
+/// Delivers what a blocking call received, and raises what goes wrong.
+int deliver(Job& job, Receive& receive, MPI_Status& status, std::uint64_t begin_ns) {
+  receive.waited_since(begin_ns);
+  const int code = receive.deliver(job, status);
+  return code == MPI_SUCCESS ? code : receive.comm()->raise(code);
+}
+
+/// Receives a message that a probe has already taken from MPI, and raises what goes wrong.
+int deliver_probed(Job& job, const ProbedMessage& probed, Op op, const ReceiveArguments& arguments,
+                   MPI_Status* status) {
+  const int code = probed.deliver(job, op, arguments, status);
+  return code == MPI_SUCCESS ? code : probed.comm->raise(code);
+}
+
+/// Where threads may probe while others receive, receives are posted under the queue's lock and
+/// waited for outside it; elsewhere one call does both.
+bool must_post(const Job& job) { return job.threaded || !job.probed.empty(); }
+
+int post(const Receive& receive, const Envelope& from, MPI_Comm comm, MPI_Request* request) {
+  return mpi::counted::Irecv(receive.buffer(), receive.count(), receive.type(), from.peer, from.tag,
+                             comm, request);
+}
+
+/// The message that a probe has already taken; or null, and a receive is posted, with `code`.
+std::unique_ptr<ProbedMessage> take_or_post(Job& job, const Receive& receive, const Envelope& from,
+                                            MPI_Comm comm, MPI_Request* request, int& code) {
+  const auto posting = job.probed.posting();
+  auto probed = job.probed.take(comm, from.peer, from.tag);
+  if (!probed) code = post(receive, from, comm, request);
+  return probed;
+}
+
+int send_now(Job& job, Outgoing& out, int tag) {
+  const SendArguments& use = out.arguments;
+  if (!out.chunks) {
+    return mpi::counted::Send(use.buffer, use.count, use.type, use.destination, tag, use.comm);
+  }
+  MPI_Request header = MPI_REQUEST_NULL;
+  int code = start_send(job, out, mpi::counted::Isend, tag, &header);
+  if (code == MPI_SUCCESS) code = mpi::calls().Wait(&header, MPI_STATUS_IGNORE);
+  return code == MPI_SUCCESS ? out.error : code;
+}
+
+/// The receiving half of an exchange, which MPI has begun.
+struct Reception {
+  Receive& receive;
+  MPI_Request request;
+  MPI_Status& status;
+  std::uint64_t begin_ns;
+  bool watched;
+  bool over = false;
+  int code = MPI_SUCCESS;
+
+  void end(Job& job, int received) {
+    over = true;
+    code = received == MPI_SUCCESS && watched ? deliver(job, receive, status, begin_ns) : received;
+  }
+};
+
+/// Sends what is offered to its receiver, and receives meanwhile: that rank may wait for the same.
+int send_offered(Job& job, Outgoing& out, int tag, Reception& reception) {
+  const SendArguments& use = out.arguments;
+  MPI_Request header = MPI_REQUEST_NULL;
+  int code =
+      mpi::counted::Isend(use.buffer, use.count, use.type, use.destination, tag, use.comm, &header);
+  if (code != MPI_SUCCESS) return code;
+  for (Patience patience; !out.chunks->advance(job, *out.row, !reception.over); patience.pause()) {
+    if (reception.over) continue;
+    int arrived = 0;
+    const int received = mpi::calls().Test(&reception.request, &arrived, &reception.status);
+    if (arrived || received != MPI_SUCCESS) reception.end(job, received);
+  }
+  send_chunks(job, out);
+  code = mpi::calls().Wait(&header, MPI_STATUS_IGNORE);
+  return code == MPI_SUCCESS ? out.error : code;
+}
+
+/// MPI gives one handle to all receives from nobody, and so threads and later receives share it:
+/// what is filed needs a handle of its own. Raises what MPI raises.
+int make_own(MPI_Request* request) {
+  MPI_Status status;
+  const int code = mpi::calls().Wait(request, &status);
+  return code == MPI_SUCCESS ? make_finished_request(status, request) : code;
+}
+
+Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
+
+Side side(const Receive& receive, const Envelope& from) {
+  return {receive.count(), receive.type(), from.peer, from.tag};
+}
+
+/// An exchange whose send is prepared: `out` may be a frame, or data set aside.
+int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArguments& arguments,
+                      const Envelope& from, MPI_Status* given) {
+  Receive receive;
+  const bool watched = receive.watch(job, Op::sendrecv, arguments);
+  const StatusOf status(given);
+  const std::uint64_t begin = watched ? trace::now_ns() : 0;
+  int code = MPI_SUCCESS;
+  if (out.chunks || must_post(job)) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
+    if (code != MPI_SUCCESS) return code;
+    if (probed) {
+      const int sent = send_now(job, out, send_tag);
+      code = deliver_probed(job, *probed, Op::sendrecv, arguments, status);
+      return code == MPI_SUCCESS ? sent : code;
+    }
+    Reception reception{receive, request, *status, begin, watched};
+    const int sent = out.chunks && out.chunks->is_offered()
+                         ? send_offered(job, out, send_tag, reception)
+                         : send_now(job, out, send_tag);
+    if (!reception.over) {
+      if (sent != MPI_SUCCESS)
+        mpi::calls().Cancel(&reception.request);  // the peer may never answer
+      code = mpi::calls().Wait(&reception.request, status);
+      if (sent == MPI_SUCCESS) reception.end(job, code);
+    }
+    job.chunks.outbox.linger();
+    return sent == MPI_SUCCESS ? reception.code : sent;
+  } else {
+    const SendArguments& use = out.arguments;
+    code = mpi::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
+                                  side(receive, from), arguments.comm, status);
+  }
+  return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
+}
+
+}  // namespace
+
+int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
+  Receive receive;
+  const bool watched = receive.watch(job, Op::recv, arguments);
+  if (!watched && !must_post(job)) {
+    return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                              from.tag, arguments.comm, given);
+  }
+  const StatusOf status(given);
+  const std::uint64_t begin = watched ? trace::now_ns() : 0;
+  int code = MPI_SUCCESS;
+  if (must_post(job)) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
+    if (probed) return deliver_probed(job, *probed, Op::recv, arguments, status);
+    if (code == MPI_SUCCESS) code = mpi::calls().Wait(&request, status);
+  } else {
+    code = mpi::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,
+                              from.tag, arguments.comm, status);
+  }
+  return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
+}
+
+int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
+                    MPI_Status* given) {
+  Receive receive;
+  const bool watched = receive.watch_matched(job, Op::mrecv, arguments);
+  const StatusOf status(given);
+  const int code = mpi::counted::Mrecv(receive.buffer(), receive.count(), receive.type(), message,
+                                       watched ? status : given);
+  if (code != MPI_SUCCESS || !watched) return code;
+  const int delivered = receive.deliver(job, *status);
+  return delivered == MPI_SUCCESS ? code : receive.comm()->raise(delivered);
+}
+
+int receive_matched_later(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
+                          MPI_Request* request) {
+  auto pending = std::make_unique<Pending>();
+  Receive& receive = pending->receive.emplace();
+  const bool watched = receive.watch_matched(job, Op::imrecv, arguments);
+  const int code =
+      mpi::counted::Imrecv(receive.buffer(), receive.count(), receive.type(), message, request);
+  if (code == MPI_SUCCESS && watched) job.requests.insert(*request, std::move(pending));
+  return code;
+}
+
+int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& arguments,
+             const Envelope& from, MPI_Status* status) {
+  Outgoing out = prepare_send(job, Op::sendrecv, send);
+  if (out.error != MPI_SUCCESS) return out.error;
+  return exchange_prepared(job, out, send_tag, arguments, from, status);
+}
+
+Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(send.type);
+  Outgoing out = prepare_send(job, op, send);
+  if (out.error == MPI_SUCCESS) send_chunks(job, out);
+  if (out.error != MPI_SUCCESS || out.frame || !type || send.count <= 0) return out;
+  if (!send.buffer && type->contiguous) return out;  // MPI will refuse
+  const std::size_t bytes = static_cast<std::size_t>(send.count) * type->size;
+  out.frame = pack_elements(job, send, bytes);
+  if (!out.frame) {
+    const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(send.comm);
+    out.error = comm ? comm->raise(MPI_ERR_NO_MEM) : MPI_ERR_COMM;
+    return out;
+  }
+  out.arguments.buffer = out.frame.data();
+  if (!type->contiguous) {
+    const std::size_t unit = type->element ? element_size(*type->element) : 1;
+    out.arguments.type = type->packed_type();
+    out.arguments.count = static_cast<MPI_Count>(bytes / unit);
+  }
+  return out;
+}
+
+int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
+                      const ReceiveArguments& arguments, const Envelope& from, MPI_Status* status) {
+  if (send.destination == MPI_PROC_NULL || from.peer == MPI_PROC_NULL) {
+    // Nothing is overwritten before it is sent.
+    return exchange(job, send, send_tag, arguments, from, status);
+  }
+  Outgoing out = set_aside(job, Op::sendrecv_replace, send);
+  if (out.error != MPI_SUCCESS) return out.error;
+  return exchange_prepared(job, out, send_tag, arguments, from, status);
+}
+
+int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArguments& arguments,
+                   const Envelope& from, MPI_Request* request) {
+  if (out.error != MPI_SUCCESS) return out.error;
+  auto pending = std::make_unique<Pending>();
+  Receive& receive = pending->receive.emplace();
+  const bool watched = receive.watch(job, op, arguments);
+  if (job.pacer.active()) receive.travels_when_posted();
+  int code = start_send(job, out, mpi::counted::Isend, send_tag, &pending->send_half);
+  if (code != MPI_SUCCESS) return code;
+  pending->frame = std::move(out.frame);
+  {
+    const auto posting = job.probed.posting();
+    const auto probed = job.probed.take(arguments.comm, from.peer, from.tag);
+    if (probed && !watched) receive.describe(job, op, arguments);
+    code = probed ? probed->deliver_later(job, *pending, request)
+                  : post(receive, from, arguments.comm, request);
+  }
+  if (code == MPI_SUCCESS && from.peer == MPI_PROC_NULL) code = make_own(request);
+  if (code == MPI_SUCCESS) {
+    job.requests.insert(*request, std::move(pending));
+  } else {
+    const MPI_Request send_half = std::exchange(pending->send_half, MPI_REQUEST_NULL);
+    pending->receive.reset();
+    job.orphans.adopt(send_half, std::move(pending));
+  }
+  return code == MPI_SUCCESS ? out.error : code;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,177 @@
+// The receiving side of a message: where MPI puts it, and what makes it the program's data.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "engine/p2p/chunk_receive.hpp"
+#include "gpu/gpu.hpp"
+#include "memory/buffer_pool.hpp"
+#include "mpi/calls.hpp"
+#include "mpi/comm_info.hpp"
+#include "mpi/type_info.hpp"
+#include "trace/record.hpp"
+#include "trace/timeline.hpp"
+#include "wire/frame.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+/// Arguments of a receiving call.
+struct ReceiveArguments {
+  void* buffer = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+};
+
+/// A receive that may turn out to be a frame.
+///
+/// Gapless buffers receive in place; the frame, never larger than the raw message, is decoded
+/// where it lies. Scattered types that are floats, or begin with floats, receive into staging,
+/// since a frame must not be strewn over the program's layout; and so does memory of a device,
+/// which MPI need not be able to reach. An MPI that can receives there, and what may be a frame by
+/// its size is brought to the host afterwards. Other scattered types are received where they lie:
+/// they get no frames but the headers of messages that leave a device, and whose data follows.
+class Receive {
+ public:
+  /// Notes the arguments. False where they are wrong and MPI may say so.
+  bool describe(Job& job, trace::Op op, const ReceiveArguments& arguments);
+
+  /// Can a receive with these arguments bring a frame, as far as its size tells, or is it one into
+  /// memory of a device?
+  static bool may_need_watching(Job& job, const ReceiveArguments& arguments);
+
+  /// Notes the arguments and prepares to receive from MPI. False where this receive cannot bring
+  /// a frame, and MPI may have it unwatched; whoever has it otherwise describes it.
+  bool watch(Job& job, trace::Op op, const ReceiveArguments& arguments);
+
+  /// The same for a message that MPI has matched, and that is no frame.
+  bool watch_matched(Job& job, trace::Op op, const ReceiveArguments& arguments);
+
+  // After watch(), whatever it returned: what to give to MPI.
+  void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
+  MPI_Count count() const { return by_element_ ? elements_ : arguments_.count; }
+  MPI_Datatype type() const { return by_element_ ? type_->packed_type() : arguments_.type; }
+
+  /// Pacing lets a message travel from the moment its receive was posted; or, where the program
+  /// had to wait for the sender, from the moment it came.
+  void travels_when_posted() { travel_begin_ns_ = trace::now_ns(); }
+  void travels_when_delivered() { travel_begin_ns_ = 0; }
+
+  /// Notes that a blocking call has waited for the message, from `begin_ns` until now.
+  void waited_since(std::uint64_t begin_ns) {
+    const std::uint64_t end = trace::now_ns();
+    waited_ns_ = end - begin_ns;
+    trace::note_wait(op_, begin_ns, end);
+  }
+
+  /// After watch(): turns what MPI received into the program's data and mends the status.
+  /// Returns an MPI error code and raises nothing. A second call for the same message only mends
+  /// the status. Does nothing where watch() returned false.
+  int deliver(Job& job, MPI_Status& status);
+
+  /// After describe(): the same for a message that lies elsewhere, `bytes` bytes at `data`, sent
+  /// by `status.MPI_SOURCE`.
+  int accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
+
+  // A message in chunks is not all there when MPI has received its header.
+
+  /// After watch(): may such a message come?
+  bool may_come_in_chunks(const Job& job) const;
+
+  /// For such a receive: takes what has come, without waiting; `request` is MPI's. True where the
+  /// message is all there, and deliver() will not wait.
+  bool is_all_there(Job& job, MPI_Request request);
+
+  /// Begins to collect the chunks that the message announces that MPI has received with `status`.
+  /// False where it announces none that the program can have: deliver() knows what to do.
+  bool collects(Job& job, const MPI_Status& status);
+
+  /// Begins to collect the chunks that the message at `data` announces, sent by `source`. False
+  /// where it announces none that the program can have: accept() knows what to do.
+  bool collect(Job& job, const std::byte* data, std::size_t bytes, int source);
+
+  bool is_collecting() const { return chunks_ != nullptr; }
+
+  /// After that: takes what has come, without waiting. True where deliver() will not wait.
+  bool collected(Job& job) { return chunks_->advance(job); }
+
+  /// The same as accept() for a receive that is over with it: deliver() repeats what came of it.
+  void settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
+
+  /// The receive is over with an error that MPI has raised: deliver() repeats it.
+  void fail(int code);
+
+  /// After deliver() gave `code`: is that still to be raised? No, once, where MPI has done so.
+  bool must_raise(int code) { return code != MPI_SUCCESS && !std::exchange(is_raised_, false); }
+
+  /// Has it been delivered with an error?
+  bool failed() const { return delivered_ && delivered_code_ != MPI_SUCCESS; }
+
+  /// A persistent receive waits for its next message.
+  void renew() {
+    delivered_ = false;
+    delivered_bytes_ = 0;
+    is_raised_ = false;
+    posted_ns_ = trace::timeline.now();
+  }
+
+  const std::shared_ptr<mpi::CommInfo>& comm() const { return comm_; }
+
+ private:
+  struct Arrived;
+  using Beginning = std::array<std::byte, wire::min_frame_bytes>;
+  const std::byte* beginning(Job& job, Beginning& room) const;
+  int copy_to_host(Job& job, std::byte* to, std::size_t bytes) const;
+  int settle_remote(Job& job, MPI_Status& status);
+  void describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments);
+  bool takes_in_place(ElementType type) const;
+  bool stage(Job& job);
+  int deliver_raw(Job& job, const Arrived& arrived);
+  int deliver_frame(Job& job, const Arrived& arrived);
+  int deliver_chunks(Job& job, const Arrived& arrived, int source);
+  int conclude_chunks(Job& job);
+  /// Counts a frame that was decoded, or was not, with `code`. Returns that.
+  int count_decoded(Job& job, int source, trace::Row& row, const wire::Header& header, int code,
+                    std::size_t wire_bytes, std::uint64_t took_ns);
+  void note_message(int source, Codec codec, std::size_t wire_bytes, std::uint32_t message) const;
+  int decode(Job& job, const Arrived& arrived);
+  int decode_on_host(Job& job, const Arrived& arrived, Status& status);
+  int decode_on_device(Job& job, const Arrived& arrived, Status& status);
+  int scatter(Job& job, const std::byte* packed, std::size_t bytes);
+
+  ReceiveArguments arguments_;
+  std::shared_ptr<mpi::CommInfo> comm_;
+  bool knows_comm_ = true;  ///< comm_ is the message's
+  std::shared_ptr<mpi::TypeInfo> type_;
+  std::size_t capacity_ = 0;  ///< bytes of data that fit
+  int device_ = gpu::host;    ///< whose memory the buffer is
+  bool is_readable_ = true;   ///< by the CPU
+  memory::Buffer staging_;
+  memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
+  std::unique_ptr<ChunkReceive> chunks_;  ///< set while they are collected
+  int chunks_source_ = 0;                 ///< in MPI_COMM_WORLD
+  std::byte* chunks_to_ = nullptr;        ///< where their elements go, without gaps
+  /// Float runs are received element by element, staged structures byte by byte: a frame is a
+  /// whole number of those, but not of larger items.
+  bool by_element_ = false;
+  bool is_scattered_ = false;  ///< MPI receives into the program's layout, which has gaps
+  bool is_remote_ = false;     ///< MPI receives where the CPU cannot look
+  MPI_Count elements_ = 0;
+  std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
+  std::uint64_t waited_ns_ = 0;
+  std::uint64_t posted_ns_ = 0;  ///< when, for the timeline
+  trace::Op op_ = trace::Op::recv;
+  bool watched_ = false;
+  bool delivered_ = false;
+  bool is_raised_ = false;  ///< by MPI: what went wrong
+  int delivered_code_ = MPI_SUCCESS;
+  std::size_t delivered_bytes_ = 0;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,107 @@
+// What a message is encoded with, or why it is not.
+
+#include <array>
+#include <atomic>
+
+#include "engine/job.hpp"
+#include "engine/p2p/send_message.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using trace::Reason;
+
+/// Devices cannot load elements from other addresses.
+bool is_aligned(const Message& message) {
+  if (message.device == gpu::host) return true;
+  const auto address = reinterpret_cast<std::uintptr_t>(message.arguments.buffer) +
+                       static_cast<std::uintptr_t>(message.type.first_byte);
+  return address % element_size(*message.type.element) == 0;
+}
+
+/// Says, when costs first matter, which of them are assumed.
+void tell_of_assumptions(Job& job, policy::Medium medium) {
+  static std::array<std::atomic<bool>, policy::medium_count> told{};
+  const auto index = static_cast<std::size_t>(medium);
+  if (job.rank != 0 || job.lacking_costs[index].empty() || told[index].exchange(true)) return;
+  trace::say(job.lacking_costs[index]);
+}
+
+Reason reason_of(Job& job, const policy::Subject& subject) {
+  if (!job.config.force) tell_of_assumptions(job, policy::medium(subject.path));
+  switch (job.policy.judge(subject)) {
+    case policy::Verdict::compress: return Reason::none;
+    case policy::Verdict::unknown: return Reason::unknown;
+    case policy::Verdict::link: return Reason::policy;
+    case policy::Verdict::ratio: break;
+  }
+  return Reason::ratio;
+}
+
+Spec no_codec() {
+  Spec none;
+  none.codec = Codec::none;
+  return none;
+}
+
+}  // namespace
+
+bool is_short(const Job& job, const Message& message) {
+  const std::size_t threshold = message.comm.hints.threshold(job.config.threshold);
+  return message.bytes < threshold || message.bytes < wire::min_frame_bytes;
+}
+
+bool is_switched_off(const Config& config, const Message& message) {
+  switch (message.op) {
+    case trace::Op::start:
+      if (config.is_disabled(Family::persistent)) return true;
+      break;
+    case trace::Op::sendrecv:
+    case trace::Op::isendrecv:
+    case trace::Op::sendrecv_replace:
+    case trace::Op::isendrecv_replace:
+      if (config.is_disabled(Family::sendrecv)) return true;
+      break;
+    default: break;
+  }
+  return config.is_disabled(Family::p2p) ||
+         (config.is_disabled(Family::derived) && !message.type.contiguous);
+}
+
+policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
+  const policy::Place place =
+      message.device == gpu::host ? policy::Place::host : policy::Place::device;
+  const bool is_linked = place == policy::Place::device && message.bytes >= job.least_peer_bytes &&
+                         job.peer_link.reaches(message.peer);
+  const policy::Path path{place,
+                          is_linked ? policy::Peer::linked : job.peer_hosts.peer(message.peer)};
+  return {path, codec, *message.type.element, message.bytes, message.comm.ratios};
+}
+
+Spec choose(Job& job, const Message& message, Reason& reason) {
+  const Spec none = no_codec();
+  Spec wanted = message.comm.hints.codec(job.config.spec);
+  if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
+  if (is_short(job, message)) {
+    reason = Reason::threshold;
+  } else if (!message.type.element) {
+    reason = Reason::type;
+  } else if (message.peer == trace::any_peer) {
+    reason = Reason::communicator;
+  } else if (job.has_sessions.load(std::memory_order_relaxed)) {
+    reason = Reason::sessions;
+  } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
+    reason = Reason::disabled;
+  } else if (message.device == gpu::host && !message.is_readable) {
+    reason = Reason::device;
+  } else if (!is_aligned(message)) {
+    reason = Reason::unaligned;
+  } else {
+    reason = reason_of(job, subject_of(job, message, wanted.codec));
+    if (reason == Reason::none) return wanted;
+  }
+  return none;
+}
+
+}  // namespace mpress::engine

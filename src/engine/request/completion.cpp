@@ -1,0 +1,369 @@
+#include "engine/request/completion.hpp"
+
+#include <sched.h>
+
+#include "engine/job.hpp"
+#include "engine/request/finished_request.hpp"
+#include "engine/request/scratch.hpp"
+#include "trace/timeline.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using trace::Op;
+
+/// At the end of a blocking call: gives the program's own chunks the time to leave.
+class Linger {
+ public:
+  explicit Linger(Job& job) : job_(job) {}
+  Linger(const Linger&) = delete;
+  Linger& operator=(const Linger&) = delete;
+  ~Linger() { job_.chunks.outbox.linger(); }
+
+ private:
+  Job& job_;
+};
+
+/// Counts a call and how long it blocks.
+class WaitTimer {
+ public:
+  WaitTimer(Job& job, Op op) : job_(job), op_(op), begin_(trace::now_ns()) {}
+  WaitTimer(const WaitTimer&) = delete;
+  WaitTimer& operator=(const WaitTimer&) = delete;
+
+  void stop() {
+    trace::Row& row = job_.record.row({trace::Direction::complete, op_, trace::any_peer});
+    trace::add(row.messages, 1);
+    const std::uint64_t end = trace::now_ns();
+    trace::add(row.wait_ns, end - begin_);
+    trace::note_wait(op_, begin_, end);
+  }
+
+ private:
+  Job& job_;
+  Op op_;
+  std::uint64_t begin_;
+};
+
+/// The program's statuses, or our own where it ignores them: delivering needs them.
+class Statuses {
+ public:
+  Statuses(int count, MPI_Status* given)
+      : own_(given == MPI_STATUSES_IGNORE && count > 0 ? static_cast<std::size_t>(count) : 0),
+        used_(given == MPI_STATUSES_IGNORE ? own_.data() : given) {}
+  MPI_Status* data() { return used_; }
+  MPI_Status& operator[](int i) { return used_[i]; }
+
+ private:
+  Scratch<MPI_Status> own_;
+  MPI_Status* used_;
+};
+
+/// The watched entries of an array of requests, claimed before MPI completes any of them.
+class Watched {
+ public:
+  Watched(Job& job, int count, MPI_Request* requests)
+      : job_(job),
+        requests_(requests),
+        entries_(count > 0 ? static_cast<std::size_t>(count) : 0),
+        substituted_(entries_.size()),
+        is_hidden_(entries_.size()) {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      Pending* entry = entries_[i] = job.requests.claim(requests[i]);
+      any_ = any_ || entry;
+      stand_ins_ = stand_ins_ || (entry && entry->replaced());
+      must_look_ = must_look_ || (entry && entry->only_mpress_completes());
+      may_be_late_ = may_be_late_ || (entry && entry->may_be_late(job));
+      if (entry && job.pacer.active()) note_arrival(*entry, requests[i]);
+    }
+    if (!stand_ins_ && !may_be_late_) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) substituted_[i] = real(i);
+  }
+
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  /// What is not complete stays in the table.
+  ~Watched() {
+    if (!any_) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (entries_[i]) RequestTable::release(entries_[i]);
+    }
+  }
+
+  bool any() const { return any_; }
+
+  /// Lets messages in chunks proceed, and hides from MPI those that are not all there. True where
+  /// none is hidden. `needs_all`: the call waits for all, so what is offered may be while anything
+  /// else is missing.
+  bool progress(bool needs_all = false) {
+    hidden_ = 0;
+    if (!may_be_late_) return true;
+    for (const bool offered : {false, true}) {
+      const bool waits_for_more = needs_all && hidden_ > 0;
+      for (std::size_t i = 0; i < entries_.size(); ++i) {
+        Pending* entry = entries_[i];
+        if (offered != (entry && entry->offered)) continue;
+        is_hidden_[i] = entry && entry->may_be_late(job_) &&
+                        !entry->is_ready(job_, requests_[i], waits_for_more);
+        substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
+        hidden_ += is_hidden_[i];
+      }
+    }
+    job_.chunks.progress(job_);
+    return hidden_ == 0;
+  }
+
+  /// For calls that wait for all: the same until none is hidden. While no message has ever come in
+  /// chunks this is left to MPI, which waits best; finish() waits for the chunks of the first.
+  void progress_all() {
+    if (!must_look_ && !job_.chunks.is_used() && !job_.peer_link.is_used()) return;
+    while (!progress(true)) ::sched_yield();
+  }
+
+  /// What to give to MPI: the program's array, or one with stand-ins and without what is hidden.
+  MPI_Request* requests() { return stand_ins_ || may_be_late_ ? substituted_.data() : requests_; }
+
+  /// After a call that should wait for one request: has it found none because all that are left
+  /// are hidden? `found` is MPI_UNDEFINED where it found none.
+  bool must_go_on(int code, int found) const {
+    if (code != MPI_SUCCESS || found != MPI_UNDEFINED || hidden_ == 0) return false;
+    ::sched_yield();
+    return true;
+  }
+
+  /// After MPI's call: the program sees what became of its own requests.
+  void restore() {
+    if (!stand_ins_ && !may_be_late_) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const bool replaced = entries_[i] && entries_[i]->replaced();
+      if (!replaced && !is_hidden_[i]) requests_[i] = substituted_[i];
+    }
+  }
+
+  /// The work of request `i`, which MPI has completed without error. Returns an error code.
+  int finish(int i, MPI_Status& status) {
+    const std::unique_ptr<Pending> ended = release(i);
+    Pending* pending = released_;
+    if (pending) pending->recall_chunks(job_, status);
+    if (pending && pending->staged) {
+      const int code = pending->staged->deliver(job_);
+      if (code != MPI_SUCCESS) failed_on_ = pending->staged->comm();
+      return code;
+    }
+    if (pending && pending->offered) {
+      if (pending->send_code != MPI_SUCCESS) return pending->send_code;
+      const int code = pending->offered->code();
+      if (code != MPI_SUCCESS) failed_on_ = pending->comm;
+      return code;
+    }
+    if (!pending || !pending->receive) return MPI_SUCCESS;
+    const int code = pending->receive->deliver(job_, status);
+    if (pending->receive->must_raise(code)) failed_on_ = pending->receive->comm();
+    return code;
+  }
+
+  /// Forgets request `i`, which MPI ended with an error.
+  void drop(int i) { release(i); }
+
+  /// Raises `code` on the communicator where delivering failed; not where MPI has told of all that
+  /// failed.
+  int raise(int code) const { return failed_on_ ? failed_on_->raise(code) : code; }
+
+ private:
+  /// Request `i` is over: its entry leaves the table, or, where persistent, becomes inactive.
+  /// `released_` is the entry, null where there was nothing to end.
+  std::unique_ptr<Pending> release(int i) {
+    Pending* entry = entries_[static_cast<std::size_t>(i)];
+    entries_[static_cast<std::size_t>(i)] = nullptr;
+    released_ = entry && entry->active ? entry : nullptr;
+    if (!entry) return nullptr;
+    if (!entry->persistent) return job_.requests.remove(entry);
+    entry->active = false;
+    if (entry->replaced()) {
+      // What stood in has delivered already, if it was a receive: deliver() only tells.
+      entry->stand_in = MPI_REQUEST_NULL;
+    }
+    entry->frame.reset();
+    return nullptr;
+  }
+
+  /// What to give to MPI for request `i`.
+  MPI_Request real(std::size_t i) const {
+    const bool replaced = entries_[i] && entries_[i]->replaced();
+    return replaced ? entries_[i]->stand_in : requests_[i];
+  }
+
+  void note_arrival(Pending& pending, MPI_Request request) {
+    // See Pending::collect_persistent.
+    if (!pending.receive || pending.persistent || !job_.peek.is_possible()) return;
+    if (!job_.peek.is_complete(request)) pending.receive->travels_when_delivered();
+  }
+
+  Job& job_;
+  MPI_Request* requests_;
+  Scratch<Pending*> entries_;  ///< null where MPI's completion needs no work
+  Scratch<MPI_Request> substituted_;
+  Scratch<bool> is_hidden_;
+  bool any_ = false;
+  bool stand_ins_ = false;
+  bool may_be_late_ = false;  ///< some message may come in chunks
+  bool must_look_ = false;    ///< some request MPI cannot complete by itself
+  int hidden_ = 0;            ///< requests, of messages that are not all there
+  Pending* released_ = nullptr;
+  std::shared_ptr<mpi::CommInfo> failed_on_;
+};
+
+/// Finishes the requests that MPI completed: the first `count`, or those that `indices` lists.
+/// `code` is what MPI's call returned.
+int finish_listed(Watched& watched, int count, const int* indices, Statuses& statuses, int code) {
+  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return code;
+  const bool have_errors = code == MPI_ERR_IN_STATUS;
+  bool failed = false;
+  for (int k = 0; k < count; ++k) {
+    const int i = indices ? indices[k] : k;
+    if (have_errors && statuses[k].MPI_ERROR == MPI_ERR_PENDING) continue;
+    if (have_errors && statuses[k].MPI_ERROR != MPI_SUCCESS) {
+      watched.drop(i);
+      continue;
+    }
+    const int result = watched.finish(i, statuses[k]);
+    if (result == MPI_SUCCESS) continue;
+    // MPI sets the error fields only where some request failed: now one has.
+    if (!have_errors && !failed) {
+      for (int j = 0; j < count; ++j) statuses[j].MPI_ERROR = MPI_SUCCESS;
+    }
+    failed = true;
+    statuses[k].MPI_ERROR = result;
+  }
+  // One call raises one error, and what MPI's call returned it has raised.
+  return failed && !have_errors ? watched.raise(MPI_ERR_IN_STATUS) : code;
+}
+
+/// Finishes the one request that MPI completed.
+int finish_one(Watched& watched, int i, MPI_Status& status, int code) {
+  if (code != MPI_SUCCESS) {
+    watched.drop(i);
+    return code;
+  }
+  const int result = watched.finish(i, status);
+  return result == MPI_SUCCESS ? code : watched.raise(result);
+}
+
+}  // namespace
+
+int wait(Job& job, MPI_Request* request, MPI_Status* status) {
+  const Linger linger(job);
+  Watched watched(job, 1, request);
+  if (!watched.any()) return mpi::calls().Wait(request, status);
+  Statuses statuses(1, status);
+  WaitTimer timer(job, Op::wait);
+  watched.progress_all();
+  const int code = mpi::calls().Wait(watched.requests(), statuses.data());
+  watched.restore();
+  timer.stop();
+  return finish_one(watched, 0, statuses[0], code);
+}
+
+int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given) {
+  const Linger linger(job);
+  Watched watched(job, count, requests);
+  if (!watched.any()) return mpi::calls().Waitall(count, requests, given);
+  Statuses statuses(count, given);
+  WaitTimer timer(job, Op::waitall);
+  watched.progress_all();
+  const int code = mpi::calls().Waitall(count, watched.requests(), statuses.data());
+  watched.restore();
+  timer.stop();
+  return finish_listed(watched, count, nullptr, statuses, code);
+}
+
+int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  const Linger linger(job);
+  Watched watched(job, count, requests);
+  if (!watched.any()) return mpi::calls().Waitany(count, requests, index, status);
+  Statuses statuses(1, status);
+  WaitTimer timer(job, Op::waitany);
+  int code = MPI_SUCCESS;
+  do {
+    *index = MPI_UNDEFINED;  // and so it stays where MPI refuses an argument
+    if (watched.progress()) {
+      code = mpi::calls().Waitany(count, watched.requests(), index, statuses.data());
+    } else {
+      int flag = 0;
+      code = mpi::calls().Testany(count, watched.requests(), index, &flag, statuses.data());
+    }
+    watched.restore();
+  } while (watched.must_go_on(code, *index));
+  timer.stop();
+  return *index == MPI_UNDEFINED ? code : finish_one(watched, *index, statuses[0], code);
+}
+
+int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
+             MPI_Status* given) {
+  const Linger linger(job);
+  Watched watched(job, count, requests);
+  if (!watched.any()) return mpi::calls().Waitsome(count, requests, done, indices, given);
+  Statuses statuses(count, given);
+  WaitTimer timer(job, Op::waitsome);
+  int code = MPI_SUCCESS;
+  do {
+    *done = MPI_UNDEFINED;
+    const auto call = watched.progress() ? mpi::calls().Waitsome : mpi::calls().Testsome;
+    code = call(count, watched.requests(), done, indices, statuses.data());
+    watched.restore();
+  } while (watched.must_go_on(code, *done > 0 ? *done : MPI_UNDEFINED));
+  timer.stop();
+  return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
+}
+
+int test(Job& job, MPI_Request* request, int* flag, MPI_Status* status) {
+  Watched watched(job, 1, request);
+  if (!watched.any()) return mpi::calls().Test(request, flag, status);
+  Statuses statuses(1, status);
+  *flag = 0;
+  if (!watched.progress()) return MPI_SUCCESS;
+  const int code = mpi::calls().Test(watched.requests(), flag, statuses.data());
+  watched.restore();
+  return code == MPI_SUCCESS && !*flag ? code : finish_one(watched, 0, statuses[0], code);
+}
+
+int testall(Job& job, int count, MPI_Request* requests, int* flag, MPI_Status* given) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return mpi::calls().Testall(count, requests, flag, given);
+  Statuses statuses(count, given);
+  *flag = 0;
+  if (!watched.progress()) return MPI_SUCCESS;
+  const int code = mpi::calls().Testall(count, watched.requests(), flag, statuses.data());
+  watched.restore();
+  return code == MPI_SUCCESS && !*flag ? code
+                                       : finish_listed(watched, count, nullptr, statuses, code);
+}
+
+int testany(Job& job, int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return mpi::calls().Testany(count, requests, index, flag, status);
+  Statuses statuses(1, status);
+  *index = MPI_UNDEFINED;
+  const bool all_shown = watched.progress();
+  const int code = mpi::calls().Testany(count, watched.requests(), index, flag, statuses.data());
+  watched.restore();
+  if (code == MPI_SUCCESS && *index == MPI_UNDEFINED && !all_shown) *flag = 0;
+  if (*index == MPI_UNDEFINED || (code == MPI_SUCCESS && !*flag)) return code;
+  return finish_one(watched, *index, statuses[0], code);
+}
+
+int testsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
+             MPI_Status* given) {
+  Watched watched(job, count, requests);
+  if (!watched.any()) return mpi::calls().Testsome(count, requests, done, indices, given);
+  Statuses statuses(count, given);
+  *done = MPI_UNDEFINED;
+  const bool all_shown = watched.progress();
+  const int code = mpi::calls().Testsome(count, watched.requests(), done, indices, statuses.data());
+  watched.restore();
+  if (code == MPI_SUCCESS && *done == MPI_UNDEFINED && !all_shown) *done = 0;
+  return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
+}
+
+}  // namespace mpress::engine

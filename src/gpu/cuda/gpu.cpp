@@ -1,0 +1,157 @@
+// libmpress_cuda.so: the GPUs of NVIDIA. Nothing here throws out of the library, and no error of
+// ours is left for the program to find.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "gpu/cuda/driver.hpp"
+#include "gpu/cuda/queue.hpp"
+#include "gpu/gpu.hpp"
+#include "memory/kind.hpp"
+
+namespace mpress::gpu {
+namespace {
+
+class CudaGpu final : public Gpu {
+ public:
+  CudaGpu() {
+    int devices = 0;
+    memory::check(cudaGetDeviceCount(&devices), "the number of devices");
+    if (devices == 0) throw memory::CudaError("the number of devices", cudaErrorNoDevice);
+    char device[128] = "";
+    driver().get_name(device, sizeof device, 0);
+    name_ = "CUDA " + std::to_string(CUDART_VERSION / 1000) + "." +
+            std::to_string(CUDART_VERSION % 1000 / 10) + ", " + device;
+  }
+
+  std::uint32_t version() const override { return interface_version; }
+  const char* name() const override { return name_.c_str(); }
+
+  int locate(const void* pointer) const override { return memory::locate(pointer); }
+
+  std::unique_ptr<Queue> open_queue(int device, Priority priority) override {
+    try {
+      return std::make_unique<CudaQueue>(device, priority);
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+
+  void* allocate(Place place, int device, std::size_t bytes) override {
+    try {
+      const ContextScope scope(device);
+      void* memory = nullptr;
+      bytes = std::max<std::size_t>(bytes, 1);  // of none, CUDA makes a null pointer
+      const cudaError_t code =
+          place == Place::device
+              ? cudaMalloc(&memory, bytes)
+              : cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
+      memory::check(code, "memory");
+      return memory;
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+
+  void release(Place place, int device, void* memory) override {
+    try {
+      const ContextScope scope(device);
+      memory::check(place == Place::device ? cudaFree(memory) : cudaFreeHost(memory), "memory");
+    } catch (const std::exception&) {
+      // The device is lost, and its memory with it.
+    }
+  }
+
+  bool find_block(int device, const void* pointer, Block& block) override {
+    try {
+      const ContextScope scope(device);
+      const Driver& cuda = driver();
+      if (!cuda.get_range || !cuda.get_attribute) return false;
+      const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+      CUdeviceptr base = 0;
+      unsigned long long id = 0;
+      if (cuda.get_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address) != CUDA_SUCCESS ||
+          cuda.get_range(&base, &block.bytes, address) != CUDA_SUCCESS) {
+        return false;
+      }
+      block.base = reinterpret_cast<std::byte*>(base);
+      block.id = id;
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  bool share(int device, void* memory, MemoryHandle& handle) override {
+    static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(MemoryHandle));
+    try {
+      const ContextScope scope(device);
+      cudaIpcMemHandle_t made;
+      memory::check(cudaIpcGetMemHandle(&made, memory), "a handle of memory");
+      std::memcpy(handle.data(), &made, sizeof made);
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  void* open(int device, const MemoryHandle& handle) override {
+    try {
+      const ContextScope scope(device);
+      cudaIpcMemHandle_t made;
+      std::memcpy(&made, handle.data(), sizeof made);
+      void* memory = nullptr;
+      memory::check(cudaIpcOpenMemHandle(&memory, made, cudaIpcMemLazyEnablePeerAccess),
+                    "another process's memory");
+      return memory;
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }
+
+  void close(int device, void* memory) override {
+    try {
+      const ContextScope scope(device);
+      memory::check(cudaIpcCloseMemHandle(memory), "another process's memory");
+    } catch (const std::exception&) {
+      // The device is lost, and the mapping with it.
+    }
+  }
+
+  bool map(int device, void* memory, std::size_t bytes) override {
+    try {
+      const ContextScope scope(device);
+      memory::check(
+          cudaHostRegister(memory, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable),
+          "mapped memory");
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  void unmap(int device, void* memory) override {
+    try {
+      const ContextScope scope(device);
+      memory::check(cudaHostUnregister(memory), "mapped memory");
+    } catch (const std::exception&) {
+      // The device is lost, and the mapping with it.
+    }
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace
+}  // namespace mpress::gpu
+
+extern "C" [[gnu::visibility("default")]] mpress::gpu::Gpu* mpress_gpu() {
+  try {
+    static auto* const immortal = new mpress::gpu::CudaGpu;
+    return immortal;
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}

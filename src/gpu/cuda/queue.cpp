@@ -1,0 +1,332 @@
+#include "gpu/cuda/queue.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "codec/codec_cuda.hpp"
+#include "gpu/cuda/driver.hpp"
+
+namespace mpress::gpu {
+namespace {
+
+using memory::check;
+
+/// Enough for messages of hundreds of megabytes, so that encoding needs no memory of its own.
+constexpr std::size_t first_workspace = 1 << 20;
+
+/// Reports that nobody asked for are dropped beyond this many.
+constexpr std::size_t most_reports = 4096;
+
+/// A query costs more than many looks at a flag; it finds work that failed.
+constexpr std::uint32_t looks_a_query = 4096;
+
+}  // namespace
+
+CudaQueue::CudaQueue(int device, Priority priority) : device_(device), priority_(priority) {
+  load_kernels(device);
+  const ContextScope scope(device);
+  try {
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
+    const int own = priority == Priority::first ? greatest : std::min(greatest + 1, least);
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, own), "a stream");
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, sizeof(Mapped), cudaHostAllocMapped | cudaHostAllocPortable),
+          "pinned memory");
+    mapped_ = static_cast<Mapped*>(memory);
+    *mapped_ = {};
+    check(cudaHostGetDevicePointer(&memory, mapped_, 0), "mapped memory");
+    mapped_device_ = static_cast<Mapped*>(memory);
+    counter_ = memory::DeviceBuffer(device, sizeof(unsigned), stream_);
+    check(cudaMemsetAsync(counter_.data(), 0, counter_.bytes(), stream_), "a counter");
+    workspace(first_workspace);
+  } catch (...) {
+    counter_.reset();
+    workspace_.reset();
+    if (mapped_) cudaFreeHost(mapped_);
+    if (stream_) cudaStreamDestroy(stream_);
+    cudaGetLastError();
+    throw;
+  }
+}
+
+CudaQueue::~CudaQueue() {
+  try {
+    const ContextScope scope(device_);
+    cudaStreamSynchronize(stream_);
+    counter_.reset();
+    workspace_.reset();
+    for (const Upload& upload : uploads_) cudaFreeHost(upload.runs);
+    cudaFreeHost(mapped_);
+    cudaStreamDestroy(stream_);
+    cudaGetLastError();
+  } catch (const std::exception&) {
+    // The device is lost, and all of this with it.
+  }
+}
+
+/// Pieces of work: whatever cannot be enqueued fails, and what comes after it in the queue too.
+/// `enqueue` is called with the event of the first.
+template <class Enqueue>
+Event CudaQueue::give(Enqueue enqueue, std::size_t pieces) {
+  const Event event = given_ + 1;
+  given_ += pieces;
+  if (is_failed(event)) return event;
+  try {
+    const ContextScope scope(device_);
+    enqueue(event);
+  } catch (const std::exception&) {
+    fail(event);
+  }
+  return event;
+}
+
+/// Where a codec reports on a piece of work.
+codec::cuda::Result* CudaQueue::report_of(Event event) {
+  while (reports_.size() >= most_reports && reports_.begin()->first <= done_) {
+    reports_.erase(reports_.begin());
+  }
+  return reports_[event].get();
+}
+
+/// To an address of the device's, once all work so far is done.
+void CudaQueue::write(std::uint32_t* flag, std::uint32_t value) {
+  const auto address = reinterpret_cast<CUdeviceptr>(flag);
+  const auto write = driver().write_value;
+  if (write && write(stream_, address, value, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS) {
+    return;
+  }
+  check(write_flag(flag, value, stream_), "a flag");
+}
+
+/// Tells the host when all work so far is done.
+void CudaQueue::mark(Event event) {
+  write(&mapped_device_->done, static_cast<std::uint32_t>(event));
+}
+
+Event CudaQueue::copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
+  return give([&](Event event) {
+    void* mapped = nullptr;
+    if (flag) check(cudaHostGetDevicePointer(&mapped, flag, 0), "mapped memory");
+    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
+    if (flag) write(static_cast<std::uint32_t*>(mapped), 1);
+    mark(event);
+  });
+}
+
+Event CudaQueue::copy_near(void* to, const void* from, std::size_t bytes) {
+  return give([&](Event event) {
+    check(copy_and_tell(to, from, bytes, reinterpret_cast<unsigned*>(counter_.data()),
+                        &mapped_device_->done, static_cast<std::uint32_t>(event), stream_),
+          "a copy");
+  });
+}
+
+Event CudaQueue::gather(void* packed, const void* buffer, std::span<const Run> runs) {
+  return give([&](Event event) {
+    move_runs(Direction::gather, const_cast<void*>(buffer), packed, runs);
+    mark(event);
+  });
+}
+
+Event CudaQueue::scatter(void* buffer, const void* packed, std::span<const Run> runs) {
+  return give([&](Event event) {
+    move_runs(Direction::scatter, buffer, const_cast<void*>(packed), runs);
+    mark(event);
+  });
+}
+
+/// Room in pinned memory that no upload under way reads.
+PlacedRun* CudaQueue::upload_room(std::size_t count) {
+  observe(given_);
+  Upload* smaller = nullptr;
+  for (Upload& upload : uploads_) {
+    if (upload.last_use > done_) continue;
+    if (upload.capacity >= count) {
+      upload.last_use = given_;
+      return upload.runs;
+    }
+    smaller = &upload;
+  }
+  const std::size_t capacity = std::max<std::size_t>(4096, count + count / 2);
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, capacity * sizeof(PlacedRun), cudaHostAllocPortable),
+        "pinned memory");
+  const Upload upload{static_cast<PlacedRun*>(memory), capacity, given_};
+  if (smaller) {
+    cudaFreeHost(std::exchange(*smaller, upload).runs);
+  } else {
+    uploads_.push_back(upload);
+  }
+  return upload.runs;
+}
+
+void CudaQueue::move_runs(Direction direction, void* buffer, void* packed,
+                          std::span<const Run> runs) {
+  if (runs.size() == 1) {
+    void* const in_buffer = static_cast<std::byte*>(buffer) + runs[0].offset;
+    const bool to_packed = direction == Direction::gather;
+    check(cudaMemcpyAsync(to_packed ? packed : in_buffer, to_packed ? in_buffer : packed,
+                          runs[0].bytes, cudaMemcpyDefault, stream_),
+          "packing");
+    return;
+  }
+  RegularRuns regular;
+  if (are_regular(runs, regular)) {
+    if (regular.bytes == 0) return;
+    check(copy_runs(direction, buffer, packed, regular, stream_), "packing");
+    return;
+  }
+  // In parts whose number of runs fits the kernel's index.
+  constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
+  for (; !runs.empty(); runs = runs.subspan(std::min(most, runs.size()))) {
+    const auto part = runs.first(std::min(most, runs.size()));
+    PlacedRun* const placed = upload_room(part.size() + 1);
+    std::uint32_t count = 0;
+    std::uint64_t total = 0;
+    for (const Run& run : part) {
+      if (run.bytes == 0) continue;
+      placed[count++] = {run.offset, total};
+      total += run.bytes;
+    }
+    placed[count] = {0, total};
+    if (total == 0) continue;
+    const std::size_t bytes = (count + 1) * sizeof(PlacedRun);
+    const memory::DeviceBuffer uploaded(device_, bytes, stream_);
+    check(cudaMemcpyAsync(uploaded.data(), placed, bytes, cudaMemcpyHostToDevice, stream_),
+          "a list of runs");
+    check(copy_runs(direction, buffer, packed, reinterpret_cast<PlacedRun*>(uploaded.data()), count,
+                    total, stream_),
+          "packing");
+    packed = static_cast<std::byte*>(packed) + total;
+  }
+}
+
+/// At least `bytes` bytes, zero but for what an earlier call left there for the next.
+void* CudaQueue::workspace(std::size_t bytes) {
+  if (workspace_.bytes() < bytes) {
+    memory::DeviceBuffer larger(device_, std::max(bytes, first_workspace), stream_);
+    check(cudaMemsetAsync(larger.data(), 0, larger.bytes(), stream_), "a workspace");
+    workspace_ = std::move(larger);
+  }
+  return workspace_.data();
+}
+
+Spec CudaQueue::resolve(const Spec& spec, ElementType type, const void* elements,
+                        std::size_t count) {
+  // mpc's encoder chooses the distance, and its payloads tell it.
+  if (spec.bound != Bound::rel) return spec;
+  Spec resolved = spec;
+  resolved.bound = Bound::abs;
+  resolved.value = 0;
+  const Event event = give([&](Event number) {
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
+    check(codec::cuda::finite_width(type, elements, count, work, &mapped_device_->width, stream_),
+          "a range");
+    mark(number);
+  });
+  State state = State::pending;
+  while (state == State::pending) state = look(event, nullptr);
+  if (state == State::done) resolved.value = spec.value * mapped_->width;
+  return resolved;
+}
+
+Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) {
+  const auto enqueue = [&](Event event) {
+    std::vector<codec::cuda::EncodeSegment> segments;
+    segments.reserve(pieces.size());
+    std::size_t count = 0;
+    for (const Piece& piece : pieces) {
+      segments.push_back({piece.elements, piece.count, piece.payload, report_of(event++)});
+      count += piece.count;
+    }
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, pieces.size()));
+    check(codec::cuda::encode(spec, type, segments, work, stream_, codec::cuda::RangeOf::call),
+          "encoding");
+  };
+  static_assert(most_pieces <= codec::cuda::max_common_range);
+  return give(enqueue, pieces.size());
+}
+
+Event CudaQueue::decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+                        void* elements, std::size_t count) {
+  return give([&](Event event) {
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
+    const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, report_of(event)};
+    check(codec::cuda::decode(spec, type, {&segment, 1}, codec::Combine::replace, work, stream_),
+          "decoding");
+  });
+}
+
+/// From here on, until the queue works again.
+void CudaQueue::fail(Event event) {
+  cudaGetLastError();  // not a failure of the program's next call
+  failed_from_ = event;
+  failed_to_ = std::numeric_limits<Event>::max();
+}
+
+bool CudaQueue::is_failed(Event event) const {
+  return failed_from_ != 0 && event >= failed_from_ && event <= failed_to_;
+}
+
+/// Looks at what the device has written.
+void CudaQueue::observe(Event event) {
+  const std::uint32_t flag = __atomic_load_n(&mapped_->done, __ATOMIC_ACQUIRE);
+  const auto further = static_cast<std::int32_t>(flag - static_cast<std::uint32_t>(done_));
+  if (further > 0) done_ += static_cast<std::uint32_t>(further);
+  // Pieces that were encoded in one go may end in any order, where they are short.
+  for (auto report = reports_.upper_bound(done_); report != reports_.end() && done_ < event;
+       ++report) {
+    if (report->first > event ||
+        __atomic_load_n(&report->second.get()->sequence, __ATOMIC_ACQUIRE) == 0) {
+      return;
+    }
+    done_ = report->first;
+  }
+}
+
+State CudaQueue::look(Event event, Outcome* outcome) {
+  if (event > done_ && !is_failed(event)) {
+    observe(event);
+    if (event > done_ && ++looks_ % looks_a_query == 0) {
+      try {
+        const ContextScope scope(device_);
+        const cudaError_t code = cudaStreamQuery(stream_);
+        observe(event);
+        if (code != cudaErrorNotReady && event > done_) fail(done_ + 1);
+      } catch (const std::exception&) {
+        fail(done_ + 1);
+      }
+    }
+  }
+  if (is_failed(event)) return State::failed;
+  if (event > done_) return State::pending;
+  if (outcome) {
+    if (const auto report = reports_.find(event); report != reports_.end()) {
+      const codec::cuda::Result& result = *report->second.get();
+      *outcome = {static_cast<std::size_t>(result.bytes), result.status};
+      reports_.erase(report);
+    }
+  }
+  return State::done;
+}
+
+void CudaQueue::drain() {
+  observe(given_);
+  if (done_ == given_) return;
+  try {
+    const ContextScope scope(device_);
+    check(cudaStreamSynchronize(stream_), "work on the stream");
+    done_ = given_;
+    if (!is_failed(given_)) return;
+    // What failed was a call, not the device: of a codec's kernels, some may have run.
+    failed_to_ = given_;
+    reports_.erase(reports_.lower_bound(failed_from_), reports_.end());
+    check(cudaMemsetAsync(workspace_.data(), 0, workspace_.bytes(), stream_), "a workspace");
+  } catch (const std::exception&) {
+    if (!is_failed(given_)) fail(done_ + 1);
+  }
+}
+
+}  // namespace mpress::gpu

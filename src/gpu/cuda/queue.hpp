@@ -1,0 +1,80 @@
+// A queue of a CUDA device: a stream of its own, whose work reports into mapped host memory.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <vector>
+
+#include "gpu/cuda/gather.hpp"
+#include "gpu/gpu.hpp"
+#include "memory/device.hpp"
+
+namespace mpress::gpu {
+
+class CudaQueue final : public Queue {
+ public:
+  /// Throws memory::CudaError where the device refuses. No other call throws.
+  CudaQueue(int device, Priority priority);
+  ~CudaQueue() override;
+
+  using Queue::copy;
+  Event copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
+  Event copy_near(void* to, const void* from, std::size_t bytes) override;
+  Event gather(void* packed, const void* buffer, std::span<const Run> runs) override;
+  Event scatter(void* buffer, const void* packed, std::span<const Run> runs) override;
+  Spec resolve(const Spec& spec, ElementType type, const void* elements,
+               std::size_t count) override;
+  using Queue::encode;
+  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) override;
+  Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+               void* elements, std::size_t count) override;
+  State look(Event event, Outcome* outcome) override;
+  void drain() override;
+  int device() const override { return device_; }
+  Priority priority() const override { return priority_; }
+
+ private:
+  /// Written by the device, read by the host.
+  struct Mapped {
+    std::uint32_t done;  ///< low bits of the last event whose work was no codec's
+    double width;        ///< what resolve() asked for
+  };
+
+  /// Pinned memory from which a list of runs is uploaded.
+  struct Upload {
+    PlacedRun* runs;
+    std::size_t capacity;
+    Event last_use;
+  };
+
+  template <class Enqueue>
+  Event give(Enqueue enqueue, std::size_t pieces = 1);
+  codec::cuda::Result* report_of(Event event);
+  void write(std::uint32_t* flag, std::uint32_t value);
+  void mark(Event event);
+  void move_runs(Direction direction, void* buffer, void* packed, std::span<const Run> runs);
+  PlacedRun* upload_room(std::size_t count);
+  void* workspace(std::size_t bytes);
+  void fail(Event event);
+  bool is_failed(Event event) const;
+  void observe(Event event);
+
+  const int device_;
+  const Priority priority_;
+  cudaStream_t stream_ = nullptr;
+  Mapped* mapped_ = nullptr;
+  Mapped* mapped_device_ = nullptr;                ///< as the device sees it
+  memory::DeviceBuffer counter_;                   ///< zero; of copy_near()
+  memory::DeviceBuffer workspace_;                 ///< zero between calls
+  std::map<Event, memory::PinnedResult> reports_;  ///< of codecs, until they are asked for
+  std::vector<Upload> uploads_;
+
+  Event given_ = 0;
+  Event done_ = 0;
+  Event failed_from_ = 0;  ///< the first that failed; 0: none
+  Event failed_to_ = 0;    ///< the last, once the queue works again
+  std::uint32_t looks_ = 0;
+};
+
+}  // namespace mpress::gpu

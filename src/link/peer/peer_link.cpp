@@ -1,0 +1,105 @@
+#include "link/peer/peer_link.hpp"
+
+#include "gpu/loaded_gpu.hpp"
+
+namespace mpress::link {
+
+SegmentAddress PeerLink::open(const std::array<std::uint8_t, 16>& nonce, int rank, bool wanted) {
+  nonce_ = nonce;
+  if (wanted) own_ = MappedSegment::create(nonce, rank);
+  return own_.address();
+}
+
+void PeerLink::meet_host(const std::vector<HostRank>& ranks, std::size_t limit) {
+  limit_ = limit;
+  if (!own_ || ranks.size() > PeerSegment::most_ranks) {
+    own_ = {};
+    return;
+  }
+  ranks_ = ranks;
+  sources_ = std::vector<Source>(ranks.size());
+  borrowers_.resize(ranks.size());
+  landings_.resize(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].rank < 0) continue;
+    const auto rank = static_cast<std::size_t>(ranks[i].rank);
+    if (rank >= index_.size()) index_.resize(rank + 1, -1);
+    if (ranks[i].rank == own_->rank) {
+      own_index_ = i;  // a process cannot open its own memory
+    } else if (ranks[i].segment.file >= 0) {
+      index_[rank] = static_cast<int>(i);
+    }
+  }
+}
+
+int PeerLink::index_of(int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  return rank >= 0 && index < index_.size() ? index_[index] : -1;
+}
+
+/// Has it looked at what this one shares, if anything?
+bool PeerLink::has_met(int rank) const {
+  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_acquire) > 0;
+}
+
+bool PeerLink::may_reach(int rank) const {
+  const int index = index_of(rank);
+  return index >= 0 && own_ &&
+         own_->opened[index].load(std::memory_order_relaxed) != PeerSegment::unreachable;
+}
+
+bool PeerLink::reaches(int rank) const {
+  return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_relaxed) > 1;
+}
+
+void PeerLink::close() {
+  const auto close_mapping = [](std::size_t device, const Mapping& mapping) {
+    if (mapping.memory) gpu::gpu()->close(static_cast<int>(device), mapping.memory);
+  };
+  {
+    std::lock_guard lock(sending_);
+    for (Landings& landings : landings_) {
+      for (const Landing& landing : landings.all) {
+        for (std::size_t device = 0; device < landing.mappings.size(); ++device) {
+          close_mapping(device, landing.mappings[device]);
+        }
+      }
+      landings.all.clear();
+      landings.is_refused = true;
+    }
+  }
+  std::lock_guard lock(receiving_);
+  for (Source& source : sources_) {
+    for (Opened* all : {&source.slabs, &source.blocks}) {
+      for (std::size_t device = 0; device < all->size(); ++device) {
+        for (const Mapping& mapping : (*all)[device]) close_mapping(device, mapping);
+      }
+      all->clear();
+    }
+    if (source.mapped_by != gpu::host) {
+      gpu::gpu()->unmap(source.mapped_by, source.segment.data());
+      source.mapped_by = gpu::host;
+    }
+    source.has_room.store(false, std::memory_order_relaxed);
+    source.seen.store(0, std::memory_order_relaxed);
+    source.is_over.store(true, std::memory_order_relaxed);
+  }
+}
+
+void PeerLink::release() {
+  std::scoped_lock lock(sending_, receiving_);
+  for (const Slab& slab : slabs_) {
+    gpu::gpu()->release(gpu::Place::device, slab.device, slab.memory);
+  }
+  for (Source& source : sources_) {
+    for (const Landed& landed : source.landed) {
+      gpu::gpu()->release(gpu::Place::device, landed.device, landed.memory);
+    }
+    source.landed.clear();
+  }
+  slabs_.clear();
+  sent_.clear();
+  index_.clear();
+}
+
+}  // namespace mpress::link

@@ -1,0 +1,67 @@
+// What a program sets on a communicator through MPI_Info: the keys of config/knobs.hpp. Hints
+// rule over the environment's settings.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "codec/spec.hpp"
+#include "mpi/calls.hpp"
+
+namespace mpress::mpi {
+
+/// A hint as it was given, and what it means.
+template <typename T>
+struct Hint {
+  std::string text;
+  T value;
+};
+
+/// The hints of one MPI_Info; what it does not mention is empty.
+struct Hints {
+  std::optional<Hint<Spec>> codec;
+  std::optional<Hint<std::size_t>> threshold;
+  std::optional<Hint<std::size_t>> chunk;
+
+  bool empty() const { return !codec && !threshold && !chunk; }
+
+  /// Takes over what `later` mentions.
+  void update(const Hints& later);
+};
+
+/// Reads the hints of `info`, which may be MPI_INFO_NULL. On failure returns MPI's error code for
+/// it, raises nothing, and sets `error` to one sentence that names key, value and expectation.
+int read_hints(MPI_Info info, Hints& hints, std::string& error);
+
+/// Adds hints to an MPI_Info that the program is given.
+void write_hints(const Hints& hints, MPI_Info info);
+
+/// The hints of a communicator. Thread-safe; where nothing was set, reading them takes no lock.
+class CommHints {
+ public:
+  void update(const Hints& later);
+  Hints get() const;
+
+  Spec codec(const Spec& fallback) const;
+
+  std::size_t threshold(std::size_t fallback) const { return value_of(threshold_, fallback); }
+  std::size_t chunk(std::size_t fallback) const { return value_of(chunk_, fallback); }
+
+ private:
+  static constexpr std::size_t unset = SIZE_MAX;  ///< and no message is that large
+  static std::size_t value_of(const std::atomic<std::size_t>& hint, std::size_t fallback) {
+    const std::size_t bytes = hint.load(std::memory_order_relaxed);
+    return bytes == unset ? fallback : bytes;
+  }
+
+  mutable std::mutex mutex_;
+  Hints hints_;
+  std::atomic<bool> has_codec_{false};
+  std::atomic<std::size_t> threshold_{unset};
+  std::atomic<std::size_t> chunk_{unset};
+};
+
+}  // namespace mpress::mpi

@@ -1,0 +1,87 @@
+#include "mpi/peek.hpp"
+
+#include <optional>
+
+namespace mpress::mpi {
+namespace {
+
+/// While it lives, errors that belong to no communicator of the program's return. MPICH raises them
+/// on MPI_COMM_SELF if that has a handler of its own, else on MPI_COMM_WORLD; giving it one would
+/// change that for good, so the default is left alone.
+class Silence {
+ public:
+  Silence() {
+    silence(world_);
+    silence(self_);
+  }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+  ~Silence() {
+    restore(self_);
+    restore(world_);
+  }
+
+ private:
+  struct Comm {
+    MPI_Comm comm;
+    MPI_Errhandler handler;
+  };
+
+  void silence(Comm& comm) {
+    calls().Comm_get_errhandler(comm.comm, &comm.handler);
+    if (is_left_alone(comm)) return;
+    calls().Comm_set_errhandler(comm.comm, MPI_ERRORS_RETURN);
+  }
+
+  void restore(Comm& comm) {
+    if (!is_left_alone(comm)) calls().Comm_set_errhandler(comm.comm, comm.handler);
+    calls().Errhandler_free(&comm.handler);
+  }
+
+  bool is_left_alone(const Comm& comm) const {
+    return &comm == &self_ && comm.handler == MPI_ERRORS_ARE_FATAL;
+  }
+
+  Comm world_{MPI_COMM_WORLD, MPI_ERRHANDLER_NULL};
+  Comm self_{MPI_COMM_SELF, MPI_ERRHANDLER_NULL};
+};
+
+#if defined(MPICH_VERSION)
+template <typename Function>
+void find(Function*& function, const char* name) {
+  function = reinterpret_cast<Function*>(find_symbol(name));
+}
+#endif
+
+}  // namespace
+
+void Peek::open([[maybe_unused]] bool threaded) {
+#if defined(OPEN_MPI)
+  way_ = Way::get_status;
+#else
+  way_ = threaded ? Way::none : Way::silenced;
+#endif
+#if defined(MPICH_VERSION)
+  find(request_is_complete_, "PMPIX_Request_is_complete");
+  find(stream_progress_, "PMPIX_Stream_progress");
+  if (request_is_complete_ && stream_progress_) way_ = Way::own_calls;
+#endif
+}
+
+bool Peek::is_complete(MPI_Request request) const {
+#if defined(MPICH_VERSION)
+  if (way_ == Way::own_calls) {
+    constexpr int any_stream = 0x3c000000;  // MPIX_STREAM_NULL
+    if (request_is_complete_(request)) return true;
+    stream_progress_(any_stream);
+    return request_is_complete_(request);
+  }
+#endif
+  std::optional<Silence> silence;
+  if (way_ == Way::silenced) silence.emplace();
+  int complete = 0;
+  return calls().Request_get_status(request, &complete, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+         complete;
+}
+
+}  // namespace mpress::mpi

@@ -1,0 +1,35 @@
+// Looking at a request of MPI's: is it complete? It stays as it is, whatever came of it.
+//
+// MPI_Request_get_status does that in Open MPI. In MPICH it raises what went wrong with the
+// request, and on no communicator of the request's, so that a truncated message would end the job
+// before the program's own call could report it. There MPIX_Request_is_complete tells no more than
+// its name says; it lets nothing proceed, which MPIX_Stream_progress does. Older MPICHs and
+// the library for the standard ABI lack them: those are asked for the status while errors are
+// silenced, which only works while one thread at a time calls MPI.
+#pragma once
+
+#include "mpi/calls.hpp"
+
+namespace mpress::mpi {
+
+class Peek {
+ public:
+  /// `threaded`: under MPI_THREAD_MULTIPLE.
+  void open(bool threaded);
+
+  /// Is there a way?
+  bool is_possible() const { return way_ != Way::none; }
+
+  /// Is `request`, not persistent, complete? Lets MPI proceed. Raises nothing.
+  bool is_complete(MPI_Request request) const;
+
+ private:
+  enum class Way { none, get_status, silenced, own_calls };
+  Way way_ = Way::none;
+#if defined(MPICH_VERSION)
+  int (*request_is_complete_)(MPI_Request) = nullptr;
+  int (*stream_progress_)(int stream) = nullptr;
+#endif
+};
+
+}  // namespace mpress::mpi

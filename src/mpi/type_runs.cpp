@@ -1,0 +1,200 @@
+#include "mpi/type_runs.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "mpi/construction.hpp"
+#include "wire/frame.hpp"
+
+namespace mpress::mpi {
+namespace {
+
+using Runs = std::vector<gpu::Run>;
+
+void append(Runs& runs, std::int64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  if (!runs.empty() &&
+      runs.back().offset + static_cast<std::int64_t>(runs.back().bytes) == offset) {
+    runs.back().bytes += bytes;
+  } else {
+    runs.push_back({offset, bytes});
+  }
+}
+
+void append(Runs& runs, const Runs& more, std::int64_t offset) {
+  for (const gpu::Run& run : more) append(runs, offset + run.offset, run.bytes);
+}
+
+std::int64_t extent_of(MPI_Datatype type) {
+  MPI_Count lb = 0, extent = 0;
+  calls().Type_get_extent_x(type, &lb, &extent);
+  return extent;
+}
+
+/// Items of a part, and what is known of it.
+class Part {
+ public:
+  explicit Part(MPI_Datatype type);
+
+  /// `length` items, the first `offset` bytes from the buffer's address.
+  void append_to(Runs& runs, std::int64_t offset, MPI_Count length) const {
+    if (is_solid()) {
+      append(runs, offset + runs_[0].offset, runs_[0].bytes * static_cast<std::uint64_t>(length));
+      return;
+    }
+    for (MPI_Count i = 0; i < length; ++i) append(runs, runs_, offset + i * extent_);
+  }
+  std::int64_t extent() const { return extent_; }
+
+ private:
+  /// Do items follow each other without gaps?
+  bool is_solid() const {
+    return runs_.size() == 1 && runs_[0].bytes == static_cast<std::uint64_t>(extent_);
+  }
+
+  Runs runs_;
+  std::int64_t extent_;
+};
+
+/// A rectangle of an array, `dims` sizes each. Rows of the dimension that varies fastest are runs.
+void append_subarray(Runs& runs, const Part& part, const MPI_Count* sizes,
+                     const MPI_Count* subsizes, const MPI_Count* starts, MPI_Count dims,
+                     bool fortran) {
+  const auto axis = [&](MPI_Count i) { return fortran ? i : dims - 1 - i; };  // fastest first
+  std::vector<MPI_Count> at(static_cast<std::size_t>(dims), 0);
+  for (;;) {
+    std::int64_t place = 0, stride = 1;
+    for (MPI_Count i = 0; i < dims; ++i) {
+      const MPI_Count a = axis(i);
+      if (subsizes[a] == 0) return;
+      place += (starts[a] + at[static_cast<std::size_t>(i)]) * stride;
+      stride *= sizes[a];
+    }
+    part.append_to(runs, place * part.extent(), subsizes[axis(0)]);
+    MPI_Count i = 1;
+    while (i < dims && ++at[static_cast<std::size_t>(i)] == subsizes[axis(i)]) {
+      at[static_cast<std::size_t>(i++)] = 0;
+    }
+    if (i >= dims) return;
+  }
+}
+
+/// Any type, asked of MPI itself: packs buffers whose bytes tell their own places, eight bits at a
+/// time. For constructors that nothing here takes apart.
+Runs ask_for_runs(MPI_Datatype type) {
+  const Calls& mpi = calls();
+  MPI_Count lb = 0, extent = 0, size = 0;
+  mpi.Type_get_true_extent_x(type, &lb, &extent);
+  mpi.Type_size_x(type, &size);
+  std::vector<std::uint8_t> places(static_cast<std::size_t>(extent));
+  std::vector<std::uint8_t> packed(static_cast<std::size_t>(size));
+  std::vector<std::uint64_t> found(static_cast<std::size_t>(size), 0);
+  for (unsigned bit = 0; bit < 64 && extent >> bit != 0; bit += 8) {
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::uint8_t>(i >> bit);
+    int position = 0;
+    if (size > INT32_MAX ||
+        mpi.Pack(places.data() - lb, 1, type, packed.data(), static_cast<int>(size), &position,
+                 MPI_COMM_SELF) != MPI_SUCCESS) {
+      fatal("a datatype of MPI_Type_create_darray is too large for device memory");
+    }
+    for (std::size_t i = 0; i < packed.size(); ++i) found[i] |= std::uint64_t{packed[i]} << bit;
+  }
+  Runs runs;
+  for (const std::uint64_t place : found) append(runs, static_cast<std::int64_t>(place) + lb, 1);
+  return runs;
+}
+
+/// The runs of one item.
+Runs runs_of_one(MPI_Datatype type) {
+  const Construction made(type);
+  Runs runs;
+  if (made.predefined() || made.parts.empty()) {
+    MPI_Count size = 0;
+    calls().Type_size_x(type, &size);
+    if (type == MPI_SHORT_INT) {  // the one predefined type with a gap inside
+      struct Pair {
+        short first;
+        int second;
+      };
+      return {{0, sizeof(short)}, {offsetof(Pair, second), sizeof(int)}};
+    }
+    append(runs, 0, static_cast<std::uint64_t>(size));
+    return runs;
+  }
+  const std::vector<MPI_Count>& n = made.numbers;
+  const Part part(made.parts[0]);
+  switch (made.combiner) {
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_RESIZED: part.append_to(runs, 0, 1); break;
+    case MPI_COMBINER_CONTIGUOUS: part.append_to(runs, 0, n[0]); break;
+    case MPI_COMBINER_VECTOR:
+    case MPI_COMBINER_HVECTOR: {
+      const std::int64_t unit = made.combiner == MPI_COMBINER_VECTOR ? part.extent() : 1;
+      for (MPI_Count i = 0; i < n[0]; ++i) part.append_to(runs, i * n[2] * unit, n[1]);
+      break;
+    }
+    case MPI_COMBINER_INDEXED:
+    case MPI_COMBINER_HINDEXED: {
+      const std::int64_t unit = made.combiner == MPI_COMBINER_INDEXED ? part.extent() : 1;
+      const auto count = static_cast<std::size_t>(n[0]);
+      for (std::size_t i = 0; i < count; ++i) {
+        part.append_to(runs, n[1 + count + i] * unit, n[1 + i]);
+      }
+      break;
+    }
+    case MPI_COMBINER_INDEXED_BLOCK:
+    case MPI_COMBINER_HINDEXED_BLOCK: {
+      const std::int64_t unit = made.combiner == MPI_COMBINER_INDEXED_BLOCK ? part.extent() : 1;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(n[0]); ++i) {
+        part.append_to(runs, n[2 + i] * unit, n[1]);
+      }
+      break;
+    }
+    case MPI_COMBINER_STRUCT: {
+      const auto count = static_cast<std::size_t>(n[0]);
+      for (std::size_t i = 0; i < count; ++i) {
+        Part(made.parts[i]).append_to(runs, n[1 + count + i], n[1 + i]);
+      }
+      break;
+    }
+    case MPI_COMBINER_SUBARRAY: {
+      const MPI_Count dims = n[0];
+      const MPI_Count* sizes = n.data() + (made.large ? 2 : 1);
+      const MPI_Count order = made.large ? n[1] : n.back();
+      append_subarray(runs, part, sizes, sizes + dims, sizes + 2 * dims, dims,
+                      order == MPI_ORDER_FORTRAN);
+      break;
+    }
+    default: return ask_for_runs(type);
+  }
+  return runs;
+}
+
+Part::Part(MPI_Datatype type) : runs_(runs_of_one(type)), extent_(extent_of(type)) {}
+
+}  // namespace
+
+std::vector<gpu::Run> runs_of(MPI_Datatype type, MPI_Count count, std::size_t bytes) {
+  Runs runs;
+  Part(type).append_to(runs, 0, count);
+  std::size_t left = bytes;
+  std::size_t kept = 0;
+  while (kept < runs.size() && left > 0) {
+    runs[kept].bytes = std::min<std::uint64_t>(runs[kept].bytes, left);
+    left -= runs[kept++].bytes;
+  }
+  runs.resize(kept);
+  return runs;
+}
+
+const std::vector<gpu::Run>& first_runs(const TypeInfo& type) {
+  std::call_once(type.first_runs_made, [&] {
+    const auto items = static_cast<MPI_Count>(wire::min_frame_bytes / type.size + 1);
+    type.first_runs = runs_of(type.layout, items, wire::min_frame_bytes);
+  });
+  return type.first_runs;
+}
+
+}  // namespace mpress::mpi

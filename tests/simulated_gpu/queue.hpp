@@ -1,0 +1,75 @@
+// A queue of a simulated device: does its work in order, but late.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "memory.hpp"
+
+namespace mpress::simulated {
+
+/// The device refuses all work after the next `pieces` pieces.
+void set_failing(int device, unsigned pieces);
+bool is_failed(int device);
+
+class Queue final : public gpu::Queue {
+ public:
+  Queue(int device, gpu::Priority priority);
+  ~Queue() override;
+
+  using gpu::Queue::copy;
+  gpu::Event copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
+  gpu::Event copy_near(void* to, const void* from, std::size_t bytes) override;
+  gpu::Event gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) override;
+  gpu::Event scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
+  Spec resolve(const Spec& spec, ElementType type, const void* elements,
+               std::size_t count) override;
+  using gpu::Queue::encode;
+  gpu::Event encode(const Spec& spec, ElementType type,
+                    std::span<const gpu::Piece> pieces) override;
+  gpu::Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+                    void* elements, std::size_t count) override;
+  gpu::State look(gpu::Event event, gpu::Outcome* outcome) override;
+  void drain() override;
+  int device() const override { return device_; }
+  gpu::Priority priority() const override { return priority_; }
+
+ private:
+  using Work = std::function<std::optional<gpu::Outcome>()>;
+  struct Piece {
+    gpu::Event event;
+    std::vector<Access> accesses;
+    Work work;
+    unsigned looks;  ///< until it is done, where no thread does it
+  };
+
+  gpu::Event add(std::vector<Access> accesses, Work work);
+  gpu::Event tell(std::uint32_t* flag);
+  void do_first(std::unique_lock<std::mutex>& lock);
+  void finish();
+  void run(std::mt19937::result_type seed);
+
+  const int device_;
+  const gpu::Priority priority_;
+  std::mt19937 random_;  ///< the caller's; a thread has its own
+  std::atomic<bool> in_call_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Piece> pieces_;
+  std::map<gpu::Event, gpu::Outcome> outcomes_;  ///< not yet asked for
+  gpu::Event given_ = 0;
+  gpu::Event done_ = 0;
+  bool failed_ = false;
+  bool stopping_ = false;
+  std::thread thread_;  ///< of some queues
+};
+
+}  // namespace mpress::simulated
