@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/job.hpp"
-#include "engine/patience.hpp"
+#include "engine/backoff.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/type_runs.hpp"
 #include "trace/message.hpp"
@@ -112,8 +112,8 @@ int Devices::wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outc
                         .device = queue.device(),
                         .kind = trace::Kind::wait_for_device});
   }
-  for (Patience patience; state == gpu::State::pending; state = queue.look(event, outcome)) {
-    patience.pause();
+  for (Backoff backoff; state == gpu::State::pending; state = queue.look(event, outcome)) {
+    backoff.pause();
   }
   return state == gpu::State::done ? MPI_SUCCESS : refused(job, queue.device());
 }

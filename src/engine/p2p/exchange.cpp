@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/job.hpp"
-#include "engine/patience.hpp"
+#include "engine/backoff.hpp"
 #include "engine/request/finished_request.hpp"
 #include "mpi/counted.hpp"
 
@@ -93,7 +93,7 @@ int send_offered(Job& job, Outgoing& out, int tag, Reception& reception) {
   int code =
       mpi::counted::Isend(use.buffer, use.count, use.type, use.destination, tag, use.comm, &header);
   if (code != MPI_SUCCESS) return code;
-  for (Patience patience; !out.chunks->advance(job, *out.row, !reception.over); patience.pause()) {
+  for (Backoff backoff; !out.chunks->advance(job, *out.row, !reception.over); backoff.pause()) {
     if (reception.over) continue;
     int arrived = 0;
     const int received = mpi::calls().Test(&reception.request, &arrived, &reception.status);

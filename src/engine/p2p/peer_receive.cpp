@@ -8,7 +8,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_receive.hpp"
-#include "engine/patience.hpp"
+#include "engine/backoff.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -53,7 +53,7 @@ class PeerReceive final : public ChunkReceive {
 
   void finish(Job& job) override {
     is_waiting_ = true;  // see borrow()
-    for (Patience patience; !advance(job);) patience.pause();
+    for (Backoff backoff; !advance(job);) backoff.pause();
   }
 
  private:

@@ -10,7 +10,7 @@
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_send.hpp"
 #include "engine/p2p/send_message.hpp"
-#include "engine/patience.hpp"
+#include "engine/backoff.hpp"
 #include "policy/chunks.hpp"
 #include "trace/message.hpp"
 
@@ -225,7 +225,7 @@ bool PeerSend::finish(Job& job, std::uint64_t chunk) {
 }
 
 int PeerSend::send(Job& job, trace::Row& row) {
-  for (Patience patience; !advance(job, row, false);) patience.pause();
+  for (Backoff backoff; !advance(job, row, false);) backoff.pause();
   return code_;
 }
 

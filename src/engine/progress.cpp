@@ -1,0 +1,63 @@
+#include "engine/progress.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mpress::engine {
+namespace {
+
+/// Set while this thread advances operations: what they call starts no second round.
+thread_local bool advancing = false;
+
+}  // namespace
+
+std::shared_ptr<Operation> Progress::pop() {
+  std::lock_guard lock(mutex_);
+  if (operations_.empty()) return nullptr;
+  std::shared_ptr<Operation> operation = std::move(operations_.front());
+  operations_.pop_front();
+  ++advanced_now_;
+  return operation;
+}
+
+void Progress::push_back(std::shared_ptr<Operation> operation, bool is_over) {
+  std::lock_guard lock(mutex_);
+  --advanced_now_;
+  if (!is_over) operations_.push_back(std::move(operation));
+}
+
+void Progress::add(std::shared_ptr<Operation> operation) {
+  std::lock_guard lock(mutex_);
+  count_.fetch_add(1, std::memory_order_relaxed);
+  operations_.push_back(std::move(operation));
+}
+
+bool Progress::advance(std::size_t most) {
+  if (idle() || std::exchange(advancing, true)) return false;
+  bool ended = false;
+  for (most = std::min(most, count_.load(std::memory_order_relaxed)); most > 0; --most) {
+    std::shared_ptr<Operation> operation = pop();
+    if (!operation) break;
+    const bool is_over = operation->advance();
+    if (is_over) {
+      ended = true;
+      count_.fetch_sub(1, std::memory_order_relaxed);
+      operation->over_.store(true, std::memory_order_release);
+    }
+    push_back(std::move(operation), is_over);
+  }
+  advancing = false;
+  return ended;
+}
+
+void Progress::flush() {
+  if (idle() || advancing) return;
+  wait_until([this] {
+    std::lock_guard lock(mutex_);
+    return advanced_now_ == 0 &&
+           std::none_of(operations_.begin(), operations_.end(),
+                        [](const auto& operation) { return operation->needs_host(); });
+  });
+}
+
+}  // namespace mpress::engine

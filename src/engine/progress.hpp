@@ -1,0 +1,65 @@
+// The operations under way in this process. Whoever waits, for whatever, advances all of them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "engine/backoff.hpp"
+#include "engine/operation.hpp"
+
+namespace mpress::engine {
+
+/// Thread-safe. Its lock is never held while an operation advances, so an error handler of the
+/// program's, or a callback of MPI's, may call in again; such a nested call advances nothing.
+class Progress {
+ public:
+  Progress() = default;
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Adds an operation that has started. It is kept until it is over.
+  void add(std::shared_ptr<Operation> operation);
+
+  /// Is nothing under way? Costs a load.
+  bool idle() const { return count_.load(std::memory_order_relaxed) == 0; }
+
+  /// Lets at most `most` operations proceed, those first that have waited longest. Never waits.
+  /// Returns whether one has ended.
+  bool advance(std::size_t most = every);
+
+  /// Waits until `done()`, which is asked between rounds of advance().
+  template <typename Done>
+  void wait_until(Done done) {
+    for (Backoff backoff; !done();) {
+      if (!advance()) backoff.pause();
+    }
+  }
+
+  /// Waits until `operation`, which was added, is over.
+  void wait(const Operation& operation) {
+    wait_until([&] { return operation.is_over(); });
+  }
+
+  /// Before this process blocks in MPI, where nobody advances: returns once no operation needs the
+  /// host. Such operations never wait for other ranks.
+  void flush();
+
+  /// How many look at a time at what is under way where the call itself waits for nothing.
+  static constexpr std::size_t few = 4;
+  static constexpr std::size_t every = SIZE_MAX;
+
+ private:
+  std::shared_ptr<Operation> pop();
+  void push_back(std::shared_ptr<Operation> operation, bool is_over);
+
+  mutable std::mutex mutex_;
+  std::deque<std::shared_ptr<Operation>>
+      operations_;                     ///< those that were advanced last are at the end
+  std::size_t advanced_now_ = 0;       ///< by some thread, and so not in the list
+  std::atomic<std::size_t> count_{0};  ///< those that a thread is advancing included
+};
+
+}  // namespace mpress::engine
