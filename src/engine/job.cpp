@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/presence.hpp"
+#include "engine/request/freed.hpp"
 #include "engine/tuning.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/fortran_calls.hpp"
@@ -217,12 +218,46 @@ void stop_job() {
   Job& job = *Job::instance_;
   // A job that is off announces its end all the same.
   if (!job.record.is_open() || job.record.header().finished_ns != 0) return;
-  job.orphans.release(job);
+  release_freed(job);
   job.chunks.close(job);
   job.state_ = Job::State::off;
   mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();
   mpi::close_self_comm();
+}
+
+/// What the chunk link has to do: to let go of what MPI has sent, and to drain what nobody claims.
+class Job::ChunkWork final : public Operation {
+ public:
+  explicit ChunkWork(Job& job) : job_(job) {}
+  bool advance() override {
+    job_.chunks.progress(job_);
+    if (!job_.chunks.idle()) return false;
+    job_.follows_chunks_ = false;
+    return job_.chunks.idle() || job_.follows_chunks_.exchange(true);
+  }
+  bool needs_host() const override { return false; }
+
+ private:
+  Job& job_;
+};
+
+void Job::follow_chunks() {
+  if (!chunks.idle() && !follows_chunks_.exchange(true)) {
+    progress.add(std::make_shared<ChunkWork>(*this));
+  }
+}
+
+int wait_for(Job& job, MPI_Request* request, MPI_Status* status) {
+  // MPI waits best.
+  if (job.progress.idle()) return mpi::calls().Wait(request, status);
+  int code = MPI_SUCCESS;
+  job.progress.wait_until([&] {
+    int done = 0;
+    code = mpi::calls().Test(request, &done, status);
+    return done || code != MPI_SUCCESS;
+  });
+  return code;
 }
 
 void note_session() { Job::instance_->has_sessions.store(true, std::memory_order_relaxed); }

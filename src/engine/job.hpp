@@ -10,7 +10,7 @@
 #include "engine/p2p/chunk_link.hpp"
 #include "engine/p2p/probed.hpp"
 #include "engine/peer_hosts.hpp"
-#include "engine/request/orphans.hpp"
+#include "engine/progress.hpp"
 #include "engine/request/request_table.hpp"
 #include "link/pacer.hpp"
 #include "link/peer/peer_link.hpp"
@@ -37,12 +37,20 @@ class Job {
   Devices devices;
   RequestTable requests;
   ProbedMessages probed;
-  Orphans orphans;
+  Progress progress;
   ChunkLink chunks;
   link::PeerLink peer_link;
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   bool threaded = false;                     ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;                    ///< MPI takes memory of devices
+
+  /// May the data of messages follow their headers, as far as this process has seen?
+  bool expects_data() const {
+    return chunks.is_used() || peer_link.is_used() || progress.is_threaded();
+  }
+
+  /// Something may be under way in the chunk link: lets that proceed with all else.
+  void follow_chunks();
   /// By medium: what the policy has to assume, to be said when it first does; or empty.
   std::array<std::string, policy::medium_count> lacking_costs;
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
@@ -63,6 +71,8 @@ class Job {
   friend void note_session();
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
+  class ChunkWork;
+  std::atomic<bool> follows_chunks_{false};
   static mpi::Immortal<Job> instance_;
   static Job* try_start();
 };
@@ -93,13 +103,16 @@ inline Job* active_job() {
   return Job::try_start();
 }
 
-/// The same at the beginning of a call, which also completes some of what freed requests left and
-/// lets chunks proceed.
+/// The same at the beginning of a call, which also lets some of what is under way
+/// proceed.
 inline Job* enter_call() {
   Job* job = active_job();
-  if (job && !job->orphans.empty()) job->orphans.reap(*job);
-  if (job && !job->chunks.idle()) job->chunks.progress(*job);
+  if (job && !job->progress.idle()) job->progress.advance(Progress::few);
   return job;
 }
+
+/// Waits until MPI has completed `request`, and lets all operations proceed meanwhile. Returns
+/// MPI's error code; what it raised is raised.
+int wait_for(Job& job, MPI_Request* request, MPI_Status* status);
 
 }  // namespace mpress::engine

@@ -44,7 +44,11 @@ bool Progress::advance(std::size_t most) {
       count_.fetch_sub(1, std::memory_order_relaxed);
       operation->over_.store(true, std::memory_order_release);
     }
-    push_back(std::move(operation), is_over);
+    push_back(is_over ? nullptr : operation, is_over);
+    if (!is_over) continue;
+    advancing = false;
+    operation->ended();
+    if (std::exchange(advancing, true)) return true;
   }
   advancing = false;
   return ended;

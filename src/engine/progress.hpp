@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "engine/backoff.hpp"
 #include "engine/operation.hpp"
@@ -38,14 +39,31 @@ class Progress {
     }
   }
 
-  /// Waits until `operation`, which was added, is over.
-  void wait(const Operation& operation) {
-    wait_until([&] { return operation.is_over(); });
+  /// Waits until an operation is over that was not added: advances it, and all others.
+  void drive(Operation& operation) {
+    wait_until([&] { return operation.advance(); });
   }
 
   /// Before this process blocks in MPI, where nobody advances: returns once no operation needs the
   /// host. Such operations never wait for other ranks.
   void flush();
+
+  /// Takes out the operations of one kind, which are then the caller's.
+  template <typename Kind>
+  std::vector<std::shared_ptr<Kind>> take_all() {
+    std::vector<std::shared_ptr<Kind>> taken;
+    std::lock_guard lock(mutex_);
+    std::erase_if(operations_, [&](const auto& operation) {
+      auto kind = std::dynamic_pointer_cast<Kind>(operation);
+      if (kind) taken.push_back(std::move(kind));
+      return taken.size() > 0 && taken.back() == operation;
+    });
+    count_.fetch_sub(taken.size(), std::memory_order_relaxed);
+    return taken;
+  }
+
+  /// Is there a thread that advances, whatever the program does?
+  bool is_threaded() const { return is_threaded_; }
 
   /// How many look at a time at what is under way where the call itself waits for nothing.
   static constexpr std::size_t few = 4;
@@ -57,8 +75,9 @@ class Progress {
 
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<Operation>>
-      operations_;                     ///< those that were advanced last are at the end
-  std::size_t advanced_now_ = 0;       ///< by some thread, and so not in the list
+      operations_;                ///< those that were advanced last are at the end
+  std::size_t advanced_now_ = 0;  ///< by some thread, and so not in the list
+  bool is_threaded_ = false;
   std::atomic<std::size_t> count_{0};  ///< those that a thread is advancing included
 };
 

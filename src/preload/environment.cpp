@@ -32,6 +32,6 @@ MPRESS_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI
 
 MPRESS_EXPORT int MPI_Barrier(MPI_Comm comm) {
   const int code = mpi::calls().Barrier(comm);
-  if (engine::Job* job = engine::active_job()) job->orphans.reap_all(*job);
+  if (engine::Job* job = engine::active_job()) job->progress.advance();
   return code;
 }

@@ -54,7 +54,13 @@ class ChunkSend {
   /// and tells when send() would return at once. While there is something else to wait for, the
   /// offer stands.
   virtual bool is_offered() const { return false; }
-  virtual bool advance(Job&, trace::Row&, bool /*waits_for_more*/) { return true; }
+  virtual bool advance(Job& job, trace::Row& row, bool /*waits_for_more*/) {
+    send(job, row);
+    return true;
+  }
+
+  /// Does its receiver get the data only if somebody calls advance()?
+  virtual bool needs_host() const { return !is_offered(); }
 
   /// After that: an MPI error code.
   int code() const { return code_; }
@@ -97,6 +103,6 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const S
 /// The same by the peer link, for elements on a device and a message of any size from
 /// Job::least_peer_bytes on. Null where there is no memory for it that the peer has opened.
 std::unique_ptr<ChunkSend> plan_peer_chunks(Job& job, const Message& message, const Spec& spec,
-                                            Elements& elements);
+                                            Elements& elements, bool buffer_stays);
 
 }  // namespace mpress::engine

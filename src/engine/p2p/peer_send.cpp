@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "codec/codec.hpp"
+#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_send.hpp"
 #include "engine/p2p/send_message.hpp"
-#include "engine/backoff.hpp"
 #include "policy/chunks.hpp"
 #include "trace/message.hpp"
 
@@ -23,13 +23,6 @@ constexpr std::uint64_t offer_ns(std::size_t bytes, bool is_seen) {
   return 10000 + bytes / (is_seen ? 80 : 400);
 }
 
-/// Calls that leave the program's buffer with MPI, or wait.
-bool may_offer(trace::Op op) {
-  using trace::Op;
-  return op == Op::send || op == Op::ssend || op == Op::rsend || op == Op::isend ||
-         op == Op::irsend || op == Op::sendrecv;
-}
-
 class PeerSend final : public ChunkSend {
  public:
   PeerSend() = default;
@@ -37,7 +30,8 @@ class PeerSend final : public ChunkSend {
     if (shipment_.chunks > 0 && !is_announced_) give_up();
   }
 
-  bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
+  bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements,
+            bool buffer_stays);
   trace::Way way() const override {
     return shipment_.memory || is_offered_ ? trace::Way::peer : trace::Way::chunks;
   }
@@ -106,7 +100,8 @@ bool may_go_by_mpi(const Job& job) {
   return job.chunks.is_open() && job.chunks.outbox.has_room(0, job.config.pool_limit);
 }
 
-bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements) {
+bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements,
+                    bool buffer_stays) {
   const std::uint64_t begin = trace::now_ns();
   const bool encodes = spec.codec != Codec::none;
   const std::size_t chunk_bytes = chunk_bytes_of(job, elements, encodes);
@@ -117,7 +112,7 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   link_ = &job.peer_link;
   const std::size_t chunks = header_.chunks();
   if (encodes && chunks > gpu::Queue::most_pieces) return false;
-  const bool may_be_offered = !encodes && !elements.packed && may_offer(message.op);
+  const bool may_be_offered = !encodes && !elements.packed && buffer_stays;
   const bool lands =
       encodes && link_->reserve_landing(peer_, elements.device, chunks, room, message_, shipment_);
   if (!lands && !link_->reserve(peer_, elements.device, chunks, room, message_, shipment_) &&
@@ -305,9 +300,9 @@ void PeerSend::give_up() {
 }  // namespace
 
 std::unique_ptr<ChunkSend> plan_peer_chunks(Job& job, const Message& message, const Spec& spec,
-                                            Elements& elements) {
+                                            Elements& elements, bool buffer_stays) {
   auto chunks = std::make_unique<PeerSend>();
-  if (!chunks->plan(job, message, spec, elements)) return nullptr;
+  if (!chunks->plan(job, message, spec, elements, buffer_stays)) return nullptr;
   return chunks;
 }
 

@@ -322,6 +322,7 @@ int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
     return job.corrupt_code;
   }
   job.chunks.drop(job, arrived.header, arrived.source);
+  job.follow_chunks();
   // The next message to this buffer must not seem to begin with what is left of this one.
   if (arrived.data == buffer()) std::memset(buffer(), 0, wire::header_bytes);
   return arrived.header.raw_bytes() > capacity_ ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM;
