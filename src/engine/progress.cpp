@@ -11,6 +11,8 @@ thread_local bool advancing = false;
 
 }  // namespace
 
+bool Progress::is_advancing() { return advancing; }
+
 std::shared_ptr<Operation> Progress::pop() {
   std::lock_guard lock(mutex_);
   if (operations_.empty()) return nullptr;
@@ -27,9 +29,12 @@ void Progress::push_back(std::shared_ptr<Operation> operation, bool is_over) {
 }
 
 void Progress::add(std::shared_ptr<Operation> operation) {
-  std::lock_guard lock(mutex_);
-  count_.fetch_add(1, std::memory_order_relaxed);
-  operations_.push_back(std::move(operation));
+  {
+    std::lock_guard lock(mutex_);
+    count_.fetch_add(1, std::memory_order_relaxed);
+    operations_.push_back(std::move(operation));
+  }
+  if (is_threaded()) wake();
 }
 
 bool Progress::advance(std::size_t most) {

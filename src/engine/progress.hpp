@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -63,7 +64,22 @@ class Progress {
   }
 
   /// Is there a thread that advances, whatever the program does?
-  bool is_threaded() const { return is_threaded_; }
+  bool is_threaded() const { return is_threaded_.load(std::memory_order_relaxed); }
+
+  // For that thread (engine/progress_thread.hpp).
+
+  void set_threaded(bool threaded) { is_threaded_.store(threaded, std::memory_order_relaxed); }
+  /// Counts what sleep() ends at.
+  std::uint32_t changes() const { return changes_.load(std::memory_order_acquire); }
+  /// Sleeps until an operation is added, or wake() is called, after changes() gave `seen`.
+  void sleep(std::uint32_t seen) const { changes_.wait(seen, std::memory_order_acquire); }
+  void wake() {
+    changes_.fetch_add(1, std::memory_order_release);
+    changes_.notify_all();
+  }
+
+  /// Is this thread in a round of advance()?
+  static bool is_advancing();
 
   /// How many look at a time at what is under way where the call itself waits for nothing.
   static constexpr std::size_t few = 4;
@@ -77,7 +93,8 @@ class Progress {
   std::deque<std::shared_ptr<Operation>>
       operations_;                ///< those that were advanced last are at the end
   std::size_t advanced_now_ = 0;  ///< by some thread, and so not in the list
-  bool is_threaded_ = false;
+  std::atomic<bool> is_threaded_{false};
+  std::atomic<std::uint32_t> changes_{0};
   std::atomic<std::size_t> count_{0};  ///< those that a thread is advancing included
 };
 

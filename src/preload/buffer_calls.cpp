@@ -56,12 +56,16 @@ struct Entries<int(A...)> {
   template <auto describe, auto own, auto ints>
   static int blocking(A... arguments) {
     Job* job = engine::enter_call();
-    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
+    if (passes<own>(job)) {
+      if (job) job->progress.flush();
+      return (mpi::buffer_calls().*own)(arguments...);
+    }
     const Operands operands = describe(arguments...);
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
     if (error != MPI_SUCCESS) return error;
+    if (job) job->progress.flush();
     const int code = call_mpi<own, ints>(staged, operands, arguments...);
     return job && code == MPI_SUCCESS ? staged.conclude(*job) : code;
   }

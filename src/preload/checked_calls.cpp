@@ -178,6 +178,7 @@ struct Entries<int(A...)> {
   template <Name name, typename Check, auto own, auto ints>
   static int entry(A... arguments) {
     Job* job = engine::enter_call();
+    if (job) job->progress.flush();
     if (job && gpu::in_use() && !job->gpu_aware && Check::refuses(*job, arguments...)) {
       say_once(*job, name.text);
       return Check::raise(*job, arguments...);

@@ -41,7 +41,7 @@ int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Re
   }
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Send_init, Isend, true)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Bsend_init, Ibsend, false)
-MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Ssend_init, Issend, true)
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Ssend_init, Issend, false)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Rsend_init, Irsend, true)
 
 #define MPRESS_RECV_INIT(suffix, Count, ...)                                            \

@@ -25,6 +25,7 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
   if (engine::Receive::may_need_watching(*job, given)) {
     entry = std::make_shared<engine::ReceiveRequest>(*job);
     watched = entry->receive.watch(*job, op, given);
+    if (watched) entry->claim_buffer();
     if (job->pacer.active()) entry->receive.travels_when_posted();
   }
   std::shared_lock<std::shared_mutex> posting;

@@ -65,5 +65,5 @@ MPRESS_BOTH_COUNTS(MPRESS_SEND, Rsend, Irsend, rsend, true)
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Isend, isend, true)
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Ibsend, ibsend, false)
-MPRESS_BOTH_COUNTS(MPRESS_ISEND, Issend, issend, true)
+MPRESS_BOTH_COUNTS(MPRESS_ISEND, Issend, issend, false)
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Irsend, irsend, true)

@@ -115,6 +115,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
                       const Envelope& from, MPI_Status* given) {
   Receive receive;
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
+  if (watched) avoid_overlap(job, receive);
   const StatusOf status(given);
   const std::uint64_t begin = watched ? trace::now_ns() : 0;
   int code = MPI_SUCCESS;
@@ -156,6 +157,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
   Receive receive;
   const bool watched = receive.watch(job, Op::recv, arguments);
+  if (watched) avoid_overlap(job, receive);
   if (!watched && !must_post(job)) {
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                               from.tag, arguments.comm, given);
@@ -243,6 +245,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   auto entry = std::make_shared<ExchangeRequest>(job);
   Receive& receive = entry->receive;
   const bool watched = receive.watch(job, op, arguments);
+  if (watched) entry->claim_buffer();
   if (job.pacer.active()) receive.travels_when_posted();
   const int raised = entry->send(std::move(out), send_tag);
   if (!entry->has_send()) return raised;

@@ -15,11 +15,11 @@ int ReceiveRequest::open_request(const MPI_Status& status, MPI_Request* request)
 }
 
 bool ReceiveRequest::may_be_late(const Job& job) const {
-  return is_open_ || receive.may_come_in_chunks(job);
+  return is_open_ || receive.is_contested() || receive.may_come_in_chunks(job);
 }
 
 bool ReceiveRequest::advance_receive() {
-  if (!is_open_) return !receive.may_come_in_chunks(job_) || receive.is_all_there(job_, request_);
+  if (!is_open_) return !may_be_late(job_) || receive.is_all_there(job_, request_);
   if (!receive.collected(job_)) return false;
   receive.deliver(job_, open_.status());
   open_.finish();
@@ -37,7 +37,36 @@ bool ReceiveRequest::advance() { return advance_receive(); }
 
 Ending ReceiveRequest::finish(Job& job, MPI_Status& status) {
   const int code = receive.deliver(job, status);
+  if (!is_persistent()) leave_buffer();
   return {code, receive.must_raise(code) ? receive.comm() : nullptr};
+}
+
+void ReceiveRequest::claim_buffer() {
+  if (!receive.is_in_place() || !job_.may_get_frames()) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(receive.buffer());
+  if (job_.in_place.add(begin, receive.capacity(), this)) {
+    claimed_at_ = begin;
+  } else {
+    avoid_overlap(job_, receive);
+  }
+}
+
+void ReceiveRequest::leave_buffer() {
+  if (claimed_at_ != 0) job_.in_place.remove(std::exchange(claimed_at_, 0));
+}
+
+void ReceiveRequest::contest() {
+  receive.contest();
+  if (job_.peek.is_possible()) follow(job_);
+}
+
+void avoid_overlap(Job& job, Receive& receive) {
+  if (job.in_place.empty() || !receive.is_in_place()) return;
+  const auto overlapping = job.in_place.overlapping(
+      reinterpret_cast<std::uintptr_t>(receive.buffer()), receive.capacity());
+  if (overlapping.empty()) return;
+  receive.stage_aside(job);
+  for (const auto& other : overlapping) other->contest();
 }
 
 void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "engine/job.hpp"
 #include "engine/p2p/receive.hpp"
 #include "engine/p2p/send.hpp"
 #include "engine/request/finished_request.hpp"
@@ -16,7 +17,20 @@ class ReceiveRequest : public Request {
   explicit ReceiveRequest(Job& job, bool is_persistent = false)
       : Request(is_persistent), job_(job) {}
 
+  ~ReceiveRequest() override { leave_buffer(); }
+
   Receive receive;
+
+  /// After Receive::watch(), before MPI gets the receive: see engine/p2p/in_place.hpp.
+  void claim_buffer();
+
+  /// Another receive overlaps it: what comes is brought to safety as soon as anybody looks.
+  void contest();
+
+  /// Has MPI received what nobody has looked at?
+  bool is_unseen() const {
+    return !is_over() && request_ != MPI_REQUEST_NULL && job_.peek.is_complete_already(request_);
+  }
 
   /// MPI has begun it as `request`.
   void begin(MPI_Request request) { request_ = request; }
@@ -37,14 +51,20 @@ class ReceiveRequest : public Request {
   bool must_end() const override { return is_open_ || receive.is_collecting(); }
 
  protected:
+  void leave_buffer();
+
   /// Takes what has come. True where the message is all there, or will bring none of that kind.
   bool advance_receive();
 
   Job& job_;
   MPI_Request request_ = MPI_REQUEST_NULL;  ///< MPI's
   OpenRequest open_;
-  bool is_open_ = false;  ///< the program's request is `open_`, and not complete
+  std::uintptr_t claimed_at_ = 0;  ///< where its part of the program's memory begins; 0: none
+  bool is_open_ = false;           ///< the program's request is `open_`, and not complete
 };
+
+/// For a receive that nobody else can see, as in a blocking call: stages it where it overlaps.
+void avoid_overlap(Job& job, Receive& receive);
 
 /// Files a receive that MPI, or open_request(), has begun as `request`.
 void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry);

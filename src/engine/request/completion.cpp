@@ -74,7 +74,7 @@ class Watched {
       if (!entry) continue;
       any_ = true;
       substitutes_ = substitutes_ || entry->replaced();
-      must_look_ = must_look_ || entry->only_mpress_completes();
+      must_look_ = must_look_ || entry->only_mpress_completes() || entry->is_followed();
       may_be_late_ = may_be_late_ || (entry->is_active() && entry->may_be_late(job));
       if (job.pacer.active()) entry->note_arrival(requests[i]);
     }
@@ -89,22 +89,27 @@ class Watched {
   ~Watched() {
     if (!any_) return;
     for (Request* entry : entries_) {
-      if (entry) RequestTable::release(entry);
+      if (!entry) continue;
+      entry->await(false);
+      RequestTable::release(entry);
     }
   }
 
   bool any() const { return any_; }
 
   /// Lets everything proceed, and hides from MPI those requests whose messages are not all there.
-  /// True where none is hidden.
-  bool progress() {
-    hidden_ = 0;
+  /// True where none is hidden. `needs_all`: what is offered may be while anything else is missing.
+  bool progress(bool needs_all = false) {
+    hidden_before_ = std::exchange(hidden_, 0);
     if (!may_be_late_) {
       job_.progress.advance();
       return true;
     }
+    const bool alone = !needs_all || hidden_before_ == offered();
     for (Request* entry : entries_) {
-      if (entry) entry->follow(job_);
+      if (!entry) continue;
+      entry->follow(job_);
+      entry->await(alone);
     }
     job_.progress.advance();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -120,14 +125,7 @@ class Watched {
   /// first.
   void progress_all() {
     if (!must_look_ && !job_.expects_data()) return;
-    job_.progress.wait_until([&] {
-      if (progress()) return true;
-      // What is offered may be while anything else is missing.
-      for (Request* entry : entries_) {
-        if (entry && !entry->is_ready()) entry->await(hidden_ == offered());
-      }
-      return false;
-    });
+    job_.progress.wait_until([&] { return progress(true); });
   }
 
   /// What to give to MPI: the program's array, or one with stand-ins and without what is hidden.
@@ -205,6 +203,7 @@ class Watched {
   bool may_be_late_ = false;  ///< some message's data may follow its header
   bool must_look_ = false;    ///< some request MPI cannot complete by itself
   int hidden_ = 0;            ///< requests, of messages that are not all there
+  int hidden_before_ = -1;    ///< the same when it was looked at before
   Backoff backoff_;
   std::shared_ptr<mpi::CommInfo> failed_on_;
 };

@@ -166,6 +166,7 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
   Receive& receive = entry->receive;
   const bool known = receive.watch(job, trace::Op::start, arguments) ||
                      receive.describe(job, trace::Op::start, arguments);
+  entry->claim_buffer();
   const int code = mpi::counted::Recv_init(receive.buffer(), receive.count(), receive.type(),
                                            source, tag, arguments.comm, request);
   if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !known) return code;

@@ -78,6 +78,8 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   /// May MPI complete it now? Not while it is followed and not over.
   bool is_ready() const { return !is_followed_ || is_over(); }
 
+  bool is_followed() const { return is_followed_; }
+
   /// Puts it into the progress list, if it may be late and is not there yet.
   void follow(Job& job);
 

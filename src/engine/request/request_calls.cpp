@@ -29,7 +29,9 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
   if (!entry) return mpi::calls().Request_get_status(request, flag, given);
   *flag = 0;
   entry->follow(job);
+  entry->await(true);
   job.progress.advance();
+  entry->await(false);
   if (!entry->is_ready()) return MPI_SUCCESS;
   MPI_Status own;
   MPI_Status* status = given == MPI_STATUS_IGNORE ? &own : given;
