@@ -11,8 +11,9 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from mpress.cli.console import make_console, make_table, size_text
+from mpress.cli.console import NO, make_console, make_table, print_table, size_text
 from mpress.cli.errors import (
     UserError,
     checked_bytes,
@@ -260,12 +261,11 @@ def _write_data(
 def _print(console: Console, document: dict[str, Any]) -> None:
     console.print(
         f"{document['mpi']}, {_way(document)}; {document['from']} to {document['to']}"
-        + (f", {document['gpu']}" if document["gpu"] else ""),
-        highlight=False,
+        + (f", {document['gpu']}" if document["gpu"] else "")
     )
     for name in dict.fromkeys(row["data"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["data"] == name]
-        console.print(_table(document["benchmark"], name, rows))
+        print_table(console, _table(document["benchmark"], name, rows))
 
 
 def _way(document: dict[str, Any]) -> str:
@@ -286,8 +286,6 @@ def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
         "size  path",
         (*columns, "over none", "ratio", "encode", "decode", "arrived"),
     )
-    for column in table.columns[1:]:
-        column.no_wrap = True
     last = None
     for row in sorted(rows, key=lambda row: (row["bytes"], jobs.JOBS.index(row["job"]))):
         low, high = map(_microseconds, row["quartiles"])
@@ -326,11 +324,11 @@ def _compared(row: dict[str, Any]) -> str:
     return "{:.2f} ({:.2f} to {:.2f})".format(row["over_none"], *row["over_none_interval"])
 
 
-def _arrived(row: dict[str, Any]) -> str:
+def _arrived(row: dict[str, Any]) -> str | Text:
     check = row.get("check")
     if check is None:
         return "-"
     if not check["kept"]:
-        return "[red]NO[/red]"
+        return NO
     error = check["max_error"]
     return "exact" if error == 0 else "inf" if error is None else f"{error:.2g}"
