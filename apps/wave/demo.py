@@ -35,7 +35,7 @@ LOSSY = "szp:abs=0.01"  # Pa
 # by is a fraction of the largest pressure, not the bound of one message.
 TOLERANCE = 1e-3
 LINK_RATE = "1Gbit"
-ROUNDS, PACED_ROUNDS = 3, 2  # of which the fastest counts
+ROUNDS, PACED_ROUNDS = 2, 1  # of which the fastest counts
 FIELDS = (
     "MPI-ESM1-2-LR",
     "NESM3",

@@ -28,7 +28,7 @@ def info() -> None:
            for family, headers, _ in build["mpis"]},
         "launcher": mpis.default_launcher() or "none found",
         "CUDA": "yes" if build["cuda"] else "no",
-        "messages on GPUs": str(gpus) if gpus else "not built: needs nvcc",
+        "messages on GPUs": str(gpus) if gpus else "not built: needs nvcc, and MPRESS_CUDA not OFF",
         "instruction set": f"{build['isa']} (in use)",
         "compiler": build["compiler"],
         "numpy": np.__version__,
