@@ -12,7 +12,12 @@ from rich.text import Text
 
 from mpress import trace
 from mpress.cli.console import make_console, make_table, print_facts, print_table
-from mpress.cli.errors import UserError, checked_output, load_plots, read_json
+from mpress.cli.errors import UserError, checked_picture, load_plots, read_json
+
+# What is printed of a report.
+_KEYS = ("left_raw", "mpi", "ranks", "run_seconds", "settings", "simulated_link")
+_TOTALS = ("compressed_messages", "decode_seconds", "encode_seconds", "errors", "messages", "ratio",
+           "raw_bytes", "wait_seconds", "wire_bytes")  # fmt: skip
 
 
 def report(
@@ -31,14 +36,16 @@ def report(
     pictures = []
     for option, path in (("--png", png), ("--svg", svg)):
         if path is not None:
-            checked_output(option, path)
+            checked_picture(option, path)
             pictures.append(path)
     if plot is not None:
         try:
             plot.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"--plot {plot}: cannot be made: {error.strerror}") from None
-        pictures += [plot / "report.png", plot / "report.svg"]
+        for name in ("report.png", "report.svg"):
+            checked_picture("--plot", plot / name)
+            pictures.append(plot / name)
     console = make_console()
     _print_summary(console, document)
     if document["rows"]:
@@ -60,6 +67,10 @@ def _load(file: Path) -> dict[str, Any]:
             f"FILE.json: {file} has report format {document.get('format')}, "
             f"expected {trace.REPORT_FORMAT}"
         )
+    lacking = [name for name in _KEYS if name not in document]
+    lacking += [f"totals.{name}" for name in _TOTALS if name not in document["totals"]]
+    if lacking:
+        raise UserError(f"FILE.json: {file} is not a whole report: it lacks {', '.join(lacking)}")
     return document
 
 

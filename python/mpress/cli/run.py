@@ -91,6 +91,8 @@ def run(
     if trace_file is not None:
         checked_output("--trace", trace_file)
         chosen = os.environ.get("MPRESS_TRACE", "")
+        if report is not None and report.absolute() == trace_file.absolute():
+            raise UserError(f"--trace {trace_file}: expected another file than that of --report")
         environment["MPRESS_TRACE"] = _EVENTS if chosen in ("", "0") else chosen
 
     if ranks is None and _is_rank():

@@ -100,7 +100,7 @@ def _load(path: Path) -> dict[str, Any]:
     document = read_json(f"--from {path}:", path)
     if not isinstance(document, dict) or document.get("kind") != "wave-scaling":
         raise UserError(f"--from {path}: was not written by bench/wave_scaling.py")
-    if not document["rows"]:
+    if not document.get("rows"):
         raise UserError(f"--from {path}: holds no measured steps")
     return document
 

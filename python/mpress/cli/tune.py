@@ -13,7 +13,7 @@ from rich.table import Table
 
 from mpress import _core, cuda_bench, tune
 from mpress.cli.console import make_console, make_table, print_table, size_text
-from mpress.cli.errors import UserError, checked_transport
+from mpress.cli.errors import UserError, checked_seconds, checked_transport
 from mpress.p2p import jobs
 
 _RATIOS = (1.2, 1.5, 2.0, 4.0, 8.0, 32.0)
@@ -31,14 +31,13 @@ def tune_machine(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The profile; default: MPRESS_PROFILE.")
     ] = None,
-    seconds: Annotated[
-        float, typer.Option(metavar="S", min=0, help="For each size of message.")
-    ] = 0.3,
+    seconds: Annotated[float, typer.Option(metavar="S", help="For each size of message.")] = 0.3,
 ) -> None:
     """Measure messages between two ranks and the codecs; write the profile that the policy reads.
 
     What a profile of this hardware already tells of other MPIs, transports and hosts is kept.
     """
+    checked_seconds("--seconds", seconds)
     transports = [checked_transport(name) for name in transport or ["mpi"]]
     path = _path(output)
     profile = _known(path)
