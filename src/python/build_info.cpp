@@ -1,5 +1,5 @@
-// How mpress was built, and what it was built for. The only file of the module that is compiled anew
-// where that changes.
+// How mpress was built, and what it was built for: the one file of the module that is compiled anew
+// where only that changes.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
