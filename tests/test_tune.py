@@ -59,11 +59,14 @@ def reasons(done) -> list[str]:
     return list(done.report["left_raw"])
 
 
-def test_a_profile_decides(profiled):
+def test_a_profile_decides(profiled, tmp_path):
+    folder = tmp_path / ("deep" * 60) / ("deeper" * 40)
+    folder.mkdir(parents=True)
+    profiled.path = folder / "test.profile"
     done = profiled(profiled.text())
     assert done.status == 0, done.stderr
     assert done.report["totals"]["compressed_messages"] == 1
-    assert done.report["profile"].endswith("test.profile, 2026-01-02")
+    assert done.report["profile"] == f"{profiled.path}, 2026-01-02"
     done = profiled(profiled.text(message="4096:1e-6 67108864:1e-4"))
     assert reasons(done) == ["would not pay at any ratio"]
     assert done.stderr == ""
