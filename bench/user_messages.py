@@ -158,9 +158,11 @@ def by_mpi(document: Row) -> Topic:
         ])  # fmt: skip
     first = document["runs"][0]
     nbytes = 64 * MB
+    runs_of = {run["mpi"]: [r for r in document["runs"] if r["mpi"] == run["mpi"]]
+               for run in document["runs"]}  # fmt: skip
     sources = "; ".join(
-        f"{run['mpi']}, {name_of(run)}: {run['date']}, commit {commits({'runs': [run]})}"
-        for run in document["runs"]
+        f"{name}: {', '.join(sorted({run['date'] for run in runs}))}, {told(runs)}"
+        for name, runs in runs_of.items()
     )
     text = "\n".join([
         BY_MPI.format(target=size(TARGET)),
@@ -174,6 +176,14 @@ def by_mpi(document: Row) -> Topic:
         extremes("GPU memory by MPI, forced codec over raw", coded),
         extremes("GPU memory by MPI, raw message over NCCL", raw),
     ])  # fmt: skip
+
+
+def told(runs: list[Row]) -> str:
+    """The commits of both tables: rows of `auto` were measured apart where they name theirs."""
+    forced = commits({"runs": [run | {"rows": []} for run in runs]})
+    apart = commits({"runs": [row | {"rows": []} for run in runs for row in auto_rows(run)
+                              if "commit" in row]})  # fmt: skip
+    return f"commit {forced}" + (f" (`auto`: {apart})" if apart else "")
 
 
 def auto_rows(run: Row) -> list[Row]:
