@@ -5,7 +5,7 @@
 #   MPICC=/path/to/mpicc     the MPI of .venv/bin (mpicc, mpiexec); default: the wheel of MPICH
 #   MPI=mpich|openmpi|abi    make test: the programs' MPI, or its mpicc; default: that of .venv/bin
 #   MPRESS_CUDA=AUTO|ON|OFF  the CUDA side (AUTO: where nvcc is found)
-#   JOBS=N                   compile N files at a time
+#   JOBS=N                   compile N files, run N tests at a time; default: the number of cores
 
 PYTHON ?= python3
 MPI ?= default
@@ -72,7 +72,7 @@ demo: $(STAMPS)/demo $(STAMPS)/installed
 
 test: $(STAMPS)/test $(STAMPS)/installed
 	cmake --build build --target mpress_tests
-	$(BIN)/python -m pytest --mpi $(MPI) $(PYTEST)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --mpi $(MPI) $(PYTEST)
 
 # What takes too long for every change, too.
 test-extended: PYTEST += -m "not cuda"

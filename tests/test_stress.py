@@ -7,7 +7,7 @@ of its own: make stress SECONDS=3600.
 import pytest
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
-TIMEOUT = 240
+TIMEOUT = 600
 
 
 def checked(outcome):

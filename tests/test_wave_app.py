@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import execute, simulated_gpu_library
 
+pytestmark = pytest.mark.xdist_group("wave_app")  # programs are compiled once
 ROOT = Path(__file__).parents[1]
 WAVE = ROOT / "apps" / "wave"
 SOURCES = sorted(WAVE.glob("*.c"))
