@@ -99,7 +99,7 @@ def test_own_suite(ranks, modules, tests_of_mpi4py, mpi, mpi4py_env, mpirun, mpr
 
     def run(launch, folder, **options):
         (tmp_path / folder).mkdir()
-        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, "host", *names]
+        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, "few" if modules else "host", *names]
         return launch(ranks, sys.executable, args, env=env, timeout=timeout, **options)
 
     plain = run(mpirun, "plain")
