@@ -1,7 +1,8 @@
 """Where the suite's time goes: after many tests, a table of files and of the slowest tests.
 
 CPU time is that of the test and of all processes that it started and waited for: other load on the
-machine changes it little, so compare by it. `--times FILE` keeps both times of every test as JSON.
+machine changes it less than wall time, if not little, as ranks that wait for each other spin.
+`--times FILE` keeps both times of every test as JSON.
 """
 
 from __future__ import annotations
