@@ -6,7 +6,7 @@
 #   MPI=mpich|openmpi|abi    make test: the programs' MPI, or its mpicc; default: that of .venv/bin
 #   MPRESS_CUDA=AUTO|ON|OFF  the CUDA side; default: AUTO (where nvcc is found), make demo: where
 #                            there is a GPU, too
-#   JOBS=N                   compile N files at a time
+#   JOBS=N                   compile N files, run N tests at a time; default: the number of cores
 
 PYTHON ?= python3
 MPI ?= default
@@ -91,7 +91,7 @@ demo: $(STAMPS)/demo $(or $(wildcard $(STAMPS)/installed),$(STAMPS)/installed-fo
 
 test: $(STAMPS)/test $(STAMPS)/installed
 	cmake --build build --target mpress_tests
-	$(BIN)/python -m pytest --mpi $(MPI) $(PYTEST)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --mpi $(MPI) $(PYTEST)
 
 # What takes too long for every change, too.
 test-extended: PYTEST += -m "not cuda"
