@@ -33,6 +33,5 @@ void define_policy(nanobind::module_& m);
 
 /// Defines what the module has for GPUs, where mpress was built with CUDA.
 void define_cuda(nanobind::module_& m);
-void define_cuda_timing(nanobind::module_& m);
 
 }  // namespace mpress::python

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "codec/codec.hpp"
@@ -98,7 +99,7 @@ CudaQueue::ReportPlace::ReportPlace(Report* published) : at_(published) {
   if (published) {
     __atomic_store_n(&published->sequence, 0, __ATOMIC_RELEASE);
   } else {
-    at_ = own_.emplace().get();
+    at_ = new (own_.emplace().data()) Report;
   }
 }
 

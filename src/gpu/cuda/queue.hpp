@@ -59,7 +59,7 @@ class CudaQueue final : public Queue {
     Report* get() const { return at_; }
 
    private:
-    std::optional<memory::PinnedResult> own_;
+    std::optional<memory::PinnedSlot> own_;
     Report* at_;
   };
 
