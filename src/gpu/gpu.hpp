@@ -61,9 +61,9 @@ struct Piece {
   void* payload;
   /// Where the device publishes the payload without this process's host: in memory from Gpu::map(),
   /// which other processes may map too. Null: only query() tells. encode() sets `sequence` to 0.
-  /// Until query() has said that the piece is done or failed, nobody else writes there and the
-  /// memory stays mapped. A piece that fails may never report: the host that gave it finds that by
-  /// query(), and tells the readers in its own way.
+  /// Until query() has said that the piece, or one given later, is done or failed, nobody else
+  /// writes there and the memory stays mapped. A piece that fails may never report: the host that
+  /// gave it finds that by query(), and tells the readers in its own way.
   Report* published = nullptr;
 };
 

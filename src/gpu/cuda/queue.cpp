@@ -392,7 +392,8 @@ void CudaQueue::observe(Event event) {
   // Pieces that were encoded in one go may end in any order, where they are short.
   for (auto report = reports_.upper_bound(done_); report != reports_.end() && done_ < event;
        ++report) {
-    if (report->first > event ||
+    // Those of work that failed may lie where nothing is mapped any more.
+    if (report->first > event || is_failed(report->first) ||
         __atomic_load_n(&report->second.get()->sequence, __ATOMIC_ACQUIRE) == 0) {
       return;
     }
