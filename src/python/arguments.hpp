@@ -36,6 +36,5 @@ nanobind::dict build_info();
 
 /// Defines what the module has for GPUs: nothing where mpress was built without CUDA.
 void define_cuda(nanobind::module_& m);
-void define_cuda_timing(nanobind::module_& m);
 
 }  // namespace mpress::python
