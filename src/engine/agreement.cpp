@@ -241,8 +241,7 @@ void Agreements::fold(Agreement& one) const {
   if (one.in_[0] != 0 || one.in_[1] != one.shape_) one.failed_ = true;
   if (one.failed_) return;
   for (std::size_t i = 0; i < one.result_.size(); ++i) {
-    const Combine combine =
-        one.gathers_ ? Combine::bit_or : one.words_[i % one.count_].combine;
+    const Combine combine = one.gathers_ ? Combine::bit_or : one.words_[i % one.count_].combine;
     one.result_[i] = combined(combine, one.result_[i], one.in_[2 + i]);
   }
 }

@@ -98,8 +98,8 @@ void Context::exchange() {
     exchanged_[fact_count + i] = ~own_.numbers()[i];
   }
   const int code = mpi::buffer_calls().Iallreduce(MPI_IN_PLACE, exchanged_.data(),
-                                                  static_cast<int>(exchanged_.size()),
-                                                  MPI_UINT64_T, MPI_MAX, comm_, &request_);
+                                                  static_cast<int>(exchanged_.size()), MPI_UINT64_T,
+                                                  MPI_MAX, comm_, &request_);
   if (code == MPI_SUCCESS) {
     state_.store(State::exchanging, std::memory_order_release);
   } else {
@@ -128,9 +128,9 @@ void Context::decide() {
     all_.hosts_.free_board(std::exchange(board_, nullptr));
   }
   if (why_not_.empty()) {
-    agreements_ = std::make_shared<Agreements>(all_.hosts_, all_.peek_, comm_,
-                                               static_cast<int>(tags_), members_, rank_, board_,
-                                               highest_[Fact::key]);
+    agreements_ =
+        std::make_shared<Agreements>(all_.hosts_, all_.peek_, comm_, static_cast<int>(tags_),
+                                     members_, rank_, board_, highest_[Fact::key]);
   }
   state_.store(why_not_.empty() ? State::ready : State::refused, std::memory_order_release);
 }
@@ -172,8 +172,8 @@ bool Context::free_comm() {
 
 void Context::comm_freed() {
 #if defined(OPEN_MPI)
-  // It goes on to use the communicator that it duplicates. All members have begun, or MPI_Comm_free,
-  // which is collective, could not have been called.
+  // It goes on to use the communicator that it duplicates. All members have begun, or
+  // MPI_Comm_free, which is collective, could not have been called.
   while (state() == State::duplicating) advance();
 #endif
   auto release = std::make_shared<Release>(shared_from_this());
@@ -195,7 +195,9 @@ void Contexts::open(const link::HostMemory::Nonce& nonce, const Facts& facts, in
 }
 
 bool Contexts::may_have(const mpi::CommInfo& comm) const {
-  return is_open() && !comm.inter && !comm.freed && !comm.world_ranks.empty() &&
+  // One rank has nobody to talk to; and in MPICH 5.0, MPI_Comm_idup for one rank never returns to
+  // whoever lets MPI proceed while another duplicate is under way.
+  return is_open() && !comm.inter && !comm.freed && comm.world_ranks.size() > 1 &&
          std::find(comm.world_ranks.begin(), comm.world_ranks.end(), trace::any_peer) ==
              comm.world_ranks.end();
 }

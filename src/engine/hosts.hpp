@@ -48,7 +48,7 @@ class Hosts {
   const Neighbour* neighbour(int rank) const;
 
   int rank_ = 0;
-  std::vector<int> leader_;  ///< by rank in MPI_COMM_WORLD
+  std::vector<int> leader_;            ///< by rank in MPI_COMM_WORLD
   std::vector<Neighbour> neighbours_;  ///< this host's, itself included, by rank
   std::mutex mutex_;
   std::vector<std::size_t> free_boards_;

@@ -9,8 +9,8 @@
 //
 // | slot k % depth of the owner | stamp        | who may read it                                  |
 // |-----------------------------|--------------|--------------------------------------------------|
-// | free for k                  | <= k-depth+1 | nobody: each reader's `done` is above k-depth     |
-// | filled for k                | k+1          | whoever has not yet done k; so it stays as it is |
+// | free for k                  | <= k-depth+1 | nobody: each reader's `done` is above k-depth | |
+// filled for k                | k+1          | whoever has not yet done k; so it stays as it is |
 //
 // The owner fills a slot for k once all readers' `done` is above k - depth. It clears `key`, and
 // may use the board for another context, once all readers have done all that it did.

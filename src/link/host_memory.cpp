@@ -56,9 +56,8 @@ HostMemory HostMemory::open(const Address& address, const Nonce& nonce, int rank
   // In a container of its own, that number may be another process's.
   struct stat status {};
   const std::size_t all = head_bytes + bytes;
-  const bool fits =
-      ::fstat(file, &status) == 0 && status.st_size == static_cast<off_t>(all) &&
-      S_ISREG(status.st_mode);
+  const bool fits = ::fstat(file, &status) == 0 && status.st_size == static_cast<off_t>(all) &&
+                    S_ISREG(status.st_mode);
   if (fits) found.map(file, all);
   ::close(file);
   if (!found || found.head_->nonce != nonce || found.head_->rank != rank ||
