@@ -1,5 +1,9 @@
 #include "engine/hosts.hpp"
 
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -31,6 +35,21 @@ MPI_Comm split_by_host(int rank, int ranks_a_host) {
   mpi.Comm_split(here, rank / ranks_a_host, rank, &part);
   mpi.Comm_free(&here);
   return part;
+}
+
+/// Does a process run? One that has ended, and that its parent has not asked about yet, does not:
+/// kill() would find it.
+bool exists(int pid) {
+#if defined(SYS_pidfd_open)
+  const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (process >= 0) {
+    pollfd end{process, POLLIN, 0};
+    const bool has_ended = ::poll(&end, 1, 0) == 1;
+    ::close(process);
+    return !has_ended;
+  }
+#endif
+  return ::kill(pid, 0) == 0 || errno != ESRCH;
 }
 
 }  // namespace
@@ -85,7 +104,7 @@ Sheet* Hosts::sheet(int rank) const {
 
 bool Hosts::lives(int rank) const {
   const Neighbour* found = neighbour(rank);
-  return !found || ::kill(found->pid, 0) == 0 || errno != ESRCH;
+  return !found || exists(found->pid);
 }
 
 Board* Hosts::take_board() {

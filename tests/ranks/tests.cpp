@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -257,7 +259,12 @@ void lost(Rank& rank) {
     if (!rank.wait([&] { return one->advance(); })) break;
     CHECK(one->failed() == (round >= 10));
   }
-  if (check::failures == 0) ::write(STDOUT_FILENO, "told\n", 5);
+  // What a rank prints when another has ended, the launcher may lose.
+  const char* folder = std::getenv("RANKS_FOLDER");
+  if (check::failures == 0 && folder) {
+    std::ofstream(std::string(folder) + "/told." + std::to_string(rank.rank)) << "told";
+  }
+  ::sleep(1);  // launchers may end the others as soon as one has left without MPI_Finalize
   ::_exit(check::failures != 0);
 }
 
