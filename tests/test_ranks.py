@@ -63,10 +63,11 @@ def test_operations_get_on_while_mpi_blocks(ranks: Run, ranks_a_host: int, threa
 
 
 def test_a_member_that_ends_is_an_error(mpi: Mpi, program: list[str], tmp_path: Path) -> None:
-    """MPICH's launcher can be told to leave the others alone."""
+    """MPICH's launcher can be told to leave the others alone, if it sees a shell end and no rank."""
     if "openmpi" in program[0]:
         pytest.skip("its launcher ends all ranks")
-    command = [mpi.mpiexec, "-disable-auto-cleanup", "-n", "3", *program, "lost"]
+    shell = ["sh", "-c", '"$@"; true', "sh"]
+    command = [mpi.mpiexec, "-disable-auto-cleanup", "-n", "3", *shell, *program, "lost"]
     done = execute(command, {**mpi.env, "RANKS_FOLDER": str(tmp_path)})
     told = sorted(path.name for path in tmp_path.iterdir())
     assert told == ["told.0", "told.1"], done.output
