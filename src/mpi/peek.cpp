@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "mpi/progress_hook.hpp"
+
 namespace mpress::mpi {
 namespace {
 
@@ -80,6 +82,7 @@ bool Peek::is_complete(MPI_Request request) const {
   if (way_ == Way::own_calls) {
     constexpr int any_stream = 0x3c000000;  // MPIX_STREAM_NULL
     if (request_is_complete_(request)) return true;
+    if (in_progress_hook()) return false;  // MPI is at it, and must not be entered again
     stream_progress_(any_stream);
     return request_is_complete_(request);
   }
