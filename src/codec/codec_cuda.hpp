@@ -21,9 +21,12 @@
 namespace mpress::codec::cuda {
 
 /// What the device reports of a segment. In memory that the device may write to: mapped pinned
-/// host memory for a host that polls, or device memory. `sequence` is written last, after the
-/// payload or the elements are complete: it differs from the one before, whether the call was
-/// made or replayed from a graph, so long as a Result is used with one workspace.
+/// host memory for a host that polls, or device memory. All of it is written in one store, after the
+/// payload or the elements are complete: `sequence` is never 0, and differs from the one before,
+/// whether the call was made or replayed from a graph, so long as a Result is used with one
+/// workspace. The store is a release at the scope of the system (support.cuh, report()): whoever
+/// acquires `sequence`, on any host, device or process, finds the payload complete, also one in
+/// memory of a peer device.
 struct alignas(16) Result {
   std::uint64_t bytes;  ///< size of the payload
   Status status;

@@ -19,7 +19,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 5;
+inline constexpr std::uint32_t interface_version = 6;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -47,12 +47,30 @@ struct Outcome {
   Status status = Status::ok;
 };
 
+/// What a device itself tells of a payload, to whoever reads this memory, in one store of 16 bytes
+/// that other threads and processes see whole. A reader loads `sequence` with acquire until it is
+/// not 0. Then the other two are valid, and the payload is complete for any device or host that
+/// starts to read it, wherever it lies: the store is a release at the scope of the system, behind
+/// all that the kernel's other threads wrote.
+struct alignas(16) Report {
+  std::uint64_t bytes = 0;  ///< of the payload
+  Status status = Status::ok;
+  std::uint32_t sequence = 0;  ///< 0 until the device has reported; which number then is of no use
+};
+static_assert(sizeof(Report) == 16);
+
 /// Elements to be encoded, and where their payload goes: 16-byte aligned, with room for
 /// codec::max_payload_bytes().
 struct Piece {
   const void* elements;
   std::size_t count;
   void* payload;
+  /// Where the device publishes the payload without this process's host: in memory from Gpu::map(),
+  /// which other processes may map too. Null: only query() tells. encode() sets `sequence` to 0.
+  /// Until query() has said that the piece is done or failed, nobody else writes there and the
+  /// memory stays mapped. A piece that fails may never report: the host that gave it finds that by
+  /// query(), and tells the readers in its own way.
+  Report* published = nullptr;
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
@@ -84,7 +102,23 @@ class Queue {
     return copy(to, from, bytes, nullptr);
   }
 
-  /// The same for memory that kernels of the queue's device reach on both sides, its own or opened
+  /// Writes `value` to host memory from Gpu::map() when all work given before is done. Whoever
+  /// reads it there, with acquire, and in whatever process, finds all that this work wrote.
+  virtual Event write(std::uint32_t* flag, std::uint32_t value) = 0;
+
+  /// Holds up all work given later until `*flag` has reached `value`: (int32_t)(*flag - value) >=
+  /// 0, so that flags may count on for ever. `flag`: as for write(). What its writer, a host or a
+  /// device, had written before is then visible to that work.
+  ///
+  /// Nobody bounds the wait but the caller: until it ends, drain() and the queue's destruction do
+  /// not return, and streams of other queues that share a channel of the device with this one may
+  /// be held up too. So a caller waits only for what is under way already or cannot fail to come,
+  /// keeps an eye on the writer, and ends a wait that it has given up by writing `value` to the
+  /// flag itself: what it gave later must be harmless then. Only where can_wait().
+  virtual Event wait(const std::uint32_t* flag, std::uint32_t value) = 0;
+  virtual bool can_wait() const = 0;
+
+  /// copy() for memory that kernels of the queue's device reach on both sides, its own or opened
   /// for it: sooner done where it is short, and where both are its own.
   virtual Event copy_near(void* to, const void* from, std::size_t bytes) = 0;
 
@@ -99,7 +133,7 @@ class Queue {
   virtual Spec resolve(const Spec& spec, ElementType type, const void* elements,
                        std::size_t count) = 0;
 
-  /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has a event of its
+  /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has an event of its
   /// own, the next after that of the piece before. Returns the first. Elements are on the queue's
   /// device, aligned as their type; payloads there, or in memory opened for it. `spec` names a
   /// codec; a relative bound is of the range of all pieces together.
@@ -118,7 +152,8 @@ class Queue {
 
   /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes
   /// or decodes when it is done, the first time it is asked for. Costs a look at memory.
-  virtual State look(Event event, Outcome* outcome = nullptr) = 0;
+  virtual State query(Event event, Outcome* outcome = nullptr) = 0;
+  State look(Event event, Outcome* outcome = nullptr) { return query(event, outcome); }
 
   /// Waits until all work is done, or has failed. Only an idle queue is destroyed.
   virtual void drain() = 0;
@@ -163,8 +198,8 @@ class Gpu {
   virtual bool find_block(int device, const void* pointer, Block& block) = 0;
 
   /// Lets other processes open a block: one from allocate(Place::device, …), which is released
-  /// afterthey have closed it, or one of the program's, which may free it at any time: drivers keep
-  /// the memory until they have closed it. False where the device cannot.
+  /// after they have closed it, or one of the program's, which may free it at any time: drivers
+  /// keep the memory until they have closed it. False where the device cannot.
   virtual bool share(int device, void* memory, MemoryHandle& handle) = 0;
 
   /// A block that another process shares, as queues of `device` reach it, to read and to write.
@@ -173,8 +208,8 @@ class Gpu {
   /// Nothing uses the memory any more. Waits until the device is idle.
   virtual void close(int device, void* memory) = 0;
 
-  /// Lets queues write to host memory that processes share (Queue::copy()). `device`: as for
-  /// allocate(). False where they cannot.
+  /// Lets queues write to host memory that processes share (Report, Queue::write()), and wait for
+  /// what is written there. `device`: as for allocate(). False where they cannot.
   virtual bool map(int device, void* memory, std::size_t bytes) = 0;
   /// Nothing writes there any more. May wait as close() does.
   virtual void unmap(int device, void* memory) = 0;

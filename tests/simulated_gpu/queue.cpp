@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "codec/codec.hpp"
 #include "codec/range.hpp"
@@ -66,6 +67,19 @@ void check_codec(const Spec& spec, const void* payload, ElementType type, const 
   }
 }
 
+void check_flag(const std::uint32_t* flag) {
+  if (!Memory::instance().is_mapped(flag)) fault("a flag lies in memory that is not mapped");
+}
+
+/// Some time after the payload is there. `sequence`: what a device's counter may be.
+void publish(gpu::Report& report, std::size_t bytes, std::uint32_t& sequence) {
+  std::this_thread::sleep_for(std::chrono::microseconds(sequence % 64));
+  report.bytes = bytes;
+  report.status = Status::ok;
+  if (++sequence == 0) ++sequence;
+  std::atomic_ref(report.sequence).store(sequence, std::memory_order_release);
+}
+
 /// Checks every run; returns their bounds, and sets `total` to their sum.
 Access check_runs(int device, const void* buffer, std::span<const gpu::Run> runs, bool writes,
                   std::size_t& total) {
@@ -92,7 +106,12 @@ bool is_failed(int device) { return pieces_left[device] < 0; }
 
 Queue::Queue(int device, gpu::Priority priority)
     : device_(device), priority_(priority), random_(next_seed()) {
-  if (random_() % 2 == 0) thread_ = std::thread([this, seed = random_()] { run(seed); });
+  if (random_() % 2 == 0) use_thread();
+}
+
+/// From now on work is done although nobody asks for it.
+void Queue::use_thread() {
+  if (!thread_.joinable()) thread_ = std::thread([this, seed = random_()] { run(seed); });
 }
 
 Queue::~Queue() {
@@ -107,8 +126,7 @@ Queue::~Queue() {
   Memory::instance().end(this, given_);
 }
 
-gpu::Event Queue::add(std::vector<Access> accesses, Work work) {
-  Memory::instance().begin(this, given_ + 1, accesses);
+gpu::Event Queue::add(std::vector<Access> accesses, Work work, bool is_wait) {
   std::lock_guard lock(mutex_);
   const gpu::Event event = ++given_;
   if (pieces_.empty() && pieces_left[device_] <= 0) {  // as a device that fails tells at once
@@ -116,11 +134,19 @@ gpu::Event Queue::add(std::vector<Access> accesses, Work work) {
     failed_ = true;
   }
   if (failed_) return event;
-  if (pieces_.empty()) spoil(accesses);
-  pieces_.push_back(
-      {event, std::move(accesses), std::move(work), static_cast<unsigned>(1 + random_() % 4)});
+  pieces_.push_back({event, std::move(accesses), std::move(work),
+                     static_cast<unsigned>(1 + random_() % 4), is_wait, false});
+  // What is behind a wait begins when that ends: until then others may use the memory.
+  if (waits_ == 0) begin(pieces_.back());
+  if (is_wait) ++waits_;
+  if (pieces_.size() == 1) spoil(pieces_.front().accesses);
   changed_.notify_all();
   return event;
+}
+
+void Queue::begin(Piece& piece) {
+  if (std::exchange(piece.is_under_way, true)) return;
+  Memory::instance().begin(this, piece.event, piece.accesses);
 }
 
 void Queue::do_first(std::unique_lock<std::mutex>& lock) {
@@ -129,6 +155,7 @@ void Queue::do_first(std::unique_lock<std::mutex>& lock) {
     pieces_left[device_] = -1;
     failed_ = true;
     pieces_.clear();
+    waits_ = 0;
     changed_.notify_all();
     return;
   }
@@ -137,7 +164,12 @@ void Queue::do_first(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   if (outcome) outcomes_[piece.event] = *outcome;
   done_ = piece.event;
+  if (piece.is_wait) --waits_;
   pieces_.pop_front();
+  for (Piece& next : pieces_) {
+    begin(next);
+    if (next.is_wait) break;
+  }
   if (!pieces_.empty()) spoil(pieces_.front().accesses);
   changed_.notify_all();
 }
@@ -195,21 +227,40 @@ gpu::Event Queue::copy(void* to, const void* from, std::size_t bytes, std::uint3
         if (bytes > 0) std::memcpy(memory.view(to), memory.view(from), bytes);
         return {};
       });
-  if (flag) return tell(flag);
+  if (flag) return give_write(flag, 1);
   if (pageable && random_() % 2 == 0) finish();
   return event;
 }
 
-gpu::Event Queue::tell(std::uint32_t* flag) {
-  if (!Memory::instance().is_mapped(flag)) fault("a flag lies in memory that is not mapped");
-  const gpu::Event event = add({}, [this, flag, before = given_]() -> std::optional<gpu::Outcome> {
+gpu::Event Queue::give_write(std::uint32_t* flag, std::uint32_t value) {
+  check_flag(flag);
+  use_thread();  // nobody may look
+  return add({}, [this, flag, value, before = given_]() -> std::optional<gpu::Outcome> {
     // Whoever reads the flag may go on as if this process had looked.
     Memory::instance().end(this, before);
-    std::atomic_ref(*flag).store(1, std::memory_order_release);
+    std::atomic_ref(*flag).store(value, std::memory_order_release);
     return {};
   });
-  if (!thread_.joinable()) finish();  // although nobody may look
-  return event;
+}
+
+gpu::Event Queue::write(std::uint32_t* flag, std::uint32_t value) {
+  const Call call(in_call_);
+  return give_write(flag, value);
+}
+
+gpu::Event Queue::wait(const std::uint32_t* flag, std::uint32_t value) {
+  const Call call(in_call_);
+  check_flag(flag);
+  use_thread();
+  const auto work = [this, flag, value]() -> std::optional<gpu::Outcome> {
+    const std::atomic_ref seen(*const_cast<std::uint32_t*>(flag));
+    while (static_cast<std::int32_t>(seen.load(std::memory_order_acquire) - value) < 0 &&
+           !is_failed(device_)) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return {};
+  };
+  return add({}, work, true);
 }
 
 gpu::Event Queue::copy_near(void* to, const void* from, std::size_t bytes) {
@@ -268,6 +319,11 @@ gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu
     Memory::instance().check(device_, piece.elements, piece.count * element_size(type));
     Memory::instance().check(device_, piece.payload,
                              codec::max_payload_bytes(spec, type, piece.count));
+    if (piece.published) {
+      check_flag(&piece.published->sequence);
+      std::atomic_ref(piece.published->sequence).store(0, std::memory_order_release);
+      use_thread();  // nobody may look
+    }
   }
   // The first piece finds the range of all.
   const auto resolved = std::make_shared<Spec>(spec);
@@ -290,13 +346,17 @@ gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu
     const std::size_t room = codec::max_payload_bytes(spec, type, piece.count);
     const gpu::Event event =
         add({reads(piece.elements, piece.count * element_size(type)), writes(piece.payload, room)},
-            [=, is_first = first == 0]() -> std::optional<gpu::Outcome> {
+            [=, this, is_first = first == 0, event = given_ + 1]() -> std::optional<gpu::Outcome> {
               if (is_first) resolve();
               const Memory& memory = Memory::instance();
               std::byte* const payload = memory.view(static_cast<std::byte*>(piece.payload));
               const std::size_t bytes =
                   codec::encode(*resolved, type, memory.view(piece.elements), piece.count, payload);
               std::memset(payload + bytes, rubbish, room - bytes);
+              if (piece.published) {
+                Memory::instance().end(this, event);
+                publish(*piece.published, bytes, sequence_);
+              }
               return gpu::Outcome{bytes, Status::ok};
             });
     if (first == 0) first = event;
@@ -319,10 +379,10 @@ gpu::Event Queue::decode(const Spec& spec, ElementType type, const void* payload
              });
 }
 
-gpu::State Queue::look(gpu::Event event, gpu::Outcome* outcome) {
+gpu::State Queue::query(gpu::Event event, gpu::Outcome* outcome) {
   const Call call(in_call_);
   std::unique_lock lock(mutex_);
-  if (event == 0 || event > given_) fault("a event that no work has");
+  if (event == 0 || event > given_) fault("an event that no work has");
   if (!thread_.joinable() && event > done_ && !pieces_.empty() && --pieces_.front().looks == 0) {
     do_first(lock);
   }

@@ -27,6 +27,9 @@ class Queue final : public gpu::Queue {
 
   using gpu::Queue::copy;
   gpu::Event copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
+  gpu::Event write(std::uint32_t* flag, std::uint32_t value) override;
+  gpu::Event wait(const std::uint32_t* flag, std::uint32_t value) override;
+  bool can_wait() const override { return true; }
   gpu::Event copy_near(void* to, const void* from, std::size_t bytes) override;
   gpu::Event gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) override;
   gpu::Event scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
@@ -37,7 +40,7 @@ class Queue final : public gpu::Queue {
                     std::span<const gpu::Piece> pieces) override;
   gpu::Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
                     void* elements, std::size_t count) override;
-  gpu::State look(gpu::Event event, gpu::Outcome* outcome) override;
+  gpu::State query(gpu::Event event, gpu::Outcome* outcome) override;
   void drain() override;
   int device() const override { return device_; }
   gpu::Priority priority() const override { return priority_; }
@@ -48,11 +51,15 @@ class Queue final : public gpu::Queue {
     gpu::Event event;
     std::vector<Access> accesses;
     Work work;
-    unsigned looks;  ///< until it is done, where no thread does it
+    unsigned looks;     ///< until it is done, where no thread does it
+    bool is_wait;       ///< for a flag
+    bool is_under_way;  ///< what it does with memory is in others' way
   };
 
-  gpu::Event add(std::vector<Access> accesses, Work work);
-  gpu::Event tell(std::uint32_t* flag);
+  gpu::Event add(std::vector<Access> accesses, Work work, bool is_wait = false);
+  gpu::Event give_write(std::uint32_t* flag, std::uint32_t value);
+  void use_thread();
+  void begin(Piece& piece);
   void do_first(std::unique_lock<std::mutex>& lock);
   void finish();
   void run(std::mt19937::result_type seed);
@@ -67,9 +74,11 @@ class Queue final : public gpu::Queue {
   std::map<gpu::Event, gpu::Outcome> outcomes_;  ///< not yet asked for
   gpu::Event given_ = 0;
   gpu::Event done_ = 0;
+  std::uint32_t sequence_ = UINT32_MAX - 3;  ///< of the last published report
   bool failed_ = false;
   bool stopping_ = false;
-  std::thread thread_;  ///< of some queues
+  std::size_t waits_ = 0;  ///< for flags, among the pieces
+  std::thread thread_;     ///< of some queues
 };
 
 }  // namespace mpress::simulated

@@ -38,6 +38,15 @@ CudaQueue::CudaQueue(int device, Priority priority) : device_(device), priority_
     *mapped_ = {};
     check(cudaHostGetDevicePointer(&memory, mapped_, 0), "mapped memory");
     mapped_device_ = static_cast<Mapped*>(memory);
+    int as_is = 0;
+    maps_as_is_ = cudaDeviceGetAttribute(&as_is, cudaDevAttrCanUseHostPointerForRegisteredMem,
+                                         device) == cudaSuccess &&
+                  as_is != 0;
+    // Drivers may have the function and refuse it.
+    const auto wait_value = driver().wait_value;
+    can_wait_ =
+        wait_value && wait_value(stream_, reinterpret_cast<CUdeviceptr>(&mapped_device_->done), 0,
+                                 CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS;
     counter_ = memory::DeviceBuffer(device, sizeof(unsigned), stream_);
     check(cudaMemsetAsync(counter_.data(), 0, counter_.bytes(), stream_), "a counter");
     workspace(first_workspace);
@@ -82,16 +91,42 @@ Event CudaQueue::give(Enqueue enqueue, std::size_t pieces) {
   return event;
 }
 
-/// Where a codec reports on a piece of work.
-codec::cuda::Result* CudaQueue::report_of(Event event) {
+CudaQueue::ReportPlace::ReportPlace(Report* published) : at_(published) {
+  if (published) {
+    __atomic_store_n(&published->sequence, 0, __ATOMIC_RELEASE);
+  } else {
+    at_ = reinterpret_cast<Report*>(own_.emplace().get());
+  }
+}
+
+/// Where a codec reports on a piece of work, as the device sees it.
+codec::cuda::Result* CudaQueue::report_of(Event event, Report* published) {
+  using codec::cuda::Result;
+  static_assert(sizeof(Result) == sizeof(Report) && alignof(Result) == alignof(Report));
+  static_assert(offsetof(Result, bytes) == offsetof(Report, bytes));
+  static_assert(offsetof(Result, status) == offsetof(Report, status));
+  static_assert(offsetof(Result, sequence) == offsetof(Report, sequence));
   while (reports_.size() >= most_reports && reports_.begin()->first <= done_) {
     reports_.erase(reports_.begin());
   }
-  return reports_[event].get();
+  const auto [place, is_new] = reports_.try_emplace(event, published);
+  Report* const at = place->second.get();
+  return reinterpret_cast<Result*>(published ? as_mapped(at) : at);
 }
 
-/// To an address of the device's, once all work so far is done.
-void CudaQueue::write(std::uint32_t* flag, std::uint32_t value) {
+/// Memory from Gpu::map() as the device sees it.
+template <class T>
+T* CudaQueue::as_mapped(T* memory) const {
+  if (maps_as_is_) return memory;
+  void* mapped = nullptr;
+  auto* const at = const_cast<std::remove_const_t<T>*>(memory);
+  check(cudaHostGetDevicePointer(&mapped, at, 0), "mapped memory");
+  return static_cast<T*>(mapped);
+}
+
+/// To an address of the device's, once all work so far is done. The driver fences first, as
+/// __threadfence_system() does, and for all that the stream has done.
+void CudaQueue::write_value(std::uint32_t* flag, std::uint32_t value) {
   const auto address = reinterpret_cast<CUdeviceptr>(flag);
   const auto write = driver().write_value;
   if (write && write(stream_, address, value, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS) {
@@ -102,15 +137,33 @@ void CudaQueue::write(std::uint32_t* flag, std::uint32_t value) {
 
 /// Tells the host when all work so far is done.
 void CudaQueue::mark(Event event) {
-  write(&mapped_device_->done, static_cast<std::uint32_t>(event));
+  write_value(&mapped_device_->done, static_cast<std::uint32_t>(event));
 }
 
 Event CudaQueue::copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
   return give([&](Event event) {
-    void* mapped = nullptr;
-    if (flag) check(cudaHostGetDevicePointer(&mapped, flag, 0), "mapped memory");
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
-    if (flag) write(static_cast<std::uint32_t*>(mapped), 1);
+    if (flag) write_value(as_mapped(flag), 1);
+    mark(event);
+  });
+}
+
+Event CudaQueue::write(std::uint32_t* flag, std::uint32_t value) {
+  return give([&](Event event) {
+    write_value(as_mapped(flag), value);
+    mark(event);
+  });
+}
+
+Event CudaQueue::wait(const std::uint32_t* flag, std::uint32_t value) {
+  return give([&](Event event) {
+    // No CU_STREAM_WAIT_VALUE_FLUSH: writers see to it that what they wrote has arrived before they
+    // write the flag.
+    const auto address = reinterpret_cast<CUdeviceptr>(as_mapped(flag));
+    if (!can_wait_ ||
+        driver().wait_value(stream_, address, value, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
+      throw memory::CudaError("waiting for a flag", cudaErrorNotSupported);
+    }
     mark(event);
   });
 }
@@ -227,7 +280,7 @@ Spec CudaQueue::resolve(const Spec& spec, ElementType type, const void* elements
     mark(number);
   });
   State state = State::pending;
-  while (state == State::pending) state = look(event, nullptr);
+  while (state == State::pending) state = query(event, nullptr);
   if (state == State::done) resolved.value = spec.value * mapped_->width;
   return resolved;
 }
@@ -238,7 +291,8 @@ Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piec
     segments.reserve(pieces.size());
     std::size_t count = 0;
     for (const Piece& piece : pieces) {
-      segments.push_back({piece.elements, piece.count, piece.payload, report_of(event++)});
+      segments.push_back(
+          {piece.elements, piece.count, piece.payload, report_of(event++, piece.published)});
       count += piece.count;
     }
     void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, pieces.size()));
@@ -286,7 +340,7 @@ void CudaQueue::observe(Event event) {
   }
 }
 
-State CudaQueue::look(Event event, Outcome* outcome) {
+State CudaQueue::query(Event event, Outcome* outcome) {
   if (event > done_ && !is_failed(event)) {
     observe(event);
     if (event > done_ && ++looks_ % looks_a_query == 0) {
@@ -304,8 +358,8 @@ State CudaQueue::look(Event event, Outcome* outcome) {
   if (event > done_) return State::pending;
   if (outcome) {
     if (const auto report = reports_.find(event); report != reports_.end()) {
-      const codec::cuda::Result& result = *report->second.get();
-      *outcome = {static_cast<std::size_t>(result.bytes), result.status};
+      const Report& told = *report->second.get();
+      *outcome = {static_cast<std::size_t>(told.bytes), told.status};
       reports_.erase(report);
     }
   }
