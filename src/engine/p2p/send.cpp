@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
 #include "trace/message.hpp"
@@ -142,7 +143,8 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
 
 void send_chunks(Job& job, Outgoing& outgoing) {
   if (!outgoing.chunks) return;
-  const int code = outgoing.chunks->send(job, *outgoing.row);
+  for (Backoff backoff; !outgoing.chunks->advance(job, *outgoing.row, false);) backoff.pause();
+  const int code = outgoing.chunks->code();
   if (code != MPI_SUCCESS) outgoing.error = outgoing.comm->raise(code);
   outgoing.span.add_wire_bytes(outgoing.chunks->sent_bytes());
   outgoing.chunks.reset();

@@ -47,6 +47,13 @@ bool may_be_announced(const Job& job, const Message& message) {
                                    wire::min_frame_bytes % message.type.size == 0));
 }
 
+/// Calls that leave the program's buffer with MPI, or wait.
+bool buffer_stays(trace::Op op) {
+  using trace::Op;
+  return op == Op::send || op == Op::ssend || op == Op::rsend || op == Op::isend ||
+         op == Op::irsend || op == Op::sendrecv;
+}
+
 /// A message of a type with gaps where the device has no room to pack it.
 int fetch_without_memory(Job& job, const Message& message, bool encodes, Encoded& encoded) {
   if (encodes) encoded.reason = Reason::memory;
@@ -77,7 +84,7 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
   }
   if (encodes || may_be_announced(job, message)) {
     if (message.bytes >= job.least_peer_bytes) {
-      encoded.chunks = plan_peer_chunks(job, message, spec, elements);
+      encoded.chunks = plan_peer_chunks(job, message, spec, elements, buffer_stays(message.op));
     }
     // So that copies overlap with the wire, also where nothing is encoded.
     if (!encoded.chunks && is_cut(job, message) && (encodes || !job.gpu_aware)) {
