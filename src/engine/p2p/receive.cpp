@@ -280,6 +280,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
       chunks_to_ = staging_.data();
     }
     sink = host_sink(job, header, chunks_source_, chunks_to_);
+    if (!sink) return false;
   }
   chunks_ = header.peer_parcel > 0
                 ? receive_peer_chunks(header, chunks_source_, device_, std::move(sink))
