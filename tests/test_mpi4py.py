@@ -138,7 +138,8 @@ def test_own_suite_on_gpus(ranks, tests_of_mpi4py, cupy_env, mpi, mpress_run, tm
         assert sum(found == ["passed"] for found in ended.values()) > 300
     totals = done.report["totals"]
     assert totals["compressed_messages"] >= 300 * ranks
-    assert totals["chunked_messages"] > 0
+    if mpi.name in ("default", "mpich", "openmpi"):  # others let no threads look at requests
+        assert totals["chunked_messages"] > 0
     assert totals["errors"] == 0
 
 
