@@ -10,6 +10,7 @@
 #include "engine/p2p/chunk_link.hpp"
 #include "engine/p2p/probed.hpp"
 #include "engine/peer_hosts.hpp"
+#include "engine/progress.hpp"
 #include "engine/request/orphans.hpp"
 #include "engine/request/request_table.hpp"
 #include "link/pacer.hpp"
@@ -37,6 +38,7 @@ class Job {
   Devices devices;
   RequestTable requests;
   ProbedMessages probed;
+  Progress progress;
   Orphans orphans;
   ChunkLink chunks;
   link::PeerLink peer_link;
