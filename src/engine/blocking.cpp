@@ -8,16 +8,15 @@ namespace {
 /// From within MPI; a little at a time, since other threads may wait for it to return.
 bool poll() {
   Job* job = active_job();
-  if (!job) return false;
-  job->progress.advance(Progress::few);
-  return !job->progress.idle();
+  return job && job->progress.advance_in_hook(Progress::few);
 }
 
 }  // namespace
 
 void before_blocking(Job& job) {
-  if (job.progress.idle()) return;
-  if (!mpi::add_progress_hook(poll)) job.progress.flush();
+  if (job.progress.idle() || job.progress.is_threaded()) return;
+  job.progress.flush();
+  if (!job.progress.idle()) mpi::add_progress_hook(poll);
 }
 
 }  // namespace mpress::engine

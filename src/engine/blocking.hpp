@@ -5,8 +5,9 @@
 
 namespace mpress::engine {
 
-/// What is under way gets on while MPI blocks: by MPI's own progress hook; where there is none, it
-/// is driven home first as far as it needs this process. Costs a load where nothing is under way.
+/// Drives home what needs this process and waits for no other rank. What is left gets on while MPI
+/// blocks, by MPI's own progress hook, if it keeps to the rules of that; nothing else does where
+/// there is no progress thread. Costs a load where nothing is under way.
 void before_blocking(Job& job);
 
 /// enter_call(), and that.

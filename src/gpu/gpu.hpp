@@ -3,7 +3,7 @@
 // A library of its own implements this, so that nothing else of mpress depends on CUDA:
 // libmpress_cuda.so, loaded when the program first passes memory of a device, or the one that
 // MPRESS_GPU names (tests use a simulated device). No call throws. None but those that allocate
-// waits for a device, and none uses a stream of the program's.
+// waits for a device, and none uses a stream of the program's but Queue::wait_for() and signal().
 #pragma once
 
 #include <array>
@@ -12,14 +12,16 @@
 #include <memory>
 #include <span>
 
+#include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/report.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
 
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 5;
+inline constexpr std::uint32_t interface_version = 6;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -47,12 +49,47 @@ struct Outcome {
   Status status = Status::ok;
 };
 
+using codec::Combine;
+using mpress::Extent;
+using mpress::Report;
+
 /// Elements to be encoded, and where their payload goes: 16-byte aligned, with room for
 /// codec::max_payload_bytes().
 struct Piece {
   const void* elements;
   std::size_t count;
   void* payload;
+  /// Where the device publishes the payload without this process's host: in memory from Gpu::map(),
+  /// which other processes may map too. Null: only query() tells. encode() sets `sequence` to 0.
+  /// Until query() has said that the piece, or one given later, is done or failed, nobody else
+  /// writes there and the memory stays mapped. A piece that fails may never report: the host that
+  /// gave it finds that by query(), and tells the readers in its own way.
+  Report* published = nullptr;
+};
+
+/// A payload to be decoded, 16-byte aligned. Nobody has checked it.
+struct Incoming {
+  const void* payload;
+  std::size_t bytes;
+  void* elements;
+  std::size_t count;
+  /// Where the host does not know the size yet: the payload's report, in memory from Gpu::map(),
+  /// which is there when the work begins (Queue::wait()). Then `bytes` is what the payload has room
+  /// in. Every thread block reads it over the bus.
+  const Report* report = nullptr;
+};
+
+/// Two payloads of szp to be added. Nobody has checked them.
+struct Sum {
+  const void* a;
+  std::size_t a_bytes;
+  const void* b;  ///< may be `a`
+  std::size_t b_bytes;
+  std::size_t count;                 ///< elements of either
+  void* payload;                     ///< as a Piece's; overlaps neither
+  Report* published = nullptr;       ///< as a Piece's
+  const Report* a_report = nullptr;  ///< as an Incoming's
+  const Report* b_report = nullptr;
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
@@ -84,7 +121,23 @@ class Queue {
     return copy(to, from, bytes, nullptr);
   }
 
-  /// The same for memory that kernels of the queue's device reach on both sides, its own or opened
+  /// Writes `value` to host memory from Gpu::map() when all work given before is done. Whoever
+  /// reads it there, with acquire, and in whatever process, finds all that this work wrote.
+  virtual Event write(std::uint32_t* flag, std::uint32_t value) = 0;
+
+  /// Holds up all work given later until `*flag` has reached `value`: (int32_t)(*flag - value) >=
+  /// 0, so that flags may count on for ever. `flag`: as for write(). What its writer, a host or a
+  /// device, had written before is then visible to that work.
+  ///
+  /// Nobody bounds the wait but the caller: until it ends, drain() and the queue's destruction do
+  /// not return, and streams of other queues that share a channel of the device with this one may
+  /// be held up too. So a caller waits only for what is under way already or cannot fail to come,
+  /// keeps an eye on the writer, and ends a wait that it has given up by writing `value` to the
+  /// flag itself: what it gave later must be harmless then. Only where can_wait().
+  virtual Event wait(const std::uint32_t* flag, std::uint32_t value) = 0;
+  virtual bool can_wait() const = 0;
+
+  /// copy() for memory that kernels of the queue's device reach on both sides, its own or opened
   /// for it: sooner done where it is short, and where both are its own.
   virtual Event copy_near(void* to, const void* from, std::size_t bytes) = 0;
 
@@ -94,31 +147,68 @@ class Queue {
   /// The opposite; what lies between the runs is not touched.
   virtual Event scatter(void* buffer, const void* packed, std::span<const Run> runs) = 0;
 
+  /// Writes the range of the finite elements of the queue's device, and whether there are others,
+  /// to `extent`: host memory that devices reach, from Gpu::map() or pinned. `sequence`: not what
+  /// is there. Whoever reads it there, or wait()s for it, finds the rest written.
+  virtual Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
+                       std::uint32_t sequence) = 0;
+
   /// The spec that encodes these elements of the queue's device: a relative bound becomes absolute
   /// (codec::resolve()). Waits for the device where there is one.
   virtual Spec resolve(const Spec& spec, ElementType type, const void* elements,
                        std::size_t count) = 0;
 
-  /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has a event of its
+  /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has an event of its
   /// own, the next after that of the piece before. Returns the first. Elements are on the queue's
   /// device, aligned as their type; payloads there, or in memory opened for it. `spec` names a
-  /// codec; a relative bound is of the range of all pieces together.
-  virtual Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) = 0;
+  /// codec; a relative bound is of the range of all pieces together, or, where `range` is given, of
+  /// all that it tells of together. Those are read when the work begins, in memory as for extent():
+  /// they may be those of other ranks, for which the queue waits. Their bounds are values of
+  /// `type`.
+  virtual Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
+                       std::span<const Extent> range) = 0;
   static constexpr std::size_t most_pieces = 256;
 
+  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) {
+    return encode(spec, type, pieces, {});
+  }
   Event encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
                void* payload) {
     const Piece piece{elements, count, payload};
     return encode(spec, type, {&piece, 1});
   }
 
-  /// Decodes an untrusted payload; memory as for encode(), on the queue's device.
-  virtual Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-                       void* elements, std::size_t count) = 0;
+  /// Decodes payloads, one or more and at most `most_pieces`, in one go, and combines the elements
+  /// with those that are there; events as for encode(). Memory as for encode(), on the queue's
+  /// device; elements of different payloads do not overlap. Where a payload is found wrong, its
+  /// elements are unspecified.
+  virtual Event decode(const Spec& spec, ElementType type, std::span<const Incoming> payloads,
+                       Combine how) = 0;
 
-  /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes
-  /// or decodes when it is done, the first time it is asked for. Costs a look at memory.
-  virtual State look(Event event, Outcome* outcome = nullptr) = 0;
+  Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+               void* elements, std::size_t count, Combine how = Combine::replace) {
+    const Incoming incoming{payload, bytes, elements, count};
+    return decode(spec, type, {&incoming, 1}, how);
+  }
+
+  /// Adds payloads of szp in quanta, one or more pairs and at most `most_pieces`, in one go; events
+  /// as for encode(). The Outcome's status is not ok where the host's add() (codec/szp/format.hpp)
+  /// says so, Status::inexact among others; the sum's payload is unspecified then.
+  virtual Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) = 0;
+
+  /// All work given later waits for what the program has enqueued on `stream`, one of the queue's
+  /// device (a cudaStream_t; null: the default stream), until now. False where the device refuses,
+  /// or `stream` is being captured into a graph: then nothing waits, and the capture goes on.
+  virtual bool wait_for(void* stream) = 0;
+
+  /// What the program enqueues on `stream` from now on waits for all work given until now. False as
+  /// for wait_for().
+  virtual bool signal(void* stream) = 0;
+
+  /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes,
+  /// decodes or adds when it is done, the first time it is asked for. Costs a look at memory.
+  virtual State query(Event event, Outcome* outcome = nullptr) = 0;
+  State look(Event event, Outcome* outcome = nullptr) { return query(event, outcome); }
 
   /// Waits until all work is done, or has failed. Only an idle queue is destroyed.
   virtual void drain() = 0;
@@ -163,8 +253,8 @@ class Gpu {
   virtual bool find_block(int device, const void* pointer, Block& block) = 0;
 
   /// Lets other processes open a block: one from allocate(Place::device, …), which is released
-  /// afterthey have closed it, or one of the program's, which may free it at any time: drivers keep
-  /// the memory until they have closed it. False where the device cannot.
+  /// after they have closed it, or one of the program's, which may free it at any time: drivers
+  /// keep the memory until they have closed it. False where the device cannot.
   virtual bool share(int device, void* memory, MemoryHandle& handle) = 0;
 
   /// A block that another process shares, as queues of `device` reach it, to read and to write.
@@ -173,8 +263,8 @@ class Gpu {
   /// Nothing uses the memory any more. Waits until the device is idle.
   virtual void close(int device, void* memory) = 0;
 
-  /// Lets queues write to host memory that processes share (Queue::copy()). `device`: as for
-  /// allocate(). False where they cannot.
+  /// Lets queues write to host memory that processes share (Report, Queue::write()), and wait for
+  /// what is written there. `device`: as for allocate(). False where they cannot.
   virtual bool map(int device, void* memory, std::size_t bytes) = 0;
   /// Nothing writes there any more. May wait as close() does.
   virtual void unmap(int device, void* memory) = 0;

@@ -70,6 +70,13 @@ void Peek::open([[maybe_unused]] bool threaded) {
 #endif
 }
 
+bool Peek::is_complete_already(MPI_Request request) const {
+#if defined(MPICH_VERSION)
+  if (way_ == Way::own_calls) return request_is_complete_(request);
+#endif
+  return is_complete(request);
+}
+
 bool Peek::is_complete(MPI_Request request) const {
 #if defined(MPICH_VERSION)
   if (way_ == Way::own_calls) {

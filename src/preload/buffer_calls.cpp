@@ -63,6 +63,7 @@ struct Entries<int(A...)> {
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
     if (error != MPI_SUCCESS) return error;
+    if (job) engine::before_blocking(*job);
     const int code = call_mpi<own, ints>(staged, operands, arguments...);
     return job && code == MPI_SUCCESS ? staged.conclude(*job) : code;
   }

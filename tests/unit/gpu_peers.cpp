@@ -1,13 +1,16 @@
 #include "gpu_peers.hpp"
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
@@ -144,6 +147,105 @@ void opener_elsewhere(const Line& line) {
   void* const there = gpu::gpu()->allocate(Place::device, 1, 1);
   if (there) gpu::gpu()->release(Place::device, 1, there);
   opener(line, there ? 1 : 0);
+}
+
+/// What two processes share without a word between them: payloads that one device publishes and
+/// another decodes, the first told to the other's host, later ones to its queue.
+struct Board {
+  gpu::Report report;
+  alignas(64) std::uint32_t written;
+  alignas(64) std::uint32_t read;
+};
+
+constexpr std::uint32_t rounds = 6;
+
+std::uint32_t load(std::uint32_t& word) {
+  return std::atomic_ref(word).load(std::memory_order_acquire);
+}
+
+void publisher(const Line& line, Board& board) {
+  gpu::Gpu& all = *gpu::gpu();
+  const std::unique_ptr<Queue> queue = all.open_queue(0);
+  CHECK(queue->can_wait() && all.map(0, &board, sizeof board));
+  void* const payload = take(room());
+  void* const elements = take(count * 8);
+  MemoryHandle handle;
+  CHECK(all.share(0, payload, handle));
+  line.send(handle);
+  line.wait();  // it is open
+  std::vector<double> field = wave<double>(count);
+  Event encoded = 0;
+  for (std::uint32_t round = 1; round <= rounds; ++round) {
+    field[round] = round;
+    if (encoded != 0) CHECK(finish(*queue, encoded) == State::done);
+    put(*queue, elements, field.data(), count * 8);
+    queue->wait(&board.read, round - 1);
+    const gpu::Piece piece{elements, count, payload, round == 1 ? &board.report : nullptr};
+    encoded = queue->encode(codec_of_payload(), ElementType::f64, {&piece, 1});
+    queue->write(&board.written, round);
+  }
+  queue->drain();
+  line.wait();
+  all.unmap(0, &board);
+  all.release(Place::device, 0, payload);
+  all.release(Place::device, 0, elements);
+}
+
+void subscriber(const Line& line, Board& board, int device) {
+  gpu::Gpu& all = *gpu::gpu();
+  const std::unique_ptr<Queue> queue = all.open_queue(device);
+  CHECK(queue->can_wait() && all.map(device, &board, sizeof board));
+  MemoryHandle handle;
+  CHECK(line.receive(handle));
+  auto* const payload = static_cast<std::byte*>(all.open(device, handle));
+  auto* const elements =
+      static_cast<std::byte*>(all.allocate(Place::device, device, rounds * count * 8));
+  auto* const copy = static_cast<std::byte*>(all.allocate(Place::device, device, room()));
+  CHECK(payload && elements && copy);
+  std::vector<double> field = wave<double>(count);
+  std::vector<std::byte> expected(room());
+  line.tell();
+  for (std::uint32_t round = 1; round <= rounds; ++round) {
+    field[round] = round;
+    const std::size_t bytes =
+        codec::encode(codec_of_payload(), ElementType::f64, field.data(), count, expected.data());
+    if (round == 1) {
+      while (load(board.report.sequence) == 0) std::this_thread::yield();
+      CHECK(board.report.status == Status::ok && board.report.bytes == bytes);
+    } else {
+      queue->wait(&board.written, round);
+    }
+    queue->copy(copy, payload, bytes);
+    const Event decoded = queue->decode(codec_of_payload(), ElementType::f64, copy, bytes,
+                                        elements + (round - 1) * count * 8, count);
+    queue->write(&board.read, round);
+    if (round % 2 != 0) continue;
+    Outcome outcome{0, Status::corrupt};
+    CHECK(finish(*queue, decoded, &outcome) == State::done && outcome.status == Status::ok);
+    CHECK(std::memcmp(bytes_of(*queue, elements + (round - 1) * count * 8, count * 8).data(),
+                      field.data(), count * 8) == 0);
+  }
+  queue->drain();
+  all.close(device, payload);
+  all.unmap(device, &board);
+  all.release(Place::device, device, elements);
+  all.release(Place::device, device, copy);
+  line.tell();
+}
+
+void check_published(const char* library, bool elsewhere) {
+  void* const shared =
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(shared != MAP_FAILED);
+  auto& board = *static_cast<Board*>(shared);
+  run(
+      library, [&](const Line& line) { publisher(line, board); },
+      [&](const Line& line) {
+        void* const there = elsewhere ? gpu::gpu()->allocate(Place::device, 1, 1) : nullptr;
+        if (there) gpu::gpu()->release(Place::device, 1, there);
+        subscriber(line, board, there ? 1 : 0);
+      });
+  ::munmap(shared, 4096);
 }
 
 // What only simulated devices notice.
@@ -345,6 +447,8 @@ void apart(const char* library) {
 void check_peers(const char* library) {
   run(library, owner, [](const Line& line) { opener(line, 0); });
   run(library, owner, opener_elsewhere);
+  check_published(library, false);
+  check_published(library, true);
   if (std::string(library) != MPRESS_SIMULATED_GPU) return;
   misuse(library);
   beside(library);

@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -19,6 +21,7 @@
 #include "check.hpp"
 #include "codec/codec.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "gpu_memory.hpp"
 #include "gpu_peers.hpp"
 #include "queues.hpp"
 
@@ -27,28 +30,6 @@ using gpu::Place;
 using gpu::Run;
 
 namespace {
-
-constexpr int device = 0;
-
-struct Block {
-  Block(Place place, std::size_t bytes)
-      : place(place), data(static_cast<std::byte*>(gpu::gpu()->allocate(place, device, bytes))) {
-    CHECK(data && reinterpret_cast<std::uintptr_t>(data) % 256 == 0);
-  }
-  Block(const Block&) = delete;
-  ~Block() { gpu::gpu()->release(place, device, data); }
-
-  Place place;
-  std::byte* data;
-};
-
-std::unique_ptr<Queue> open_queue() {
-  std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(device);
-  CHECK(queue && queue->device() == device && queue->priority() == gpu::Priority::usual);
-  const auto urgent = gpu::gpu()->open_queue(device, gpu::Priority::first);
-  CHECK(urgent && urgent->priority() == gpu::Priority::first);
-  return queue;
-}
 
 void places() {
   const Block on_device(Place::device, 1000);
@@ -75,9 +56,9 @@ void copies() {
   CHECK(finish(*queue, back) == State::done);
   CHECK(std::memcmp(pinned.data, data.data(), bytes) == 0);
   CHECK(bytes_of(*queue, on_device.data + bytes + 1, bytes) ==
-        data);                              // to memory that is not pinned
-  CHECK(queue->look(back) == State::done);  // still, and those before it
-  CHECK(queue->look(1) == State::done);
+        data);                               // to memory that is not pinned
+  CHECK(queue->query(back) == State::done);  // still, and those before it
+  CHECK(queue->query(1) == State::done);
   CHECK(finish(*queue, queue->copy(on_device.data, pinned.data, 0)) == State::done);
 }
 
@@ -172,7 +153,7 @@ void codecs(const char* text) {
     CHECK(outcome.status == Status::ok && outcome.bytes == expected.size());
     CHECK(bytes_of(*queue, payload.data, outcome.bytes) == expected);
     Outcome untouched{7, Status::ok};
-    CHECK(queue->look(encoded, &untouched) == State::done && untouched.bytes == 7);
+    CHECK(queue->query(encoded, &untouched) == State::done && untouched.bytes == 7);
 
     std::vector<T> values(count);
     CHECK(codec::decode(spec, type, expected.data(), expected.size(), values.data(), count) ==
@@ -244,10 +225,99 @@ void pipeline() {
   work->drain();
   for (const Event event : received) {
     Outcome outcome{0, Status::corrupt};
-    CHECK(work->look(event, &outcome) == State::done && outcome.status == Status::ok);
+    CHECK(work->query(event, &outcome) == State::done && outcome.status == Status::ok);
   }
   const std::vector<std::byte> result = bytes_of(*wire, decoded.data, field.size() * 4);
   CHECK(std::memcmp(result.data(), field.data(), result.size()) == 0);
+}
+
+/// Payloads that the device publishes are found by whoever reads the reports, and by query().
+void published(const char* text) {
+  constexpr std::size_t chunk = 40000, chunks = 9;
+  Spec spec;
+  std::string error;
+  CHECK(parse_spec(text, spec, error));
+  std::vector<float> field = wave<float>(chunk * chunks);
+  const std::vector<std::byte> random = noise(chunk * 4, 8);
+  std::memcpy(&field[3 * chunk], random.data(), random.size());  // one that stays raw
+  const std::size_t step =
+      (codec::max_payload_bytes(spec, ElementType::f32, chunk) + 255) / 256 * 256;
+  const Block elements(Place::device, field.size() * 4), payloads(Place::device, step * chunks);
+  const Mapped memory(chunks * sizeof(gpu::Report));
+  auto* const reports = static_cast<gpu::Report*>(memory.data);
+  const std::unique_ptr<Queue> queue = open_queue(), other = open_queue();
+  put(*other, elements.data, field.data(), field.size() * 4);
+  std::vector<gpu::Piece> pieces;
+  for (std::size_t i = 0; i < chunks; ++i) {
+    reports[i] = {7, Status::corrupt, 7};  // of an earlier use
+    gpu::Report* const report = i % 4 == 1 ? nullptr : &reports[i];
+    pieces.push_back({elements.data + i * chunk * 4, chunk - i, payloads.data + i * step, report});
+  }
+  const Event first = queue->encode(spec, ElementType::f32, pieces);
+  for (std::size_t i = chunks; i-- > 0;) {
+    std::vector<std::byte> expected(step);
+    expected.resize(
+        codec::encode(spec, ElementType::f32, &field[i * chunk], chunk - i, expected.data()));
+    gpu::Outcome outcome{1, Status::corrupt};
+    if (pieces[i].published) {
+      while (load(reports[i].sequence) == 0) std::this_thread::yield();
+      CHECK(reports[i].status == Status::ok && reports[i].bytes == expected.size());
+      // The queue has not been asked.
+      CHECK(bytes_of(*other, payloads.data + i * step, reports[i].bytes) == expected);
+    } else {
+      CHECK(reports[i].bytes == 7 && reports[i].sequence == 7);
+    }
+    CHECK(finish(*queue, first + i, &outcome) == State::done);
+    CHECK(outcome.status == Status::ok && outcome.bytes == expected.size());
+  }
+  for (std::size_t i = 0; i < chunks; ++i) {
+    if (pieces[i].published) CHECK(reports[i].sequence != 0);
+  }
+  // Again, to the same reports: they say nothing until they say the new.
+  pieces[0].count = 100;
+  const Event again = queue->encode(spec, ElementType::f32, {pieces.data(), 1});
+  while (load(reports[0].sequence) == 0) std::this_thread::yield();
+  std::vector<std::byte> expected(step);
+  CHECK(reports[0].bytes ==
+        codec::encode(spec, ElementType::f32, field.data(), 100, expected.data()));
+  CHECK(finish(*queue, again) == State::done);
+}
+
+/// Flags in stream order, past the number that is 0 again.
+void flags() {
+  const std::unique_ptr<Queue> writer = open_queue(), reader = open_queue();
+  CHECK(writer->can_wait() && reader->can_wait());
+  constexpr std::size_t bytes = 100000;
+  const Block between(Place::device, bytes), source(Place::device, bytes);
+  const Block target(Place::pinned, bytes);
+  const Mapped memory(64);
+  auto* const flag = static_cast<std::uint32_t*>(memory.data);
+  auto* const back = flag + 4;
+  *flag = *back = UINT32_MAX - 2;
+  for (std::uint32_t value = UINT32_MAX - 1; value != 4; ++value) {
+    const std::vector<std::byte> data = noise(bytes, value);
+    put(*writer, source.data, data.data(), bytes);
+    // The reader first: it must not begin.
+    reader->wait(flag, value);
+    const Event read = reader->copy(target.data, between.data, bytes);
+    reader->write(back, value);
+    CHECK(reader->query(read) == State::pending);
+    writer->copy(between.data, source.data, bytes);
+    const Event written = writer->write(flag, value);
+    while (load(*back) != value) std::this_thread::yield();
+    CHECK(load(*flag) == value);
+    CHECK(std::memcmp(target.data, data.data(), bytes) == 0);
+    CHECK(finish(*reader, read) == State::done && finish(*writer, written) == State::done);
+  }
+  CHECK(finish(*reader, reader->wait(flag, UINT32_MAX)) == State::done);  // it is beyond that
+  // Whoever gives up a wait ends it.
+  const Event given_up = reader->wait(flag, 10);
+  const Event later = reader->copy(target.data, between.data, 1);
+  CHECK(reader->query(given_up) == State::pending && reader->query(later) == State::pending);
+  std::atomic_ref(*flag).store(10, std::memory_order_release);
+  CHECK(finish(*reader, later) == State::done);
+  reader->drain();
+  writer->drain();
 }
 
 void exhaustion() {
@@ -263,13 +333,20 @@ void failure(void (*set_failing)(int, unsigned)) {
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(other);
   void* const memory = gpu::gpu()->allocate(Place::device, other, 1000);
   const Block pinned(Place::pinned, 1000);
+  const Mapped reports(sizeof(gpu::Report));
   set_failing(other, 2);
   const Event first = queue->copy(memory, pinned.data, 1000);
   const Event second = queue->copy(pinned.data, memory, 1000);
   const Event third = queue->copy(memory, pinned.data, 1000);
   CHECK(finish(*queue, third) == State::failed);
-  CHECK(queue->look(first) == State::done && queue->look(second) == State::done);
+  CHECK(queue->query(first) == State::done && queue->query(second) == State::done);
   CHECK(finish(*queue, queue->copy(memory, pinned.data, 1)) == State::failed);
+  auto* const report = static_cast<gpu::Report*>(reports.data);
+  const gpu::Piece piece{memory, 0, memory, report};
+  Spec spec;
+  spec.codec = Codec::mpc;
+  CHECK(finish(*queue, queue->encode(spec, ElementType::f32, {&piece, 1})) == State::failed);
+  CHECK(load(report->sequence) == 0);
   queue->drain();
   CHECK(!gpu::gpu()->open_queue(other));
   gpu::gpu()->release(Place::device, other, memory);
@@ -288,7 +365,7 @@ void refusal() {
   CHECK(finish(*queue, refused) == State::failed && finish(*queue, after) == State::failed);
   CHECK(finish(*queue, before) == State::done);
   queue->drain();
-  CHECK(queue->look(refused) == State::failed);
+  CHECK(queue->query(refused) == State::failed);
   CHECK(finish(*queue, queue->copy(memory.data, memory.data + 2048, 100)) == State::done);
 }
 
@@ -322,6 +399,8 @@ int main(int argc, char** argv) {
   }
   bounds();
   pipeline();
+  for (const char* spec : {"mpc", "zfp:8", "szp:abs=1e-3"}) published(spec);
+  flags();
   threads();
   exhaustion();
   void* const library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);

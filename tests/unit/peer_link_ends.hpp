@@ -88,8 +88,9 @@ inline void fill(const Line& line, PeerLink& link, Queue& queue, const Shipment&
   for (std::size_t chunk = 0; chunk < shipment.chunks; ++chunk) {
     const unsigned own = seed + static_cast<unsigned>(chunk);
     put(queue, shipment.place(chunk), noise(bytes, own).data(), bytes);
-    link.send(shipment, chunk, bytes);
+    link.publish(shipment, chunk, bytes);
   }
+  link.release(shipment);
   line.send(shipment);
 }
 

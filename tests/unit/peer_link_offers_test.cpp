@@ -70,6 +70,7 @@ void offers(const Line& line) {
   link.cancel(0);
   reserve_none();
   CHECK(offer() && link.withdraw(shipment, receiver) && !link.withdraw(shipment, receiver));
+  link.release(shipment);
   line.send(shipment);
   line.wait();
 

@@ -49,7 +49,7 @@ void sends(const Line& line) {
   // What was announced and failed: the receiver is told of chunks that are not there.
   link.lay_out(shipment);
   put(*queue, shipment.place(0), noise(bytes, 50).data(), bytes);
-  link.send(shipment, 0, bytes);
+  link.publish(shipment, 0, bytes);
   link.fail(shipment);
   line.send(shipment);
   line.wait();  // taken
@@ -133,18 +133,22 @@ void is_not_misled(const Line& line) {
                {0, 8, ~0ull - 4, false}, {0, ~0ull - 4, 8, false}};
   for (const auto& lie : cases) {
     Parcel& parcel = segment->parcel[3];
-    parcel.slab = lie.slab, parcel.offset = lie.offset, parcel.bytes = lie.bytes;
-    parcel.state.store(Parcel::there);
+    parcel.slab = lie.slab, parcel.offset = lie.offset, parcel.report.bytes = lie.bytes;
+    parcel.told_by = 3, parcel.report.sequence = 1;
     const auto state = link.look(sender, 3, 0).state;
     CHECK(state == (lie.is_right ? Parcel::there : Parcel::failed));
   }
   for (const std::uint32_t landing : {1u, 2u, ~0u}) {  // nothing has landed here
     Parcel& parcel = segment->parcel[3];
-    parcel.landing = landing, parcel.offset = 0, parcel.bytes = 8;
+    parcel.landing = landing, parcel.offset = 0, parcel.report.bytes = 8;
     CHECK(link.look(sender, 3, 0).state == Parcel::failed);
     CHECK(link.lands_on(sender, 3) == gpu::host);
     parcel.landing = 0;
   }
+  segment->parcel[3].told_by = PeerSegment::parcels;
+  CHECK(link.look(sender, 3, 0).state == Parcel::planned);
+  segment->parcel[3].told_by = 4;  // by one of which nothing is told
+  CHECK(link.look(sender, 3, 0).state == Parcel::planned);
   const struct {
     std::uint32_t block;
     std::uint64_t within;

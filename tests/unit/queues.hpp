@@ -18,7 +18,7 @@ using gpu::State;
 
 inline State finish(Queue& queue, Event event, Outcome* outcome = nullptr) {
   for (;;) {
-    const State state = queue.look(event, outcome);
+    const State state = queue.query(event, outcome);
     if (state != State::pending) return state;
   }
 }

@@ -306,9 +306,10 @@ __device__ inline void add_checksum(SegmentState& state, std::uint32_t part) {
   if (threadIdx.x % 32 == 0 && part != 0) atomicAdd(&state.checksum, part);
 }
 
-/// What the reports of this launch carry; read before end_segment().
+/// What the reports of this launch carry, never 0; read before end_segment().
 __device__ inline std::uint32_t sequence_of(const Control* control) {
-  return *static_cast<const volatile std::uint32_t*>(&control->sequence) + 1;
+  const std::uint32_t before = *static_cast<const volatile std::uint32_t*>(&control->sequence);
+  return before == ~0u ? 1 : before + 1;
 }
 
 /// Adds to two neighbouring counters at once, in acquire and release order: that is lighter than
@@ -387,6 +388,14 @@ __device__ inline bool is_last_task(SegmentState& state, std::uint32_t tasks, st
 }
 
 /// Writes a report, by one thread, after everything that it reports of. `result` may be null.
+///
+/// What it reports of must be visible to the whole system first: the payload may lie in memory of
+/// another device, and whoever reads the report may be a host or a device of another process. The
+/// fence for that is the release at system scope in the store itself; it costs one thread a
+/// segment. It covers what other threads wrote, since release is cumulative (PTX, "Memory
+/// Consistency Model", causality order): their writes come before this thread by a barrier in their
+/// block, and by add_in_order(), or release and acquire at device scope, between blocks. So device
+/// scope is enough everywhere before, and a __threadfence_system() is needed nowhere else.
 __device__ inline void report(Result* result, std::uint64_t bytes, Status status,
                               std::uint32_t sequence) {
   if (!result) return;
@@ -428,7 +437,7 @@ __device__ void end_segment(const Batch<capacity, AnySegment>& batch, const Work
   if (batch.count == 1 || atomicAdd(&work.control->segments_done, 1u) == batch.count - 1) {
     work.control->segments_done = 0;
     work.control->ticket = 0;
-    ++work.control->sequence;
+    work.control->sequence = sequence_of(work.control);
   }
 }
 

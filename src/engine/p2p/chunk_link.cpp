@@ -44,7 +44,7 @@ void ChunkLink::drop(Job& job, const wire::Header& header, int source) {
       job.peer_link.drop(source, header.peer_parcel - 1, header.chunks())) {
     return;
   }
-  auto chunks = receive_chunks(job, header, source, no_sink(job, header, source));
+  auto chunks = receive_chunks(job, header, source, no_sink(header, source));
   std::lock_guard lock(mutex_);
   drops_.push_back(std::move(chunks));
   dropping_.store(drops_.size(), std::memory_order_relaxed);

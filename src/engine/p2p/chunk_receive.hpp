@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/backoff.hpp"
 #include "engine/p2p/chunk_sink.hpp"
 #include "trace/record.hpp"
 #include "wire/frame.hpp"
@@ -28,7 +29,9 @@ class ChunkReceive {
   virtual bool advance(Job& job) = 0;
 
   /// Waits for all.
-  virtual void finish(Job& job) = 0;
+  void finish(Job& job) {
+    for (Backoff backoff; !advance(job);) backoff.pause();
+  }
 
   // When all has come:
   virtual int code() const { return code_ != MPI_SUCCESS ? code_ : sink_->code(); }

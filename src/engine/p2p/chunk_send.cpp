@@ -35,38 +35,47 @@ bool ChunkSend::resolve(Job& job, const Elements& elements) {
   return true;
 }
 
-std::uint64_t ChunkSend::send_by_mpi(Job& job, ChunkSource& source, Chunk first) {
-  std::uint64_t took_ns = 0;
-  for (std::uint64_t index = 0; index < header_.chunks(); ++index) {
-    const std::uint64_t begin = trace::now_ns();
-    Chunk chunk = index == 0 && first.data ? std::move(first) : source.take(job, index);
-    took_ns += trace::now_ns() - begin;
-    const std::size_t bytes = chunk.bytes;
-    const std::uint64_t handed = trace::timeline.now();
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code =
-        !chunk.data
-            ? MPI_ERR_NO_MEM
-            : mpi::calls().Isend(chunk.data.data(), static_cast<int>(bytes), MPI_BYTE, peer_,
-                                 static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request);
-    if (code != MPI_SUCCESS) {
-      // It has been announced: the receiver would wait for ever.
-      mpi::fatal("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(index) +
-                 " of a message to rank " + std::to_string(peer_) + " cannot be " +
-                 (chunk.data ? "sent: MPI refused" : "made: no memory, or a device failed"));
+bool ChunkSend::send_by_mpi(Job& job, ChunkSource& source) {
+  while (handed_ < header_.chunks()) {
+    Chunk chunk = std::move(first_);
+    if (!chunk.data && code_ == MPI_SUCCESS) {
+      const std::uint64_t begin = trace::now_ns();
+      const gpu::State state = source.take(job, chunk);
+      took_ns_ += trace::now_ns() - begin;
+      if (state == gpu::State::pending) return false;
+      if (state == gpu::State::failed) code_ = source.code();
     }
-    trace::Event on_wire = chunk_event(trace::Kind::wire, header_, peer_, index, handed);
-    on_wire.wire_bytes = bytes;
-    job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_, on_wire});
-    sent_bytes_ += bytes;
+    hand_over(job, std::move(chunk));
+    // Other operations have their turn between chunks that this very thread encodes.
+    if (source.encodes_here()) break;
   }
-  return took_ns;
+  return handed_ == header_.chunks();
 }
 
-void ChunkSend::count(Job& job, trace::Row& row, std::uint64_t took_ns) const {
+/// An empty one stands for a chunk that could not be made.
+void ChunkSend::hand_over(Job& job, Chunk chunk) {
+  const std::size_t bytes = chunk.data ? chunk.bytes : 0;
+  const std::uint64_t handed_ns = trace::timeline.now();
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code =
+      mpi::calls().Isend(chunk.data.data(), static_cast<int>(bytes), MPI_BYTE, peer_,
+                         static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request);
+  if (code != MPI_SUCCESS) {  // nor can the receiver be told, which would wait for ever
+    mpi::fatal("rank " + std::to_string(job.rank) + ": MPI refused to send chunk " +
+               std::to_string(handed_) + " of a message to rank " + std::to_string(peer_));
+  }
+  trace::Event on_wire = chunk_event(trace::Kind::wire, header_, peer_, handed_, handed_ns);
+  on_wire.wire_bytes = bytes;
+  job.chunks.outbox.add({request, std::move(chunk.data), message_, peer_, on_wire});
+  sent_bytes_ += bytes;
+  ++handed_;
+}
+
+void ChunkSend::count(Job& job, trace::Row& row) const {
   trace::add(row.wire_bytes, sent_bytes_);
-  trace::add(row.encode_ns, took_ns);
-  if (subject_) job.policy.encoded(*subject_, sent_bytes_ + wire::min_frame_bytes, took_ns);
+  if (code_ != MPI_SUCCESS) return;
+  trace::add(row.encode_ns, took_ns_);
+  if (subject_) job.policy.encoded(*subject_, sent_bytes_ + wire::min_frame_bytes, took_ns_);
 }
 
 }  // namespace mpress::engine

@@ -14,6 +14,14 @@ namespace mpress::engine {
 
 class Job;
 
+/// A chunk that has come.
+struct Landed {
+  const std::byte* data;
+  std::size_t bytes;
+  bool is_encoded;       ///< a payload; else its elements as they are
+  bool is_near = false;  ///< in memory of the device's own, where a payload may be read repeatedly
+};
+
 /// Takes the chunks of one message, in order.
 class ChunkSink {
  public:
@@ -22,19 +30,19 @@ class ChunkSink {
   ChunkSink& operator=(const ChunkSink&) = delete;
   virtual ~ChunkSink() = default;
 
-  /// Host memory for chunk `chunk`, with room for its elements; null while there is none.
-  virtual std::byte* place_of(Job& job, std::uint64_t chunk) = 0;
+  /// Host memory for chunk `chunk`, with room for `bytes` bytes; null while there is none.
+  virtual std::byte* place_of(Job& job, std::uint64_t chunk, std::size_t bytes) = 0;
 
   /// Whether it takes chunks from memory of devices, too; then it tells whether it has room for
   /// more.
   virtual bool reads_devices() const { return false; }
   virtual bool has_room(Job&) { return false; }
 
-  /// A chunk has come to its place, or to `data` on a device, and is `bytes` long: as long as its
-  /// elements where it was not worth encoding. It stays there until it is settled. `is_near`: in
-  /// memory of the device's own, where a payload may be read again and again.
-  virtual void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes,
-                    bool is_near) = 0;
+  /// A chunk has come to its place, or lies on a device. It stays there until it is settled.
+  virtual void take(Job& job, std::uint64_t chunk, const Landed& landed) = 0;
+
+  /// A chunk has come to nothing, whose place is as if it had come there.
+  virtual void skip(Job& job, std::uint64_t chunk) = 0;
 
   /// For one that reads devices: several chunks, none of them encoded, have come to `data`, one
   /// behind the other. `flag`, which may be null, is set to 1 by the device once they have been
@@ -62,8 +70,11 @@ class ChunkSink {
   std::uint64_t decode_ns_ = 0;
 };
 
+/// Room that any chunk of a message fits into, encoded or not.
+std::size_t room_for_chunk(const wire::Header& header);
+
 /// Into host memory with room for header.raw_bytes(): each chunk is received where its elements
-/// belong, since it is never larger than they are, and decoded there.
+/// belong, as far as it is no larger than they are, and decoded there. Null where memory is short.
 std::unique_ptr<ChunkSink> host_sink(Job& job, const wire::Header& header, int source,
                                      std::byte* elements);
 
@@ -72,7 +83,7 @@ std::unique_ptr<ChunkSink> host_sink(Job& job, const wire::Header& header, int s
 std::unique_ptr<ChunkSink> device_sink(Job& job, const wire::Header& header, int source, int device,
                                        std::byte* elements, bool is_near);
 
-/// Drops what comes.
-std::unique_ptr<ChunkSink> no_sink(Job& job, const wire::Header& header, int source);
+/// Drops what comes, as soon as there is memory to do so.
+std::unique_ptr<ChunkSink> no_sink(const wire::Header& header, int source);
 
 }  // namespace mpress::engine

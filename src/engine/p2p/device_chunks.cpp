@@ -31,7 +31,12 @@ class DeviceChunks final : public ChunkSource {
         peer_(peer),
         device_(elements.device),
         elements_(static_cast<const std::byte*>(elements.data)),
-        work_(header.chunks()) {}
+        work_(header.chunks()) {
+    for (std::uint64_t chunk = 0; chunk < work_.size(); ++chunk) {
+      work_[chunk].from = place_of(chunk);
+      work_[chunk].chunk.bytes = header.chunk_raw_bytes(chunk);
+    }
+  }
 
   /// False where memory or a queue is lacking.
   bool open(Job& job) {
@@ -47,19 +52,21 @@ class DeviceChunks final : public ChunkSource {
     return static_cast<bool>(encoding_);
   }
 
-  Chunk take(Job& job, std::uint64_t chunk) override {
-    start_encoding(chunk);
-    for (std::uint64_t next = copied_; next < work_.size() && next <= chunk + copying_ahead;
-         ++next) {
-      if (!start_copying(job, next, next == chunk)) break;
+  gpu::State take(Job& job, Chunk& chunk) override {
+    start_encoding();
+    while (copied_ < work_.size() && copied_ <= taken_ + copying_ahead && start_copying(job)) {
     }
-    Work& work = work_[chunk];
-    if (!work.chunk.data) return {};
-    const gpu::Event copied = work.copied;
-    if (job.devices.wait(job, *copying_, copied) != MPI_SUCCESS) return {};
-    note(trace::Kind::copy_out, chunk, work.copying_ns);
-    start_encoding(chunk + 1);
-    return std::move(work.chunk);
+    if (code_ != MPI_SUCCESS) return gpu::State::failed;
+    if (taken_ == copied_) return gpu::State::pending;
+    Work& work = work_[taken_];
+    const gpu::State state = copying_->look(work.copied);
+    if (state == gpu::State::failed) code_ = refused(job, device_);
+    if (state != gpu::State::done) return state;
+    note(trace::Kind::copy_out, taken_, work.copying_ns);
+    chunk = std::move(work.chunk);
+    ++taken_;
+    start_encoding();
+    return gpu::State::done;
   }
 
  private:
@@ -68,6 +75,8 @@ class DeviceChunks final : public ChunkSource {
     gpu::Event copied = 0;
     std::uint64_t encoding_ns = 0;  ///< when each was given to its queue
     std::uint64_t copying_ns = 0;
+    bool is_encoded = false;
+    const std::byte* from = nullptr;  ///< what is to be copied
     Chunk chunk;
   };
 
@@ -83,10 +92,10 @@ class DeviceChunks final : public ChunkSource {
     note_chunk(kind, header_, peer_, chunk, begin_ns, work_[chunk].chunk.bytes, device_);
   }
 
-  /// Payloads of chunks before `taken` have been copied, so their buffers are free.
-  void start_encoding(std::uint64_t taken) {
+  /// Payloads of chunks that were taken have been copied, so their buffers are free.
+  void start_encoding() {
     if (!encodes()) return;
-    for (; encoded_ < work_.size() && encoded_ < taken + payloads_.size(); ++encoded_) {
+    for (; encoded_ < work_.size() && encoded_ < taken_ + payloads_.size(); ++encoded_) {
       work_[encoded_].encoding_ns = trace::timeline.now();
       work_[encoded_].encoded =
           encoding_->encode(header_.spec, header_.type, place_of(encoded_), elements_in(encoded_),
@@ -94,31 +103,38 @@ class DeviceChunks final : public ChunkSource {
     }
   }
 
-  /// False where the chunk is not encoded yet, and `wait` does not say to wait for that.
-  bool start_copying(Job& job, std::uint64_t chunk, bool wait) {
+  /// The next chunk, to the host. False where it is not encoded yet, or there is no memory for it
+  /// now.
+  bool start_copying(Job& job) {
+    const std::uint64_t chunk = copied_;
     Work& work = work_[chunk];
-    const std::byte* from = place_of(chunk);
-    work.chunk.bytes = header_.chunk_raw_bytes(chunk);
-    if (encodes()) {
-      if (chunk >= encoded_) return false;
-      gpu::Outcome outcome;
-      const gpu::State state = encoding_->look(work.encoded, &outcome);
-      if (state == gpu::State::pending && !wait) return false;
-      if (state != gpu::State::done &&
-          job.devices.wait(job, *encoding_, work.encoded, &outcome) != MPI_SUCCESS) {
-        return false;
-      }
-      if (outcome.bytes < work.chunk.bytes) {
-        from = payloads_[chunk % payloads_.size()].data();
-        work.chunk.bytes = outcome.bytes;
-      }
-      note(trace::Kind::encode, chunk, work.encoding_ns);
-    }
+    if (encodes() && !work.is_encoded && !look_at_encoder(job, chunk)) return false;
     work.chunk.data = job.devices.take_pinned(device_, work.chunk.bytes);
-    if (!work.chunk.data) return false;
+    if (!work.chunk.data) {
+      // No send waits for a receiver to give memory back.
+      if (taken_ == copied_) code_ = MPI_ERR_NO_MEM;
+      return false;
+    }
     work.copying_ns = trace::timeline.now();
-    work.copied = copying_->copy(work.chunk.data.data(), from, work.chunk.bytes);
+    work.copied = copying_->copy(work.chunk.data.data(), work.from, work.chunk.bytes);
     copied_ = chunk + 1;
+    return true;
+  }
+
+  /// Is it encoded? A device that refuses is an error of the message.
+  bool look_at_encoder(Job& job, std::uint64_t chunk) {
+    Work& work = work_[chunk];
+    if (chunk >= encoded_) return false;
+    gpu::Outcome outcome;
+    const gpu::State state = encoding_->look(work.encoded, &outcome);
+    if (state == gpu::State::failed) code_ = refused(job, device_);
+    if (state != gpu::State::done) return false;
+    if (outcome.bytes < work.chunk.bytes) {
+      work.from = payloads_[chunk % payloads_.size()].data();
+      work.chunk.bytes = outcome.bytes;
+    }
+    work.is_encoded = true;
+    note(trace::Kind::encode, chunk, work.encoding_ns);
     return true;
   }
 
@@ -130,6 +146,7 @@ class DeviceChunks final : public ChunkSource {
   std::vector<Work> work_;
   std::uint64_t encoded_ = 0;  ///< chunks whose encoding has begun
   std::uint64_t copied_ = 0;   ///< chunks whose copy has begun
+  std::uint64_t taken_ = 0;
   // Destroyed first: what is under way uses the buffers above.
   QueueLease encoding_;
   QueueLease copying_;
@@ -156,45 +173,48 @@ class DeviceSink final : public ChunkSink {
     return given_ < done_ + pieces_.size();
   }
 
-  std::byte* place_of(Job& job, std::uint64_t chunk) override {
-    if (chunk >= settled(job) + rooms_.size()) return nullptr;
-    memory::Buffer& room = rooms_[chunk % rooms_.size()];
-    if (!room) room = job.devices.take_pinned(device_, header_.chunk_raw_bytes(0));
-    if (!room) {  // it would be waited for without end
-      mpi::fatal("rank " + std::to_string(job.rank) + ": no memory to receive a chunk of " +
-                 std::to_string(header_.chunk_bytes) + " bytes");
+  std::byte* place_of(Job& job, std::uint64_t chunk, std::size_t) override {
+    while (given_back_ < settled(job)) free_rooms_.push_back(room_of(given_back_++));
+    if (chunk < placed_) return rooms_[room_of(chunk)].data();
+    if (placed_ == given_back_ + receiving_ahead) return nullptr;
+    if (free_rooms_.empty()) {
+      memory::Buffer room = job.devices.take_pinned(device_, header_.chunk_raw_bytes(0));
+      if (!room) return nullptr;  // those that there are serve, or there will be one
+      free_rooms_.push_back(rooms_.size());
+      rooms_.push_back(std::move(room));
     }
-    return room.data();
+    room_of(placed_++) = free_rooms_.back();
+    free_rooms_.pop_back();
+    return rooms_[room_of(chunk)].data();
   }
 
-  void take(Job& job, std::uint64_t chunk, const std::byte* data, std::size_t bytes,
-            bool is_near) override {
+  void take(Job& job, std::uint64_t chunk, const Landed& landed) override {
     const std::size_t queue_number = chunk % queues_.size();
     const QueueLease& queue = queues_[queue_number];
     std::byte* place = elements_ + chunk * header_.chunk_bytes;
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
-    Piece& piece = begin_piece(chunk, 1, queue_number, bytes);
-    if (bytes == raw_bytes) {
-      piece.event = queue->copy(place, data, bytes);
+    const std::byte* data = landed.data;
+    Piece& piece = begin_piece(chunk, 1, queue_number, landed.bytes);
+    if (!landed.is_encoded) {
+      piece.event = queue->copy(place, data, raw_bytes);
       return;
     }
-    if (header_.spec.codec == Codec::none || bytes > raw_bytes) {
-      note(job, chunk, Status::truncated);
-      return;
-    }
-    if (!is_near) {
+    piece.is_encoded = true;
+    if (!landed.is_near) {
       if (!take_rooms(job)) {
-        if (code_ == MPI_SUCCESS) code_ = refused(job, device_);
+        if (code_ == MPI_SUCCESS) code_ = MPI_ERR_NO_MEM;
         return;
       }
       // What lies there has been decoded by then: the queue works in order.
       std::byte* const payload = payloads_[queue_number].data();
-      queue->copy(payload, data, bytes);
+      queue->copy(payload, data, landed.bytes);
       data = payload;
     }
-    piece.event = queue->decode(header_.spec, header_.type, data, bytes, place,
+    piece.event = queue->decode(header_.spec, header_.type, data, landed.bytes, place,
                                 raw_bytes / element_size(header_.type));
   }
+
+  void skip(Job&, std::uint64_t chunk) override { begin_piece(chunk, 1, 0, 0); }
 
   void take_raw(Job&, std::uint64_t first, std::uint64_t chunks, const std::byte* data,
                 std::size_t bytes, std::uint32_t* flag) override {
@@ -222,12 +242,15 @@ class DeviceSink final : public ChunkSink {
     gpu::Event event = 0;  ///< 0: nothing to be done
     std::size_t bytes = 0;
     std::uint64_t given_ns = 0;
+    bool is_encoded = false;
   };
+
+  std::size_t& room_of(std::uint64_t chunk) { return room_numbers_[chunk % room_numbers_.size()]; }
 
   /// Memory of the device for payloads, once; false where it has none.
   bool take_rooms(Job& job) {
     for (memory::Buffer& payload : payloads_) {
-      if (!payload) payload = job.devices.take(device_, header_.chunk_raw_bytes(0));
+      if (!payload) payload = job.devices.take(device_, room_for_chunk(header_));
       if (!payload) return false;
     }
     return true;
@@ -263,7 +286,7 @@ class DeviceSink final : public ChunkSink {
     for (std::uint64_t chunk = piece.first; chunk < piece.first + piece.chunks; ++chunk) {
       const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
       const std::size_t bytes = piece.chunks > 1 ? raw_bytes : piece.bytes;
-      note_chunk(bytes == raw_bytes ? trace::Kind::copy_in : trace::Kind::decode, header_, source_,
+      note_chunk(piece.is_encoded ? trace::Kind::decode : trace::Kind::copy_in, header_, source_,
                  chunk, piece.given_ns, bytes, device_);
     }
   }
@@ -271,7 +294,11 @@ class DeviceSink final : public ChunkSink {
   const int device_;
   std::byte* elements_;
   std::array<memory::Buffer, decoding_queues> payloads_;
-  std::array<memory::Buffer, receiving_ahead> rooms_;
+  std::vector<memory::Buffer> rooms_;  ///< in pinned memory
+  std::vector<std::size_t> free_rooms_;
+  std::array<std::size_t, receiving_ahead> room_numbers_{};  ///< by chunk
+  std::uint64_t placed_ = 0;                                 ///< chunks that got a room
+  std::uint64_t given_back_ = 0;                             ///< chunks whose room is free again
   std::array<Piece, taking_ahead> pieces_;
   std::uint64_t given_ = 0;     ///< pieces
   std::uint64_t done_ = 0;      ///< pieces

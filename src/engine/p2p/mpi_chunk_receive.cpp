@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <array>
 #include <string>
 #include <utility>
@@ -8,6 +6,7 @@
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_receive.hpp"
 #include "mpi/counted.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 
@@ -23,11 +22,11 @@ class MpiChunkReceive final : public ChunkReceive {
 
   trace::Way way() const override { return trace::Way::chunks; }
   bool advance(Job& job) override;
-  void finish(Job& job) override;
 
  private:
   void post(Job& job);
   void take(Job& job, int result, MPI_Status& status);
+  int refuse(Job& job, std::size_t bytes) const;
   MPI_Request& request_of(std::uint64_t chunk) { return requests_[chunk % requests_.size()]; }
 
   std::uint64_t posted_ = 0;
@@ -40,7 +39,7 @@ class MpiChunkReceive final : public ChunkReceive {
 /// Keeps receives posted for the chunks that come next, as far as the sink has room.
 void MpiChunkReceive::post(Job& job) {
   while (posted_ < chunks_ && posted_ < taken_ + requests_.size()) {
-    std::byte* place = sink_->place_of(job, posted_);
+    std::byte* place = sink_->place_of(job, posted_, header_.chunk_raw_bytes(posted_));
     if (!place) return;
     posted_ns_[posted_ % posted_ns_.size()] = trace::timeline.now();
     const int code = mpi::calls().Irecv(place, static_cast<int>(header_.chunk_raw_bytes(posted_)),
@@ -69,23 +68,13 @@ bool MpiChunkReceive::advance(Job& job) {
   return sink_->settled(job) == chunks_;
 }
 
-void MpiChunkReceive::finish(Job& job) {
-  while (!advance(job)) {
-    if (taken_ == posted_) {  // it is the sink that is not ready
-      ::sched_yield();
-      continue;
-    }
-    MPI_Status status;
-    const int result = mpi::calls().Wait(&request_of(taken_), &status);
-    take(job, result, status);
-  }
-}
-
 /// One chunk has come, with `result`. What went wrong is told at the end, when nothing of the
 /// message is left to come.
 void MpiChunkReceive::take(Job& job, int result, MPI_Status& status) {
+  const std::size_t raw_bytes = header_.chunk_raw_bytes(taken_);
+  std::size_t bytes = 0;
   if (result == MPI_SUCCESS) {
-    const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
+    bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
     if (job.pacer.active()) {
       const bool on_its_way = travel_begin_ns_ && !waited_;
       job.pacer.arrive(bytes, on_its_way ? travel_begin_ns_ : trace::now_ns());
@@ -93,15 +82,32 @@ void MpiChunkReceive::take(Job& job, int result, MPI_Status& status) {
     wire_bytes_ += bytes;
     note_chunk(trace::Kind::arrive, header_, source_, taken_,
                posted_ns_[taken_ % posted_ns_.size()], bytes);
-    sink_->take(job, taken_, sink_->place_of(job, taken_), bytes, false);
+    // An empty one stands for a chunk that its sender could not make.
+    if (bytes == 0 || (bytes < raw_bytes && header_.spec.codec == Codec::none)) {
+      result = refuse(job, bytes);
+    }
+  }
+  if (result == MPI_SUCCESS) {
+    const std::byte* const place = sink_->place_of(job, taken_, raw_bytes);
+    sink_->take(job, taken_, {place, bytes, bytes < raw_bytes});
   } else {
     if (code_ == MPI_SUCCESS) code_ = result;
-    sink_->take(job, taken_, sink_->place_of(job, taken_), header_.chunk_raw_bytes(taken_), false);
+    sink_->skip(job, taken_);
   }
   job.chunks.received();
   waited_ = false;
   ++taken_;
   post(job);
+}
+
+/// Says, once, that a chunk is none; returns the error code of that.
+int MpiChunkReceive::refuse(Job& job, std::size_t bytes) const {
+  if (code_ == MPI_SUCCESS) {
+    trace::say("rank " + std::to_string(job.rank) + ": chunk " + std::to_string(taken_) + " of " +
+               std::to_string(chunks_) + " from rank " + std::to_string(source_) +
+               (bytes == 0 ? " could not be made there" : " is too short"));
+  }
+  return bytes == 0 ? job.device_code : job.corrupt_code;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codec/codec.hpp"
+#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/send_message.hpp"
@@ -30,11 +31,14 @@ class HostChunks final : public ChunkSource {
     return true;
   }
 
-  Chunk take(Job&, std::uint64_t chunk) override {
+  bool encodes_here() const override { return true; }
+
+  gpu::State take(Job&, Chunk& taken) override {
+    const std::uint64_t chunk = taken_++;
     const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
     const std::byte* elements = elements_ + chunk * header_.chunk_bytes;
     const std::uint64_t begin = trace::timeline.now();
-    Chunk taken{std::move(buffers_[chunk]), 0};
+    taken.data = std::move(buffers_[chunk]);
     taken.bytes = codec::encode(header_.spec, header_.type, elements,
                                 raw_bytes / element_size(header_.type), taken.data.data());
     if (taken.bytes >= raw_bytes) {
@@ -42,7 +46,7 @@ class HostChunks final : public ChunkSource {
       taken.bytes = raw_bytes;
     }
     note_chunk(trace::Kind::encode, header_, peer_, chunk, begin, taken.bytes);
-    return taken;
+    return gpu::State::done;
   }
 
  private:
@@ -50,18 +54,17 @@ class HostChunks final : public ChunkSource {
   const int peer_;
   const std::byte* elements_;
   std::vector<memory::Buffer> buffers_;
+  std::uint64_t taken_ = 0;
 };
 
 class MpiChunkSend final : public ChunkSend {
  public:
   bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
   trace::Way way() const override { return trace::Way::chunks; }
-  int send(Job& job, trace::Row& row) override;
+  bool advance(Job& job, trace::Row& row, bool waits_for_more) override;
 
  private:
   std::unique_ptr<ChunkSource> source_;
-  Chunk first_;
-  std::uint64_t first_ns_ = 0;  ///< what encoding it took
 };
 
 /// A long message in device memory takes longer chunks: a device works on a short one alone no
@@ -82,31 +85,48 @@ bool MpiChunkSend::plan(Job& job, const Message& message, const Spec& spec, Elem
                                header_.chunk_bytes / element_size(elements.type)));
   if (!job.chunks.outbox.has_room(header_.chunks() * room, job.config.pool_limit)) return false;
   if (!resolve(job, elements)) return false;
+  Chunk first;
   if (elements.device != gpu::host) {
     source_ = device_chunks(job, header_, message.peer, elements);
     // What a device refuses is an error of the call while nothing is announced.
-    if (source_) first_ = source_->take(job, 0);
-    if (!first_.data) return false;
+    if (!source_ || !take_first(job, *source_, first)) return false;
   } else {
-    auto source = std::make_unique<HostChunks>(header_, message.peer, elements.data);
-    if (!source->open(job)) return false;
-    first_ = source->take(job, 0);
+    source_ = host_chunks(job, header_, message.peer, elements);
+    if (!source_) return false;
+    source_->take(job, first);
     // The header must not make the message larger than it was.
-    if (first_.bytes + wire::min_frame_bytes > header_.chunk_bytes) return false;
-    source_ = std::move(source);
+    if (first.bytes + wire::min_frame_bytes > header_.chunk_bytes) return false;
   }
+  begin_with(std::move(first));
   source_->keep(std::move(elements.packed));
-  first_ns_ = trace::now_ns() - begin;
+  took_ns_ = trace::now_ns() - begin;
   return true;
 }
 
-int MpiChunkSend::send(Job& job, trace::Row& row) {
-  count(job, row, first_ns_ + send_by_mpi(job, *source_, std::move(first_)));
+bool MpiChunkSend::advance(Job& job, trace::Row& row, bool /*waits_for_more*/) {
+  if (!source_) return true;
+  if (!send_by_mpi(job, *source_)) return false;
   source_.reset();
-  return MPI_SUCCESS;
+  count(job, row);
+  return true;
 }
 
 }  // namespace
+
+std::unique_ptr<ChunkSource> host_chunks(Job& job, const wire::Header& header, int peer,
+                                         const Elements& elements) {
+  auto chunks = std::make_unique<HostChunks>(header, peer, elements.data);
+  if (!chunks->open(job)) return nullptr;
+  return chunks;
+}
+
+bool take_first(Job& job, ChunkSource& source, Chunk& chunk) {
+  gpu::State state = gpu::State::pending;
+  for (Backoff backoff; (state = source.take(job, chunk)) == gpu::State::pending;) {
+    backoff.pause();
+  }
+  return state == gpu::State::done;
+}
 
 std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
   const ChunkLink& link = job.chunks;

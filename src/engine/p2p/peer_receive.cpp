@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_receive.hpp"
-#include "engine/backoff.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -51,12 +51,8 @@ class PeerReceive final : public ChunkReceive {
     return is_over;
   }
 
-  void finish(Job& job) override {
-    is_waiting_ = true;  // see borrow()
-    for (Backoff backoff; !advance(job);) backoff.pause();
-  }
-
  private:
+  bool encodes() const { return header_.spec.codec != Codec::none; }
   bool is_broken() const { return code_ != MPI_SUCCESS; }
   std::uint64_t parcel_of(std::uint64_t chunk) const { return header_.peer_parcel - 1 + chunk; }
 
@@ -77,7 +73,7 @@ class PeerReceive final : public ChunkReceive {
       by_mpi_ = receive_chunks(job, header_, source_, std::move(sink_));
       return false;
     }
-    if (arrival.state != link::Parcel::there || arrival.bytes > header_.chunk_raw_bytes(taken_)) {
+    if (arrival.state != link::Parcel::there || !is_sound(arrival)) {
       give_up(job);
       return false;
     }
@@ -87,13 +83,17 @@ class PeerReceive final : public ChunkReceive {
       if (!data) return false;
     }
     looks_ = 0;
-    if (reads_devices && arrival.device == device_ &&
-        arrival.bytes == header_.chunk_raw_bytes(taken_)) {
-      return take_run(job, arrival);
-    }
+    if (reads_devices && arrival.device == device_ && !encodes()) return take_run(job, arrival);
     note_arrival(arrival.bytes);
-    sink_->take(job, taken_++, data, arrival.bytes, arrival.is_landed && arrival.device == device_);
+    const bool is_near = arrival.is_landed && arrival.device == device_;
+    sink_->take(job, taken_++, {data, arrival.bytes, encodes(), is_near});
     return true;
+  }
+
+  /// Payloads are as long as they came out, and may be longer than their elements.
+  bool is_sound(const link::PeerLink::Arrival& arrival) const {
+    return encodes() ? arrival.bytes > 0 && arrival.bytes <= room_for_chunk(header_)
+                     : arrival.bytes == header_.chunk_raw_bytes(taken_);
   }
 
   bool advance_by_mpi(Job& job) {
@@ -103,9 +103,8 @@ class PeerReceive final : public ChunkReceive {
   }
 
   /// Takes a message that is offered where the sender's program has it. False where it is not any
-  /// more. The sender waits then, so nothing that the program does next may hold this up: either
-  /// the device has all that is to be done and tells by itself when that is over, or this call
-  /// waits.
+  /// more. The sender waits then, so the device tells by itself when it has read all, where it can:
+  /// nothing that the program does next holds this up.
   bool borrow(Job& job) {
     const std::uint64_t first = parcel_of(0);
     const std::uint64_t now_ns = trace::now_ns();
@@ -121,15 +120,12 @@ class PeerReceive final : public ChunkReceive {
     }
     if (!borrowed_.data) return false;
     if (borrowed_.device == device_) {
-      std::uint32_t* flag = nullptr;
-      if (!is_waiting_) flag = job.peer_link.taken_flag(source_, first, device_);
+      std::uint32_t* const flag = job.peer_link.taken_flag(source_, first, device_);
       tells_ = flag != nullptr;
       note_arrival(header_.raw_bytes());
       taken_ = chunks_;
       sink_->take_raw(job, 0, chunks_, borrowed_.data, header_.raw_bytes(), flag);
-      if (is_waiting_ || flag) return true;
     }
-    if (!is_waiting_) finish(job);
     return true;
   }
 
@@ -154,7 +150,7 @@ class PeerReceive final : public ChunkReceive {
     const std::byte* const data = copied_to_host(job, arrival);
     if (!data) return false;
     note_arrival(bytes);
-    sink_->take(job, taken_++, data, bytes, false);
+    sink_->take(job, taken_++, {data, bytes, false});
     return true;
   }
 
@@ -190,7 +186,7 @@ class PeerReceive final : public ChunkReceive {
 
   /// The chunk in host memory, once it is there.
   const std::byte* copied_to_host(Job& job, const link::PeerLink::Arrival& arrival) {
-    std::byte* const place = sink_->place_of(job, taken_);
+    std::byte* const place = sink_->place_of(job, taken_, arrival.bytes);
     if (!place) return nullptr;
     if (!queue_) queue_ = job.devices.queue(arrival.device);
     if (queue_ && copying_ == 0) copying_ = queue_->copy(place, arrival.data, arrival.bytes);
@@ -216,11 +212,10 @@ class PeerReceive final : public ChunkReceive {
 
   const int device_;  ///< whose memory the sink fills; gpu::host where it takes chunks from there
   std::uint64_t began_ns_;
-  std::uint64_t found_ns_ = 0;  ///< when an offer was
-  std::uint64_t freed_ = 0;     ///< chunks whose memory the sender may use again
-  std::uint64_t looks_ = 0;     ///< since something came
-  std::uint32_t block_ = 0;     ///< to be opened
-  bool is_waiting_ = false;
+  std::uint64_t found_ns_ = 0;          ///< when an offer was
+  std::uint64_t freed_ = 0;             ///< chunks whose memory the sender may use again
+  std::uint64_t looks_ = 0;             ///< since something came
+  std::uint32_t block_ = 0;             ///< to be opened
   link::PeerLink::Arrival borrowed_{};  ///< all of the message; no data: it is not
   bool tells_ = false;                  ///< the device will, when it is done with that
   bool is_returned_ = false;

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "codec/codec.hpp"
+#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_send.hpp"
 #include "engine/p2p/send_message.hpp"
-#include "engine/backoff.hpp"
 #include "policy/chunks.hpp"
 #include "trace/message.hpp"
 
@@ -23,27 +23,23 @@ constexpr std::uint64_t offer_ns(std::size_t bytes, bool is_seen) {
   return 10000 + bytes / (is_seen ? 80 : 400);
 }
 
-/// Calls that leave the program's buffer with MPI, or wait.
-bool may_offer(trace::Op op) {
-  using trace::Op;
-  return op == Op::send || op == Op::ssend || op == Op::rsend || op == Op::isend ||
-         op == Op::irsend || op == Op::sendrecv;
-}
-
 class PeerSend final : public ChunkSend {
  public:
   PeerSend() = default;
   ~PeerSend() override {
-    if (shipment_.chunks > 0 && !is_announced_) give_up();
+    if (shipment_.chunks > 0 && !is_released_) give_up();
   }
 
-  bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements);
+  bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements,
+            bool buffer_stays);
   trace::Way way() const override {
     return shipment_.memory || is_offered_ ? trace::Way::peer : trace::Way::chunks;
   }
-  int send(Job& job, trace::Row& row) override;
-  bool is_offered() const override { return is_offered_; }
   bool advance(Job& job, trace::Row& row, bool waits_for_more) override;
+  bool needs_host() const override {
+    return !is_over_ && !is_offered_ && (source_ || !is_published_by_device_);
+  }
+  bool is_offered() const override { return is_offered_; }
 
  private:
   bool encodes() const { return header_.spec.codec != Codec::none; }
@@ -55,17 +51,19 @@ class PeerSend final : public ChunkSend {
   }
   bool open_queue(Job& job);
   bool open_source(Job& job);
-  bool is_answered(Job& job, bool waits_for_more);
-  bool send_chunks(Job& job);
-  void start(std::uint64_t chunk);
+  bool advance_offer(Job& job, bool waits_for_more);
+  bool advance_chunks(Job& job);
   void start_encoding();
   void start_copying();
-  bool finish(Job& job, std::uint64_t chunk);
+  void end(const gpu::Outcome& outcome);
+  void fail(Job& job);
   void give_up();
 
+  /// A piece of work of the queue: a chunk that is encoded, or a run of those that are copied.
   struct Work {
-    gpu::Event event = 0;
-    std::uint64_t given_ns = 0;
+    std::uint64_t first;
+    std::uint64_t chunks;
+    gpu::Event event;
   };
 
   Spec spec_;  ///< what encodes; the header's is resolved
@@ -74,18 +72,16 @@ class PeerSend final : public ChunkSend {
   link::PeerLink* link_ = nullptr;
   link::Shipment shipment_;  ///< without chunks: none is reserved
   int device_ = gpu::host;
-  bool is_announced_ = false;
   bool is_offered_ = false;
+  bool is_released_ = false;  ///< the link has the shipment back
   bool is_over_ = false;
+  bool is_published_by_device_ = false;
   std::uint64_t offer_began_ns_ = 0;  ///< 0: nobody has waited yet
   std::uint64_t looks_ = 0;           ///< at what the receiver does
   std::vector<Work> work_;
-  std::uint64_t started_ = 0;     ///< chunks that the queue was given
-  std::uint64_t run_begin_ = 0;   ///< of chunks that are not encoded: the first of the latest run
-  std::uint64_t run_chunks_ = 1;  ///< how many the next one has
-  std::uint64_t first_ns_ = 0;
+  std::size_t ended_ = 0;                ///< pieces of work
+  std::uint64_t given_ns_ = 0;           ///< when the queue got it all
   std::unique_ptr<ChunkSource> source_;  ///< of chunks that go by MPI
-  Chunk first_;                          ///< of those
   QueueLease queue_;  ///< destroyed first: what is under way uses the memory above
 };
 
@@ -106,7 +102,8 @@ bool may_go_by_mpi(const Job& job) {
   return job.chunks.is_open() && job.chunks.outbox.has_room(0, job.config.pool_limit);
 }
 
-bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements) {
+bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements& elements,
+                    bool buffer_stays) {
   const std::uint64_t begin = trace::now_ns();
   const bool encodes = spec.codec != Codec::none;
   const std::size_t chunk_bytes = chunk_bytes_of(job, elements, encodes);
@@ -117,7 +114,7 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   link_ = &job.peer_link;
   const std::size_t chunks = header_.chunks();
   if (encodes && chunks > gpu::Queue::most_pieces) return false;
-  const bool may_be_offered = !encodes && !elements.packed && may_offer(message.op);
+  const bool may_be_offered = !encodes && !elements.packed && buffer_stays;
   const bool lands =
       encodes && link_->reserve_landing(peer_, elements.device, chunks, room, message_, shipment_);
   if (!lands && !link_->reserve(peer_, elements.device, chunks, room, message_, shipment_) &&
@@ -134,7 +131,8 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   header_.peer_parcel = shipment_.first + 1;
   elements_ = static_cast<const std::byte*>(elements.data);
   device_ = elements.device;
-  work_.resize(chunks);
+  if (!encodes) shipment_.raw_bytes = header_.raw_bytes();
+  is_published_by_device_ = link_->devices_publish();
   is_offered_ = may_be_offered && link_->offer(shipment_, peer_, device_, elements_, message.bytes);
   if (!is_offered_ && !shipment_.memory) {
     if (!link_->introduce(shipment_) || !open_source(job)) return false;
@@ -143,108 +141,74 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
     if (!open_queue(job)) return false;
   }
   packed_ = std::move(elements.packed);
-  first_ns_ = trace::now_ns() - begin;
+  took_ns_ = trace::now_ns() - begin;
   return true;
 }
 
-/// False where the device refuses: an error of the call while nothing is announced. Otherwise the
-/// header travels, and the receiver makes ready, while the queue works.
+/// Gives a queue all of the work. False where the device refuses: an error of the call while
+/// nothing is announced. Otherwise the header travels, and the receiver makes ready, while the
+/// queue works.
 bool PeerSend::open_queue(Job& job) {
   queue_ = job.devices.queue(device_);
   if (!queue_) return false;
-  start(0);
+  given_ns_ = trace::now_ns();
+  if (encodes()) {
+    start_encoding();
+  } else {
+    start_copying();
+  }
   return queue_->look(work_[0].event) != gpu::State::failed;
 }
 
-/// The same for chunks that go by MPI: once they are announced, what fails ends the job.
+/// The same for chunks that go by MPI.
 bool PeerSend::open_source(Job& job) {
-  if (!source_) {
-    source_ = device_chunks(job, header_, peer_,
-                            {header_.type, elements_, header_.count, device_, memory::Buffer{}});
-  }
-  if (source_ && !first_.data) first_ = source_->take(job, 0);
-  return static_cast<bool>(first_.data);
-}
-
-/// Sees to it that the queue has work while `chunk` is waited for.
-void PeerSend::start(std::uint64_t chunk) {
-  if (encodes()) {
-    if (started_ == 0) start_encoding();
-    return;
-  }
-  while (started_ < work_.size() && run_begin_ <= chunk) start_copying();
+  source_ = device_chunks(job, header_, peer_,
+                          {header_.type, elements_, header_.count, device_, memory::Buffer{}});
+  return source_ != nullptr;
 }
 
 /// All chunks in one go: launches take longer than short ones do. The first is ready when its share
-/// of the time has passed.
+/// of the time has passed. A payload that is larger than its elements stays as it is, since the
+/// device that publishes it asks nobody.
 void PeerSend::start_encoding() {
+  const std::uint64_t chunks = header_.chunks();
   std::vector<gpu::Piece> pieces;
-  pieces.reserve(work_.size());
-  for (std::uint64_t chunk = 0; chunk < work_.size(); ++chunk) {
-    pieces.push_back({elements_of(chunk), elements_in(chunk), shipment_.place(chunk)});
+  pieces.reserve(chunks);
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    pieces.push_back({elements_of(chunk), elements_in(chunk), shipment_.place(chunk),
+                      is_published_by_device_ ? link_->report(shipment_, chunk) : nullptr});
   }
-  const std::uint64_t given = trace::timeline.now();
   const gpu::Event first = queue_->encode(spec_, header_.type, pieces);
-  for (; started_ < work_.size(); ++started_) work_[started_] = {first + started_, given};
+  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) work_.push_back({chunk, 1, first + chunk});
 }
 
-/// A run of chunks that is twice as long as the one before: the receiver gets the first soon, and
-/// the launches of all take little.
 void PeerSend::start_copying() {
-  run_begin_ = started_;
-  const std::uint64_t end = std::min<std::uint64_t>(started_ + run_chunks_, work_.size());
-  const std::uint64_t given = trace::timeline.now();
-  std::size_t bytes = 0;
-  for (std::uint64_t chunk = started_; chunk < end; ++chunk)
-    bytes += header_.chunk_raw_bytes(chunk);
-  const gpu::Event event =
-      queue_->copy_near(shipment_.place(started_), elements_of(started_), bytes);
-  for (; started_ < end; ++started_) work_[started_] = {event, given};
-  run_chunks_ *= 2;
-}
-
-/// Waits until a chunk is where the receiver finds it. False where the device refuses.
-bool PeerSend::finish(Job& job, std::uint64_t chunk) {
-  const Work& work = work_[chunk];
-  gpu::Outcome outcome;
-  if (job.devices.wait(job, *queue_, work.event, &outcome) != MPI_SUCCESS) return false;
-  const std::size_t raw_bytes = header_.chunk_raw_bytes(chunk);
-  std::size_t bytes = raw_bytes;
-  if (encodes() && outcome.bytes < raw_bytes) {
-    bytes = outcome.bytes;
-  } else if (encodes()) {
-    const gpu::Event copied =
-        queue_->copy_near(shipment_.place(chunk), elements_of(chunk), raw_bytes);
-    if (job.devices.wait(job, *queue_, copied) != MPI_SUCCESS) return false;
+  const std::uint32_t chunks = shipment_.chunks;
+  for (std::uint32_t run = 0, end = 0; run < chunks; run = end) {
+    end = std::min(link::Shipment::run_behind(run), chunks);
+    const std::size_t begin_byte = std::size_t{run} * header_.chunk_bytes;
+    const std::size_t end_byte =
+        std::min<std::size_t>(std::size_t{end} * header_.chunk_bytes, header_.raw_bytes());
+    gpu::Event event =
+        queue_->copy_near(shipment_.place(run), elements_of(run), end_byte - begin_byte);
+    if (is_published_by_device_) {
+      event = queue_->write(&link_->report(shipment_, run)->sequence, 1);
+    }
+    work_.push_back({run, end - run, event});
   }
-  note_chunk(encodes() ? trace::Kind::encode : trace::Kind::copy_out, header_, peer_, chunk,
-             work.given_ns, bytes, device_);
-  link_->send(shipment_, chunk, bytes);
-  sent_bytes_ += bytes;
-  return true;
-}
-
-int PeerSend::send(Job& job, trace::Row& row) {
-  for (Backoff backoff; !advance(job, row, false);) backoff.pause();
-  return code_;
 }
 
 bool PeerSend::advance(Job& job, trace::Row& row, bool waits_for_more) {
-  is_announced_ = true;
   if (is_over_) return true;
-  if (is_offered_) {
-    if (!is_answered(job, waits_for_more)) return false;
-    is_over_ = is_offered_;
-  }
-  const std::uint64_t begin = trace::now_ns();
-  if (!is_over_ && !send_chunks(job)) code_ = job.device_code;
+  if (is_offered_ && !advance_offer(job, waits_for_more)) return false;
+  if (!is_over_ && !advance_chunks(job)) return false;
   is_over_ = true;
-  if (code_ == MPI_SUCCESS) count(job, row, first_ns_ + (trace::now_ns() - begin));
+  if (code_ == MPI_SUCCESS) count(job, row);
   return true;
 }
 
-/// Has the offered data been taken, or is it not offered any more?
-bool PeerSend::is_answered(Job& job, bool waits_for_more) {
+/// True once the offered data has been taken, or is not offered any more.
+bool PeerSend::advance_offer(Job& job, bool waits_for_more) {
   constexpr std::uint64_t looks_a_question = 1 << 16;
   switch (link_->look_at_offer(shipment_, peer_)) {
     case link::PeerLink::Offer::open:
@@ -254,48 +218,71 @@ bool PeerSend::is_answered(Job& job, bool waits_for_more) {
           offer_ns(header_.raw_bytes(), link_->is_seen(shipment_))) {
         return false;
       }
-      if (!shipment_.memory && !open_source(job)) {
+      if (!shipment_.memory && !source_ && !open_source(job)) {
         if (!link_->fail(shipment_)) return false;
+        is_released_ = is_over_ = true;
         code_ = refused(job, device_);
         return true;
       }
       if (!link_->withdraw(shipment_, peer_)) return false;
       is_offered_ = false;
+      if (shipment_.memory && !open_queue(job)) fail(job);
       return true;
     case link::PeerLink::Offer::borrowed:
       if (++looks_ % looks_a_question != 0 || link_->lives(peer_)) return false;
       trace::say("rank " + std::to_string(job.rank) + ": rank " + std::to_string(peer_) +
                  " ended while it took a message");
       code_ = job.device_code;
-      return true;
-    case link::PeerLink::Offer::returned: sent_bytes_ = header_.raw_bytes(); return true;
+      break;
+    case link::PeerLink::Offer::returned: sent_bytes_ = header_.raw_bytes(); break;
   }
+  is_released_ = is_over_ = true;
   return true;
 }
 
-bool PeerSend::send_chunks(Job& job) {
-  if (!shipment_.memory) {
-    send_by_mpi(job, *source_, std::move(first_));
+/// True once all chunks are published, or will not come.
+bool PeerSend::advance_chunks(Job& job) {
+  if (source_) {
+    if (!send_by_mpi(job, *source_)) return false;
     source_.reset();
-    return true;
   }
-  if (!queue_ && !open_queue(job)) {
-    refused(job, device_);
-    if (queue_) queue_->drain();
-    link_->fail(shipment_);
-    return false;
+  for (; ended_ < work_.size(); ++ended_) {
+    gpu::Outcome outcome;
+    const gpu::State state = queue_->look(work_[ended_].event, &outcome);
+    if (state == gpu::State::pending) return false;
+    if (state == gpu::State::failed) {
+      fail(job);
+      return true;
+    }
+    end(outcome);
   }
-  for (std::uint64_t chunk = 0; chunk < work_.size(); ++chunk) {
-    start(chunk);
-    if (finish(job, chunk)) continue;
-    queue_->drain();  // then others may have the memory
-    link_->fail(shipment_);
-    return false;
-  }
+  if (queue_) took_ns_ += trace::now_ns() - given_ns_;
+  link_->release(shipment_);
+  is_released_ = true;
   return true;
 }
 
-/// Nobody will hear of the shipment.
+/// A piece of work is done.
+void PeerSend::end(const gpu::Outcome& outcome) {
+  const Work& work = work_[ended_];
+  for (std::uint64_t chunk = work.first; chunk < work.first + work.chunks; ++chunk) {
+    const std::size_t bytes = encodes() ? outcome.bytes : header_.chunk_raw_bytes(chunk);
+    if (!is_published_by_device_) link_->publish(shipment_, chunk, bytes);
+    note_chunk(encodes() ? trace::Kind::encode : trace::Kind::copy_out, header_, peer_, chunk,
+               given_ns_, bytes, device_);
+    sent_bytes_ += bytes;
+  }
+}
+
+/// The device refuses. What is under way ends first, as others may have the memory then.
+void PeerSend::fail(Job& job) {
+  code_ = refused(job, device_);
+  if (queue_) queue_->drain();
+  link_->fail(shipment_);
+  is_released_ = is_over_ = true;
+}
+
+/// Nobody will hear of the shipment, or nobody looks at this send any more.
 void PeerSend::give_up() {
   if (queue_) queue_->drain();
   link_->fail(shipment_);
@@ -305,9 +292,9 @@ void PeerSend::give_up() {
 }  // namespace
 
 std::unique_ptr<ChunkSend> plan_peer_chunks(Job& job, const Message& message, const Spec& spec,
-                                            Elements& elements) {
+                                            Elements& elements, bool buffer_stays) {
   auto chunks = std::make_unique<PeerSend>();
-  if (!chunks->plan(job, message, spec, elements)) return nullptr;
+  if (!chunks->plan(job, message, spec, elements, buffer_stays)) return nullptr;
   return chunks;
 }
 

@@ -77,17 +77,17 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
   }
   if (encodes || may_be_announced(job, message)) {
     if (message.bytes >= job.least_peer_bytes) {
-      encoded.chunks = plan_peer_chunks(job, message, spec, elements);
+      encoded.data = plan_peer_chunks(job, message, spec, elements, message.call.buffer_stays);
     }
     // So that copies overlap with the wire, also where nothing is encoded.
-    if (!encoded.chunks && is_cut(job, message) && (encodes || !job.gpu_aware)) {
-      encoded.chunks = plan_chunks(job, message, spec, elements);
+    if (!encoded.data && is_cut(job, message) && (encodes || !job.gpu_aware)) {
+      encoded.data = plan_chunks(job, message, spec, elements);
     }
   }
-  if (encoded.chunks) {
+  if (encoded.data) {
     encoded.frame = job.pool.take(wire::min_frame_bytes);
     if (!encoded.frame) return MPI_ERR_NO_MEM;
-    encoded.bytes = close_frame(job, encoded.chunks->header(), encoded.frame);
+    encoded.bytes = close_frame(job, encoded.data->header(), encoded.frame);
     return MPI_SUCCESS;
   }
   if (encodes) {

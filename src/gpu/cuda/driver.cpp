@@ -30,6 +30,7 @@ Driver find_driver() {
   find("cuDevicePrimaryCtxRetain", 7000, driver.retain_primary);
   find("cuDeviceGetName", 2000, driver.get_name);
   find("cuStreamWriteValue32", 11070, driver.write_value);
+  find("cuStreamWaitValue32", 11070, driver.wait_value);
   find("cuMemGetAddressRange", 3020, driver.get_range);
   find("cuPointerGetAttribute", 4000, driver.get_attribute);
 #if CUDART_VERSION >= 12050

@@ -15,6 +15,7 @@ struct Driver {
   decltype(&::cuDeviceGetName) get_name;
   // These may be null.
   decltype(&::cuStreamWriteValue32) write_value;
+  decltype(&::cuStreamWaitValue32) wait_value;
   decltype(&::cuMemGetAddressRange) get_range;
   decltype(&::cuPointerGetAttribute) get_attribute;
 #if CUDART_VERSION >= 12050

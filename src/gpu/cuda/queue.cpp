@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
+#include "codec/codec.hpp"
 #include "codec/codec_cuda.hpp"
 #include "gpu/cuda/driver.hpp"
 
 namespace mpress::gpu {
 namespace {
 
+using codec::cuda::RangeOf;
 using memory::check;
 
 /// Enough for messages of hundreds of megabytes, so that encoding needs no memory of its own.
@@ -38,6 +41,15 @@ CudaQueue::CudaQueue(int device, Priority priority) : device_(device), priority_
     *mapped_ = {};
     check(cudaHostGetDevicePointer(&memory, mapped_, 0), "mapped memory");
     mapped_device_ = static_cast<Mapped*>(memory);
+    int as_is = 0;
+    maps_as_is_ = cudaDeviceGetAttribute(&as_is, cudaDevAttrCanUseHostPointerForRegisteredMem,
+                                         device) == cudaSuccess &&
+                  as_is != 0;
+    // Drivers may have the function and refuse it.
+    const auto wait_value = driver().wait_value;
+    can_wait_ =
+        wait_value && wait_value(stream_, reinterpret_cast<CUdeviceptr>(&mapped_device_->done), 0,
+                                 CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS;
     counter_ = memory::DeviceBuffer(device, sizeof(unsigned), stream_);
     check(cudaMemsetAsync(counter_.data(), 0, counter_.bytes(), stream_), "a counter");
     workspace(first_workspace);
@@ -55,6 +67,7 @@ CudaQueue::~CudaQueue() {
   try {
     const ContextScope scope(device_);
     cudaStreamSynchronize(stream_);
+    if (order_) cudaEventDestroy(order_);
     counter_.reset();
     workspace_.reset();
     for (const Upload& upload : uploads_) cudaFreeHost(upload.runs);
@@ -82,16 +95,37 @@ Event CudaQueue::give(Enqueue enqueue, std::size_t pieces) {
   return event;
 }
 
-/// Where a codec reports on a piece of work.
-codec::cuda::Result* CudaQueue::report_of(Event event) {
+CudaQueue::ReportPlace::ReportPlace(Report* published) : at_(published) {
+  if (published) {
+    __atomic_store_n(&published->sequence, 0, __ATOMIC_RELEASE);
+  } else {
+    at_ = new (own_.emplace().data()) Report;
+  }
+}
+
+/// Where a codec reports on a piece of work, as the device sees it.
+Report* CudaQueue::report_of(Event event, Report* published) {
   while (reports_.size() >= most_reports && reports_.begin()->first <= done_) {
     reports_.erase(reports_.begin());
   }
-  return reports_[event].get();
+  const auto [place, is_new] = reports_.try_emplace(event, published);
+  Report* const at = place->second.get();
+  return published ? as_mapped(at) : at;
 }
 
-/// To an address of the device's, once all work so far is done.
-void CudaQueue::write(std::uint32_t* flag, std::uint32_t value) {
+/// Memory from Gpu::map() as the device sees it.
+template <class T>
+T* CudaQueue::as_mapped(T* memory) const {
+  if (maps_as_is_) return memory;
+  void* mapped = nullptr;
+  auto* const at = const_cast<std::remove_const_t<T>*>(memory);
+  check(cudaHostGetDevicePointer(&mapped, at, 0), "mapped memory");
+  return static_cast<T*>(mapped);
+}
+
+/// To an address of the device's, once all work so far is done. The driver fences first, as
+/// __threadfence_system() does, and for all that the stream has done.
+void CudaQueue::write_value(std::uint32_t* flag, std::uint32_t value) {
   const auto address = reinterpret_cast<CUdeviceptr>(flag);
   const auto write = driver().write_value;
   if (write && write(stream_, address, value, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS) {
@@ -102,15 +136,33 @@ void CudaQueue::write(std::uint32_t* flag, std::uint32_t value) {
 
 /// Tells the host when all work so far is done.
 void CudaQueue::mark(Event event) {
-  write(&mapped_device_->done, static_cast<std::uint32_t>(event));
+  write_value(&mapped_device_->done, static_cast<std::uint32_t>(event));
 }
 
 Event CudaQueue::copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
   return give([&](Event event) {
-    void* mapped = nullptr;
-    if (flag) check(cudaHostGetDevicePointer(&mapped, flag, 0), "mapped memory");
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
-    if (flag) write(static_cast<std::uint32_t*>(mapped), 1);
+    if (flag) write_value(as_mapped(flag), 1);
+    mark(event);
+  });
+}
+
+Event CudaQueue::write(std::uint32_t* flag, std::uint32_t value) {
+  return give([&](Event event) {
+    write_value(as_mapped(flag), value);
+    mark(event);
+  });
+}
+
+Event CudaQueue::wait(const std::uint32_t* flag, std::uint32_t value) {
+  return give([&](Event event) {
+    // No CU_STREAM_WAIT_VALUE_FLUSH: writers see to it that what they wrote has arrived before they
+    // write the flag.
+    const auto address = reinterpret_cast<CUdeviceptr>(as_mapped(flag));
+    if (!can_wait_ ||
+        driver().wait_value(stream_, address, value, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS) {
+      throw memory::CudaError("waiting for a flag", cudaErrorNotSupported);
+    }
     mark(event);
   });
 }
@@ -217,46 +269,108 @@ Spec CudaQueue::resolve(const Spec& spec, ElementType type, const void* elements
                         std::size_t count) {
   // mpc's encoder chooses the distance, and its payloads tell it.
   if (spec.bound != Bound::rel) return spec;
-  Spec resolved = spec;
-  resolved.bound = Bound::abs;
-  resolved.value = 0;
-  const Event event = give([&](Event number) {
-    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
-    check(codec::cuda::finite_width(type, elements, count, work, &mapped_device_->width, stream_),
-          "a range");
-    mark(number);
-  });
+  const Event event = extent(type, elements, count, &mapped_->extent, ++extents_);
   State state = State::pending;
-  while (state == State::pending) state = look(event, nullptr);
-  if (state == State::done) resolved.value = spec.value * mapped_->width;
-  return resolved;
+  while (state == State::pending) state = query(event, nullptr);
+  const codec::Range range =
+      state == State::done ? codec::range_of(mapped_->extent) : codec::Range{};
+  return codec::resolve(spec, type, nullptr, 0, range);
 }
 
-Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) {
+Event CudaQueue::extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
+                        std::uint32_t sequence) {
+  return give([&](Event event) {
+    // Ranges are found by szp's kernels.
+    const Spec szp{.codec = Codec::szp};
+    void* const work = workspace(codec::cuda::workspace_bytes(szp, type, count, 1));
+    check(codec::cuda::finite_extent(type, elements, count, work, as_mapped(extent), sequence,
+                                     stream_),
+          "a range");
+    mark(event);
+  });
+}
+
+Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
+                        std::span<const Extent> range) {
   const auto enqueue = [&](Event event) {
     std::vector<codec::cuda::EncodeSegment> segments;
     segments.reserve(pieces.size());
     std::size_t count = 0;
     for (const Piece& piece : pieces) {
-      segments.push_back({piece.elements, piece.count, piece.payload, report_of(event++)});
+      segments.push_back(
+          {piece.elements, piece.count, piece.payload, report_of(event++, piece.published)});
       count += piece.count;
     }
     void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, pieces.size()));
-    check(codec::cuda::encode(spec, type, segments, work, stream_, codec::cuda::RangeOf::call),
+    const Extent* const extents = range.empty() ? nullptr : as_mapped(range.data());
+    check(codec::cuda::encode(spec, type, segments, work, stream_,
+                              extents ? RangeOf::given : RangeOf::call, {extents, range.size()}),
           "encoding");
   };
   static_assert(most_pieces <= codec::cuda::max_common_range);
   return give(enqueue, pieces.size());
 }
 
-Event CudaQueue::decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-                        void* elements, std::size_t count) {
-  return give([&](Event event) {
-    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
-    const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, report_of(event)};
-    check(codec::cuda::decode(spec, type, {&segment, 1}, codec::Combine::replace, work, stream_),
-          "decoding");
-  });
+Event CudaQueue::decode(const Spec& spec, ElementType type, std::span<const Incoming> payloads,
+                        Combine how) {
+  const auto enqueue = [&](Event event) {
+    std::vector<codec::cuda::DecodeSegment> segments;
+    segments.reserve(payloads.size());
+    std::size_t count = 0;
+    for (const Incoming& one : payloads) {
+      segments.push_back({one.payload, one.bytes, one.elements, one.count, report_of(event++),
+                          one.report ? as_mapped(one.report) : nullptr});
+      count += one.count;
+    }
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, payloads.size()));
+    check(codec::cuda::decode(spec, type, segments, how, work, stream_), "decoding");
+  };
+  return give(enqueue, payloads.size());
+}
+
+Event CudaQueue::add(const Spec& spec, ElementType type, std::span<const Sum> sums) {
+  const auto enqueue = [&](Event event) {
+    std::vector<codec::cuda::AddSegment> segments;
+    segments.reserve(sums.size());
+    std::size_t count = 0;
+    for (const Sum& sum : sums) {
+      segments.push_back({sum.a, sum.a_bytes, sum.b, sum.b_bytes, sum.count, sum.payload,
+                          report_of(event++, sum.published),
+                          sum.a_report ? as_mapped(sum.a_report) : nullptr,
+                          sum.b_report ? as_mapped(sum.b_report) : nullptr});
+      count += sum.count;
+    }
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, sums.size()));
+    check(codec::cuda::add(spec, type, segments, work, stream_), "adding");
+  };
+  return give(enqueue, sums.size());
+}
+
+/// One event is enough, made at the first call: a stream that waits for one waits for what had been
+/// recorded by the time of that call, whatever it records later.
+bool CudaQueue::order(cudaStream_t earlier, cudaStream_t later, cudaStream_t callers) {
+  try {
+    const ContextScope scope(device_);
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(callers, &capturing), "a stream");
+    if (capturing != cudaStreamCaptureStatusNone) return false;
+    if (!order_) check(cudaEventCreateWithFlags(&order_, cudaEventDisableTiming), "an event");
+    check(cudaEventRecord(order_, earlier), "ordering two streams");
+    check(cudaStreamWaitEvent(later, order_, 0), "ordering two streams");
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool CudaQueue::wait_for(void* stream) {
+  const auto callers = static_cast<cudaStream_t>(stream);
+  return order(callers, stream_, callers);
+}
+
+bool CudaQueue::signal(void* stream) {
+  const auto callers = static_cast<cudaStream_t>(stream);
+  return order(stream_, callers, callers);
 }
 
 /// From here on, until the queue works again.
@@ -278,7 +392,8 @@ void CudaQueue::observe(Event event) {
   // Pieces that were encoded in one go may end in any order, where they are short.
   for (auto report = reports_.upper_bound(done_); report != reports_.end() && done_ < event;
        ++report) {
-    if (report->first > event ||
+    // Those of work that failed may lie where nothing is mapped any more.
+    if (report->first > event || is_failed(report->first) ||
         __atomic_load_n(&report->second.get()->sequence, __ATOMIC_ACQUIRE) == 0) {
       return;
     }
@@ -286,7 +401,7 @@ void CudaQueue::observe(Event event) {
   }
 }
 
-State CudaQueue::look(Event event, Outcome* outcome) {
+State CudaQueue::query(Event event, Outcome* outcome) {
   if (event > done_ && !is_failed(event)) {
     observe(event);
     if (event > done_ && ++looks_ % looks_a_query == 0) {
@@ -304,8 +419,8 @@ State CudaQueue::look(Event event, Outcome* outcome) {
   if (event > done_) return State::pending;
   if (outcome) {
     if (const auto report = reports_.find(event); report != reports_.end()) {
-      const codec::cuda::Result& result = *report->second.get();
-      *outcome = {static_cast<std::size_t>(result.bytes), result.status};
+      const Report& told = *report->second.get();
+      *outcome = {static_cast<std::size_t>(told.bytes), told.status};
       reports_.erase(report);
     }
   }

@@ -1,5 +1,7 @@
 #include "link/peer/peer_link.hpp"
 
+#include <utility>
+
 #include "gpu/loaded_gpu.hpp"
 
 namespace mpress::link {
@@ -66,6 +68,10 @@ void PeerLink::close() {
       }
       landings.all.clear();
       landings.is_refused = true;
+    }
+    if (own_mapped_by_ != gpu::host) {
+      gpu::gpu()->unmap(std::exchange(own_mapped_by_, gpu::host), own_.data());
+      is_mapped_.store(false, std::memory_order_relaxed);
     }
   }
   std::lock_guard lock(receiving_);

@@ -45,12 +45,18 @@ struct Shipment {
   std::uint32_t chunks = 0;
   std::uint64_t chunk_room = 0;  ///< bytes from one to the next
   std::byte* memory = nullptr;   ///< where the first goes, for the sender's device; null: nowhere
+  /// Bytes of all chunks, where they go as they are and are published by runs; 0: each by itself.
+  std::uint64_t raw_bytes = 0;
 
   std::uint64_t bytes() const { return chunks * chunk_room; }
 
   /// Where a chunk goes: 256-byte aligned. Chunks of a multiple of 256 bytes lie one behind the
   /// other.
   std::byte* place(std::size_t chunk) const { return memory + chunk * chunk_room; }
+
+  /// Runs of chunks that are published together: each twice as long as the one before, so that the
+  /// receiver gets the first soon and the launches of all take little.
+  static constexpr std::uint32_t run_behind(std::uint32_t first) { return 2 * first + 1; }
 };
 
 class PeerLink {
@@ -88,15 +94,25 @@ class PeerLink {
   /// are none, or the rank has opened nothing yet.
   bool reserve_offer(int rank, std::size_t chunks, std::uint64_t message, Shipment& shipment);
 
-  /// For chunks that will be sent one by one.
+  /// For chunks that will be published.
   void lay_out(const Shipment& shipment);
 
-  /// A chunk is where it should be, and has `bytes` bytes.
-  void send(const Shipment& shipment, std::size_t chunk, std::size_t bytes);
+  /// Can devices publish chunks by themselves? Then their queues write to report().
+  bool devices_publish() const { return is_mapped_.load(std::memory_order_relaxed); }
 
-  /// What was not sent of a shipment will never come. False where it was offered and has been
-  /// taken: that goes on.
+  /// What tells that a chunk, or the run that begins with it, is there.
+  Report* report(const Shipment& shipment, std::size_t chunk);
+
+  /// The host's word that a chunk is where it should be, and has `bytes` bytes.
+  void publish(const Shipment& shipment, std::size_t chunk, std::size_t bytes);
+
+  /// What was not published of a shipment will never come; no device works at it any more. False
+  /// where it was offered and has been taken: that goes on.
   bool fail(const Shipment& shipment);
+
+  /// The sender has done with a shipment: all of it is published. Its memory comes free once the
+  /// receiver has done so, too. What failed or was returned is released.
+  void release(const Shipment& shipment);
 
   /// Nobody will ask for the chunks of this message.
   void cancel(std::uint64_t message);
@@ -205,9 +221,8 @@ class PeerLink {
   struct Sent {
     Shipment shipment;
     std::uint64_t message;
-    std::uint64_t begin;       ///< of its memory in the room that it is part of
-    memory::Ranges* room;      ///< null: it has none
-    bool is_returned = false;  ///< an offer
+    std::uint64_t begin;   ///< of its memory in the room that it is part of
+    memory::Ranges* room;  ///< null: it has none
   };
   /// A block of the program's that messages were sent from.
   struct Lent {
@@ -289,6 +304,7 @@ class PeerLink {
                   std::uint64_t message, Shipment& planned);
   void reap(std::size_t count);
   bool is_over(const Sent& sent) const;
+  void map_own(int device);
   void grow(int device, std::uint64_t bytes);
   std::byte* share_memory(int device, std::uint64_t bytes, std::uint64_t held, std::uint64_t left,
                           SharedBlock& block);
@@ -313,6 +329,11 @@ class PeerLink {
   std::atomic<bool> cannot_share_{false};
   memory::Ranges parcels_{PeerSegment::parcels};
   std::deque<Sent> sent_;
+  /// By the first parcel of a shipment: its sender has not done with it.
+  std::array<std::atomic<bool>, PeerSegment::parcels> is_held_{};
+  int own_mapped_by_ = gpu::host;  ///< the device that the own segment was mapped with
+  bool is_map_tried_ = false;
+  std::atomic<bool> is_mapped_{false};
   std::uint32_t serial_ = 0;                      ///< of shipments
   std::unordered_map<std::uint64_t, Lent> lent_;  ///< by the block's id
   std::size_t lent_bytes_ = 0;

@@ -142,27 +142,31 @@ int PeerLink::lands_on(int rank, std::uint64_t number) {
 PeerLink::Arrival PeerLink::look(int rank, std::uint64_t number, int device) {
   Source& source = source_of(rank);
   const Parcel& parcel = source.segment->parcel[number];
-  const auto state = static_cast<Parcel::State>(parcel.state.load(std::memory_order_acquire));
+  auto state = static_cast<Parcel::State>(parcel.state.load(std::memory_order_acquire));
   if (state == Parcel::by_mpi) return {state, nullptr, 0, device, parcel.block};
+  if (state == Parcel::planned && is_published(*source.segment.operator->(), parcel)) {
+    state = Parcel::there;
+  }
   if (state != Parcel::there) return {state, nullptr, 0, device, 0};
+  const std::uint64_t bytes = parcel.report.bytes;
   const Arrival unknown{Parcel::failed, nullptr, 0, device, 0};
   // A parcel that is of another message than the header says may be in no memory that is known
   // here.
-  const auto lies_in = [&](std::uint64_t bytes) {
-    return parcel.offset <= bytes && parcel.bytes <= bytes - parcel.offset;
+  const auto lies_in = [&](std::uint64_t room) {
+    return parcel.offset <= room && bytes <= room - parcel.offset;
   };
   is_used_.store(true, std::memory_order_relaxed);
   std::lock_guard lock(receiving_);
   if (parcel.landing > 0) {
     const Landed* const landed = landed_of(source, parcel);
     if (!landed || !lies_in(landed->bytes)) return unknown;
-    return {state, landed->memory + parcel.offset, parcel.bytes, landed->device, 0, 0, true};
+    return {state, landed->memory + parcel.offset, bytes, landed->device, 0, 0, true};
   }
   if (parcel.slab >= source.seen.load(std::memory_order_acquire)) return unknown;
   const SharedBlock& slab = source.segment->slab[parcel.slab];
   if (!lies_in(slab.bytes)) return unknown;
   const void* const memory = open_for(source.slabs, parcel.slab, slab, device, source.home);
-  return {state, static_cast<const std::byte*>(memory) + parcel.offset, parcel.bytes, device,
+  return {state, static_cast<const std::byte*>(memory) + parcel.offset, bytes, device,
           parcel.block};
 }
 

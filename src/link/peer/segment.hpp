@@ -20,17 +20,24 @@ struct SharedBlock {
   gpu::MemoryHandle handle;
 };
 
+/// What tells that a chunk is where it should be: written by the sender's device itself, in one
+/// store of 16 bytes behind the chunk, or by its host.
+using Report = gpu::Report;
+
 /// A chunk on its way. The owner of the segment sends it.
 struct alignas(64) Parcel {
   enum State : std::uint32_t {
-    planned,  ///< its memory is reserved
-    there,    ///< and holds it
+    planned,  ///< its memory is reserved, and holds the chunk once that is published
+    there,    ///< it is published; never stored, but told by PeerLink::look()
     failed,   ///< it will never come
     // The first of a shipment may stand for all of it:
     offered,  ///< the data lies in memory of the program's, and the receiver may have it from there
     borrowed,  ///< the receiver, whose word this is, does so, and will say `taken`
     by_mpi,    ///< its chunks come by MPI; the receiver says `taken` when it knows
   };
+  /// Its sequence is 0 until the chunk is there; then `bytes` are its bytes. Chunks that are not
+  /// encoded are published by runs: see `told_by`.
+  Report report;
   std::atomic<std::uint32_t> state;  ///< the sender's word, but for an answer to an offer
   std::atomic<std::uint32_t> taken;  ///< the receiver's: 1 where the memory is free again
   std::uint32_t slab;
@@ -38,10 +45,10 @@ struct alignas(64) Parcel {
   /// sender's messages land in, whose number this is, plus one.
   std::uint32_t landing;
   std::uint64_t offset;  ///< there
-  std::uint64_t bytes;   ///< set before `state` is `there`
   /// The block of the program's that the message is sent from, plus one, if the receiver should
   /// open it, or takes the data from there; 0: none.
   std::uint32_t block;
+  std::uint32_t told_by;              ///< the parcel whose report's sequence tells of this one, too
   std::uint64_t within;               ///< where the data begins in that block
   std::atomic<std::uint32_t> serial;  ///< of the shipment; set before `taken` is 0
   /// The receiver's, of an offer: 1 where it has seen it, and will take it when it is its turn.
@@ -51,7 +58,7 @@ static_assert(sizeof(Parcel) == 64 && std::atomic<std::uint32_t>::is_always_lock
 
 /// Shared memory, all zero to begin with. Its pages exist once they are touched.
 struct PeerSegment {
-  static constexpr std::uint32_t layout = 4;
+  static constexpr std::uint32_t layout = 5;
   static constexpr std::size_t most_slabs = 64;
   static constexpr std::size_t most_blocks = 256;
   static constexpr std::size_t most_landings = 4;  ///< for each pair of ranks
@@ -84,6 +91,14 @@ struct PeerSegment {
   std::atomic<std::uint64_t> reader;
   Parcel parcel[parcels];
 };
+
+/// Has the sender, or its device, published what tells of this parcel?
+inline bool is_published(const PeerSegment& segment, const Parcel& parcel) {
+  const std::uint32_t teller = parcel.told_by;
+  if (teller >= PeerSegment::parcels) return false;
+  auto& sequence = const_cast<std::uint32_t&>(segment.parcel[teller].report.sequence);
+  return std::atomic_ref(sequence).load(std::memory_order_acquire) != 0;
+}
 
 /// Where a process keeps its segment, for others of its host to find.
 struct SegmentAddress {

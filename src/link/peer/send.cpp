@@ -1,6 +1,8 @@
 // The sending side of the peer link: memory for chunks, and offers.
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
 #include "gpu/loaded_gpu.hpp"
 #include "link/peer/peer_link.hpp"
@@ -31,12 +33,14 @@ std::uint64_t rounded(std::uint64_t bytes, std::uint64_t grain) {
 }
 
 /// A parcel for a chunk that will lie there.
-void plan(Parcel& parcel, std::uint32_t slab, std::uint32_t landing, std::uint64_t offset) {
+void plan(Parcel& parcel, std::uint32_t slab, std::uint32_t landing, std::uint64_t offset,
+          std::uint32_t told_by) {
   parcel.slab = slab;
   parcel.landing = landing;
   parcel.offset = offset;
-  parcel.bytes = 0;
+  parcel.report = {};
   parcel.block = 0;
+  parcel.told_by = told_by;
   parcel.taken.store(0, std::memory_order_release);  // behind the serial
   parcel.state.store(Parcel::planned, std::memory_order_relaxed);
 }
@@ -135,6 +139,7 @@ bool PeerLink::reserve_landed(Landings& landings, int device, std::uint64_t mess
     if (!mapping.is_tried) mapping = {gpu::gpu()->open(device, landing.block.handle), true};
     landings.is_refused = !mapping.memory;
     if (!mapping.memory) return false;
+    map_own(device);
     return reserve_in(&landing.free, 0, i + 1, mapping.memory, message, planned);
   }
   return false;
@@ -150,7 +155,8 @@ bool PeerLink::reserve_in(memory::Ranges* room, std::uint32_t slab, std::uint32_
   planned.memory = room ? static_cast<std::byte*>(memory) + begin : nullptr;
   Parcel& parcel = own_->parcel[*first];
   parcel.serial.store(++serial_, std::memory_order_relaxed);
-  plan(parcel, slab, landing, begin);
+  plan(parcel, slab, landing, begin, planned.first);
+  is_held_[*first].store(true, std::memory_order_relaxed);
   sent_.push_back({planned, message, begin, room});
   return true;
 }
@@ -170,10 +176,33 @@ bool PeerLink::reserve_offer(int rank, std::size_t chunks, std::uint64_t message
 /// had last.
 void PeerLink::lay_out(const Shipment& shipment) {
   const Parcel& first = own_->parcel[shipment.first];
-  for (std::uint32_t chunk = 1; chunk < shipment.chunks; ++chunk) {
-    plan(own_->parcel[shipment.first + chunk], first.slab, first.landing,
-         first.offset + chunk * shipment.chunk_room);
+  const bool in_runs = shipment.raw_bytes > 0;
+  std::uint32_t run = 0;
+  for (std::uint32_t chunk = 0; chunk < shipment.chunks; ++chunk) {
+    Parcel& parcel = own_->parcel[shipment.first + chunk];
+    if (!in_runs || chunk == Shipment::run_behind(run)) run = chunk;
+    if (chunk > 0) {
+      plan(parcel, first.slab, first.landing, first.offset + chunk * shipment.chunk_room,
+           shipment.first + run);
+    }
+    if (in_runs) {
+      parcel.report.bytes =
+          std::min(shipment.chunk_room, shipment.raw_bytes - chunk * shipment.chunk_room);
+    }
   }
+}
+
+Report* PeerLink::report(const Shipment& shipment, std::size_t chunk) {
+  return &own_->parcel[shipment.first + chunk].report;
+}
+
+/// Lets devices write to the own segment. Pinning it takes some hundred microseconds, once, where
+/// memory for messages is being made, too.
+void PeerLink::map_own(int device) {
+  if (std::exchange(is_map_tried_, true)) return;
+  if (!gpu::gpu()->map(device, own_.data(), sizeof(PeerSegment))) return;
+  own_mapped_by_ = device;
+  is_mapped_.store(true, std::memory_order_relaxed);
 }
 
 /// Shares another slab with room for `bytes`, if the limit and the device allow it.
@@ -190,6 +219,7 @@ void PeerLink::grow(int device, std::uint64_t bytes) {
   if (!memory) return;
   slabs_.push_back({device, memory, memory::Ranges(slab.bytes)});
   held_ += slab.bytes;
+  map_own(device);
   own_->slabs.store(count + 1, std::memory_order_release);
 }
 
@@ -218,10 +248,10 @@ std::byte* PeerLink::share_memory(int device, std::uint64_t bytes, std::uint64_t
   return static_cast<std::byte*>(memory);
 }
 
-void PeerLink::send(const Shipment& shipment, std::size_t chunk, std::size_t bytes) {
-  Parcel& parcel = own_->parcel[shipment.first + chunk];
-  parcel.bytes = bytes;
-  parcel.state.store(Parcel::there, std::memory_order_release);
+void PeerLink::publish(const Shipment& shipment, std::size_t chunk, std::size_t bytes) {
+  Report& report = own_->parcel[shipment.first + chunk].report;
+  report.bytes = bytes;
+  std::atomic_ref(report.sequence).store(1, std::memory_order_release);
 }
 
 bool PeerLink::fail(const Shipment& shipment) {
@@ -232,12 +262,18 @@ bool PeerLink::fail(const Shipment& shipment) {
   for (std::uint32_t chunk = 0; chunk < shipment.chunks; ++chunk) {
     Parcel& parcel = own_->parcel[shipment.first + chunk];
     std::uint32_t state = parcel.state.load(std::memory_order_relaxed);
+    if (state == Parcel::planned && is_published(*own_.operator->(), parcel)) continue;
     while ((state == Parcel::planned || state == Parcel::offered) &&
            !parcel.state.compare_exchange_weak(state, Parcel::failed, std::memory_order_release)) {
     }
     is_borrowed = is_borrowed || (chunk == 0 && state == Parcel::borrowed);
   }
+  if (!is_borrowed) release(shipment);
   return !is_borrowed;
+}
+
+void PeerLink::release(const Shipment& shipment) {
+  is_held_[shipment.first].store(false, std::memory_order_release);
 }
 
 void PeerLink::cancel(std::uint64_t message) {
@@ -315,10 +351,7 @@ PeerLink::Offer PeerLink::look_at_offer(const Shipment& shipment, int rank) {
   if (parcel.taken.load(std::memory_order_acquire) == 0) return Offer::borrowed;
   std::lock_guard lock(sending_);
   borrower_of(rank) = {};
-  const auto sent = std::find_if(sent_.rbegin(), sent_.rend(), [&](const Sent& one) {
-    return one.shipment.first == shipment.first;
-  });
-  sent->is_returned = true;
+  release(shipment);
   return Offer::returned;
 }
 
@@ -349,19 +382,15 @@ void PeerLink::note_miss(int rank) {
 
 /// Both sides have done with all of it.
 bool PeerLink::is_over(const Sent& sent) const {
-  const std::uint32_t first =
-      own_->parcel[sent.shipment.first].state.load(std::memory_order_acquire);
-  // Who offered it has to see what became of it, before others may have its parcels.
-  if (first == Parcel::offered || first == Parcel::borrowed) return sent.is_returned;
-  if (first == Parcel::by_mpi) {
-    return own_->parcel[sent.shipment.first].taken.load(std::memory_order_acquire) != 0;
+  if (is_held_[sent.shipment.first].load(std::memory_order_acquire)) return false;
+  const Parcel& first = own_->parcel[sent.shipment.first];
+  const std::uint32_t state = first.state.load(std::memory_order_acquire);
+  if (state == Parcel::borrowed || state == Parcel::by_mpi) {
+    return first.taken.load(std::memory_order_acquire) != 0;
   }
   for (std::uint32_t chunk = sent.shipment.chunks; chunk-- > 0;) {  // the last is mostly the last
     const Parcel& parcel = own_->parcel[sent.shipment.first + chunk];
-    if (parcel.taken.load(std::memory_order_acquire) == 0 ||
-        parcel.state.load(std::memory_order_relaxed) == Parcel::planned) {
-      return false;
-    }
+    if (parcel.taken.load(std::memory_order_acquire) == 0) return false;
   }
   return true;
 }
