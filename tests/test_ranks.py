@@ -63,7 +63,7 @@ def test_operations_get_on_while_mpi_blocks(ranks: Run, ranks_a_host: int, threa
 
 
 def test_a_member_that_ends_is_an_error(mpi: Mpi, program: list[str], tmp_path: Path) -> None:
-    """MPICH's launcher can be told to leave the others alone, if it sees a shell end and no rank."""
+    """MPICH's launcher can be told to leave the others alone, where it sees a shell end."""
     if "openmpi" in program[0]:
         pytest.skip("its launcher ends all ranks")
     shell = ["sh", "-c", '"$@"; true', "sh"]

@@ -51,6 +51,7 @@ class Agreements;
 class Agreement : public Operation {
  public:
   bool advance() override;
+  bool may_run_in_hook() const override { return true; }
 
   /// The result, by word; for gather() by member, then by word. Empty where it failed: a member
   /// has ended, or members gave other words than others. Once advance() returned true.

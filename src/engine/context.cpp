@@ -46,6 +46,7 @@ class Context::Making : public Operation {
  public:
   explicit Making(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   bool advance() override { return context_->advance(); }
+  bool may_run_in_hook() const override { return true; }
 
  private:
   const std::shared_ptr<Context> context_;

@@ -31,6 +31,10 @@ class Operation {
   /// first.
   virtual bool needs_host() const { return true; }
 
+  /// May MPI's progress engine call advance()? Only where it keeps to what mpi/progress_hook.hpp
+  /// allows, which MPI_Test of a request that is not complete does not.
+  virtual bool may_run_in_hook() const { return false; }
+
   /// Set by Progress once advance() has returned true; may be read by any thread.
   bool is_over() const { return over_.load(std::memory_order_acquire); }
 

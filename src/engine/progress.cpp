@@ -59,6 +59,32 @@ bool Progress::advance(std::size_t most) {
   return ended;
 }
 
+bool Progress::advance_in_hook(std::size_t most) {
+  if (idle()) return false;
+  if (std::exchange(advancing, true)) return true;
+  bool is_left = false;
+  for (std::size_t count = count_.load(std::memory_order_relaxed); count > 0; --count) {
+    std::shared_ptr<Operation> operation = pop();
+    if (!operation) break;
+    bool is_over = false;
+    if (operation->may_run_in_hook()) {
+      if (most > 0) {
+        --most;
+        is_over = operation->advance();
+      }
+      is_left = is_left || !is_over;
+    }
+    if (is_over) {
+      count_.fetch_sub(1, std::memory_order_relaxed);
+      operation->over_.store(true, std::memory_order_release);
+    }
+    push_back(is_over ? nullptr : operation, is_over);
+    if (is_over) operation->ended();
+  }
+  advancing = false;
+  return is_left;
+}
+
 void Progress::flush() {
   if (idle() || advancing) return;
   wait_until([this] {

@@ -32,6 +32,10 @@ class Progress {
   /// Returns whether one has ended.
   bool advance(std::size_t most = every);
 
+  /// The same from within MPI (mpi/progress_hook.hpp), of operations that may run there. Returns
+  /// whether there is one.
+  bool advance_in_hook(std::size_t most);
+
   /// Waits until `done()`, which is asked between rounds of advance().
   template <typename Done>
   void wait_until(Done done) {

@@ -208,7 +208,6 @@ class Queue {
   /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes,
   /// decodes or adds when it is done, the first time it is asked for. Costs a look at memory.
   virtual State query(Event event, Outcome* outcome = nullptr) = 0;
-  State look(Event event, Outcome* outcome = nullptr) { return query(event, outcome); }
 
   /// Waits until all work is done, or has failed. Only an idle queue is destroyed.
   virtual void drain() = 0;
