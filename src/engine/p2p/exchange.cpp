@@ -1,6 +1,6 @@
 #include "engine/p2p/exchange.hpp"
 
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "engine/job.hpp"
@@ -86,12 +86,11 @@ struct Reception {
 int exchange_data(Job& job, SendOperation& operation, Reception& reception) {
   job.progress.wait_until([&] {
     operation.await(reception.over);
-    const bool is_over = operation.advance();
-    if (reception.over) return is_over;
+    if (reception.over) return operation.is_over();
     int arrived = 0;
     const int received = mpi::calls().Test(&reception.request, &arrived, &reception.status);
     if (arrived || received != MPI_SUCCESS) reception.end(job, received);
-    return is_over;
+    return false;
   });
   return operation.raise();
 }
@@ -125,14 +124,15 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
                                   side(receive, from), arguments.comm, status);
     return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
   }
-  std::optional<SendOperation> operation;
+  std::shared_ptr<SendOperation> operation;
   if (out.data) {
     const bool buffer_stays = out.buffer_stays;
-    operation.emplace(job, std::move(out));
+    operation = std::make_shared<SendOperation>(job, std::move(out));
     code = operation->start(mpi::counted::Isend, send_tag);
     if (code != MPI_SUCCESS) return code;
     // What arrives may overwrite it.
     if (!buffer_stays) job.progress.wait_until([&] { return operation->advance_data(); });
+    operation->follow(job);
   }
   MPI_Request request = MPI_REQUEST_NULL;
   const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);

@@ -144,7 +144,7 @@ void Receive::let_others_leave(Job& job) const {
   job.progress.wait_until([&] {
     job.progress.advance();
     return std::none_of(others.begin(), others.end(), [](const auto& other) {
-      return other->receive.fills_buffer() || other->is_unseen();
+      return !other->is_over() && (other->receive.fills_buffer() || other->is_unseen());
     });
   });
 }
@@ -366,7 +366,7 @@ int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
 
 /// Waits for the chunks that are still to come; then the message is the program's.
 int Receive::conclude_chunks(Job& job) {
-  chunks_->finish(job);
+  job.progress.wait_until([&] { return chunks_->advance(job); });
   if (device_ != gpu::host) job.peer_link.meet(chunks_source_, device_);
   const std::unique_ptr<ChunkReceive> chunks = std::move(chunks_);
   const wire::Header& header = chunks->header();
