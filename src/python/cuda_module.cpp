@@ -259,7 +259,6 @@ void define_cuda(nb::module_& m) {
   m.def("cuda_devices", &cuda_devices, "GPUs that this process can use.");
   m.def("cuda_dlpack", &cuda_dlpack, "array"_a);
   m.def("cuda_exporter", &cuda_exporter, "buffer"_a, "owner"_a, "type"_a, "shape"_a);
-  define_cuda_timing(m);
 }
 
 }  // namespace mpress::python
