@@ -17,6 +17,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from messages import write_data
+
 ROUNDS = 5
 SIZES = (64 << 10, 1 << 20, 32 << 20, 256 << 20)
 PATHS = ("none", "zfp:4", "szp:abs=0.01", "szp:rel=0.001", "mpc")
@@ -72,8 +74,10 @@ def main() -> None:
     benchmarks = ("latency", "bibandwidth")
     each = given.seconds / (2 * ROUNDS * len(benchmarks)) - 4  # a job's start
     document = []
+    folder = tempfile.mkdtemp()
+    files = write_data(Path(folder), ("wave",), None)
     for benchmark in benchmarks:
-        wanted = plan(benchmark, given.ranks if benchmark != "latency" else 2, max(each, 1), {})
+        wanted = plan(benchmark, given.ranks if benchmark != "latency" else 2, max(each, 1), files)
         times: dict[str, dict[tuple[Any, ...], list[float]]] = {
             "older": defaultdict(list),
             "newer": defaultdict(list),
