@@ -3,10 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <utility>
 
 #include "engine/job.hpp"
+#include "link/route.hpp"
 #include "mpi/counted.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 
@@ -40,8 +44,9 @@ void ChunkLink::cancel(Job& job, std::uint64_t message) {
 }
 
 void ChunkLink::drop(Job& job, const wire::Header& header, int source) {
-  if (header.peer_parcel > 0 &&
-      job.peer_link.drop(source, header.peer_parcel - 1, header.chunks())) {
+  const link::Route route(header.route);
+  if (route.kind == link::Kind::peer &&
+      job.peer_link.discard(source, route.slot, header.chunks())) {
     return;
   }
   auto chunks = receive_chunks(job, header, source, no_sink(header, source));
@@ -72,12 +77,57 @@ bool ChunkLink::drop_unclaimed(Job& job) {
   mpi.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &message, &status);
   if (!found) return false;
   const MPI_Count bytes = mpi::counted::bytes_of(status);
+  // Without memory for it MPI truncates it, which is as good.
   const memory::Buffer nowhere = job.pool.take(static_cast<std::size_t>(bytes));
-  if (!nowhere) mpi::fatal("no memory to drop a chunk of " + std::to_string(bytes) + " bytes");
-  mpi.Mrecv(nowhere.data(), static_cast<int>(bytes), MPI_BYTE, &message, MPI_STATUS_IGNORE);
+  mpi.Mrecv(nowhere.data(), nowhere ? static_cast<int>(bytes) : 0, MPI_BYTE, &message,
+            MPI_STATUS_IGNORE);
   received();
   return true;
 }
+
+namespace {
+
+/// What becomes of the waiting at the end, where all ranks have to do their part: a rank that ended
+/// before does not.
+class Farewell {
+ public:
+  explicit Farewell(Job& job) : job_(job) {}
+
+  /// Lets what is under way proceed. False once there is nothing left to wait for.
+  template <typename Proceed>
+  bool goes_on(const std::array<std::uint64_t, 3>& moved, Proceed proceed) {
+    proceed();
+    const std::uint64_t now_ns = trace::now_ns();
+    if (moved != moved_ || moved_ns_ == 0) {
+      moved_ = moved;
+      moved_ns_ = now_ns;
+      return true;
+    }
+    const std::uint64_t silence_ns = now_ns - moved_ns_;
+    if (silence_ns < patience_ns || now_ns < looked_ns_ + look_ns) return true;
+    looked_ns_ = now_ns;
+    const int ended = job_.peer_hosts.find_ended();
+    if (ended < 0 && silence_ns < longest_silence_ns) return true;
+    trace::say("rank " + std::to_string(job_.rank) + ": MPI_Finalize waits no longer for " +
+               (ended < 0 ? "other ranks: nothing has moved for ten minutes"
+                          : "rank " + std::to_string(ended) + ", whose process has ended"));
+    return false;
+  }
+
+ private:
+  /// Whoever has just said farewell may have ended before that is known here.
+  static constexpr std::uint64_t patience_ns = 2'000'000'000;
+  static constexpr std::uint64_t look_ns = 100'000'000;
+  /// A rank of another host that is alive may be late by as much as its program computes.
+  static constexpr std::uint64_t longest_silence_ns = 600'000'000'000;
+
+  Job& job_;
+  std::array<std::uint64_t, 3> moved_{};
+  std::uint64_t moved_ns_ = 0;
+  std::uint64_t looked_ns_ = 0;
+};
+
+}  // namespace
 
 /// Nothing of the program's is under way but what it truncated or cancelled.
 void ChunkLink::progress_at_end(Job& job) {
@@ -86,32 +136,53 @@ void ChunkLink::progress_at_end(Job& job) {
   if (claimed || !drop_unclaimed(job)) ::sched_yield();
 }
 
-/// A chunk may be sent before anybody asks for it, so only the number of those that were sent to
-/// this rank tells that all have come.
 void ChunkLink::close(Job& job) {
   if (!is_open()) return;
+  const bool is_complete = say_farewell(job);
+  chunk_bytes_ = 0;
+  // What others may still have open, or send to, ends with the process.
+  if (!is_complete) return;
+  job.peer_link.free_memory();
+  mpi::calls().Comm_free(&comm_);
+}
+
+/// A chunk may be sent before anybody asks for it, so only the number of those that were sent to
+/// this rank tells that all have come. False where some rank does not take part.
+bool ChunkLink::say_farewell(Job& job) {
   const mpi::Calls& mpi = mpi::calls();
-  while (outbox.is_cancelling()) progress_at_end(job);
-  std::uint64_t sent_to_us = 0;
-  const auto finish = [&](MPI_Request request) {
-    for (int done = 0; !done;) {
-      progress_at_end(job);
-      mpi.Test(&request, &done, MPI_STATUS_IGNORE);
+  Farewell farewell(job);
+  const auto wait_until = [&](const auto& done) {
+    while (!done()) {
+      const std::array moved{received_.load(std::memory_order_relaxed),
+                             std::uint64_t{outbox.size()},
+                             std::uint64_t{dropping_.load(std::memory_order_relaxed)}};
+      if (!farewell.goes_on(moved, [&] { progress_at_end(job); })) return false;
     }
+    return true;
   };
   MPI_Request request = MPI_REQUEST_NULL;
-  mpi.Ireduce_scatter_block(outbox.sent().data(), &sent_to_us, 1, MPI_UINT64_T, MPI_SUM, comm_,
-                            &request);
-  finish(request);
-  while (!idle() || received_.load(std::memory_order_relaxed) < sent_to_us) progress_at_end(job);
+  const auto finish = [&](int code) {
+    int done = 0;
+    return code == MPI_SUCCESS && wait_until([&] {
+             code = mpi.Test(&request, &done, MPI_STATUS_IGNORE);
+             return done != 0 || code != MPI_SUCCESS;
+           }) &&
+           code == MPI_SUCCESS;
+  };
+  if (!wait_until([&] { return !outbox.is_cancelling(); })) return false;
+  std::uint64_t sent_to_us = 0;
+  if (!finish(mpi.Ireduce_scatter_block(outbox.sent().data(), &sent_to_us, 1, MPI_UINT64_T, MPI_SUM,
+                                        comm_, &request))) {
+    return false;
+  }
+  const auto is_all_there = [&] {
+    return idle() && received_.load(std::memory_order_relaxed) >= sent_to_us;
+  };
+  if (!wait_until(is_all_there)) return false;
   job.peer_link.close();  // before any rank releases what it shares
   // A sender's MPI may wait for word that its chunk was received, which MPICH does not give from
   // MPI_Finalize any more.
-  mpi.Ibarrier(comm_, &request);
-  finish(request);
-  job.peer_link.release();
-  mpi.Comm_free(&comm_);
-  chunk_bytes_ = 0;
+  return finish(mpi.Ibarrier(comm_, &request));
 }
 
 }  // namespace mpress::engine

@@ -70,7 +70,8 @@ class ChunkLink {
   void progress(Job& job);
 
   /// Collective over MPI_COMM_WORLD: returns when all that was sent has been received, or dropped
-  /// where its header never reached a receive of the program's.
+  /// where its header never reached a receive of the program's. Where a rank of this host has ended
+  /// without that, or nothing moves for long, it says so and returns all the same.
   void close(Job& job);
 
   Outbox outbox;
@@ -79,6 +80,7 @@ class ChunkLink {
   void progress_drops(Job& job);
   bool drop_unclaimed(Job& job);
   void progress_at_end(Job& job);
+  bool say_farewell(Job& job);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::size_t chunk_bytes_ = 0;

@@ -38,6 +38,8 @@ class Outbox {
 
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
+  std::size_t size() const { return count_.load(std::memory_order_relaxed); }
+
   void add(Parcel parcel);
 
   /// Forgets what MPI has sent; looks at a few parcels only. True where something was forgotten.

@@ -6,6 +6,7 @@
 #include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
+#include "link/route.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -24,16 +25,17 @@ void count_message(Job& job, const Message& message, Codec codec, Reason reason,
   trace::add(row.wire_bytes, wire_bytes);
   outgoing.row = &row;
   if (!trace::timeline.is_on()) return;
-  outgoing.span = trace::Span({.begin_ns = begin_ns,
-                               .raw_bytes = message.bytes,
-                               .wire_bytes = wire_bytes,
-                               .message = chunks ? chunks->header().chunk_tag : trace::no_number,
-                               .peer = message.peer,
-                               .device = message.device,
-                               .kind = trace::Kind::send,
-                               .op = message.op,
-                               .codec = codec,
-                               .reason = reason});
+  outgoing.span = trace::Span(
+      {.begin_ns = begin_ns,
+       .raw_bytes = message.bytes,
+       .wire_bytes = wire_bytes,
+       .message = chunks ? link::Route(chunks->header().route).number : trace::no_number,
+       .peer = message.peer,
+       .device = message.device,
+       .kind = trace::Kind::send,
+       .op = message.op,
+       .codec = codec,
+       .reason = reason});
 }
 
 std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) {
