@@ -30,7 +30,7 @@ int send_in_chunks(engine::Job& job, trace::Op op, engine::Outgoing& out, Immedi
   if (code != MPI_SUCCESS) return code;
   const std::uint64_t begin = trace::now_ns();
   const int sent = mpi::calls().Wait(&header, MPI_STATUS_IGNORE);
-  job.chunks.outbox.linger();
+  job.chunks.outbox.flush();
   count_wait(op, begin, out);
   return sent == MPI_SUCCESS ? out.error : sent;
 }

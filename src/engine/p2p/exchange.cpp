@@ -145,7 +145,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
       code = mpi::calls().Wait(&reception.request, status);
       if (sent == MPI_SUCCESS) reception.end(job, code);
     }
-    job.chunks.outbox.linger();
+    job.chunks.outbox.flush();
     return sent == MPI_SUCCESS ? reception.code : sent;
   } else {
     const SendArguments& use = out.arguments;
