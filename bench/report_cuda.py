@@ -1,17 +1,12 @@
-"""The part of docs/performance.md about GPUs, and its plot."""
+"""The part of docs/dev/results-codecs.md about GPUs, and its plot."""
 
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
+import pictures
 from tables import table
 
 Row = dict[str, Any]
-
-matplotlib.rcParams["svg.hashsalt"] = "mpress"  # the same picture, the same file
 
 HEAD = """\
 ## CUDA twins
@@ -141,6 +136,7 @@ def peer_line(row: Row, copy: float) -> list[str]:
 
 def plot(document: Row, path: Path) -> None:
     """Codec time against size, ours beside nvCOMP's (as in gZCCL's figure 3)."""
+    plt = pictures.pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained", sharey=True)
     colours = plt.get_cmap("tab10").colors
     names = list(dict.fromkeys(row["codec"] for row in document["sweep"]))
@@ -162,16 +158,14 @@ def plot(document: Row, path: Path) -> None:
     axes[0].set_ylabel("microseconds on the device")
     axes[0].legend(fontsize=8)
     figure.suptitle(document["gpu"])
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    pictures.save(figure, path, document)
 
 
-def section(document: Row, plot_path: Path) -> str:
-    plot(document, plot_path)
+def section(document: Row, picture: Path) -> str:
     facts = {key: document[key] for key in ("gpu", "driver", "runtime", "date", "commit")}
     return "\n".join([
         HEAD.format(**facts),
         goals(document),
-        f"![Codec time against size]({plot_path.name})\n",
+        f"![Codec time against size]({picture.name})\n",
         measurements(document),
     ])  # fmt: skip

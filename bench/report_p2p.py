@@ -1,14 +1,11 @@
-"""The part of docs/performance.md about messages between GPUs, and its plot."""
+"""docs/dev/results-device-messages.md: messages in device memory that go by MPI, and its plot."""
 
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-from tables import table
+import pictures
+from tables import GENERATED, table
 
 Row = dict[str, Any]
 
@@ -30,10 +27,11 @@ CUTS = (
 RAW_SHARE, RAW_FACTOR, AUTO_LIMIT = 0.90, 3, 1.03
 
 HEAD = """\
-## Messages between GPUs
+# Results: messages in device memory, by MPI
 
-{gpu}, two GPUs of one host, a rank each; {cpu}; {date}, commit {commit}. `python
-bench/p2p_device.py` measures this; `mpress bench latency` any part of it.
+{generated}
+{gpu}, two GPUs of one host, a rank each; {cpu}. `python bench/p2p_device.py` measures this;
+`mpress bench latency` any part of it.
 
 One way of a ping-pong between device buffers that the MPI itself does not take: medians, all paths
 by turns in one job. "none" is mpress's own staging of raw messages, "over none" the median of the
@@ -41,12 +39,17 @@ times over those of `none` in the same rounds. What arrived was compared with wh
 and the others are fields of 32 MB; shorter messages are made of pieces from all over them, longer
 ones repeat them. Which transport the MPI took was seen by the loopback's counter of bytes.
 """
+BY_SIZE = """\
+By size; in italics where a codec that was forced is slower than raw messages. `plain`: copy out,
+MPI_Send, MPI_Recv, copy in, pageable; `host`: MPI alone, between host buffers; `copy`: the copy
+between GPU and pinned memory alone.
+"""
 BREAKDOWN_HEAD = """\
 What a message takes whose parts follow one another (`MPRESS_CHUNK=0`), and the time of the one
 whose chunks overlap.
 """
 AUTO_HEAD = """\
-### The default, `auto`, beside `none`
+## The default, `auto`, beside `none`
 
 Times over those of `none` in a job of their own, with 95 % intervals. `air`: air temperatures of
 CMIP6 models; `rand`: Gaussian noise; `bits`: random bits; `compressed`: what zlib wrote. Bold: more
@@ -211,18 +214,20 @@ def name_of(run: Row) -> str:
 def plot(document: Row, path: Path) -> None:
     """Latency curves, as in figure 9 of the MPC-OPT paper."""
     runs = document["runs"]
+    plt = pictures.pyplot()
     figure, axes = plt.subplots(
-        1, len(runs), figsize=(6 * len(runs), 4.5), layout="constrained", sharey=True, squeeze=False
-    )
-    for axis, run in zip(axes[0], runs, strict=True):
+        (len(runs) + 1) // 2, 2, figsize=(11, 2 * len(runs)), layout="constrained", sharey=True,
+        sharex=True, squeeze=False,
+    )  # fmt: skip
+    for axis, run in zip(axes.flat, runs, strict=False):
         rows = [row for row in rows_of(run, "forced", "wave") if row["path"] != "copy"]
         curves(axis, rows, BESIDE)
         axis.set_title(f"{run['mpi']}, {name_of(run)}")
-    axes[0][0].set_ylabel("microseconds, one way")
+    for row in axes:
+        row[0].set_ylabel("microseconds, one way")
     axes[0][0].legend(fontsize=8)
     figure.suptitle(f"device to device, {runs[0]['gpu']}")
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    pictures.save(figure, path, document)
 
 
 def curves(axis: Any, rows: list[Row], dashed: Container[str]) -> None:
@@ -240,24 +245,24 @@ def curves(axis: Any, rows: list[Row], dashed: Container[str]) -> None:
     axis.grid(alpha=0.3)
 
 
-def section(document: Row, plot_path: Path) -> str:
-    plot(document, plot_path)
+def section(document: Row, picture: Path) -> str:
     runs = document["runs"]
     parts = [
-        HEAD.format(**{key: runs[0][key] for key in ("gpu", "cpu", "date", "commit")}),
+        HEAD.format(generated=GENERATED, **{key: runs[0][key] for key in ("gpu", "cpu")}),
         table(("goal", "wanted", "measured", ""), [goal for run in runs for goal in goals(run)]),
-        f"![Latency of messages between GPUs]({plot_path.name})\n",
+        f"![Latency of messages between GPUs]({picture.name})\n",
     ]
     for run in runs:
         seen = run["transport"]
         told = "seen" if seen["seen"] == seen["asked"] else "**not verified**"
         parts += [
-            f"### {run['mpi']}, {NAMES[seen['asked']]} ({told})\n",
+            f"## {run['mpi']}, {NAMES[seen['asked']]} ({told})\n",
+            f"{run['date']}, commit {run['commit']}.\n",
             at_target(run),
-            "By size; in italics where a codec that was forced is slower than raw messages.\n",
+            BY_SIZE,
             sweep(run),
-            BREAKDOWN_HEAD,
-            breakdown(run),
         ]
+        if rows_of(run, "sequential"):
+            parts += [BREAKDOWN_HEAD, breakdown(run)]
     dated = (dated_autos(run) for run in runs if rows_of(run, "auto"))
     return "\n".join([*parts, AUTO_HEAD, *dated])

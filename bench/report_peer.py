@@ -1,11 +1,11 @@
-"""The part of docs/performance.md about messages from GPU to GPU of one host, and its plot."""
+"""docs/dev/results-gpu-to-gpu.md: messages from GPU to GPU of one host, and its plot."""
 
 from pathlib import Path
 from typing import Any
 
-from matplotlib import pyplot as plt
+import pictures
 from report_p2p import AUTO_LIMIT, autos, curves, one, rows_of, size, verdict
-from tables import table
+from tables import GENERATED, table
 
 Row = dict[str, Any]
 
@@ -34,8 +34,9 @@ CUTS = (
 SHORT_OVER_NCCL, SHORT_FACTOR = 1.5, 3
 
 HEAD = """\
-## Messages from GPU to GPU
+# Results: messages from GPU to GPU
 
+{generated}
 {gpu}, {most_ranks} GPUs of one host, a rank each; {cpu}; {mpi}; {date}, commit {commit}. `python
 bench/p2p_peer.py` measures this; `mpress bench latency --link peer` any part of it.
 
@@ -54,7 +55,7 @@ intervals. Bold: more than 3 % slower, the interval as a whole. Where a message 
 all, its ratio is in the second table.
 """
 TIMELINE_HEAD = """\
-### From GPU to GPU, one message
+## One message
 
 `mpress run --trace` of messages of a typical time, in microseconds after the call of `MPI_Send`;
 noting takes a few per cent. A piece of work begins when it is queued and ends when the host sees it
@@ -253,31 +254,32 @@ def timeline(found: Row) -> str:
 
 def plot(document: Row, path: Path) -> None:
     run = part(document, "latency")
+    plt = pictures.pyplot()
     figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    staged = [row | {"path": NAMES["staged"]} for row in rows_of(run, "staged")]
-    curves(axis, [*rows_of(run, "forced", "wave"), *staged], (*REFERENCES, NAMES["staged"]))
+    staged = [row | {"path": "staged"} for row in rows_of(run, "staged")]
+    rows = [*rows_of(run, "forced", "wave"), *staged]
+    named = [row | {"path": NAMES.get(row["path"], row["path"])} for row in rows]
+    curves(axis, named, [NAMES[path] for path in (*REFERENCES, "staged")])
     axis.set_ylabel("microseconds, one way")
     axis.set_title(f"from GPU to GPU, {document['gpu']}")
     axis.legend(fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    pictures.save(figure, path, document)
 
 
-def section(document: Row, plot_path: Path) -> str:
-    plot(document, plot_path)
+def section(document: Row, picture: Path) -> str:
     kinds = [("latency", 2), *(("bibandwidth", n) for n in sorted({2, document["most_ranks"]}))]
     runs = {title(*kind): part(document, *kind) for kind in kinds}
     facts = {key: document[key] for key in ("gpu", "cpu", "mpi", "date", "commit", "most_ranks")}
     parts = [
-        HEAD.format(**facts),
+        HEAD.format(generated=GENERATED, **facts),
         table(
             ("goal", "wanted", "measured", ""),
             [line for name, run in runs.items() for line in goals(run, name)],
         ),
-        f"![Latency of messages from GPU to GPU]({plot_path.name})\n",
+        f"![Latency of messages from GPU to GPU]({picture.name})\n",
     ]
     for name, run in runs.items():
-        parts += [f"### From GPU to GPU, {name}\n", TURNS_HEAD]
+        parts += [f"## {name[0].upper()}{name[1:]}\n", TURNS_HEAD]
         parts += [turns(run, data) for data in ("wave", "turb") if rows_of(run, "forced", data)]
         parts += [AUTO_HEAD, autos(run, "over none"), ratios(run)]
     if "timelines" in document:

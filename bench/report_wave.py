@@ -1,16 +1,13 @@
-"""The part of docs/performance.md about apps/wave, its plot and its pictures."""
+"""docs/dev/results-wave.md: apps/wave on GPUs, its plot and its pictures."""
 
 import base64
 import zlib
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-from tables import table
+import pictures
+from tables import GENERATED, table
 
 from mpress import halo_model
 
@@ -22,8 +19,9 @@ PROJECTED = (2, 4, 16, 64, 512)
 LATENCY = 1e-5
 
 HEAD = """\
-## A program: apps/wave on GPUs
+# Results: apps/wave on GPUs
 
+{generated}
 {gpu}; {cpu}; {mpi}; {date}, commit {commit}. `python bench/wave_scaling.py` measures this.
 
 Weak scaling: {box} cells a rank, sources everywhere {spacing} cells apart, halos of {halo} layers
@@ -56,12 +54,12 @@ measured, and not shared. Where steps were measured, it says {low:.0%} to {high:
 def section(document: Row, plot: Path, picture: Path) -> str:
     rows = document["rows"]
     gpus, repeat = len(document["gpus"]), document["repeat"]
-    transport = rows[0]["transport"]
     facts = {key: document[key] for key in ("cpu", "mpi", "date", "commit", "halo", "steps")}
     parts = [
         HEAD.format(
-            **facts, gpu=f"{gpus} x {document['gpus'][0]}", box=by(document["box"]),
-            spacing=document["shot_spacing"], transport=transport.upper(),
+            **facts, generated=GENERATED,
+            gpu=f"{gpus} x {document['gpus'][0]}", box=by(document["box"]),
+            spacing=document["shot_spacing"], transport=transport_of(document).upper(),
             untimed=document["untimed"],
             runs=f"medians of {repeat} runs a codec" if repeat > 1 else "one run a codec",
         ),
@@ -73,8 +71,7 @@ def section(document: Row, plot: Path, picture: Path) -> str:
     if any(row["ranks"] > gpus for row in rows):
         parts.append(SHARED)
     parts += [accuracy(document["accuracy"]), f"![sections of the wave]({picture.name})\n"]
-    draw_sections(document["accuracy"], picture)
-    parts.append(projection(document, transport, plot))
+    parts.append(projection(document, plot))
     return "\n".join(parts)
 
 
@@ -138,6 +135,7 @@ def unpack(packed: Row) -> np.ndarray:
 
 
 def draw_sections(document: Row, path: Path) -> None:
+    plt = pictures.pyplot()
     sections = {name: unpack(packed) for name, packed in document["sections"].items()}
     figure, axes = plt.subplots(1, len(sections), figsize=(4 * len(sections), 3),
                                 layout="constrained")  # fmt: skip
@@ -153,13 +151,32 @@ def draw_sections(document: Row, path: Path) -> None:
         axis.set_xticks([])
         axis.set_yticks([])
         figure.colorbar(image, ax=axis, fraction=0.046, pad=0.02)
-    figure.savefig(path, dpi=80)
-    plt.close(figure)
+    pictures.save(figure, path, document)
 
 
-def projection(document: Row, transport: str, path: Path) -> str:
-    machine, codecs, ranks = halo_model.calibrate(document, transport, LATENCY)
-    fitted = halo_model.fit(document, transport, machine, codecs)
+def model(document: Row) -> tuple[Any, Any]:
+    """The machine and the codecs of the cost model, from the measured rows."""
+    machine, codecs, _ = halo_model.calibrate(document, transport_of(document), LATENCY)
+    return machine, codecs
+
+
+def transport_of(document: Row) -> str:
+    return document["rows"][0]["transport"]
+
+
+def projection(document: Row, picture: Path) -> str:
+    """How far the model is from what was measured."""
+    fitted = halo_model.fit(document, transport_of(document), *model(document))
+    ratios = [row["model_seconds"] / row["measured_seconds"] for row in fitted]
+    _, _, ranks = halo_model.calibrate(document, transport_of(document), LATENCY)
+    head = PROJECTION_HEAD.format(ranks=ranks, low=min(ratios), high=max(ratios))
+    return f"{head}\n![time a step and flops by ranks]({picture.name})\n"
+
+
+def plot(document: Row, path: Path) -> None:
+    """Time a step and flops by ranks: measured, and projected by the model."""
+    plt = pictures.pyplot()
+    machine, codecs = model(document)
     x, y, z = document["box"]
     rows = halo_model.project(document, machine, codecs, halo_model.Scaling(box=(x, y, z)),
                               PROJECTED, (0, 1))  # fmt: skip
@@ -179,15 +196,12 @@ def projection(document: Row, transport: str, path: Path) -> str:
             axis.plot([row["ranks"] for row in seen], measured, "s", color=line.get_color())
     for axis, name in ((times, "ms a step"), (flops, "TFLOP/s")):
         axis.set_xscale("log", base=2)
+        axis.set_xticks((1, *PROJECTED), map(str, (1, *PROJECTED)))
         axis.set(xlabel="ranks, a GPU each", ylabel=name)
         axis.grid(alpha=0.3)
     flops.set_yscale("log")
     times.set_ylim(bottom=0)
     times.legend(fontsize="small")
-    figure.suptitle(f"apps/wave, weak scaling, {transport.upper()}: squares measured, "
+    figure.suptitle(f"apps/wave, weak scaling, {transport_of(document).upper()}: squares measured, "
                     "dashed PROJECTED", fontsize=11)  # fmt: skip
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-    ratios = [row["model_seconds"] / row["measured_seconds"] for row in fitted]
-    head = PROJECTION_HEAD.format(ranks=ranks, low=min(ratios), high=max(ratios))
-    return f"{head}\n![time a step and flops by ranks]({path.name})\n"
+    pictures.save(figure, path, document)

@@ -1,5 +1,5 @@
 """Measure the codecs, and the calls that stay raw, on this machine into bench/results/; write
-docs/performance.md anew."""
+docs/performance.md and docs/dev/results-*.md anew."""
 
 import argparse
 import subprocess

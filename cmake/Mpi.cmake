@@ -6,9 +6,11 @@
 #
 # Looked at in this order, the first of a family counts: the compiler wrappers that MPICC names
 # (cache variable, else environment), those beside the Python interpreter and on PATH, and what
-# CMake's FindMPI finds. Beside each wrapper, mpicc_abi is looked at too.
+# CMake's FindMPI finds. Beside each wrapper, mpicc_abi is looked at too. With MPRESS_MPICC_ONLY,
+# only what MPICC names is looked at.
 
 set(MPICC "" CACHE STRING "MPI C compiler wrappers of the MPIs to build for, a list")
+option(MPRESS_MPICC_ONLY "Build for the MPIs that MPICC names, and for no other that is found" OFF)
 
 set(MPRESS_MPI_FAMILIES "")
 
@@ -98,14 +100,18 @@ endforeach()
 
 set(directories $ENV{PATH})
 string(REPLACE ":" ";" directories "${directories}")
-if(MPRESS_PYTHON)
+if(MPRESS_MPICC_ONLY)
+  set(directories "")
+elseif(MPRESS_PYTHON)
   get_filename_component(bin "${Python_EXECUTABLE}" DIRECTORY)
   list(PREPEND directories "${bin}")
 endif()
-foreach(wrapper IN LISTS wrappers)
-  get_filename_component(bin "${wrapper}" DIRECTORY)
-  list(PREPEND directories "${bin}")
-endforeach()
+if(NOT MPRESS_MPICC_ONLY)
+  foreach(wrapper IN LISTS wrappers)
+    get_filename_component(bin "${wrapper}" DIRECTORY)
+    list(PREPEND directories "${bin}")
+  endforeach()
+endif()
 list(REMOVE_DUPLICATES directories)
 foreach(directory IN LISTS directories)
   foreach(name mpicc mpicc_abi mpicc.mpich mpicc.openmpi)

@@ -1,11 +1,16 @@
 """Fixtures: the build directory, the MPI of the programs, MPI programs, and ways to run them.
 
 `--mpi` chooses the MPI that programs are built with and run under; mpress is the same for all.
-Every program that these start is ended with all its processes after `timeout` seconds: a hang is
-a failure, not a wait.
+Every program that these start is ended with all its processes after `timeout` seconds, or more
+where the machine is loaded: a hang is a failure, not a wait, and a slow machine is no failure.
+
+`make test` runs as many tests at a time as there are cores (pytest-xdist). What they share in the
+build directory is made under a lock (`made_once`); what is costly to set up for a file is set up
+once where its tests are of one `xdist_group`.
 """
 
 import dataclasses
+import fcntl
 import json
 import os
 import shlex
@@ -13,7 +18,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import where_time_goes
 from served_cli import ServedCommand
 
 import mpress
@@ -28,7 +36,7 @@ import mpress
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 MPRESS = BIN / "mpress"
-TIMEOUT = 120
+TIMEOUT = 300  # seconds on an idle machine, of what takes a few
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,7 @@ MPIS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    where_time_goes.pytest_addoption(parser)
     parser.addoption(
         "--mpi",
         default="default",
@@ -85,6 +94,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("cpu", "cuda"),
         help="cuda: what mpress.codec does on the host is done on the GPU too, and compared",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    where_time_goes.pytest_configure(config)
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
@@ -179,6 +192,22 @@ class Finished:
         return self.stdout + self.stderr
 
 
+def crowding() -> float:
+    """How many processes share a core, in the minutes before; at least 1."""
+    return max(1.0, max(os.getloadavg()) / (os.cpu_count() or 1))
+
+
+def communicate(process: Any, timeout: float) -> tuple[str, str] | None:
+    """What the process printed; None where it does not end within `timeout`, times crowding()."""
+    begin = time.monotonic()
+    while True:
+        left = begin + timeout * crowding() - time.monotonic()
+        if left <= 0:
+            return None
+        with suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=left)
+
+
 def execute(
     command: Sequence[str | Path],
     env: Mapping[str, str] | None = None,
@@ -205,13 +234,21 @@ def execute(
             cwd=cwd,
             start_new_session=True,
         )
-    try:
-        stdout, stderr = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
+    printed = communicate(process, timeout)
+    if printed is None:
         os.killpg(process.pid, signal.SIGKILL)
         stdout, stderr = process.communicate()
         pytest.fail(f"no end after {timeout} s: {' '.join(words)}\n{stdout}\n{stderr}")
-    return Finished(process.returncode, stdout, stderr)
+    return Finished(process.returncode, *printed)
+
+
+@contextmanager
+def made_once(file: Path) -> Iterator[None]:
+    """What is made within is made by one process at a time; `file` names it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file.with_name(file.name + ".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -241,9 +278,9 @@ def simulated_gpu_library(build_dir: Path) -> Path:
 
 
 def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = False) -> Path:
-    """The executable of tests/mpi/NAME.c, or of all C++ files of the directory tests/mpi/NAME, for
-    an MPI, compiled where it is out of date. One that includes simulated_gpu.h has the simulated
-    GPUs' library, or with `cuda` what makes it use real ones."""
+    """The executable of tests/mpi/NAME.c, or of all C++ files of the directory tests/mpi/NAME as
+    one, which takes half the time, for an MPI, compiled where it is out of date. One that includes
+    simulated_gpu.h has the simulated GPUs' library, or with `cuda` what makes it use real ones."""
     folder = ROOT / "tests" / "mpi"
     sources = sorted((folder / name).glob("*.cpp"))
     simulated = ROOT / "tests" / "simulated_gpu"
@@ -262,11 +299,15 @@ def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = Fa
         libraries += [library, f"-Wl,-rpath,{library.parent}"]
     program = build_dir / "tests" / "mpi" / (mpi.name + ("-cuda" if cuda else "")) / name
     newest = max(path.lstat().st_mtime for path in [*sources, mpi.mpicc, *headers])
-    if not program.exists() or program.stat().st_mtime < newest:
-        program.parent.mkdir(parents=True, exist_ok=True)
-        command = [mpi.mpicc, *options, "-O1", "-g", "-Wall", "-Wextra", "-pthread"]
-        done = execute([*command, "-o", program, *sources, "-lm", *libraries])
-        assert done.status == 0, done.output
+    with made_once(program):
+        if not program.exists() or program.stat().st_mtime < newest:
+            if len(sources) > 1 and not cuda:
+                whole = program.with_suffix(".cpp")
+                whole.write_text("".join(f'#include "{path}"\n' for path in sources))
+                sources = [whole]
+            command = [mpi.mpicc, *options, "-O1", "-g", "-Wall", "-Wextra", "-pthread"]
+            done = execute([*command, "-o", program, *sources, "-lm", *libraries])
+            assert done.status == 0, done.output
     return program
 
 
@@ -345,9 +386,11 @@ def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
     if mpi.name != "abi":
         return {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
     target = build_dir / "mpi4py" / f"abi-{metadata.version('mpi4py')}"
-    if not target.exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
-        command += [target, "--no-binary", "mpi4py", f"mpi4py=={metadata.version('mpi4py')}"]
-        done = execute(command, {"MPICC": os.fspath(mpi.mpicc), "CFLAGS": "-O0"}, timeout=900)
-        assert done.status == 0, done.output
+    with made_once(target):
+        if not target.exists():
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+            command += [target, "--no-binary", "mpi4py", f"mpi4py=={metadata.version('mpi4py')}"]
+            env = {"MPICC": os.fspath(mpi.mpicc), "CFLAGS": "-O0"}
+            done = execute(command, env, timeout=900)
+            assert done.status == 0, done.output
     return {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}

@@ -1,6 +1,6 @@
 """Runs modules of mpi4py's own test suite in this rank and writes down how each test ended.
 
-    mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES host|device MODULE...
+    mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES host|few|device MODULE...
 
 TESTS is the folder `test` of mpi4py's source distribution. OUTCOMES/rank-R.jsonl gets a line a
 test, [id, outcome], written when the test ends; a subtest that fails gets a line of its own.
@@ -9,7 +9,8 @@ The suite's messages are of a few elements. To make frames of them, the modules 
 arrays in which each element stands for a block of BLOCK equal ones: the tests' own code sizes,
 fills and checks them.
 
-With `device`, all arrays are CuPy's, each rank's on a GPU of its own where there are enough.
+With `few`, all arrays are of TYPECODES: others differ to MPI alone. With `device`, all are CuPy's
+besides, each rank's on a GPU of its own where there are enough.
 """
 
 import importlib
@@ -23,7 +24,8 @@ SCALED = ("test_p2p_buf", "test_p2p_buf_matched", "test_p2p_buf_part")
 BLOCK = 300
 # Integers stay raw; how Python holds the arrays is nothing to MPI.
 TYPECODES = "ifdFD"
-BACKENDS = {"host": ("ArrayArray", "ArrayNumPy"), "device": ("GPUArrayCuPy",)}
+HOST = ("ArrayArray", "ArrayNumPy")
+BACKENDS = {"host": HOST, "few": HOST, "device": ("GPUArrayCuPy",)}
 
 
 def few_types_of(base):
@@ -109,6 +111,11 @@ def on_device(base):
     return OnDevice
 
 
+def use_few_types():
+    arrayimpl = importlib.import_module("arrayimpl")
+    arrayimpl.ArrayBackends[:] = map(few_types_of, arrayimpl.ArrayBackends)
+
+
 def use_devices():
     """Lets the suite know of CuPy's arrays alone."""
     import cupy
@@ -192,6 +199,8 @@ def main(tests, outcomes, place, *modules):
         use_devices()
     else:
         sys.modules["cupy"] = None
+    if place == "few":
+        use_few_types()
     from mpi4py import MPI
 
     scaled = None

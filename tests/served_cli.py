@@ -2,7 +2,8 @@
 most programs of the tests run.
 
 python served_cli.py SOCKET serves whoever has the other end: a request is a command as JSON, with
-the ends of pipes for its output; the answers are its process, then its status.
+the ends of pipes for its output; the answers are its process, then its status and the CPU time that
+it took, with all that it waited for.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _MAX_REQUEST = 128 << 10
+_cpu_seconds = 0.0
 
 
 class ServedCommand:
@@ -42,10 +44,18 @@ class ServedCommand:
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         if futures.wait(self._results, timeout).not_done:
             raise subprocess.TimeoutExpired(self.arguments, timeout)
-        stdout, stderr, status = (result.result() for result in self._results)
+        stdout, stderr, ended = (result.result() for result in self._results)
         self._pool.shutdown()
+        status, seconds = ended.split()
         self.returncode = int(status)
+        global _cpu_seconds
+        _cpu_seconds += float(seconds)
         return stdout, stderr
+
+
+def cpu_seconds() -> float:
+    """Of all served commands that have ended."""
+    return _cpu_seconds
 
 
 def _read(end: int) -> str:
@@ -97,7 +107,9 @@ def serve(connection: socket.socket) -> None:
         for end in output:
             os.close(end)
         connection.send(b"%d" % process)
-        connection.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+        _, status, used = os.wait4(process, 0)
+        seconds = used.ru_utime + used.ru_stime
+        connection.send(b"%d %f" % (os.waitstatus_to_exitcode(status), seconds))
 
 
 if __name__ == "__main__":

@@ -19,21 +19,21 @@ FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
     ],
 )
 def test_wrong_settings(name, value, message, mpi_program, mpress_run):
-    done = mpress_run(2, mpi_program("one_message"), env={name: value}, timeout=60)
+    done = mpress_run(2, mpi_program("one_message"), env={name: value})
     assert done.status != 0
     assert done.stderr.count(message) == 1
 
 
 def test_rate_out_of_range_for_the_type(mpi_program, mpress_run):
     options = ("--codec", "zfp:48", "--force", "--threshold", "0")
-    done = mpress_run(2, mpi_program("one_message"), options=options, timeout=60)
+    done = mpress_run(2, mpi_program("one_message"), options=options)
     assert done.status != 0
     assert "the rate for f32 must be" in done.stderr
 
 
 def test_ranks_with_different_settings(tmp_path, mpi_program, mpress_run):
     script = on_rank_1(tmp_path, mpi_program("one_message"), "export MPRESS_CODEC=szp:abs=1")
-    done = mpress_run(2, script, options=FORCED, timeout=60)
+    done = mpress_run(2, script, options=FORCED)
     assert done.status != 0
     assert "runs with other settings: codec=" in done.stderr
 
@@ -41,7 +41,7 @@ def test_ranks_with_different_settings(tmp_path, mpi_program, mpress_run):
 @pytest.mark.extended  # it waits as long as ranks may take to start
 def test_a_rank_without_mpress(tmp_path, mpi_program, mpress_run):
     script = on_rank_1(tmp_path, mpi_program("one_message"), "unset LD_PRELOAD")
-    done = mpress_run(2, script, options=FORCED, timeout=100)
+    done = mpress_run(2, script, options=FORCED)
     assert done.status != 0
     assert "only 1 of 2 ranks on this host loaded mpress; without it: rank 1" in done.stderr
 

@@ -15,7 +15,7 @@ import mpress
 from mpress.p2p import arrival, data, jobs
 
 WORKER = Path(__file__).with_name("simulated_messages.py")
-FEW = ("--repeat", "3", "--seconds", "0.1", "--warmup", "2")
+FEW = ("--repeat", "3", "--seconds", "0.01", "--warmup", "2")
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_memory_of_devices(mpi, mpi4py_env, simulated_gpu, tmp_path, name, place
     paths = ["none", "mpc", "szp:rel=0.001", "host"]
     plan = {
         "benchmark": name, "from": places[0], "to": places[1], "warmup": 2, "repeat": 2,
-        "seconds": 0.1, "window": 3, "files": {"turb": str(tmp_path / "turb.npy")},
+        "seconds": 0.01, "window": 3, "files": {"turb": str(tmp_path / "turb.npy")},
         "cases": [{"data": "turb", "bytes": n, "paths": paths} for n in (64 << 10, 1 << 20)],
     }  # fmt: skip
     env = {**mpi.env, **mpi4py_env, **simulated_gpu}
@@ -130,7 +130,7 @@ def test_all_pairs_of_ranks(mpi, mpi4py_env, simulated_gpu, tmp_path, link):
     nbytes, paths = 256 << 10, ["none", "mpc", "host", "peer-copy"]
     plan = {
         "benchmark": "bibandwidth", "ranks": 3, "from": "device", "to": "device", "warmup": 4,
-        "repeat": 2, "seconds": 0.1, "window": 2, "files": {"turb": str(tmp_path / "turb.npy")},
+        "repeat": 2, "seconds": 0.01, "window": 2, "files": {"turb": str(tmp_path / "turb.npy")},
         "cases": [{"data": "turb", "bytes": nbytes, "paths": paths}],
     }  # fmt: skip
     env = {**mpi.env, **mpi4py_env, **simulated_gpu}

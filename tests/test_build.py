@@ -56,11 +56,30 @@ def test_front_knows_every_call_that_is_defined(family, build_dir):
     assert calls <= shown
 
 
-def test_the_library_for_gpus_shows_its_entry_alone():
+def test_the_library_for_gpus_shows_its_entries_alone():
     """Its copy of the CUDA runtime must not meet the program's."""
     if not CUDA.exists():
         pytest.skip("built without CUDA")
-    assert [words[-1] for words in symbols(CUDA, "-D", "--defined-only")] == ["mpress_gpu"]
+    names = [words[-1] for words in symbols(CUDA, "-D", "--defined-only")]
+    assert names == ["mpress_gpu", "mpress_gpu_arrays"]
+
+
+def test_the_extension_brings_no_cuda_runtime():
+    """A process has one, with one set of memory pools: libmpress_cuda.so's."""
+    extension = Path(find_spec("mpress._core").origin)
+
+    def has_runtime(path: Path) -> bool:  # libraries are stripped, but it looks up its driver so
+        return b"cudaGetDriverEntryPoint" in path.read_bytes()
+
+    def has_kernels(path: Path) -> bool:
+        done = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True)
+        return ".nv_fatbin" in done.stdout
+
+    assert not has_runtime(extension) and not has_kernels(extension)
+    done = subprocess.run(["readelf", "-d", extension], capture_output=True, text=True, check=True)
+    assert "NEEDED" in done.stdout and "cuda" not in done.stdout
+    if CUDA.exists():
+        assert has_runtime(CUDA) and has_kernels(CUDA)
 
 
 @pytest.mark.parametrize("path", [FRONT, *BACKENDS, CUDA], ids=lambda path: path.stem)

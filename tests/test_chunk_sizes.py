@@ -49,9 +49,9 @@ def chunked(done):
 @pytest.mark.parametrize(
     ("own", "env", "expected"),
     [
-        ((256 << 10, 4 << 20), {}, [24, 6]),
-        pytest.param((4 << 20, 64 << 10), {}, [6, 30], marks=pytest.mark.extended),
-        ((256 << 10, 4 << 20), {"MPRESS_CHUNK": "1M"}, [12, 12]),
+        ((128 << 10, 1 << 20), {}, [24, 6]),
+        pytest.param((1 << 20, 64 << 10), {}, [6, 30], marks=pytest.mark.extended),
+        ((128 << 10, 1 << 20), {"MPRESS_CHUNK": "256K"}, [12, 12]),
     ],
 )
 def test_profiles_that_differ(
@@ -67,7 +67,7 @@ def test_profiles_that_differ(
     assert done.report["totals"]["errors"] == 0
 
 
-@pytest.mark.parametrize("other", ["0", "4K", "8M"])
+@pytest.mark.parametrize("other", ["0", "4K", "2M"])
 @pytest.mark.parametrize("codec", [pytest.param("none", marks=pytest.mark.extended), "mpc"])
 def test_settings_that_differ(other, codec, tmp_path, mpi_program, mpirun, simulated_gpu):
     """As no job of `mpress run` has them. Where one rank has no chunks, none has."""

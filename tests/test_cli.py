@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import netCDF4
@@ -84,6 +85,8 @@ def test_inspect_refuses(tmp_path, field):
     refused(mpress("inspect", tmp_path / "whole.npy"), "int64")
     refused(mpress("inspect", tmp_path / "odd.f64"), "5 bytes")
     refused(mpress("inspect", tmp_path / "text.npy"), "text.npy")
+    (tmp_path / "empty.npy").write_bytes(b"")
+    refused(mpress("inspect", tmp_path / "empty.npy"), "empty.npy: not a numpy file")
     refused(mpress("inspect", tmp_path / "bad.nc"), "bad.nc")
     refused(mpress("inspect", field.rename(tmp_path / "field.csv")), ".npy, .f32, .f64 or .nc")
     refused(mpress("inspect"), "FILE")
@@ -138,9 +141,30 @@ def test_unknown_variables_are_errors(command):
     (("--link-rate", "0Gbit"), "0Gbit"), (("-n", "0"), "-n"), (("-n", "two"), "-n"),
     (("--report", "/no/where/r.json"), "--report"), (("--report", "/tmp"), "directory"),
     (("-n", "2", "--mpiexec", "no-such-mpiexec"), "--mpiexec"), (("--frce",), "--frce"),
+    (("--report", "r.json", "--trace", "r.json"), "--trace r.json"),
 ])  # fmt: skip
 def test_run_refuses(args, culprit):
     refused(mpress("run", *args, "--", "true"), culprit)
+
+
+@pytest.mark.parametrize("args, culprit", [
+    (("--seconds", "nan"), "--seconds nan"), (("--seconds", "-1"), "--seconds -1"),
+    (("--sizes", "1M-"), "--sizes 1M-"), (("--sizes", "64K-1K"), "the smaller size first"),
+    (("--sizes", "1K,,2K"), "--sizes 1K,,2K"), (("--mpiexec", ""), "mpress: --mpiexec ''"),
+    (("--plot", "curves.bmp"), ".pdf, .png or .svg"),
+    (("--type", "f64", "--spec", "zfp:2.25"), "--spec"),
+])  # fmt: skip
+def test_bench_latency_refuses(args, culprit):
+    """Before anything is measured, and once."""
+    refused(mpress("bench", "latency", *args), culprit)
+
+
+def test_tune_refuses():
+    refused(mpress("tune", "--seconds", "inf"), "--seconds inf")
+
+
+def test_version():
+    assert mpress("--version").stdout == f"{version('mpress')}\n"
 
 
 def test_run_needs_a_program():
@@ -202,7 +226,7 @@ def test_run_through_the_launcher_returns_its_status(tmp_path):
     assert done.status == 3
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["exit_status"] == 3 and report["ranks"] == []
-    assert "left no statistics" in done.stderr
+    assert done.stderr == ""
 
 
 def test_options_behind_the_program_are_its_own():
@@ -255,6 +279,11 @@ def test_report_refuses(tmp_path, report):
     document = json.loads(report.read_text()) | {"format": 99}
     (tmp_path / "newer.json").write_text(json.dumps(document))
     refused(mpress("report", tmp_path / "newer.json"), "99")
+    del document["ranks"], document["totals"]["errors"]
+    (tmp_path / "part.json").write_text(json.dumps(document | {"format": 1}))
+    refused(mpress("report", tmp_path / "part.json"), "lacks ranks, totals.errors")
+    refused(mpress("report", report, "--png", tmp_path / "a.bmp"), "--png", ".pdf, .png or .svg")
+    refused(mpress("report", report, "--plot", report), "--plot", "cannot be made")
 
 
 @pytest.mark.parametrize("args, culprit", [(["--bogus"], "--bogus"), (["rnu"], "rnu")])

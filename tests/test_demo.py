@@ -21,7 +21,9 @@ def demo(monkeypatch):
     return module
 
 
-def test_demo_runs_through(demo, monkeypatch, tmp_path, capsys):
+def test_demo_runs_through(demo, mpi, monkeypatch, tmp_path, capsys):
+    for name, value in mpi.env.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(demo, "CELLS", (64, 40, 40))
     monkeypatch.setattr(demo, "STEPS", 300)
     monkeypatch.setattr(demo, "SNAPSHOT_EVERY", 100)

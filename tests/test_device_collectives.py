@@ -3,8 +3,13 @@ whose memory neither MPI nor mpress can touch without ending the program."""
 
 import pytest
 
+EXTENDED = pytest.mark.extended
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+
+# Three have groups of two sizes, neighbours twice over and a root that is not the first.
+@pytest.mark.parametrize(
+    "ranks", [1, pytest.param(2, marks=EXTENDED), 3, pytest.param(4, marks=EXTENDED)]
+)
 def test_every_collective_call(ranks, mpi_program, mpress_run, simulated_gpu):
     done = mpress_run(ranks, mpi_program("device_collectives"), env=simulated_gpu)
     assert done.status == 0, done.output

@@ -211,7 +211,7 @@ def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, l
     options, env = SETTINGS[setting]
     arguments = [str(failing), str(after)]
     env = {**env, **linked, "MPRESS_CHUNK": "4K"}
-    done = mpress_run(2, mpi_program("device_failing"), arguments, options, env, timeout=60)
+    done = mpress_run(2, mpi_program("device_failing"), arguments, options, env)
     assert done.status == 0, done.output
     assert done.stdout == "ok\n"
     assert f"rank {failing}: device {failing} refuses to work" in done.stderr
@@ -223,7 +223,7 @@ def test_a_device_that_fails_without_memory_of_the_link(after, mpi_program, mpre
     """Before the first chunk has gone to MPI, of the second message and of the third."""
     env = {**linked, "MPRESS_CHUNK": "4K", "MPRESS_POOL_LIMIT": "1M"}
     arguments = ["0", str(after), "600000"]
-    done = mpress_run(2, mpi_program("device_failing"), arguments, env=env, timeout=60)
+    done = mpress_run(2, mpi_program("device_failing"), arguments, env=env)
     assert done.status == 0, done.output
     assert done.stdout == "ok\n"
 

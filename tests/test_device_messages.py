@@ -22,7 +22,7 @@ SETTINGS = {
     "linked": ((), {"MPRESS_LINK": "peer"}),
     "linked, encoded, in chunks": (
         ("--codec", "mpc", "--force", "--threshold", "0"),
-        {"MPRESS_LINK": "peer", "MPRESS_CHUNK": "4K", "MPRESS_POOL_LIMIT": "3M"},
+        {"MPRESS_LINK": "peer", "MPRESS_CHUNK": "4K", "MPRESS_POOL_LIMIT": "1M"},
     ),
 }
 # Messages go from GPU to GPU where they can; most settings are about the way by the host.
@@ -36,12 +36,17 @@ def totals(done):
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize(
-    "ranks", [pytest.param(1, marks=EXTENDED), pytest.param(2, marks=EXTENDED), 3]
+    ("ranks", "args"),
+    [
+        pytest.param(1, ["large"], marks=EXTENDED),
+        pytest.param(2, ["large"], marks=EXTENDED),
+        (3, []),
+    ],
 )
-def test_device_messages(ranks, setting, mpi_program, mpress_run, simulated_gpu):
+def test_device_messages(ranks, args, setting, mpi_program, mpress_run, simulated_gpu):
     options, env = SETTINGS[setting]
     env = {**BY_HOST, **env, **simulated_gpu, "SIMULATED_GPU_SEED": str(ranks)}
-    done = mpress_run(ranks, mpi_program("device_messages"), options=options, env=env)
+    done = mpress_run(ranks, mpi_program("device_messages"), args, options=options, env=env)
     assert done.status == 0, done.stderr
     assert "ok" in done.stdout
     assert totals(done)["errors"] == 0

@@ -185,14 +185,14 @@ def test_the_launcher_is_that_of_the_programs_mpi(family, program, monkeypatch, 
     """Wherever it lies: beside the library, or on PATH among others'."""
     path = program("one_message", family)
     owner = "openmpi" if family == "openmpi" else "mpich"
-    assert mpis.launcher_implementation(mpis.find_launcher(str(path))) == owner
+    assert mpis.launcher_implementation(mpis.find_launcher([str(path)])) == owner
     other = MPIS["mpich" if owner == "openmpi" else "openmpi"].mpiexec.parent
     right = MPIS[owner].mpiexec.parent
     monkeypatch.setattr(mpis, "_launchers_of", lambda _: [f"{other}/mpiexec", f"{right}/mpiexec"])
-    assert mpis.find_launcher(str(path)) == f"{right}/mpiexec"
+    assert mpis.find_launcher([str(path)]) == f"{right}/mpiexec"
     monkeypatch.setattr(mpis, "_launchers_of", lambda _: [f"{other}/mpiexec"])
     with pytest.raises(mpis.UserError, match=r"uses .*libmpi.*no mpiexec of it is beside"):
-        mpis.find_launcher(str(path))
+        mpis.find_launcher([str(path)])
 
 
 def test_another_mpis_launcher_is_noticed(program, run):

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute
+from conftest import ROOT, execute, made_once
 
 RUNNER = ROOT / "tests" / "mpi4py_suite.py"
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
@@ -46,8 +46,9 @@ def on_path(env: dict[str, str], folder: Path) -> dict[str, str]:
     return env | {"PYTHONPATH": os.pathsep.join([*([before] if before else []), str(folder)])}
 
 
+# Each of the suite's classes is there for MPI_COMM_SELF too: one rank alone would add little.
 DEFAULT = [
-    *(pytest.param(ranks, MESSAGES, id=f"messages-{ranks}") for ranks in (1, 3)),
+    pytest.param(3, MESSAGES, id="messages-3"),
     pytest.param(2, (*MESSAGES, *OTHERS), id="most-2"),
 ]
 EXTENDED = [
@@ -62,15 +63,16 @@ def tests_of_mpi4py(build_dir) -> Path:
     version = metadata.version("mpi4py")
     downloads = build_dir / "mpi4py"
     folder = downloads / f"mpi4py-{version}" / "test"
-    if not folder.exists():
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        command += ["--no-binary", "mpi4py", "--dest", downloads, f"mpi4py=={version}"]
-        done = execute(command)
-        assert done.status == 0, done.output
-        [archive] = downloads.glob(f"mpi4py-{version}.tar.gz")
-        with tarfile.open(archive) as opened:
-            members = [m for m in opened if m.name.startswith(f"mpi4py-{version}/test/")]
-            opened.extractall(downloads, members=members, filter="data")
+    with made_once(folder.parent):
+        if not folder.exists():
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            command += ["--no-binary", "mpi4py", "--dest", downloads, f"mpi4py=={version}"]
+            done = execute(command, timeout=900)
+            assert done.status == 0, done.output
+            [archive] = downloads.glob(f"mpi4py-{version}.tar.gz")
+            with tarfile.open(archive) as opened:
+                members = [m for m in opened if m.name.startswith(f"mpi4py-{version}/test/")]
+                opened.extractall(downloads, members=members, filter="data")
     return folder
 
 
@@ -97,7 +99,7 @@ def test_own_suite(ranks, modules, tests_of_mpi4py, mpi, mpi4py_env, mpirun, mpr
 
     def run(launch, folder, **options):
         (tmp_path / folder).mkdir()
-        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, "host", *names]
+        args = [RUNNER, tests_of_mpi4py, tmp_path / folder, "few" if modules else "host", *names]
         return launch(ranks, sys.executable, args, env=env, timeout=timeout, **options)
 
     plain = run(mpirun, "plain")
@@ -136,7 +138,8 @@ def test_own_suite_on_gpus(ranks, tests_of_mpi4py, cupy_env, mpi, mpress_run, tm
         assert sum(found == ["passed"] for found in ended.values()) > 300
     totals = done.report["totals"]
     assert totals["compressed_messages"] >= 300 * ranks
-    assert totals["chunked_messages"] > 0
+    if mpi.name in ("default", "mpich", "openmpi"):  # others let no threads look at requests
+        assert totals["chunked_messages"] > 0
     assert totals["errors"] == 0
 
 

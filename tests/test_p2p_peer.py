@@ -64,6 +64,7 @@ def test_what_was_wanted_beside_what_was_reached(bench, tmp_path):
     sizes = [64 << 10, 32 * MB, 256 * MB]
     document = made_up(bench("p2p_peer"), sizes)
     picture = tmp_path / "peer.svg"
+    bench("report_peer").plot(document, picture)
     text = bench("report_peer").section(document, picture)
     lines = {cells[0]: cells[1:] for line in text.splitlines() if (cells := split(line))}
     for goal, outcome in {

@@ -7,7 +7,7 @@ of its own: make stress SECONDS=3600.
 import pytest
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
-TIMEOUT = 240
+TIMEOUT = 600
 
 
 def checked(outcome):
@@ -121,7 +121,15 @@ def test_where_it_pays(options, threads, stress, mpress_run):
     checked(mpress_run(2, stress, [*arguments, "--careful"], options, timeout=TIMEOUT))
 
 
-@pytest.mark.parametrize(("ranks", "seed", "threads"), [(1, 1, 1), (3, 4, 1), (2, 6, 2), (2, 4, 4)])
+@pytest.mark.parametrize(
+    ("ranks", "seed", "threads"),
+    [
+        pytest.param(1, 1, 1, marks=pytest.mark.extended),
+        (3, 4, 1),
+        pytest.param(2, 6, 2, marks=pytest.mark.extended),
+        (2, 4, 4),
+    ],
+)
 def test_the_program_is_right_without_mpress(ranks, seed, threads, stress, mpirun):
     arguments = ["--seed", str(seed), "--rounds", "40", "--threads", str(threads), "--careful"]
     checked(mpirun(ranks, stress, arguments, timeout=TIMEOUT))

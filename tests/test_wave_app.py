@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import execute, simulated_gpu_library
 
+pytestmark = pytest.mark.xdist_group("wave_app")  # programs are compiled once
 ROOT = Path(__file__).parents[1]
 WAVE = ROOT / "apps" / "wave"
 SOURCES = sorted(WAVE.glob("*.c"))
@@ -205,24 +206,23 @@ def device_program(tmp_path_factory, mpi, build_dir):
 
 
 @pytest.mark.parametrize("split", ["4x1x1", "2x2x1", "1x2x2"])
-@pytest.mark.parametrize("options", [("--codec", "none"), ("--codec", "mpc", "--force")])
-def test_halos_in_device_memory(
-    split, options, wave, device_program, mpress_run, simulated_gpu, tmp_path
-):
+def test_halos_in_device_memory(split, wave, device_program, mpress_run, simulated_gpu, tmp_path):
     common = ["--grid", "50x44x40", "--sponge", "4", "--steps", "30", "--split", split]
     result = wave(4, *common, "--output", "host")
     assert result.status == 0, result.stderr
-    done = mpress_run(
-        4, device_program, [*common, "--device", "cuda", "--output", str(tmp_path / "device")],
-        options=(*options, "--threshold", "0"), env=simulated_gpu,
-    )  # fmt: skip
-    assert done.status == 0, done.stderr
-    totals = done.report["totals"]
-    assert totals["errors"] == 0
-    assert (totals["compressed_messages"] > 0) == ("--force" in options)
-    device = (tmp_path / "device-000030.f32").read_bytes()
-    assert any(device)
-    assert device == (tmp_path / "host-000030.f32").read_bytes()
+    for codec in ("none", "mpc"):
+        output = tmp_path / codec
+        done = mpress_run(
+            4, device_program, [*common, "--device", "cuda", "--output", str(output)],
+            options=("--codec", codec, "--force", "--threshold", "0"), env=simulated_gpu,
+        )  # fmt: skip
+        assert done.status == 0, done.stderr
+        totals = done.report["totals"]
+        assert totals["errors"] == 0
+        assert (totals["compressed_messages"] > 0) == (codec == "mpc")
+        device = (tmp_path / f"{codec}-000030.f32").read_bytes()
+        assert any(device)
+        assert device == (tmp_path / "host-000030.f32").read_bytes()
 
 
 def test_a_rank_without_a_gpu_ends_the_job(device_program, mpirun, simulated_gpu):

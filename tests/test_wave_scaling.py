@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import BIN, ROOT, execute
 
+pytestmark = pytest.mark.xdist_group("wave_scaling")  # of one run of the benchmark
 BENCH = ROOT / "bench"
 SETTINGS = {  # ranks outnumber cores
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",

@@ -53,7 +53,7 @@ def _native(array: np.ndarray) -> np.ndarray:
 def _read_npy(path: Path) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
-    except ValueError as error:
+    except (EOFError, ValueError) as error:
         raise FileError(f"{path}: not a numpy file of numbers: {error}") from None
     if not _is_float(array.dtype):
         raise FileError(f"{path}: expected float32 or float64 elements, not {array.dtype}")

@@ -42,7 +42,7 @@ REASONS = {
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
 WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct"}
 
-_HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s256s")
+_HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s4352s")
 _ROW = struct.Struct("<8Q")
 _COUNTS = ("messages", "raw_bytes", "wire_bytes")
 _SECONDS = ("encode_seconds", "decode_seconds", "wait_seconds")

@@ -21,13 +21,20 @@ std::size_t max_payload_bytes(const Spec& spec, ElementType type, std::size_t co
 }
 
 Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count) {
+  const bool relative = spec.bound == Bound::rel;
+  return resolve(spec, type, elements, count,
+                 relative ? finite_range(type, elements, count) : Range{});
+}
+
+Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+             const Range& range) {
   Spec resolved = spec;
   if (spec.codec == Codec::mpc && spec.dim == 0) {
     resolved.dim = static_cast<std::uint8_t>(mpc::choose_dim(type, elements, count));
   }
   if (spec.bound == Bound::rel) {
     resolved.bound = Bound::abs;
-    resolved.value = spec.value * finite_range(type, elements, count).width();
+    resolved.value = spec.value * range.width();
   }
   return resolved;
 }

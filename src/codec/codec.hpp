@@ -9,6 +9,7 @@
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/range.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
 
@@ -22,6 +23,11 @@ std::size_t max_payload_bytes(const Spec& spec, ElementType type, std::size_t co
 /// a constant field, which szp then keeps exactly) and mpc's distance is chosen. Encoding with
 /// the result does no further pass over the data.
 Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count);
+
+/// The same with a range given from outside, of more elements than these: the payload is the one
+/// that elements with this range of their own have.
+Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+             const Range& range);
 
 /// Encodes `count` elements (any alignment) into `payload`, which has room for
 /// max_payload_bytes(). Returns the payload's size. `spec` is valid for `type` and names a

@@ -20,7 +20,8 @@ std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t coun
 }
 
 cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
-                   void* workspace, cudaStream_t stream, RangeOf range) {
+                   void* workspace, cudaStream_t stream, RangeOf range,
+                   std::span<const Extent> extents) {
   const NvtxRange nvtx("encode", spec, type, segments);
   switch (spec.codec) {
     case Codec::mpc: return mpc::cuda::encode(type, spec.dim, segments, workspace, stream);
@@ -28,7 +29,7 @@ cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSeg
       return zfp::cuda::encode(type, zfp_block_bits(spec.value, type), segments, workspace, stream);
     case Codec::szp:
       return szp::cuda::encode(type, spec.bound, spec.value, spec.mode, segments, workspace, stream,
-                               range);
+                               range, extents);
     case Codec::none:
     case Codec::automatic: break;
   }
@@ -57,9 +58,10 @@ cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> 
   return szp::cuda::add(type, segments, workspace, stream);
 }
 
-cudaError_t finite_width(ElementType type, const void* elements, std::size_t count, void* workspace,
-                         double* width, cudaStream_t stream) {
-  return szp::cuda::finite_width(type, elements, count, workspace, width, stream);
+cudaError_t finite_extent(ElementType type, const void* elements, std::size_t count,
+                          void* workspace, Extent* extent, std::uint32_t sequence,
+                          cudaStream_t stream) {
+  return szp::cuda::finite_extent(type, elements, count, workspace, extent, sequence, stream);
 }
 
 }  // namespace mpress::codec::cuda

@@ -15,24 +15,19 @@
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/report.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
 
 namespace mpress::codec::cuda {
 
 /// What the device reports of a segment. In memory that the device may write to: mapped pinned
-/// host memory for a host that polls, or device memory. All of it is written in one store, after the
-/// payload or the elements are complete: `sequence` is never 0, and differs from the one before,
-/// whether the call was made or replayed from a graph, so long as a Result is used with one
-/// workspace. The store is a release at the scope of the system (support.cuh, report()): whoever
-/// acquires `sequence`, on any host, device or process, finds the payload complete, also one in
-/// memory of a peer device.
-struct alignas(16) Result {
-  std::uint64_t bytes;  ///< size of the payload
-  Status status;
-  std::uint32_t sequence;
-};
-static_assert(sizeof(Result) == 16);
+/// host memory for a host that polls, or device memory. `sequence` is never 0, and differs from the
+/// one before, whether the call was made or replayed from a graph, so long as a Result is used with
+/// one workspace. The store is a release at the scope of the system (support.cuh, report()):
+/// whoever acquires `sequence`, on any host, device or process, finds the payload complete, also
+/// one in memory of a peer device.
+using Result = Report;
 
 struct EncodeSegment {
   const void* elements;
@@ -75,14 +70,18 @@ std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t coun
 enum class RangeOf : std::uint8_t {
   segment,  ///< each segment's own
   call,     ///< those of all segments, of which there are at most `max_common_range`
+  given,    ///< others': the range of all `extents` together
 };
 inline constexpr std::size_t max_common_range = 256;
 
 /// Encodes every segment; its Result tells the payload's size. `spec` is valid for `type` and names
 /// a codec. Segments are worked on in their order, so that the first of a few long ones is reported
-/// when about its share of the time has passed.
+/// when about its share of the time has passed. `extents`, for RangeOf::given: one or more in
+/// memory that the device reads when the call's work begins, whose minima and maxima are values of
+/// `type`. Payloads are those of elements that had this range of their own.
 cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
-                   void* workspace, cudaStream_t stream, RangeOf range = RangeOf::segment);
+                   void* workspace, cudaStream_t stream, RangeOf range = RangeOf::segment,
+                   std::span<const Extent> extents = {});
 
 /// Decodes exactly `count` elements of every segment, and combines them with those that are there.
 /// Payloads are untrusted, as on the host: the Result's status tells what was found.
@@ -96,9 +95,11 @@ cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSeg
 cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> segments,
                 void* workspace, cudaStream_t stream);
 
-/// What a relative bound refers to: writes max - min of the finite elements (codec/range.hpp) to
-/// `width`, in memory that the device may write to, in stream order. The workspace is one for szp.
-cudaError_t finite_width(ElementType type, const void* elements, std::size_t count, void* workspace,
-                         double* width, cudaStream_t stream);
+/// What a relative bound refers to: writes the range of the finite elements (codec/range.hpp) to
+/// `extent`, in memory that the device may write to, in stream order, with `sequence` in it. It is
+/// written as a Result is. The workspace is one for szp.
+cudaError_t finite_extent(ElementType type, const void* elements, std::size_t count,
+                          void* workspace, Extent* extent, std::uint32_t sequence,
+                          cudaStream_t stream);
 
 }  // namespace mpress::codec::cuda

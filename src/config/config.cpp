@@ -140,6 +140,12 @@ bool load_config(Config& config, std::string& error) {
     }
     config.link = value;
   }
+  if (const char* value = knob_value("MPRESS_PROGRESS")) {
+    if (!one_of(value, {"calls", "thread"})) {
+      return wrong(error, "MPRESS_PROGRESS", value, "calls or thread");
+    }
+    config.progress_thread = std::strcmp(value, "thread") == 0;
+  }
   if (const char* value = knob_value("MPRESS_GPU")) {
     if (!one_of(value, {"cuda", "off"}) && !std::strchr(value, '/')) {
       return wrong(error, "MPRESS_GPU", value, "cuda, off, or the path of a library, with a '/'");

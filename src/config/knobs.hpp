@@ -39,6 +39,11 @@ inline constexpr Knob knobs[] = {
      "How messages in memory of GPUs travel to ranks of the same host: auto (from GPU to GPU where "
      "they reach each other and MPI does not do so itself), peer (the same under any MPI) or mpi "
      "(through MPI)."},
+    {"MPRESS_PROGRESS", "calls",
+     "Who moves messages that are under way: calls (the program's calls of MPI), or thread (a "
+     "thread "
+     "of mpress's besides, so that they move while the program computes; MPI has to provide "
+     "MPI_THREAD_MULTIPLE)."},
     {"MPRESS_GPU", "cuda",
      "What serves messages in memory of GPUs: cuda (NVIDIA's, with libmpress_cuda.so), off (they "
      "are left to MPI), or the path of another library, which is loaded at once."},

@@ -105,14 +105,14 @@ memory::Buffer Devices::take_pinned(int device, std::size_t bytes) {
 }
 
 int Devices::wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outcome* outcome) {
-  gpu::State state = queue.look(event, outcome);
+  gpu::State state = queue.query(event, outcome);
   trace::Span span;
   if (state == gpu::State::pending && trace::timeline.is_on()) {
     span = trace::Span({.begin_ns = trace::now_ns(),
                         .device = queue.device(),
                         .kind = trace::Kind::wait_for_device});
   }
-  for (Backoff backoff; state == gpu::State::pending; state = queue.look(event, outcome)) {
+  for (Backoff backoff; state == gpu::State::pending; state = queue.query(event, outcome)) {
     backoff.pause();
   }
   return state == gpu::State::done ? MPI_SUCCESS : refused(job, queue.device());

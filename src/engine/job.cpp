@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/presence.hpp"
+#include "engine/request/freed.hpp"
 #include "engine/tuning.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/fortran_calls.hpp"
@@ -143,6 +144,18 @@ bool wants_peer_link(const Job& job) {
          (link == "peer" || (link == "auto" && !job.gpu_aware));
 }
 
+void start_progress_thread(Job& job) {
+  if (!job.threaded || !job.peek.is_possible()) {
+    mpi::fatal(std::string("MPRESS_PROGRESS=thread: this MPI ") +
+               (job.threaded ? "has no way to look at requests from several threads"
+                             : "was not started with MPI_THREAD_MULTIPLE") +
+               "; use MPRESS_PROGRESS=calls");
+  }
+  if (!job.progress_thread.start()) {
+    mpi::fatal("MPRESS_PROGRESS=thread: the system gives no thread");
+  }
+}
+
 }  // namespace
 
 mpi::Immortal<Job> Job::instance_;
@@ -160,6 +173,11 @@ void read_settings() {
     const bool named = config.gpu.find('/') != std::string::npos;
     if (named && !gpu::gpu()) mpi::fatal("MPRESS_GPU='" + config.gpu + "': " + gpu::why_not());
   });
+}
+
+bool wants_threads() {
+  const Config& config = Job::instance_->config;
+  return config.progress_thread && !config.disabled;
 }
 
 void start_job(bool at_init) {
@@ -208,21 +226,62 @@ void start_job(bool at_init) {
   }
   if (!job.chunks.is_open()) tuning.costs.device_chunks = {};
   job.policy.configure(job.config.force, tuning.costs);
+  if (at_init) {
+    int gets_frames = job.policy.may_compress_host() || gpu::in_use();
+    mpi.Allreduce(MPI_IN_PLACE, &gets_frames, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    job.gets_frames = gets_frames != 0;
+  }
   job.lacking_costs = std::move(tuning.lacking);
   open_timeline(job);
   job.state_ = Job::State::active;
+  if (job.config.progress_thread) start_progress_thread(job);
 }
 
 void stop_job() {
   Job& job = *Job::instance_;
   // A job that is off announces its end all the same.
   if (!job.record.is_open() || job.record.header().finished_ns != 0) return;
-  job.orphans.release(job);
+  job.progress_thread.stop();
+  release_freed(job);
   job.chunks.close(job);
   job.state_ = Job::State::off;
   mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();
   mpi::close_self_comm();
+}
+
+/// What the chunk link has to do: to let go of what MPI has sent, and to drain what nobody claims.
+class Job::ChunkWork final : public Operation {
+ public:
+  explicit ChunkWork(Job& job) : job_(job) {}
+  bool advance() override {
+    job_.chunks.progress(job_);
+    if (!job_.chunks.idle()) return false;
+    job_.follows_chunks_ = false;
+    return job_.chunks.idle() || job_.follows_chunks_.exchange(true);
+  }
+  bool needs_host() const override { return false; }
+
+ private:
+  Job& job_;
+};
+
+void Job::follow_chunks() {
+  if (!chunks.idle() && !follows_chunks_.exchange(true)) {
+    progress.add(std::make_shared<ChunkWork>(*this));
+  }
+}
+
+int wait_for(Job& job, MPI_Request* request, MPI_Status* status) {
+  // MPI waits best.
+  if (job.progress.idle()) return mpi::calls().Wait(request, status);
+  int code = MPI_SUCCESS;
+  job.progress.wait_until([&] {
+    int done = 0;
+    code = mpi::calls().Test(request, &done, status);
+    return done || code != MPI_SUCCESS;
+  });
+  return code;
 }
 
 void note_session() { Job::instance_->has_sessions.store(true, std::memory_order_relaxed); }

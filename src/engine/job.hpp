@@ -8,9 +8,11 @@
 #include "config/config.hpp"
 #include "engine/devices.hpp"
 #include "engine/p2p/chunk_link.hpp"
+#include "engine/p2p/in_place.hpp"
 #include "engine/p2p/probed.hpp"
 #include "engine/peer_hosts.hpp"
-#include "engine/request/orphans.hpp"
+#include "engine/progress.hpp"
+#include "engine/progress_thread.hpp"
 #include "engine/request/request_table.hpp"
 #include "link/pacer.hpp"
 #include "link/peer/peer_link.hpp"
@@ -36,18 +38,36 @@ class Job {
   memory::BufferPool pool{256u << 20};
   Devices devices;
   RequestTable requests;
+  InPlaceReceives in_place;
   ProbedMessages probed;
-  Orphans orphans;
+  Progress progress;
+  ProgressThread progress_thread{progress};
   ChunkLink chunks;
   link::PeerLink peer_link;
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   bool threaded = false;                     ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;                    ///< MPI takes memory of devices
+
+  /// May the data of messages follow their headers, as far as this process has seen?
+  bool expects_data() const {
+    return chunks.is_used() || peer_link.is_used() || progress.is_threaded();
+  }
+
+  /// May messages to memory of the host come as frames, or as headers? Told by all ranks in
+  /// MPI_Init, and by what came since.
+  bool may_get_frames() const {
+    return gets_frames || expects_data() || has_got_frames.load(std::memory_order_relaxed);
+  }
+
+  /// Something may be under way in the chunk link: lets that proceed with all else.
+  void follow_chunks();
   /// By medium: what the policy has to assume, to be said when it first does; or empty.
   std::array<std::string, policy::medium_count> lacking_costs;
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};
+  bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
+  std::atomic<bool> has_got_frames{false};
   int rank = 0;
   int size = 0;
   int corrupt_code = MPI_ERR_OTHER;    ///< the error code of a frame that cannot be decoded
@@ -58,17 +78,23 @@ class Job {
  private:
   friend Job* active_job();
   friend void read_settings();
+  friend bool wants_threads();
   friend void start_job(bool);
   friend void stop_job();
   friend void note_session();
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
+  class ChunkWork;
+  std::atomic<bool> follows_chunks_{false};
   static mpi::Immortal<Job> instance_;
   static Job* try_start();
 };
 
 /// Reads and checks the environment, once, before MPI runs; ends the process where it is wrong.
 void read_settings();
+
+/// Is MPI to be started with MPI_THREAD_MULTIPLE, whatever the program asks for?
+bool wants_threads();
 
 /// Starts mpress in a process whose MPI runs. It stays off (saying so once) where nothing tells
 /// the identity of the job, or where it was disabled. `at_init`: all ranks do this now, in
@@ -93,13 +119,16 @@ inline Job* active_job() {
   return Job::try_start();
 }
 
-/// The same at the beginning of a call, which also completes some of what freed requests left and
-/// lets chunks proceed.
+/// The same at the beginning of a call, which also lets some of what is under way
+/// proceed.
 inline Job* enter_call() {
   Job* job = active_job();
-  if (job && !job->orphans.empty()) job->orphans.reap(*job);
-  if (job && !job->chunks.idle()) job->chunks.progress(*job);
+  if (job && !job->progress.idle()) job->progress.advance(Progress::few);
   return job;
 }
+
+/// Waits until MPI has completed `request`, and lets all operations proceed meanwhile. Returns
+/// MPI's error code; what it raised is raised.
+int wait_for(Job& job, MPI_Request* request, MPI_Status* status);
 
 }  // namespace mpress::engine

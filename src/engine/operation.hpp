@@ -23,13 +23,24 @@ class Operation {
   /// and the request table see to that. Not called again once it returned true.
   virtual bool advance() = 0;
 
+  /// Called once after advance() returned true, outside of any round: here handlers may be called.
+  virtual void ended() {}
+
   /// Must somebody call advance() for the other ranks to get on? No, where a device publishes what
   /// is left by itself. Who blocks where mpress does not advance drives those operations home
   /// first.
   virtual bool needs_host() const { return true; }
 
+  /// May MPI's progress engine call advance()? Only where it keeps to what mpi/progress_hook.hpp
+  /// allows, which MPI_Test of a request that is not complete does not.
+  virtual bool may_run_in_hook() const { return false; }
+
   /// Set by Progress once advance() has returned true; may be read by any thread.
   bool is_over() const { return over_.load(std::memory_order_acquire); }
+
+ protected:
+  /// Is to be started again.
+  void renew() { over_.store(false, std::memory_order_relaxed); }
 
  private:
   friend class Progress;

@@ -11,6 +11,8 @@ thread_local bool advancing = false;
 
 }  // namespace
 
+bool Progress::is_advancing() { return advancing; }
+
 std::shared_ptr<Operation> Progress::pop() {
   std::lock_guard lock(mutex_);
   if (operations_.empty()) return nullptr;
@@ -27,9 +29,12 @@ void Progress::push_back(std::shared_ptr<Operation> operation, bool is_over) {
 }
 
 void Progress::add(std::shared_ptr<Operation> operation) {
-  std::lock_guard lock(mutex_);
-  count_.fetch_add(1, std::memory_order_relaxed);
-  operations_.push_back(std::move(operation));
+  {
+    std::lock_guard lock(mutex_);
+    count_.fetch_add(1, std::memory_order_relaxed);
+    operations_.push_back(std::move(operation));
+  }
+  if (is_threaded()) wake();
 }
 
 bool Progress::advance(std::size_t most) {
@@ -44,10 +49,40 @@ bool Progress::advance(std::size_t most) {
       count_.fetch_sub(1, std::memory_order_relaxed);
       operation->over_.store(true, std::memory_order_release);
     }
-    push_back(std::move(operation), is_over);
+    push_back(is_over ? nullptr : operation, is_over);
+    if (!is_over) continue;
+    advancing = false;
+    operation->ended();
+    if (std::exchange(advancing, true)) return true;
   }
   advancing = false;
   return ended;
+}
+
+bool Progress::advance_in_hook(std::size_t most) {
+  if (idle()) return false;
+  if (std::exchange(advancing, true)) return true;
+  bool is_left = false;
+  for (std::size_t count = count_.load(std::memory_order_relaxed); count > 0; --count) {
+    std::shared_ptr<Operation> operation = pop();
+    if (!operation) break;
+    bool is_over = false;
+    if (operation->may_run_in_hook()) {
+      if (most > 0) {
+        --most;
+        is_over = operation->advance();
+      }
+      is_left = is_left || !is_over;
+    }
+    if (is_over) {
+      count_.fetch_sub(1, std::memory_order_relaxed);
+      operation->over_.store(true, std::memory_order_release);
+    }
+    push_back(is_over ? nullptr : operation, is_over);
+    if (is_over) operation->ended();
+  }
+  advancing = false;
+  return is_left;
 }
 
 void Progress::flush() {

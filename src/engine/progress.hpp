@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "engine/backoff.hpp"
 #include "engine/operation.hpp"
@@ -30,6 +32,10 @@ class Progress {
   /// Returns whether one has ended.
   bool advance(std::size_t most = every);
 
+  /// The same from within MPI (mpi/progress_hook.hpp), of operations that may run there. Returns
+  /// whether there is one.
+  bool advance_in_hook(std::size_t most);
+
   /// Waits until `done()`, which is asked between rounds of advance().
   template <typename Done>
   void wait_until(Done done) {
@@ -38,14 +44,46 @@ class Progress {
     }
   }
 
-  /// Waits until `operation`, which was added, is over.
-  void wait(const Operation& operation) {
-    wait_until([&] { return operation.is_over(); });
+  /// Waits until an operation is over that was not added: advances it, and all others.
+  void drive(Operation& operation) {
+    wait_until([&] { return operation.advance(); });
   }
 
   /// Before this process blocks in MPI, where nobody advances: returns once no operation needs the
   /// host. Such operations never wait for other ranks.
   void flush();
+
+  /// Takes out the operations of one kind, which are then the caller's.
+  template <typename Kind>
+  std::vector<std::shared_ptr<Kind>> take_all() {
+    std::vector<std::shared_ptr<Kind>> taken;
+    std::lock_guard lock(mutex_);
+    std::erase_if(operations_, [&](const auto& operation) {
+      auto kind = std::dynamic_pointer_cast<Kind>(operation);
+      if (kind) taken.push_back(std::move(kind));
+      return taken.size() > 0 && taken.back() == operation;
+    });
+    count_.fetch_sub(taken.size(), std::memory_order_relaxed);
+    return taken;
+  }
+
+  /// Is there a thread that advances, whatever the program does?
+  bool is_threaded() const { return is_threaded_.load(std::memory_order_relaxed); }
+
+  // For that thread (engine/progress_thread.hpp).
+
+  void set_threaded(bool threaded) { is_threaded_.store(threaded, std::memory_order_relaxed); }
+  /// Counts what sleep() ends at.
+  std::uint32_t changes() const { return changes_.load(std::memory_order_acquire); }
+  /// Sleeps until an operation is added, or wake() is called, after changes() gave `seen`.
+  void sleep(std::uint32_t seen) const { changes_.wait(seen, std::memory_order_acquire); }
+  void wake() {
+    changes_.fetch_add(1, std::memory_order_release);
+    changes_.notify_all();
+  }
+
+  /// Is this thread in a round of advance()?
+  static bool is_advancing();
 
   /// How many look at a time at what is under way where the call itself waits for nothing.
   static constexpr std::size_t few = 4;
@@ -57,8 +95,10 @@ class Progress {
 
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<Operation>>
-      operations_;                     ///< those that were advanced last are at the end
-  std::size_t advanced_now_ = 0;       ///< by some thread, and so not in the list
+      operations_;                ///< those that were advanced last are at the end
+  std::size_t advanced_now_ = 0;  ///< by some thread, and so not in the list
+  std::atomic<bool> is_threaded_{false};
+  std::atomic<std::uint32_t> changes_{0};
   std::atomic<std::size_t> count_{0};  ///< those that a thread is advancing included
 };
 

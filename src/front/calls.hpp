@@ -70,6 +70,26 @@
   X(Fetch_and_op, 7) X(Compare_and_swap, 7) X(Win_attach, 3) X(Psend_init, 9)                  \
   X(Precv_init, 9)
 
+// Calls that stay MPI's own, but may wait for other ranks: what is under way gets on meanwhile.
+// Signatures are in mpi/blocking_calls.hpp.
+#define MPRESS_BLOCKING_CALLS(X)                                                                 \
+  X(Comm_dup, 2) X(Comm_split, 4) X(Comm_create, 3) X(Comm_create_group, 4) X(Comm_free, 1)      \
+  X(Comm_disconnect, 1) X(Comm_accept, 5) X(Comm_connect, 5) X(Comm_join, 2) X(Comm_spawn, 8)    \
+  X(Comm_spawn_multiple, 9) X(Intercomm_create, 6) X(Intercomm_create_from_groups, 8)            \
+  X(Intercomm_merge, 3) X(Cart_create, 6) X(Cart_sub, 3) X(Graph_create, 6)                      \
+  X(Session_finalize, 1) X(Win_allocate, 6) X(Win_allocate_c, 6) X(Win_allocate_shared, 6)       \
+  X(Win_allocate_shared_c, 6) X(Win_create_dynamic, 3) X(Win_free, 1) X(Win_fence, 2)            \
+  X(Win_start, 3) X(Win_complete, 1) X(Win_wait, 1) X(Win_lock, 4) X(Win_lock_all, 2)            \
+  X(Win_unlock, 2) X(Win_unlock_all, 1) X(Win_flush, 2) X(Win_flush_all, 1)                      \
+  X(Win_flush_local, 2) X(Win_flush_local_all, 1) X(Buffer_detach, 2) X(Buffer_detach_c, 2)      \
+  X(Buffer_flush, 0) X(Comm_detach_buffer, 3) X(Comm_detach_buffer_c, 3)                         \
+  X(Comm_flush_buffer, 1) X(Session_detach_buffer, 3) X(Session_detach_buffer_c, 3)              \
+  X(Session_flush_buffer, 1) X(File_open, 5) X(File_close, 1) X(File_set_size, 2)                \
+  X(File_preallocate, 2) X(File_set_view, 6) X(File_set_info, 2) X(File_set_atomicity, 2)        \
+  X(File_sync, 1) X(File_seek_shared, 3) X(File_get_position_shared, 2) X(File_read_all_end, 3)  \
+  X(File_read_at_all_end, 3) X(File_read_ordered_end, 3) X(File_write_all_end, 3)                \
+  X(File_write_at_all_end, 3) X(File_write_ordered_end, 3)
+
 // clang-format on
 
 namespace mpress::front {
@@ -79,7 +99,7 @@ enum Call : std::size_t {
 #define MPRESS_NUMBER_BOTH(name, words) call_##name, call_##name##_c,
   MPRESS_OTHER_CALLS(MPRESS_NUMBER) MPRESS_COUNTED_CALLS(MPRESS_NUMBER_BOTH)
       MPRESS_STAGED_CALLS(MPRESS_NUMBER_BOTH) MPRESS_CHECKED_CALLS(MPRESS_NUMBER_BOTH)
-          MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_NUMBER)
+          MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_NUMBER) MPRESS_BLOCKING_CALLS(MPRESS_NUMBER)
 #undef MPRESS_NUMBER
 #undef MPRESS_NUMBER_BOTH
               call_count

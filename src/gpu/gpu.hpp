@@ -3,7 +3,7 @@
 // A library of its own implements this, so that nothing else of mpress depends on CUDA:
 // libmpress_cuda.so, loaded when the program first passes memory of a device, or the one that
 // MPRESS_GPU names (tests use a simulated device). No call throws. None but those that allocate
-// waits for a device, and none uses a stream of the program's.
+// waits for a device, and none uses a stream of the program's but Queue::wait_for() and signal().
 #pragma once
 
 #include <array>
@@ -12,7 +12,9 @@
 #include <memory>
 #include <span>
 
+#include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/report.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
 
@@ -47,17 +49,9 @@ struct Outcome {
   Status status = Status::ok;
 };
 
-/// What a device itself tells of a payload, to whoever reads this memory, in one store of 16 bytes
-/// that other threads and processes see whole. A reader loads `sequence` with acquire until it is
-/// not 0. Then the other two are valid, and the payload is complete for any device or host that
-/// starts to read it, wherever it lies: the store is a release at the scope of the system, behind
-/// all that the kernel's other threads wrote.
-struct alignas(16) Report {
-  std::uint64_t bytes = 0;  ///< of the payload
-  Status status = Status::ok;
-  std::uint32_t sequence = 0;  ///< 0 until the device has reported; which number then is of no use
-};
-static_assert(sizeof(Report) == 16);
+using codec::Combine;
+using mpress::Extent;
+using mpress::Report;
 
 /// Elements to be encoded, and where their payload goes: 16-byte aligned, with room for
 /// codec::max_payload_bytes().
@@ -67,10 +61,35 @@ struct Piece {
   void* payload;
   /// Where the device publishes the payload without this process's host: in memory from Gpu::map(),
   /// which other processes may map too. Null: only query() tells. encode() sets `sequence` to 0.
-  /// Until query() has said that the piece is done or failed, nobody else writes there and the
-  /// memory stays mapped. A piece that fails may never report: the host that gave it finds that by
-  /// query(), and tells the readers in its own way.
+  /// Until query() has said that the piece, or one given later, is done or failed, nobody else
+  /// writes there and the memory stays mapped. A piece that fails may never report: the host that
+  /// gave it finds that by query(), and tells the readers in its own way.
   Report* published = nullptr;
+};
+
+/// A payload to be decoded, 16-byte aligned. Nobody has checked it.
+struct Incoming {
+  const void* payload;
+  std::size_t bytes;
+  void* elements;
+  std::size_t count;
+  /// Where the host does not know the size yet: the payload's report, in memory from Gpu::map(),
+  /// which is there when the work begins (Queue::wait()). Then `bytes` is what the payload has room
+  /// in. Every thread block reads it over the bus.
+  const Report* report = nullptr;
+};
+
+/// Two payloads of szp to be added. Nobody has checked them.
+struct Sum {
+  const void* a;
+  std::size_t a_bytes;
+  const void* b;  ///< may be `a`
+  std::size_t b_bytes;
+  std::size_t count;                 ///< elements of either
+  void* payload;                     ///< as a Piece's; overlaps neither
+  Report* published = nullptr;       ///< as a Piece's
+  const Report* a_report = nullptr;  ///< as an Incoming's
+  const Report* b_report = nullptr;
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
@@ -128,6 +147,12 @@ class Queue {
   /// The opposite; what lies between the runs is not touched.
   virtual Event scatter(void* buffer, const void* packed, std::span<const Run> runs) = 0;
 
+  /// Writes the range of the finite elements of the queue's device, and whether there are others,
+  /// to `extent`: host memory that devices reach, from Gpu::map() or pinned. `sequence`: not what
+  /// is there. Whoever reads it there, or wait()s for it, finds the rest written.
+  virtual Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
+                       std::uint32_t sequence) = 0;
+
   /// The spec that encodes these elements of the queue's device: a relative bound becomes absolute
   /// (codec::resolve()). Waits for the device where there is one.
   virtual Spec resolve(const Spec& spec, ElementType type, const void* elements,
@@ -136,24 +161,53 @@ class Queue {
   /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has an event of its
   /// own, the next after that of the piece before. Returns the first. Elements are on the queue's
   /// device, aligned as their type; payloads there, or in memory opened for it. `spec` names a
-  /// codec; a relative bound is of the range of all pieces together.
-  virtual Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) = 0;
+  /// codec; a relative bound is of the range of all pieces together, or, where `range` is given, of
+  /// all that it tells of together. Those are read when the work begins, in memory as for extent():
+  /// they may be those of other ranks, for which the queue waits. Their bounds are values of
+  /// `type`.
+  virtual Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
+                       std::span<const Extent> range) = 0;
   static constexpr std::size_t most_pieces = 256;
 
+  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) {
+    return encode(spec, type, pieces, {});
+  }
   Event encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
                void* payload) {
     const Piece piece{elements, count, payload};
     return encode(spec, type, {&piece, 1});
   }
 
-  /// Decodes an untrusted payload; memory as for encode(), on the queue's device.
-  virtual Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-                       void* elements, std::size_t count) = 0;
+  /// Decodes payloads, one or more and at most `most_pieces`, in one go, and combines the elements
+  /// with those that are there; events as for encode(). Memory as for encode(), on the queue's
+  /// device; elements of different payloads do not overlap. Where a payload is found wrong, its
+  /// elements are unspecified.
+  virtual Event decode(const Spec& spec, ElementType type, std::span<const Incoming> payloads,
+                       Combine how) = 0;
 
-  /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes
-  /// or decodes when it is done, the first time it is asked for. Costs a look at memory.
+  Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+               void* elements, std::size_t count, Combine how = Combine::replace) {
+    const Incoming incoming{payload, bytes, elements, count};
+    return decode(spec, type, {&incoming, 1}, how);
+  }
+
+  /// Adds payloads of szp in quanta, one or more pairs and at most `most_pieces`, in one go; events
+  /// as for encode(). The Outcome's status is not ok where the host's add() (codec/szp/format.hpp)
+  /// says so, Status::inexact among others; the sum's payload is unspecified then.
+  virtual Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) = 0;
+
+  /// All work given later waits for what the program has enqueued on `stream`, one of the queue's
+  /// device (a cudaStream_t; null: the default stream), until now. False where the device refuses,
+  /// or `stream` is being captured into a graph: then nothing waits, and the capture goes on.
+  virtual bool wait_for(void* stream) = 0;
+
+  /// What the program enqueues on `stream` from now on waits for all work given until now. False as
+  /// for wait_for().
+  virtual bool signal(void* stream) = 0;
+
+  /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes,
+  /// decodes or adds when it is done, the first time it is asked for. Costs a look at memory.
   virtual State query(Event event, Outcome* outcome = nullptr) = 0;
-  State look(Event event, Outcome* outcome = nullptr) { return query(event, outcome); }
 
   /// Waits until all work is done, or has failed. Only an idle queue is destroyed.
   virtual void drain() = 0;

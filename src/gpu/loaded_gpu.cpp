@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <new>
+
 #include "memory/kind.hpp"
 
 namespace mpress::gpu {
@@ -81,7 +83,11 @@ bool in_use() { return kind == Kind::named ? gpu() != nullptr : memory::gpu_in_u
 Gpu* gpu() {
   // A function's static is made once, whatever the number of threads.
   static Gpu* const found = [] {
-    load(loaded());
+    try {
+      load(loaded());
+    } catch (const std::bad_alloc&) {
+      loaded().why_not = "memory ran out";  // short enough to take none
+    }
     return loaded().gpu;
   }();
   return found;

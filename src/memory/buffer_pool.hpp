@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -44,7 +45,9 @@ class Buffer {
   std::size_t capacity_ = 0;
 };
 
-/// Size classes are powers of two; at most `keep_bytes` lie idle. Thread-safe.
+/// Blocks come in size classes, 8 for each power of two: a block is at most 1/8 larger than what is
+/// asked for, but for the smallest, 4096 bytes. At most `keep_bytes` lie idle; those that were used
+/// last stay. Thread-safe.
 class BufferPool {
  public:
   explicit BufferPool(std::size_t keep_bytes, BlockSource& source = heap())
@@ -53,18 +56,37 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
 
-  /// At least `bytes` bytes, contents unspecified; an empty Buffer where memory ran out.
+  /// At least `bytes` bytes, contents unspecified; an empty Buffer where memory ran out, also
+  /// without the idle blocks of this pool.
   Buffer take(std::size_t bytes);
 
  private:
   friend class Buffer;
+  static constexpr std::size_t smallest_bits = 12;
+  static constexpr std::size_t classes = (64 - smallest_bits) * 8 + 1;
+
+  struct Class {
+    std::size_t index;
+    std::size_t bytes;
+  };
+  struct Idle {
+    std::byte* data;
+    std::uint64_t since;  ///< by gives_
+  };
+
+  static Class class_of(std::size_t bytes);
+  static std::size_t bytes_of(std::size_t index);
   void give(std::byte* data, std::size_t capacity);
+  std::byte* take_oldest();
+  bool release_idle();
 
   BlockSource& source_;
   std::mutex mutex_;
   std::size_t keep_bytes_;
   std::size_t idle_bytes_ = 0;
-  std::array<std::vector<std::byte*>, 64> idle_;
+  std::uint64_t gives_ = 0;
+  /// The oldest of a class first.
+  std::array<std::vector<Idle>, classes> idle_;
 };
 
 }  // namespace mpress::memory

@@ -5,12 +5,12 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
-
-#include "memory/pinned.hpp"
 
 namespace mpress::memory {
 namespace {
@@ -65,16 +65,16 @@ cudaMemPool_t pool_of(int device) {
   return pools[index];
 }
 
-/// Reports live in pages of pinned memory that are kept for ever.
-struct Reports {
-  static constexpr std::size_t page_bytes = 4096;
+/// Slots live in pages of pinned memory that are kept for ever.
+struct Slots {
+  static constexpr std::size_t in_page = 4096 / PinnedSlot::bytes;
   std::mutex mutex;
-  std::vector<PinnedBuffer> pages;
-  std::vector<codec::cuda::Result*> idle;
+  std::size_t pages = 0;
+  std::vector<void*> idle;  ///< has room for all, so that giving one back allocates nothing
 };
 
-Reports& reports() {
-  static auto* const immortal = new Reports;
+Slots& slots() {
+  static auto* const immortal = new Slots;
   return *immortal;
 }
 
@@ -166,43 +166,31 @@ void DeviceBuffer::reset() {
   bytes_ = 0;
 }
 
-PinnedResult::PinnedResult() {
-  Reports& all = reports();
+PinnedSlot::PinnedSlot() {
+  Slots& all = slots();
   std::lock_guard lock(all.mutex);
   if (all.idle.empty()) {
-    PinnedBuffer page = pinned_pool().take(Reports::page_bytes);
-    if (!page) throw CudaError("pinned memory", cudaErrorMemoryAllocation);
-    auto* first = reinterpret_cast<codec::cuda::Result*>(page.data());
-    const std::size_t count = page.capacity() / sizeof(codec::cuda::Result);
-    for (std::size_t i = 0; i < count; ++i) all.idle.push_back(first + i);
-    all.pages.push_back(std::move(page));
+    all.idle.reserve((all.pages + 1) * Slots::in_page);
+    void* page = nullptr;
+    check(cudaHostAlloc(&page, Slots::in_page * bytes, cudaHostAllocMapped | cudaHostAllocPortable),
+          "pinned memory");
+    ++all.pages;
+    for (std::size_t i = 0; i < Slots::in_page; ++i) {
+      all.idle.push_back(static_cast<std::byte*>(page) + i * bytes);
+    }
   }
-  result_ = all.idle.back();
+  data_ = all.idle.back();
   all.idle.pop_back();
-  *result_ = {};
+  std::memset(data_, 0, bytes);
 }
 
-PinnedResult::PinnedResult(PinnedResult&& other) noexcept
-    : result_(std::exchange(other.result_, nullptr)) {}
+PinnedSlot::PinnedSlot(PinnedSlot&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
 
-PinnedResult::~PinnedResult() {
-  if (!result_) return;
-  Reports& all = reports();
+PinnedSlot::~PinnedSlot() {
+  if (!data_) return;
+  Slots& all = slots();
   std::lock_guard lock(all.mutex);
-  all.idle.push_back(result_);
-}
-
-codec::cuda::Result PinnedResult::wait(cudaStream_t stream) const {
-  const auto reported = [&] { return __atomic_load_n(&result_->sequence, __ATOMIC_ACQUIRE) != 0; };
-  // A query costs more than many looks at the flag; it finds launches that failed.
-  for (std::uint32_t looks = 1; !reported(); ++looks) {
-    if (looks % 4096 != 0) continue;
-    const cudaError_t code = cudaStreamQuery(stream);
-    if (code == cudaErrorNotReady) continue;
-    check(code, "work on the stream");
-    if (!reported()) throw CudaError("the device wrote no report", cudaErrorUnknown);
-  }
-  return *result_;
+  all.idle.push_back(data_);
 }
 
 Workspace::Workspace(int device, std::size_t bytes, cudaStream_t stream)
@@ -248,9 +236,14 @@ Workspace::~Workspace() {
   } catch (const CudaError&) {
     return;  // the context is lost
   }
-  Workspaces& all = workspaces();
-  std::lock_guard lock(all.mutex);
-  all.idle.push_back({data_, capacity_, device_, stream_, last_use_});
+  try {
+    Workspaces& all = workspaces();
+    std::lock_guard lock(all.mutex);
+    all.idle.push_back({data_, capacity_, device_, stream_, last_use_});
+  } catch (const std::bad_alloc&) {
+    cudaFreeAsync(data_, stream_);
+    cudaEventDestroy(last_use_);
+  }
 }
 
 }  // namespace mpress::memory

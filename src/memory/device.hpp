@@ -1,4 +1,5 @@
-// Memory of GPUs: device memory in stream order, reports in pinned memory, workspaces of codecs.
+// Memory of GPUs: device memory in stream order, words in pinned memory that devices write to,
+// workspaces.
 // For callers that know that the process uses CUDA.
 //
 // Functions that can fail throw CudaError.
@@ -9,8 +10,6 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
-
-#include "codec/codec_cuda.hpp"
 
 namespace mpress::memory {
 
@@ -65,23 +64,22 @@ class DeviceBuffer {
   bool knows_stream_ = true;
 };
 
-/// A report that any device can write to and the host can poll; zero-filled when taken. Movable.
-class PinnedResult {
+/// 16 bytes, aligned so, of host memory that any device can write to and the host can poll; all
+/// zero when taken. Movable.
+class PinnedSlot {
  public:
-  PinnedResult();
-  PinnedResult(PinnedResult&& other) noexcept;
-  PinnedResult(const PinnedResult&) = delete;
-  PinnedResult& operator=(const PinnedResult&) = delete;
-  ~PinnedResult();
+  static constexpr std::size_t bytes = 16;
 
-  codec::cuda::Result* get() const { return result_; }
+  PinnedSlot();
+  PinnedSlot(PinnedSlot&& other) noexcept;
+  PinnedSlot(const PinnedSlot&) = delete;
+  PinnedSlot& operator=(const PinnedSlot&) = delete;
+  ~PinnedSlot();
 
-  /// Waits until the device has reported, and returns the report. Throws if the stream, on which
-  /// the report is expected, is done or failed without it.
-  codec::cuda::Result wait(cudaStream_t stream) const;
+  void* data() const { return data_; }
 
  private:
-  codec::cuda::Result* result_ = nullptr;
+  void* data_ = nullptr;
 };
 
 /// A workspace for calls on `stream`: zero-filled, and kept for later calls when it is destroyed.

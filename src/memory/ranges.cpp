@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
+#include <utility>
 
 namespace mpress::memory {
 
@@ -9,14 +11,23 @@ std::optional<std::uint64_t> Ranges::take(std::uint64_t size) {
   const auto found = std::find_if(free_.begin(), free_.end(),
                                   [&](const auto& range) { return range.second >= size; });
   if (found == free_.end()) return std::nullopt;
-  const auto [begin, room] = *found;
-  free_.erase(found);
-  if (room > size) free_[begin + size] = room - size;
+  auto rest = free_.extract(found);  // nothing is allocated
+  const std::uint64_t begin = rest.key();
+  if (rest.mapped() > size) {
+    rest.key() += size;
+    rest.mapped() -= size;
+    free_.insert(std::move(rest));
+  }
   return begin;
 }
 
 void Ranges::give(std::uint64_t begin, std::uint64_t size) {
-  auto range = free_.emplace(begin, size).first;
+  std::map<std::uint64_t, std::uint64_t>::iterator range;
+  try {
+    range = free_.emplace(begin, size).first;
+  } catch (const std::bad_alloc&) {
+    return;  // nobody gets it any more
+  }
   const auto next = std::next(range);
   if (next != free_.end() && begin + size == next->first) {
     range->second += next->second;

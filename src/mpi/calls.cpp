@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "mpi/blocking_calls.hpp"
 #include "mpi/buffer_calls.hpp"
 #include "mpi/checked_calls.hpp"
 #include "mpi/loaded_mpi.hpp"
@@ -33,6 +34,7 @@ void bind(void* library, const char* path) {
   stand_in(bound_calls);
   bind_buffer_calls(library);
   bind_checked_calls(library);
+  bind_blocking_calls(library);
   bound_library = library;
 }
 

@@ -17,6 +17,8 @@ using Attribute = std::shared_ptr<CommInfo>;
 
 /// A duplicate gets an entry with the hints and nothing else; make_info() completes it.
 int copy_hints(MPI_Comm comm, int, void*, void* value, void* copied, int* flag) {
+  *flag = 0;
+  if (PrivateDuplicate::is_under_way()) return MPI_SUCCESS;
   const Hints* given = DuplicateHints::given(comm);
   const Hints hints = given ? *given : (*static_cast<Attribute*>(value))->hints.get();
   *flag = !hints.empty();
@@ -30,6 +32,7 @@ int copy_hints(MPI_Comm comm, int, void*, void* value, void* copied, int* flag) 
 int forget(MPI_Comm comm, int, void* value, void*) {
   const std::unique_ptr<Attribute> info(static_cast<Attribute*>(value));
   (*info)->freed = true;
+  if (Attachment* attached = (*info)->attached()) attached->comm_freed();
   cache->erase(comm);
   return MPI_SUCCESS;
 }
@@ -114,6 +117,8 @@ std::shared_ptr<const CommInfo> glance_at_comm(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return nullptr;
   return cache->borrow(comm, [comm] { return make_info(comm); });
 }
+
+thread_local int PrivateDuplicate::depth_ = 0;
 
 thread_local const DuplicateHints* DuplicateHints::innermost_ = nullptr;
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "mpi/calls.hpp"
@@ -10,6 +11,15 @@
 #include "policy/ratios.hpp"
 
 namespace mpress::mpi {
+
+/// What a layer above hangs on a communicator.
+class Attachment {
+ public:
+  virtual ~Attachment() = default;
+
+  /// The program has freed the communicator, whose handle still works. May call MPI.
+  virtual void comm_freed() = 0;
+};
 
 struct CommInfo {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -20,11 +30,24 @@ struct CommInfo {
   /// What the policy has learned of its messages.
   const std::shared_ptr<policy::Ratios> ratios = std::make_shared<policy::Ratios>();
 
+  /// Null where there is none. Lives as long as this.
+  Attachment* attached() const { return attached_.load(std::memory_order_acquire); }
+
+  /// One thread does so, once.
+  void attach(std::shared_ptr<Attachment> attachment) {
+    attachment_ = std::move(attachment);
+    attached_.store(attachment_.get(), std::memory_order_release);
+  }
+
   /// The rank in MPI_COMM_WORLD of `rank`; trace::any_peer where it has none there.
   int world_rank(int rank) const;
 
   /// Calls the communicator's error handler with `code`; returns `code`.
   int raise(int code) const;
+
+ private:
+  std::shared_ptr<Attachment> attachment_;
+  std::atomic<Attachment*> attached_{nullptr};
 };
 
 /// For each rank of an intra-communicator, that in MPI_COMM_WORLD; trace::any_peer where it has
@@ -55,6 +78,21 @@ class DuplicateHints {
   const DuplicateHints* const outer_;
   const MPI_Comm comm_;
   const Hints& hints_;
+};
+
+/// While it lives, this thread's duplicates get nothing of what mpress keeps with a communicator:
+/// they are mpress's own.
+class PrivateDuplicate {
+ public:
+  PrivateDuplicate() { ++depth_; }
+  PrivateDuplicate(const PrivateDuplicate&) = delete;
+  PrivateDuplicate& operator=(const PrivateDuplicate&) = delete;
+  ~PrivateDuplicate() { --depth_; }
+
+  static bool is_under_way() { return depth_ > 0; }
+
+ private:
+  static thread_local int depth_;
 };
 
 }  // namespace mpress::mpi

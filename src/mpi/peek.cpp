@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "mpi/progress_hook.hpp"
+
 namespace mpress::mpi {
 namespace {
 
@@ -68,11 +70,19 @@ void Peek::open([[maybe_unused]] bool threaded) {
 #endif
 }
 
+bool Peek::is_complete_already(MPI_Request request) const {
+#if defined(MPICH_VERSION)
+  if (way_ == Way::own_calls) return request_is_complete_(request);
+#endif
+  return is_complete(request);
+}
+
 bool Peek::is_complete(MPI_Request request) const {
 #if defined(MPICH_VERSION)
   if (way_ == Way::own_calls) {
     constexpr int any_stream = 0x3c000000;  // MPIX_STREAM_NULL
     if (request_is_complete_(request)) return true;
+    if (in_progress_hook()) return false;  // MPI is at it, and must not be entered again
     stream_progress_(any_stream);
     return request_is_complete_(request);
   }

@@ -34,6 +34,25 @@ void Policy::configure(bool force, const Costs& costs) {
   costs_ = costs;
 }
 
+bool Policy::may_compress_host() const {
+  if (force_) return true;
+  constexpr double least = 1 << 10;
+  constexpr double most = 1 << 30;
+  for (const Peer peer : {Peer::same_host, Peer::other_host}) {
+    const Path path{Place::host, peer};
+    const Curve& message = costs_.message(path);
+    for (double bytes = least; message && bytes <= most; bytes *= 2) {
+      for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
+        const auto measured = costs_.codec_seconds(path, codec, bytes);
+        if (!measured || costs_.compressed(path, *measured, 0) <= faster * message.at(bytes)) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
 /// On the host, as far as this process has seen.
 CodecSeconds Policy::seen_seconds(const Subject& subject) const {
   const Speed& seen = speeds_[static_cast<std::size_t>(subject.codec)][size_class(subject.bytes)];

@@ -37,6 +37,9 @@ class Policy {
   /// `force`: everything is compressed.
   void configure(bool force, const Costs& costs);
 
+  /// Could any message in memory of the host be compressed, whatever it becomes?
+  bool may_compress_host() const;
+
   /// The first messages of a kind are compressed to see what they become, and then now and then
   /// one of those that do not pay, to see whether that has changed: such looks cost at most about
   /// 1 % of the time that the messages take.

@@ -8,6 +8,7 @@
 #include "config/version.hpp"
 #include "front/calls.hpp"
 #include "mpi/calls.hpp"
+#include "preload/blocking_calls.hpp"
 #include "preload/buffer_calls.hpp"
 #include "preload/checked_calls.hpp"
 
@@ -52,6 +53,9 @@ extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_b
               MPRESS_CHECKED_CALLS(MPRESS_ENTRY_BOTH) MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_ENTRY)
 #undef MPRESS_ENTRY
 #undef MPRESS_ENTRY_BOTH
+#define MPRESS_ENTRY(name, words) entry<words>(preload::watched_calls.name),
+                  MPRESS_BLOCKING_CALLS(MPRESS_ENTRY)
+#undef MPRESS_ENTRY
   };
   static const front::Backend backend{version, front::call_count, calls, stop};
   return &backend;

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/blocking.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/staged_call.hpp"
 #include "engine/job.hpp"
@@ -55,13 +56,14 @@ template <typename... A>
 struct Entries<int(A...)> {
   template <auto describe, auto own, auto ints>
   static int blocking(A... arguments) {
-    Job* job = engine::enter_call();
+    Job* job = engine::enter_blocking_call();
     if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
     if (error != MPI_SUCCESS) return error;
+    if (job) engine::before_blocking(*job);
     const int code = call_mpi<own, ints>(staged, operands, arguments...);
     return job && code == MPI_SUCCESS ? staged.conclude(*job) : code;
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <type_traits>
 
+#include "engine/blocking.hpp"
 #include "engine/coll/staged_call.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
@@ -177,7 +178,7 @@ template <typename... A>
 struct Entries<int(A...)> {
   template <Name name, typename Check, auto own, auto ints>
   static int entry(A... arguments) {
-    Job* job = engine::enter_call();
+    Job* job = engine::enter_blocking_call();
     if (job && gpu::in_use() && !job->gpu_aware && Check::refuses(*job, arguments...)) {
       say_once(*job, name.text);
       return Check::raise(*job, arguments...);

@@ -11,11 +11,11 @@ using namespace mpress;
 
 namespace {
 
-/// The job, where some request is watched or some chunk is under way: most calls need not look any
-/// further.
+/// The job, where some request is watched or some operation is under way: most calls need not look
+/// any further.
 engine::Job* watching_job() {
   engine::Job* job = engine::enter_call();
-  return job && !(job->requests.empty() && job->chunks.idle()) ? job : nullptr;
+  return job && !(job->requests.empty() && job->progress.idle()) ? job : nullptr;
 }
 
 }  // namespace

@@ -10,7 +10,10 @@ using namespace mpress;
 MPRESS_EXPORT int MPI_Init(int* argc, char*** argv) {
   const mpi::Calls& mpi = mpi::calls();
   engine::read_settings();
-  const int code = mpi.Init(argc, argv);
+  int provided = MPI_THREAD_SINGLE;
+  const int code = engine::wants_threads()
+                       ? mpi.Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)
+                       : mpi.Init(argc, argv);
   if (code == MPI_SUCCESS) engine::start_job(true);
   return code;
 }
@@ -18,7 +21,8 @@ MPRESS_EXPORT int MPI_Init(int* argc, char*** argv) {
 MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const mpi::Calls& mpi = mpi::calls();
   engine::read_settings();
-  const int code = mpi.Init_thread(argc, argv, required, provided);
+  const int level = engine::wants_threads() ? MPI_THREAD_MULTIPLE : required;
+  const int code = mpi.Init_thread(argc, argv, level, provided);
   if (code == MPI_SUCCESS) engine::start_job(true);
   return code;
 }
@@ -31,7 +35,10 @@ MPRESS_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI
 }
 
 MPRESS_EXPORT int MPI_Barrier(MPI_Comm comm) {
+  // MPI_Ibarrier in its place would match no other rank's MPI_Barrier.
+  engine::Job* const job = engine::active_job();
+  if (job) job->progress.flush();
   const int code = mpi::calls().Barrier(comm);
-  if (engine::Job* job = engine::active_job()) job->orphans.reap_all(*job);
+  if (job) job->progress.advance();
   return code;
 }

@@ -47,10 +47,10 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
       return mpi::counted::Isendrecv(out, {out_count, out_type, destination, send_tag}, in,        \
                                      {in_count, in_type, source, receive_tag}, comm, request);     \
     }                                                                                              \
-    constexpr trace::Op op = trace::Op::isendrecv;                                                 \
+    constexpr engine::SendCall call{trace::Op::isendrecv, Family::sendrecv, true};                 \
     return engine::exchange_later(                                                                 \
-        *job, engine::prepare_send(*job, op, {out, out_count, out_type, destination, comm}),       \
-        send_tag, op, {in, in_count, in_type, comm}, {source, receive_tag}, request);              \
+        *job, engine::prepare_send(*job, call, {out, out_count, out_type, destination, comm}),     \
+        send_tag, call.op, {in, in_count, in_type, comm}, {source, receive_tag}, request);         \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV)
 

@@ -12,12 +12,14 @@ namespace {
 
 using InitSend = decltype(&mpi::counted::Send_init);
 
-int send_init(InitSend init, engine::ImmediateSend start, const engine::SendArguments& given,
-              int tag, MPI_Request* request) {
+int send_init(InitSend init, engine::ImmediateSend start, bool buffer_stays,
+              const engine::SendArguments& given, int tag, MPI_Request* request) {
   const int code =
       init(given.buffer, given.count, given.type, given.destination, tag, given.comm, request);
   engine::Job* job = engine::enter_call();
-  if (job && code == MPI_SUCCESS) engine::watch_persistent_send(*job, given, tag, start, *request);
+  if (job && code == MPI_SUCCESS) {
+    engine::watch_persistent_send(*job, given, buffer_stays, tag, start, *request);
+  }
   return code;
 }
 
@@ -30,17 +32,17 @@ int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Re
 
 }  // namespace
 
-#define MPRESS_SEND_INIT(suffix, Count, name, start)                                       \
+#define MPRESS_SEND_INIT(suffix, Count, name, start, buffer_stays)                         \
   MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type, \
                                        int destination, int tag, MPI_Comm comm,            \
                                        MPI_Request* request) {                             \
-    return send_init(mpi::counted::name, mpi::counted::start,                              \
+    return send_init(mpi::counted::name, mpi::counted::start, buffer_stays,                \
                      {buffer, count, type, destination, comm}, tag, request);              \
   }
-MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Send_init, Isend)
-MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Bsend_init, Ibsend)
-MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Ssend_init, Issend)
-MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Rsend_init, Irsend)
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Send_init, Isend, true)
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Bsend_init, Ibsend, false)
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Ssend_init, Issend, false)
+MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Rsend_init, Irsend, true)
 
 #define MPRESS_RECV_INIT(suffix, Count, ...)                                            \
   MPRESS_EXPORT int MPI_Recv_init##suffix(void* buffer, Count count, MPI_Datatype type, \

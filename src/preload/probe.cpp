@@ -4,6 +4,7 @@
 
 #include "engine/job.hpp"
 #include "engine/p2p/exchange.hpp"
+#include "engine/p2p/receive_request.hpp"
 #include "mpi/counted.hpp"
 #include "preload/export.hpp"
 
@@ -22,7 +23,7 @@ MPRESS_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* stat
     int flag = engine::no_answer;
     const int code = job->probed.probe(*job, source, tag, comm, &flag, status);
     if (code != MPI_SUCCESS || flag) return code;
-    ::sched_yield();
+    if (!job->progress.advance()) ::sched_yield();
   }
 }
 
@@ -41,7 +42,7 @@ MPRESS_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* me
     int flag = engine::no_answer;
     const int code = job->probed.match(*job, source, tag, comm, &flag, message, status);
     if (code != MPI_SUCCESS || flag) return code;
-    ::sched_yield();
+    if (!job->progress.advance()) ::sched_yield();
   }
 }
 
@@ -66,12 +67,12 @@ int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Requ
                : mpi::counted::Imrecv(given.buffer, given.count, given.type, message, request);
   }
   *message = MPI_MESSAGE_NULL;
-  auto pending = std::make_unique<engine::Pending>();
+  auto entry = std::make_shared<engine::ReceiveRequest>(*job);
   engine::ReceiveArguments on_comm = given;
   on_comm.comm = matched->comm->comm;
-  pending->receive.emplace().describe(*job, trace::Op::imrecv, on_comm);
-  const int code = matched->deliver_later(*job, *pending, request);
-  if (pending->must_be_kept()) job->requests.insert(*request, std::move(pending));
+  entry->receive.describe(*job, trace::Op::imrecv, on_comm);
+  const int code = matched->deliver_later(*job, *entry, request);
+  if (entry->must_be_kept()) engine::file(*job, *request, std::move(entry));
   return code;
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/job.hpp"
 #include "engine/p2p/exchange.hpp"
+#include "engine/p2p/receive_request.hpp"
 #include "mpi/counted.hpp"
 #include "preload/export.hpp"
 
@@ -19,32 +20,33 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
                                request);
   }
   constexpr trace::Op op = trace::Op::irecv;
-  std::unique_ptr<engine::Pending> pending;
+  std::shared_ptr<engine::ReceiveRequest> entry;
   bool watched = false;
   if (engine::Receive::may_need_watching(*job, given)) {
-    pending = std::make_unique<engine::Pending>();
-    watched = pending->receive.emplace().watch(*job, op, given);
-    if (job->pacer.active()) pending->receive->travels_when_posted();
+    entry = std::make_shared<engine::ReceiveRequest>(*job);
+    watched = entry->receive.watch(*job, op, given);
+    if (watched) entry->claim_buffer();
+    if (job->pacer.active()) entry->receive.travels_when_posted();
   }
   std::shared_lock<std::shared_mutex> posting;
   if (job->threaded) posting = job->probed.posting();
   if (const auto probed = job->probed.take(given.comm, source, tag)) {
     if (!watched) {
-      pending = std::make_unique<engine::Pending>();
-      pending->receive.emplace().describe(*job, op, given);
+      entry = std::make_shared<engine::ReceiveRequest>(*job);
+      entry->receive.describe(*job, op, given);
     }
-    const int code = probed->deliver_later(*job, *pending, request);
-    if (pending->must_be_kept()) job->requests.insert(*request, std::move(pending));
+    const int code = probed->deliver_later(*job, *entry, request);
+    if (entry->must_be_kept()) engine::file(*job, *request, std::move(entry));
     return code;
   }
   if (!watched) {
     return mpi::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
                                request);
   }
-  const engine::Receive& receive = *pending->receive;
+  const engine::Receive& receive = entry->receive;
   const int code = mpi::counted::Irecv(receive.buffer(), receive.count(), receive.type(), source,
                                        tag, given.comm, request);
-  if (code == MPI_SUCCESS) job->requests.insert(*request, std::move(pending));
+  if (code == MPI_SUCCESS) engine::file(*job, *request, std::move(entry));
   return code;
 }
 

@@ -31,8 +31,10 @@ std::string sum_problem(Status status);
 /// Defines what the module has for profiles.
 void define_policy(nanobind::module_& m);
 
-/// Defines what the module has for GPUs, where mpress was built with CUDA.
+/// How mpress was built: version, frame_version, mpis, cuda, compiler, isa.
+nanobind::dict build_info();
+
+/// Defines what the module has for GPUs: nothing where mpress was built without CUDA.
 void define_cuda(nanobind::module_& m);
-void define_cuda_timing(nanobind::module_& m);
 
 }  // namespace mpress::python

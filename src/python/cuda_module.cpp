@@ -1,16 +1,18 @@
 // What mpress._core has for arrays on GPUs. Pointers and streams are plain integers here;
-// python/mpress/_device.py makes and checks them.
+// python/mpress/_device.py makes and checks them. libmpress_cuda.so, loaded when it is first
+// needed, does the work.
+#include <dlfcn.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "codec/codec.hpp"
-#include "codec/codec_cuda.hpp"
-#include "codec/szp/format.hpp"
-#include "memory/device.hpp"
+#include "gpu/arrays.hpp"
+#include "gpu/gpu.hpp"
 #include "memory/kind.hpp"
 #include "python/arguments.hpp"
 
@@ -20,155 +22,173 @@ using namespace nb::literals;
 namespace mpress::python {
 namespace {
 
-using memory::DeviceBuffer;
+struct DeviceBuffer {
+  gpu::DeviceBlockPointer block;
+};
 
-cudaStream_t stream_of(std::uintptr_t handle) { return reinterpret_cast<cudaStream_t>(handle); }
+struct NoMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
-/// The payload of `bytes` bytes in `room`, in a buffer of its size, and its header where `header`
-/// is given; complete.
-DeviceBuffer fitted(const DeviceBuffer& room, std::size_t bytes, codec::szp::Header* header) {
-  DeviceBuffer payload(room.device(), bytes, room.stream());
-  memory::check(
-      cudaMemcpyAsync(payload.data(), room.data(), bytes, cudaMemcpyDeviceToDevice, room.stream()),
-      "the payload");
-  if (header) {
-    memory::check(
-        cudaMemcpyAsync(header, room.data(), sizeof *header, cudaMemcpyDeviceToHost, room.stream()),
-        "the payload's header");
+/// The package's own libmpress_cuda.so, which is the one that MPI messages use.
+gpu::Arrays* load_arrays(std::string& why_not) {
+  Dl_info info;
+  std::string path;
+  if (::dladdr(reinterpret_cast<void*>(&load_arrays), &info) && info.dli_fname) {
+    path = info.dli_fname;
   }
-  memory::check(cudaStreamSynchronize(room.stream()), "the payload");
-  return payload;
+  path.resize(path.rfind('/') + 1);  // npos + 1 is 0
+  path += "lib/libmpress_cuda.so";
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* const error = ::dlerror();
+    why_not = error ? error : path + " cannot be loaded";
+    return nullptr;
+  }
+  const auto entry = reinterpret_cast<gpu::ArraysEntry>(::dlsym(library, gpu::arrays_entry_name));
+  gpu::Arrays* const found = entry ? entry() : nullptr;
+  if (found && found->version() == gpu::interface_version) return found;
+  why_not = path + " is of another version of mpress";
+  return nullptr;
 }
+
+/// Null where the library cannot be loaded; `why_not` says why.
+gpu::Arrays* find_arrays(const std::string*& why_not) {
+  static std::string reason;
+  static gpu::Arrays* const found = load_arrays(reason);
+  why_not = &reason;
+  return found;
+}
+
+gpu::Arrays& arrays() {
+  const std::string* why_not = nullptr;
+  gpu::Arrays* const found = find_arrays(why_not);
+  if (!found) throw std::runtime_error(*why_not);
+  return *found;
+}
+
+void check(const gpu::Failure& failure) {
+  if (failure.kind == gpu::Failure::no_memory) throw NoMemory(failure.text);
+  if (failure.kind != gpu::Failure::none) throw std::runtime_error(failure.text);
+}
+
+template <class T = void>
+T* pointer(std::uintptr_t address) {
+  return reinterpret_cast<T*>(address);
+}
+std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 /// Encodes on the device; returns the payload in a buffer of its size, and the bound of szp.
 nb::tuple cuda_encode(const std::string& text, const std::string& type_name,
                       std::uintptr_t elements, std::size_t count, int device,
-                      std::uintptr_t stream_handle) {
+                      std::uintptr_t stream) {
   const ElementType type = element_type(type_name);
   const Spec spec = codec_spec(text, type);
-  cudaStream_t stream = stream_of(stream_handle);
   DeviceBuffer payload;
-  codec::szp::Header header;
-  const bool bounded = spec.bound != Bound::none;
+  double bound = 0;
   {
     nb::gil_scoped_release release;
-    const memory::DeviceScope scope(device);
-    const DeviceBuffer room(device, codec::max_payload_bytes(spec, type, count), stream);
-    const memory::PinnedResult result;
-    const codec::cuda::EncodeSegment segment{reinterpret_cast<const void*>(elements), count,
-                                             room.data(), result.get()};
-    const memory::Workspace work(device, codec::cuda::workspace_bytes(spec, type, count, 1),
-                                 stream);
-    memory::check(codec::cuda::encode(spec, type, {&segment, 1}, work.data(), stream), "encoding");
-    payload = fitted(room, result.wait(stream).bytes, bounded ? &header : nullptr);
+    check(arrays().encode(spec, type, pointer(elements), count, device, pointer(stream),
+                          payload.block, bound));
   }
-  return nb::make_tuple(std::move(payload), bounded ? nb::cast(header.bound) : nb::none());
+  const bool bounded = spec.bound != Bound::none;
+  return nb::make_tuple(std::move(payload), bounded ? nb::cast(bound) : nb::none());
 }
-
-/// A payload at any address, where the codecs can read it: a copy where it is not aligned.
-class AlignedPayload {
- public:
-  AlignedPayload(std::uintptr_t payload, std::size_t bytes, int device, cudaStream_t stream)
-      : at_(reinterpret_cast<const void*>(payload)) {
-    if (payload % 16 == 0) return;
-    copy_ = DeviceBuffer(device, bytes, stream);
-    memory::check(cudaMemcpyAsync(copy_.data(), at_, bytes, cudaMemcpyDeviceToDevice, stream),
-                  "the payload");
-    at_ = copy_.data();
-  }
-  const void* data() const { return at_; }
-
- private:
-  DeviceBuffer copy_;
-  const void* at_;
-};
 
 /// Decodes on the device and waits for the report: empty, or what is wrong with the payload.
 std::string cuda_decode(const std::string& text, const std::string& type_name,
                         std::uintptr_t payload, std::size_t bytes, std::uintptr_t elements,
                         std::size_t count, const std::string& combine_name, int device,
-                        std::uintptr_t stream_handle) {
+                        std::uintptr_t stream) {
   const ElementType type = element_type(type_name);
   const Spec spec = codec_spec(text, type);
-  const codec::cuda::Combine combine = combine_of(combine_name);
-  cudaStream_t stream = stream_of(stream_handle);
+  const codec::Combine combine = combine_of(combine_name);
   nb::gil_scoped_release release;
-  const memory::DeviceScope scope(device);
-  const AlignedPayload aligned(payload, bytes, device, stream);
-  const memory::PinnedResult result;
-  const codec::cuda::DecodeSegment segment{aligned.data(), bytes, reinterpret_cast<void*>(elements),
-                                           count, result.get()};
-  const memory::Workspace work(device, codec::cuda::workspace_bytes(spec, type, count, 1), stream);
-  memory::check(codec::cuda::decode(spec, type, {&segment, 1}, combine, work.data(), stream),
-                "decoding");
-  const Status status = result.wait(stream).status;
+  Status status = Status::ok;
+  check(arrays().decode(spec, type, pointer(payload), bytes, pointer(elements), count, combine,
+                        device, pointer(stream), status));
   return status == Status::ok ? std::string() : std::string(status_text(status));
 }
 
 /// As add() on the host: a problem, or the payload in a buffer of its size, and its bound.
 nb::tuple cuda_add(const std::string& text, const std::string& type_name, std::uintptr_t a,
                    std::size_t a_bytes, std::uintptr_t b, std::size_t b_bytes, std::size_t count,
-                   int device, std::uintptr_t stream_handle) {
+                   int device, std::uintptr_t stream) {
   const ElementType type = element_type(type_name);
   const Spec spec = sum_spec(text, type);
-  cudaStream_t stream = stream_of(stream_handle);
   DeviceBuffer payload;
-  codec::szp::Header header;
-  Status status;
+  double bound = 0;
+  Status status = Status::ok;
   {
     nb::gil_scoped_release release;
-    const memory::DeviceScope scope(device);
-    const AlignedPayload first(a, a_bytes, device, stream);
-    const AlignedPayload second(b, b_bytes, device, stream);
-    const DeviceBuffer room(device, codec::max_payload_bytes(spec, type, count), stream);
-    const memory::PinnedResult result;
-    const codec::cuda::AddSegment segment{first.data(), a_bytes,     second.data(), b_bytes,
-                                          count,        room.data(), result.get()};
-    const memory::Workspace work(device, codec::cuda::workspace_bytes(spec, type, count, 1),
-                                 stream);
-    memory::check(codec::cuda::add(spec, type, {&segment, 1}, work.data(), stream), "adding");
-    const codec::cuda::Result report = result.wait(stream);
-    status = report.status;
-    if (status == Status::ok) payload = fitted(room, report.bytes, &header);
+    check(arrays().add(spec, type, pointer(a), a_bytes, pointer(b), b_bytes, count, device,
+                       pointer(stream), status, payload.block, bound));
   }
   if (status != Status::ok) return nb::make_tuple(sum_problem(status), nb::none(), nb::none());
-  return nb::make_tuple("", std::move(payload), header.bound);
+  return nb::make_tuple("", std::move(payload), bound);
+}
+
+DeviceBuffer cuda_alloc(std::size_t bytes, int device, std::uintptr_t stream) {
+  DeviceBuffer buffer;
+  check(arrays().allocate(bytes, device, pointer(stream), buffer.block));
+  return buffer;
 }
 
 /// A copy in device memory, complete.
-DeviceBuffer cuda_copy(std::uintptr_t from, std::size_t bytes, int device,
-                       std::uintptr_t stream_handle) {
+DeviceBuffer cuda_copy(std::uintptr_t from, std::size_t bytes, int device, std::uintptr_t stream) {
   nb::gil_scoped_release release;
-  const memory::DeviceScope scope(device);
-  DeviceBuffer copy(device, bytes, stream_of(stream_handle));
-  memory::check(cudaMemcpyAsync(copy.data(), reinterpret_cast<const void*>(from), bytes,
-                                cudaMemcpyDefault, copy.stream()),
-                "a copy");
-  memory::check(cudaStreamSynchronize(copy.stream()), "a copy");
-  return copy;
+  DeviceBuffer buffer;
+  check(arrays().copy(pointer(from), bytes, device, pointer(stream), buffer.block));
+  return buffer;
 }
 
 /// Copies between any two places, and waits.
 void cuda_copy_to(std::uintptr_t to, std::uintptr_t from, std::size_t bytes, int device,
-                  std::uintptr_t stream_handle) {
+                  std::uintptr_t stream) {
   nb::gil_scoped_release release;
-  const memory::DeviceScope scope(device);
-  cudaStream_t stream = stream_of(stream_handle);
-  memory::check(cudaMemcpyAsync(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from),
-                                bytes, cudaMemcpyDefault, stream),
-                "a copy");
-  memory::check(cudaStreamSynchronize(stream), "a copy");
+  check(arrays().copy_to(pointer(to), pointer(from), bytes, device, pointer(stream)));
 }
 
 /// Lets `later` wait for what is enqueued on `earlier` by now.
 void cuda_order(std::uintptr_t earlier, std::uintptr_t later, int device) {
-  const memory::DeviceScope scope(device);
-  cudaEvent_t event = nullptr;
-  memory::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
-  cudaError_t code = cudaEventRecord(event, stream_of(earlier));
-  if (code == cudaSuccess) code = cudaStreamWaitEvent(stream_of(later), event, 0);
-  cudaEventDestroy(event);
-  memory::check(code, "ordering two streams");
+  check(arrays().order(pointer(earlier), pointer(later), device));
+}
+
+/// Times of one codec on `count` elements at `elements`, cut into `segments` equal parts that are
+/// served by one call.
+nb::dict cuda_time(const std::string& text, const std::string& type_name, std::uintptr_t elements,
+                   std::size_t count, std::size_t segments, int device, int repeat) {
+  const ElementType type = element_type(type_name);
+  const Spec spec = codec_spec(text, type);
+  if (segments == 0 || count < segments) throw nb::value_error("segments: expected 1 to count");
+  gpu::Times times;
+  {
+    nb::gil_scoped_release release;
+    check(arrays().time(spec, type, pointer(elements), count, segments, device, repeat, times));
+  }
+  nb::dict result;
+  result["bytes"] = count / segments * segments * element_size(type);
+  result["payload_bytes"] = times.payload_bytes;
+  result["encode"] = times.encode;
+  result["decode"] = times.decode;
+  result["sum"] = times.sum;
+  if (times.add != 0) result["add"] = times.add;
+  result["copy"] = times.copy;
+  result["encode_to_host"] = times.encode_to_host;
+  result["decode_to_host"] = times.decode_to_host;
+  return result;
+}
+
+std::string cuda_device_name(int device) {
+  char name[256] = "";
+  check(arrays().name(device, name, sizeof name));
+  return name;
+}
+
+int cuda_devices() {
+  const std::string* why_not = nullptr;
+  gpu::Arrays* const found = find_arrays(why_not);
+  return found ? found->devices() : 0;
 }
 
 /// Address, shape, element type ("f4", "f8", "u1", or empty for any other) and device of a CUDA
@@ -193,8 +213,8 @@ nb::object cuda_exporter(const DeviceBuffer& buffer, const nb::handle& owner,
                                  : name == "f8" ? nb::dtype<double>()
                                                 : nb::dtype<std::uint8_t>();
   return nb::cast(
-      nb::ndarray<nb::array_api>(buffer.data(), extents.size(), extents.data(), owner, nullptr,
-                                 type, nb::device::cuda::value, buffer.device()),
+      nb::ndarray<nb::array_api>(buffer.block->data(), extents.size(), extents.data(), owner,
+                                 nullptr, type, nb::device::cuda::value, buffer.block->device()),
       nb::rv_policy::reference);
 }
 
@@ -204,21 +224,16 @@ void define_cuda(nb::module_& m) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
-    } catch (const memory::CudaError& error) {
-      PyErr_SetString(
-          error.code == cudaErrorMemoryAllocation ? PyExc_MemoryError : PyExc_RuntimeError,
-          error.what());
+    } catch (const NoMemory& error) {
+      PyErr_SetString(PyExc_MemoryError, error.what());
     }
   });
   nb::class_<DeviceBuffer>(m, "DeviceBuffer", "A block of device memory of mpress's pool.")
-      .def_prop_ro("pointer",
-                   [](const DeviceBuffer& b) { return reinterpret_cast<std::uintptr_t>(b.data()); })
-      .def_prop_ro("nbytes", &DeviceBuffer::bytes)
-      .def_prop_ro("device", &DeviceBuffer::device)
-      .def("forget_stream", &DeviceBuffer::forget_stream)
-      .def_prop_ro("stream", [](const DeviceBuffer& b) {
-        return reinterpret_cast<std::uintptr_t>(b.stream());
-      });
+      .def_prop_ro("pointer", [](const DeviceBuffer& b) { return address_of(b.block->data()); })
+      .def_prop_ro("nbytes", [](const DeviceBuffer& b) { return b.block->bytes(); })
+      .def_prop_ro("device", [](const DeviceBuffer& b) { return b.block->device(); })
+      .def("forget_stream", [](const DeviceBuffer& b) { b.block->forget_stream(); })
+      .def_prop_ro("stream", [](const DeviceBuffer& b) { return address_of(b.block->stream()); });
   m.def("cuda_encode", &cuda_encode, "spec"_a, "type"_a, "elements"_a, "count"_a, "device"_a,
         "stream"_a, "Encode on a device; returns the payload's buffer and szp's absolute bound.");
   m.def("cuda_decode", &cuda_decode, "spec"_a, "type"_a, "payload"_a, "bytes"_a, "elements"_a,
@@ -226,12 +241,7 @@ void define_cuda(nb::module_& m) {
         "Decode on a device; returns an empty string, or what is wrong with the payload.");
   m.def("cuda_add", &cuda_add, "spec"_a, "type"_a, "a"_a, "a_bytes"_a, "b"_a, "b_bytes"_a,
         "count"_a, "device"_a, "stream"_a, "The same as add() on a device, into a buffer.");
-  m.def(
-      "cuda_alloc",
-      [](std::size_t bytes, int device, std::uintptr_t stream) {
-        return DeviceBuffer(device, bytes, stream_of(stream));
-      },
-      "bytes"_a, "device"_a, "stream"_a);
+  m.def("cuda_alloc", &cuda_alloc, "bytes"_a, "device"_a, "stream"_a);
   m.def("cuda_copy", &cuda_copy, "pointer"_a, "bytes"_a, "device"_a, "stream"_a);
   m.def("cuda_copy_to", &cuda_copy_to, "to"_a, "pointer"_a, "bytes"_a, "device"_a, "stream"_a);
   m.def("cuda_order", &cuda_order, "earlier"_a, "later"_a, "device"_a);
@@ -241,6 +251,12 @@ void define_cuda(nb::module_& m) {
         return memory::device_of(reinterpret_cast<const void*>(pointer));
       },
       "pointer"_a);
+  m.def("cuda_time", &cuda_time, "spec"_a, "type"_a, "elements"_a, "count"_a, "segments"_a,
+        "device"_a, "repeat"_a,
+        "Median seconds of the CUDA twins, with buffers that take turns: encode, decode, sum, "
+        "add (szp) and copy between events on the device, and until the host sees the report.");
+  m.def("cuda_device_name", &cuda_device_name, "device"_a);
+  m.def("cuda_devices", &cuda_devices, "GPUs that this process can use.");
   m.def("cuda_dlpack", &cuda_dlpack, "array"_a);
   m.def("cuda_exporter", &cuda_exporter, "buffer"_a, "owner"_a, "type"_a, "shape"_a);
 }

@@ -15,7 +15,6 @@
 #include "codec/szp/format.hpp"
 #include "config/config.hpp"
 #include "config/knobs.hpp"
-#include "config/version.hpp"
 #include "python/arguments.hpp"
 
 namespace nb = nanobind;
@@ -229,27 +228,6 @@ double rate_of(const std::string& text) {
   return rate;
 }
 
-/// The MPIs that there are backends for: (family, version of the headers, launcher).
-nb::list built_mpis() {
-  nb::list result;
-#define MPRESS_BUILT_MPI(family, name, launcher) \
-  result.append(nb::make_tuple(family, name, launcher));
-#include "built_mpis.inc"
-#undef MPRESS_BUILT_MPI
-  return result;
-}
-
-nb::dict build_info() {
-  nb::dict result;
-  result["version"] = version;
-  result["frame_version"] = frame_version;
-  result["mpis"] = built_mpis();
-  result["cuda"] = static_cast<bool>(MPRESS_BUILT_CUDA);
-  result["compiler"] = MPRESS_BUILT_COMPILER;
-  result["isa"] = isa_name(host_isa());
-  return result;
-}
-
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -269,7 +247,8 @@ NB_MODULE(_core, m) {
       "add", &add, "spec"_a, "type"_a, "a"_a, "b"_a, "count"_a,
       "Add two payloads of szp; returns an empty string, the payload and its bound, or 'inexact', "
       "'mismatched', or what is wrong with a payload.");
-  m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
+  m.def(
+      "isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");
   m.def(
@@ -285,10 +264,7 @@ NB_MODULE(_core, m) {
   m.def("parse_rate", &rate_of, "text"_a, "Bytes a second.");
   m.def("build_info", &build_info);
   define_policy(m);
-#if MPRESS_BUILT_CUDA
   define_cuda(m);
-  define_cuda_timing(m);
-#endif
 }
 
 }  // namespace mpress::python

@@ -116,7 +116,7 @@ struct RecordHeader {
   char host[64];
   char settings[384];  ///< agreed_settings()
   char mpi[128];       ///< the MPI library's own name of itself
-  char profile[256];   ///< what the policy goes by
+  char profile[4352];  ///< what the policy goes by: a path of any length, and a date
 };
 static_assert(sizeof(RecordHeader) % 8 == 0);
 

@@ -1,8 +1,8 @@
 """Run every fuzz target for a while on its kept corpus; exit status 1 where one found something.
 
 A finding is left in FOLDER/findings/; inputs that reach new code in FOLDER/corpus/TARGET. With
---keep, the smallest inputs that reach all of it replace tests/fuzz/corpus/TARGET; there, inputs
-with a name instead of a hash are past findings, and stay.
+--keep, the smallest inputs that reach all of it replace those of the archive (archive.py); past
+findings, in tests/fuzz/regressions, stay.
 """
 
 import argparse
@@ -13,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-KEPT = Path(__file__).parent / "corpus"
+import archive
+
 ENVIRONMENT = os.environ | {"UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
 
 
@@ -22,7 +23,6 @@ def fuzz(program: Path, seconds: int, folder: Path) -> bool:
     findings = folder / "findings"
     grown.mkdir(parents=True, exist_ok=True)
     findings.mkdir(exist_ok=True)
-    kept = KEPT / program.name
     command = [
         program,
         f"-max_total_time={seconds}",
@@ -31,9 +31,8 @@ def fuzz(program: Path, seconds: int, folder: Path) -> bool:
         "-print_final_stats=1",
         f"-artifact_prefix={findings}/{program.name}-",
         grown,
+        *kept(program, folder),
     ]
-    if kept.is_dir():
-        command.append(kept)
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
     covered = re.findall(r"cov: (\d+)", done.stderr)
     runs = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
@@ -45,26 +44,30 @@ def fuzz(program: Path, seconds: int, folder: Path) -> bool:
     return done.returncode == 0
 
 
-def keep(program: Path, folder: Path) -> None:
-    target = KEPT / program.name
-    smallest = folder / "smallest"
-    shutil.rmtree(smallest, ignore_errors=True)
-    smallest.mkdir()
-    target.mkdir(parents=True, exist_ok=True)
+def kept(program: Path, folder: Path) -> list[Path]:
+    """The folders with the kept inputs of a target, as the repository has them."""
+    shutil.rmtree(folder / "kept" / program.name, ignore_errors=True)
+    return archive.folders(program.name, folder / "kept")
+
+
+def smallest(program: Path, folder: Path) -> list[bytes]:
+    """The fewest inputs that reach what all do, past findings apart."""
+    chosen = folder / "smallest"
+    shutil.rmtree(chosen, ignore_errors=True)
+    chosen.mkdir()
     # Without counters one input an edge suffices, not one for each number of passes over it.
     options = ["-merge=1", "-use_counters=0", "-max_len=4096"]
     subprocess.run(
-        [program, *options, smallest, target, folder / "corpus" / program.name],
+        [program, *options, chosen, *kept(program, folder), folder / "corpus" / program.name],
         check=True,
         env=ENVIRONMENT,
         capture_output=True,
     )
-    for path in target.iterdir():
-        if re.fullmatch("[0-9a-f]{40}", path.name):
-            path.unlink()
-    for path in smallest.iterdir():
-        shutil.copyfile(path, target / path.name)
-    print(f"{program.name}: {sum(1 for _ in target.iterdir())} inputs kept")
+    named = archive.REGRESSIONS / program.name
+    past = {path.read_bytes() for path in named.iterdir()} if named.is_dir() else set()
+    inputs = [path.read_bytes() for path in chosen.iterdir()]
+    print(f"{program.name}: {len(inputs)} inputs kept")
+    return [content for content in inputs if content not in past]
 
 
 def main() -> None:
@@ -82,8 +85,8 @@ def main() -> None:
         sys.exit(f"{options.folder} holds no fuzz target: build mpress_fuzz")
     clean = [fuzz(program, options.seconds, options.folder) for program in programs]
     if options.keep:
-        for program in programs:
-            keep(program, options.folder)
+        new = {program.name: smallest(program, options.folder) for program in programs}
+        archive.write(archive.read() | new)
     sys.exit(0 if all(clean) else 1)
 
 

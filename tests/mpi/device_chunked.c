@@ -8,8 +8,8 @@
 #include "device_memory.h"
 #include "simulated_gpu.h"
 
-enum { ROUNDS = 3, SIZES = 4, LONG = 400000 };
-static const int counts[SIZES] = {60000, LONG, 1000000, 3000000};
+enum { ROUNDS = 3, SIZES = 4, LONG = 100000 };
+static const int counts[SIZES] = {40000, LONG, 250000, 750000};
 
 static int rank, other;
 static const char* folder;
@@ -46,8 +46,7 @@ static void hear(int sender, int round) {
   char path[4096];
   signal_file(path, sizeof path, sender, round);
   const struct timespec pause = {0, 1000000};
-  for (int i = 0; access(path, F_OK) != 0; ++i) {
-    CHECK(i < 20000); /* the other rank waits in its test */
+  while (access(path, F_OK) != 0) { /* for ever, where the other rank waits in its test */
     nanosleep(&pause, NULL);
   }
 }

@@ -20,7 +20,10 @@ int main(int argc, char** argv) {
   } else {
     code = MPI_Recv(values, N, MPI_FLOAT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
-  if (rank == 1 && argc > 1 && strcmp(argv[1], "abort") == 0) abort();
+  if (argc > 1 && strcmp(argv[1], "abort") == 0) {
+    MPI_Barrier(MPI_COMM_WORLD); /* the sender has come back from its call */
+    if (rank == 1) abort();
+  }
   if (code != MPI_SUCCESS) {
     char text[MPI_MAX_ERROR_STRING];
     int length;

@@ -6,6 +6,7 @@
 #include "memory.hpp"
 #include "queue.hpp"
 #include "simulated_gpu.h"
+#include "streams.hpp"
 
 namespace mpress::simulated {
 namespace {
@@ -98,6 +99,7 @@ void sim_free(void* memory) {
 
 void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes) {
   Memory& memory = Memory::instance();
+  finish_default_stream(device_of(device_memory));
   memory.check(device_of(device_memory), device_memory, bytes);
   memory.check_program({static_cast<const std::byte*>(device_memory), bytes, true});
   std::memcpy(memory.view(device_memory), host_memory, bytes);
@@ -105,6 +107,7 @@ void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes) {
 
 void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes) {
   Memory& memory = Memory::instance();
+  finish_default_stream(device_of(device_memory));
   memory.check(device_of(device_memory), device_memory, bytes);
   memory.check_program({static_cast<const std::byte*>(device_memory), bytes, false});
   std::memcpy(host_memory, memory.view(device_memory), bytes);

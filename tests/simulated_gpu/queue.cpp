@@ -10,6 +10,8 @@
 
 #include "codec/codec.hpp"
 #include "codec/range.hpp"
+#include "codec/szp/format.hpp"
+#include "streams.hpp"
 
 namespace mpress::simulated {
 namespace {
@@ -67,17 +69,14 @@ void check_codec(const Spec& spec, const void* payload, ElementType type, const 
   }
 }
 
-void check_flag(const std::uint32_t* flag) {
-  if (!Memory::instance().is_mapped(flag)) fault("a flag lies in memory that is not mapped");
+/// Host memory that devices reach.
+void check_reached(const void* memory, std::size_t bytes) {
+  if (Memory::instance().is_mapped(memory) || Memory::instance().is_pinned(memory, bytes)) return;
+  fault("%p is no memory of the host's that devices reach", memory);
 }
 
-/// Some time after the payload is there. `sequence`: what a device's counter may be.
-void publish(gpu::Report& report, std::size_t bytes, std::uint32_t& sequence) {
-  std::this_thread::sleep_for(std::chrono::microseconds(sequence % 64));
-  report.bytes = bytes;
-  report.status = Status::ok;
-  if (++sequence == 0) ++sequence;
-  std::atomic_ref(report.sequence).store(sequence, std::memory_order_release);
+void check_flag(const std::uint32_t* flag) {
+  if (!Memory::instance().is_mapped(flag)) fault("a flag lies in memory that is not mapped");
 }
 
 /// Checks every run; returns their bounds, and sets `total` to their sum.
@@ -123,15 +122,16 @@ Queue::~Queue() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  Memory::instance().end(this, given_);
+  Memory::instance().end(name(), given_);
 }
 
-gpu::Event Queue::add(std::vector<Access> accesses, Work work, bool is_wait) {
+gpu::Event Queue::give(std::vector<Access> accesses, Work work, bool is_wait) {
   std::lock_guard lock(mutex_);
   const gpu::Event event = ++given_;
   if (pieces_.empty() && pieces_left[device_] <= 0) {  // as a device that fails tells at once
     pieces_left[device_] = -1;
     failed_ = true;
+    progress_->failed = true;
   }
   if (failed_) return event;
   pieces_.push_back({event, std::move(accesses), std::move(work),
@@ -146,7 +146,7 @@ gpu::Event Queue::add(std::vector<Access> accesses, Work work, bool is_wait) {
 
 void Queue::begin(Piece& piece) {
   if (std::exchange(piece.is_under_way, true)) return;
-  Memory::instance().begin(this, piece.event, piece.accesses);
+  Memory::instance().begin(name(), piece.event, piece.accesses);
 }
 
 void Queue::do_first(std::unique_lock<std::mutex>& lock) {
@@ -154,6 +154,7 @@ void Queue::do_first(std::unique_lock<std::mutex>& lock) {
   if (--pieces_left[device_] < 0) {
     pieces_left[device_] = -1;
     failed_ = true;
+    progress_->failed = true;
     pieces_.clear();
     waits_ = 0;
     changed_.notify_all();
@@ -164,6 +165,7 @@ void Queue::do_first(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   if (outcome) outcomes_[piece.event] = *outcome;
   done_ = piece.event;
+  progress_->done = done_;
   if (piece.is_wait) --waits_;
   pieces_.pop_front();
   for (Piece& next : pieces_) {
@@ -202,7 +204,7 @@ void Queue::finish() {
 void Queue::drain() {
   const Call call(in_call_);
   finish();
-  Memory::instance().end(this, given_);
+  Memory::instance().end(name(), given_);
 }
 
 gpu::Event Queue::copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
@@ -222,7 +224,7 @@ gpu::Event Queue::copy(void* to, const void* from, std::size_t bytes, std::uint3
   }
   if (overlap(reads(from, bytes), to, bytes)) fault("a copy overlaps itself");
   const gpu::Event event =
-      add({reads(from, bytes), writes(to, bytes)}, [=]() -> std::optional<gpu::Outcome> {
+      give({reads(from, bytes), writes(to, bytes)}, [=]() -> std::optional<gpu::Outcome> {
         const Memory& memory = Memory::instance();
         if (bytes > 0) std::memcpy(memory.view(to), memory.view(from), bytes);
         return {};
@@ -235,9 +237,9 @@ gpu::Event Queue::copy(void* to, const void* from, std::size_t bytes, std::uint3
 gpu::Event Queue::give_write(std::uint32_t* flag, std::uint32_t value) {
   check_flag(flag);
   use_thread();  // nobody may look
-  return add({}, [this, flag, value, before = given_]() -> std::optional<gpu::Outcome> {
+  return give({}, [this, flag, value, before = given_]() -> std::optional<gpu::Outcome> {
     // Whoever reads the flag may go on as if this process had looked.
-    Memory::instance().end(this, before);
+    Memory::instance().end(name(), before);
     std::atomic_ref(*flag).store(value, std::memory_order_release);
     return {};
   });
@@ -260,7 +262,7 @@ gpu::Event Queue::wait(const std::uint32_t* flag, std::uint32_t value) {
     }
     return {};
   };
-  return add({}, work, true);
+  return give({}, work, true);
 }
 
 gpu::Event Queue::copy_near(void* to, const void* from, std::size_t bytes) {
@@ -270,13 +272,65 @@ gpu::Event Queue::copy_near(void* to, const void* from, std::size_t bytes) {
   return copy(to, from, bytes);
 }
 
+/// What is given later waits for all that `earlier` has been given.
+void Queue::give_wait(Queue& earlier) {
+  earlier.use_thread();
+  use_thread();
+  const auto work = [progress = earlier.progress_, event = earlier.last()] {
+    while (progress->done < event && !progress->failed) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    Memory::instance().end(progress.get(), event);
+    return std::optional<gpu::Outcome>();
+  };
+  give({}, work, true);
+}
+
+gpu::Event Queue::last() {
+  std::lock_guard lock(mutex_);
+  return given_;
+}
+
+bool Queue::wait_for(void* stream) {
+  const Call call(in_call_);
+  Queue* const callers = stream_of(stream, device_);
+  if (!callers || is_failed(device_)) return false;
+  give_wait(*callers);
+  return true;
+}
+
+bool Queue::signal(void* stream) {
+  const Call call(in_call_);
+  Queue* const callers = stream_of(stream, device_);
+  if (!callers || is_failed(device_)) return false;
+  callers->give_wait(*this);
+  return true;
+}
+
+void Queue::copy_for_program(void* to, const void* from, std::size_t bytes) {
+  for (const void* end : {static_cast<const void*>(to), from}) {
+    const int device = Memory::instance().locate(end);
+    if (device != gpu::host) Memory::instance().check(device, end, bytes);
+  }
+  give({reads(from, bytes), writes(to, bytes)}, [=]() -> std::optional<gpu::Outcome> {
+    std::memcpy(Memory::instance().view(to), Memory::instance().view(from), bytes);
+    return {};
+  });
+}
+
+void Queue::drain_for_program() {
+  const gpu::Event event = last();
+  finish();
+  Memory::instance().end(name(), event);
+}
+
 gpu::Event Queue::gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) {
   const Call call(in_call_);
   std::size_t total = 0;
   const Access bounds = check_runs(device_, buffer, runs, false, total);
   Memory::instance().check(device_, packed, total);
   std::vector<gpu::Run> kept(runs.begin(), runs.end());
-  return add({bounds, writes(packed, total)}, [=]() -> std::optional<gpu::Outcome> {
+  return give({bounds, writes(packed, total)}, [=]() -> std::optional<gpu::Outcome> {
     const Memory& memory = Memory::instance();
     std::byte* to = memory.view(packed);
     for (const gpu::Run& run : kept) {
@@ -293,7 +347,7 @@ gpu::Event Queue::scatter(void* buffer, const void* packed, std::span<const gpu:
   const Access bounds = check_runs(device_, buffer, runs, true, total);
   Memory::instance().check(device_, packed, total);
   std::vector<gpu::Run> kept(runs.begin(), runs.end());
-  return add({bounds, reads(packed, total)}, [=]() -> std::optional<gpu::Outcome> {
+  return give({bounds, reads(packed, total)}, [=]() -> std::optional<gpu::Outcome> {
     const Memory& memory = Memory::instance();
     const std::byte* from = memory.view(packed);
     for (const gpu::Run& run : kept) {
@@ -311,7 +365,46 @@ Spec Queue::resolve(const Spec& spec, ElementType type, const void* elements, st
   return codec::resolve(spec, type, Memory::instance().view(elements), count);
 }
 
-gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces) {
+/// `report` may be null.
+void Queue::prepare(gpu::Report* report) {
+  if (!report) return;
+  check_flag(&report->sequence);
+  std::atomic_ref(report->sequence).store(0, std::memory_order_release);
+  use_thread();  // nobody may look
+}
+
+/// Some time after the payload is there, and as if this process had looked. `report` may be null.
+void Queue::publish(gpu::Report* report, gpu::Event event, const gpu::Outcome& outcome) {
+  if (!report) return;
+  Memory::instance().end(name(), event);
+  std::this_thread::sleep_for(std::chrono::microseconds(sequence_ % 64));
+  report->bytes = outcome.bytes;
+  report->status = outcome.status;
+  if (++sequence_ == 0) ++sequence_;
+  std::atomic_ref(report->sequence).store(sequence_, std::memory_order_release);
+}
+
+gpu::Event Queue::extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
+                         std::uint32_t sequence) {
+  const Call call(in_call_);
+  Memory::instance().check(device_, elements, count * element_size(type));
+  check_reached(extent, sizeof *extent);
+  use_thread();  // nobody may look
+  const auto work = [=, this, before = given_]() -> std::optional<gpu::Outcome> {
+    const Extent found =
+        codec::extent_of(codec::finite_range(type, Memory::instance().view(elements), count));
+    Memory::instance().end(name(), before + 1);
+    extent->min = found.min;
+    extent->max = found.max;
+    extent->flags = found.flags;
+    std::atomic_ref(extent->sequence).store(sequence, std::memory_order_release);
+    return {};
+  };
+  return give({reads(elements, count * element_size(type))}, work);
+}
+
+gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces,
+                         std::span<const Extent> given) {
   const Call call(in_call_);
   if (pieces.empty() || pieces.size() > most_pieces) fault("%zu pieces to encode", pieces.size());
   for (const gpu::Piece& piece : pieces) {
@@ -319,64 +412,121 @@ gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu
     Memory::instance().check(device_, piece.elements, piece.count * element_size(type));
     Memory::instance().check(device_, piece.payload,
                              codec::max_payload_bytes(spec, type, piece.count));
-    if (piece.published) {
-      check_flag(&piece.published->sequence);
-      std::atomic_ref(piece.published->sequence).store(0, std::memory_order_release);
-      use_thread();  // nobody may look
-    }
+    prepare(piece.published);
   }
+  if (!given.empty()) check_reached(given.data(), given.size_bytes());
   // The first piece finds the range of all.
   const auto resolved = std::make_shared<Spec>(spec);
   const auto resolve = [=, all = std::vector(pieces.begin(), pieces.end())] {
     if (spec.bound != Bound::rel) return;
     codec::Range range;
-    for (const gpu::Piece& piece : all) {
-      const codec::Range own =
-          codec::finite_range(type, Memory::instance().view(piece.elements), piece.count);
-      if (!own.any_finite) continue;
-      range.min = range.any_finite ? std::min(range.min, own.min) : own.min;
-      range.max = range.any_finite ? std::max(range.max, own.max) : own.max;
-      range.any_finite = true;
+    for (const Extent& one : given) range.join(codec::range_of(one));
+    for (const gpu::Piece& piece : given.empty() ? all : std::vector<gpu::Piece>()) {
+      range.join(codec::finite_range(type, Memory::instance().view(piece.elements), piece.count));
     }
-    resolved->bound = Bound::abs;
-    resolved->value = spec.value * range.width();
+    *resolved = codec::resolve(spec, type, nullptr, 0, range);
   };
   gpu::Event first = 0;
   for (const gpu::Piece& piece : pieces) {
     const std::size_t room = codec::max_payload_bytes(spec, type, piece.count);
     const gpu::Event event =
-        add({reads(piece.elements, piece.count * element_size(type)), writes(piece.payload, room)},
-            [=, this, is_first = first == 0, event = given_ + 1]() -> std::optional<gpu::Outcome> {
-              if (is_first) resolve();
-              const Memory& memory = Memory::instance();
-              std::byte* const payload = memory.view(static_cast<std::byte*>(piece.payload));
-              const std::size_t bytes =
-                  codec::encode(*resolved, type, memory.view(piece.elements), piece.count, payload);
-              std::memset(payload + bytes, rubbish, room - bytes);
-              if (piece.published) {
-                Memory::instance().end(this, event);
-                publish(*piece.published, bytes, sequence_);
-              }
-              return gpu::Outcome{bytes, Status::ok};
-            });
+        give({reads(piece.elements, piece.count * element_size(type)), writes(piece.payload, room)},
+             [=, this, is_first = first == 0, event = given_ + 1]() -> std::optional<gpu::Outcome> {
+               if (is_first) resolve();
+               const Memory& memory = Memory::instance();
+               std::byte* const payload = memory.view(static_cast<std::byte*>(piece.payload));
+               const std::size_t bytes = codec::encode(*resolved, type, memory.view(piece.elements),
+                                                       piece.count, payload);
+               std::memset(payload + bytes, rubbish, room - bytes);
+               publish(piece.published, event, {bytes, Status::ok});
+               return gpu::Outcome{bytes, Status::ok};
+             });
     if (first == 0) first = event;
   }
   return first;
 }
 
-gpu::Event Queue::decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-                         void* elements, std::size_t count) {
+/// The payload's size where it is known by its report alone.
+std::size_t size_of(std::size_t bytes, const gpu::Report* report, Status& status) {
+  if (!report) return bytes;
+  if (std::atomic_ref(const_cast<gpu::Report*>(report)->sequence).load(std::memory_order_acquire) ==
+      0) {
+    fault("a payload is used before its report is there");
+  }
+  status = report->status;
+  if (status == Status::ok && report->bytes > bytes) status = Status::truncated;
+  return report->bytes;
+}
+
+gpu::Event Queue::decode(const Spec& spec, ElementType type,
+                         std::span<const gpu::Incoming> payloads, gpu::Combine how) {
   const Call call(in_call_);
-  check_codec(spec, payload, type, elements);
-  Memory::instance().check(device_, payload, bytes);
-  Memory::instance().check(device_, elements, count * element_size(type));
-  return add({reads(payload, bytes), writes(elements, count * element_size(type))},
-             [=]() -> std::optional<gpu::Outcome> {
-               const Memory& memory = Memory::instance();
-               const Status status = codec::decode(spec, type, memory.view(payload), bytes,
-                                                   memory.view(elements), count);
-               return gpu::Outcome{bytes, status};
-             });
+  if (payloads.empty() || payloads.size() > most_pieces) {
+    fault("%zu payloads to decode", payloads.size());
+  }
+  gpu::Event first = 0;
+  for (const gpu::Incoming& one : payloads) {
+    check_codec(spec, one.payload, type, one.elements);
+    Memory::instance().check(device_, one.payload, one.bytes);
+    const std::size_t raw_bytes = one.count * element_size(type);
+    Memory::instance().check(device_, one.elements, raw_bytes);
+    if (one.report) check_flag(&one.report->sequence);
+    std::vector<Access> accesses = {reads(one.payload, one.bytes), writes(one.elements, raw_bytes)};
+    if (how != gpu::Combine::replace) accesses.push_back(reads(one.elements, raw_bytes));
+    const gpu::Event event = give(accesses, [=]() -> std::optional<gpu::Outcome> {
+      const Memory& memory = Memory::instance();
+      Status status = Status::ok;
+      const std::size_t bytes = size_of(one.bytes, one.report, status);
+      if (status == Status::ok) {
+        status = codec::decode(spec, type, memory.view(one.payload), bytes,
+                               memory.view(one.elements), one.count, how);
+      }
+      return gpu::Outcome{bytes, status};
+    });
+    if (first == 0) first = event;
+  }
+  return first;
+}
+
+gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::Sum> sums) {
+  const Call call(in_call_);
+  if (spec.codec != Codec::szp) fault("the spec's codec has no sums");
+  if (sums.empty() || sums.size() > most_pieces) fault("%zu payloads to add", sums.size());
+  gpu::Event first = 0;
+  for (const gpu::Sum& sum : sums) {
+    check_codec(spec, sum.payload, type, nullptr);
+    check_codec(spec, sum.a, type, nullptr);
+    check_codec(spec, sum.b, type, nullptr);
+    const std::size_t room = codec::max_payload_bytes(spec, type, sum.count);
+    Memory::instance().check(device_, sum.a, sum.a_bytes);
+    Memory::instance().check(device_, sum.b, sum.b_bytes);
+    Memory::instance().check(device_, sum.payload, room);
+    for (const gpu::Report* report : {sum.a_report, sum.b_report}) {
+      if (report) check_flag(&report->sequence);
+    }
+    prepare(sum.published);
+    const auto work = [=, this, number = given_ + 1]() -> std::optional<gpu::Outcome> {
+      const Memory& memory = Memory::instance();
+      Status status = Status::ok;
+      const std::size_t a_bytes = size_of(sum.a_bytes, sum.a_report, status);
+      const std::size_t b_bytes =
+          status == Status::ok ? size_of(sum.b_bytes, sum.b_report, status) : 0;
+      std::byte* const payload = memory.view(sum.payload);
+      std::size_t bytes = 0;
+      if (status == Status::ok) {
+        status = codec::szp::add(type, memory.view(sum.a), a_bytes, memory.view(sum.b), b_bytes,
+                                 sum.count, payload, bytes);
+      }
+      if (status != Status::ok) bytes = 0;
+      std::memset(payload + bytes, rubbish, room - bytes);
+      publish(sum.published, number, {bytes, status});
+      return gpu::Outcome{bytes, status};
+    };
+    const gpu::Event event = give(
+        {reads(sum.a, sum.a_bytes), reads(sum.b, sum.b_bytes), writes(sum.payload, room)}, work);
+    if (first == 0) first = event;
+  }
+  return first;
 }
 
 gpu::State Queue::query(gpu::Event event, gpu::Outcome* outcome) {
@@ -389,14 +539,14 @@ gpu::State Queue::query(gpu::Event event, gpu::Outcome* outcome) {
   if (event > done_) {
     if (!failed_) return gpu::State::pending;
     lock.unlock();
-    Memory::instance().end(this, given_);
+    Memory::instance().end(name(), given_);
     return gpu::State::failed;
   }
   if (outcome) {
     if (const auto found = outcomes_.extract(event)) *outcome = found.mapped();
   }
   lock.unlock();
-  Memory::instance().end(this, event);
+  Memory::instance().end(name(), event);
   return gpu::State::done;
 }
 

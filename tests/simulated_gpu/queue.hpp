@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -19,6 +20,12 @@ namespace mpress::simulated {
 /// The device refuses all work after the next `pieces` pieces.
 void set_failing(int device, unsigned pieces);
 bool is_failed(int device);
+
+/// How far a queue is, for others that wait for it. Outlives it.
+struct Progress {
+  std::atomic<gpu::Event> done{0};
+  std::atomic<bool> failed{false};
+};
 
 class Queue final : public gpu::Queue {
  public:
@@ -35,15 +42,25 @@ class Queue final : public gpu::Queue {
   gpu::Event scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
                std::size_t count) override;
+  gpu::Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
+                    std::uint32_t sequence) override;
   using gpu::Queue::encode;
-  gpu::Event encode(const Spec& spec, ElementType type,
-                    std::span<const gpu::Piece> pieces) override;
-  gpu::Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-                    void* elements, std::size_t count) override;
+  gpu::Event encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces,
+                    std::span<const Extent> range) override;
+  using gpu::Queue::decode;
+  gpu::Event decode(const Spec& spec, ElementType type, std::span<const gpu::Incoming> payloads,
+                    gpu::Combine how) override;
+  gpu::Event add(const Spec& spec, ElementType type, std::span<const gpu::Sum> sums) override;
+  bool wait_for(void* stream) override;
+  bool signal(void* stream) override;
   gpu::State query(gpu::Event event, gpu::Outcome* outcome) override;
   void drain() override;
   int device() const override { return device_; }
   gpu::Priority priority() const override { return priority_; }
+
+  /// As a stream of the program's does it: several threads may call it.
+  void copy_for_program(void* to, const void* from, std::size_t bytes);
+  void drain_for_program();
 
  private:
   using Work = std::function<std::optional<gpu::Outcome>()>;
@@ -56,8 +73,13 @@ class Queue final : public gpu::Queue {
     bool is_under_way;  ///< what it does with memory is in others' way
   };
 
-  gpu::Event add(std::vector<Access> accesses, Work work, bool is_wait = false);
+  gpu::Event give(std::vector<Access> accesses, Work work, bool is_wait = false);
+  void give_wait(Queue& earlier);
+  gpu::Event last();
+  const void* name() const { return progress_.get(); }  ///< as Memory knows the queue
   gpu::Event give_write(std::uint32_t* flag, std::uint32_t value);
+  void prepare(gpu::Report* report);
+  void publish(gpu::Report* report, gpu::Event event, const gpu::Outcome& outcome);
   void use_thread();
   void begin(Piece& piece);
   void do_first(std::unique_lock<std::mutex>& lock);
@@ -71,6 +93,7 @@ class Queue final : public gpu::Queue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Piece> pieces_;
+  const std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   std::map<gpu::Event, gpu::Outcome> outcomes_;  ///< not yet asked for
   gpu::Event given_ = 0;
   gpu::Event done_ = 0;

@@ -36,6 +36,15 @@ void sim_free(void* memory);
 void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes);
 void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes);
 
+/* A stream of the program's, which mpress takes as a caller's. Its copies, between any two places,
+ * are done late, in their order. Idle when it is destroyed, or waited for. While it is captured,
+ * nothing may be enqueued on it. */
+void* sim_stream_create(int device);
+void sim_stream_destroy(void* stream);
+void sim_stream_copy(void* stream, void* to, const void* from, size_t bytes);
+void sim_stream_synchronize(void* stream);
+void sim_stream_capture(void* stream, int capturing);
+
 /* The most that a device, or the pinned memory, has from now on; what is taken stays. */
 void sim_set_limit(int device, size_t bytes);
 

@@ -21,6 +21,7 @@
 #include "check.hpp"
 #include "codec/codec.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "gpu_memory.hpp"
 #include "gpu_peers.hpp"
 #include "queues.hpp"
 
@@ -29,28 +30,6 @@ using gpu::Place;
 using gpu::Run;
 
 namespace {
-
-constexpr int device = 0;
-
-struct Block {
-  Block(Place place, std::size_t bytes)
-      : place(place), data(static_cast<std::byte*>(gpu::gpu()->allocate(place, device, bytes))) {
-    CHECK(data && reinterpret_cast<std::uintptr_t>(data) % 256 == 0);
-  }
-  Block(const Block&) = delete;
-  ~Block() { gpu::gpu()->release(place, device, data); }
-
-  Place place;
-  std::byte* data;
-};
-
-std::unique_ptr<Queue> open_queue() {
-  std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(device);
-  CHECK(queue && queue->device() == device && queue->priority() == gpu::Priority::usual);
-  const auto urgent = gpu::gpu()->open_queue(device, gpu::Priority::first);
-  CHECK(urgent && urgent->priority() == gpu::Priority::first);
-  return queue;
-}
 
 void places() {
   const Block on_device(Place::device, 1000);
@@ -77,7 +56,7 @@ void copies() {
   CHECK(finish(*queue, back) == State::done);
   CHECK(std::memcmp(pinned.data, data.data(), bytes) == 0);
   CHECK(bytes_of(*queue, on_device.data + bytes + 1, bytes) ==
-        data);                              // to memory that is not pinned
+        data);                               // to memory that is not pinned
   CHECK(queue->query(back) == State::done);  // still, and those before it
   CHECK(queue->query(1) == State::done);
   CHECK(finish(*queue, queue->copy(on_device.data, pinned.data, 0)) == State::done);
@@ -250,27 +229,6 @@ void pipeline() {
   }
   const std::vector<std::byte> result = bytes_of(*wire, decoded.data, field.size() * 4);
   CHECK(std::memcmp(result.data(), field.data(), result.size()) == 0);
-}
-
-/// Memory that devices write to and wait for.
-struct Mapped {
-  explicit Mapped(std::size_t bytes) : bytes((bytes + 4095) / 4096 * 4096) {
-    data = std::aligned_alloc(4096, this->bytes);
-    std::memset(data, 0, this->bytes);
-    CHECK(gpu::gpu()->map(device, data, this->bytes));
-  }
-  Mapped(const Mapped&) = delete;
-  ~Mapped() {
-    gpu::gpu()->unmap(device, data);
-    std::free(data);
-  }
-
-  std::size_t bytes;
-  void* data;
-};
-
-std::uint32_t load(const std::uint32_t& word) {
-  return std::atomic_ref(const_cast<std::uint32_t&>(word)).load(std::memory_order_acquire);
 }
 
 /// Payloads that the device publishes are found by whoever reads the reports, and by query().

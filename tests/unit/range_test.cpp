@@ -2,6 +2,7 @@
 
 #include "codec/range.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -29,6 +30,9 @@ void compare(const std::vector<Float>& values, bool any, double min, double max)
          {static_cast<const void*>(values.data()), static_cast<const void*>(shifted.data() + 1)}) {
       const codec::Range range = codec::finite_range(type, data, values.size());
       CHECK(range.any_finite == any && range.min == min && range.max == max);
+      const bool strange = !std::all_of(values.begin(), values.end(),
+                                        [](Float value) { return std::isfinite(value); });
+      CHECK(range.any_nonfinite == strange);
     }
   }
 }
@@ -65,6 +69,16 @@ void test_type() {
 int main() {
   test_type<float>();
   test_type<double>();
+  // Joined in any order they are the same, also in the signs of zeros.
+  const codec::Range minus{-0.0, -0.0, true}, plus{0.0, 0.0, true}, none{0, 0, false, true};
+  for (auto [a, b] : {std::pair(minus, plus), std::pair(plus, minus)}) {
+    codec::Range joined = none;
+    joined.join(a);
+    joined.join(b);
+    joined.join(none);
+    CHECK(joined.any_finite && joined.any_nonfinite && !std::signbit(joined.width()));
+    CHECK(std::signbit(joined.min) && !std::signbit(joined.max));
+  }
   CHECK(codec::Range({-1e308, 1e308, true}).width() == 1.7976931348623157e308);
   return check::failures != 0;
 }

@@ -4,6 +4,7 @@ Whatever the user got wrong is one sentence on standard error and exit status 2.
 """
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -27,8 +28,21 @@ app.command("simulate")(simulate.simulate)
 app.command("info")(info.info)
 
 
+def _print_version(asked_for: bool) -> None:
+    if asked_for:
+        print(_core.build_info()["version"])
+        raise typer.Exit()
+
+
 @app.callback()
-def _check_environment() -> None:
+def _check_environment(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
     try:
         _core.check_environment()
     except ValueError as error:
@@ -40,7 +54,8 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False))
     except UserError as error:
-        message, status = str(error), 2
+        # Ranks that mpress started may have said it.
+        message, status = str(error).removeprefix("mpress: "), 2
     except KeyboardInterrupt:
         message, status = "interrupted", 130
     except BrokenPipeError:

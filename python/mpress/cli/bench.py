@@ -10,7 +10,7 @@ from rich.table import Table
 
 from mpress import _core, codec_bench, cuda_bench, fields
 from mpress.cli import bench_messages
-from mpress.cli.console import make_console, make_table
+from mpress.cli.console import NO, make_console, make_table, print_table
 from mpress.cli.errors import UserError, checked_bytes, checked_device, checked_output, checked_spec
 
 app = typer.Typer(help="Measure codecs, and messages between ranks.", no_args_is_help=True)
@@ -79,10 +79,10 @@ def codec_command(
             array = fields.make(name, _cube(nbytes, kind), kind)
             if on_gpu:
                 found = cuda_bench.measure_field(name, array, specs, repeat)
-                console.print(_gpu_table(name, array, found))
+                print_table(console, _gpu_table(name, array, found))
             else:
                 found = codec_bench.measure_field(name, array, specs, repeat)
-                console.print(_table(name, array, found))
+                print_table(console, _table(name, array, found))
             rows += found
     if not on_gpu and not codec_bench.has_libzfp():
         console.print("libzfp was not measured: install zfpy (pip install 'mpress[bench]')")
@@ -116,7 +116,7 @@ def _table(name: str, array: np.ndarray, rows: list[dict]) -> Table:
             f"{row['encode_rate'] / ceiling:.0%} / {row['decode_rate'] / ceiling:.0%}",
             _factors(row),
             "0" if row["identical"] else f"{row['max_error']:.3g}",
-            {True: "yes", False: "[red]NO[/red]", None: "-"}[row["keeps_promise"]],
+            {True: "yes", False: NO, None: "-"}[row["keeps_promise"]],
         )
     return table
 
@@ -140,7 +140,7 @@ def _gpu_table(name: str, array: np.ndarray, rows: list[dict]) -> Table:
             f"{row['encode_rate'] / ceiling:.0%} / {row['decode_rate'] / ceiling:.0%}",
             f"{row['encode_to_host'] * 1e6:.1f}",
             f"{row['decode_to_host'] * 1e6:.1f}",
-            "yes" if row["same_bytes_as_host"] else "[red]NO[/red]",
+            "yes" if row["same_bytes_as_host"] else NO,
         )
     return table
 

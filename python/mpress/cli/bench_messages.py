@@ -11,13 +11,17 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from mpress.cli.console import make_console, make_table, size_text
+from mpress import _core
+from mpress.cli.console import NO, make_console, make_table, print_table, size_text
 from mpress.cli.errors import (
     UserError,
     checked_bytes,
     checked_link,
     checked_output,
+    checked_picture,
+    checked_seconds,
     checked_spec,
     checked_transport,
     load_plots,
@@ -119,9 +123,11 @@ def _command(benchmark: str) -> Callable[..., None]:
             raise UserError(f"--type {element_type!r}: expected f32 or f64")
         checked_transport(transport)
         checked_link(link)
-        for option, path in (("--json", json_file), ("--plot", plot)):
-            if path is not None:
-                checked_output(option, path)
+        checked_seconds("--seconds", seconds)
+        if json_file is not None:
+            checked_output("--json", json_file)
+        if plot is not None:
+            checked_picture("--plot", plot)
         plan: dict[str, Any] = {
             "benchmark": benchmark, **places, "warmup": warmup, "repeat": repeat,
             "seconds": seconds, "window": window,
@@ -129,7 +135,9 @@ def _command(benchmark: str) -> Callable[..., None]:
         with tempfile.TemporaryDirectory(prefix="mpress-bench-") as folder:
             fields = field or ([] if file else ["wave"])
             nbytes = min(max(all_sizes), _MOST_GENERATED)
-            plan["files"] = _write_data(Path(folder), fields, file or [], nbytes, element_type)
+            found = _data(fields, file or [], nbytes, element_type)
+            _check_types(specs, found)
+            plan["files"] = _write_data(Path(folder), found)
             shares = _shares(specs, names, sequential)
             document = _measure(plan, all_sizes, shares, transport, link, mpiexec)
         console = make_console()
@@ -223,33 +231,49 @@ def _checked_sizes(text: str, factor: int) -> list[int]:
     """Ascending sizes in bytes, whole numbers of 8-byte elements."""
     first, dash, last = text.partition("-")
     if dash:
-        sizes = [checked_bytes("--sizes", first)]
-        most = checked_bytes("--sizes", last)
+        least, most = (checked_bytes(f"--sizes {text}:", end) for end in (first, last))
+        if most < least:
+            raise UserError(f"--sizes {text}: expected the smaller size first")
+        sizes = [least]
         while 0 < sizes[-1] * factor <= most:
             sizes.append(sizes[-1] * factor)
     else:
-        sizes = sorted(checked_bytes("--sizes", part) for part in text.split(","))
+        sizes = sorted(checked_bytes(f"--sizes {text}:", part) for part in text.split(","))
     if sizes[0] < 8 or any(size % 8 for size in sizes):
         raise UserError(f"--sizes {text}: expected multiples of 8 bytes")
     return sizes
 
 
-def _write_data(
-    folder: Path, fields: list[str], files: list[Path], nbytes: int, kind: str
-) -> dict[str, str]:
-    """Files of numpy's for the ranks, by the names that rows have."""
+def _data(fields: list[str], files: list[Path], nbytes: int, kind: str) -> dict[str, np.ndarray]:
+    """What messages hold, by the names that rows have."""
     found: dict[str, np.ndarray] = {}
     for name in fields:
         if name not in data.NAMES:
             raise UserError(f"--field {name!r}: expected one of {', '.join(data.NAMES)}")
         found[name] = data.make(name, max(nbytes, data.LEAST_BYTES), kind)
     for path in files:
+        name = str(path) if path.name in found else path.name
         try:
-            found[path.name] = data.read(path)
+            found[name] = data.read(path)
         except FileError as error:
             raise UserError(f"--file {error}") from None
-        if found[path.name].size == 0:
+        if found[name].size == 0:
             raise UserError(f"--file {path}: no elements")
+    return found
+
+
+def _check_types(specs: list[str], found: dict[str, np.ndarray]) -> None:
+    """Codecs may not suit all element types."""
+    for spec in specs:
+        for name, values in found.items():
+            try:
+                _core.validate(spec, "f32" if values.itemsize == 4 else "f64")
+            except ValueError as error:
+                raise UserError(f"--spec: {error} ({name})") from None
+
+
+def _write_data(folder: Path, found: dict[str, np.ndarray]) -> dict[str, str]:
+    """Files of numpy's for the ranks."""
     written = {}
     for number, (name, values) in enumerate(found.items()):
         written[name] = str(folder / f"{number}.npy")
@@ -260,12 +284,11 @@ def _write_data(
 def _print(console: Console, document: dict[str, Any]) -> None:
     console.print(
         f"{document['mpi']}, {_way(document)}; {document['from']} to {document['to']}"
-        + (f", {document['gpu']}" if document["gpu"] else ""),
-        highlight=False,
+        + (f", {document['gpu']}" if document["gpu"] else "")
     )
     for name in dict.fromkeys(row["data"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["data"] == name]
-        console.print(_table(document["benchmark"], name, rows))
+        print_table(console, _table(document["benchmark"], name, rows))
 
 
 def _way(document: dict[str, Any]) -> str:
@@ -286,8 +309,6 @@ def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
         "size  path",
         (*columns, "over none", "ratio", "encode", "decode", "arrived"),
     )
-    for column in table.columns[1:]:
-        column.no_wrap = True
     last = None
     for row in sorted(rows, key=lambda row: (row["bytes"], jobs.JOBS.index(row["job"]))):
         low, high = map(_microseconds, row["quartiles"])
@@ -326,11 +347,11 @@ def _compared(row: dict[str, Any]) -> str:
     return "{:.2f} ({:.2f} to {:.2f})".format(row["over_none"], *row["over_none_interval"])
 
 
-def _arrived(row: dict[str, Any]) -> str:
+def _arrived(row: dict[str, Any]) -> str | Text:
     check = row.get("check")
     if check is None:
         return "-"
     if not check["kept"]:
-        return "[red]NO[/red]"
+        return NO
     error = check["max_error"]
     return "exact" if error == 0 else "inf" if error is None else f"{error:.2g}"

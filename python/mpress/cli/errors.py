@@ -1,6 +1,7 @@
 """What a command raises when the user got something wrong, and the checks that commands share."""
 
 import json
+import math
 import os
 from pathlib import Path
 from types import ModuleType
@@ -55,6 +56,13 @@ def checked_link(name: str | None) -> str | None:
     return name
 
 
+def checked_seconds(option: str, seconds: float) -> float:
+    """How long to measure; 0 is as short as can be."""
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise UserError(f"{option} {seconds:g}: expected seconds, 0 or more")
+    return seconds
+
+
 def checked_output(option: str, file: Path) -> None:
     """A file that can be written, or made."""
     if file.is_dir():
@@ -73,6 +81,14 @@ def read_json(name: str, file: Path) -> Any:
         raise UserError(f"{name} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"{name} is not JSON: {error}") from None
+
+
+def checked_picture(option: str, file: Path) -> None:
+    """A picture that can be drawn into a file: found out before anything is measured for it."""
+    checked_output(option, file)
+    if file.suffix.lower() not in (".pdf", ".png", ".svg"):
+        raise UserError(f"{option} {file}: expected a name that ends in .pdf, .png or .svg")
+    load_plots()
 
 
 def load_plots() -> ModuleType:

@@ -1,14 +1,16 @@
 """mpress info: how this installation was built, every knob, and every info key."""
 
 import os
+import sys
 
 import numpy as np
-from rich.markup import escape
+from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from mpress import _core
 from mpress.cli import mpis
-from mpress.cli.console import make_console
+from mpress.cli.console import make_console, print_facts
 from mpress.cli.launch import backend, preload_library
 
 
@@ -17,36 +19,38 @@ def info() -> None:
     console = make_console()
     build = _core.build_info()
     library = preload_library()
-    facts = Table(title="build", show_header=False, title_justify="left")
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(overflow="fold")
-    facts.add_row("version", build["version"])
-    facts.add_row("frame version", str(build["frame_version"]))
-    facts.add_row("preload library", str(library) if library else "not built: no `mpress run`")
-    for family, headers, _ in build["mpis"]:
-        facts.add_row(f"for {mpis.NAMES[family]}", f"{backend(family)} (headers: {headers})")
-    facts.add_row("launcher", mpis.default_launcher() or "none found")
-    facts.add_row("CUDA", "yes" if build["cuda"] else "no")
     gpus = backend("cuda")
-    facts.add_row("messages on GPUs", str(gpus) if gpus else "not built: needs nvcc")
-    facts.add_row("instruction set", f"{build['isa']} (in use)")
-    facts.add_row("compiler", build["compiler"])
-    facts.add_row("numpy", np.__version__)
-    console.print(facts)
+    print_facts(console, "build", {
+        "version": build["version"],
+        "frame version": str(build["frame_version"]),
+        "preload library": str(library) if library else "not built: no `mpress run`",
+        **{f"for {mpis.NAMES[family]}": f"{backend(family)} (headers: {headers})"
+           for family, headers, _ in build["mpis"]},
+        "launcher": mpis.default_launcher() or "none found",
+        "CUDA": "yes" if build["cuda"] else "no",
+        "messages on GPUs": str(gpus) if gpus else "not built: needs nvcc, and MPRESS_CUDA not OFF",
+        "instruction set": f"{build['isa']} (in use)",
+        "compiler": build["compiler"],
+        "numpy": np.__version__,
+    })  # fmt: skip
 
-    knobs = Table(title="environment", title_justify="left")
-    knobs.add_column("variable", style="bold", no_wrap=True)
-    knobs.add_column("value now", overflow="fold")
-    knobs.add_column("default")
-    knobs.add_column("meaning", overflow="fold")
-    for name, meaning, default in _core.knobs():
-        knobs.add_row(name, escape(os.environ.get(name, "")), default, escape(meaning))
-    console.print(knobs)
+    knobs = _core.knobs()
+    given = {name: os.environ[name] for name, _, _ in knobs if name in os.environ}
+    print_facts(console, "\nenvironment now" + ("" if given else ": no variable is set"), given)
+    _print_settings(console, "\nenvironment variables, their defaults and meaning", knobs)
+    _print_settings(console, "\nMPI_Info keys of a communicator", _core.info_keys())
 
-    keys = Table(title="MPI_Info keys of a communicator", title_justify="left")
-    keys.add_column("key", style="bold", no_wrap=True)
-    keys.add_column("default")
-    keys.add_column("meaning", overflow="fold")
-    for name, meaning, default in _core.info_keys():
-        keys.add_row(name, default, escape(meaning))
-    console.print(keys)
+
+def _print_settings(console: Console, title: str, settings: list[tuple[str, str, str]]) -> None:
+    """Prints names, meanings and defaults, a line each; on terminals long ones are folded."""
+    console.print(title, style="italic")
+    names = max(len(name) for name, _, _ in settings)
+    defaults = max(len(default) for _, _, default in settings)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, meaning, default in settings:
+        cells = Text(f"  {name:<{names}}", "bold"), Text(f"{default:<{defaults}}"), Text(meaning)
+        table.add_row(*cells)
+        if not sys.stdout.isatty():
+            console.print(Text("  ").join(cells))
+    if sys.stdout.isatty():
+        console.print(table, soft_wrap=False)

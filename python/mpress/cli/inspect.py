@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from mpress import _core, cuda_bench, measure
-from mpress.cli.console import make_console, make_table
+from mpress.cli.console import NO, make_console, make_table, print_table
 from mpress.cli.errors import UserError, checked_device, checked_spec
 from mpress.files import FileError, read_fields
 
@@ -49,9 +49,9 @@ def inspect(
         except FileError as error:
             raise UserError(str(error)) from None
         for note in notes:
-            console.print(f"[dim]{path.name}: {note}[/dim]", highlight=False)
+            console.print(f"{path.name}: {note}", style="dim")
         for name, array in fields:
-            console.print(_table(name, array, specs, repeat, on_gpu))
+            print_table(console, _table(name, array, specs, repeat, on_gpu))
             shown += 1
     if not shown:
         raise UserError("FILE: no float32 or float64 field was found")
@@ -86,7 +86,7 @@ def _table(name: str, array: np.ndarray, specs: list[str], repeat: int, on_gpu: 
             f"{m.decode_rate / 1e9:.2f}",
             "0" if exact else f"{m.quality.max_error:.3g}",
             "-" if m.bound is None else f"{m.bound:.3g}",
-            {True: "yes", False: "[red]NO[/red]", None: "-"}[m.keeps_promise],
+            {True: "yes", False: NO, None: "-"}[m.keeps_promise],
             "exact" if exact else _decibels(m.quality.psnr),
         )
     return table

@@ -1,5 +1,6 @@
 """Finding the libraries that ranks load, and building the command that starts ranks."""
 
+import os
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
@@ -37,14 +38,40 @@ def required_preload_library() -> Path:
     return path
 
 
-def find_mpiexec(command: str | None, program: str) -> list[str]:
-    """The launcher: as given, else the one for the program's MPI."""
+def find_mpiexec(command: str | None, program: Sequence[str]) -> list[str]:
+    """The launcher: as given, else the one for the MPI of a program (with its arguments)."""
     if command is None:
         return [mpis.find_launcher(program)]
-    words = shlex.split(command)
-    if not words or not shutil.which(words[0]):
-        raise UserError(f"--mpiexec {command!r}: expected a command that exists")
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UserError(f"--mpiexec {command!r}: {error}") from None
+    if not words:
+        raise UserError(f"--mpiexec {command!r}: expected a launcher and its options")
+    if not shutil.which(words[0]):
+        raise UserError(f"--mpiexec {command!r}: {_no_program(words[0])}")
     return words
+
+
+def find_program(name: str) -> str:
+    """The executable file that a name means: a path, or a program on PATH."""
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(f"PROGRAM {name!r}: {_no_program(name)}")
+    return found
+
+
+def _no_program(name: str) -> str:
+    """Why a name means no executable file."""
+    path = Path(name)
+    if os.sep not in name:
+        here = f"; for the file in this folder write ./{name}" if path.is_file() else ""
+        return f"there is no such program on PATH{here}"
+    if path.is_dir():
+        return "expected an executable file, but this is a directory"
+    if not path.exists():
+        return "there is no such file"
+    return "expected an executable file, but this one may not be executed"
 
 
 def rank_command(
@@ -56,4 +83,6 @@ def rank_command(
     """The command line: `env` sets the variables in the ranks alone, whatever the launcher is."""
     settings = [f"{name}={value}" for name, value in environment.items()]
     launcher = [] if ranks is None else [*mpiexec, "-n", str(ranks)]
-    return [*launcher, "env", *settings, *program]
+    # `env` would take ./a=b for a setting.
+    shell = ["sh", "-c", 'exec "$0" "$@"'] if "=" in program[0] else []
+    return [*launcher, "env", *settings, *shell, *program]

@@ -5,12 +5,13 @@ and all that promise its ABI), ``openmpi``, and ``abi`` (the standard ABI of MPI
 """
 
 import mmap
+import os
 import re
 import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ _LAUNCHERS = {
 }
 _ELF64 = struct.Struct("<4s4x24xQ14xHH6x")  # magic, offset, size and number of program headers
 _INTERPRETER = 3  # the program header that names the dynamic loader
+_LOADED = re.compile(r"^\s*(?:\S.*? => )?(\S.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -79,19 +81,36 @@ def program_mpi(program: str | Path) -> Library | None:
 
     None where that cannot be known: for scripts, static programs, and those that load MPI later.
     """
-    path = Path(program)
+    # Of a name without a folder the loader would look for a library, and $ORIGIN is where the
+    # program itself lies, not a link to it.
+    path = Path(os.path.realpath(program))
     try:
         loader = _loader(path)
         if loader is None:
             return None
-        done = subprocess.run([loader, "--list", path], capture_output=True, text=True, timeout=30)
-        for match in re.finditer(r"^\s*lib\S*mpi\S* => (\S+) \(0x", done.stdout, re.MULTILINE):
-            found = library(Path(match.group(1)))
+        done = subprocess.run(
+            [loader, "--list", path], capture_output=True, timeout=30, stdin=subprocess.DEVNULL
+        )
+        for match in _LOADED.finditer(os.fsdecode(done.stdout)):
+            loaded = Path(match.group(1))
+            found = library(loaded) if "mpi" in loaded.name else None
             if found is not None:
                 return found
     except (OSError, ValueError, struct.error, subprocess.TimeoutExpired):
         pass  # not a program that can be looked into; starting it will tell
     return None
+
+
+def _command_mpi(command: Sequence[str]) -> tuple[str, Library | None]:
+    """The program whose MPI counts, and that MPI: what a command starts, or, where that is no MPI
+    program itself (``numactl ./program``, ``env NAME=1 ./program``), the first of its arguments
+    that is one."""
+    for word in command:
+        file = shutil.which(word)
+        mpi = program_mpi(file) if file else None
+        if mpi is not None:
+            return word, mpi
+    return command[0], None
 
 
 def launcher_implementation(launcher: str) -> str | None:
@@ -136,9 +155,10 @@ def default_launcher() -> str | None:
     return next(_default_launchers(), None)
 
 
-def find_launcher(program: str) -> str:
-    """The mpiexec for a program: its MPI's own where that is known, else the default."""
-    mpi = program_mpi(program)
+def find_launcher(command: Sequence[str]) -> str:
+    """The mpiexec for a program and its arguments: that of the MPI which it uses where that is
+    known, else the default."""
+    program, mpi = _command_mpi(command)
     if mpi is None:
         found = default_launcher()
         if found is None:

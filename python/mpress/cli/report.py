@@ -1,5 +1,6 @@
 """mpress report: what a run's messages did."""
 
+import shlex
 from collections import defaultdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,10 +8,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from mpress import trace
-from mpress.cli.console import make_console, make_table
-from mpress.cli.errors import UserError, load_plots, read_json
+from mpress.cli.console import make_console, make_table, print_facts, print_table
+from mpress.cli.errors import UserError, checked_picture, load_plots, read_json
+
+# What is printed of a report.
+_KEYS = ("left_raw", "mpi", "ranks", "run_seconds", "settings", "simulated_link")
+_TOTALS = ("compressed_messages", "decode_seconds", "encode_seconds", "errors", "messages", "ratio",
+           "raw_bytes", "wait_seconds", "wire_bytes")  # fmt: skip
 
 
 def report(
@@ -26,23 +33,29 @@ def report(
 ) -> None:
     """Print tables of what was compressed, what it cost and why the rest was left alone."""
     document = _load(file)
-    pictures = [path for path in (png, svg) if path is not None]
+    pictures = []
+    for option, path in (("--png", png), ("--svg", svg)):
+        if path is not None:
+            checked_picture(option, path)
+            pictures.append(path)
     if plot is not None:
-        plot.mkdir(parents=True, exist_ok=True)
-        pictures += [plot / "report.png", plot / "report.svg"]
-    for path in pictures:
-        if not path.absolute().parent.is_dir():
-            raise UserError(f"{path}: its directory does not exist")
+        try:
+            plot.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"--plot {plot}: cannot be made: {error.strerror}") from None
+        for name in ("report.png", "report.svg"):
+            checked_picture("--plot", plot / name)
+            pictures.append(plot / name)
     console = make_console()
     _print_summary(console, document)
     if document["rows"]:
-        console.print(_operations(document["rows"], by_peer))
+        print_table(console, _operations(document["rows"], by_peer))
     if document["left_raw"]:
-        console.print(_left_raw(document["left_raw"]))
+        print_table(console, _left_raw(document["left_raw"]))
     if pictures:
         load_plots().draw_report(document, pictures)
         for path in pictures:
-            console.print(f"drew {path}", highlight=False, soft_wrap=True)
+            console.print(f"drew {path}")
 
 
 def _load(file: Path) -> dict[str, Any]:
@@ -54,49 +67,50 @@ def _load(file: Path) -> dict[str, Any]:
             f"FILE.json: {file} has report format {document.get('format')}, "
             f"expected {trace.REPORT_FORMAT}"
         )
+    lacking = [name for name in _KEYS if name not in document]
+    lacking += [f"totals.{name}" for name in _TOTALS if name not in document["totals"]]
+    if lacking:
+        raise UserError(f"FILE.json: {file} is not a whole report: it lacks {', '.join(lacking)}")
     return document
 
 
 def _print_summary(console: Console, document: dict[str, Any]) -> None:
     totals = document["totals"]
     ranks = document["ranks"]
-    table = Table(title="run", title_justify="left", show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
+    facts: dict[str, str | Text] = {}
     if document.get("command"):
-        table.add_row("program", " ".join(document["command"]))
-    table.add_row("MPI", document["mpi"] or "-")
-    table.add_row("settings", document["settings"] or "-")
+        facts["program"] = shlex.join(document["command"])
+    facts["MPI"] = document["mpi"] or "-"
+    facts["settings"] = document["settings"] or "-"
     if document.get("profile"):
-        table.add_row("costs from", document["profile"])
+        facts["costs from"] = document["profile"]
     hosts = {rank["host"] for rank in ranks}
-    table.add_row("ranks", f"{len(ranks)} on {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
+    facts["ranks"] = f"{len(ranks)} on {len(hosts)} host{'s' if len(hosts) != 1 else ''}"
     if document["run_seconds"] is not None:
-        table.add_row("run time", f"{document['run_seconds']:.3f} s")
+        facts["run time"] = f"{document['run_seconds']:.3f} s"
     if document.get("exit_status"):
-        table.add_row("exit status", f"[red]{document['exit_status']}[/red]")
+        facts["exit status"] = Text(f"{document['exit_status']}", "red")
     unfinished = [str(rank["rank"]) for rank in ranks if not rank["finished"]]
     if unfinished:
-        table.add_row("not finalized", f"[red]ranks {', '.join(unfinished)}[/red]")
+        facts["not finalized"] = Text(f"ranks {', '.join(unfinished)}", "red")
     if document["simulated_link"]:
-        table.add_row("link", "simulated (paced)")
-    table.add_row(
-        "messages sent",
-        f"{totals['messages']}, of which {totals['compressed_messages']} compressed",
+        facts["link"] = "simulated (paced)"
+    facts["messages sent"] = (
+        f"{totals['messages']}, of which {totals['compressed_messages']} compressed"
     )
-    table.add_row(
-        "bytes",
+    facts["bytes"] = (
         f"{_megabytes(totals['raw_bytes'])} MB raw, {_megabytes(totals['wire_bytes'])} MB on the "
-        f"wire, ratio {totals['ratio']:.2f}",
+        f"wire, ratio {totals['ratio']:.2f}"
     )
-    table.add_row(
-        "seconds, all ranks",
+    facts["seconds, all ranks"] = (
         f"{totals['encode_seconds']:.3f} encoding, {totals['decode_seconds']:.3f} decoding, "
-        f"{totals['wait_seconds']:.3f} waiting",
+        f"{totals['wait_seconds']:.3f} waiting"
     )
     if totals["errors"]:
-        table.add_row("corrupt frames", f"[red]{totals['errors']}[/red]")
-    console.print(table)
+        facts["corrupt frames"] = Text(f"{totals['errors']}", "red")
+    if document.get("unreadable_records"):
+        facts["not counted"] = Text("; ".join(document["unreadable_records"]), "red")
+    print_facts(console, "run", facts)
 
 
 def _operations(rows: list[dict[str, Any]], by_peer: bool) -> Table:

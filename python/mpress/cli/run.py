@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -75,10 +74,8 @@ def run(
     The exit status is the program's.
     """
     library = launch.required_preload_library()
-    executable = shutil.which(program[0])
-    if not executable:
-        raise UserError(f"PROGRAM {program[0]!r}: expected an executable file")
-    launcher = launch.find_mpiexec(mpiexec, executable) if ranks is not None else []
+    executable = launch.find_program(program[0])
+    launcher = launch.find_mpiexec(mpiexec, program) if ranks is not None else []
     environment = {"LD_PRELOAD": _preload(library), "MPRESS_JOB": secrets.token_hex(16)}
     if codec is not None:
         environment["MPRESS_CODEC"] = checked_spec("--codec", codec)
@@ -94,6 +91,8 @@ def run(
     if trace_file is not None:
         checked_output("--trace", trace_file)
         chosen = os.environ.get("MPRESS_TRACE", "")
+        if report is not None and report.absolute() == trace_file.absolute():
+            raise UserError(f"--trace {trace_file}: expected another file than that of --report")
         environment["MPRESS_TRACE"] = _EVENTS if chosen in ("", "0") else chosen
 
     if ranks is None and _is_rank():
@@ -103,7 +102,7 @@ def run(
         status = _execute(launch.rank_command(program, environment, ranks, launcher), records)
         if ranks is not None and ranks > 1:
             _check_ranks(records, ranks, launcher[0])
-        if ranks is not None or report is not None:
+        if status == 0 and (ranks is not None or report is not None):
             _check_records(records, program)
         if report is not None:
             _write_report(report, records, program, ranks, status)
@@ -149,7 +148,10 @@ def _become(
             "the launcher does not tell its ranks what job they are: write `mpress run -n N -- "
             "PROGRAM`, or set MPRESS_JOB to the same 32 hexadecimal digits for all ranks"
         )
-    os.execve(executable, program, {**os.environ, **environment})
+    try:
+        os.execve(executable, program, {**os.environ, **environment})
+    except OSError as error:
+        raise UserError(f"PROGRAM {program[0]!r} cannot be started: {error.strerror}") from None
 
 
 def _check_ranks(records: Path, ranks: int, launcher: str) -> None:
@@ -164,7 +166,10 @@ def _check_ranks(records: Path, ranks: int, launcher: str) -> None:
 
 
 def _check_records(records: Path, program: list[str]) -> None:
-    """Says so where mpress was loaded for nothing."""
+    """Says so where mpress was loaded for nothing.
+
+    Not for a job that failed: it may never have started, and its launcher has said why.
+    """
     if os.environ.get("MPRESS_DISABLE", "0") == "1" or any(records.glob("rank-*.rec")):
         return
     print(

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from mpress import _core, halo_model
-from mpress.cli.console import make_console, make_table
+from mpress.cli.console import make_console, make_table, print_table
 from mpress.cli.errors import UserError, checked_output, load_plots, read_json
 
 _AXES = "xyz"
@@ -100,7 +100,7 @@ def _load(path: Path) -> dict[str, Any]:
     document = read_json(f"--from {path}:", path)
     if not isinstance(document, dict) or document.get("kind") != "wave-scaling":
         raise UserError(f"--from {path}: was not written by bench/wave_scaling.py")
-    if not document["rows"]:
+    if not document.get("rows"):
         raise UserError(f"--from {path}: holds no measured steps")
     return document
 
@@ -147,11 +147,10 @@ def _print(document: dict[str, Any]) -> None:
         f"PROJECTION by a cost model, not a measurement: wave, {document['scaling']} scaling; "
         f"cells of {machine['cell_seconds'] * 1e12:.2f} ps, links of "
         f"{machine['link_rate'] / 1e9:.3g} GB/s a rank ({link}), {machine['latency'] * 1e6:g} us "
-        f"a message; from {document['calibrated_with_ranks']} ranks by {document['transport']}",
-        highlight=False,
+        f"a message; from {document['calibrated_with_ranks']} ranks by {document['transport']}"
     )
-    console.print(_fit_table(document["fit"]))
-    console.print(_table(document["rows"]))
+    print_table(console, _fit_table(document["fit"]))
+    print_table(console, _table(document["rows"]))
 
 
 def _fit_table(rows: list[dict[str, Any]]) -> Table:

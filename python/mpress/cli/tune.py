@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from mpress import _core, cuda_bench, tune
-from mpress.cli.console import make_console, make_table, size_text
-from mpress.cli.errors import UserError, checked_transport
+from mpress.cli.console import make_console, make_table, print_table, size_text
+from mpress.cli.errors import UserError, checked_seconds, checked_transport
 from mpress.p2p import jobs
 
 _RATIOS = (1.2, 1.5, 2.0, 4.0, 8.0, 32.0)
@@ -31,14 +31,13 @@ def tune_machine(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The profile; default: MPRESS_PROFILE.")
     ] = None,
-    seconds: Annotated[
-        float, typer.Option(metavar="S", min=0, help="For each size of message.")
-    ] = 0.3,
+    seconds: Annotated[float, typer.Option(metavar="S", help="For each size of message.")] = 0.3,
 ) -> None:
     """Measure messages between two ranks and the codecs; write the profile that the policy reads.
 
     What a profile of this hardware already tells of other MPIs, transports and hosts is kept.
     """
+    checked_seconds("--seconds", seconds)
     transports = [checked_transport(name) for name in transport or ["mpi"]]
     path = _path(output)
     profile = _known(path)
@@ -75,7 +74,7 @@ def tune_machine(
         partial.replace(path)
     except OSError as error:
         raise UserError(f"the profile {path} cannot be written: {error.strerror}") from None
-    console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    console.print(f"wrote {path}")
 
 
 def measured_chunks(
@@ -148,17 +147,17 @@ def _print(
     links: list[tune.Link],
     chunks: dict[tuple[str, ...], tune.ChunkTimes],
 ) -> None:
-    console.print(profile.hardware, highlight=False)
+    console.print(profile.hardware)
     for place in ("host", "device"):
         if any(where == place for _, where in profile.codecs):
-            console.print(_codecs(profile, place))
+            print_table(console, _codecs(profile, place))
     for letter, link in zip(_letters(links), links, strict=True):
-        console.print(f"{letter}: {_name(link)}", highlight=False)
-    console.print(_messages(links))
+        console.print(f"{letter}: {_name(link)}")
+    print_table(console, _messages(links))
     for letter, link in zip(_letters(links), links, strict=True):
         if chunks.get(link.key):
-            console.print(_chunks(letter, link, chunks[link.key]))
-    console.print(_break_even(profile, links))
+            print_table(console, _chunks(letter, link, chunks[link.key]))
+    print_table(console, _break_even(profile, links))
 
 
 def _codecs(profile: tune.Profile, place: str) -> Table:
@@ -201,7 +200,6 @@ def _chunks(letter: str, link: tune.Link, times: tune.ChunkTimes) -> Table:
     table.caption = f"the profile says {size_text(link.chunk)}" + (
         f": no other takes {tune.CHUNK_GAIN:.0%} less" if link.chunk == tune.DEFAULT_CHUNK else ""
     )
-    table.caption_justify = "left"
     return table
 
 

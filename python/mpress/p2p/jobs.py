@@ -99,7 +99,7 @@ def run(
         plan_file, out = Path(folder) / "plan.json", Path(folder) / "out.json"
         plan_file.write_text(json.dumps(plan))
         command = [sys.executable, "-m", "mpress", "run", "-n", str(plan.get("ranks", 2))]
-        command += ["--mpiexec", mpiexec] if mpiexec else []
+        command += [] if mpiexec is None else ["--mpiexec", mpiexec]
         command += [] if job == "auto" else _FORCED
         # mpi4py.run ends the job where a rank fails: the others would wait for ever.
         command += ["--", sys.executable, "-m", "mpi4py", *program, str(plan_file), str(out)]

@@ -12,11 +12,12 @@ std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t seg
 /// Encodes within `value`, absolute or relative to what `range` says.
 cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
                    std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream,
-                   RangeOf range);
+                   RangeOf range, std::span<const mpress::Extent> extents);
 
 /// codec_cuda.hpp
-cudaError_t finite_width(ElementType type, const void* elements, std::size_t count, void* workspace,
-                         double* width, cudaStream_t stream);
+cudaError_t finite_extent(ElementType type, const void* elements, std::size_t count,
+                          void* workspace, mpress::Extent* extent, std::uint32_t sequence,
+                          cudaStream_t stream);
 
 cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
                    void* workspace, cudaStream_t stream);

@@ -458,9 +458,13 @@ auto kernel_of(const Batch<capacity>&) {
 template <class T>
 cudaError_t encode_elements(Bound kind, double value, Mode mode,
                             std::span<const EncodeSegment> segments, void* workspace,
-                            cudaStream_t stream, RangeOf range) {
-  const bool common = kind == Bound::rel && range == RangeOf::call && segments.size() > 1;
-  if (common && segments.size() > max_common_range) return cudaErrorInvalidValue;
+                            cudaStream_t stream, RangeOf range,
+                            std::span<const mpress::Extent> extents) {
+  const bool given = kind == Bound::rel && range == RangeOf::given;
+  const bool found = kind == Bound::rel && range == RangeOf::call && segments.size() > 1;
+  const bool common = given || found;
+  if (given && extents.empty()) return cudaErrorInvalidValue;
+  if (found && segments.size() > max_common_range) return cudaErrorInvalidValue;
   Request<T> request{
       {}, false, kind, mode, common, value, codec::cuda::multiprocessors() * encode_residency};
   if (kind == Bound::abs) request.resolvable = make_quantizer(value, request.absolute);
@@ -479,7 +483,12 @@ cudaError_t encode_elements(Bound kind, double value, Mode mode,
     work.slots = reinterpret_cast<std::uint64_t*>(ranges + batch.count);
     const unsigned total = batch.first_task[batch.count];
     codec::cuda::Launch encode(total, Shape<T>::threads, stream);
-    if (kind == Bound::rel && launch_find_ranges<T>(batch, ranges, common, stream)) {
+    if (given) {
+      codec::cuda::Launch join(1, 1, stream);
+      join.prefer_shared_memory();
+      join(join_extents<T>, extents.data(), static_cast<std::uint32_t>(extents.size()), ranges);
+      encode.begin_early();
+    } else if (kind == Bound::rel && launch_find_ranges<T>(batch, ranges, common, stream)) {
       encode.begin_early();
     }
     encode(kernel_of<T>(batch), batch, work, ranges, request);
@@ -501,10 +510,11 @@ std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t seg
 
 cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
                    std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream,
-                   RangeOf range) {
-  return type == ElementType::f32
-             ? encode_elements<float>(bound, value, mode, segments, workspace, stream, range)
-             : encode_elements<double>(bound, value, mode, segments, workspace, stream, range);
+                   RangeOf range, std::span<const mpress::Extent> extents) {
+  return type == ElementType::f32 ? encode_elements<float>(bound, value, mode, segments, workspace,
+                                                           stream, range, extents)
+                                  : encode_elements<double>(bound, value, mode, segments, workspace,
+                                                            stream, range, extents);
 }
 
 }  // namespace mpress::codec::szp::cuda

@@ -13,6 +13,11 @@ struct RangeKeys {
   unsigned long long greatest;
 };
 
+/// With them, whether there is any element that is not finite.
+struct ExtentKeys : RangeKeys {
+  unsigned long long nonfinite;
+};
+
 template <class T>
 __device__ typename Traits<T>::Bits key_of(typename Traits<T>::Bits bits) {
   using Bits = typename Traits<T>::Bits;
@@ -42,8 +47,8 @@ __device__ double width_of(const RangeKeys& keys) {
 inline constexpr unsigned range_threads = 256;
 
 /// Thread blocks take equal shares of the `units` units that all segments have. `common`: the first
-/// of `ranges` is that of all segments.
-template <class T, unsigned capacity>
+/// of `ranges` is that of all segments. `extent`: there is one, of ExtentKeys.
+template <class T, bool extent, unsigned capacity>
 __global__ void __launch_bounds__(range_threads)
     find_ranges(const __grid_constant__ Batch<capacity> batch, RangeKeys* ranges,
                 std::uint64_t units, bool common) {
@@ -66,8 +71,12 @@ __global__ void __launch_bounds__(range_threads)
     const auto* in = reinterpret_cast<const Bits*>(segment.in) + first_element;
     Bits least = 0;
     Bits greatest = 0;
+    bool nonfinite = false;
     const auto take = [&](Bits bits) {
-      if ((bits & exponent) == exponent) return;
+      if ((bits & exponent) == exponent) {
+        if constexpr (extent) nonfinite = true;
+        return;
+      }
       const Bits key = key_of<T>(bits);
       greatest = max(greatest, key);
       least = max(least, static_cast<Bits>(~key));
@@ -92,6 +101,7 @@ __global__ void __launch_bounds__(range_threads)
       greatest = max(greatest, __shfl_xor_sync(~0u, greatest, step));
     }
     __shared__ Bits keys[range_threads / 32][2];
+    if constexpr (extent) nonfinite = __syncthreads_or(nonfinite) != 0;
     __syncthreads();
     if (threadIdx.x % 32 == 0) {
       keys[threadIdx.x / 32][0] = least;
@@ -99,6 +109,9 @@ __global__ void __launch_bounds__(range_threads)
     }
     __syncthreads();
     if (threadIdx.x != 0) continue;
+    if constexpr (extent) {
+      if (nonfinite) atomicOr(&static_cast<ExtentKeys*>(ranges)->nonfinite, 1ull);
+    }
     for (unsigned w = 1; w < range_threads / 32; ++w) {
       least = max(least, keys[w][0]);
       greatest = max(greatest, keys[w][1]);
@@ -112,7 +125,7 @@ __global__ void __launch_bounds__(range_threads)
 
 /// For the next kernel of the stream, which may begin early. False where there are no elements, and
 /// nothing was launched.
-template <class T, unsigned capacity>
+template <class T, bool extent = false, unsigned capacity>
 bool launch_find_ranges(const Batch<capacity>& batch, RangeKeys* ranges, bool common,
                         cudaStream_t stream) {
   std::uint64_t units = 0;
@@ -124,8 +137,25 @@ bool launch_find_ranges(const Batch<capacity>& batch, RangeKeys* ranges, bool co
   const auto blocks = static_cast<unsigned>(std::min(units, most));
   codec::cuda::Launch launch(blocks, range_threads, stream);
   launch.prefer_shared_memory();
-  launch(find_ranges<T, capacity>, batch, ranges, units, common);
+  launch(find_ranges<T, extent, capacity>, batch, ranges, units, common);
   return true;
+}
+
+/// The range of all of them together, for the next kernel of the stream, which may begin early.
+template <class T>
+__global__ void join_extents(const mpress::Extent* extents, std::uint32_t count, RangeKeys* range) {
+  codec::cuda::let_next_begin();
+  RangeKeys keys = {};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const volatile mpress::Extent& one = extents[i];  // which others may just have written
+    if ((one.flags & mpress::Extent::finite) == 0) continue;
+    using Bits = typename Traits<T>::Bits;
+    const Bits least = key_of<T>(__builtin_bit_cast(Bits, static_cast<T>(one.min)));
+    const Bits greatest = key_of<T>(__builtin_bit_cast(Bits, static_cast<T>(one.max)));
+    keys.least = max(keys.least, static_cast<unsigned long long>(static_cast<Bits>(~least)));
+    keys.greatest = max(keys.greatest, static_cast<unsigned long long>(greatest));
+  }
+  *range = keys;
 }
 
 }  // namespace mpress::codec::szp::cuda

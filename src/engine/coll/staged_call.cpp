@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/job.hpp"
+#include "engine/request/request.hpp"
 
 namespace mpress::engine {
 
@@ -34,23 +35,42 @@ int StagedCall::deliver(Job& job) {
   return delivered_code_;
 }
 
+namespace {
+
+class StagedRequest final : public Request {
+ public:
+  StagedRequest(std::unique_ptr<StagedCall> call, bool is_persistent)
+      : Request(is_persistent), call_(std::move(call)) {}
+
+  int start(Job& job, MPI_Request* request) override {
+    const int code = call_->fetch(job);
+    if (code != MPI_SUCCESS) return code;
+    set_active(true);
+    return mpi::calls().Start(request);
+  }
+
+  Ending finish(Job& job, MPI_Status&) override {
+    const int code = call_->deliver(job);
+    return {code, code == MPI_SUCCESS ? nullptr : call_->comm()};
+  }
+
+ private:
+  const std::unique_ptr<StagedCall> call_;
+};
+
+}  // namespace
+
 int complete_later(Job& job, std::unique_ptr<StagedCall> call, MPI_Request request) {
   // What is complete at once may share its request with others.
   int complete = 0;
   mpi::calls().Request_get_status(request, &complete, MPI_STATUS_IGNORE);
   if (complete) return call->conclude(job);
-  auto pending = std::make_unique<Pending>();
-  pending->staged = std::move(call);
-  job.requests.insert(request, std::move(pending));
+  job.requests.insert(request, std::make_shared<StagedRequest>(std::move(call), false));
   return MPI_SUCCESS;
 }
 
 void keep_persistent(Job& job, std::unique_ptr<StagedCall> call, MPI_Request request) {
-  auto pending = std::make_unique<Pending>();
-  pending->persistent = true;
-  pending->active = false;
-  pending->staged = std::move(call);
-  job.requests.insert(request, std::move(pending));
+  job.requests.insert(request, std::make_shared<StagedRequest>(std::move(call), true));
 }
 
 }  // namespace mpress::engine

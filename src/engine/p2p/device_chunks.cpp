@@ -59,7 +59,7 @@ class DeviceChunks final : public ChunkSource {
     if (code_ != MPI_SUCCESS) return gpu::State::failed;
     if (taken_ == copied_) return gpu::State::pending;
     Work& work = work_[taken_];
-    const gpu::State state = copying_->look(work.copied);
+    const gpu::State state = copying_->query(work.copied);
     if (state == gpu::State::failed) code_ = refused(job, device_);
     if (state != gpu::State::done) return state;
     note(trace::Kind::copy_out, taken_, work.copying_ns);
@@ -126,7 +126,7 @@ class DeviceChunks final : public ChunkSource {
     Work& work = work_[chunk];
     if (chunk >= encoded_) return false;
     gpu::Outcome outcome;
-    const gpu::State state = encoding_->look(work.encoded, &outcome);
+    const gpu::State state = encoding_->query(work.encoded, &outcome);
     if (state == gpu::State::failed) code_ = refused(job, device_);
     if (state != gpu::State::done) return false;
     if (outcome.bytes < work.chunk.bytes) {
@@ -270,7 +270,7 @@ class DeviceSink final : public ChunkSink {
       const Piece& piece = pieces_[done_ % pieces_.size()];
       if (piece.event != 0) {
         gpu::Outcome outcome;
-        const gpu::State state = queues_[piece.queue]->look(piece.event, &outcome);
+        const gpu::State state = queues_[piece.queue]->query(piece.event, &outcome);
         if (state == gpu::State::pending) return;
         if (state == gpu::State::failed && code_ == MPI_SUCCESS) code_ = refused(job, device_);
         if (state == gpu::State::done) note(job, piece.first, outcome.status);

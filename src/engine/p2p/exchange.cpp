@@ -1,9 +1,10 @@
 #include "engine/p2p/exchange.hpp"
 
+#include <memory>
 #include <utility>
 
 #include "engine/job.hpp"
-#include "engine/backoff.hpp"
+#include "engine/p2p/receive_request.hpp"
 #include "engine/request/finished_request.hpp"
 #include "mpi/counted.hpp"
 
@@ -42,8 +43,10 @@ int deliver_probed(Job& job, const ProbedMessage& probed, Op op, const ReceiveAr
 }
 
 /// Where threads may probe while others receive, receives are posted under the queue's lock and
-/// waited for outside it; elsewhere one call does both.
-bool must_post(const Job& job) { return job.threaded || !job.probed.empty(); }
+/// waited for outside it; what is under way proceeds meanwhile. Elsewhere one call does both.
+bool must_post(const Job& job) {
+  return job.threaded || !job.probed.empty() || !job.progress.idle();
+}
 
 int post(const Receive& receive, const Envelope& from, MPI_Comm comm, MPI_Request* request) {
   return mpi::counted::Irecv(receive.buffer(), receive.count(), receive.type(), from.peer, from.tag,
@@ -59,15 +62,8 @@ std::unique_ptr<ProbedMessage> take_or_post(Job& job, const Receive& receive, co
   return probed;
 }
 
-int send_now(Job& job, Outgoing& out, int tag) {
-  const SendArguments& use = out.arguments;
-  if (!out.chunks) {
-    return mpi::counted::Send(use.buffer, use.count, use.type, use.destination, tag, use.comm);
-  }
-  MPI_Request header = MPI_REQUEST_NULL;
-  int code = start_send(job, out, mpi::counted::Isend, tag, &header);
-  if (code == MPI_SUCCESS) code = mpi::calls().Wait(&header, MPI_STATUS_IGNORE);
-  return code == MPI_SUCCESS ? out.error : code;
+int send_in_one(Job& job, const Outgoing& out, int tag) {
+  return send_now(job, out, mpi::counted::Send, mpi::counted::Isend, tag);
 }
 
 /// The receiving half of an exchange, which MPI has begun.
@@ -86,22 +82,17 @@ struct Reception {
   }
 };
 
-/// Sends what is offered to its receiver, and receives meanwhile: that rank may wait for the same.
-int send_offered(Job& job, Outgoing& out, int tag, Reception& reception) {
-  const SendArguments& use = out.arguments;
-  MPI_Request header = MPI_REQUEST_NULL;
-  int code =
-      mpi::counted::Isend(use.buffer, use.count, use.type, use.destination, tag, use.comm, &header);
-  if (code != MPI_SUCCESS) return code;
-  for (Backoff backoff; !out.chunks->advance(job, *out.row, !reception.over); backoff.pause()) {
-    if (reception.over) continue;
+/// Sends the data of an exchange, and receives meanwhile: the other rank may wait for the same.
+int exchange_data(Job& job, SendOperation& operation, Reception& reception) {
+  job.progress.wait_until([&] {
+    operation.await(reception.over);
+    if (reception.over) return operation.is_over();
     int arrived = 0;
     const int received = mpi::calls().Test(&reception.request, &arrived, &reception.status);
     if (arrived || received != MPI_SUCCESS) reception.end(job, received);
-  }
-  send_chunks(job, out);
-  code = mpi::calls().Wait(&header, MPI_STATUS_IGNORE);
-  return code == MPI_SUCCESS ? out.error : code;
+    return false;
+  });
+  return operation.raise();
 }
 
 /// MPI gives one handle to all receives from nobody, and so threads and later receives share it:
@@ -123,36 +114,42 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
                       const Envelope& from, MPI_Status* given) {
   Receive receive;
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
+  if (watched) avoid_overlap(job, receive);
   const StatusOf status(given);
   const std::uint64_t begin = watched ? trace::now_ns() : 0;
   int code = MPI_SUCCESS;
-  if (out.chunks || must_post(job)) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
-    if (code != MPI_SUCCESS) return code;
-    if (probed) {
-      const int sent = send_now(job, out, send_tag);
-      code = deliver_probed(job, *probed, Op::sendrecv, arguments, status);
-      return code == MPI_SUCCESS ? sent : code;
-    }
-    Reception reception{receive, request, *status, begin, watched};
-    const int sent = out.chunks && out.chunks->is_offered()
-                         ? send_offered(job, out, send_tag, reception)
-                         : send_now(job, out, send_tag);
-    if (!reception.over) {
-      if (sent != MPI_SUCCESS)
-        mpi::calls().Cancel(&reception.request);  // the peer may never answer
-      code = mpi::calls().Wait(&reception.request, status);
-      if (sent == MPI_SUCCESS) reception.end(job, code);
-    }
-    job.chunks.outbox.flush();
-    return sent == MPI_SUCCESS ? reception.code : sent;
-  } else {
+  if (!out.data && !must_post(job)) {
     const SendArguments& use = out.arguments;
     code = mpi::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
                                   side(receive, from), arguments.comm, status);
+    return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
   }
-  return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
+  std::shared_ptr<SendOperation> operation;
+  if (out.data) {
+    const bool buffer_stays = out.buffer_stays;
+    operation = std::make_shared<SendOperation>(job, std::move(out));
+    code = operation->start(mpi::counted::Isend, send_tag);
+    if (code != MPI_SUCCESS) return code;
+    // What arrives may overwrite it.
+    if (!buffer_stays) job.progress.wait_until([&] { return operation->advance_data(); });
+    operation->follow(job);
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
+  if (probed) {
+    code = deliver_probed(job, *probed, Op::sendrecv, arguments, status);
+  }
+  Reception reception{receive, request, *status, begin, watched, probed || code != MPI_SUCCESS,
+                      code};
+  const int sent =
+      operation ? exchange_data(job, *operation, reception) : send_in_one(job, out, send_tag);
+  if (!reception.over) {
+    if (sent != MPI_SUCCESS) mpi::calls().Cancel(&reception.request);  // the peer may never answer
+    code = wait_for(job, &reception.request, status);
+    if (sent == MPI_SUCCESS) reception.end(job, code);
+  }
+  job.chunks.outbox.flush();
+  return reception.code == MPI_SUCCESS ? sent : reception.code;
 }
 
 }  // namespace
@@ -160,6 +157,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
   Receive receive;
   const bool watched = receive.watch(job, Op::recv, arguments);
+  if (watched) avoid_overlap(job, receive);
   if (!watched && !must_post(job)) {
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                               from.tag, arguments.comm, given);
@@ -171,7 +169,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
     MPI_Request request = MPI_REQUEST_NULL;
     const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
     if (probed) return deliver_probed(job, *probed, Op::recv, arguments, status);
-    if (code == MPI_SUCCESS) code = mpi::calls().Wait(&request, status);
+    if (code == MPI_SUCCESS) code = wait_for(job, &request, status);
   } else {
     code = mpi::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,
                               from.tag, arguments.comm, status);
@@ -193,26 +191,25 @@ int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* me
 
 int receive_matched_later(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
                           MPI_Request* request) {
-  auto pending = std::make_unique<Pending>();
-  Receive& receive = pending->receive.emplace();
+  auto entry = std::make_shared<ReceiveRequest>(job);
+  Receive& receive = entry->receive;
   const bool watched = receive.watch_matched(job, Op::imrecv, arguments);
   const int code =
       mpi::counted::Imrecv(receive.buffer(), receive.count(), receive.type(), message, request);
-  if (code == MPI_SUCCESS && watched) job.requests.insert(*request, std::move(pending));
+  if (code == MPI_SUCCESS && watched) file(job, *request, std::move(entry));
   return code;
 }
 
 int exchange(Job& job, const SendArguments& send, int send_tag, const ReceiveArguments& arguments,
              const Envelope& from, MPI_Status* status) {
-  Outgoing out = prepare_send(job, Op::sendrecv, send);
+  Outgoing out = prepare_send(job, {Op::sendrecv, Family::sendrecv, true}, send);
   if (out.error != MPI_SUCCESS) return out.error;
   return exchange_prepared(job, out, send_tag, arguments, from, status);
 }
 
 Outgoing set_aside(Job& job, Op op, const SendArguments& send) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(send.type);
-  Outgoing out = prepare_send(job, op, send);
-  if (out.error == MPI_SUCCESS) send_chunks(job, out);
+  Outgoing out = prepare_send(job, {op, Family::sendrecv, false}, send);
   if (out.error != MPI_SUCCESS || out.frame || !type || send.count <= 0) return out;
   if (!send.buffer && type->contiguous) return out;  // MPI will refuse
   const std::size_t bytes = static_cast<std::size_t>(send.count) * type->size;
@@ -245,29 +242,30 @@ int exchange_in_place(Job& job, const SendArguments& send, int send_tag,
 int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArguments& arguments,
                    const Envelope& from, MPI_Request* request) {
   if (out.error != MPI_SUCCESS) return out.error;
-  auto pending = std::make_unique<Pending>();
-  Receive& receive = pending->receive.emplace();
+  auto entry = std::make_shared<ExchangeRequest>(job);
+  Receive& receive = entry->receive;
   const bool watched = receive.watch(job, op, arguments);
+  if (watched) entry->claim_buffer();
   if (job.pacer.active()) receive.travels_when_posted();
-  int code = start_send(job, out, mpi::counted::Isend, send_tag, &pending->send_half);
-  if (code != MPI_SUCCESS) return code;
-  pending->frame = std::move(out.frame);
+  const int raised = entry->send(std::move(out), send_tag);
+  if (!entry->has_send()) return raised;
+  int code = MPI_SUCCESS;
   {
     const auto posting = job.probed.posting();
     const auto probed = job.probed.take(arguments.comm, from.peer, from.tag);
     if (probed && !watched) receive.describe(job, op, arguments);
-    code = probed ? probed->deliver_later(job, *pending, request)
+    code = probed ? probed->deliver_later(job, *entry, request)
                   : post(receive, from, arguments.comm, request);
   }
   if (code == MPI_SUCCESS && from.peer == MPI_PROC_NULL) code = make_own(request);
-  if (code == MPI_SUCCESS) {
-    job.requests.insert(*request, std::move(pending));
-  } else {
-    const MPI_Request send_half = std::exchange(pending->send_half, MPI_REQUEST_NULL);
-    pending->receive.reset();
-    job.orphans.adopt(send_half, std::move(pending));
+  if (code != MPI_SUCCESS) {
+    entry->complete_send_alone();
+    return code;
   }
-  return code == MPI_SUCCESS ? out.error : code;
+  entry->begin(*request);
+  entry->follow(job);
+  job.requests.insert(*request, std::move(entry));
+  return raised;
 }
 
 }  // namespace mpress::engine

@@ -193,7 +193,7 @@ class PeerReceive final : public ChunkReceive {
     if (!place) return nullptr;
     if (!queue_) queue_ = job.devices.queue(arrival.device);
     if (queue_ && copying_ == 0) copying_ = queue_->copy(place, arrival.data, arrival.bytes);
-    const gpu::State state = queue_ ? queue_->look(copying_) : gpu::State::failed;
+    const gpu::State state = queue_ ? queue_->query(copying_) : gpu::State::failed;
     if (state == gpu::State::failed) give_up(job);
     if (state != gpu::State::done) return nullptr;
     copying_ = 0;

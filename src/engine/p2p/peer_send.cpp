@@ -154,7 +154,7 @@ bool PeerSend::open_queue(Job& job) {
   } else {
     start_copying();
   }
-  return queue_->look(work_[0].event) != gpu::State::failed;
+  return queue_->query(work_[0].event) != gpu::State::failed;
 }
 
 /// The same for chunks that go by MPI.
@@ -245,7 +245,7 @@ bool PeerSend::advance_chunks(Job& job) {
   }
   for (; ended_ < work_.size(); ++ended_) {
     gpu::Outcome outcome;
-    const gpu::State state = queue_->look(work_[ended_].event, &outcome);
+    const gpu::State state = queue_->query(work_[ended_].event, &outcome);
     if (state == gpu::State::pending) return false;
     if (state == gpu::State::failed) {
       fail(job);

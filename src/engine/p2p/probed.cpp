@@ -4,6 +4,7 @@
 
 #include "engine/job.hpp"
 #include "engine/p2p/message_handle.hpp"
+#include "engine/p2p/receive_request.hpp"
 #include "mpi/counted.hpp"
 
 namespace mpress::engine {
@@ -39,8 +40,8 @@ int ProbedMessage::deliver(Job& job, trace::Op op, const ReceiveArguments& argum
   return receive.accept(job, data.data(), wire_bytes, *status);
 }
 
-int ProbedMessage::deliver_later(Job& job, Pending& pending, MPI_Request* request) const {
-  Receive& receive = *pending.receive;
+int ProbedMessage::deliver_later(Job& job, ReceiveRequest& entry, MPI_Request* request) const {
+  Receive& receive = entry.receive;
   MPI_Status status;
   fill(&status);
   if (!receive.comm()) return comm->raise(MPI_ERR_ARG);
@@ -48,10 +49,7 @@ int ProbedMessage::deliver_later(Job& job, Pending& pending, MPI_Request* reques
     receive.settle(job, data.data(), wire_bytes, status);
     return make_finished_request(status, request);
   }
-  pending.collect.emplace();
-  const int code = pending.collect->open(status, request);
-  if (code != MPI_SUCCESS) pending.collect.reset();
-  return code;
+  return entry.open_request(status, request);
 }
 
 ProbedMessages::Queue::iterator ProbedMessages::find(const mpi::CommInfo* comm, int source,

@@ -24,7 +24,7 @@
 namespace mpress::engine {
 
 class Job;
-struct Pending;
+class ReceiveRequest;
 
 /// The flag of a probe that MPI refused: MPICH may return success, and set no flag, once a handler
 /// of the program's was called.
@@ -45,9 +45,9 @@ struct ProbedMessage {
   /// Delivers it to a receive; `status` may be ignored. Returns an error code, raises nothing.
   int deliver(Job& job, trace::Op op, const ReceiveArguments& arguments, MPI_Status* status) const;
 
-  /// Delivers it to `pending.receive`, which is described, and makes `request` for that. Where
-  /// chunks are still to come, `pending.collect` is set, and the caller files `pending`.
-  int deliver_later(Job& job, Pending& pending, MPI_Request* request) const;
+  /// Delivers it to the receive of `entry`, which is described, and makes `request` for that. The
+  /// caller files `entry` where must_be_kept() says so: its data is still to come, or it failed.
+  int deliver_later(Job& job, ReceiveRequest& entry, MPI_Request* request) const;
 };
 
 /// Thread-safe. While a receive is being posted, posting() is held; a probe excludes it, so that

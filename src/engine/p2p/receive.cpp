@@ -6,6 +6,7 @@
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
+#include "engine/p2p/receive_request.hpp"
 #include "link/route.hpp"
 #include "mpi/counted.hpp"
 #include "mpi/relayout.hpp"
@@ -121,6 +122,35 @@ bool Receive::stage(Job& job) {
   return true;
 }
 
+void Receive::stage_aside(Job& job) { is_aside_ = stage(job); }
+
+/// A contested receive has come that no data follows: a frame is brought to safety before others
+/// write to the program's buffer. Always true.
+bool Receive::rescue(Job& job, const MPI_Status& status) {
+  if (!is_contested_ || staging_ || !is_readable_) return true;
+  const std::size_t bytes = bytes_of(status);
+  wire::Header header;
+  if (wire::read_header(arguments_.buffer, bytes, job.nonce, header) == wire::Parse::raw)
+    return true;
+  staging_ = job.pool.take(capacity_);
+  if (staging_) std::memcpy(staging_.data(), arguments_.buffer, bytes);
+  return true;
+}
+
+/// Before data is laid out in a buffer that other receives may have, too: they look at what has
+/// come there, and finish what they have begun there.
+void Receive::let_others_leave(Job& job) const {
+  const auto others =
+      job.in_place.overlapping(reinterpret_cast<std::uintptr_t>(arguments_.buffer), capacity_);
+  if (others.empty() || !job.peek.is_possible() || Progress::is_advancing()) return;
+  job.progress.wait_until([&] {
+    job.progress.advance();
+    return std::none_of(others.begin(), others.end(), [](const auto& other) {
+      return !other->is_over() && (other->receive.fills_buffer() || other->is_unseen());
+    });
+  });
+}
+
 int Receive::deliver(Job& job, MPI_Status& status) {
   const mpi::Calls& mpi = mpi::calls();
   int cancelled = 0;
@@ -207,11 +237,11 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
     // The status is asked for only where there is a header: MPI may raise what went wrong.
     if (!job.peek.is_complete(request)) return false;
     Beginning room;
-    if (!wire::announces_chunks(beginning(job, room), job.nonce)) return true;
+    if (!is_contested_ && !wire::announces_chunks(beginning(job, room), job.nonce)) return true;
     int arrived = 0;
     MPI_Status status;
     if (mpi::calls().Request_get_status(request, &arrived, &status) != MPI_SUCCESS) return true;
-    if (!collects(job, status)) return true;
+    if (!collects(job, status)) return rescue(job, status);
   }
   return chunks_->advance(job);
 }
@@ -229,10 +259,14 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   wire::Header header;
   if (wire::read_header(data, bytes, job.nonce, header) != wire::Parse::frame) return false;
   if (header.chunk_bytes == 0 || header.raw_bytes() > capacity_) return false;
+  job.has_got_frames.store(true, std::memory_order_relaxed);
   chunks_source_ = comm_->world_rank(source);
   if (!can_come(job, header, chunks_source_)) return false;
   std::unique_ptr<ChunkSink> sink;
-  chunks_to_ = takes_in_place(header.type) ? static_cast<std::byte*>(arguments_.buffer) : nullptr;
+  const bool is_shared = is_aside_ || is_contested_;
+  chunks_to_ = takes_in_place(header.type) && !is_shared
+                   ? static_cast<std::byte*>(arguments_.buffer)
+                   : nullptr;
   if (device_ != gpu::host) {
     if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
     if (!chunks_to_) chunks_to_ = packed_.data();
@@ -290,6 +324,7 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
       if (arrived.in_place) return code;  // MPI's own status holds
       break;
     case wire::Parse::frame:
+      job.has_got_frames.store(true, std::memory_order_relaxed);
       code = arrived.header.chunk_bytes > 0 ? deliver_chunks(job, arrived, status.MPI_SOURCE)
                                             : deliver_frame(job, arrived);
       break;
@@ -326,6 +361,7 @@ int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
     return job.corrupt_code;
   }
   job.chunks.drop(job, arrived.header, arrived.source);
+  job.follow_chunks();
   // The next message to this buffer must not seem to begin with what is left of this one.
   if (arrived.data == buffer()) std::memset(buffer(), 0, wire::header_bytes);
   return arrived.header.raw_bytes() > capacity_ ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM;
@@ -333,7 +369,7 @@ int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
 
 /// Waits for the chunks that are still to come; then the message is the program's.
 int Receive::conclude_chunks(Job& job) {
-  chunks_->finish(job);
+  job.progress.wait_until([&] { return chunks_->advance(job); });
   if (device_ != gpu::host) job.peer_link.connect(chunks_source_, device_);
   const std::unique_ptr<ChunkReceive> chunks = std::move(chunks_);
   const wire::Header& header = chunks->header();
@@ -427,7 +463,7 @@ int Receive::decode_on_host(Job& job, const Arrived& arrived, Status& status) {
   // type, or of a device without memory to spare, are decoded aside and then scattered.
   memory::Buffer aside;
   void* elements = arguments_.buffer;
-  const bool scatters = !type_->contiguous || !is_readable_;
+  const bool scatters = !type_->contiguous || !is_readable_ || is_aside_;
   if (scatters) {
     aside = job.pool.take(header.raw_bytes());
     elements = aside.data();
@@ -474,6 +510,7 @@ int Receive::decode_on_device(Job& job, const Arrived& arrived, Status& status) 
 
 /// Lays packed data out as the program's type says.
 int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
+  if (is_aside_) let_others_leave(job);
   if (device_ != gpu::host) {
     return unpack_to_device(job, device_, packed, bytes, arguments_.buffer, arguments_.count,
                             *type_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -52,6 +53,19 @@ class Receive {
 
   /// The same for a message that MPI has matched, and that is no frame.
   bool watch_matched(Job& job, trace::Op op, const ReceiveArguments& arguments);
+
+  // After watch(): receives that overlap.
+
+  /// Does MPI receive straight into memory of the program's, and may it be a frame?
+  bool is_in_place() const { return watched_ && !staging_ && !is_scattered_; }
+  std::size_t capacity() const { return capacity_; }
+  /// Another receive under way is in place where this would be: receives into staging memory.
+  void stage_aside(Job& job);
+  /// The opposite: others bring data to the same place, at any time.
+  void contest() { is_contested_ = true; }
+  bool is_contested() const { return is_contested_; }
+  /// Does a decoder, or MPI, put its data where the program has its buffer, now?
+  bool fills_buffer() const { return chunks_ && chunks_to_ == arguments_.buffer; }
 
   // After watch(), whatever it returned: what to give to MPI.
   void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
@@ -144,6 +158,8 @@ class Receive {
   int decode_on_host(Job& job, const Arrived& arrived, Status& status);
   int decode_on_device(Job& job, const Arrived& arrived, Status& status);
   int scatter(Job& job, const std::byte* packed, std::size_t bytes);
+  void let_others_leave(Job& job) const;
+  bool rescue(Job& job, const MPI_Status& status);
 
   ReceiveArguments arguments_;
   std::shared_ptr<mpi::CommInfo> comm_;
@@ -162,6 +178,8 @@ class Receive {
   bool by_element_ = false;
   bool is_scattered_ = false;  ///< MPI receives into the program's layout, which has gaps
   bool is_remote_ = false;     ///< MPI receives where the CPU cannot look
+  bool is_aside_ = false;      ///< staged, as its buffer overlaps another receive's
+  std::atomic<bool> is_contested_{false};
   MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
 #include "link/route.hpp"
@@ -17,25 +16,25 @@ using trace::Reason;
 /// Counts a message as it goes to MPI, in a call that began at `begin_ns`.
 void count_message(Job& job, const Message& message, Codec codec, Reason reason,
                    std::size_t wire_bytes, std::uint64_t begin_ns, Outgoing& outgoing) {
-  const ChunkSend* chunks = outgoing.chunks.get();
-  trace::Row& row = job.record.row({trace::Direction::send, message.op, message.peer, codec, reason,
-                                    chunks ? chunks->way() : trace::Way::whole});
+  const ChunkSend* data = outgoing.data.get();
+  trace::Row& row = job.record.row({trace::Direction::send, message.call.op, message.peer, codec,
+                                    reason, data ? data->way() : trace::Way::whole});
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, message.bytes);
   trace::add(row.wire_bytes, wire_bytes);
   outgoing.row = &row;
   if (!trace::timeline.is_on()) return;
-  outgoing.span = trace::Span(
-      {.begin_ns = begin_ns,
-       .raw_bytes = message.bytes,
-       .wire_bytes = wire_bytes,
-       .message = chunks ? link::Route(chunks->header().route).number : trace::no_number,
-       .peer = message.peer,
-       .device = message.device,
-       .kind = trace::Kind::send,
-       .op = message.op,
-       .codec = codec,
-       .reason = reason});
+  outgoing.span =
+      trace::Span({.begin_ns = begin_ns,
+                   .raw_bytes = message.bytes,
+                   .wire_bytes = wire_bytes,
+                   .message = data ? link::Route(data->header().route).number : trace::no_number,
+                   .peer = message.peer,
+                   .device = message.device,
+                   .kind = trace::Kind::send,
+                   .op = message.call.op,
+                   .codec = codec,
+                   .reason = reason});
 }
 
 std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) {
@@ -56,13 +55,13 @@ bool is_refused(const SendArguments& arguments, const mpi::TypeInfo& type) {
 
 /// Counts a message in host memory that is too short to be encoded. False, and nothing is counted,
 /// where it is not, or where MPI will refuse it.
-bool count_short(Job& job, trace::Op op, const SendArguments& arguments, std::uint64_t begin_ns,
-                 Outgoing& outgoing) {
+bool count_short(Job& job, const SendCall& call, const SendArguments& arguments,
+                 std::uint64_t begin_ns, Outgoing& outgoing) {
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
   const std::shared_ptr<const mpi::CommInfo> comm =
       type ? mpi::glance_at_comm(arguments.comm) : nullptr;
   if (!comm || is_refused(arguments, *type)) return false;
-  const Message message{op,
+  const Message message{call,
                         arguments,
                         *type,
                         *comm,
@@ -79,6 +78,15 @@ bool count_short(Job& job, trace::Op op, const SendArguments& arguments, std::ui
   return true;
 }
 
+/// Keeps a frame until MPI is done with it; null where that is so already, and MPI may have handed
+/// out one request for many sends.
+std::shared_ptr<FrameSend> keep_frame(MPI_Request request, memory::Buffer frame,
+                                      std::uint64_t message) {
+  int complete = 0;
+  mpi::calls().Request_get_status(request, &complete, MPI_STATUS_IGNORE);
+  return complete ? nullptr : std::make_shared<FrameSend>(std::move(frame), message);
+}
+
 /// A message that becomes another one for MPI: the elements of `bytes` bytes at `data`.
 void replace(const Message& message, const void* data, std::size_t bytes, SendArguments& use) {
   use.buffer = data;
@@ -92,19 +100,21 @@ void replace(const Message& message, const void* data, std::size_t bytes, SendAr
 
 }  // namespace
 
-Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
+Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments) {
   Outgoing outgoing;
   outgoing.arguments = arguments;
+  outgoing.op = call.op;
+  outgoing.buffer_stays = call.buffer_stays;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
-  if (count_short(job, op, arguments, begin, outgoing)) return outgoing;
+  if (count_short(job, call, arguments, begin, outgoing)) return outgoing;
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   const std::shared_ptr<mpi::CommInfo> comm = type ? mpi::comm_info(arguments.comm) : nullptr;
   if (!comm || is_refused(arguments, *type)) return outgoing;
 
   const std::size_t bytes = bytes_of(arguments, *type);
   const Location location = bytes > 0 ? locate(job, arguments.buffer, *type) : Location{};
-  const Message message{op,
+  const Message message{call,
                         arguments,
                         *type,
                         *comm,
@@ -131,8 +141,8 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   }
   const bool compressed = encodes && encoded.bytes > 0;
   const std::size_t wire_bytes = encoded.bytes > 0 ? encoded.bytes : bytes;
-  if (encoded.bytes > 0) outgoing.chunks = std::move(encoded.chunks);
-  if (outgoing.chunks) outgoing.comm = comm;
+  if (encoded.bytes > 0) outgoing.data = std::move(encoded.data);
+  if (outgoing.data) outgoing.comm = comm;
   count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason, wire_bytes,
                 begin, outgoing);
   trace::add(outgoing.row->encode_ns, encoded.took_ns);
@@ -143,45 +153,168 @@ Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments) {
   return outgoing;
 }
 
-void send_chunks(Job& job, Outgoing& outgoing) {
-  if (!outgoing.chunks) return;
-  for (Backoff backoff; !outgoing.chunks->advance(job, *outgoing.row, false);) backoff.pause();
-  const int code = outgoing.chunks->code();
-  if (code != MPI_SUCCESS) outgoing.error = outgoing.comm->raise(code);
-  outgoing.span.add_wire_bytes(outgoing.chunks->sent_bytes());
-  outgoing.chunks.reset();
+SendOperation::SendOperation(Job& job, Outgoing outgoing)
+    : job_(job), outgoing_(std::move(outgoing)), data_(std::move(outgoing_.data)) {}
+
+SendOperation::~SendOperation() = default;
+
+int SendOperation::start(ImmediateSend send, int tag) {
+  const SendArguments& use = outgoing_.arguments;
+  return send(use.buffer, use.count, use.type, use.destination, tag, use.comm, &header_);
 }
 
-int start_offered_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag,
-                       MPI_Request* request) {
-  const SendArguments& use = outgoing.arguments;
-  auto pending = std::make_unique<Pending>();
-  const int code =
-      send(use.buffer, use.count, use.type, use.destination, tag, use.comm, &pending->send_half);
-  if (code != MPI_SUCCESS) return code;
-  pending->frame = std::move(outgoing.frame);
-  pending->chunked_message = outgoing.chunks->message();
-  pending->offered = std::move(outgoing.chunks);
-  pending->row = outgoing.row;
-  pending->comm = std::move(outgoing.comm);
-  pending->offered->advance(job, *pending->row, true);
-  outgoing.span.add_wire_bytes(pending->offered->header().raw_bytes());
+void SendOperation::open_request(MPI_Request* request) {
   MPI_Status status{};
   mpi::calls().Status_set_elements_x(&status, MPI_BYTE, 0);
   mpi::calls().Status_set_cancelled(&status, 0);
   status.MPI_SOURCE = MPI_ANY_SOURCE;
   status.MPI_TAG = MPI_ANY_TAG;
-  if (pending->collect.emplace().open(status, request) != MPI_SUCCESS) {
+  if (request_.open(status, request) != MPI_SUCCESS)
     mpi::fatal("MPI refused a generalized request");
-  }
-  job.requests.insert(*request, std::move(pending));
-  return MPI_SUCCESS;
+  has_request_ = true;
 }
 
-int start_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag, MPI_Request* request) {
-  const SendArguments& use = outgoing.arguments;
-  const int code = send(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
-  if (code == MPI_SUCCESS) send_chunks(job, outgoing);
+bool SendOperation::advance_data() {
+  if (is_sent_) return true;
+  is_sent_ = data_->advance(job_, *outgoing_.row, !is_awaited_.load(std::memory_order_relaxed));
+  job_.follow_chunks();
+  if (is_sent_) outgoing_.span.add_wire_bytes(data_->sent_bytes());
+  return is_sent_;
+}
+
+/// The data comes first: its receiver may have been found by now, and the header may wait for one.
+bool SendOperation::advance() {
+  if (!advance_data()) return false;
+  if (header_ != MPI_REQUEST_NULL) {
+    int sent = 0;
+    MPI_Status status;
+    header_code_ = mpi::calls().Test(&header_, &sent, &status);
+    if (header_code_ != MPI_SUCCESS) {
+      header_ = MPI_REQUEST_NULL;
+    } else if (!sent) {
+      return false;
+    } else if (has_request_) {
+      int cancelled = 0;
+      mpi::calls().Test_cancelled(&status, &cancelled);
+      mpi::calls().Status_set_cancelled(&request_.status(), cancelled);
+    }
+  }
+  if (std::exchange(has_request_, false)) request_.finish();
+  return true;
+}
+
+int SendOperation::raise() {
+  const int code = data_->code();
+  return code == MPI_SUCCESS ? code : outgoing_.comm->raise(code);
+}
+
+Ending SendOperation::finish(Job& job, MPI_Status& status) {
+  int cancelled = 0;
+  mpi::calls().Test_cancelled(&status, &cancelled);
+  if (cancelled) job.chunks.cancel(job, data_->message());
+  return ending();
+}
+
+Ending SendOperation::ending() const {
+  if (header_code_ != MPI_SUCCESS) return {header_code_};
+  const int code = data_->code();
+  return {code, code == MPI_SUCCESS ? nullptr : outgoing_.comm};
+}
+
+int SendOperation::cancel(MPI_Request*) {
+  return header_ != MPI_REQUEST_NULL ? mpi::calls().Cancel(&header_) : MPI_SUCCESS;
+}
+
+void SendOperation::abandon() {
+  if (header_ != MPI_REQUEST_NULL) mpi::calls().Request_free(&header_);
+  if (std::exchange(has_request_, false)) request_.finish();
+}
+
+Ending FrameSend::finish(Job& job, MPI_Status& status) {
+  if (message_ == no_message) return {};
+  int cancelled = 0;
+  mpi::calls().Test_cancelled(&status, &cancelled);
+  if (cancelled) job.chunks.cancel(job, message_);
+  return {};
+}
+
+int send_now(Job& job, const Outgoing& out, BlockingSend call, ImmediateSend start, int tag) {
+  const SendArguments& use = out.arguments;
+  const std::uint64_t begin = out.frame ? trace::now_ns() : 0;
+  int code = MPI_SUCCESS;
+  if (job.progress.idle()) {
+    code = call(use.buffer, use.count, use.type, use.destination, tag, use.comm);
+  } else {
+    MPI_Request request = MPI_REQUEST_NULL;
+    code = start(use.buffer, use.count, use.type, use.destination, tag, use.comm, &request);
+    if (code == MPI_SUCCESS) code = wait_for(job, &request, MPI_STATUS_IGNORE);
+  }
+  if (!out.frame) return code;
+  const std::uint64_t end = trace::now_ns();
+  trace::add(out.row->wait_ns, end - begin);
+  trace::note_wait(out.op, begin, end);
+  return code;
+}
+
+int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
+  trace::Row& row = *outgoing.row;
+  const trace::Op op = outgoing.op;
+  SendOperation operation(job, std::move(outgoing));
+  const int code = operation.start(send, tag);
+  if (code != MPI_SUCCESS) return code;
+  operation.await(true);
+  job.progress.wait_until([&] { return operation.advance_data(); });
+  const std::uint64_t begin = trace::now_ns();
+  MPI_Request header = operation.release_header();
+  const int sent = wait_for(job, &header, MPI_STATUS_IGNORE);
+  job.chunks.outbox.flush();
+  const std::uint64_t end = trace::now_ns();
+  trace::add(row.wait_ns, end - begin);
+  trace::note_wait(op, begin, end);
+  return sent == MPI_SUCCESS ? operation.raise() : sent;
+}
+
+int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Request* request,
+               Started* started) {
+  if (!outgoing.data) {
+    const SendArguments& use = outgoing.arguments;
+    const int code = send(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
+    if (code == MPI_SUCCESS && outgoing.frame) {
+      started->frame = keep_frame(*request, std::move(outgoing.frame), FrameSend::no_message);
+    }
+    return code;
+  }
+  const bool buffer_stays = outgoing.buffer_stays;
+  const auto operation = std::make_shared<SendOperation>(job, std::move(outgoing));
+  const int code = operation->start(send, tag);
+  if (code != MPI_SUCCESS) return code;
+  // The program may compute for long without a call, so what needs this process's host is done at
+  // once where no thread makes progress.
+  const bool may_stay = buffer_stays && job.progress.is_threaded();
+  job.progress.wait_until([&] {
+    return operation->advance_data() || may_stay || (buffer_stays && !operation->needs_host());
+  });
+  if (!operation->is_sent()) {
+    *request = MPI_REQUEST_NULL;
+    started->operation = operation;
+    return MPI_SUCCESS;
+  }
+  // MPI itself tells of the rest.
+  const int raised = operation->raise();
+  *request = operation->release_header();
+  started->frame = keep_frame(*request, operation->release_frame(), operation->message());
+  return raised;
+}
+
+int send_later(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Request* request) {
+  Started started;
+  const int code = start_send(job, std::move(outgoing), send, tag, request, &started);
+  if (started.operation) {
+    started.operation->open_request(request);
+    started.operation->follow(job);
+    job.requests.insert(*request, std::move(started.operation));
+  }
+  if (started.frame) job.requests.insert(*request, std::move(started.frame));
   return code;
 }
 

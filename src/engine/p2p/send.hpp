@@ -1,9 +1,12 @@
-// The sending side of a message: raw, or a frame in its place.
+// The sending side of a message: raw, a frame in its place, or a header whose data follows.
 #pragma once
 
 #include <memory>
 
+#include "config/config.hpp"
 #include "engine/p2p/chunk_send.hpp"
+#include "engine/request/finished_request.hpp"
+#include "engine/request/request.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
 #include "mpi/comm_info.hpp"
@@ -23,15 +26,24 @@ struct SendArguments {
   MPI_Comm comm = MPI_COMM_NULL;
 };
 
+/// What a sending call allows, and what it counts as.
+struct SendCall {
+  trace::Op op;       ///< for statistics alone
+  Family family;      ///< whose kill switch holds, beside that of all messages
+  bool buffer_stays;  ///< the program's buffer is the call's until it is over
+};
+
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest
 /// ends with the sending call, which is what the timeline shows of the message.
 struct Outgoing {
   SendArguments arguments;
   memory::Buffer frame;  ///< empty: the message goes raw
-  /// Set where the frame only announces what send_chunks() sends.
-  std::unique_ptr<ChunkSend> chunks;
-  std::shared_ptr<mpi::CommInfo> comm;  ///< where there are chunks: the message's
+  /// Set where the frame is only a header, and the data follows: see SendOperation.
+  std::unique_ptr<ChunkSend> data;
+  std::shared_ptr<mpi::CommInfo> comm;  ///< where there is data: the message's
   int error = MPI_SUCCESS;              ///< has been raised
+  trace::Op op = trace::Op::send;       ///< the sending call's
+  bool buffer_stays = false;            ///< as SendCall says
   trace::Row* row = nullptr;            ///< the message's line in the statistics; null: not counted
   trace::Span span;                     ///< the sending call
 };
@@ -42,23 +54,102 @@ memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size
 
 /// Decides about a message, encodes it where that pays, and counts it. Where `error` comes back
 /// set, it has been raised already.
-Outgoing prepare_send(Job& job, trace::Op op, const SendArguments& arguments);
-
-/// Sends the chunks of a message that has some; never waits for its receiver. The program's buffer
-/// is free afterwards. What goes wrong is raised, and `outgoing.error`.
-void send_chunks(Job& job, Outgoing& outgoing);
+Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments);
 
 /// A non-blocking send.
 using ImmediateSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
                               MPI_Request*);
 
-/// Starts `send` of what was prepared, of which the data is offered where it is. The program gets a
-/// request of mpress's. Returns an MPI error code.
-int start_offered_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag,
-                       MPI_Request* request);
+/// A send whose header goes to MPI and whose data follows by a link. It is over when MPI is done
+/// with the header, and the program's buffer is free.
+class SendOperation final : public Request {
+ public:
+  SendOperation(Job& job, Outgoing outgoing);
+  ~SendOperation() override;
 
-/// Starts `send` of what was prepared, chunks included. Where it returns MPI_SUCCESS there is a
-/// request, also if `outgoing.error` says that the chunks could not be sent.
-int start_send(Job& job, Outgoing& outgoing, ImmediateSend send, int tag, MPI_Request* request);
+  /// Hands the header to MPI. Returns MPI's error code; what it raised is raised.
+  int start(ImmediateSend send, int tag);
+
+  /// After that: gives the program a request that completes with this operation.
+  void open_request(MPI_Request* request);
+
+  bool advance() override;
+  bool needs_host() const override { return !is_sent_ && data_->needs_host(); }
+  bool may_be_late(const Job&) const override { return true; }
+  bool only_mpress_completes() const override { return true; }
+  void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
+  bool is_offered() const override { return !is_sent_ && data_->is_offered(); }
+  Ending finish(Job& job, MPI_Status& status) override;
+  int cancel(MPI_Request* request) override;
+  Ending ending() const;
+  bool must_end() const override { return !is_sent_; }
+  void abandon() override;
+
+  /// For a call that blocks, or that MPI itself will tell of the header's end: lets only the data
+  /// proceed. True once the program's buffer is free.
+  bool advance_data();
+
+  /// Is the program's buffer free?
+  bool is_sent() const { return is_sent_; }
+
+  /// The request of the header, for a caller who completes it in place of this operation.
+  MPI_Request release_header() { return std::exchange(header_, MPI_REQUEST_NULL); }
+  memory::Buffer release_frame() { return std::move(outgoing_.frame); }
+  std::uint64_t message() const { return data_->message(); }
+
+  /// Once the data is sent: raises what went wrong with it, once. Returns the error code.
+  int raise();
+
+ private:
+  Job& job_;
+  Outgoing outgoing_;
+  std::unique_ptr<ChunkSend> data_;
+  MPI_Request header_ = MPI_REQUEST_NULL;
+  int header_code_ = MPI_SUCCESS;  ///< MPI has raised it
+  bool is_sent_ = false;
+  std::atomic<bool> is_awaited_{false};
+  OpenRequest request_;
+  bool has_request_ = false;
+};
+
+/// A send whose frame MPI reads: the frame lives until then.
+class FrameSend final : public Request {
+ public:
+  explicit FrameSend(memory::Buffer frame, std::uint64_t message = no_message)
+      : frame_(std::move(frame)), message_(message) {}
+  Ending finish(Job& job, MPI_Status& status) override;
+  Ending look(Job&, MPI_Status&) override { return {}; }
+
+  static constexpr std::uint64_t no_message = UINT64_MAX;
+
+ private:
+  memory::Buffer frame_;
+  std::uint64_t message_;  ///< whose data the frame announces
+};
+
+/// A blocking send.
+using BlockingSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm);
+
+/// Sends `outgoing`, which has no data, as a blocking call does.
+int send_now(Job& job, const Outgoing& outgoing, BlockingSend call, ImmediateSend start, int tag);
+
+/// Sends `outgoing`, which has data, as a blocking call does: returns when the buffer is free and
+/// MPI is done with the header. Raises; counts the time that it waits.
+int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag);
+
+/// What has to live until a send is over: neither, where MPI has all of it.
+struct Started {
+  std::shared_ptr<SendOperation> operation;
+  std::shared_ptr<FrameSend> frame;
+};
+
+/// Starts what was prepared. `request` is then MPI's, of all that is left to do, or
+/// MPI_REQUEST_NULL where `started.operation` is. Raises; after an error of the data there is a
+/// request all the same.
+int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Request* request,
+               Started* started);
+
+/// MPI_Isend of what was prepared. Raises.
+int send_later(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Request* request);
 
 }  // namespace mpress::engine

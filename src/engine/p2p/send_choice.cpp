@@ -53,19 +53,7 @@ bool is_short(const Job& job, const Message& message) {
 }
 
 bool is_switched_off(const Config& config, const Message& message) {
-  switch (message.op) {
-    case trace::Op::start:
-      if (config.is_disabled(Family::persistent)) return true;
-      break;
-    case trace::Op::sendrecv:
-    case trace::Op::isendrecv:
-    case trace::Op::sendrecv_replace:
-    case trace::Op::isendrecv_replace:
-      if (config.is_disabled(Family::sendrecv)) return true;
-      break;
-    default: break;
-  }
-  return config.is_disabled(Family::p2p) ||
+  return config.is_disabled(message.call.family) || config.is_disabled(Family::p2p) ||
          (config.is_disabled(Family::derived) && !message.type.contiguous);
 }
 

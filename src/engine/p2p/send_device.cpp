@@ -47,13 +47,6 @@ bool may_be_announced(const Job& job, const Message& message) {
                                    wire::min_frame_bytes % message.type.size == 0));
 }
 
-/// Calls that leave the program's buffer with MPI, or wait.
-bool buffer_stays(trace::Op op) {
-  using trace::Op;
-  return op == Op::send || op == Op::ssend || op == Op::rsend || op == Op::isend ||
-         op == Op::irsend || op == Op::sendrecv;
-}
-
 /// A message of a type with gaps where the device has no room to pack it.
 int fetch_without_memory(Job& job, const Message& message, bool encodes, Encoded& encoded) {
   if (encodes) encoded.reason = Reason::memory;
@@ -84,17 +77,17 @@ int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded) 
   }
   if (encodes || may_be_announced(job, message)) {
     if (message.bytes >= job.least_peer_bytes) {
-      encoded.chunks = plan_peer_chunks(job, message, spec, elements, buffer_stays(message.op));
+      encoded.data = plan_peer_chunks(job, message, spec, elements, message.call.buffer_stays);
     }
     // So that copies overlap with the wire, also where nothing is encoded.
-    if (!encoded.chunks && is_cut(job, message) && (encodes || !job.gpu_aware)) {
-      encoded.chunks = plan_chunks(job, message, spec, elements);
+    if (!encoded.data && is_cut(job, message) && (encodes || !job.gpu_aware)) {
+      encoded.data = plan_chunks(job, message, spec, elements);
     }
   }
-  if (encoded.chunks) {
+  if (encoded.data) {
     encoded.frame = job.pool.take(wire::min_frame_bytes);
     if (!encoded.frame) return MPI_ERR_NO_MEM;
-    encoded.bytes = close_frame(job, encoded.chunks->header(), encoded.frame);
+    encoded.bytes = close_frame(job, encoded.data->header(), encoded.frame);
     return MPI_SUCCESS;
   }
   if (encodes) {

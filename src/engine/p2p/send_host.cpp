@@ -67,15 +67,15 @@ Encoded encode(Job& job, const Message& message, const Spec& spec) {
     if (!elements.packed) return encoded;
   }
   if (is_cut(job, message)) {
-    encoded.chunks = plan_chunks(job, message, spec, elements);
+    encoded.data = plan_chunks(job, message, spec, elements);
   }
-  const bool cut = encoded.chunks != nullptr;
+  const bool cut = encoded.data != nullptr;
   encoded.frame =
       job.pool.take(wire::frame_bytes(cut ? 0 : codec::max_payload_bytes(spec, type, count)));
   if (!encoded.frame) return encoded;
   encoded.reason = Reason::none;
   if (cut) {
-    encoded.bytes = close_frame(job, encoded.chunks->header(), encoded.frame);
+    encoded.bytes = close_frame(job, encoded.data->header(), encoded.frame);
     return encoded;
   }
   encoded.bytes = write_frame(job, spec, type, elements.data, count, encoded.frame);

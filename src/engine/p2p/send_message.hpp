@@ -22,7 +22,7 @@ class Job;
 
 /// A message to be sent, and what is known of it.
 struct Message {
-  trace::Op op;
+  const SendCall& call;
   const SendArguments& arguments;
   const mpi::TypeInfo& type;
   const mpi::CommInfo& comm;
@@ -36,7 +36,7 @@ struct Message {
 struct Encoded {
   memory::Buffer frame;
   std::size_t bytes = 0;
-  std::unique_ptr<ChunkSend> chunks;  ///< which the frame announces, and which count themselves
+  std::unique_ptr<ChunkSend> data;  ///< which the frame announces, and which counts itself
   trace::Reason reason = trace::Reason::none;
   std::uint64_t took_ns = 0;
 };

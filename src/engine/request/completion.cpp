@@ -1,6 +1,7 @@
 #include "engine/request/completion.hpp"
 
-#include <sched.h>
+#include <algorithm>
+#include <utility>
 
 #include "engine/job.hpp"
 #include "engine/request/finished_request.hpp"
@@ -69,14 +70,15 @@ class Watched {
         substituted_(entries_.size()),
         is_hidden_(entries_.size()) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      Pending* entry = entries_[i] = job.requests.claim(requests[i]);
-      any_ = any_ || entry;
-      stand_ins_ = stand_ins_ || (entry && entry->replaced());
-      must_look_ = must_look_ || (entry && entry->only_mpress_completes());
-      may_be_late_ = may_be_late_ || (entry && entry->may_be_late(job));
-      if (entry && job.pacer.active()) note_arrival(*entry, requests[i]);
+      Request* entry = entries_[i] = job.requests.claim(requests[i]);
+      if (!entry) continue;
+      any_ = true;
+      substitutes_ = substitutes_ || entry->replaced();
+      must_look_ = must_look_ || entry->only_mpress_completes() || entry->is_followed();
+      may_be_late_ = may_be_late_ || (entry->is_active() && entry->may_be_late(job));
+      if (job.pacer.active()) entry->note_arrival(requests[i]);
     }
-    if (!stand_ins_ && !may_be_late_) return;
+    if (!substitutes_ && !may_be_late_) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) substituted_[i] = real(i);
   }
 
@@ -86,55 +88,60 @@ class Watched {
   /// What is not complete stays in the table.
   ~Watched() {
     if (!any_) return;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (entries_[i]) RequestTable::release(entries_[i]);
+    for (Request* entry : entries_) {
+      if (!entry) continue;
+      entry->await(false);
+      RequestTable::release(entry);
     }
   }
 
   bool any() const { return any_; }
 
-  /// Lets messages in chunks proceed, and hides from MPI those that are not all there. True where
-  /// none is hidden. `needs_all`: the call waits for all, so what is offered may be while anything
-  /// else is missing.
+  /// Lets everything proceed, and hides from MPI those requests whose messages are not all there.
+  /// True where none is hidden. `needs_all`: what is offered may be while anything else is missing.
   bool progress(bool needs_all = false) {
-    hidden_ = 0;
-    if (!may_be_late_) return true;
-    for (const bool offered : {false, true}) {
-      const bool waits_for_more = needs_all && hidden_ > 0;
-      for (std::size_t i = 0; i < entries_.size(); ++i) {
-        Pending* entry = entries_[i];
-        if (offered != (entry && entry->offered)) continue;
-        is_hidden_[i] = entry && entry->may_be_late(job_) &&
-                        !entry->is_ready(job_, requests_[i], waits_for_more);
-        substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
-        hidden_ += is_hidden_[i];
-      }
+    hidden_before_ = std::exchange(hidden_, 0);
+    if (!may_be_late_) {
+      job_.progress.advance();
+      return true;
     }
-    job_.chunks.progress(job_);
+    const bool alone = !needs_all || hidden_before_ == offered();
+    for (Request* entry : entries_) {
+      if (!entry) continue;
+      entry->follow(job_);
+      entry->await(alone);
+    }
+    job_.progress.advance();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      is_hidden_[i] = entries_[i] && !entries_[i]->is_ready();
+      substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
+      hidden_ += is_hidden_[i];
+    }
     return hidden_ == 0;
   }
 
-  /// For calls that wait for all: the same until none is hidden. While no message has ever come in
-  /// chunks this is left to MPI, which waits best; finish() waits for the chunks of the first.
+  /// For calls that wait for all: the same until none is hidden. While no message's data has ever
+  /// followed its header this is left to MPI, which waits best; finish() waits for that of the
+  /// first.
   void progress_all() {
-    if (!must_look_ && !job_.chunks.is_used() && !job_.peer_link.is_used()) return;
-    while (!progress(true)) ::sched_yield();
+    if (!must_look_ && !job_.expects_data()) return;
+    job_.progress.wait_until([&] { return progress(true); });
   }
 
   /// What to give to MPI: the program's array, or one with stand-ins and without what is hidden.
-  MPI_Request* requests() { return stand_ins_ || may_be_late_ ? substituted_.data() : requests_; }
+  MPI_Request* requests() { return substitutes_ || may_be_late_ ? substituted_.data() : requests_; }
 
   /// After a call that should wait for one request: has it found none because all that are left
   /// are hidden? `found` is MPI_UNDEFINED where it found none.
-  bool must_go_on(int code, int found) const {
+  bool must_go_on(int code, int found) {
     if (code != MPI_SUCCESS || found != MPI_UNDEFINED || hidden_ == 0) return false;
-    ::sched_yield();
+    backoff_.pause();
     return true;
   }
 
   /// After MPI's call: the program sees what became of its own requests.
   void restore() {
-    if (!stand_ins_ && !may_be_late_) return;
+    if (!substitutes_ && !may_be_late_) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const bool replaced = entries_[i] && entries_[i]->replaced();
       if (!replaced && !is_hidden_[i]) requests_[i] = substituted_[i];
@@ -143,24 +150,15 @@ class Watched {
 
   /// The work of request `i`, which MPI has completed without error. Returns an error code.
   int finish(int i, MPI_Status& status) {
-    const std::unique_ptr<Pending> ended = release(i);
-    Pending* pending = released_;
-    if (pending) pending->recall_chunks(job_, status);
-    if (pending && pending->staged) {
-      const int code = pending->staged->deliver(job_);
-      if (code != MPI_SUCCESS) failed_on_ = pending->staged->comm();
-      return code;
+    Request* const entry = entries_[static_cast<std::size_t>(i)];
+    if (!entry || !entry->is_active()) {
+      release(i);
+      return MPI_SUCCESS;
     }
-    if (pending && pending->offered) {
-      if (pending->send_code != MPI_SUCCESS) return pending->send_code;
-      const int code = pending->offered->code();
-      if (code != MPI_SUCCESS) failed_on_ = pending->comm;
-      return code;
-    }
-    if (!pending || !pending->receive) return MPI_SUCCESS;
-    const int code = pending->receive->deliver(job_, status);
-    if (pending->receive->must_raise(code)) failed_on_ = pending->receive->comm();
-    return code;
+    const Ending ending = entry->finish(job_, status);
+    if (ending.raise_on) failed_on_ = ending.raise_on;
+    release(i);
+    return ending.code;
   }
 
   /// Forgets request `i`, which MPI ended with an error.
@@ -172,45 +170,41 @@ class Watched {
 
  private:
   /// Request `i` is over: its entry leaves the table, or, where persistent, becomes inactive.
-  /// `released_` is the entry, null where there was nothing to end.
-  std::unique_ptr<Pending> release(int i) {
-    Pending* entry = entries_[static_cast<std::size_t>(i)];
-    entries_[static_cast<std::size_t>(i)] = nullptr;
-    released_ = entry && entry->active ? entry : nullptr;
-    if (!entry) return nullptr;
-    if (!entry->persistent) return job_.requests.remove(entry);
-    entry->active = false;
-    if (entry->replaced()) {
-      // What stood in has delivered already, if it was a receive: deliver() only tells.
-      entry->stand_in = MPI_REQUEST_NULL;
+  void release(int i) {
+    Request* const entry = std::exchange(entries_[static_cast<std::size_t>(i)], nullptr);
+    if (!entry) return;
+    if (!entry->is_persistent()) {
+      job_.requests.remove(entry);
+    } else if (entry->is_active()) {
+      entry->end_round();
     }
-    entry->frame.reset();
-    return nullptr;
+  }
+
+  /// Of those that are hidden, how many give their receivers time?
+  int offered() const {
+    return static_cast<int>(std::count_if(entries_.begin(), entries_.end(), [](Request* entry) {
+      return entry && !entry->is_ready() && entry->is_offered();
+    }));
   }
 
   /// What to give to MPI for request `i`.
   MPI_Request real(std::size_t i) const {
     const bool replaced = entries_[i] && entries_[i]->replaced();
-    return replaced ? entries_[i]->stand_in : requests_[i];
-  }
-
-  void note_arrival(Pending& pending, MPI_Request request) {
-    // See Pending::collect_persistent.
-    if (!pending.receive || pending.persistent || !job_.peek.is_possible()) return;
-    if (!job_.peek.is_complete(request)) pending.receive->travels_when_delivered();
+    return replaced ? entries_[i]->stand_in() : requests_[i];
   }
 
   Job& job_;
   MPI_Request* requests_;
-  Scratch<Pending*> entries_;  ///< null where MPI's completion needs no work
+  Scratch<Request*> entries_;  ///< null where MPI's completion needs no work
   Scratch<MPI_Request> substituted_;
   Scratch<bool> is_hidden_;
   bool any_ = false;
-  bool stand_ins_ = false;
-  bool may_be_late_ = false;  ///< some message may come in chunks
+  bool substitutes_ = false;  ///< some request has a stand-in
+  bool may_be_late_ = false;  ///< some message's data may follow its header
   bool must_look_ = false;    ///< some request MPI cannot complete by itself
   int hidden_ = 0;            ///< requests, of messages that are not all there
-  Pending* released_ = nullptr;
+  int hidden_before_ = -1;    ///< the same when it was looked at before
+  Backoff backoff_;
   std::shared_ptr<mpi::CommInfo> failed_on_;
 };
 

@@ -5,94 +5,178 @@
 #include <utility>
 
 #include "engine/job.hpp"
-#include "engine/request/finished_request.hpp"
+#include "engine/p2p/receive_request.hpp"
 #include "mpi/counted.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
 
-int start_one_send(Job& job, Pending& pending, MPI_Request* request) {
-  if (pending.comm->freed) {  // the request still knows it, but nobody else can send on it
-    const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(pending.send.type);
-    if (type && !job.gpu_aware && device_of(job, pending.send.buffer, *type) != gpu::host) {
-      trace::say("rank " + std::to_string(job.rank) +
-                 ": a persistent send from device memory outlives its communicator");
-      return pending.comm->raise(MPI_ERR_COMM);
-    }
-    pending.active = true;
-    return mpi::calls().Start(request);
+class PersistentSend final : public Request {
+ public:
+  PersistentSend(const SendArguments& arguments, bool buffer_stays, int tag, ImmediateSend send,
+                 std::shared_ptr<mpi::CommInfo> comm)
+      : Request(true),
+        arguments_(arguments),
+        call_{trace::Op::start, Family::persistent, buffer_stays},
+        tag_(tag),
+        send_(send),
+        comm_(std::move(comm)) {}
+
+  int start(Job& job, MPI_Request* request) override;
+  bool advance() override { return operation_->advance(); }
+  bool needs_host() const override { return operation_->needs_host(); }
+  bool may_be_late(const Job&) const override { return operation_ != nullptr; }
+  bool only_mpress_completes() const override { return operation_ != nullptr; }
+  bool is_offered() const override { return operation_ && operation_->is_offered(); }
+  bool must_end() const override { return operation_ && operation_->must_end(); }
+  void abandon() override {
+    if (operation_) operation_->abandon();
   }
-  Outgoing out = prepare_send(job, trace::Op::start, pending.send);
-  if (out.error != MPI_SUCCESS) return out.error;
-  pending.active = true;
-  pending.chunked_message = out.chunks ? out.chunks->message() : no_message;
-  if (!out.frame) return mpi::calls().Start(request);
-  pending.frame = std::move(out.frame);
-  const int code = start_send(job, out, pending.start_send, pending.tag, &pending.stand_in);
-  return code == MPI_SUCCESS ? out.error : code;
-}
+  void await(bool alone) override {
+    if (operation_) operation_->await(alone);
+  }
+  int cancel(MPI_Request* request) override {
+    return operation_ ? operation_->cancel(request) : Request::cancel(request);
+  }
+  bool outlives_its_request() const override { return operation_ || frame_; }
 
-int start_one_receive(Job& job, Pending& pending, MPI_Request* request) {
-  pending.active = true;
-  pending.receive->renew();
-  if (job.pacer.active()) pending.receive->travels_when_posted();
-  const auto posting = job.probed.posting();
-  const std::unique_ptr<ProbedMessage> probed =
-      job.probed.take(pending.comm, pending.source, pending.tag);
-  if (!probed) return mpi::calls().Start(request);
-  return probed->deliver_later(job, pending, &pending.stand_in);
-}
+  Ending finish(Job& job, MPI_Status& status) override {
+    return operation_ ? operation_->finish(job, status)
+           : frame_   ? frame_->finish(job, status)
+                      : Ending{};
+  }
+  Ending look(Job&, MPI_Status&) override { return {}; }
 
-int start_one_staged(Job& job, Pending& pending, MPI_Request* request) {
-  const int code = pending.staged->fetch(job);
-  if (code != MPI_SUCCESS) return code;
-  pending.active = true;
+  void retire() override {
+    operation_.reset();
+    frame_.reset();
+  }
+
+ private:
+  int start_raw(Job& job, MPI_Request* request);
+
+  const SendArguments arguments_;
+  const SendCall call_;
+  const int tag_;
+  const ImmediateSend send_;                   ///< in the mode of the persistent send
+  const std::shared_ptr<mpi::CommInfo> comm_;  ///< its handle may be freed, and given to another
+  std::shared_ptr<SendOperation> operation_;   ///< what was started, with data that follows
+  std::shared_ptr<FrameSend> frame_;           ///< or in one piece
+};
+
+int PersistentSend::start_raw(Job& job, MPI_Request* request) {
+  // The request still knows the communicator, but nobody else can send on it.
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments_.type);
+  if (type && !job.gpu_aware && device_of(job, arguments_.buffer, *type) != gpu::host) {
+    trace::say("rank " + std::to_string(job.rank) +
+               ": a persistent send from device memory outlives its communicator");
+    return comm_->raise(MPI_ERR_COMM);
+  }
+  set_active(true);
   return mpi::calls().Start(request);
+}
+
+int PersistentSend::start(Job& job, MPI_Request* request) {
+  if (comm_->freed) return start_raw(job, request);
+  Outgoing out = prepare_send(job, call_, arguments_);
+  if (out.error != MPI_SUCCESS) return out.error;
+  set_active(true);
+  if (!out.frame) return mpi::calls().Start(request);
+  Started started;
+  const int code = start_send(job, std::move(out), send_, tag_, &stand_in_, &started);
+  operation_ = std::move(started.operation);
+  frame_ = std::move(started.frame);
+  if (operation_) {
+    operation_->open_request(&stand_in_);
+    renew();
+    follow(job);
+  }
+  return code;
+}
+
+class PersistentReceive final : public ReceiveRequest {
+ public:
+  PersistentReceive(Job& job, int source, int tag)
+      : ReceiveRequest(job, true), source_(source), tag_(tag) {}
+
+  int start(Job& job, MPI_Request* request) override;
+  bool may_be_late(const Job& job) const override {
+    return is_open_ || (!replaced() && receive.may_come_in_chunks(job));
+  }
+  bool advance() override;
+
+ private:
+  const int source_;
+  const int tag_;
+};
+
+int PersistentReceive::start(Job& job, MPI_Request* request) {
+  set_active(true);
+  receive.renew();
+  renew();
+  begin(*request);
+  if (job.pacer.active()) receive.travels_when_posted();
+  const auto posting = job.probed.posting();
+  const std::unique_ptr<ProbedMessage> probed = job.probed.take(receive.comm(), source_, tag_);
+  if (!probed) return mpi::calls().Start(request);
+  const int code = probed->deliver_later(job, *this, &stand_in_);
+  if (is_open_) follow(job);
+  return code;
+}
+
+/// MPICH ends a persistent receive that MPI_Request_get_status finds complete, so those cannot be
+/// looked at: MPI completes them, and a stand-in takes over.
+bool PersistentReceive::advance() {
+  if (is_open_) return advance_receive();
+  int arrived = 0;
+  MPI_Status status;
+  const int result = mpi::calls().Test(&request_, &arrived, &status);
+  if (result == MPI_SUCCESS && !arrived) return false;
+  if (open_request(status, &stand_in_) != MPI_SUCCESS) {
+    mpi::fatal("MPI refused a generalized request");
+  }
+  if (result == MPI_SUCCESS && receive.collects(job_, status)) return advance_receive();
+  if (result == MPI_SUCCESS) {
+    receive.deliver(job_, open_.status());
+  } else {
+    receive.fail(result);
+  }
+  open_.finish();
+  is_open_ = false;
+  return true;
 }
 
 }  // namespace
 
-void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
+void watch_persistent_send(Job& job, const SendArguments& arguments, bool buffer_stays, int tag,
                            ImmediateSend start_send, MPI_Request request) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   if (!type || arguments.count <= 0 || arguments.destination < 0) return;
   if (!type->element && device_of(job, arguments.buffer, *type) == gpu::host) return;
-  auto pending = std::make_unique<Pending>();
-  pending->comm = mpi::comm_info(arguments.comm);
-  if (!pending->comm) return;
-  pending->persistent = true;
-  pending->active = false;
-  pending->send = arguments;
-  pending->start_send = start_send;
-  pending->tag = tag;
-  job.requests.insert(request, std::move(pending));
+  std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(arguments.comm);
+  if (!comm) return;
+  job.requests.insert(request, std::make_shared<PersistentSend>(arguments, buffer_stays, tag,
+                                                                start_send, std::move(comm)));
 }
 
 int receive_init(Job& job, const ReceiveArguments& arguments, int source, int tag,
                  MPI_Request* request) {
-  auto pending = std::make_unique<Pending>();
-  Receive& receive = pending->receive.emplace();
+  auto entry = std::make_shared<PersistentReceive>(job, source, tag);
+  Receive& receive = entry->receive;
   const bool known = receive.watch(job, trace::Op::start, arguments) ||
                      receive.describe(job, trace::Op::start, arguments);
+  entry->claim_buffer();
   const int code = mpi::counted::Recv_init(receive.buffer(), receive.count(), receive.type(),
                                            source, tag, arguments.comm, request);
   if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !known) return code;
-  pending->persistent = true;
-  pending->active = false;
-  pending->comm = receive.comm();
-  pending->source = source;
-  pending->tag = tag;
-  job.requests.insert(*request, std::move(pending));
+  job.requests.insert(*request, std::move(entry));
   return code;
 }
 
 int start(Job& job, MPI_Request* request) {
-  Pending* pending = job.requests.find(*request);
-  if (!pending) return mpi::calls().Start(request);
-  if (pending->staged) return start_one_staged(job, *pending, request);
-  return pending->receive ? start_one_receive(job, *pending, request)
-                          : start_one_send(job, *pending, request);
+  Request* entry = job.requests.find(*request);
+  return entry ? entry->start(job, request) : mpi::calls().Start(request);
 }
 
 }  // namespace mpress::engine

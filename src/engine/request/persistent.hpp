@@ -1,7 +1,8 @@
 // Persistent requests: encoded anew at every start.
 #pragma once
 
-#include "engine/request/request_table.hpp"
+#include "engine/p2p/receive.hpp"
+#include "engine/p2p/send.hpp"
 #include "mpi/calls.hpp"
 
 namespace mpress::engine {
@@ -9,7 +10,7 @@ namespace mpress::engine {
 class Job;
 
 /// Files a persistent send that MPI made as `request`, where it may ever be compressed.
-void watch_persistent_send(Job& job, const SendArguments& arguments, int tag,
+void watch_persistent_send(Job& job, const SendArguments& arguments, bool buffer_stays, int tag,
                            ImmediateSend start_send, MPI_Request request);
 
 /// Makes a persistent receive and files it, since a probe may have its message.

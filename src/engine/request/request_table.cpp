@@ -20,39 +20,40 @@ class RequestTable::Lock {
   Shard& shard_;
 };
 
-void RequestTable::insert(MPI_Request request, std::unique_ptr<Pending> pending) {
-  pending->key = mpi::handle_bits(request);
-  Shard& shard = shard_of(pending->key);
+void RequestTable::insert(MPI_Request request, std::shared_ptr<Request> entry) {
+  entry->key_ = mpi::handle_bits(request);
+  Shard& shard = shard_of(entry->key_);
   Lock lock(shard);
-  Pending*& bucket = bucket_of(shard, pending->key);
-  pending->next = bucket;
-  bucket = pending.release();
+  Request*& bucket = bucket_of(shard, entry->key_);
+  entry->next_ = bucket;
+  bucket = entry.get();
+  bucket->self_ = std::move(entry);
   size_.fetch_add(1, std::memory_order_relaxed);
 }
 
-Pending* RequestTable::search(MPI_Request request, bool claim) {
+Request* RequestTable::search(MPI_Request request, bool claim) {
   if (empty() || request == MPI_REQUEST_NULL) return nullptr;
   const std::uintptr_t key = mpi::handle_bits(request);
   Shard& shard = shard_of(key);
   Lock lock(shard);
-  Pending* pending = bucket_of(shard, key);
-  while (pending && (pending->key != key || pending->claimed.load(std::memory_order_relaxed))) {
-    pending = pending->next;
+  Request* entry = bucket_of(shard, key);
+  while (entry && (entry->key_ != key || entry->claimed_.load(std::memory_order_relaxed))) {
+    entry = entry->next_;
   }
-  if (pending && claim && !pending->persistent) {
-    pending->claimed.store(true, std::memory_order_relaxed);
+  if (entry && claim && !entry->is_persistent()) {
+    entry->claimed_.store(true, std::memory_order_relaxed);
   }
-  return pending;
+  return entry;
 }
 
-std::unique_ptr<Pending> RequestTable::remove(Pending* pending) {
-  Shard& shard = shard_of(pending->key);
+std::shared_ptr<Request> RequestTable::remove(Request* entry) {
+  Shard& shard = shard_of(entry->key_);
   Lock lock(shard);
-  Pending** link = &bucket_of(shard, pending->key);
-  while (*link != pending) link = &(*link)->next;
-  *link = pending->next;
+  Request** link = &bucket_of(shard, entry->key_);
+  while (*link != entry) link = &(*link)->next_;
+  *link = entry->next_;
   size_.fetch_sub(1, std::memory_order_relaxed);
-  return std::unique_ptr<Pending>(pending);
+  return std::move(entry->self_);
 }
 
 }  // namespace mpress::engine

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/request/pending.hpp"
+#include "engine/request/request.hpp"
 #include "mpi/calls.hpp"
 
 namespace mpress::engine {
@@ -21,37 +21,35 @@ class RequestTable {
   RequestTable(const RequestTable&) = delete;
   RequestTable& operator=(const RequestTable&) = delete;
 
-  /// Takes ownership of `pending`, filed under `request`.
-  void insert(MPI_Request request, std::unique_ptr<Pending> pending);
+  /// Keeps `entry`, filed under MPI's `request`, until it is removed.
+  void insert(MPI_Request request, std::shared_ptr<Request> entry);
 
   /// The entry of `request`, or null. It stays in the table.
-  Pending* find(MPI_Request request) { return search(request, false); }
+  Request* find(MPI_Request request) { return search(request, false); }
 
   /// The same for a call that may complete the request: no other call finds the entry until it is
   /// released. Persistent requests keep their handles and need no claim.
-  Pending* claim(MPI_Request request) { return search(request, true); }
-  static void release(Pending* pending) {
-    pending->claimed.store(false, std::memory_order_relaxed);
-  }
+  Request* claim(MPI_Request request) { return search(request, true); }
+  static void release(Request* entry) { entry->claimed_.store(false, std::memory_order_relaxed); }
 
-  /// Takes `pending` out of the table.
-  std::unique_ptr<Pending> remove(Pending* pending);
+  /// Takes `entry` out of the table.
+  std::shared_ptr<Request> remove(Request* entry);
 
   bool empty() const { return size_.load(std::memory_order_relaxed) == 0; }
 
  private:
   struct alignas(64) Shard {
     std::atomic_flag locked = ATOMIC_FLAG_INIT;
-    std::array<Pending*, 30> buckets{};
+    std::array<Request*, 30> buckets{};
   };
   class Lock;
   static constexpr std::size_t shard_count = 64;
 
-  Pending* search(MPI_Request request, bool claim);
+  Request* search(MPI_Request request, bool claim);
 
   static std::uint64_t hash(std::uintptr_t key) { return key * 0x9E3779B97F4A7C15u; }
   Shard& shard_of(std::uintptr_t key) { return shards_[hash(key) >> 58]; }
-  static Pending*& bucket_of(Shard& shard, std::uintptr_t key) {
+  static Request*& bucket_of(Shard& shard, std::uintptr_t key) {
     return shard.buckets[(hash(key) >> 32) % shard.buckets.size()];
   }
 

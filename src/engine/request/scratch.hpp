@@ -17,6 +17,10 @@ class Scratch {
   T& operator[](std::size_t i) { return data()[i]; }
   const T& operator[](std::size_t i) const { return heap_ ? heap_[i] : inline_[i]; }
   std::size_t size() const { return size_; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return heap_ ? heap_.get() : inline_.data(); }
+  const T* end() const { return begin() + size_; }
 
  private:
   std::size_t size_;

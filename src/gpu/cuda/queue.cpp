@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
+#include "codec/codec.hpp"
 #include "codec/codec_cuda.hpp"
 #include "gpu/cuda/driver.hpp"
 
 namespace mpress::gpu {
 namespace {
 
+using codec::cuda::RangeOf;
 using memory::check;
 
 /// Enough for messages of hundreds of megabytes, so that encoding needs no memory of its own.
@@ -64,6 +67,7 @@ CudaQueue::~CudaQueue() {
   try {
     const ContextScope scope(device_);
     cudaStreamSynchronize(stream_);
+    if (order_) cudaEventDestroy(order_);
     counter_.reset();
     workspace_.reset();
     for (const Upload& upload : uploads_) cudaFreeHost(upload.runs);
@@ -95,23 +99,18 @@ CudaQueue::ReportPlace::ReportPlace(Report* published) : at_(published) {
   if (published) {
     __atomic_store_n(&published->sequence, 0, __ATOMIC_RELEASE);
   } else {
-    at_ = reinterpret_cast<Report*>(own_.emplace().get());
+    at_ = new (own_.emplace().data()) Report;
   }
 }
 
 /// Where a codec reports on a piece of work, as the device sees it.
-codec::cuda::Result* CudaQueue::report_of(Event event, Report* published) {
-  using codec::cuda::Result;
-  static_assert(sizeof(Result) == sizeof(Report) && alignof(Result) == alignof(Report));
-  static_assert(offsetof(Result, bytes) == offsetof(Report, bytes));
-  static_assert(offsetof(Result, status) == offsetof(Report, status));
-  static_assert(offsetof(Result, sequence) == offsetof(Report, sequence));
+Report* CudaQueue::report_of(Event event, Report* published) {
   while (reports_.size() >= most_reports && reports_.begin()->first <= done_) {
     reports_.erase(reports_.begin());
   }
   const auto [place, is_new] = reports_.try_emplace(event, published);
   Report* const at = place->second.get();
-  return reinterpret_cast<Result*>(published ? as_mapped(at) : at);
+  return published ? as_mapped(at) : at;
 }
 
 /// Memory from Gpu::map() as the device sees it.
@@ -270,22 +269,29 @@ Spec CudaQueue::resolve(const Spec& spec, ElementType type, const void* elements
                         std::size_t count) {
   // mpc's encoder chooses the distance, and its payloads tell it.
   if (spec.bound != Bound::rel) return spec;
-  Spec resolved = spec;
-  resolved.bound = Bound::abs;
-  resolved.value = 0;
-  const Event event = give([&](Event number) {
-    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
-    check(codec::cuda::finite_width(type, elements, count, work, &mapped_device_->width, stream_),
-          "a range");
-    mark(number);
-  });
+  const Event event = extent(type, elements, count, &mapped_->extent, ++extents_);
   State state = State::pending;
   while (state == State::pending) state = query(event, nullptr);
-  if (state == State::done) resolved.value = spec.value * mapped_->width;
-  return resolved;
+  const codec::Range range =
+      state == State::done ? codec::range_of(mapped_->extent) : codec::Range{};
+  return codec::resolve(spec, type, nullptr, 0, range);
 }
 
-Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) {
+Event CudaQueue::extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
+                        std::uint32_t sequence) {
+  return give([&](Event event) {
+    // Ranges are found by szp's kernels.
+    const Spec szp{.codec = Codec::szp};
+    void* const work = workspace(codec::cuda::workspace_bytes(szp, type, count, 1));
+    check(codec::cuda::finite_extent(type, elements, count, work, as_mapped(extent), sequence,
+                                     stream_),
+          "a range");
+    mark(event);
+  });
+}
+
+Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
+                        std::span<const Extent> range) {
   const auto enqueue = [&](Event event) {
     std::vector<codec::cuda::EncodeSegment> segments;
     segments.reserve(pieces.size());
@@ -296,21 +302,75 @@ Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piec
       count += piece.count;
     }
     void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, pieces.size()));
-    check(codec::cuda::encode(spec, type, segments, work, stream_, codec::cuda::RangeOf::call),
+    const Extent* const extents = range.empty() ? nullptr : as_mapped(range.data());
+    check(codec::cuda::encode(spec, type, segments, work, stream_,
+                              extents ? RangeOf::given : RangeOf::call, {extents, range.size()}),
           "encoding");
   };
   static_assert(most_pieces <= codec::cuda::max_common_range);
   return give(enqueue, pieces.size());
 }
 
-Event CudaQueue::decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-                        void* elements, std::size_t count) {
-  return give([&](Event event) {
-    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, 1));
-    const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, report_of(event)};
-    check(codec::cuda::decode(spec, type, {&segment, 1}, codec::Combine::replace, work, stream_),
-          "decoding");
-  });
+Event CudaQueue::decode(const Spec& spec, ElementType type, std::span<const Incoming> payloads,
+                        Combine how) {
+  const auto enqueue = [&](Event event) {
+    std::vector<codec::cuda::DecodeSegment> segments;
+    segments.reserve(payloads.size());
+    std::size_t count = 0;
+    for (const Incoming& one : payloads) {
+      segments.push_back({one.payload, one.bytes, one.elements, one.count, report_of(event++),
+                          one.report ? as_mapped(one.report) : nullptr});
+      count += one.count;
+    }
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, payloads.size()));
+    check(codec::cuda::decode(spec, type, segments, how, work, stream_), "decoding");
+  };
+  return give(enqueue, payloads.size());
+}
+
+Event CudaQueue::add(const Spec& spec, ElementType type, std::span<const Sum> sums) {
+  const auto enqueue = [&](Event event) {
+    std::vector<codec::cuda::AddSegment> segments;
+    segments.reserve(sums.size());
+    std::size_t count = 0;
+    for (const Sum& sum : sums) {
+      segments.push_back({sum.a, sum.a_bytes, sum.b, sum.b_bytes, sum.count, sum.payload,
+                          report_of(event++, sum.published),
+                          sum.a_report ? as_mapped(sum.a_report) : nullptr,
+                          sum.b_report ? as_mapped(sum.b_report) : nullptr});
+      count += sum.count;
+    }
+    void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, sums.size()));
+    check(codec::cuda::add(spec, type, segments, work, stream_), "adding");
+  };
+  return give(enqueue, sums.size());
+}
+
+/// One event is enough, made at the first call: a stream that waits for one waits for what had been
+/// recorded by the time of that call, whatever it records later.
+bool CudaQueue::order(cudaStream_t earlier, cudaStream_t later, cudaStream_t callers) {
+  try {
+    const ContextScope scope(device_);
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(callers, &capturing), "a stream");
+    if (capturing != cudaStreamCaptureStatusNone) return false;
+    if (!order_) check(cudaEventCreateWithFlags(&order_, cudaEventDisableTiming), "an event");
+    check(cudaEventRecord(order_, earlier), "ordering two streams");
+    check(cudaStreamWaitEvent(later, order_, 0), "ordering two streams");
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool CudaQueue::wait_for(void* stream) {
+  const auto callers = static_cast<cudaStream_t>(stream);
+  return order(callers, stream_, callers);
+}
+
+bool CudaQueue::signal(void* stream) {
+  const auto callers = static_cast<cudaStream_t>(stream);
+  return order(stream_, callers, callers);
 }
 
 /// From here on, until the queue works again.
@@ -332,7 +392,8 @@ void CudaQueue::observe(Event event) {
   // Pieces that were encoded in one go may end in any order, where they are short.
   for (auto report = reports_.upper_bound(done_); report != reports_.end() && done_ < event;
        ++report) {
-    if (report->first > event ||
+    // Those of work that failed may lie where nothing is mapped any more.
+    if (report->first > event || is_failed(report->first) ||
         __atomic_load_n(&report->second.get()->sequence, __ATOMIC_ACQUIRE) == 0) {
       return;
     }

@@ -29,10 +29,17 @@ class CudaQueue final : public Queue {
   Event scatter(void* buffer, const void* packed, std::span<const Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
                std::size_t count) override;
+  Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
+               std::uint32_t sequence) override;
   using Queue::encode;
-  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) override;
-  Event decode(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
-               void* elements, std::size_t count) override;
+  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
+               std::span<const Extent> range) override;
+  using Queue::decode;
+  Event decode(const Spec& spec, ElementType type, std::span<const Incoming> payloads,
+               Combine how) override;
+  Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) override;
+  bool wait_for(void* stream) override;
+  bool signal(void* stream) override;
   State query(Event event, Outcome* outcome) override;
   void drain() override;
   int device() const override { return device_; }
@@ -42,7 +49,7 @@ class CudaQueue final : public Queue {
   /// Written by the device, read by the host.
   struct Mapped {
     std::uint32_t done;  ///< low bits of the last event whose work was no codec's
-    double width;        ///< what resolve() asked for
+    Extent extent;       ///< what resolve() asked for
   };
 
   /// Where a codec reports: in memory of the queue's own, or that the caller publishes.
@@ -52,7 +59,7 @@ class CudaQueue final : public Queue {
     Report* get() const { return at_; }
 
    private:
-    std::optional<memory::PinnedResult> own_;
+    std::optional<memory::PinnedSlot> own_;
     Report* at_;
   };
 
@@ -65,7 +72,8 @@ class CudaQueue final : public Queue {
 
   template <class Enqueue>
   Event give(Enqueue enqueue, std::size_t pieces = 1);
-  codec::cuda::Result* report_of(Event event, Report* published = nullptr);
+  Report* report_of(Event event, Report* published = nullptr);
+  bool order(cudaStream_t earlier, cudaStream_t later, cudaStream_t callers);
   template <class T>
   T* as_mapped(T* memory) const;
   void write_value(std::uint32_t* flag, std::uint32_t value);
@@ -80,6 +88,7 @@ class CudaQueue final : public Queue {
   const int device_;
   const Priority priority_;
   cudaStream_t stream_ = nullptr;
+  cudaEvent_t order_ = nullptr;  ///< of order()
   Mapped* mapped_ = nullptr;
   Mapped* mapped_device_ = nullptr;       ///< as the device sees it
   memory::DeviceBuffer counter_;          ///< zero; of copy_near()
@@ -89,6 +98,7 @@ class CudaQueue final : public Queue {
 
   bool maps_as_is_ = false;  ///< the device knows mapped memory by the host's address
   bool can_wait_ = false;
+  std::uint32_t extents_ = 0;  ///< that resolve() asked for
   Event given_ = 0;
   Event done_ = 0;
   Event failed_from_ = 0;  ///< the first that failed; 0: none

@@ -34,7 +34,7 @@ struct Options {
   int first_round = 0;
   int rounds = 50;
   double seconds = 0;  ///< instead of `rounds`
-  int timeout = 100;   ///< without a step
+  int timeout = 300;   ///< without a step
   bool verbose = false;
   bool one_way = false;  ///< odd ranks reach no device of another process
   std::string command;

@@ -1,0 +1,20 @@
+// Before a call in which MPI may wait for other ranks.
+#pragma once
+
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+/// Drives home what needs this process and waits for no other rank. What is left gets on while MPI
+/// blocks, by MPI's own progress hook, if it keeps to the rules of that; nothing else does where
+/// there is no progress thread. Costs a load where nothing is under way.
+void before_blocking(Job& job);
+
+/// enter_call(), and that.
+inline Job* enter_blocking_call() {
+  Job* job = enter_call();
+  if (job) before_blocking(*job);
+  return job;
+}
+
+}  // namespace mpress::engine

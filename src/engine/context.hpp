@@ -1,0 +1,195 @@
+// What is known of a communicator, made at its first call that could pay.
+//
+// Making it is an operation: no call that begins it waits, and communicators may be used first in
+// different orders by different ranks. All members begin it at the same place in the order of the
+// communicator's collective calls.
+//
+// | state       | what it does                                                   | next, when |
+// |-------------|----------------------------------------------------------------|--------------------|
+// | duplicating | MPI_Comm_idup: a private communicator, without attributes, that| exchanging | |
+// | returns errors                                                 |                    | |
+// exchanging  | MPI_Iallreduce on it: the least and the greatest of each fact  | ready or refused,
+// | |             |                                                                | the same on
+// all    | | ready       | boards, agreements                                             | | |
+// refused     | MPI serves the communicator; the private one may still be used | |
+//
+// Members that do not run mpress, or run it without MPI_Init, take no part: such communicators
+// have no context (Contexts::may_have()).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/agreement.hpp"
+#include "engine/hosts.hpp"
+#include "engine/operation.hpp"
+#include "engine/progress.hpp"
+#include "mpi/comm_info.hpp"
+#include "mpi/peek.hpp"
+
+namespace mpress::engine {
+
+/// What each member knows of itself, and tells the others: a number each.
+enum class Fact : unsigned char {
+  settings,  ///< a hash; where it differs, the context is refused
+  hints,     ///< the same of the communicator's hints
+  wants,     ///< 0: refuses
+  sees_gpus,
+  gpu_aware,
+  has_hook,     ///< MPI calls mpress while it blocks
+  has_thread,   ///< a progress thread
+  is_threaded,  ///< MPI_THREAD_MULTIPLE
+  has_board,    ///< filled in by the context, as is the key
+  key,
+  first_cost,  ///< `cost_count` numbers that all have to share
+};
+constexpr std::size_t cost_count = 16;
+constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::first_cost) + cost_count;
+
+class Facts {
+ public:
+  std::uint64_t& operator[](Fact fact) { return numbers_[static_cast<std::size_t>(fact)]; }
+  std::uint64_t operator[](Fact fact) const { return numbers_[static_cast<std::size_t>(fact)]; }
+  std::uint64_t& cost(std::size_t i) { return numbers_[fact_count - cost_count + i]; }
+  std::uint64_t cost(std::size_t i) const { return numbers_[fact_count - cost_count + i]; }
+
+  std::array<std::uint64_t, fact_count>& numbers() { return numbers_; }
+  const std::array<std::uint64_t, fact_count>& numbers() const { return numbers_; }
+
+ private:
+  std::array<std::uint64_t, fact_count> numbers_{};
+};
+
+class Contexts;
+
+class Context : public mpi::Attachment, public std::enable_shared_from_this<Context> {
+ public:
+  enum class State : unsigned char { duplicating, exchanging, ready, refused };
+
+  State state() const { return state_.load(std::memory_order_acquire); }
+  bool is_ready() const { return state() == State::ready; }
+  bool is_refused() const { return state() == State::refused; }
+  bool is_decided() const { return state() >= State::ready; }
+
+  // Once it is decided:
+
+  /// Why it was refused, for a report.
+  const std::string& why_not() const { return why_not_; }
+
+  /// Private to mpress, with the members' ranks; returns errors. MPI_COMM_NULL where MPI could not
+  /// make it. A call that MPI has to serve after all is issued here, in the order of calls.
+  MPI_Comm comm() const { return comm_; }
+
+  /// Messages of links have tags from 0 to here, this not included; the rest is for agreements.
+  std::uint64_t tags() const { return tags_; }
+
+  // Once it is ready:
+
+  /// The least and the greatest of the members' numbers.
+  const Facts& lowest() const { return lowest_; }
+  const Facts& highest() const { return highest_; }
+  bool is_true_for_all(Fact fact) const { return lowest_[fact] != 0; }
+  bool is_true_for_any(Fact fact) const { return highest_[fact] != 0; }
+
+  /// Non-blocking agreement among the members; see engine/agreement.hpp. Whoever starts one adds
+  /// it to Progress, unless it is over at once.
+  Agreements& agreements() { return *agreements_; }
+
+  /// Counts the calls that the members make together, from 0.
+  std::uint64_t next_call() { return calls_.fetch_add(1, std::memory_order_relaxed); }
+
+  // At any time:
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(members_.size()); }
+  int world_rank(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+
+  /// Do two members share memory of a host?
+  bool share_host(int a, int b) const;
+
+  void comm_freed() override;
+
+ private:
+  friend class Contexts;
+  class Making;
+  class Release;
+
+  Context(Contexts& all, std::vector<int> members, const Facts& facts);
+  void start(MPI_Comm parent);
+  void adopt(MPI_Comm comm);
+  bool advance();
+  void exchange();
+  void decide();
+  bool free_comm();
+
+  Contexts& all_;
+  const std::vector<int> members_;  ///< ranks in MPI_COMM_WORLD
+  int rank_ = 0;
+  std::atomic<State> state_{State::duplicating};
+  std::atomic<bool> is_advanced_{false};
+  std::string why_not_;
+  Facts own_, lowest_, highest_;
+  std::array<std::uint64_t, 2 * fact_count> exchanged_{};
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  std::uint64_t tags_ = 0;
+  link::Board* board_ = nullptr;
+  std::shared_ptr<Agreements> agreements_;
+  std::atomic<std::uint64_t> calls_{0};
+};
+
+/// The contexts of this process. Thread-safe, but for open() and close().
+class Contexts {
+ public:
+  Contexts(Progress& progress, const mpi::Peek& peek) : progress_(progress), peek_(peek) {}
+
+  /// Collective over MPI_COMM_WORLD, in MPI_Init; blocks until the world's context is decided.
+  /// `facts`: this rank's, of every communicator. `ranks_a_host`: see Hosts::open().
+  void open(const link::HostMemory::Nonce& nonce, const Facts& facts, int ranks_a_host = 0);
+  bool is_open() const { return world_ != nullptr; }
+
+  /// That of MPI_COMM_WORLD; null unless open.
+  const std::shared_ptr<Context>& world() const { return world_; }
+
+  /// That of a communicator, whose making begins where it has none: then all members have to make
+  /// this call at the same place in the order of its collective calls. Null where it may have none.
+  Context* of(const std::shared_ptr<mpi::CommInfo>& comm);
+
+  /// Whether it may have one, as all its members know without asking: mpress is at work in all of
+  /// them, since MPI_Init.
+  bool may_have(const mpi::CommInfo& comm) const;
+
+  /// Frees what is private, in MPI_Finalize, when nothing of the program's is under way.
+  void close();
+
+  Hosts& hosts() { return hosts_; }
+
+ private:
+  friend class Context;
+
+  void retire(std::shared_ptr<Agreements> agreements, link::Board* board);
+  void sweep();
+
+  Progress& progress_;
+  const mpi::Peek& peek_;
+  Hosts hosts_;
+  Facts facts_;
+  std::shared_ptr<Context> world_;
+  std::atomic<std::uint64_t> next_key_{0};
+
+  struct Retired {
+    std::shared_ptr<Agreements> agreements;
+    link::Board* board;
+  };
+  std::mutex mutex_;  ///< never held while MPI is called
+  std::vector<std::weak_ptr<Context>> all_;
+  std::vector<Retired> retired_;  ///< boards that others may still read
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,57 @@
+// Which ranks of MPI_COMM_WORLD share a host, and so memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "link/board.hpp"
+#include "link/host_memory.hpp"
+
+namespace mpress::engine {
+
+class Hosts {
+ public:
+  /// Collective over MPI_COMM_WORLD; blocks. `ranks_a_host`: 0; or, for tests, how many
+  /// consecutive ranks count as a host, whatever the machine.
+  void open(const link::HostMemory::Nonce& nonce, int ranks_a_host);
+
+  /// The lowest rank of the host of `rank`; the same for all who ask. Ranks that do not share
+  /// memory count as hosts of their own.
+  int leader(int rank) const { return leader_[static_cast<std::size_t>(rank)]; }
+
+  /// The sheet of a rank of this host; null for others.
+  link::Sheet* sheet(int rank) const;
+  link::Sheet* own_sheet() const { return sheet(rank_); }
+
+  /// Does the process of a rank of this host still exist?
+  bool lives(int rank) const;
+
+  /// A free board of this process's, which others find once it has a key; null where all are taken.
+  /// Thread-safe, as is free_board().
+  link::Board* take_board();
+
+  /// Gives a board back, once nobody reads it any more.
+  void free_board(link::Board* board);
+
+  /// The board that `rank`, of this host, has for `key`; null: none yet.
+  link::Board* find_board(int rank, std::uint64_t key) const;
+
+ private:
+  struct Neighbour {
+    int rank;
+    int pid;
+    link::HostMemory memory;
+  };
+  const Neighbour* neighbour(int rank) const;
+
+  int rank_ = 0;
+  std::vector<int> leader_;            ///< by rank in MPI_COMM_WORLD
+  std::vector<Neighbour> neighbours_;  ///< this host's, itself included, by rank
+  std::mutex mutex_;
+  std::vector<std::size_t> free_boards_;
+};
+
+}  // namespace mpress::engine

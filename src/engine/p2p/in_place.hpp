@@ -1,0 +1,47 @@
+// Receives under way into memory of the program's, where MPI may put a frame or a header.
+//
+// MPI lets no two receives share a buffer, but every MPI tolerates it, and benchmarks post windows
+// of receives into one. A frame in such a buffer would be overwritten before anybody looks at it.
+// So a receive that overlaps one under way goes to staging memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace mpress::engine {
+
+class ReceiveRequest;
+
+/// Thread-safe. Intervals that are in it never overlap.
+class InPlaceReceives {
+ public:
+  /// Notes a receive into `bytes` bytes at `begin`. False, and it is not noted, where it overlaps
+  /// one that is.
+  bool add(std::uintptr_t begin, std::size_t bytes, ReceiveRequest* receive);
+
+  /// Forgets the one that begins there.
+  void remove(std::uintptr_t begin);
+
+  bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
+
+  /// Those that overlap `bytes` bytes at `begin`.
+  std::vector<std::shared_ptr<ReceiveRequest>> overlapping(std::uintptr_t begin, std::size_t bytes);
+
+ private:
+  struct Interval {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+    ReceiveRequest* receive;
+  };
+  class Lock;
+  std::vector<Interval>::iterator first_behind(std::uintptr_t begin);
+
+  std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
+  std::vector<Interval> intervals_;  ///< by address
+  std::atomic<std::size_t> size_{0};
+};
+
+}  // namespace mpress::engine

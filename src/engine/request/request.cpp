@@ -1,0 +1,13 @@
+#include "engine/request/request.hpp"
+
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+void Request::follow(Job& job) {
+  if (is_followed_ || !is_active_ || !may_be_late(job)) return;
+  is_followed_ = true;
+  job.progress.add(shared_from_this());
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,58 @@
+// Where the ranks of one host agree without a call of MPI's or of the system's.
+//
+// Each process has a sheet of boards in memory that the others map (link/host_memory.hpp), and a
+// board of it for each context that it is a member of. A board is written by its owner alone.
+//
+// Agreement number k, from 0, uses slot k % depth of `said`: the owner's contribution; and, where
+// the context spans hosts, of `told`: the result, by the host's first member. Numbers never wrap,
+// and `stamp` has the number, so that a value of an earlier round cannot be taken for this one's.
+//
+// | slot k % depth of the owner | stamp        | who may read it                                  |
+// |-----------------------------|--------------|--------------------------------------------------|
+// | free for k                  | <= k-depth+1 | nobody: each reader's `done` is above k-depth | |
+// filled for k                | k+1          | whoever has not yet done k; so it stays as it is |
+//
+// The owner fills a slot for k once all readers' `done` is above k - depth. It clears `key`, and
+// may use the board for another context, once all readers have done all that it did.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace mpress::link {
+
+struct Board {
+  static constexpr std::size_t depth = 8;       ///< agreements of a context that are under way
+  static constexpr std::size_t most_words = 8;  ///< of a contribution
+  static constexpr std::size_t most_told = 64;  ///< of a result across hosts
+
+  /// Stamps: the number plus one, times two; plus one where it failed.
+  static constexpr std::uint64_t stamp_of(std::uint64_t number, bool failed) {
+    return (number + 1) * 2 + (failed ? 1 : 0);
+  }
+
+  template <std::size_t words>
+  struct alignas(128) Slot {
+    std::atomic<std::uint64_t> stamp;
+    std::uint64_t shape;  ///< what the contribution consists of; must be the same for all
+    std::uint64_t word[words];
+  };
+
+  alignas(128) std::atomic<std::uint64_t> key;  ///< of the context; 0: free
+  /// How many agreements the owner has done with: it will read nothing of theirs any more.
+  alignas(128) std::atomic<std::uint64_t> done;
+  Slot<most_words> said[depth];
+  Slot<most_told> told[depth];
+};
+
+struct Sheet {
+  static constexpr std::uint32_t layout = 1;  ///< part of what open() of the memory compares
+  static constexpr std::size_t most_boards = 1024;
+
+  std::atomic<std::uint32_t> used;  ///< boards from here on have never been
+  Board board[most_boards];
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace mpress::link

@@ -1,0 +1,32 @@
+// Calls that mpress leaves to MPI, and that may wait for other ranks: those may wait in turn for
+// what is under way here, which gets on meanwhile (engine/blocking.hpp).
+
+#include "preload/blocking_calls.hpp"
+
+#include "engine/blocking.hpp"
+#include "mpi/calls.hpp"
+
+namespace mpress::preload {
+namespace {
+
+template <typename Call>
+struct Entries;
+template <typename... A>
+struct Entries<int (*)(A...)> {
+  template <auto own>
+  static int entry(A... arguments) {
+    engine::enter_blocking_call();
+    const auto call = mpi::blocking_calls().*own;
+    if (!call) mpi::fatal("the program called a call of MPI's that its library does not have");
+    return call(arguments...);
+  }
+};
+
+}  // namespace
+
+#define MPRESS_ENTRY(name, ...) \
+  .name = Entries<decltype(mpi::BlockingCalls::name)>::entry<&mpi::BlockingCalls::name>,
+
+constinit const mpi::BlockingCalls watched_calls = {MPRESS_BLOCKING(MPRESS_ENTRY)};
+
+}  // namespace mpress::preload

@@ -1,0 +1,120 @@
+// Receives under way that share a buffer, or parts of one: MPI forbids it, every MPI tolerates it,
+// and benchmarks do it. None aborts, none hangs, each status tells its own message's size, and the
+// data of the message that is completed last is there whole.
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { WINDOW = 24 };
+
+static double value(int message, int i) { return message + 1 + 1e-3 * (i % 1000); }
+
+static void fill(double* to, int message, int count) {
+  for (int i = 0; i < count; i++) to[i] = value(message, i);
+}
+
+static void send_window(int count, int rounds, int shrinks) {
+  double* all = malloc(sizeof(double) * (size_t)count * WINDOW);
+  MPI_Request requests[WINDOW];
+  for (int round = 0; round < rounds; round++) {
+    for (int k = 0; k < WINDOW; k++) {
+      const int n = shrinks ? count - k : count;
+      fill(all + (size_t)k * count, k, n);
+      CHECK_MPI(MPI_Isend(all + (size_t)k * count, n, MPI_DOUBLE, 1, k % 3, MPI_COMM_WORLD,
+                          &requests[k]));
+    }
+    CHECK_MPI(MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE));
+    CHECK_MPI(MPI_Recv(NULL, 0, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  }
+  free(all);
+}
+
+static void check_size(const MPI_Status* status, int expected) {
+  int got = 0;
+  CHECK_MPI(MPI_Get_count(status, MPI_DOUBLE, &got));
+  CHECK(got == expected);
+}
+
+// `stride`: from one receive's buffer to the next, in elements.
+static void receive_window(int count, int rounds, int stride, int shrinks, int how) {
+  double* buffer = malloc(sizeof(double) * ((size_t)count + (size_t)stride * WINDOW));
+  MPI_Request requests[WINDOW];
+  MPI_Status statuses[WINDOW];
+  for (int round = 0; round < rounds; round++) {
+    for (int k = 0; k < WINDOW; k++) {
+      CHECK_MPI(MPI_Irecv(buffer + (size_t)stride * k, count, MPI_DOUBLE, 0, k % 3, MPI_COMM_WORLD,
+                          &requests[k]));
+    }
+    if (how == 0) {
+      CHECK_MPI(MPI_Waitall(WINDOW, requests, statuses));
+    } else if (how == 1) {
+      for (int k = 0; k < WINDOW; k++) CHECK_MPI(MPI_Wait(&requests[k], &statuses[k]));
+    } else if (how == 2) {
+      for (int k = WINDOW; k-- > 0;) CHECK_MPI(MPI_Wait(&requests[k], &statuses[k]));
+    } else {
+      for (int left = WINDOW; left > 0; left--) {
+        MPI_Status status;
+        int one = 0;
+        CHECK_MPI(MPI_Waitany(WINDOW, requests, &one, &status));
+        statuses[one] = status;
+      }
+    }
+    for (int k = 0; k < WINDOW; k++) check_size(&statuses[k], shrinks ? count - k : count);
+    // Which message is left is MPI's business, but it is elements of messages, and nothing else.
+    const int n = shrinks ? count - WINDOW : count;
+    for (int i = 0; stride == 0 && i < n; i++) {
+      const double message = buffer[i] - 1e-3 * (i % 1000);
+      CHECK(message > 0.5 && message < WINDOW + 0.5 && fabs(message - rint(message)) < 1e-9);
+    }
+    CHECK_MPI(MPI_Send(NULL, 0, MPI_INT, 0, 9, MPI_COMM_WORLD));
+  }
+  free(buffer);
+}
+
+// A receive that waits for ever shares the buffer with others that are served.
+static void beside_one_that_waits(int rank, int count) {
+  double* buffer = malloc(sizeof(double) * (size_t)count);
+  for (int k = 0; k < 3; k++) {
+    if (rank == 0) {
+      fill(buffer, k, count);
+      CHECK_MPI(MPI_Send(buffer, count, MPI_DOUBLE, 1, 5, MPI_COMM_WORLD));
+      CHECK_MPI(MPI_Recv(NULL, 0, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      continue;
+    }
+    MPI_Request waits;
+    CHECK_MPI(MPI_Irecv(buffer, count, MPI_DOUBLE, 0, 77, MPI_COMM_WORLD, &waits));
+    MPI_Status status;
+    CHECK_MPI(MPI_Recv(buffer, count, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, &status));
+    check_size(&status, count);
+    for (int i = 0; i < count; i++) CHECK(buffer[i] == value(k, i));
+    CHECK_MPI(MPI_Cancel(&waits));
+    CHECK_MPI(MPI_Wait(&waits, &status));
+    int cancelled = 0;
+    CHECK_MPI(MPI_Test_cancelled(&status, &cancelled));
+    CHECK(cancelled);
+    CHECK_MPI(MPI_Send(NULL, 0, MPI_INT, 0, 9, MPI_COMM_WORLD));
+  }
+  free(buffer);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int counts[] = {300, 5000, 40000, 150000};
+  for (int c = 0; c < 4; c++) {
+    for (int how = 0; how < 4; how++) {
+      const int strides[] = {0, counts[c] / 3};
+      for (int s = 0; s < 2; s++) {
+        for (int shrinks = 0; shrinks < 2; shrinks++) {
+          if (rank == 0) send_window(counts[c], 2, shrinks);
+          if (rank == 1) receive_window(counts[c], 2, strides[s], shrinks, how);
+        }
+      }
+    }
+    beside_one_that_waits(rank, counts[c]);
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,75 @@
+// ranks LIBMPI TEST [RANKS_A_HOST]: runs one test on each rank; its exit status tells.
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "mpi/progress_hook.hpp"
+#include "ranks.hpp"
+
+using namespace mpress;
+
+namespace {
+
+struct Named {
+  const char* name;
+  ranks::Test* test;
+};
+
+constexpr Named tests[] = {
+    {"agree", ranks::agree},     {"agree_at_once", ranks::agree_at_once},
+    {"gather", ranks::gather},   {"orders", ranks::orders},
+    {"freed", ranks::freed},     {"refused", ranks::refused},
+    {"threads", ranks::threads}, {"lost", ranks::lost},
+    {"hook", ranks::hook},       {"mismatch", ranks::mismatch},
+    {"bench", ranks::bench},
+};
+
+}  // namespace
+
+void ranks::Rank::dawdle() {
+  switch (random() % 4) {
+    case 0: ::usleep(static_cast<useconds_t>(random() % 300)); break;
+    case 1: progress.advance(); break;
+    default: break;
+  }
+}
+
+int main(int count, char** words) {
+  if (count < 3) return 2;
+  void* library = ::dlopen(words[1], RTLD_NOW | RTLD_GLOBAL);
+  if (!library) {
+    std::fprintf(stderr, "%s\n", ::dlerror());
+    return 2;
+  }
+  mpi::bind(library, words[1]);
+  const mpi::Calls& mpi = mpi::calls();
+  const bool threaded = std::strcmp(words[2], "threads") == 0 || std::getenv("RANKS_THREADED");
+  int level = 0;
+  mpi.Init_thread(nullptr, nullptr, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  static ranks::Rank rank;
+  rank.peek.open(level == MPI_THREAD_MULTIPLE);
+  mpi.Comm_rank(MPI_COMM_WORLD, &rank.rank);
+  mpi.Comm_size(MPI_COMM_WORLD, &rank.size);
+  rank.random.seed(static_cast<unsigned>(rank.rank) + 1);
+  engine::Facts facts;
+  facts[engine::Fact::wants] = 1;
+  facts[engine::Fact::settings] = 17;
+  facts[engine::Fact::has_hook] = mpi::has_progress_hook();
+  facts.cost(0) = static_cast<std::uint64_t>(rank.rank) + 5;
+  rank.contexts.open({1, 2, 3}, facts, count > 3 ? std::atoi(words[3]) : 0);
+  CHECK(rank.contexts.world()->is_ready());
+  for (const Named& named : tests) {
+    if (std::strcmp(named.name, words[2]) == 0) named.test(rank);
+  }
+  rank.wait([] { return rank.progress.idle(); });
+  rank.barrier();
+  mpi::remove_progress_hook();
+  rank.contexts.close();
+  reinterpret_cast<int (*)()>(::dlsym(library, "PMPI_Finalize"))();
+  if (check::failures == 0) std::printf("rank %d is content\n", rank.rank);
+  return check::failures != 0;
+}

@@ -1,0 +1,23 @@
+"""Messages under way while the program is in a call in which MPI waits (tests/mpi/blocking.c)."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Finished
+
+FORCED = ["--codec", "mpc", "--force"]
+
+
+@pytest.mark.parametrize("chunk", ["0", "65536"])
+def test_messages_get_on_while_mpi_blocks(
+    mpress_run: Callable[..., Finished],
+    mpi_program: Callable[[str], Path],
+    tmp_path: Path,
+    chunk: str,
+) -> None:
+    file = str(tmp_path / "file")
+    env = {"MPRESS_CHUNK": chunk}
+    done = mpress_run(2, mpi_program("blocking"), [file], options=FORCED, env=env)
+    assert done.status == 0, done.output
+    assert done.stdout.count("is content") == 2, done.output

@@ -1,0 +1,82 @@
+"""docs/performance.md and docs/dev: the pages and pictures are those of the committed results."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+DOCS = ROOT / "docs"
+AGAIN = "make it again: python bench/report.py"
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    return importlib.import_module("report")
+
+
+def test_pages_are_made_of_the_committed_results(report):
+    for path, text in report.pages(report.read()).items():
+        assert path.read_text() == text, f"{path} is stale; {AGAIN}"
+
+
+def test_pictures_are_drawn_from_the_committed_results(report):
+    pictures = importlib.import_module("pictures")
+    drawings = report.drawings(report.read())
+    for path, (_, results) in drawings.items():
+        digest = pictures.digest(results).encode()
+        assert digest in path.read_bytes(), f"{path} is stale; {AGAIN}"
+    drawn = {path.relative_to(DOCS) for path in drawings}
+    assert drawn == {p.relative_to(DOCS) for p in DOCS.rglob("*") if p.suffix in (".svg", ".png")}
+
+
+def test_every_commit_of_a_result_is_named(report):
+    found = report.read()
+    page = (DOCS / "performance.md").read_text()
+    for document in found.values():
+        for run in document.get("runs", [document]):
+            commits = {run["commit"], *(row.get("commit", run["commit"]) for row in run["rows"])}
+            assert all(f"`{commit[:7]}`" in page for commit in commits)
+
+
+def test_another_result_makes_another_page(report):
+    found = report.read()
+    pages = report.pages(found)
+    for name in found:
+        other = copy.deepcopy(found)
+        for run in other[name].get("runs", [other[name]]):
+            run["date"] = "1999-12-31"
+        changed = [path for path, text in report.pages(other).items() if text != pages[path]]
+        assert DOCS / "performance.md" in changed and len(changed) == 2, name
+
+
+def test_where_the_peer_wins_is_bold(report):
+    over = importlib.import_module("user_values").over
+    assert [over(value) for value in (0.5, 1.0, 1.004, 1.006, 34.2, None)] == [
+        "0.50", "1.00", "1.00", "**1.01**", "**34**", "-",
+    ]  # fmt: skip
+
+
+def test_a_loss_in_the_results_is_a_loss_on_the_page(report):
+    found = report.read()
+    row = next(r for r in found["peer"]["rows"] if r["path"] == "none" and r["bytes"] == 1 << 20)
+    row["over_nccl"] = 7.77
+    page = report.pages(found)[DOCS / "performance.md"]
+    assert "| one way, 1 MB | **7.77** |" in page
+    assert "| **7.77** (one way, 1 MB) |" in page  # among the extremes
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_links_lead_somewhere(page: Path):
+    links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []

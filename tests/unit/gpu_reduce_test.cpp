@@ -1,0 +1,301 @@
+// What reductions and calls with a stream ask of queues: batches that combine, sums of payloads,
+// ranges, and the order of the program's streams. On the library given as the first argument, or
+// the simulated one.
+//
+//   gpu_reduce_test [LIBRARY]
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "codec/codec.hpp"
+#include "codec/szp/format.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "gpu_memory.hpp"
+#include "program_stream.hpp"
+#include "queues.hpp"
+
+using namespace mpress;
+using gpu::Combine;
+using gpu::Incoming;
+using gpu::Place;
+
+namespace {
+
+template <class T>
+constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
+
+Spec parsed(const char* text) {
+  Spec spec;
+  std::string error;
+  CHECK(parse_spec(text, spec, error));
+  return spec;
+}
+
+template <class T>
+std::vector<T> scaled(std::size_t count, double by) {
+  std::vector<T> result = wave<T>(count);
+  for (T& value : result) value = static_cast<T>(value * by);
+  return result;
+}
+
+template <class T>
+std::vector<std::byte> encoded(const Spec& spec, const T* elements, std::size_t count) {
+  std::vector<std::byte> payload(codec::max_payload_bytes(spec, type_of<T>, count));
+  payload.resize(codec::encode(spec, type_of<T>, elements, count, payload.data()));
+  return payload;
+}
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/// Payloads of many sizes in one call, one of them damaged, for every way to combine.
+template <class T>
+void decodes(const char* text) {
+  const Spec spec = parsed(text);
+  const std::vector<std::size_t> counts = {5000, 0, 1, 70001, 333, 2048, 40000};
+  constexpr std::size_t damaged = 4;
+  const std::size_t most = *std::max_element(counts.begin(), counts.end());
+  const std::size_t step = aligned(codec::max_payload_bytes(spec, type_of<T>, most));
+  const std::size_t stride = aligned(most * sizeof(T));
+  const Block payloads(Place::device, step * counts.size());
+  const Block elements(Place::device, stride * counts.size());
+  const Mapped memory(counts.size() * sizeof(gpu::Report));
+  auto* const reports = static_cast<gpu::Report*>(memory.data);
+  const std::unique_ptr<Queue> queue = open_queue();
+  for (const Combine how : {Combine::replace, Combine::sum, Combine::min, Combine::max}) {
+    std::vector<Incoming> incoming;
+    std::vector<std::vector<T>> expected;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const std::vector<T> field = scaled<T>(counts[i], 1.0 + 0.1 * static_cast<double>(i));
+      std::vector<std::byte> payload = encoded(spec, field.data(), counts[i]);
+      if (i == damaged) payload.resize(payload.size() / 2);
+      std::vector<T> have = scaled<T>(counts[i], -0.7);
+      put(*queue, payloads.data + i * step, payload.data(), payload.size());
+      put(*queue, elements.data + i * stride, have.data(), counts[i] * sizeof(T));
+      incoming.push_back(
+          {payloads.data + i * step, payload.size(), elements.data + i * stride, counts[i]});
+      if (i % 3 == 0) {  // only its report tells the size
+        reports[i] = {payload.size(), Status::ok, 9};
+        incoming[i].bytes = step;
+        incoming[i].report = &reports[i];
+      }
+      codec::decode(spec, type_of<T>, payload.data(), payload.size(), have.data(), counts[i], how);
+      expected.push_back(have);
+    }
+    const Event first = queue->decode(spec, type_of<T>, incoming, how);
+    for (std::size_t i = counts.size(); i-- > 0;) {
+      Outcome outcome{1, Status::ok};
+      CHECK(finish(*queue, first + i, &outcome) == State::done);
+      CHECK((outcome.status == Status::ok) == (i != damaged));
+      if (i == damaged) continue;
+      const std::vector<std::byte> result =
+          bytes_of(*queue, elements.data + i * stride, counts[i] * sizeof(T));
+      CHECK(std::equal(result.begin(), result.end(),
+                       reinterpret_cast<const std::byte*>(expected[i].data())));
+    }
+  }
+  // A report that says that there is no payload.
+  reports[0] = {0, Status::inexact, 1};
+  const Incoming none{payloads.data, step, elements.data, counts[0], &reports[0]};
+  Outcome outcome;
+  CHECK(finish(*queue, queue->decode(spec, type_of<T>, {&none, 1}, Combine::sum), &outcome) ==
+        State::done);
+  CHECK(outcome.status != Status::ok);
+}
+
+/// Sums of payloads, by their reports or without; one cannot be kept in quanta, one is of two
+/// steps.
+template <class T>
+void sums() {
+  const Spec spec = parsed("szp:abs=1e-3");
+  const Spec other = parsed("szp:abs=2e-3");
+  constexpr std::size_t count = 30000, pairs = 6, inexact = 2, mismatched = 4;
+  const std::size_t step = aligned(codec::max_payload_bytes(spec, type_of<T>, count));
+  const Block a(Place::device, step * pairs), b(Place::device, step * pairs);
+  const Block payloads(Place::device, step * pairs);
+  const Mapped memory(3 * pairs * sizeof(gpu::Report));
+  auto* const reports = static_cast<gpu::Report*>(memory.data);
+  const std::unique_ptr<Queue> queue = open_queue();
+  std::vector<gpu::Sum> given;
+  std::vector<std::vector<std::byte>> expected;
+  std::vector<Status> statuses;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    std::vector<T> field = scaled<T>(count, 1.0 + static_cast<double>(i));
+    if (i == inexact) field[77] = std::numeric_limits<T>::infinity();
+    const std::vector<std::byte> one = encoded(spec, field.data(), count);
+    const std::vector<T> more = scaled<T>(count, -3);
+    const std::vector<std::byte> two = encoded(i == mismatched ? other : spec, more.data(), count);
+    put(*queue, a.data + i * step, one.data(), one.size());
+    put(*queue, b.data + i * step, two.data(), two.size());
+    reports[i] = {one.size(), Status::ok, 1};
+    reports[pairs + i] = {two.size(), Status::ok, 1};
+    const bool reported = i % 2 == 0;
+    given.push_back({a.data + i * step, reported ? step : one.size(), b.data + i * step,
+                     reported ? step : two.size(), count, payloads.data + i * step,
+                     i % 3 == 0 ? &reports[2 * pairs + i] : nullptr,
+                     reported ? &reports[i] : nullptr, reported ? &reports[pairs + i] : nullptr});
+    std::vector<std::byte> sum(step);
+    std::size_t bytes = 0;
+    statuses.push_back(codec::szp::add(type_of<T>, one.data(), one.size(), two.data(), two.size(),
+                                       count, sum.data(), bytes));
+    sum.resize(statuses[i] == Status::ok ? bytes : 0);
+    expected.push_back(sum);
+  }
+  CHECK(statuses[0] == Status::ok && statuses[inexact] == Status::inexact);
+  CHECK(statuses[mismatched] == Status::mismatched);
+  const Event first = queue->add(spec, type_of<T>, given);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    Outcome outcome{1, Status::corrupt};
+    CHECK(finish(*queue, first + i, &outcome) == State::done);
+    CHECK(outcome.status == statuses[i] && outcome.bytes == expected[i].size());
+    if (given[i].published) {
+      CHECK(load(given[i].published->sequence) != 0);
+      CHECK(given[i].published->bytes == outcome.bytes);
+      CHECK(given[i].published->status == outcome.status);
+    }
+    CHECK(bytes_of(*queue, payloads.data + i * step, outcome.bytes) == expected[i]);
+  }
+}
+
+bool same(const Extent& extent, const codec::Range& range) {
+  const Extent other = codec::extent_of(range);
+  return std::memcmp(&extent.min, &other.min, 8) == 0 &&
+         std::memcmp(&extent.max, &other.max, 8) == 0 && extent.flags == other.flags;
+}
+
+/// Ranges of parts, told in stream order, and payloads of one part by the range of all.
+template <class T>
+void ranges() {
+  constexpr ElementType type = type_of<T>;
+  using Limits = std::numeric_limits<T>;
+  std::vector<std::vector<T>> parts = {wave<T>(100000), {},       {Limits::infinity()},
+                                       {T(-0.0)},       {T(0.0)}, wave<T>(513)};
+  parts[0][70000] = T(-40.25);
+  parts[5][512] = Limits::quiet_NaN();
+  parts[5][7] = T(1000);
+  const Mapped memory(parts.size() * sizeof(Extent));
+  auto* const extents = static_cast<Extent*>(memory.data);
+  const std::unique_ptr<Queue> queue = open_queue(), other = open_queue();
+  std::vector<std::unique_ptr<Block>> blocks;
+  codec::Range all;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::size_t bytes = parts[i].size() * sizeof(T);
+    blocks.push_back(std::make_unique<Block>(Place::device, bytes + 1));
+    put(*queue, blocks[i]->data, parts[i].data(), bytes);
+    const auto sequence = static_cast<std::uint32_t>(i) + 5;
+    const Event event =
+        queue->extent(type, blocks[i]->data, parts[i].size(), &extents[i], sequence);
+    while (load(extents[i].sequence) != sequence) std::this_thread::yield();
+    const codec::Range own = codec::finite_range(type, parts[i].data(), parts[i].size());
+    CHECK(same(extents[i], own));
+    CHECK(own.any_nonfinite == (i == 2 || i == 5));
+    CHECK(finish(*queue, event) == State::done);
+    codec::Range forwards = all, backwards = own;
+    forwards.join(own);
+    backwards.join(all);
+    CHECK(same(codec::extent_of(forwards), backwards));
+    all = forwards;
+  }
+  // Elements at any address; memory that the host alone knows.
+  const Block pinned(Place::pinned, sizeof(Extent));
+  auto* const there = new (pinned.data) Extent;
+  CHECK(finish(*queue, queue->extent(type, blocks[0]->data + sizeof(T), 70001, there, 1)) ==
+        State::done);
+  CHECK(same(*there, codec::finite_range(type, &parts[0][1], 70001)));
+
+  const Spec spec = parsed("szp:rel=1e-4");
+  const std::size_t room = aligned(codec::max_payload_bytes(spec, type, 50000));
+  const Block payload(Place::device, 2 * room);
+  const auto encodes = [&](std::span<const Extent> given, const codec::Range& range) {
+    const Spec resolved = codec::resolve(spec, type, nullptr, 0, range);
+    CHECK(resolved.bound == Bound::abs && resolved.value == 1e-4 * range.width());
+    const std::vector<std::byte> expected = encoded(resolved, parts[0].data(), 50000);
+    const std::vector<std::byte> rest = encoded(resolved, &parts[0][50000], 50000);
+    const gpu::Piece pieces[] = {{blocks[0]->data, 50000, payload.data},
+                                 {blocks[0]->data + 50000 * sizeof(T), 50000, payload.data + room}};
+    const Event event = queue->encode(spec, type, pieces, given);
+    Outcome outcome;
+    for (int i = 0; i < 2; ++i) {
+      const std::vector<std::byte>& want = i == 0 ? expected : rest;
+      CHECK(finish(*queue, event + i, &outcome) == State::done && outcome.bytes == want.size());
+      CHECK(bytes_of(*queue, pieces[i].payload, outcome.bytes) == want);
+    }
+  };
+  encodes({extents, parts.size()}, all);
+  encodes({extents + 5, 1}, codec::range_of(extents[5]));
+  encodes({extents + 1, 3}, codec::range_of(extents[3]));  // nothing but a zero
+  encodes({}, codec::finite_range(type, parts[0].data(), 100000));
+  encodes({extents, parts.size()}, all);
+  // Those of other queues: the encoder waits for them.
+  extents[0].sequence = 0;
+  queue->wait(&extents[0].sequence, 100);
+  extents[0].min = extents[0].max = 0;
+  const gpu::Piece piece{blocks[0]->data, 50000, payload.data};
+  const Event waiting = queue->encode(spec, type, {&piece, 1}, {extents, parts.size()});
+  CHECK(queue->query(waiting) == State::pending);
+  other->extent(type, blocks[0]->data, 100000, &extents[0], 100);
+  Outcome outcome;
+  CHECK(finish(*queue, waiting, &outcome) == State::done);
+  const Spec resolved = codec::resolve(spec, type, nullptr, 0, all);
+  const std::vector<std::byte> expected = encoded(resolved, parts[0].data(), 50000);
+  CHECK(bytes_of(*queue, payload.data, outcome.bytes) == expected);
+  other->drain();
+}
+
+/// A queue between what the program has on a stream before and after.
+void streams(const char* path) {
+  constexpr std::size_t bytes = 24 << 20;
+  const Block in(Place::pinned, bytes), out(Place::pinned, bytes);
+  const Block first(Place::device, bytes), second(Place::device, bytes);
+  const std::unique_ptr<Queue> queue = open_queue();
+  ProgramStream stream(path);
+  for (unsigned round = 0; round < 3; ++round) {
+    const std::vector<std::byte> data = noise(bytes, round);
+    std::memcpy(in.data, data.data(), bytes);
+    stream.copy(first.data, in.data, bytes);
+    CHECK(queue->wait_for(stream.handle()));
+    queue->copy(second.data, first.data, bytes);
+    CHECK(queue->signal(stream.handle()));
+    stream.copy(out.data, second.data, bytes);
+    stream.synchronize();  // nobody looks at the queue
+    CHECK(std::memcmp(out.data, data.data(), bytes) == 0);
+  }
+  queue->drain();
+  // The default stream, on which nothing is.
+  CHECK(queue->wait_for(nullptr) && queue->signal(nullptr));
+  CHECK(finish(*queue, queue->copy(out.data, second.data, 8)) == State::done);
+  stream.begin_capture();
+  CHECK(!queue->wait_for(stream.handle()) && !queue->signal(stream.handle()));
+  CHECK(finish(*queue, queue->copy(out.data, second.data, 8)) == State::done);
+  stream.end_capture();
+  CHECK(queue->wait_for(stream.handle()));
+  queue->drain();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* const path = argc > 1 ? argv[1] : MPRESS_SIMULATED_GPU;
+  gpu::choose(path);
+  if (!gpu::gpu()) {
+    std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
+    return 2;
+  }
+  for (const char* spec : {"mpc", "zfp:8", "szp:abs=1e-3"}) {
+    decodes<float>(spec);
+    decodes<double>(spec);
+  }
+  sums<float>();
+  sums<double>();
+  ranges<float>();
+  ranges<double>();
+  streams(path);
+  return check::failures != 0;
+}

@@ -1,0 +1,94 @@
+// A stream of the program's on device 0: one of CUDA's driver, which the test does not link, or of
+// the simulated GPUs.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "check.hpp"
+
+namespace mpress {
+
+class ProgramStream {
+ public:
+  /// Of the library for GPUs at `path`, which is loaded.
+  explicit ProgramStream(const char* path) {
+    library_ = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (const auto create = find<void* (*)(int)>("sim_stream_create")) {
+      handle_ = create(0);
+      return;
+    }
+    is_simulated_ = false;
+    library_ = ::dlopen("libcuda.so.1", RTLD_NOW);
+    CHECK(library_);
+    void* context = nullptr;
+    CHECK(find<int (*)(unsigned)>("cuInit")(0) == 0);
+    CHECK(find<int (*)(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0) == 0);
+    CHECK(find<int (*)(void*)>("cuCtxSetCurrent")(context) == 0);
+    constexpr unsigned non_blocking = 1;
+    CHECK(find<int (*)(void**, unsigned)>("cuStreamCreate")(&handle_, non_blocking) == 0);
+  }
+  ProgramStream(const ProgramStream&) = delete;
+  ~ProgramStream() {
+    if (is_simulated_) {
+      find<void (*)(void*)>("sim_stream_destroy")(handle_);
+    } else {
+      CHECK(find<int (*)(void*)>("cuStreamDestroy_v2")(handle_) == 0);
+    }
+  }
+
+  void* handle() const { return handle_; }
+
+  void copy(void* to, const void* from, std::size_t bytes) {
+    if (is_simulated_) {
+      find<void (*)(void*, void*, const void*, std::size_t)>("sim_stream_copy")(handle_, to, from,
+                                                                                bytes);
+    } else {
+      const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+      CHECK(find<int (*)(std::uintptr_t, std::uintptr_t, std::size_t, void*)>("cuMemcpyAsync")(
+                address(to), address(from), bytes, handle_) == 0);
+    }
+  }
+
+  void synchronize() {
+    if (is_simulated_) {
+      find<void (*)(void*)>("sim_stream_synchronize")(handle_);
+    } else {
+      CHECK(find<int (*)(void*)>("cuStreamSynchronize")(handle_) == 0);
+    }
+  }
+
+  void begin_capture() {
+    if (is_simulated_) {
+      find<void (*)(void*, int)>("sim_stream_capture")(handle_, 1);
+    } else {
+      constexpr int global = 0;
+      CHECK(find<int (*)(void*, int)>("cuStreamBeginCapture_v2")(handle_, global) == 0);
+    }
+  }
+
+  /// Which nothing has spoilt.
+  void end_capture() {
+    if (is_simulated_) {
+      find<void (*)(void*, int)>("sim_stream_capture")(handle_, 0);
+    } else {
+      void* graph = nullptr;
+      CHECK(find<int (*)(void*, void**)>("cuStreamEndCapture")(handle_, &graph) == 0);
+      CHECK(find<int (*)(void*)>("cuGraphDestroy")(graph) == 0);
+    }
+  }
+
+ private:
+  template <class Function>
+  Function find(const char* name) const {
+    return library_ ? reinterpret_cast<Function>(::dlsym(library_, name)) : nullptr;
+  }
+
+  void* library_ = nullptr;
+  void* handle_ = nullptr;
+  bool is_simulated_ = true;
+};
+
+}  // namespace mpress
