@@ -221,7 +221,7 @@ void start_job(bool at_init) {
     job.chunks.open(job.peek.is_possible() ? job.config.chunk : 0, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);
-    job.peer_link.meet_host(job.peer_hosts.ranks(), job.config.pool_limit);
+    job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit);
     if (job.config.link == "peer") job.least_peer_bytes = wire::min_frame_bytes;
   }
   if (!job.chunks.is_open()) tuning.costs.device_chunks = {};

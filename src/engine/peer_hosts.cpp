@@ -16,13 +16,26 @@ void PeerHosts::find(const link::SegmentAddress& segment) {
   mpi.Comm_size(MPI_COMM_WORLD, &world_size);
   is_here_.resize(static_cast<std::size_t>(world_size));
   const std::vector<int> ranks = mpi::ranks_in_world(here);
-  std::vector<link::SegmentAddress> segments(ranks.size());
-  mpi.Allgather(&segment, 2, MPI_INT32_T, segments.data(), 2, MPI_INT32_T, here);
+  struct Card {
+    link::SegmentAddress segment;
+    link::ProcessId process;
+  };
+  const Card own{segment, link::own_process()};
+  std::vector<Card> cards(ranks.size());
+  mpi.Allgather(&own, sizeof own, MPI_BYTE, cards.data(), sizeof own, MPI_BYTE, here);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     is_here_[static_cast<std::size_t>(ranks[i])] = true;
-    ranks_.push_back({ranks[i], segments[i]});
+    ranks_.push_back({ranks[i], cards[i].segment});
+    processes_.push_back(cards[i].process);
   }
   mpi.Comm_free(&here);
+}
+
+int PeerHosts::find_ended() const {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (!link::is_alive(processes_[i])) return ranks_[i].rank;
+  }
+  return -1;
 }
 
 }  // namespace mpress::engine

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "link/liveness.hpp"
 #include "link/peer/peer_link.hpp"
 #include "policy/profile.hpp"
 
@@ -18,6 +19,10 @@ class PeerHosts {
   /// The ranks of this host, in an order that all of them share.
   const std::vector<link::HostRank>& ranks() const { return ranks_; }
 
+  /// A rank of this host whose process has ended; negative where all are alive. Costs a system call
+  /// or two for each.
+  int find_ended() const;
+
   /// Of a rank in MPI_COMM_WORLD. Where nobody has asked, all are on other hosts.
   policy::Peer peer(int world_rank) const {
     const auto rank = static_cast<std::size_t>(world_rank);
@@ -28,6 +33,7 @@ class PeerHosts {
  private:
   std::vector<bool> is_here_;
   std::vector<link::HostRank> ranks_;
+  std::vector<link::ProcessId> processes_;  ///< as ranks_
 };
 
 }  // namespace mpress::engine

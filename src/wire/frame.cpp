@@ -20,8 +20,7 @@ constexpr std::size_t count_at = 24;
 constexpr std::size_t payload_at = 32;
 constexpr std::size_t value_at = 40;
 constexpr std::size_t chunk_bytes_at = 48;
-constexpr std::size_t chunk_tag_at = 52;
-constexpr std::size_t peer_parcel_at = 56;
+constexpr std::size_t route_at = 52;
 constexpr std::size_t checksum_at = 60;
 
 template <typename T>
@@ -79,8 +78,7 @@ void write_header(const Header& header, const Nonce& nonce, void* out) {
   put(bytes, payload_at, header.payload_bytes);
   put(bytes, value_at, header.spec.value);
   put(bytes, chunk_bytes_at, header.chunk_bytes);
-  put(bytes, chunk_tag_at, header.chunk_tag);
-  put(bytes, peer_parcel_at, header.peer_parcel);
+  put(bytes, route_at, header.route);
   put(bytes, checksum_at, checksum(bytes, checksum_at));
   std::memcpy(out, bytes, header_bytes);
 }
@@ -112,10 +110,9 @@ Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, He
   parsed.count = get<std::uint64_t>(in, count_at);
   parsed.payload_bytes = get<std::uint64_t>(in, payload_at);
   parsed.chunk_bytes = get<std::uint32_t>(in, chunk_bytes_at);
-  parsed.chunk_tag = get<std::uint32_t>(in, chunk_tag_at);
-  parsed.peer_parcel = get<std::uint32_t>(in, peer_parcel_at);
-  // Only chunks hold elements as they are, or come by another link.
-  if (parsed.peer_parcel != 0 && parsed.chunk_bytes == 0) return Parse::corrupt;
+  parsed.route = get<std::uint64_t>(in, route_at);
+  // Only chunks hold elements as they are, or come by a link.
+  if (parsed.route != 0 && parsed.chunk_bytes == 0) return Parse::corrupt;
   if (parsed.spec.codec == Codec::none && parsed.chunk_bytes == 0) return Parse::corrupt;
   if (!plausible(parsed, bytes)) return Parse::corrupt;
   std::string ignored;

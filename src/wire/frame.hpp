@@ -36,11 +36,10 @@ struct Header {
   std::uint64_t count = 0;          ///< elements
   std::uint64_t payload_bytes = 0;  ///< in this message, without padding
   /// Where not 0, the payload comes apart from the header, in chunks that stand for this many
-  /// bytes of elements each (the last one for the rest), under this tag.
+  /// bytes of elements each (the last one for the rest).
   std::uint32_t chunk_bytes = 0;
-  std::uint32_t chunk_tag = 0;
-  /// Where not 0, the chunks come by the peer link: the first of their parcels, plus one.
-  std::uint32_t peer_parcel = 0;
+  /// By which link they come, and where: the link's business (link/route.hpp).
+  std::uint64_t route = 0;
 
   std::uint64_t raw_bytes() const { return count * element_size(type); }
   std::uint64_t chunks() const {

@@ -39,9 +39,8 @@ void receive(const std::vector<std::uint8_t>& bytes) {
   wire::Header reread;
   require(wire::read_header(again.data(), again.size(), nonce(), reread) == wire::Parse::frame);
   require(reread.count == header.count && reread.type == header.type);
-  require(reread.chunk_bytes == header.chunk_bytes && reread.chunk_tag == header.chunk_tag);
-  require(reread.peer_parcel == header.peer_parcel);
-  require(header.peer_parcel == 0 || header.chunk_bytes > 0);
+  require(reread.chunk_bytes == header.chunk_bytes && reread.route == header.route);
+  require(header.route == 0 || header.chunk_bytes > 0);
   if (header.chunk_bytes > 0) {
     const std::uint64_t chunks = header.chunks();
     require(chunks > 0 && header.chunk_raw_bytes(0) > 0 && header.chunk_raw_bytes(chunks - 1) > 0);
@@ -67,7 +66,7 @@ void edited_frame(Input in) {
   if (seal / 4 % 4 == 3) {  // in chunks, by way of MPI or of a GPU
     ours.payload_bytes = 0;
     ours.chunk_bytes = in.take<std::uint32_t>() % wire::max_chunk_bytes / 8 * 8;
-    ours.peer_parcel = in.take<std::uint32_t>();
+    ours.route = std::uint64_t{in.take<std::uint32_t>()} << 32;
   }
   std::vector<std::uint8_t> bytes(wire::frame_bytes(ours.payload_bytes));
   wire::write_header(ours, nonce(), bytes.data());

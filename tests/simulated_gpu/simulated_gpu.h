@@ -11,7 +11,8 @@
  *
  * Processes can share memory. Then their work must not race either: a process starts when it has
  * been told that the others' work is done and was seen done. With SIMULATED_GPU_PEERS=0 the GPUs
- * cannot reach those of other processes.
+ * cannot reach those of other processes. With SIMULATED_GPU_MAP=0 they cannot write to host memory
+ * that processes share.
  */
 #ifndef SIMULATED_GPU_H
 #define SIMULATED_GPU_H

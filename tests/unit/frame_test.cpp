@@ -57,21 +57,21 @@ void chunked_headers_round_trip() {
   for (ElementType type : {ElementType::f32, ElementType::f64}) {
     Header sent = header_of("zfp:8", type, 1000003, 0);
     sent.chunk_bytes = 65536;
-    sent.chunk_tag = 0xFEDCBA98;
+    sent.route = 0xFEDCBA9801234567;
     const auto message = message_of(sent, nonce);
     Header got;
     CHECK(read_header(message.data(), message.size(), nonce, got) == Parse::frame);
     CHECK(announces_chunks(message.data(), nonce));
-    CHECK(got.chunk_bytes == 65536 && got.chunk_tag == 0xFEDCBA98 && got.payload_bytes == 0);
+    CHECK(got.chunk_bytes == 65536 && got.route == 0xFEDCBA9801234567 && got.payload_bytes == 0);
     CHECK(got.chunks() == (1000003 * element_size(type) + 65535) / 65536);
-    CHECK(got.peer_parcel == 0);
-    sent.peer_parcel = 0xFEDCBA97;
+    CHECK(got.route != 0);
+    sent.route = ~std::uint64_t{0};
     const auto linked = message_of(sent, nonce);
     CHECK(read_header(linked.data(), linked.size(), nonce, got) == Parse::frame);
-    CHECK(got.peer_parcel == 0xFEDCBA97 && got.chunk_bytes == 65536);
+    CHECK(got.route == ~std::uint64_t{0} && got.chunk_bytes == 65536);
     // A message that comes by the peer link comes in chunks.
     Header whole = header_of("zfp:8", type, 1000003, 1234);
-    whole.peer_parcel = 1;
+    whole.route = 1;
     const auto none = message_of(whole, nonce);
     CHECK(read_header(none.data(), none.size(), nonce, got) == Parse::corrupt);
     // A payload here and in chunks; chunks that cut elements; chunks too large for MPI's counts.

@@ -16,13 +16,13 @@
 namespace mpress {
 
 using link::HostRank;
-using link::Parcel;
 using link::PeerLink;
 using link::SegmentAddress;
-using link::Shipment;
+using link::Slot;
+using link::Transfer;
 
 inline constexpr std::array<std::uint8_t, 16> nonce = {1, 2, 3};
-inline constexpr std::size_t limit = 40 << 20;  // one slab of 32 MiB, and little more
+inline constexpr std::size_t limit = 40 << 20;  // one staging of 32 MiB, and little more
 inline constexpr std::size_t bytes = 3 << 20;   // of a chunk
 inline constexpr int sender = 7, receiver = 4;  // ranks, of which one runs elsewhere
 
@@ -38,7 +38,7 @@ struct End {
     CHECK(line.receive(other));
     const bool sends = rank == sender;
     ranks = {{receiver, sends ? other : own}, {5, {}}, {sender, sends ? own : other}};
-    link.meet_host(ranks, limit);
+    link.set_ranks(ranks, limit);
   }
 
   /// Both have done with everything.
@@ -46,18 +46,28 @@ struct End {
     link.close();
     line.tell();
     line.wait();
-    link.release();
+    link.free_memory();
   }
 };
 
-/// Shares a slab, and waits until it has been opened. For somebody who has never looked at this one
-/// nothing is shared.
+/// For one reader.
+inline bool reserve(PeerLink& link, int rank, int device, std::size_t chunks, std::size_t size,
+                    std::uint64_t operation, Transfer& transfer) {
+  return link.reserve({{&rank, 1}, device, chunks, size, operation}, transfer);
+}
+inline bool reserve_at(PeerLink& link, int rank, int device, std::size_t chunks, std::size_t size,
+                       std::uint64_t operation, Transfer& transfer) {
+  return link.reserve_at_reader({{&rank, 1}, device, chunks, size, operation}, transfer);
+}
+
+/// Shares a staging, and waits until it has been opened. For somebody who has never looked at this
+/// one nothing is shared.
 inline void introduce(PeerLink& link, const Line& line, int device) {
   const bool knows = link.reaches(receiver);
   line.send(knows);
-  Shipment shipment;
+  Transfer transfer;
   for (int round = knows ? 1 : 0; round < 2; ++round) {
-    CHECK(!link.reserve(receiver, device, 1, bytes, 0, shipment));
+    CHECK(!reserve(link, receiver, device, 1, bytes, 0, transfer));
     line.tell();
     line.wait();
     CHECK(link.reaches(receiver) == (round == 1));
@@ -78,28 +88,28 @@ void look_for_what_is_shared(const Line& line, Meet meet) {
 
 /// Answers introduce() for a device.
 inline void open_what_is_shared(PeerLink& link, const Line& line, int device) {
-  look_for_what_is_shared(line, [&] { link.meet(sender, device); });
+  look_for_what_is_shared(line, [&] { link.connect(sender, device); });
 }
 
-/// Sends noise by the chunks of a shipment, and tells the other end which these are.
-inline void fill(const Line& line, PeerLink& link, Queue& queue, const Shipment& shipment,
+/// Sends noise by the chunks of a transfer, and tells the other end which these are.
+inline void fill(const Line& line, PeerLink& link, Queue& queue, const Transfer& transfer,
                  unsigned seed) {
-  link.lay_out(shipment);
-  for (std::size_t chunk = 0; chunk < shipment.chunks; ++chunk) {
+  link.lay_out(transfer);
+  for (std::size_t chunk = 0; chunk < transfer.chunks; ++chunk) {
     const unsigned own = seed + static_cast<unsigned>(chunk);
-    put(queue, shipment.place(chunk), noise(bytes, own).data(), bytes);
-    link.publish(shipment, chunk, bytes);
+    put(queue, transfer.place(chunk), noise(bytes, own).data(), bytes);
+    link.publish(transfer, chunk, bytes);
   }
-  link.release(shipment);
-  line.send(shipment);
+  link.release(transfer);
+  line.send(transfer);
 }
 
 /// What fill() sent is there, on a device.
-inline void check_arrival(PeerLink& link, const Shipment& shipment, int device, unsigned seed) {
-  CHECK(link.knows(sender, shipment.first, shipment.chunks));
-  for (std::uint32_t chunk = 0; chunk < shipment.chunks; ++chunk) {
-    const PeerLink::Arrival arrival = link.look(sender, shipment.first + chunk, device);
-    CHECK(arrival.state == Parcel::there && arrival.bytes == bytes);
+inline void check_arrival(PeerLink& link, const Transfer& transfer, int device, unsigned seed) {
+  CHECK(link.knows(sender, transfer.first, transfer.chunks));
+  for (std::uint32_t chunk = 0; chunk < transfer.chunks; ++chunk) {
+    const PeerLink::Arrival arrival = link.look(sender, transfer.first + chunk, device);
+    CHECK(arrival.state == Slot::there && arrival.bytes == bytes);
     CHECK(device == gpu::host || arrival.device == device);
     const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(arrival.device);
     CHECK(bytes_of(*queue, arrival.data, bytes) == noise(bytes, seed + chunk));

@@ -17,39 +17,39 @@ void lands(const Line& line) {
   End end(line, sender);
   PeerLink& link = end.link;
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
-  Shipment shipment;
-  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));  // they have not met
+  Transfer transfer;
+  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 0, transfer));  // they have not met
   introduce(link, line, 0);
-  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));  // but it has asked
-  CHECK(link.reserve(receiver, 0, 1, bytes, 0, shipment));
-  link.fail(shipment);
+  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 0, transfer));  // but it has asked
+  CHECK(reserve(link, receiver, 0, 1, bytes, 0, transfer));
+  link.fail(transfer);
   link.cancel(0);
   line.tell();
   line.wait();  // given
-  CHECK(!link.reserve_landing(receiver, 0, 1, limit + 1, 0, shipment));
-  CHECK(!link.reserve_landing(5, 0, 1, bytes, 0, shipment));
-  shipment = {};
-  std::vector<Shipment> shipments(5);
+  CHECK(!reserve_at(link, receiver, 0, 1, limit + 1, 0, transfer));
+  CHECK(!reserve_at(link, 5, 0, 1, bytes, 0, transfer));
+  transfer = {};
+  std::vector<Transfer> transfers(5);
   for (unsigned i = 0; i < 5; ++i) {
-    CHECK(link.reserve_landing(receiver, 0, 2, bytes, i, shipments[i]));
-    fill(line, link, *queue, shipments[i], 10 * i);
+    CHECK(reserve_at(link, receiver, 0, 2, bytes, i, transfers[i]));
+    fill(line, link, *queue, transfers[i], 10 * i);
   }
   // It is full, and the limit leaves no more; nobody waits for that.
-  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 5, shipment) && shipment.chunks == 0);
-  CHECK(link.reserve(receiver, 0, 2, bytes, 5, shipment));
-  fill(line, link, *queue, shipment, 50);
+  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 5, transfer) && transfer.chunks == 0);
+  CHECK(reserve(link, receiver, 0, 2, bytes, 5, transfer));
+  fill(line, link, *queue, transfer, 50);
   line.tell();
   line.wait();  // the third was taken, and half of the fourth
-  CHECK(link.reserve_landing(receiver, 0, 2, bytes, 6, shipment));
-  CHECK(shipment.place(0) == shipments[2].place(0));
-  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 7, shipments[2]));
-  link.lay_out(shipment);
+  CHECK(reserve_at(link, receiver, 0, 2, bytes, 6, transfer));
+  CHECK(transfer.place(0) == transfers[2].place(0));
+  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 7, transfers[2]));
+  link.lay_out(transfer);
   link.cancel(6);
-  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 7, shipments[2]));  // not failed yet
-  link.fail(shipment);
-  CHECK(link.reserve_landing(receiver, 1, 2, bytes, 7, shipment));  // from another device
+  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 7, transfers[2]));  // not failed yet
+  link.fail(transfer);
+  CHECK(reserve_at(link, receiver, 1, 2, bytes, 7, transfer));  // from another device
   const std::unique_ptr<Queue> other = gpu::gpu()->open_queue(1);
-  fill(line, link, *other, shipment, 60);
+  fill(line, link, *other, transfer, 60);
   line.wait();
   end.finish(line);
 }
@@ -59,25 +59,25 @@ void receives_near(const Line& line) {
   PeerLink& link = end.link;
   open_what_is_shared(link, line, 1);
   line.wait();
-  link.meet(sender, 1);
-  link.meet(sender, 0);  // it has asked once
+  link.connect(sender, 1);
+  link.connect(sender, 0);  // it has asked once
   line.tell();
-  std::vector<Shipment> shipments(6);
+  std::vector<Transfer> transfers(6);
   for (unsigned i = 0; i < 6; ++i) {
-    CHECK(line.receive(shipments[i]));
-    CHECK(link.lands_on(sender, shipments[i].first) == (i < 5 ? 1 : gpu::host));
-    CHECK(link.look(sender, shipments[i].first, 1).is_landed == (i < 5));
-    check_arrival(link, shipments[i], i < 5 ? 1 : 0, 10 * i);
+    CHECK(line.receive(transfers[i]));
+    CHECK(link.lands_on(sender, transfers[i].first) == (i < 5 ? 1 : gpu::host));
+    CHECK(link.look(sender, transfers[i].first, 1).is_near == (i < 5));
+    check_arrival(link, transfers[i], i < 5 ? 1 : 0, 10 * i);
   }
   // Whichever device asks, it lies where it lies.
-  CHECK(link.look(sender, shipments[0].first, 0).device == 1);
+  CHECK(link.look(sender, transfers[0].first, 0).device == 1);
   line.wait();
-  link.take(sender, shipments[2].first);
-  link.take(sender, shipments[2].first + 1);
-  link.take(sender, shipments[3].first);
+  link.acknowledge(sender, transfers[2].first);
+  link.acknowledge(sender, transfers[2].first + 1);
+  link.acknowledge(sender, transfers[3].first);
   line.tell();
-  CHECK(line.receive(shipments[2]));
-  check_arrival(link, shipments[2], 1, 60);
+  CHECK(line.receive(transfers[2]));
+  check_arrival(link, transfers[2], 1, 60);
   line.tell();
   end.finish(line);
 }
@@ -86,27 +86,27 @@ void receives_near(const Line& line) {
 void lands_only(const Line& line) {
   End end(line, sender);
   PeerLink& link = end.link;
-  Shipment shipment;
+  Transfer transfer;
   line.wait();  // met
-  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));
+  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 0, transfer));
   line.tell();
   line.wait();  // given
-  CHECK(link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));
-  fill(line, link, *gpu::gpu()->open_queue(0), shipment, 70);
+  CHECK(reserve_at(link, receiver, 0, 2, bytes, 0, transfer));
+  fill(line, link, *gpu::gpu()->open_queue(0), transfer, 70);
   line.wait();
   end.finish(line);
 }
 
 void receives_without_a_slab(const Line& line) {
   End end(line, receiver);
-  end.link.meet(sender, 0);
+  end.link.connect(sender, 0);
   line.tell();
   line.wait();
-  end.link.meet(sender, 0);
+  end.link.connect(sender, 0);
   line.tell();
-  Shipment shipment;
-  CHECK(line.receive(shipment));
-  check_arrival(end.link, shipment, 0, 70);
+  Transfer transfer;
+  CHECK(line.receive(transfer));
+  check_arrival(end.link, transfer, 0, 70);
   line.tell();
   end.finish(line);
 }
@@ -115,15 +115,15 @@ void receives_without_a_slab(const Line& line) {
 void cannot_land(const Line& line) {
   End end(line, sender);
   PeerLink& link = end.link;
-  Shipment shipment;
+  Transfer transfer;
   introduce(link, line, 0);
-  CHECK(!link.reserve_landing(receiver, 0, 2, bytes, 0, shipment));
+  CHECK(!reserve_at(link, receiver, 0, 2, bytes, 0, transfer));
   line.tell();
   line.wait();
   ::setenv("SIMULATED_GPU_PEERS", "0", 1);
   for (unsigned i = 0; i < 3; ++i) {
-    CHECK(!link.reserve_landing(receiver, 0, 4, bytes, i, shipment));
-    CHECK(link.reserve(receiver, 0, 2, bytes, i, shipment));
+    CHECK(!reserve_at(link, receiver, 0, 4, bytes, i, transfer));
+    CHECK(reserve(link, receiver, 0, 2, bytes, i, transfer));
   }
   line.tell();
   line.wait();
@@ -134,13 +134,13 @@ void gives_once(const Line& line) {
   End end(line, receiver);
   open_what_is_shared(end.link, line, 0);
   line.wait();
-  end.link.meet(sender, 0);
+  end.link.connect(sender, 0);
   const MappedSegment segment = MappedSegment::open(end.ranks[2].segment, nonce, sender);
-  CHECK(segment->landings[0].load() == 1);
+  CHECK(segment->receive_staging_blocks[0].load() == 1);
   line.tell();
   line.wait();
-  end.link.meet(sender, 0);
-  CHECK(segment->landings[0].load() == 1);
+  end.link.connect(sender, 0);
+  CHECK(segment->receive_staging_blocks[0].load() == 1);
   line.tell();
   end.finish(line);
 }

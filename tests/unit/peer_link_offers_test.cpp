@@ -1,5 +1,5 @@
 // Messages that are offered where the program has them: when they may be, and that they are
-// borrowed, dropped, withdrawn and returned.
+// getting, dropped, withdrawn and returned.
 
 #include <sched.h>
 
@@ -26,28 +26,28 @@ void offers(const Line& line) {
   for (unsigned chunk = 0; chunk < 2; ++chunk) {
     put(*queue, data + chunk * bytes, noise(bytes, chunk).data(), bytes);
   }
-  Shipment shipment;
-  const auto reserve = [&] { CHECK(link.reserve(receiver, 0, 2, bytes, 0, shipment)); };
-  const auto offer = [&] { return link.offer(shipment, receiver, 0, data, 2 * bytes); };
-  const auto look = [&] { return link.look_at_offer(shipment, receiver); };
+  Transfer transfer;
+  const auto reserve = [&] { CHECK(mpress::reserve(link, receiver, 0, 2, bytes, 0, transfer)); };
+  const auto offer = [&] { return link.expose(transfer, receiver, 0, data, 2 * bytes); };
+  const auto look = [&] { return link.look_at_offer(transfer, receiver); };
   const auto offer_now = [&] {
     reserve();
     CHECK(offer() && look() == PeerLink::Offer::open);
-    line.send(shipment);
+    line.send(transfer);
   };
 
   // The receiver is asked to open the block from the second message on.
   for (unsigned i = 0; i < 2; ++i) {
     reserve();
-    CHECK(!offer() && !link.offer(shipment, receiver, 0, large, bytes));
-    CHECK(!link.offer(shipment, receiver, 0, data + bytes, bytes + 1));  // beyond its end
-    fill(line, link, *queue, shipment, 0);
+    CHECK(!offer() && !link.expose(transfer, receiver, 0, large, bytes));
+    CHECK(!link.expose(transfer, receiver, 0, data + bytes, bytes + 1));  // beyond its end
+    fill(line, link, *queue, transfer, 0);
     line.wait();
   }
 
   offer_now();
   line.wait();
-  CHECK(look() == PeerLink::Offer::borrowed && !link.withdraw(shipment, receiver));
+  CHECK(look() == PeerLink::Offer::getting && !link.withdraw(transfer, receiver));
   line.tell();
   line.wait();
   CHECK(look() == PeerLink::Offer::returned);
@@ -62,33 +62,33 @@ void offers(const Line& line) {
 
   // Without memory of the link's: what is not taken goes by MPI.
   const auto reserve_none = [&] {
-    CHECK(link.reserve_offer(receiver, 2, 0, shipment) && !shipment.memory);
+    CHECK(link.reserve_bare(receiver, 2, 0, transfer) && !transfer.memory);
   };
   reserve_none();
-  CHECK(!link.offer(shipment, receiver, 0, large, bytes) && !link.introduce(shipment));
-  CHECK(link.fail(shipment));
+  CHECK(!link.expose(transfer, receiver, 0, large, bytes) && !link.introduce(transfer));
+  CHECK(link.fail(transfer));
   link.cancel(0);
   reserve_none();
-  CHECK(offer() && link.withdraw(shipment, receiver) && !link.withdraw(shipment, receiver));
-  link.release(shipment);
-  line.send(shipment);
+  CHECK(offer() && link.withdraw(transfer, receiver) && !link.withdraw(transfer, receiver));
+  link.release(transfer);
+  line.send(transfer);
   line.wait();
 
   // Long ones are taken two at a time.
-  Shipment all[3];
-  for (Shipment& one : all) {
+  Transfer all[3];
+  for (Transfer& one : all) {
     reserve_none();
-    CHECK(offer() && !link.is_seen(shipment));
-    one = shipment;
+    CHECK(offer() && !link.is_seen(transfer));
+    one = transfer;
     line.send(one);
   }
   line.wait();
-  for (const Shipment& one : all) CHECK(link.is_seen(one));
-  CHECK(link.look_at_offer(all[1], receiver) == PeerLink::Offer::borrowed);
+  for (const Transfer& one : all) CHECK(link.is_seen(one));
+  CHECK(link.look_at_offer(all[1], receiver) == PeerLink::Offer::getting);
   CHECK(!link.fail(all[1]) && link.look_at_offer(all[2], receiver) == PeerLink::Offer::open);
   line.tell();
   line.wait();
-  for (const Shipment& one : all) {
+  for (const Transfer& one : all) {
     CHECK(link.look_at_offer(one, receiver) == PeerLink::Offer::returned);
   }
 
@@ -97,30 +97,31 @@ void offers(const Line& line) {
     for (unsigned i = 0; i < (1u << misses >> 1) - (misses > 0 ? 1 : 0); ++i) {
       reserve();
       CHECK(!offer());
-      link.lay_out(shipment);
-      link.fail(shipment);
+      link.lay_out(transfer);
+      link.fail(transfer);
       link.cancel(0);
     }
     offer_now();
-    CHECK(link.withdraw(shipment, receiver) && !link.withdraw(shipment, receiver));
-    fill(line, link, *queue, shipment, 7);
+    CHECK(link.withdraw(transfer, receiver) && !link.withdraw(transfer, receiver));
+    fill(line, link, *queue, transfer, 7);
     line.wait();
   }
   end.finish(line);
 }
 
-void borrows(const Line& line) {
+void gets(const Line& line) {
   End end(line, receiver);
   PeerLink& link = end.link;
   open_what_is_shared(link, line, 1);
-  Shipment shipment;
+  Transfer transfer;
   const auto take_all = [&] {
-    for (std::uint32_t chunk = 0; chunk < 2; ++chunk) link.take(sender, shipment.first + chunk);
+    for (std::uint32_t chunk = 0; chunk < 2; ++chunk)
+      link.acknowledge(sender, transfer.first + chunk);
   };
   for (unsigned i = 0; i < 2; ++i) {
-    CHECK(line.receive(shipment));
-    check_arrival(link, shipment, 1, 0);
-    const std::uint32_t block = link.look(sender, shipment.first, 1).block;
+    CHECK(line.receive(transfer));
+    check_arrival(link, transfer, 1, 0);
+    const std::uint32_t block = link.look(sender, transfer.first, 1).block;
     CHECK(block == i);
     link.open_block(sender, block, 1);
     link.open_block(sender, block + 1, 1);  // there is none
@@ -128,54 +129,54 @@ void borrows(const Line& line) {
     line.tell();
   }
 
-  const auto borrow = [&](int device) {
-    CHECK(line.receive(shipment));
-    CHECK(link.look(sender, shipment.first, device).state == Parcel::offered);
-    return link.borrow(sender, shipment.first, device, 2 * bytes);
+  const auto get = [&](int device) {
+    CHECK(line.receive(transfer));
+    CHECK(link.look(sender, transfer.first, device).state == Slot::offered);
+    return link.get(sender, transfer.first, device, 2 * bytes);
   };
   const auto check = [&](const PeerLink::Arrival& arrival) {
-    CHECK(arrival.state == Parcel::borrowed && arrival.bytes == 2 * bytes);
+    CHECK(arrival.state == Slot::getting && arrival.bytes == 2 * bytes);
     const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(arrival.device);
     for (unsigned chunk = 0; chunk < 2; ++chunk) {
       CHECK(bytes_of(*queue, arrival.data + chunk * bytes, bytes) == noise(bytes, chunk));
     }
   };
-  check(borrow(gpu::host));
+  check(get(gpu::host));
   line.tell();
   line.wait();
-  link.take(sender, shipment.first);
+  link.acknowledge(sender, transfer.first);
   line.tell();
 
-  CHECK(line.receive(shipment));
-  link.drop(sender, shipment.first, 2);
+  CHECK(line.receive(transfer));
+  link.discard(sender, transfer.first, 2);
   line.tell();
 
-  const PeerLink::Arrival arrival = borrow(0);
+  const PeerLink::Arrival arrival = get(0);
   CHECK(arrival.device == 0);
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   auto* const own = static_cast<std::byte*>(gpu::gpu()->allocate(Place::device, 0, 2 * bytes));
-  std::uint32_t* const flag = link.taken_flag(sender, shipment.first, 0);
+  std::uint32_t* const flag = link.acknowledge_flag(sender, transfer.first, 0);
   const auto told = queue->copy(own, arrival.data, 2 * bytes, flag);
   line.tell();
   CHECK(finish(*queue, told) == State::done);
   CHECK(bytes_of(*queue, own + bytes, bytes) == noise(bytes, 1));
   gpu::gpu()->release(Place::device, 0, own);
 
-  CHECK(line.receive(shipment));
-  const PeerLink::Arrival withdrawn = link.look(sender, shipment.first, 1);
-  CHECK(withdrawn.state == Parcel::by_mpi && withdrawn.block == 1);
-  CHECK(!link.drop(sender, shipment.first, 2));
+  CHECK(line.receive(transfer));
+  const PeerLink::Arrival withdrawn = link.look(sender, transfer.first, 1);
+  CHECK(withdrawn.state == Slot::by_mpi && withdrawn.block == 1);
+  CHECK(!link.discard(sender, transfer.first, 2));
   line.tell();
 
   constexpr std::size_t turn = 4 << 20;  // what takes turns
-  Shipment all[3];
+  Transfer all[3];
   const auto is_turn = [&](unsigned i, std::size_t length, std::uint64_t waited_ns) {
     return link.is_turn(sender, all[i].first, length, 1, 1 + waited_ns);
   };
   const auto take_over = [&](unsigned i) {
-    CHECK(link.borrow(sender, all[i].first, 1, 2 * bytes).state == Parcel::borrowed);
+    CHECK(link.get(sender, all[i].first, 1, 2 * bytes).state == Slot::getting);
   };
-  for (Shipment& one : all) CHECK(line.receive(one));
+  for (Transfer& one : all) CHECK(line.receive(one));
   for (unsigned i = 0; i < 2; ++i) {
     CHECK(is_turn(i, turn, 0));
     take_over(i);
@@ -183,17 +184,17 @@ void borrows(const Line& line) {
   CHECK(!is_turn(2, turn, 0) && !is_turn(2, turn, 50000) && is_turn(2, turn - 1, 0));
   line.tell();
   line.wait();
-  link.take(sender, all[0].first);
+  link.acknowledge(sender, all[0].first);
   CHECK(is_turn(2, turn, 0));
   take_over(2);
   CHECK(!is_turn(2, turn, 0) && is_turn(2, turn, 1000000000));
-  for (unsigned i = 1; i < 3; ++i) link.take(sender, all[i].first);
+  for (unsigned i = 1; i < 3; ++i) link.acknowledge(sender, all[i].first);
   line.tell();
 
   for (unsigned misses = 0; misses < 4; ++misses) {
-    CHECK(line.receive(shipment) && line.receive(shipment));  // offered, and sent after all
-    CHECK(link.borrow(sender, shipment.first, 1, 2 * bytes).state == Parcel::planned);
-    check_arrival(link, shipment, 1, 7);
+    CHECK(line.receive(transfer) && line.receive(transfer));  // offered, and sent after all
+    CHECK(link.get(sender, transfer.first, 1, 2 * bytes).state == Slot::planned);
+    check_arrival(link, transfer, 1, 7);
     take_all();
     line.tell();
   }
@@ -205,6 +206,6 @@ void borrows(const Line& line) {
 int main() {
   ::setenv("SIMULATED_GPU_LEAKS", "abort", 1);
   const char* const library = MPRESS_SIMULATED_GPU;
-  run(library, offers, borrows);
+  run(library, offers, gets);
   return check::failures != 0;
 }

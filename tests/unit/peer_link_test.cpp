@@ -1,5 +1,5 @@
 // The peer link between two processes with simulated GPUs: what is shared and opened, when memory
-// comes free, and what a receiver makes of parcels that are not what they should be.
+// comes free, and what a receiver makes of slots that are not what they should be.
 
 #include "link/peer/peer_link.hpp"
 
@@ -24,46 +24,47 @@ void sends(const Line& line) {
   const std::unique_ptr<Queue> queue = gpu::gpu()->open_queue(0);
   CHECK(!link.reaches(receiver) && !link.reaches(sender) && !link.reaches(5) && !link.reaches(-1));
   CHECK(link.may_reach(receiver) && !link.may_reach(sender) && !link.may_reach(5));
-  Shipment shipment;
-  CHECK(!link.reserve(5, 0, 1, bytes, 0, shipment) && !link.reserve(99, 0, 1, bytes, 0, shipment));
+  Transfer transfer;
+  CHECK(!reserve(link, 5, 0, 1, bytes, 0, transfer) &&
+        !reserve(link, 99, 0, 1, bytes, 0, transfer));
   introduce(link, line, 0);
   CHECK(link.reaches(receiver));
-  CHECK(!link.reserve(receiver, 0, 1, limit + 1, 0, shipment));
-  CHECK(!link.reserve(receiver, 0, PeerSegment::parcels + 1, 256, 0, shipment));
-  CHECK(shipment.chunks == 0);
+  CHECK(!reserve(link, receiver, 0, 1, limit + 1, 0, transfer));
+  CHECK(!reserve(link, receiver, 0, PeerSegment::most_slots + 1, 256, 0, transfer));
+  CHECK(transfer.chunks == 0);
 
   // Five times two chunks fit; then no more until one of them was taken.
-  std::vector<Shipment> shipments(5);
+  std::vector<Transfer> transfers(5);
   for (unsigned i = 0; i < 5; ++i) {
-    CHECK(link.reserve(receiver, 0, 2, bytes, i, shipments[i]));
-    fill(line, link, *queue, shipments[i], 10 * i);
+    CHECK(reserve(link, receiver, 0, 2, bytes, i, transfers[i]));
+    fill(line, link, *queue, transfers[i], 10 * i);
   }
-  CHECK(!link.reserve(receiver, 0, 2, bytes, 5, shipment));
-  CHECK(shipment.chunks == 0);  // nobody can take it for one
+  CHECK(!reserve(link, receiver, 0, 2, bytes, 5, transfer));
+  CHECK(transfer.chunks == 0);  // nobody can take it for one
   line.tell();
   line.wait();  // the third was taken, and half of the fourth
-  CHECK(link.reserve(receiver, 0, 2, bytes, 5, shipment));
-  CHECK(shipment.place(0) == shipments[2].place(0));
-  CHECK(!link.reserve(receiver, 0, 2, bytes, 6, shipments[2]));
+  CHECK(reserve(link, receiver, 0, 2, bytes, 5, transfer));
+  CHECK(transfer.place(0) == transfers[2].place(0));
+  CHECK(!reserve(link, receiver, 0, 2, bytes, 6, transfers[2]));
 
   // What was announced and failed: the receiver is told of chunks that are not there.
-  link.lay_out(shipment);
-  put(*queue, shipment.place(0), noise(bytes, 50).data(), bytes);
-  link.publish(shipment, 0, bytes);
-  link.fail(shipment);
-  line.send(shipment);
+  link.lay_out(transfer);
+  put(*queue, transfer.place(0), noise(bytes, 50).data(), bytes);
+  link.publish(transfer, 0, bytes);
+  link.fail(transfer);
+  line.send(transfer);
   line.wait();  // taken
-  CHECK(link.reserve(receiver, 0, 2, bytes, 6, shipment));
-  link.lay_out(shipment);
-  link.fail(shipment);
+  CHECK(reserve(link, receiver, 0, 2, bytes, 6, transfer));
+  link.lay_out(transfer);
+  link.fail(transfer);
   link.cancel(6);
-  CHECK(link.reserve(receiver, 0, 2, bytes, 7, shipment));
-  link.lay_out(shipment);
+  CHECK(reserve(link, receiver, 0, 2, bytes, 7, transfer));
+  link.lay_out(transfer);
   link.cancel(7);  // and not failed: something may still be written there
-  CHECK(!link.reserve(receiver, 0, 2, bytes, 8, shipments[2]));
-  link.fail(shipment);
-  CHECK(link.reserve(receiver, 0, 2, bytes, 8, shipment));
-  link.fail(shipment);
+  CHECK(!reserve(link, receiver, 0, 2, bytes, 8, transfers[2]));
+  link.fail(transfer);
+  CHECK(reserve(link, receiver, 0, 2, bytes, 8, transfer));
+  link.fail(transfer);
   end.finish(line);
 }
 
@@ -72,35 +73,35 @@ void receives(const Line& line) {
   PeerLink& link = end.link;
   look_for_what_is_shared(line, [&] {
     CHECK(!link.knows(sender, 0, 1));  // nor after the first look, when nothing was shared
-    link.meet(sender, 1);
+    link.connect(sender, 1);
   });
-  CHECK(link.knows(sender, 0, 1) && link.knows(sender, 0, PeerSegment::parcels));
-  CHECK(!link.knows(sender, 1, PeerSegment::parcels) && !link.knows(sender, ~0ull, 2));
+  CHECK(link.knows(sender, 0, 1) && link.knows(sender, 0, PeerSegment::most_slots));
+  CHECK(!link.knows(sender, 1, PeerSegment::most_slots) && !link.knows(sender, ~0ull, 2));
   CHECK(!link.knows(5, 0, 1) && !link.knows(receiver, 0, 1) && !link.knows(-1, 0, 1));
-  std::vector<Shipment> shipments(5);
+  std::vector<Transfer> transfers(5);
   const int devices[] = {1, 0, gpu::host, 0, 1};
   for (unsigned i = 0; i < 5; ++i) {
-    CHECK(line.receive(shipments[i]));
-    check_arrival(link, shipments[i], devices[i], 10 * i);
+    CHECK(line.receive(transfers[i]));
+    check_arrival(link, transfers[i], devices[i], 10 * i);
   }
   CHECK(link.is_used());
   line.wait();
-  link.take(sender, shipments[2].first);
-  link.take(sender, shipments[2].first + 1);
-  link.take(sender, shipments[3].first);
+  link.acknowledge(sender, transfers[2].first);
+  link.acknowledge(sender, transfers[2].first + 1);
+  link.acknowledge(sender, transfers[3].first);
   line.tell();
 
-  Shipment failed;
+  Transfer failed;
   CHECK(line.receive(failed));
-  CHECK(link.look(sender, failed.first, 1).state == Parcel::there);
-  CHECK(link.look(sender, failed.first + 1, 1).state == Parcel::failed);
-  for (std::uint32_t chunk = 0; chunk < 2; ++chunk) link.take(sender, failed.first + chunk);
+  CHECK(link.look(sender, failed.first, 1).state == Slot::there);
+  CHECK(link.look(sender, failed.first + 1, 1).state == Slot::failed);
+  for (std::uint32_t chunk = 0; chunk < 2; ++chunk) link.acknowledge(sender, failed.first + chunk);
   line.tell();
   end.finish(line);
   CHECK(!link.knows(sender, 0, 1));
 }
 
-/// Parcels that no slab holds, and segments that are not what their address says.
+/// Slots that no staging holds, and segments that are not what their address says.
 void misleads(const Line& line) {
   End end(line, sender);
   introduce(end.link, line, 0);
@@ -122,42 +123,42 @@ void is_not_misled(const Line& line) {
   CHECK(!MappedSegment::open({-1, address.file}, nonce, sender));
   const MappedSegment segment = MappedSegment::open(address, nonce, sender);
   CHECK(static_cast<bool>(segment));
-  CHECK(link.look(sender, 3, 0).state == Parcel::planned);
-  const std::uint64_t size = segment->slab[0].bytes;
+  CHECK(link.look(sender, 3, 0).state == Slot::planned);
+  const std::uint64_t size = segment->staging[0].bytes;
   const struct {
-    std::uint32_t slab;
+    std::uint32_t staging;
     std::uint64_t offset, bytes;
     bool is_right;
   } cases[] = {{0, 0, size, true},       {0, size, 0, true},      {1, 0, 8, false},
                {~0u, 0, 8, false},       {0, 8, size, false},     {0, size + 8, 8, false},
                {0, 8, ~0ull - 4, false}, {0, ~0ull - 4, 8, false}};
   for (const auto& lie : cases) {
-    Parcel& parcel = segment->parcel[3];
-    parcel.slab = lie.slab, parcel.offset = lie.offset, parcel.report.bytes = lie.bytes;
-    parcel.told_by = 3, parcel.report.sequence = 1;
+    Slot& slot = segment->slot[3];
+    slot.staging = lie.staging, slot.offset = lie.offset, slot.report.bytes = lie.bytes;
+    slot.told_by = 3, slot.report.sequence = 1;
     const auto state = link.look(sender, 3, 0).state;
-    CHECK(state == (lie.is_right ? Parcel::there : Parcel::failed));
+    CHECK(state == (lie.is_right ? Slot::there : Slot::failed));
   }
-  for (const std::uint32_t landing : {1u, 2u, ~0u}) {  // nothing has landed here
-    Parcel& parcel = segment->parcel[3];
-    parcel.landing = landing, parcel.offset = 0, parcel.report.bytes = 8;
-    CHECK(link.look(sender, 3, 0).state == Parcel::failed);
+  for (const std::uint32_t receive_staging : {1u, 2u, ~0u}) {  // nothing has landed here
+    Slot& slot = segment->slot[3];
+    slot.receive_staging = receive_staging, slot.offset = 0, slot.report.bytes = 8;
+    CHECK(link.look(sender, 3, 0).state == Slot::failed);
     CHECK(link.lands_on(sender, 3) == gpu::host);
-    parcel.landing = 0;
+    slot.receive_staging = 0;
   }
-  segment->parcel[3].told_by = PeerSegment::parcels;
-  CHECK(link.look(sender, 3, 0).state == Parcel::planned);
-  segment->parcel[3].told_by = 4;  // by one of which nothing is told
-  CHECK(link.look(sender, 3, 0).state == Parcel::planned);
+  segment->slot[3].told_by = PeerSegment::most_slots;
+  CHECK(link.look(sender, 3, 0).state == Slot::planned);
+  segment->slot[3].told_by = 4;  // by one of which nothing is told
+  CHECK(link.look(sender, 3, 0).state == Slot::planned);
   const struct {
     std::uint32_t block;
     std::uint64_t within;
   } false_offers[] = {{0, 0}, {1, 0}, {1, ~0ull}, {~0u, 0}};
   for (const auto& lie : false_offers) {  // no block is shared
-    Parcel& parcel = segment->parcel[3];
-    parcel.block = lie.block, parcel.within = lie.within;
-    parcel.state.store(Parcel::offered);
-    CHECK(link.borrow(sender, 3, 0, 8).state == Parcel::failed);
+    Slot& slot = segment->slot[3];
+    slot.block = lie.block, slot.within = lie.within;
+    slot.state.store(Slot::offered);
+    CHECK(link.get(sender, 3, 0, 8).state == Slot::failed);
     link.open_block(sender, lie.block, 0);
   }
   line.tell();
@@ -177,7 +178,7 @@ void meets_in_threads(const Line& line) {
     look_for_what_is_shared(line, [&] {
       std::vector<std::thread> threads;
       for (int i = 0; i < 4; ++i) {
-        threads.emplace_back([&, i] { end.link.meet(sender, i % 2); });
+        threads.emplace_back([&, i] { end.link.connect(sender, i % 2); });
       }
       for (std::thread& thread : threads) thread.join();
     });

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "link/route.hpp"
 #include "trace/timeline.hpp"
 #include "wire/frame.hpp"
 
@@ -13,7 +14,7 @@ inline trace::Event chunk_event(trace::Kind kind, const wire::Header& header, in
                                 std::uint64_t chunk, std::uint64_t begin_ns) {
   return {.begin_ns = begin_ns,
           .raw_bytes = header.chunk_raw_bytes(chunk),
-          .message = header.chunk_tag,
+          .message = link::Route(header.route).number,
           .chunk = static_cast<std::uint32_t>(chunk),
           .peer = peer,
           .kind = kind,

@@ -7,6 +7,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/send_message.hpp"
+#include "link/route.hpp"
 
 namespace mpress::engine {
 
@@ -18,7 +19,9 @@ void ChunkSend::describe(Job& job, const Message& message, const Spec& spec,
   header_.spec = spec;
   peer_ = message.peer;
   message_ = job.chunks.next_message();
-  header_.chunk_tag = static_cast<std::uint32_t>(job.chunks.tag_of(message_));
+  header_.route =
+      link::Route(static_cast<std::uint32_t>(job.chunks.tag_of(message_)), link::Kind::mpi, 0)
+          .word();
   if (spec.codec != Codec::none) subject_ = subject_of(job, message, spec.codec);
 }
 
@@ -57,9 +60,9 @@ void ChunkSend::hand_over(Job& job, Chunk chunk) {
   const std::size_t bytes = chunk.data ? chunk.bytes : 0;
   const std::uint64_t handed_ns = trace::timeline.now();
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code =
-      mpi::calls().Isend(chunk.data.data(), static_cast<int>(bytes), MPI_BYTE, peer_,
-                         static_cast<int>(header_.chunk_tag), job.chunks.comm(), &request);
+  const int code = mpi::calls().Isend(chunk.data.data(), static_cast<int>(bytes), MPI_BYTE, peer_,
+                                      static_cast<int>(link::Route(header_.route).number),
+                                      job.chunks.comm(), &request);
   if (code != MPI_SUCCESS) {  // nor can the receiver be told, which would wait for ever
     mpi::fatal("rank " + std::to_string(job.rank) + ": MPI refused to send chunk " +
                std::to_string(handed_) + " of a message to rank " + std::to_string(peer_));

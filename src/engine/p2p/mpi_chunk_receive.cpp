@@ -5,6 +5,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_receive.hpp"
+#include "link/route.hpp"
 #include "mpi/counted.hpp"
 #include "trace/message.hpp"
 
@@ -42,9 +43,10 @@ void MpiChunkReceive::post(Job& job) {
     std::byte* place = sink_->place_of(job, posted_, header_.chunk_raw_bytes(posted_));
     if (!place) return;
     posted_ns_[posted_ % posted_ns_.size()] = trace::timeline.now();
-    const int code = mpi::calls().Irecv(place, static_cast<int>(header_.chunk_raw_bytes(posted_)),
-                                        MPI_BYTE, source_, static_cast<int>(header_.chunk_tag),
-                                        job.chunks.comm(), &request_of(posted_));
+    const int code =
+        mpi::calls().Irecv(place, static_cast<int>(header_.chunk_raw_bytes(posted_)), MPI_BYTE,
+                           source_, static_cast<int>(link::Route(header_.route).number),
+                           job.chunks.comm(), &request_of(posted_));
     if (code != MPI_SUCCESS) {
       mpi::fatal("rank " + std::to_string(job.rank) +
                  ": MPI refused to receive a chunk from rank " + std::to_string(source_));

@@ -9,6 +9,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_receive.hpp"
+#include "link/route.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -23,7 +24,7 @@ class PeerReceive final : public ChunkReceive {
 
   trace::Way way() const override {
     if (by_mpi_) return by_mpi_->way();
-    return borrowed_.data ? trace::Way::direct : trace::Way::peer;
+    return exposed_.data ? trace::Way::direct : trace::Way::peer;
   }
 
   int code() const override { return by_mpi_ ? by_mpi_->code() : ChunkReceive::code(); }
@@ -41,39 +42,41 @@ class PeerReceive final : public ChunkReceive {
     if (by_mpi_) return advance_by_mpi(job);
     const std::uint64_t settled = sink_->settled(job);
     const bool is_over = settled == (is_broken() ? taken_ : chunks_);
-    if (borrowed_.data) {
-      if (is_over) give_back(job);
+    if (exposed_.data) {
+      if (is_over) acknowledge_once(job);
       return is_over;
     }
     if (is_over) job.peer_link.open_block(source_, std::exchange(block_, 0), device_);
     const std::uint64_t free = is_over ? chunks_ : settled;
-    for (; freed_ < free; ++freed_) job.peer_link.take(source_, parcel_of(freed_));
+    for (; freed_ < free; ++freed_) job.peer_link.acknowledge(source_, slot_of(freed_));
     return is_over;
   }
 
  private:
   bool encodes() const { return header_.spec.codec != Codec::none; }
   bool is_broken() const { return code_ != MPI_SUCCESS; }
-  std::uint64_t parcel_of(std::uint64_t chunk) const { return header_.peer_parcel - 1 + chunk; }
+  std::uint64_t slot_of(std::uint64_t chunk) const {
+    return link::Route(header_.route).slot + chunk;
+  }
 
   /// Hands the next chunk to the sink. False where it is not there yet, or the sink has no room.
   bool take_next(Job& job) {
-    if (borrowed_.data) return take_borrowed(job);
+    if (exposed_.data) return take_exposed(job);
     const bool reads_devices = device_ != gpu::host;
     if (reads_devices && !sink_->has_room(job)) return false;
-    const auto arrival = job.peer_link.look(source_, parcel_of(taken_), device_);
-    if (arrival.state == link::Parcel::planned) {
+    const auto arrival = job.peer_link.look(source_, slot_of(taken_), device_);
+    if (arrival.state == link::Slot::planned) {
       if (is_lost(job)) give_up(job);
       return false;
     }
-    if (arrival.state == link::Parcel::offered && taken_ == 0) return borrow(job);
+    if (arrival.state == link::Slot::offered && taken_ == 0) return get(job);
     if (taken_ == 0) block_ = arrival.block;
-    if (arrival.state == link::Parcel::by_mpi && taken_ == 0) {
-      job.peer_link.take(source_, parcel_of(0));
+    if (arrival.state == link::Slot::by_mpi && taken_ == 0) {
+      job.peer_link.acknowledge(source_, slot_of(0));
       by_mpi_ = receive_chunks(job, header_, source_, std::move(sink_));
       return false;
     }
-    if (arrival.state != link::Parcel::there || !is_sound(arrival)) {
+    if (arrival.state != link::Slot::there || !is_sound(arrival)) {
       give_up(job);
       return false;
     }
@@ -85,7 +88,7 @@ class PeerReceive final : public ChunkReceive {
     looks_ = 0;
     if (reads_devices && arrival.device == device_ && !encodes()) return take_run(job, arrival);
     note_arrival(arrival.bytes);
-    const bool is_near = arrival.is_landed && arrival.device == device_;
+    const bool is_near = arrival.is_near && arrival.device == device_;
     sink_->take(job, taken_++, {data, arrival.bytes, encodes(), is_near});
     return true;
   }
@@ -105,46 +108,46 @@ class PeerReceive final : public ChunkReceive {
   /// Takes a message that is offered where the sender's program has it. False where it is not any
   /// more. The sender waits then, so the device tells by itself when it has read all, where it can:
   /// nothing that the program does next holds this up.
-  bool borrow(Job& job) {
-    const std::uint64_t first = parcel_of(0);
+  bool get(Job& job) {
+    const std::uint64_t first = slot_of(0);
     const std::uint64_t now_ns = trace::now_ns();
     if (found_ns_ == 0) found_ns_ = now_ns;
     if (!job.peer_link.is_turn(source_, first, header_.raw_bytes(), found_ns_, now_ns)) {
       return false;
     }
-    borrowed_ = job.peer_link.borrow(source_, first, device_, header_.raw_bytes());
-    if (borrowed_.state == link::Parcel::failed) {
-      job.peer_link.take(source_, first);  // which the sender looks at alone
+    exposed_ = job.peer_link.get(source_, first, device_, header_.raw_bytes());
+    if (exposed_.state == link::Slot::failed) {
+      job.peer_link.acknowledge(source_, first);  // which the sender looks at alone
       freed_ = chunks_;
       give_up(job);
     }
-    if (!borrowed_.data) return false;
-    if (borrowed_.device == device_) {
-      std::uint32_t* const flag = job.peer_link.taken_flag(source_, first, device_);
+    if (!exposed_.data) return false;
+    if (exposed_.device == device_) {
+      std::uint32_t* const flag = job.peer_link.acknowledge_flag(source_, first, device_);
       tells_ = flag != nullptr;
       note_arrival(header_.raw_bytes());
       taken_ = chunks_;
-      sink_->take_raw(job, 0, chunks_, borrowed_.data, header_.raw_bytes(), flag);
+      sink_->take_raw(job, 0, chunks_, exposed_.data, header_.raw_bytes(), flag);
     }
     return true;
   }
 
   /// Once. A device that was to tell and fails may have told, or not.
-  void give_back(Job& job) {
+  void acknowledge_once(Job& job) {
     const bool tells = std::exchange(tells_, false);
     if (std::exchange(is_returned_, true) || (tells && sink_->code() == MPI_SUCCESS)) return;
     if (sink_->code() != MPI_SUCCESS) sink_->drain();
     if (tells) {
-      job.peer_link.give_back(source_, parcel_of(0), borrowed_.serial);
+      job.peer_link.acknowledge_once(source_, slot_of(0), exposed_.serial);
     } else {
-      job.peer_link.take(source_, parcel_of(0));
+      job.peer_link.acknowledge(source_, slot_of(0));
     }
   }
 
   /// The next chunk of such a message, where the sink does not take it from there.
-  bool take_borrowed(Job& job) {
+  bool take_exposed(Job& job) {
     const std::size_t bytes = header_.chunk_raw_bytes(taken_);
-    link::PeerLink::Arrival arrival = borrowed_;
+    link::PeerLink::Arrival arrival = exposed_;
     arrival.data += taken_ * header_.chunk_bytes;
     arrival.bytes = bytes;
     const std::byte* const data = copied_to_host(job, arrival);
@@ -166,8 +169,8 @@ class PeerReceive final : public ChunkReceive {
       bytes += next.bytes;
       note_arrival(next.bytes);
       if (++taken_ == chunks_) break;
-      next = job.peer_link.look(source_, parcel_of(taken_), device_);
-      if (next.state != link::Parcel::there || next.device != first.device ||
+      next = job.peer_link.look(source_, slot_of(taken_), device_);
+      if (next.state != link::Slot::there || next.device != first.device ||
           next.data != first.data + bytes || next.bytes != header_.chunk_raw_bytes(taken_)) {
         break;
       }
@@ -212,12 +215,12 @@ class PeerReceive final : public ChunkReceive {
 
   const int device_;  ///< whose memory the sink fills; gpu::host where it takes chunks from there
   std::uint64_t began_ns_;
-  std::uint64_t found_ns_ = 0;          ///< when an offer was
-  std::uint64_t freed_ = 0;             ///< chunks whose memory the sender may use again
-  std::uint64_t looks_ = 0;             ///< since something came
-  std::uint32_t block_ = 0;             ///< to be opened
-  link::PeerLink::Arrival borrowed_{};  ///< all of the message; no data: it is not
-  bool tells_ = false;                  ///< the device will, when it is done with that
+  std::uint64_t found_ns_ = 0;         ///< when an offer was
+  std::uint64_t freed_ = 0;            ///< chunks whose memory the sender may use again
+  std::uint64_t looks_ = 0;            ///< since something came
+  std::uint32_t block_ = 0;            ///< to be opened
+  link::PeerLink::Arrival exposed_{};  ///< all of the message; no data: it is not
+  bool tells_ = false;                 ///< the device will, when it is done with that
   bool is_returned_ = false;
   std::uint64_t runs_ = 0;
   std::array<std::uint64_t, 3> run_ends_{};  ///< the chunk behind each of the latest

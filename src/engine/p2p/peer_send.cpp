@@ -11,29 +11,24 @@
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_send.hpp"
 #include "engine/p2p/send_message.hpp"
+#include "link/route.hpp"
 #include "policy/chunks.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
 
-/// How long an offer stands while its sender waits for nothing else: about what the message takes
-/// on its way, or, where its receiver waits for its turn, what a few do.
-constexpr std::uint64_t offer_ns(std::size_t bytes, bool is_seen) {
-  return 10000 + bytes / (is_seen ? 80 : 400);
-}
-
 class PeerSend final : public ChunkSend {
  public:
   PeerSend() = default;
   ~PeerSend() override {
-    if (shipment_.chunks > 0 && !is_released_) give_up();
+    if (transfer_.chunks > 0 && !is_released_) give_up();
   }
 
   bool plan(Job& job, const Message& message, const Spec& spec, Elements& elements,
             bool buffer_stays);
   trace::Way way() const override {
-    return shipment_.memory || is_offered_ ? trace::Way::peer : trace::Way::chunks;
+    return transfer_.memory || is_offered_ ? trace::Way::peer : trace::Way::chunks;
   }
   bool advance(Job& job, trace::Row& row, bool waits_for_more) override;
   bool needs_host() const override {
@@ -70,10 +65,10 @@ class PeerSend final : public ChunkSend {
   const std::byte* elements_ = nullptr;
   memory::Buffer packed_;  ///< what they lie in, if it is mpress's
   link::PeerLink* link_ = nullptr;
-  link::Shipment shipment_;  ///< without chunks: none is reserved
+  link::Transfer transfer_;  ///< without chunks: none is reserved
   int device_ = gpu::host;
   bool is_offered_ = false;
-  bool is_released_ = false;  ///< the link has the shipment back
+  bool is_released_ = false;  ///< the link has the transfer back
   bool is_over_ = false;
   bool is_published_by_device_ = false;
   std::uint64_t offer_began_ns_ = 0;  ///< 0: nobody has waited yet
@@ -115,11 +110,11 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
   const std::size_t chunks = header_.chunks();
   if (encodes && chunks > gpu::Queue::most_pieces) return false;
   const bool may_be_offered = !encodes && !elements.packed && buffer_stays;
-  const bool lands =
-      encodes && link_->reserve_landing(peer_, elements.device, chunks, room, message_, shipment_);
-  if (!lands && !link_->reserve(peer_, elements.device, chunks, room, message_, shipment_) &&
+  const link::Reservation wanted{{&peer_, 1}, elements.device, chunks, room, message_};
+  if (!(encodes && link_->reserve_at_reader(wanted, transfer_)) &&
+      !link_->reserve(wanted, transfer_) &&
       !(may_be_offered && may_go_by_mpi(job) &&
-        link_->reserve_offer(peer_, chunks, message_, shipment_))) {
+        link_->reserve_bare(peer_, chunks, message_, transfer_))) {
     return false;
   }
   spec_ = spec;
@@ -128,16 +123,18 @@ bool PeerSend::plan(Job& job, const Message& message, const Spec& spec, Elements
     header_.spec.bound = Bound::abs;
     header_.spec.value = 0;
   }
-  header_.peer_parcel = shipment_.first + 1;
+  header_.route =
+      link::Route(link::Route(header_.route).number, link::Kind::peer, transfer_.first).word();
   elements_ = static_cast<const std::byte*>(elements.data);
   device_ = elements.device;
-  if (!encodes) shipment_.raw_bytes = header_.raw_bytes();
+  if (!encodes) transfer_.raw_bytes = header_.raw_bytes();
   is_published_by_device_ = link_->devices_publish();
-  is_offered_ = may_be_offered && link_->offer(shipment_, peer_, device_, elements_, message.bytes);
-  if (!is_offered_ && !shipment_.memory) {
-    if (!link_->introduce(shipment_) || !open_source(job)) return false;
+  is_offered_ =
+      may_be_offered && link_->expose(transfer_, peer_, device_, elements_, message.bytes);
+  if (!is_offered_ && !transfer_.memory) {
+    if (!link_->introduce(transfer_) || !open_source(job)) return false;
   } else if (!is_offered_) {
-    link_->lay_out(shipment_);
+    link_->lay_out(transfer_);
     if (!open_queue(job)) return false;
   }
   packed_ = std::move(elements.packed);
@@ -175,24 +172,24 @@ void PeerSend::start_encoding() {
   std::vector<gpu::Piece> pieces;
   pieces.reserve(chunks);
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
-    pieces.push_back({elements_of(chunk), elements_in(chunk), shipment_.place(chunk),
-                      is_published_by_device_ ? link_->report(shipment_, chunk) : nullptr});
+    pieces.push_back({elements_of(chunk), elements_in(chunk), transfer_.place(chunk),
+                      is_published_by_device_ ? link_->report(transfer_, chunk) : nullptr});
   }
   const gpu::Event first = queue_->encode(spec_, header_.type, pieces);
   for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) work_.push_back({chunk, 1, first + chunk});
 }
 
 void PeerSend::start_copying() {
-  const std::uint32_t chunks = shipment_.chunks;
+  const std::uint32_t chunks = transfer_.chunks;
   for (std::uint32_t run = 0, end = 0; run < chunks; run = end) {
-    end = std::min(link::Shipment::run_behind(run), chunks);
+    end = std::min(link::Transfer::run_behind(run), chunks);
     const std::size_t begin_byte = std::size_t{run} * header_.chunk_bytes;
     const std::size_t end_byte =
         std::min<std::size_t>(std::size_t{end} * header_.chunk_bytes, header_.raw_bytes());
     gpu::Event event =
-        queue_->copy_near(shipment_.place(run), elements_of(run), end_byte - begin_byte);
+        queue_->copy_near(transfer_.place(run), elements_of(run), end_byte - begin_byte);
     if (is_published_by_device_) {
-      event = queue_->write(&link_->report(shipment_, run)->sequence, 1);
+      event = queue_->write(&link_->report(transfer_, run)->sequence, 1);
     }
     work_.push_back({run, end - run, event});
   }
@@ -210,25 +207,25 @@ bool PeerSend::advance(Job& job, trace::Row& row, bool waits_for_more) {
 /// True once the offered data has been taken, or is not offered any more.
 bool PeerSend::advance_offer(Job& job, bool waits_for_more) {
   constexpr std::uint64_t looks_a_question = 1 << 16;
-  switch (link_->look_at_offer(shipment_, peer_)) {
+  switch (link_->look_at_offer(transfer_, peer_)) {
     case link::PeerLink::Offer::open:
       if (waits_for_more) return false;
       if (offer_began_ns_ == 0) offer_began_ns_ = trace::now_ns();
       if (trace::now_ns() - offer_began_ns_ <
-          offer_ns(header_.raw_bytes(), link_->is_seen(shipment_))) {
+          link_->parameters().offer_ns(header_.raw_bytes(), link_->is_seen(transfer_))) {
         return false;
       }
-      if (!shipment_.memory && !source_ && !open_source(job)) {
-        if (!link_->fail(shipment_)) return false;
+      if (!transfer_.memory && !source_ && !open_source(job)) {
+        if (!link_->fail(transfer_)) return false;
         is_released_ = is_over_ = true;
         code_ = refused(job, device_);
         return true;
       }
-      if (!link_->withdraw(shipment_, peer_)) return false;
+      if (!link_->withdraw(transfer_, peer_)) return false;
       is_offered_ = false;
-      if (shipment_.memory && !open_queue(job)) fail(job);
+      if (transfer_.memory && !open_queue(job)) fail(job);
       return true;
-    case link::PeerLink::Offer::borrowed:
+    case link::PeerLink::Offer::getting:
       if (++looks_ % looks_a_question != 0 || link_->lives(peer_)) return false;
       trace::say("rank " + std::to_string(job.rank) + ": rank " + std::to_string(peer_) +
                  " ended while it took a message");
@@ -257,7 +254,7 @@ bool PeerSend::advance_chunks(Job& job) {
     end(outcome);
   }
   if (queue_) took_ns_ += trace::now_ns() - given_ns_;
-  link_->release(shipment_);
+  link_->release(transfer_);
   is_released_ = true;
   return true;
 }
@@ -267,7 +264,7 @@ void PeerSend::end(const gpu::Outcome& outcome) {
   const Work& work = work_[ended_];
   for (std::uint64_t chunk = work.first; chunk < work.first + work.chunks; ++chunk) {
     const std::size_t bytes = encodes() ? outcome.bytes : header_.chunk_raw_bytes(chunk);
-    if (!is_published_by_device_) link_->publish(shipment_, chunk, bytes);
+    if (!is_published_by_device_) link_->publish(transfer_, chunk, bytes);
     note_chunk(encodes() ? trace::Kind::encode : trace::Kind::copy_out, header_, peer_, chunk,
                given_ns_, bytes, device_);
     sent_bytes_ += bytes;
@@ -278,14 +275,14 @@ void PeerSend::end(const gpu::Outcome& outcome) {
 void PeerSend::fail(Job& job) {
   code_ = refused(job, device_);
   if (queue_) queue_->drain();
-  link_->fail(shipment_);
+  link_->fail(transfer_);
   is_released_ = is_over_ = true;
 }
 
-/// Nobody will hear of the shipment, or nobody looks at this send any more.
+/// Nobody will hear of the transfer, or nobody looks at this send any more.
 void PeerSend::give_up() {
   if (queue_) queue_->drain();
-  link_->fail(shipment_);
+  link_->fail(transfer_);
   link_->cancel(message_);
 }
 

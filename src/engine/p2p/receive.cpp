@@ -7,6 +7,7 @@
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/receive_request.hpp"
+#include "link/route.hpp"
 #include "mpi/counted.hpp"
 #include "mpi/relayout.hpp"
 #include "mpi/type_runs.hpp"
@@ -28,8 +29,9 @@ namespace {
 /// Can the chunks that a header announces come from this rank?
 bool can_come(const Job& job, const wire::Header& header, int source) {
   if (!job.chunks.is_open() || source == trace::any_peer) return false;
-  return header.peer_parcel == 0 ||
-         job.peer_link.knows(source, header.peer_parcel - 1, header.chunks());
+  const link::Route route(header.route);
+  if (route.kind == link::Kind::mpi) return true;
+  return route.kind == link::Kind::peer && job.peer_link.knows(source, route.slot, header.chunks());
 }
 
 std::size_t bytes_of(const MPI_Status& status) {
@@ -268,8 +270,9 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   if (device_ != gpu::host) {
     if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
     if (!chunks_to_) chunks_to_ = packed_.data();
-    const bool is_near = header.peer_parcel > 0 &&
-                         job.peer_link.lands_on(chunks_source_, header.peer_parcel - 1) == device_;
+    const link::Route route(header.route);
+    const bool is_near = route.kind == link::Kind::peer &&
+                         job.peer_link.lands_on(chunks_source_, route.slot) == device_;
     if (chunks_to_) sink = device_sink(job, header, chunks_source_, device_, chunks_to_, is_near);
   }
   if (!sink) {  // into host memory, as a device without memory to spare has it, too
@@ -282,7 +285,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
     sink = host_sink(job, header, chunks_source_, chunks_to_);
     if (!sink) return false;
   }
-  chunks_ = header.peer_parcel > 0
+  chunks_ = link::Route(header.route).kind == link::Kind::peer
                 ? receive_peer_chunks(header, chunks_source_, device_, std::move(sink))
                 : receive_chunks(job, header, chunks_source_, std::move(sink), travel_begin_ns_);
   watched_ = true;
@@ -304,7 +307,7 @@ void Receive::fail(int code) {
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
   const int source = knows_comm_ ? comm_->world_rank(status.MPI_SOURCE) : trace::any_peer;
   Arrived arrived{data, bytes, source, data == arguments_.buffer, {}};
-  if (device_ != gpu::host) job.peer_link.meet(source, device_);
+  if (device_ != gpu::host) job.peer_link.connect(source, device_);
   if (job.pacer.active()) {
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
@@ -367,7 +370,7 @@ int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
 /// Waits for the chunks that are still to come; then the message is the program's.
 int Receive::conclude_chunks(Job& job) {
   job.progress.wait_until([&] { return chunks_->advance(job); });
-  if (device_ != gpu::host) job.peer_link.meet(chunks_source_, device_);
+  if (device_ != gpu::host) job.peer_link.connect(chunks_source_, device_);
   const std::unique_ptr<ChunkReceive> chunks = std::move(chunks_);
   const wire::Header& header = chunks->header();
   const Codec codec = header.spec.codec;
@@ -400,7 +403,7 @@ int Receive::count_decoded(Job& job, int source, trace::Row& row, const wire::He
     job.policy.decoded(place, header.spec.codec, delivered_bytes_, took_ns);
   }
   note_message(source, header.spec.codec, wire_bytes,
-               header.chunk_bytes > 0 ? header.chunk_tag : trace::no_number);
+               header.chunk_bytes > 0 ? link::Route(header.route).number : trace::no_number);
   return MPI_SUCCESS;
 }
 

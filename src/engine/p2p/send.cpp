@@ -5,6 +5,7 @@
 
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
+#include "link/route.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -23,16 +24,17 @@ void count_message(Job& job, const Message& message, Codec codec, Reason reason,
   trace::add(row.wire_bytes, wire_bytes);
   outgoing.row = &row;
   if (!trace::timeline.is_on()) return;
-  outgoing.span = trace::Span({.begin_ns = begin_ns,
-                               .raw_bytes = message.bytes,
-                               .wire_bytes = wire_bytes,
-                               .message = data ? data->header().chunk_tag : trace::no_number,
-                               .peer = message.peer,
-                               .device = message.device,
-                               .kind = trace::Kind::send,
-                               .op = message.call.op,
-                               .codec = codec,
-                               .reason = reason});
+  outgoing.span =
+      trace::Span({.begin_ns = begin_ns,
+                   .raw_bytes = message.bytes,
+                   .wire_bytes = wire_bytes,
+                   .message = data ? link::Route(data->header().route).number : trace::no_number,
+                   .peer = message.peer,
+                   .device = message.device,
+                   .kind = trace::Kind::send,
+                   .op = message.call.op,
+                   .codec = codec,
+                   .reason = reason});
 }
 
 std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) {
@@ -265,7 +267,7 @@ int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
   const std::uint64_t begin = trace::now_ns();
   MPI_Request header = operation.release_header();
   const int sent = wait_for(job, &header, MPI_STATUS_IGNORE);
-  job.chunks.outbox.linger();
+  job.chunks.outbox.flush();
   const std::uint64_t end = trace::now_ns();
   trace::add(row.wait_ns, end - begin);
   trace::note_wait(op, begin, end);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "gpu/loaded_gpu.hpp"
+#include "link/liveness.hpp"
 
 namespace mpress::link {
 
@@ -12,7 +13,7 @@ SegmentAddress PeerLink::open(const std::array<std::uint8_t, 16>& nonce, int ran
   return own_.address();
 }
 
-void PeerLink::meet_host(const std::vector<HostRank>& ranks, std::size_t limit) {
+void PeerLink::set_ranks(const std::vector<HostRank>& ranks, std::size_t limit) {
   limit_ = limit;
   if (!own_ || ranks.size() > PeerSegment::most_ranks) {
     own_ = {};
@@ -20,8 +21,8 @@ void PeerLink::meet_host(const std::vector<HostRank>& ranks, std::size_t limit) 
   }
   ranks_ = ranks;
   sources_ = std::vector<Source>(ranks.size());
-  borrowers_.resize(ranks.size());
-  landings_.resize(ranks.size());
+  getters_.resize(ranks.size());
+  remote_staging_.resize(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].rank < 0) continue;
     const auto rank = static_cast<std::size_t>(ranks[i].rank);
@@ -40,7 +41,7 @@ int PeerLink::index_of(int rank) const {
 }
 
 /// Has it looked at what this one shares, if anything?
-bool PeerLink::has_met(int rank) const {
+bool PeerLink::is_connected(int rank) const {
   return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_acquire) > 0;
 }
 
@@ -60,14 +61,14 @@ void PeerLink::close() {
   };
   {
     std::lock_guard lock(sending_);
-    for (Landings& landings : landings_) {
-      for (const Landing& landing : landings.all) {
-        for (std::size_t device = 0; device < landing.mappings.size(); ++device) {
-          close_mapping(device, landing.mappings[device]);
+    for (RemoteStagings& staging : remote_staging_) {
+      for (const RemoteStaging& block : staging.all) {
+        for (std::size_t device = 0; device < block.mappings.size(); ++device) {
+          close_mapping(device, block.mappings[device]);
         }
       }
-      landings.all.clear();
-      landings.is_refused = true;
+      staging.all.clear();
+      staging.is_refused = true;
     }
     if (own_mapped_by_ != gpu::host) {
       gpu::gpu()->unmap(std::exchange(own_mapped_by_, gpu::host), own_.data());
@@ -76,7 +77,7 @@ void PeerLink::close() {
   }
   std::lock_guard lock(receiving_);
   for (Source& source : sources_) {
-    for (Opened* all : {&source.slabs, &source.blocks}) {
+    for (Opened* all : {&source.staging, &source.blocks}) {
       for (std::size_t device = 0; device < all->size(); ++device) {
         for (const Mapping& mapping : (*all)[device]) close_mapping(device, mapping);
       }
@@ -92,20 +93,27 @@ void PeerLink::close() {
   }
 }
 
-void PeerLink::release() {
+void PeerLink::free_memory() {
   std::scoped_lock lock(sending_, receiving_);
-  for (const Slab& slab : slabs_) {
-    gpu::gpu()->release(gpu::Place::device, slab.device, slab.memory);
+  for (const Staging& staging : staging_) {
+    gpu::gpu()->release(gpu::Place::device, staging.device, staging.memory);
   }
   for (Source& source : sources_) {
-    for (const Landed& landed : source.landed) {
-      gpu::gpu()->release(gpu::Place::device, landed.device, landed.memory);
+    for (const ReceiveStaging& given : source.receive_staging) {
+      gpu::gpu()->release(gpu::Place::device, given.device, given.memory);
     }
-    source.landed.clear();
+    source.receive_staging.clear();
   }
-  slabs_.clear();
+  staging_.clear();
   sent_.clear();
   index_.clear();
+}
+
+bool PeerLink::lives(int rank) const {
+  // Only who shares this process's numbers has opened what it shares.
+  ProcessId process = own_process();
+  process.pid = ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid;
+  return is_alive(process);
 }
 
 }  // namespace mpress::link

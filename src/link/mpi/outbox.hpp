@@ -1,4 +1,4 @@
-// Chunks of large messages on their way: a send is over for the program once its data lies in
+// Chunks of messages on their way by MPI: a send is over for the program once its data lies in
 // memory of mpress's and was handed to MPI, so what MPI has yet to take waits here.
 #pragma once
 
@@ -13,19 +13,19 @@
 #include "mpi/calls.hpp"
 #include "trace/timeline.hpp"
 
-namespace mpress::engine {
+namespace mpress::link {
 
-/// Thread-safe.
+/// Thread-safe. Its lock is not held while MPI runs.
 class Outbox {
  public:
   /// A chunk that MPI is sending.
-  struct Parcel {
+  struct Chunk {
     MPI_Request request;
     memory::Buffer data;
-    std::uint64_t message;   ///< the serial number of its message
-    int peer;                ///< rank in MPI_COMM_WORLD
-    trace::Event on_wire;    ///< what the timeline will show of it
-    bool cancelled = false;  ///< MPI was asked to
+    std::uint64_t operation;    ///< the serial number of its message
+    int peer;                   ///< rank in MPI_COMM_WORLD
+    trace::Event on_wire;       ///< what the timeline will show of it
+    bool is_cancelled = false;  ///< MPI was asked to
   };
 
   /// For a job of `ranks` ranks.
@@ -36,19 +36,20 @@ class Outbox {
     return bytes <= limit && held_.load(std::memory_order_relaxed) <= limit - bytes;
   }
 
-  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+  bool empty() const { return size() == 0; }
+  std::size_t size() const { return count_.load(std::memory_order_relaxed); }
 
-  void add(Parcel parcel);
+  void add(Chunk chunk);
 
-  /// Forgets what MPI has sent; looks at a few parcels only. True where something was forgotten.
+  /// Forgets what MPI has sent; looks at a few chunks only. True where something was forgotten.
   bool progress();
 
   /// At the end of a blocking call: the program may now compute for long without calling MPI, so
   /// chunks that are moving are given the time to leave. Returns as soon as nothing moves.
-  void linger();
+  void flush();
 
-  /// The header of this message was cancelled: its chunks will not be asked for.
-  void cancel(std::uint64_t message);
+  /// No receiver will ask for the chunks of this message.
+  void cancel(std::uint64_t operation);
 
   /// Is MPI yet to decide whether some chunk was cancelled?
   bool is_cancelling() const { return cancelling_.load(std::memory_order_relaxed) > 0; }
@@ -61,15 +62,15 @@ class Outbox {
   bool forget_one();
 
   std::mutex mutex_;
-  std::deque<Parcel> parcels_;
-  std::atomic<std::size_t> count_{0};
-  std::atomic<std::size_t> held_{0};  ///< bytes
+  std::deque<Chunk> chunks_;           ///< but for those that a thread looks at
+  std::atomic<std::size_t> count_{0};  ///< those included
+  std::atomic<std::size_t> held_{0};   ///< bytes
   std::atomic<std::size_t> cancelling_{0};
   std::vector<std::uint64_t> sent_;
-  std::atomic<std::uint64_t> patience_ns_{longest_patience_ns};
+  std::atomic<std::uint64_t> backoff_ns_{longest_backoff_ns};
 
-  static constexpr std::uint64_t longest_patience_ns = 2'000'000;
-  static constexpr std::uint64_t shortest_patience_ns = 10'000;
+  static constexpr std::uint64_t longest_backoff_ns = 2'000'000;
+  static constexpr std::uint64_t shortest_backoff_ns = 10'000;
 };
 
-}  // namespace mpress::engine
+}  // namespace mpress::link

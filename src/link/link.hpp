@@ -1,0 +1,160 @@
+// Links: how opaque blocks get to other ranks.
+//
+// A link knows ranks, devices and memory; it knows no codec, no element, no message. The sender
+// reserves slots, lets an encoder or a copy write there, and publishes them, or has a device do so
+// in stream order; each reader polls its slots, reads where the block landed, and acknowledges, by
+// its host or in stream order. What a slot is made of is the link's business. No call waits for
+// another rank or for a device, and none takes a lock that is held while MPI runs.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "gpu/gpu.hpp"
+
+namespace mpress::link {
+
+/// What tells that a block is where it should be: written by the sender's device itself, in one
+/// store of 16 bytes behind the block, or by its host.
+using Report = gpu::Report;
+
+/// What an operation may hold of a link, so that none waits for slots which another one holds:
+/// where its share is used up, a block takes another way. Outlives its transfers.
+class Account {
+ public:
+  explicit Account(std::uint64_t limit) : limit_(limit) {}
+
+  /// Bytes of slots that it holds now.
+  std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+
+  bool has_room(std::uint64_t bytes) const { return bytes <= limit_ && held() <= limit_ - bytes; }
+
+  // For links:
+  void take(std::uint64_t bytes) { held_.fetch_add(bytes, std::memory_order_relaxed); }
+  void give(std::uint64_t bytes) { held_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+ private:
+  const std::uint64_t limit_;
+  std::atomic<std::uint64_t> held_{0};
+};
+
+/// Slots in a row, reserved together; for several readers as many rows, one behind the other, of
+/// the same memory.
+struct Transfer {
+  std::uint32_t first = 0;
+  std::uint32_t chunks = 0;  ///< slots for each reader; 0: nothing is reserved
+  std::uint32_t readers = 1;
+  std::uint64_t chunk_room = 0;  ///< bytes from one slot's memory to the next's
+  std::byte* memory = nullptr;   ///< the first slot's, for the sender's device; null: there is none
+  /// Bytes of all blocks, where they go as they are and are published by runs; 0: each by itself.
+  std::uint64_t raw_bytes = 0;
+
+  std::uint64_t bytes() const { return chunks * chunk_room; }
+
+  /// The memory of a slot: 256-byte aligned. Slots of a multiple of 256 bytes lie one behind the
+  /// other.
+  std::byte* place(std::size_t chunk) const { return memory + chunk * chunk_room; }
+
+  /// The first slot of a reader: what its route names. The others of its row follow.
+  std::uint32_t first_of(std::uint32_t reader) const { return first + reader * chunks; }
+  std::uint32_t slots() const { return chunks * readers; }
+
+  /// Runs of slots that are published together, by the report of the first: each twice as long as
+  /// the one before, so that a reader gets the first soon and the launches of all take little.
+  static constexpr std::uint32_t run_behind(std::uint32_t first) { return 2 * first + 1; }
+};
+
+/// What is to be reserved.
+struct Reservation {
+  std::span<const int> readers;  ///< ranks in MPI_COMM_WORLD, one or several
+  int device;                    ///< whose queues write
+  std::size_t chunks;            ///< slots for each reader
+  std::size_t bytes;             ///< room of each
+  std::uint64_t operation;       ///< for cancel()
+  Account* account = nullptr;    ///< null: nobody counts
+};
+
+/// A block that has come.
+struct Arrived {
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  int device = gpu::host;  ///< whose queues reach it, or the host
+  bool is_near = false;    ///< it lies in memory of that device's own
+};
+
+class Link {
+ public:
+  /// Might blocks to this rank go this way, now or once the two have connected? Like reaches(), it
+  /// costs a few nanoseconds.
+  virtual bool may_reach(int rank) const = 0;
+
+  /// Can it now?
+  virtual bool reaches(int rank) const = 0;
+
+  /// A step towards reaching each other, at the reader's: to be called when a block from `rank` has
+  /// come to memory of `device`, by whatever way. Costs a few nanoseconds mostly.
+  virtual void connect(int rank, int device) = 0;
+
+  // Writing.
+
+  /// Slots in memory that all readers reach. False, and `transfer` is as before, where there is no
+  /// room now, nor in the operation's account: the block takes another way, and what there is too
+  /// little of is made, for later.
+  virtual bool reserve(const Reservation& wanted, Transfer& transfer) = 0;
+
+  /// Makes the slots known to their readers as not there yet. Before a reader hears of the
+  /// transfer.
+  virtual void lay_out(const Transfer& transfer) = 0;
+
+  /// Can devices publish slots by themselves? Then their queues write to report().
+  virtual bool devices_publish() const = 0;
+
+  /// What tells that a block, or the run that begins with it, is there: for gpu::Piece::published,
+  /// or its sequence for gpu::Queue::write().
+  virtual Report* report(const Transfer& transfer, std::size_t chunk) = 0;
+
+  /// The host's word that a block is where it should be, and has `bytes` bytes.
+  virtual void publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) = 0;
+
+  /// The writer has done with a transfer: all of it is published, and its queue was seen done. The
+  /// memory comes free once all readers have acknowledged.
+  virtual void release(const Transfer& transfer) = 0;
+
+  /// What was not published will never come; no device works at it any more. Releases the transfer.
+  /// False where a reader has begun to take it otherwise: that goes on.
+  virtual bool fail(const Transfer& transfer) = 0;
+
+  /// No reader will ask for the slots of this operation.
+  virtual void cancel(std::uint64_t operation) = 0;
+
+  /// Offers a reader the program's own memory, `bytes` bytes from `data` on, in place of the slots,
+  /// to get the block from without a copy here. False where the link or this memory does not allow
+  /// that, or the reader has not opened it yet.
+  virtual bool expose(const Transfer&, int /*rank*/, int /*device*/, const void* /*data*/,
+                      std::size_t /*bytes*/) {
+    return false;
+  }
+
+  // Reading, by the slots that a route names.
+
+  /// Has the block of a slot come? Then `arrived` says where it lies, for queues of `device` if
+  /// those reach it, until it is acknowledged.
+  virtual gpu::State poll(int rank, std::uint64_t slot, int device, Arrived& arrived) = 0;
+
+  /// The block will not be asked for. False where it comes by another link all the same.
+  virtual bool discard(int rank, std::uint64_t slot, std::uint64_t chunks) = 0;
+
+  /// The block was read, and its memory is not needed any more.
+  virtual void acknowledge(int rank, std::uint64_t slot) = 0;
+
+  /// The flag by which a queue of `device` acknowledges, in place of the host
+  /// (gpu::Queue::write()). Null where it cannot.
+  virtual std::uint32_t* acknowledge_flag(int rank, std::uint64_t slot, int device) = 0;
+
+ protected:
+  ~Link() = default;
+};
+
+}  // namespace mpress::link

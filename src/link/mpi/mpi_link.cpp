@@ -1,0 +1,117 @@
+#include "link/mpi/mpi_link.hpp"
+
+#include <array>
+#include <string>
+
+#include "mpi/counted.hpp"
+#include "trace/message.hpp"
+#include "trace/timeline.hpp"
+
+namespace mpress::link {
+namespace {
+
+/// Whether it is worth waiting on at the end, where all ranks have to do their part.
+class Patience {
+ public:
+  /// False once nothing has moved for too long: `moved` changes with every step.
+  bool lasts(const MpiLink::Parting& parting, const std::array<std::uint64_t, 3>& moved) {
+    const std::uint64_t now_ns = trace::now_ns();
+    if (moved != moved_ || moved_ns_ == 0) {
+      moved_ = moved;
+      moved_ns_ = now_ns;
+      return true;
+    }
+    const std::uint64_t silence_ns = now_ns - moved_ns_;
+    if (silence_ns < least_silence_ns || now_ns < looked_ns_ + look_ns) return true;
+    looked_ns_ = now_ns;
+    const int ended = parting.find_ended();
+    if (ended < 0 && silence_ns < longest_silence_ns) return true;
+    trace::say("MPI_Finalize waits no longer for " +
+               (ended < 0 ? "other ranks: nothing has moved for ten minutes"
+                          : "rank " + std::to_string(ended) + ", whose process has ended"));
+    return false;
+  }
+
+ private:
+  /// Whoever has just said farewell may have ended before that is known here.
+  static constexpr std::uint64_t least_silence_ns = 2'000'000'000;
+  static constexpr std::uint64_t look_ns = 100'000'000;
+  /// A rank of another host that is alive may be late by as much as its program computes.
+  static constexpr std::uint64_t longest_silence_ns = 600'000'000'000;
+
+  std::array<std::uint64_t, 3> moved_{};
+  std::uint64_t moved_ns_ = 0;
+  std::uint64_t looked_ns_ = 0;
+};
+
+}  // namespace
+
+bool MpiLink::open() {
+  const mpi::Calls& mpi = mpi::calls();
+  if (mpi.Comm_dup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &comm_) != MPI_SUCCESS) return false;
+  mpi.Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  int* highest = nullptr;
+  int known = 0;
+  mpi.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
+  constexpr std::uint64_t promised = 32767;
+  tags_ = (known ? static_cast<std::uint64_t>(*highest) : promised) + 1;
+  int ranks = 0;
+  mpi.Comm_size(comm_, &ranks);
+  outbox.open(ranks);
+  return true;
+}
+
+bool MpiLink::drain_one(memory::BufferPool& pool) {
+  const mpi::Calls& mpi = mpi::calls();
+  int found = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  mpi.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &message, &status);
+  if (!found) return false;
+  const MPI_Count bytes = mpi::counted::bytes_of(status);
+  // Without memory for it MPI truncates it, which is as good.
+  const memory::Buffer nowhere = pool.take(static_cast<std::size_t>(bytes));
+  mpi.Mrecv(nowhere.data(), nowhere ? static_cast<int>(bytes) : 0, MPI_BYTE, &message,
+            MPI_STATUS_IGNORE);
+  received();
+  return true;
+}
+
+/// A chunk may be sent before anybody asks for it, so only the number of those that were sent to
+/// this rank tells that all have come.
+bool MpiLink::say_farewell(Parting& parting) {
+  const mpi::Calls& mpi = mpi::calls();
+  Patience patience;
+  const auto wait_until = [&](const auto& done) {
+    while (!done()) {
+      parting.proceed();
+      if (!patience.lasts(parting, {received_chunks(), outbox.size(), parting.pending()})) {
+        return false;
+      }
+    }
+    return true;
+  };
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto finish = [&](int code) {
+    int done = 0;
+    const auto is_over = [&] {
+      code = mpi.Test(&request, &done, MPI_STATUS_IGNORE);
+      return done != 0 || code != MPI_SUCCESS;
+    };
+    return code == MPI_SUCCESS && wait_until(is_over) && code == MPI_SUCCESS;
+  };
+  if (!wait_until([&] { return !outbox.is_cancelling(); })) return false;
+  std::uint64_t sent_to_us = 0;
+  if (!finish(mpi.Ireduce_scatter_block(outbox.sent().data(), &sent_to_us, 1, MPI_UINT64_T, MPI_SUM,
+                                        comm_, &request))) {
+    return false;
+  }
+  if (!wait_until([&] { return parting.is_idle() && received_chunks() >= sent_to_us; }))
+    return false;
+  parting.close_others();  // before any rank frees what it shares
+  // A sender's MPI may wait for word that its chunk was received, which MPICH does not give from
+  // MPI_Finalize any more.
+  return finish(mpi.Ibarrier(comm_, &request));
+}
+
+}  // namespace mpress::link
