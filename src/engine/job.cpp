@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 
 #include "engine/presence.hpp"
@@ -14,6 +15,7 @@
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/fortran_calls.hpp"
 #include "mpi/gpu_aware.hpp"
+#include "mpi/progress_hook.hpp"
 #include "mpi/self_comm.hpp"
 #include "mpi/type_info.hpp"
 #include "trace/message.hpp"
@@ -144,6 +146,19 @@ bool wants_peer_link(const Job& job) {
          (link == "peer" || (link == "auto" && !job.gpu_aware));
 }
 
+/// What the members of a communicator tell each other when it gets a context.
+Facts facts_of(const Job& job) {
+  Facts facts;
+  facts[Fact::wants] = 1;
+  facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
+  facts[Fact::sees_gpus] = gpu::in_use();
+  facts[Fact::gpu_aware] = job.gpu_aware;
+  facts[Fact::has_hook] = mpi::has_progress_hook();
+  facts[Fact::has_thread] = job.config.progress_thread;
+  facts[Fact::is_threaded] = job.threaded;
+  return facts;
+}
+
 void start_progress_thread(Job& job) {
   if (!job.threaded || !job.peek.is_possible()) {
     mpi::fatal(std::string("MPRESS_PROGRESS=thread: this MPI ") +
@@ -218,7 +233,9 @@ void start_job(bool at_init) {
   }
   if (at_init) {
     job.peek.open(job.threaded);
-    job.chunks.open(job.peek.is_possible() ? job.config.chunk : 0, tuning.costs.device_chunks);
+    job.contexts.open(job.nonce, facts_of(job));
+    job.chunks.open(job.contexts.world().get(), job.peek.is_possible() ? job.config.chunk : 0,
+                    tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);
     job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit);
@@ -242,8 +259,10 @@ void stop_job() {
   // A job that is off announces its end all the same.
   if (!job.record.is_open() || job.record.header().finished_ns != 0) return;
   job.progress_thread.stop();
+  mpi::remove_progress_hook();
   release_freed(job);
-  job.chunks.close(job);
+  // Where a rank has ended, what is private to the others ends with their processes.
+  if (job.chunks.close(job)) job.contexts.close();
   job.state_ = Job::State::off;
   mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "engine/context.hpp"
 #include "engine/devices.hpp"
 #include "engine/p2p/chunk_link.hpp"
 #include "engine/p2p/in_place.hpp"
@@ -42,6 +43,7 @@ class Job {
   ProbedMessages probed;
   Progress progress;
   ProgressThread progress_thread{progress};
+  Contexts contexts{progress, peek};
   ChunkLink chunks;
   link::PeerLink peer_link;
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster

@@ -1,6 +1,7 @@
 // MPI_Init, where mpress starts (it stops by itself: engine/job.hpp); MPI_Session_init, where it
 // does not; and MPI_Barrier, after which a program may look at what a freed request received.
 
+#include "engine/blocking.hpp"
 #include "engine/job.hpp"
 #include "mpi/calls.hpp"
 #include "preload/export.hpp"
@@ -37,7 +38,7 @@ MPRESS_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI
 MPRESS_EXPORT int MPI_Barrier(MPI_Comm comm) {
   // MPI_Ibarrier in its place would match no other rank's MPI_Barrier.
   engine::Job* const job = engine::active_job();
-  if (job) job->progress.flush();
+  if (job) engine::before_blocking(*job);
   const int code = mpi::calls().Barrier(comm);
   if (job) job->progress.advance();
   return code;

@@ -6,20 +6,22 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/context.hpp"
 #include "engine/job.hpp"
 #include "link/route.hpp"
 
 namespace mpress::engine {
 
-void ChunkLink::open(std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
+void ChunkLink::open(const Context* world, std::size_t chunk_bytes,
+                     const policy::DeviceChunks& device_chunks) {
   // A receive must be ready for chunks that are shorter than its own rank's.
   std::uint64_t least = chunk_bytes;
   for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
     least = std::min<std::uint64_t>(least, device_chunks[static_cast<std::size_t>(peer)]);
   }
   mpi::calls().Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
-  if (least == 0) return;
-  if (!MpiLink::open()) return;
+  if (least == 0 || !world || world->comm() == MPI_COMM_NULL) return;
+  MpiLink::open(world->comm(), world->tags());
   chunk_bytes_ = chunk_bytes;
   least_chunk_bytes_ = static_cast<std::size_t>(least);
   device_chunks_ = device_chunks;
@@ -81,15 +83,14 @@ class ChunkLink::Parting final : public link::MpiLink::Parting {
   Job& job_;
 };
 
-void ChunkLink::close(Job& job) {
-  if (!is_open()) return;
+bool ChunkLink::close(Job& job) {
+  if (!is_open()) return true;
   Parting parting(*this, job);
   const bool is_complete = say_farewell(parting);
   chunk_bytes_ = 0;
   // What others may still have open, or send to, ends with the process.
-  if (!is_complete) return;
-  job.peer_link.free_memory();
-  free_comm();
+  if (is_complete) job.peer_link.free_memory();
+  return is_complete;
 }
 
 }  // namespace mpress::engine

@@ -19,14 +19,17 @@
 
 namespace mpress::engine {
 
+class Context;
 class Job;
 
 class ChunkLink : public link::MpiLink {
  public:
-  /// Collective over MPI_COMM_WORLD. Messages of two and more chunks of `chunk_bytes` will be cut,
-  /// and those in device memory that go by MPI as `device_chunks` says; ranks may differ. Where
-  /// `chunk_bytes` is 0 on any rank, the link stays closed on all, and no message is cut.
-  void open(std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks);
+  /// Collective over MPI_COMM_WORLD, whose context is `world`. Messages of two and more chunks of
+  /// `chunk_bytes` will be cut, and those in device memory that go by MPI as `device_chunks` says;
+  /// ranks may differ. Where `chunk_bytes` is 0 on any rank, the link stays closed on all, and no
+  /// message is cut.
+  void open(const Context* world, std::size_t chunk_bytes,
+            const policy::DeviceChunks& device_chunks);
 
   bool is_open() const { return chunk_bytes_ > 0; }
   std::size_t chunk_bytes() const { return chunk_bytes_; }
@@ -61,8 +64,8 @@ class ChunkLink : public link::MpiLink {
 
   /// Collective over MPI_COMM_WORLD: returns when all that was sent has been received, or dropped
   /// where its header never reached a receive of the program's. Where a rank of this host has ended
-  /// without that, or nothing moves for long, it says so and returns all the same.
-  void close(Job& job);
+  /// without that, or nothing moves for long, it says so and returns false.
+  bool close(Job& job);
 
  private:
   class Parting;

@@ -28,10 +28,9 @@ class ChunkReceive {
   /// Takes what has come. True when all has; never waits.
   virtual bool advance(Job& job) = 0;
 
-  /// Waits for all.
-  void finish(Job& job) {
-    for (Backoff backoff; !advance(job);) backoff.pause();
-  }
+  /// The caller will do nothing else until all has come: what a device could tell the sender later,
+  /// this process tells it then.
+  void await() { is_awaited_ = true; }
 
   // When all has come:
   virtual int code() const { return code_ != MPI_SUCCESS ? code_ : sink_->code(); }
@@ -50,6 +49,7 @@ class ChunkReceive {
   std::uint64_t taken_ = 0;  ///< chunks that the sink has got
   int code_ = MPI_SUCCESS;   ///< what went wrong on the way
   std::size_t wire_bytes_ = 0;
+  bool is_awaited_ = false;
 };
 
 /// Chunks that come by MPI, which may have them at once. `source` is a rank in MPI_COMM_WORLD.

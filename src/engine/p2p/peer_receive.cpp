@@ -123,7 +123,8 @@ class PeerReceive final : public ChunkReceive {
     }
     if (!exposed_.data) return false;
     if (exposed_.device == device_) {
-      std::uint32_t* const flag = job.peer_link.acknowledge_flag(source_, first, device_);
+      std::uint32_t* const flag =
+          is_awaited_ ? nullptr : job.peer_link.acknowledge_flag(source_, first, device_);
       tells_ = flag != nullptr;
       note_arrival(header_.raw_bytes());
       taken_ = chunks_;

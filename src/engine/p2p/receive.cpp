@@ -369,6 +369,7 @@ int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
 
 /// Waits for the chunks that are still to come; then the message is the program's.
 int Receive::conclude_chunks(Job& job) {
+  chunks_->await();
   job.progress.wait_until([&] { return chunks_->advance(job); });
   if (device_ != gpu::host) job.peer_link.connect(chunks_source_, device_);
   const std::unique_ptr<ChunkReceive> chunks = std::move(chunks_);

@@ -46,19 +46,12 @@ class Patience {
 
 }  // namespace
 
-bool MpiLink::open() {
-  const mpi::Calls& mpi = mpi::calls();
-  if (mpi.Comm_dup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &comm_) != MPI_SUCCESS) return false;
-  mpi.Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-  int* highest = nullptr;
-  int known = 0;
-  mpi.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
-  constexpr std::uint64_t promised = 32767;
-  tags_ = (known ? static_cast<std::uint64_t>(*highest) : promised) + 1;
+void MpiLink::open(MPI_Comm comm, std::uint64_t tags) {
+  comm_ = comm;
+  tags_ = tags;
   int ranks = 0;
-  mpi.Comm_size(comm_, &ranks);
+  mpi::calls().Comm_size(comm_, &ranks);
   outbox.open(ranks);
-  return true;
 }
 
 bool MpiLink::drain_one(memory::BufferPool& pool) {

@@ -1,4 +1,4 @@
-// The link by MPI: chunks on a duplicate of MPI_COMM_WORLD of mpress's own, under the tag that a
+// The link by MPI: chunks on the private communicator of the world's context, under the tag that a
 // message's route names, in order between two ranks. No send waits for a chunk to be received.
 //
 // It knows no codec and no element. What goes out is handed over with its memory; what comes in is
@@ -16,8 +16,9 @@ namespace mpress::link {
 
 class MpiLink {
  public:
-  /// Collective over MPI_COMM_WORLD. False where MPI refuses.
-  bool open();
+  /// `comm`: private, of the ranks of MPI_COMM_WORLD in their order, and returns errors; it stays
+  /// the caller's. The link's messages have tags from 0 to `tags`, this not included.
+  void open(MPI_Comm comm, std::uint64_t tags);
 
   MPI_Comm comm() const { return comm_; }
 
@@ -57,9 +58,6 @@ class MpiLink {
   /// where its header never reached a receive of the program's. False, and a sentence is said,
   /// where a rank has ended without that, or nothing has moved for long.
   bool say_farewell(Parting& parting);
-
-  /// After that, where all took part.
-  void free_comm() { mpi::calls().Comm_free(&comm_); }
 
   Outbox outbox;
 
