@@ -3,17 +3,13 @@
 // Within a host it takes a board a member (link/board.hpp): no call of MPI's, none of the
 // system's. Across hosts the first member of each host speaks for it.
 //
-// | state of an agreement | what it does                                  | next, when |
-// |-----------------------|-----------------------------------------------|-------------------------|
-// | queued                | waits until all members of the host have done | said, at once | | | the
-// one that used its slot before             |                         | | said                  |
-// one host: waits for all members' stamps       | over                    | | | first of several:
-// the same, for its own host  | across                  | |                       | others: waits
-// for the first's told stamp      | over                    | | across                | firsts of
-// all hosts: fold in those above the  | over; tells its host    | |                       | largest
-// power of two, recursive doubling,     |                         | |                       | fold
-// out                                      |                         | | over                  |
-// `done` of the board counts it, in order       |                         |
+// States (docs/architecture.md has them as a table):
+// - queued, until all members of the host have done the agreement that used its slot before;
+// - said: the own contribution is there. One host: until all members' stamps are. Several: the
+//   first member of each waits for those of its own host, the others for what it tells;
+// - across: the first members of all hosts fold in those above the largest power of two, double
+//   recursively, fold out, and tell their hosts;
+// - over: `done` of the board counts it, in order.
 //
 // A member that is late only makes the others wait. One whose process has ended makes the first
 // agreement fail that it did not contribute to, on all members; of another host's first member MPI

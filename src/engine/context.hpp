@@ -4,14 +4,13 @@
 // different orders by different ranks. All members begin it at the same place in the order of the
 // communicator's collective calls.
 //
-// | state       | what it does                                                   | next, when |
-// |-------------|----------------------------------------------------------------|--------------------|
-// | duplicating | MPI_Comm_idup: a private communicator, without attributes, that| exchanging | |
-// | returns errors                                                 |                    | |
-// exchanging  | MPI_Iallreduce on it: the least and the greatest of each fact  | ready or refused,
-// | |             |                                                                | the same on
-// all    | | ready       | boards, agreements                                             | | |
-// refused     | MPI serves the communicator; the private one may still be used | |
+// States (docs/architecture.md has them as a table):
+// - duplicating: MPI_Comm_idup makes a private communicator, without mpress's attributes, that
+//   returns errors; then
+// - exchanging: MPI_Iallreduce on it finds the least and the greatest of each fact; then, the same
+//   on all members,
+// - ready: boards and agreements; or
+// - refused: MPI serves the communicator; the private one may still be used.
 //
 // Members that do not run mpress, or run it without MPI_Init, take no part: such communicators
 // have no context (Contexts::may_have()).

@@ -1,5 +1,6 @@
 /* A large message under way while both ranks enter a call that waits for the other: rank 1 enters
-   it only when it has the message. */
+   it only when it has the message. MPI_Intercomm_create is not among them: while it waits,
+   MPICH 5.0 lets sends by shared memory wait too, and such a program hangs without mpress. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,14 +33,6 @@ static void create(void) {
   MPI_Comm_create_group(MPI_COMM_WORLD, group, 1, &made);
   MPI_Comm_free(&made);
   MPI_Group_free(&group);
-}
-
-static void inter(void) {
-  MPI_Comm made, merged;
-  MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 1 - rank, 2, &made);
-  MPI_Intercomm_merge(made, rank, &merged);
-  MPI_Comm_free(&merged);
-  MPI_Comm_free(&made);
 }
 
 static void cart(void) {
@@ -96,8 +89,8 @@ static void write_all(void) {
 }
 
 int main(int argc, char** argv) {
-  static void (*const calls[])(void) = {dup,    split, create, inter,  cart,      graph, barrier,
-                                        reduce, fence, lock,   window, sync_file, view,  write_all};
+  static void (*const calls[])(void) = {dup,   split, create, cart,      graph, barrier,  reduce,
+                                        fence, lock,  window, sync_file, view,  write_all};
   int* memory;
   int wrong = 0;
   MPI_Init(&argc, &argv);
