@@ -43,7 +43,9 @@ def main() -> None:
                     received.append(time.perf_counter() - begin)
         seconds = comm.gather(statistics.median(returned or received))
         if comm.rank == 0:
-            rows.append({"delay_s": delay, "isend_us": seconds[0] * 1e6, "receive_us": seconds[1] * 1e6})
+            rows.append(
+                {"delay_s": delay, "isend_us": seconds[0] * 1e6, "receive_us": seconds[1] * 1e6}
+            )
             print(rows[-1], flush=True)
     if comm.rank == 0:
         with open(sys.argv[1], "w") as out:

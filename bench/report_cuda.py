@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pictures
+import result_pictures
 from tables import table
 
 Row = dict[str, Any]
@@ -136,7 +136,7 @@ def peer_line(row: Row, copy: float) -> list[str]:
 
 def plot(document: Row, path: Path) -> None:
     """Codec time against size, ours beside nvCOMP's (as in gZCCL's figure 3)."""
-    plt = pictures.pyplot()
+    plt = result_pictures.pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained", sharey=True)
     colours = plt.get_cmap("tab10").colors
     names = list(dict.fromkeys(row["codec"] for row in document["sweep"]))
@@ -158,7 +158,7 @@ def plot(document: Row, path: Path) -> None:
     axes[0].set_ylabel("microseconds on the device")
     axes[0].legend(fontsize=8)
     figure.suptitle(document["gpu"])
-    pictures.save(figure, path, document)
+    result_pictures.save(figure, path, document)
 
 
 def section(document: Row, picture: Path) -> str:

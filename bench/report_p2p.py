@@ -4,7 +4,7 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-import pictures
+import result_pictures
 from tables import GENERATED, table
 
 Row = dict[str, Any]
@@ -214,7 +214,7 @@ def name_of(run: Row) -> str:
 def plot(document: Row, path: Path) -> None:
     """Latency curves, as in figure 9 of the MPC-OPT paper."""
     runs = document["runs"]
-    plt = pictures.pyplot()
+    plt = result_pictures.pyplot()
     figure, axes = plt.subplots(
         (len(runs) + 1) // 2, 2, figsize=(11, 2 * len(runs)), layout="constrained", sharey=True,
         sharex=True, squeeze=False,
@@ -227,7 +227,7 @@ def plot(document: Row, path: Path) -> None:
         row[0].set_ylabel("microseconds, one way")
     axes[0][0].legend(fontsize=8)
     figure.suptitle(f"device to device, {runs[0]['gpu']}")
-    pictures.save(figure, path, document)
+    result_pictures.save(figure, path, document)
 
 
 def curves(axis: Any, rows: list[Row], dashed: Container[str]) -> None:

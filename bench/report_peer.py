@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pictures
+import result_pictures
 from report_p2p import AUTO_LIMIT, autos, curves, one, rows_of, size, verdict
 from tables import GENERATED, table
 
@@ -254,7 +254,7 @@ def timeline(found: Row) -> str:
 
 def plot(document: Row, path: Path) -> None:
     run = part(document, "latency")
-    plt = pictures.pyplot()
+    plt = result_pictures.pyplot()
     figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
     staged = [row | {"path": "staged"} for row in rows_of(run, "staged")]
     rows = [*rows_of(run, "forced", "wave"), *staged]
@@ -263,7 +263,7 @@ def plot(document: Row, path: Path) -> None:
     axis.set_ylabel("microseconds, one way")
     axis.set_title(f"from GPU to GPU, {document['gpu']}")
     axis.legend(fontsize=8)
-    pictures.save(figure, path, document)
+    result_pictures.save(figure, path, document)
 
 
 def section(document: Row, picture: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pictures
+import result_pictures
 from tables import GENERATED, table
 
 from mpress import halo_model
@@ -135,7 +135,7 @@ def unpack(packed: Row) -> np.ndarray:
 
 
 def draw_sections(document: Row, path: Path) -> None:
-    plt = pictures.pyplot()
+    plt = result_pictures.pyplot()
     sections = {name: unpack(packed) for name, packed in document["sections"].items()}
     figure, axes = plt.subplots(1, len(sections), figsize=(4 * len(sections), 3),
                                 layout="constrained")  # fmt: skip
@@ -151,7 +151,7 @@ def draw_sections(document: Row, path: Path) -> None:
         axis.set_xticks([])
         axis.set_yticks([])
         figure.colorbar(image, ax=axis, fraction=0.046, pad=0.02)
-    pictures.save(figure, path, document)
+    result_pictures.save(figure, path, document)
 
 
 def model(document: Row) -> tuple[Any, Any]:
@@ -175,7 +175,7 @@ def projection(document: Row, picture: Path) -> str:
 
 def plot(document: Row, path: Path) -> None:
     """Time a step and flops by ranks: measured, and projected by the model."""
-    plt = pictures.pyplot()
+    plt = result_pictures.pyplot()
     machine, codecs = model(document)
     x, y, z = document["box"]
     rows = halo_model.project(document, machine, codecs, halo_model.Scaling(box=(x, y, z)),
@@ -204,4 +204,4 @@ def plot(document: Row, path: Path) -> None:
     times.legend(fontsize="small")
     figure.suptitle(f"apps/wave, weak scaling, {transport_of(document).upper()}: squares measured, "
                     "dashed PROJECTED", fontsize=11)  # fmt: skip
-    pictures.save(figure, path, document)
+    result_pictures.save(figure, path, document)

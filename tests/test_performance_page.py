@@ -27,10 +27,10 @@ def test_pages_are_made_of_the_committed_results(report):
 
 
 def test_pictures_are_drawn_from_the_committed_results(report):
-    pictures = importlib.import_module("pictures")
+    result_pictures = importlib.import_module("result_pictures")
     drawings = report.drawings(report.read())
     for path, (_, results) in drawings.items():
-        digest = pictures.digest(results).encode()
+        digest = result_pictures.digest(results).encode()
         assert digest in path.read_bytes(), f"{path} is stale; {AGAIN}"
     drawn = {path.relative_to(DOCS) for path in drawings}
     assert drawn == {p.relative_to(DOCS) for p in DOCS.rglob("*") if p.suffix in (".svg", ".png")}
