@@ -77,7 +77,8 @@ def main() -> None:
     folder = tempfile.mkdtemp()
     files = write_data(Path(folder), ("wave",), None)
     for benchmark in benchmarks:
-        wanted = plan(benchmark, given.ranks if benchmark != "latency" else 2, max(each, 1), files)
+        ranks = given.ranks if benchmark != "latency" else 2
+        wanted = plan(benchmark, ranks, max(each, 1), files)
         times: dict[str, dict[tuple[Any, ...], list[float]]] = {
             "older": defaultdict(list),
             "newer": defaultdict(list),
@@ -98,8 +99,8 @@ def main() -> None:
                 }
             )  # fmt: skip
             last = document[-1]
-            print(f"{benchmark:12} {row[1] >> 10:7} KiB {row[2]:14} older {last['older_us']:8.1f} us "
-                  f"newer {last['newer_us']:8.1f} us  ratio {last['ratio']:.3f} "
+            print(f"{benchmark:12} {row[1] >> 10:7} KiB {row[2]:14} "
+                  f"older {last['older_us']:8.1f} us newer {last['newer_us']:8.1f} us  ratio {last['ratio']:.3f} "
                   f"({min(ratios):.3f} to {max(ratios):.3f})", flush=True)  # fmt: skip
     if given.json:
         given.json.write_text(json.dumps(document, indent=1) + "\n")

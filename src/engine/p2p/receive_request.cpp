@@ -14,12 +14,10 @@ int ReceiveRequest::open_request(const MPI_Status& status, MPI_Request* request)
   return code;
 }
 
-bool ReceiveRequest::may_be_late(const Job& job) const {
-  return is_open_ || receive.is_contested() || receive.may_come_in_chunks(job);
-}
+bool ReceiveRequest::may_be_late(const Job& job) const { return is_open_ || expects_data(job); }
 
 bool ReceiveRequest::advance_receive() {
-  if (!is_open_) return !may_be_late(job_) || receive.is_all_there(job_, request_);
+  if (!is_open_) return !expects_data(job_) || receive.is_all_there(job_, request_);
   if (!receive.collected(job_)) return false;
   receive.deliver(job_, open_.status());
   open_.finish();

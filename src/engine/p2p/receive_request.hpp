@@ -51,6 +51,11 @@ class ReceiveRequest : public Request {
   bool must_end() const override { return is_open_ || receive.is_collecting(); }
 
  protected:
+  /// May the data of its message follow a header, or has what comes to be brought to safety?
+  bool expects_data(const Job& job) const {
+    return receive.is_contested() || receive.may_come_in_chunks(job);
+  }
+
   void leave_buffer();
 
   /// Takes what has come. True where the message is all there, or will bring none of that kind.
