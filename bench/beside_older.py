@@ -100,9 +100,9 @@ def main() -> None:
             )  # fmt: skip
             last = document[-1]
             print(
-                f"{benchmark:12} {row[1] >> 10:7} KiB {row[2]:14} older {last['older_us']:8.1f} us, "
-                f"newer {last['newer_us']:8.1f} us, ratio {last['ratio']:.3f} "
-                f"({min(ratios):.3f} to {max(ratios):.3f})",
+                f"{benchmark:12} {row[1] >> 10:7} KiB {row[2]:14} "
+                f"older {last['older_us']:8.1f} us, newer {last['newer_us']:8.1f} us, "
+                f"ratio {last['ratio']:.3f} ({min(ratios):.3f} to {max(ratios):.3f})",
                 flush=True,
             )
     if given.json:

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/job.hpp"
 #include "engine/backoff.hpp"
+#include "engine/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/type_runs.hpp"
 #include "trace/message.hpp"

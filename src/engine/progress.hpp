@@ -44,11 +44,6 @@ class Progress {
     }
   }
 
-  /// Waits until an operation is over that was not added: advances it, and all others.
-  void drive(Operation& operation) {
-    wait_until([&] { return operation.advance(); });
-  }
-
   /// Before this process blocks in MPI, where nobody advances: returns once no operation needs the
   /// host. Such operations never wait for other ranks.
   void flush();

@@ -7,9 +7,9 @@
 // the context spans hosts, of `told`: the result, by the host's first member. Numbers never wrap,
 // and `stamp` has the number, so that a value of an earlier round cannot be taken for this one's.
 //
-// A slot of the owner's is free for k while its stamp is of k - depth or before: nobody reads it, as
-// each reader's `done` is above that. It is filled for k while its stamp is of k: whoever has not yet
-// done k may read it, and so it stays as it is.
+// A slot of the owner's is free for k while its stamp is of k - depth or before: nobody reads it,
+// as each reader's `done` is above that. It is filled for k while its stamp is of k: whoever has
+// not yet done k may read it, and so it stays as it is.
 //
 // The owner fills a slot for k once all readers' `done` is above k - depth. It clears `key`, and
 // may use the board for another context, once all readers have done all that it did.

@@ -247,8 +247,7 @@ NB_MODULE(_core, m) {
       "add", &add, "spec"_a, "type"_a, "a"_a, "b"_a, "count"_a,
       "Add two payloads of szp; returns an empty string, the payload and its bound, or 'inexact', "
       "'mismatched', or what is wrong with a payload.");
-  m.def(
-      "isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
+  m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");
   m.def(

@@ -26,8 +26,8 @@ static void check(const float* got, int seed) {
 static void exchange(int partner, int rank) {
   float* const to = field(rank);
   float* const from = malloc(count * sizeof(float));
-  MPI_Sendrecv(to, count, MPI_FLOAT, partner, 1, from, count, MPI_FLOAT, partner, 1,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(to, count, MPI_FLOAT, partner, 1, from, count, MPI_FLOAT, partner, 1, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   check(from, partner);
   free(to);
   free(from);

@@ -12,7 +12,7 @@ namespace mpress::gpu {
 
 class PinnedReport {
  public:
-  PinnedReport() : at_(new (slot_.data()) Report) {}
+  PinnedReport() : at_(new(slot_.data()) Report) {}
 
   Report* get() const { return at_; }
 
