@@ -1,6 +1,6 @@
 // Run-time choice among the instruction sets that host codecs are compiled for.
 //
-// Sources NAME_avx2.cpp and NAME_avx512.cpp are compiled with the flags of their instruction
+// Sources NAME/avx2.cpp and NAME/avx512.cpp are compiled with the flags of their instruction
 // set. They must not instantiate templates or inline functions that other translation units
 // share (the linker may keep their copy, which a baseline CPU cannot run): whatever they use
 // from a header lives in namespace MPRESS_ISA, which the build sets a file, or is constexpr and

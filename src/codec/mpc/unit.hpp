@@ -55,7 +55,7 @@ struct GroupTable {
   unsigned planes;
 };
 
-/// The functions that mpc_host.cpp dispatches to; n <= kUnit elements. encode reads whole groups
+/// The functions that mpc/host.cpp dispatches to; n <= kUnit elements. encode reads whole groups
 /// and writes at most kUnitBytes + kSlack bytes; it returns the unit's size in words. decode
 /// reads at most kSlack bytes beyond the unit, writes whole groups, and returns false where the
 /// unit contradicts itself.

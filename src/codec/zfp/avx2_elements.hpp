@@ -1,5 +1,5 @@
 // Elements of `zfp` in AVX2 lanes: fixed point and decorrelation, 8 blocks at once. For
-// zfp_avx2.cpp only.
+// zfp/avx2.cpp only.
 #pragma once
 
 #include <immintrin.h>

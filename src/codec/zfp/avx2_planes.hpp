@@ -1,5 +1,5 @@
 // Bit planes of `zfp` in AVX2 lanes: 16 blocks at once, one a lane of two vectors, which hide
-// each other's latency. For zfp_avx2.cpp only.
+// each other's latency. For zfp/avx2.cpp only.
 //
 // As in zfp_avx512_planes.hpp, 32 planes from the first that is not empty are all that a budget
 // of 64 bits can reach. Steps of the plane automaton are byte shuffles here, whose tables have 16

@@ -1,4 +1,4 @@
-// Bit planes of `zfp` in AVX-512 lanes: 16 blocks at once, one a lane. For zfp_avx512.cpp only.
+// Bit planes of `zfp` in AVX-512 lanes: 16 blocks at once, one a lane. For zfp/avx512.cpp only.
 //
 // Coefficients are shifted left until the block's first plane that is not empty is on top. From
 // there on every plane costs at least two bits, so a budget of 64 bits reaches no further than
