@@ -3,22 +3,9 @@
 #include <algorithm>
 
 #include "engine/p2p/receive_request.hpp"
+#include "engine/spin_lock.hpp"
 
 namespace mpress::engine {
-
-class InPlaceReceives::Lock {
- public:
-  explicit Lock(std::atomic_flag& flag) : flag_(flag) {
-    while (flag_.test_and_set(std::memory_order_acquire)) {
-    }
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-  ~Lock() { flag_.clear(std::memory_order_release); }
-
- private:
-  std::atomic_flag& flag_;
-};
 
 /// The first interval that ends behind `begin`.
 std::vector<InPlaceReceives::Interval>::iterator InPlaceReceives::first_behind(
@@ -28,7 +15,7 @@ std::vector<InPlaceReceives::Interval>::iterator InPlaceReceives::first_behind(
 }
 
 bool InPlaceReceives::add(std::uintptr_t begin, std::size_t bytes, ReceiveRequest* receive) {
-  const Lock lock(locked_);
+  const SpinLock lock(locked_);
   const auto next = first_behind(begin);
   if (next != intervals_.end() && next->begin < begin + bytes) return false;
   intervals_.insert(next, {begin, begin + bytes, receive});
@@ -37,7 +24,7 @@ bool InPlaceReceives::add(std::uintptr_t begin, std::size_t bytes, ReceiveReques
 }
 
 void InPlaceReceives::remove(std::uintptr_t begin) {
-  const Lock lock(locked_);
+  const SpinLock lock(locked_);
   intervals_.erase(first_behind(begin));
   size_.store(intervals_.size(), std::memory_order_release);
 }
@@ -46,7 +33,7 @@ std::vector<std::shared_ptr<ReceiveRequest>> InPlaceReceives::overlapping(std::u
                                                                           std::size_t bytes) {
   std::vector<std::shared_ptr<ReceiveRequest>> found;
   if (empty()) return found;
-  const Lock lock(locked_);
+  const SpinLock lock(locked_);
   for (auto one = first_behind(begin); one != intervals_.end() && one->begin < begin + bytes;
        ++one) {
     auto receive = std::static_pointer_cast<ReceiveRequest>(one->receive->weak_from_this().lock());

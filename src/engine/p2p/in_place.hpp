@@ -36,7 +36,6 @@ class InPlaceReceives {
     std::uintptr_t end;
     ReceiveRequest* receive;
   };
-  class Lock;
   std::vector<Interval>::iterator first_behind(std::uintptr_t begin);
 
   std::atomic_flag locked_ = ATOMIC_FLAG_INIT;

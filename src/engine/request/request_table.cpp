@@ -2,28 +2,14 @@
 
 #include <utility>
 
+#include "engine/spin_lock.hpp"
+
 namespace mpress::engine {
-
-class RequestTable::Lock {
- public:
-  explicit Lock(Shard& shard) : shard_(shard) {
-    while (shard_.locked.test_and_set(std::memory_order_acquire)) {
-      while (shard_.locked.test(std::memory_order_relaxed)) {
-      }
-    }
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-  ~Lock() { shard_.locked.clear(std::memory_order_release); }
-
- private:
-  Shard& shard_;
-};
 
 void RequestTable::insert(MPI_Request request, std::shared_ptr<Request> entry) {
   entry->key_ = mpi::handle_bits(request);
   Shard& shard = shard_of(entry->key_);
-  Lock lock(shard);
+  const SpinLock lock(shard.locked);
   Request*& bucket = bucket_of(shard, entry->key_);
   entry->next_ = bucket;
   bucket = entry.get();
@@ -35,7 +21,7 @@ Request* RequestTable::search(MPI_Request request, bool claim) {
   if (empty() || request == MPI_REQUEST_NULL) return nullptr;
   const std::uintptr_t key = mpi::handle_bits(request);
   Shard& shard = shard_of(key);
-  Lock lock(shard);
+  const SpinLock lock(shard.locked);
   Request* entry = bucket_of(shard, key);
   while (entry && (entry->key_ != key || entry->claimed_.load(std::memory_order_relaxed))) {
     entry = entry->next_;
@@ -48,7 +34,7 @@ Request* RequestTable::search(MPI_Request request, bool claim) {
 
 std::shared_ptr<Request> RequestTable::remove(Request* entry) {
   Shard& shard = shard_of(entry->key_);
-  Lock lock(shard);
+  const SpinLock lock(shard.locked);
   Request** link = &bucket_of(shard, entry->key_);
   while (*link != entry) link = &(*link)->next_;
   *link = entry->next_;

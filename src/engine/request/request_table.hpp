@@ -42,7 +42,6 @@ class RequestTable {
     std::atomic_flag locked = ATOMIC_FLAG_INIT;
     std::array<Request*, 30> buckets{};
   };
-  class Lock;
   static constexpr std::size_t shard_count = 64;
 
   Request* search(MPI_Request request, bool claim);
