@@ -1,12 +1,6 @@
 #include "engine/hosts.hpp"
 
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <new>
 
 #include "mpi/calls.hpp"
@@ -37,21 +31,6 @@ MPI_Comm split_by_host(int rank, int ranks_a_host) {
   return part;
 }
 
-/// Does a process run? One that has ended, and that its parent has not asked about yet, does not:
-/// kill() would find it.
-bool exists(int pid) {
-#if defined(SYS_pidfd_open)
-  const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (process >= 0) {
-    pollfd end{process, POLLIN, 0};
-    const bool has_ended = ::poll(&end, 1, 0) == 1;
-    ::close(process);
-    return !has_ended;
-  }
-#endif
-  return ::kill(pid, 0) == 0 || errno != ESRCH;
-}
-
 }  // namespace
 
 void Hosts::open(const HostMemory::Nonce& nonce, int ranks_a_host) {
@@ -65,16 +44,20 @@ void Hosts::open(const HostMemory::Nonce& nonce, int ranks_a_host) {
   if (here != MPI_COMM_NULL) {
     HostMemory own = HostMemory::create(nonce, rank_, sheet_bytes);
     const std::vector<int> ranks = mpi::ranks_in_world(here);
-    const HostMemory::Address address = own.address();
-    std::vector<HostMemory::Address> addresses(ranks.size());
-    mpi.Allgather(&address, 2, MPI_INT32_T, addresses.data(), 2, MPI_INT32_T, here);
+    struct Card {
+      HostMemory::Address address;
+      link::ProcessId process;
+    };
+    const Card card{own.address(), link::own_process()};
+    std::vector<Card> cards(ranks.size());
+    mpi.Allgather(&card, sizeof card, MPI_BYTE, cards.data(), sizeof card, MPI_BYTE, here);
     int all_found = 1;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       HostMemory memory = ranks[i] == rank_
                               ? std::move(own)
-                              : HostMemory::open(addresses[i], nonce, ranks[i], sheet_bytes);
+                              : HostMemory::open(cards[i].address, nonce, ranks[i], sheet_bytes);
       all_found = all_found && memory;
-      neighbours_.push_back({ranks[i], addresses[i].pid, std::move(memory)});
+      neighbours_.push_back({ranks[i], cards[i].process, std::move(memory)});
     }
     // All of a host reach each other, or none counts as a neighbour.
     mpi.Allreduce(MPI_IN_PLACE, &all_found, 1, MPI_INT, MPI_MIN, here);
@@ -104,7 +87,7 @@ Sheet* Hosts::sheet(int rank) const {
 
 bool Hosts::lives(int rank) const {
   const Neighbour* found = neighbour(rank);
-  return !found || exists(found->pid);
+  return !found || link::is_alive(found->process);
 }
 
 Board* Hosts::take_board() {

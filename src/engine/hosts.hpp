@@ -9,6 +9,7 @@
 
 #include "link/board.hpp"
 #include "link/host_memory.hpp"
+#include "link/liveness.hpp"
 
 namespace mpress::engine {
 
@@ -42,7 +43,7 @@ class Hosts {
  private:
   struct Neighbour {
     int rank;
-    int pid;
+    link::ProcessId process;
     link::HostMemory memory;
   };
   const Neighbour* neighbour(int rank) const;

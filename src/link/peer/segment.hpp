@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "gpu/gpu.hpp"
+#include "link/host_memory.hpp"
 #include "link/link.hpp"
 
 namespace mpress::link {
@@ -68,7 +69,7 @@ static_assert(sizeof(Slot) == 64 && std::atomic<std::uint32_t>::is_always_lock_f
 
 /// Shared memory, all zero to begin with. Its pages exist once they are touched.
 struct PeerSegment {
-  static constexpr std::uint32_t layout = 5;
+  static constexpr std::uint32_t layout = 6;
   static constexpr std::size_t most_staging = 64;
   static constexpr std::size_t most_blocks = 256;
   static constexpr std::size_t most_receive_staging = 4;  ///< for each pair of ranks
@@ -78,7 +79,6 @@ struct PeerSegment {
   /// In `opened`: that rank cannot open what this one shares.
   static constexpr std::uint32_t unreachable = 0xFFFFFFFF;
 
-  std::array<std::uint8_t, 16> nonce;         ///< of the job
   std::uint32_t version;                      ///< `layout`
   std::int32_t rank;                          ///< of the owner, in MPI_COMM_WORLD
   std::atomic<std::uint32_t> staging_blocks;  ///< blocks of send staging: how many there are
@@ -111,38 +111,28 @@ inline bool is_published(const PeerSegment& segment, const Slot& slot) {
 }
 
 /// Where a process keeps its segment, for others of its host to find.
-struct SegmentAddress {
-  std::int32_t pid = 0;
-  std::int32_t file = -1;  ///< a descriptor of that process; negative: it has no segment
-};
+using SegmentAddress = HostMemory::Address;
 
-/// A segment in this process's memory. It ends with the last process that maps it, however those
-/// end: there is no file to be left behind.
+/// A segment in memory that this process maps.
 class MappedSegment {
  public:
-  MappedSegment() = default;
-  MappedSegment(MappedSegment&& other) noexcept;
-  MappedSegment& operator=(MappedSegment&& other) noexcept;
-  ~MappedSegment();
-
   /// A segment of this process's own; empty where the system refuses.
-  static MappedSegment create(const std::array<std::uint8_t, 16>& nonce, int rank);
+  static MappedSegment create(const HostMemory::Nonce& nonce, int rank);
 
   /// That of `rank`; empty where this process cannot map it, or finds another there.
-  static MappedSegment open(const SegmentAddress& address,
-                            const std::array<std::uint8_t, 16>& nonce, int rank);
+  static MappedSegment open(const SegmentAddress& address, const HostMemory::Nonce& nonce,
+                            int rank);
 
-  PeerSegment* operator->() const { return segment_; }
-  PeerSegment& operator*() const { return *segment_; }
-  void* data() const { return segment_; }
-  explicit operator bool() const { return segment_ != nullptr; }
+  PeerSegment* operator->() const { return reinterpret_cast<PeerSegment*>(memory_.data()); }
+  PeerSegment& operator*() const { return *operator->(); }
+  void* data() const { return memory_.data(); }
+  explicit operator bool() const { return static_cast<bool>(memory_); }
 
   /// Of one that create() made.
-  SegmentAddress address() const;
+  SegmentAddress address() const { return memory_.address(); }
 
  private:
-  PeerSegment* segment_ = nullptr;
-  int file_ = -1;
+  HostMemory memory_;
 };
 
 }  // namespace mpress::link
