@@ -41,10 +41,12 @@ enum class Fact : unsigned char {
   wants,     ///< 0: refuses
   sees_gpus,
   gpu_aware,
-  has_hook,     ///< MPI calls mpress while it blocks
-  has_thread,   ///< a progress thread
-  is_threaded,  ///< MPI_THREAD_MULTIPLE
-  has_board,    ///< filled in by the context, as is the key
+  has_hook,      ///< MPI calls mpress while it blocks
+  has_thread,    ///< a progress thread
+  is_threaded,   ///< MPI_THREAD_MULTIPLE
+  least_chunk,   ///< bytes: it cuts no message shorter; 0: none at all
+  sends_frames,  ///< it may compress, or cut, messages to memory of the host
+  has_board,     ///< filled in by the context, as is the key
   key,
   first_cost,  ///< `cost_count` numbers that all have to share
 };

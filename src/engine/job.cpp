@@ -147,8 +147,10 @@ bool wants_peer_link(const Job& job) {
 }
 
 /// What the members of a communicator tell each other when it gets a context.
-Facts facts_of(const Job& job) {
+Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
+  facts[Fact::least_chunk] = ChunkLink::least_chunk(chunk_bytes, device_chunks);
+  facts[Fact::sends_frames] = job.policy.may_compress_host() || gpu::in_use();
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
   facts[Fact::sees_gpus] = gpu::in_use();
@@ -231,22 +233,23 @@ void start_job(bool at_init) {
     job.state_ = Job::State::off;
     return;
   }
+  job.policy.configure(job.config.force, tuning.costs);
   if (at_init) {
     job.peek.open(job.threaded);
-    job.contexts.open(job.nonce, facts_of(job));
-    job.chunks.open(job.contexts.world().get(), job.peek.is_possible() ? job.config.chunk : 0,
-                    tuning.costs.device_chunks);
+    const std::size_t chunk_bytes = job.peek.is_possible() ? job.config.chunk : 0;
+    job.contexts.open(job.nonce, facts_of(job, chunk_bytes, tuning.costs.device_chunks));
+    const Context* const world = job.contexts.world().get();
+    const bool is_told = world && world->is_true_for_any(Fact::wants);
+    job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
+    job.chunks.open(world, chunk_bytes, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);
     job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit);
     if (job.config.link == "peer") job.least_peer_bytes = wire::min_frame_bytes;
   }
-  if (!job.chunks.is_open()) tuning.costs.device_chunks = {};
-  job.policy.configure(job.config.force, tuning.costs);
-  if (at_init) {
-    int gets_frames = job.policy.may_compress_host() || gpu::in_use();
-    mpi.Allreduce(MPI_IN_PLACE, &gets_frames, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    job.gets_frames = gets_frames != 0;
+  if (!job.chunks.is_open()) {
+    tuning.costs.device_chunks = {};
+    job.policy.configure(job.config.force, tuning.costs);
   }
   job.lacking_costs = std::move(tuning.lacking);
   open_timeline(job);

@@ -12,15 +12,20 @@
 
 namespace mpress::engine {
 
+std::size_t ChunkLink::least_chunk(std::size_t chunk_bytes,
+                                   const policy::DeviceChunks& device_chunks) {
+  std::size_t least = chunk_bytes;
+  for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
+    least = std::min(least, device_chunks[static_cast<std::size_t>(peer)]);
+  }
+  return least;
+}
+
 void ChunkLink::open(const Context* world, std::size_t chunk_bytes,
                      const policy::DeviceChunks& device_chunks) {
   // A receive must be ready for chunks that are shorter than its own rank's.
-  std::uint64_t least = chunk_bytes;
-  for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
-    least = std::min<std::uint64_t>(least, device_chunks[static_cast<std::size_t>(peer)]);
-  }
-  mpi::calls().Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
-  if (least == 0 || !world || world->comm() == MPI_COMM_NULL) return;
+  const std::uint64_t least = world ? world->lowest()[Fact::least_chunk] : 0;
+  if (least == 0 || world->comm() == MPI_COMM_NULL) return;
   MpiLink::open(world->comm(), world->tags());
   chunk_bytes_ = chunk_bytes;
   least_chunk_bytes_ = static_cast<std::size_t>(least);

@@ -24,10 +24,14 @@ class Job;
 
 class ChunkLink : public link::MpiLink {
  public:
-  /// Collective over MPI_COMM_WORLD, whose context is `world`. Messages of two and more chunks of
-  /// `chunk_bytes` will be cut, and those in device memory that go by MPI as `device_chunks` says;
-  /// ranks may differ. Where `chunk_bytes` is 0 on any rank, the link stays closed on all, and no
-  /// message is cut.
+  /// What a rank that is opened so tells the others (Fact::least_chunk).
+  static std::size_t least_chunk(std::size_t chunk_bytes,
+                                 const policy::DeviceChunks& device_chunks);
+
+  /// `world`: the context of MPI_COMM_WORLD, where all ranks told that; may be null. Messages of
+  /// two and more chunks of `chunk_bytes` will be cut, and those in device memory that go by MPI as
+  /// `device_chunks` says; ranks may differ. Where `chunk_bytes` is 0 on any rank, the link stays
+  /// closed on all, and no message is cut.
   void open(const Context* world, std::size_t chunk_bytes,
             const policy::DeviceChunks& device_chunks);
 
