@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "engine/backoff.hpp"
 #include "engine/p2p/chunk_sink.hpp"
 #include "trace/record.hpp"
 #include "wire/frame.hpp"

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_receive.hpp"

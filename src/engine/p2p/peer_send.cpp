@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "codec/codec.hpp"
-#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/chunk_events.hpp"
 #include "engine/p2p/chunk_send.hpp"

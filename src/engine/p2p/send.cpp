@@ -87,6 +87,20 @@ std::shared_ptr<FrameSend> keep_frame(MPI_Request request, memory::Buffer frame,
   return complete ? nullptr : std::make_shared<FrameSend>(std::move(frame), message);
 }
 
+/// After MPI has completed a header with `status`: where it was cancelled, so is its data.
+void recall_data(Job& job, std::uint64_t message, const MPI_Status& status) {
+  int cancelled = 0;
+  mpi::calls().Test_cancelled(&status, &cancelled);
+  if (cancelled) job.chunks.cancel(job, message);
+}
+
+/// Counts how long a sending call has been in MPI.
+void count_wait(trace::Row& row, trace::Op op, std::uint64_t begin_ns) {
+  const std::uint64_t end = trace::now_ns();
+  trace::add(row.wait_ns, end - begin_ns);
+  trace::note_wait(op, begin_ns, end);
+}
+
 /// A message that becomes another one for MPI: the elements of `bytes` bytes at `data`.
 void replace(const Message& message, const void* data, std::size_t bytes, SendArguments& use) {
   use.buffer = data;
@@ -153,11 +167,6 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   return outgoing;
 }
 
-SendOperation::SendOperation(Job& job, Outgoing outgoing)
-    : job_(job), outgoing_(std::move(outgoing)), data_(std::move(outgoing_.data)) {}
-
-SendOperation::~SendOperation() = default;
-
 int SendOperation::start(ImmediateSend send, int tag) {
   const SendArguments& use = outgoing_.arguments;
   return send(use.buffer, use.count, use.type, use.destination, tag, use.comm, &header_);
@@ -176,9 +185,10 @@ void SendOperation::open_request(MPI_Request* request) {
 
 bool SendOperation::advance_data() {
   if (is_sent_) return true;
-  is_sent_ = data_->advance(job_, *outgoing_.row, !is_awaited_.load(std::memory_order_relaxed));
+  is_sent_ =
+      outgoing_.data->advance(job_, *outgoing_.row, !is_awaited_.load(std::memory_order_relaxed));
   job_.follow_chunks();
-  if (is_sent_) outgoing_.span.add_wire_bytes(data_->sent_bytes());
+  if (is_sent_) outgoing_.span.add_wire_bytes(outgoing_.data->sent_bytes());
   return is_sent_;
 }
 
@@ -203,21 +213,19 @@ bool SendOperation::advance() {
   return true;
 }
 
-int SendOperation::raise() {
-  const int code = data_->code();
-  return code == MPI_SUCCESS ? code : outgoing_.comm->raise(code);
+int SendOperation::raise() const {
+  const Ending ended = ending();
+  return ended.raise_on ? ended.raise_on->raise(ended.code) : ended.code;
 }
 
 Ending SendOperation::finish(Job& job, MPI_Status& status) {
-  int cancelled = 0;
-  mpi::calls().Test_cancelled(&status, &cancelled);
-  if (cancelled) job.chunks.cancel(job, data_->message());
+  recall_data(job, message(), status);
   return ending();
 }
 
 Ending SendOperation::ending() const {
   if (header_code_ != MPI_SUCCESS) return {header_code_};
-  const int code = data_->code();
+  const int code = outgoing_.data->code();
   return {code, code == MPI_SUCCESS ? nullptr : outgoing_.comm};
 }
 
@@ -231,10 +239,7 @@ void SendOperation::abandon() {
 }
 
 Ending FrameSend::finish(Job& job, MPI_Status& status) {
-  if (message_ == no_message) return {};
-  int cancelled = 0;
-  mpi::calls().Test_cancelled(&status, &cancelled);
-  if (cancelled) job.chunks.cancel(job, message_);
+  if (message_ != no_message) recall_data(job, message_, status);
   return {};
 }
 
@@ -249,10 +254,7 @@ int send_now(Job& job, const Outgoing& out, BlockingSend call, ImmediateSend sta
     code = start(use.buffer, use.count, use.type, use.destination, tag, use.comm, &request);
     if (code == MPI_SUCCESS) code = wait_for(job, &request, MPI_STATUS_IGNORE);
   }
-  if (!out.frame) return code;
-  const std::uint64_t end = trace::now_ns();
-  trace::add(out.row->wait_ns, end - begin);
-  trace::note_wait(out.op, begin, end);
+  if (out.frame) count_wait(*out.row, out.op, begin);
   return code;
 }
 
@@ -268,9 +270,7 @@ int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
   MPI_Request header = operation.release_header();
   const int sent = wait_for(job, &header, MPI_STATUS_IGNORE);
   job.chunks.outbox.flush();
-  const std::uint64_t end = trace::now_ns();
-  trace::add(row.wait_ns, end - begin);
-  trace::note_wait(op, begin, end);
+  count_wait(row, op, begin);
   return sent == MPI_SUCCESS ? operation.raise() : sent;
 }
 

@@ -64,8 +64,7 @@ using ImmediateSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MP
 /// with the header, and the program's buffer is free.
 class SendOperation final : public Request {
  public:
-  SendOperation(Job& job, Outgoing outgoing);
-  ~SendOperation() override;
+  SendOperation(Job& job, Outgoing outgoing) : job_(job), outgoing_(std::move(outgoing)) {}
 
   /// Hands the header to MPI. Returns MPI's error code; what it raised is raised.
   int start(ImmediateSend send, int tag);
@@ -74,11 +73,11 @@ class SendOperation final : public Request {
   void open_request(MPI_Request* request);
 
   bool advance() override;
-  bool needs_host() const override { return !is_sent_ && data_->needs_host(); }
+  bool needs_host() const override { return !is_sent_ && outgoing_.data->needs_host(); }
   bool may_be_late(const Job&) const override { return true; }
   bool only_mpress_completes() const override { return true; }
   void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
-  bool is_offered() const override { return !is_sent_ && data_->is_offered(); }
+  bool is_offered() const override { return !is_sent_ && outgoing_.data->is_offered(); }
   Ending finish(Job& job, MPI_Status& status) override;
   int cancel(MPI_Request* request) override;
   Ending ending() const;
@@ -95,15 +94,15 @@ class SendOperation final : public Request {
   /// The request of the header, for a caller who completes it in place of this operation.
   MPI_Request release_header() { return std::exchange(header_, MPI_REQUEST_NULL); }
   memory::Buffer release_frame() { return std::move(outgoing_.frame); }
-  std::uint64_t message() const { return data_->message(); }
+  std::uint64_t message() const { return outgoing_.data->message(); }
 
-  /// Once the data is sent: raises what went wrong with it, once. Returns the error code.
-  int raise();
+  /// Once the data is sent: raises what went wrong with it, once; of the header MPI has done so.
+  /// Returns the error code of either.
+  int raise() const;
 
  private:
   Job& job_;
   Outgoing outgoing_;
-  std::unique_ptr<ChunkSend> data_;
   MPI_Request header_ = MPI_REQUEST_NULL;
   int header_code_ = MPI_SUCCESS;  ///< MPI has raised it
   bool is_sent_ = false;

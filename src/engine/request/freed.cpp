@@ -11,7 +11,7 @@
 namespace mpress::engine {
 namespace {
 
-constexpr std::uint64_t patience_ns = 1'000'000'000;
+constexpr std::uint64_t longest_pause_ns = 1'000'000'000;
 
 /// What MPI may still use when mpress has stopped.
 mpi::Immortal<std::vector<std::shared_ptr<Request>>> released;
@@ -51,7 +51,7 @@ void complete_freed(Job& job, MPI_Request request, std::shared_ptr<Request> entr
 
 void release_freed(Job& job) {
   std::uint64_t last_end = trace::now_ns();
-  while (!job.progress.idle() && trace::now_ns() - last_end < patience_ns) {
+  while (!job.progress.idle() && trace::now_ns() - last_end < longest_pause_ns) {
     if (job.progress.advance()) last_end = trace::now_ns();
     ::sched_yield();
   }

@@ -11,10 +11,10 @@ namespace mpress::link {
 namespace {
 
 /// Whether it is worth waiting on at the end, where all ranks have to do their part.
-class Patience {
+class Watch {
  public:
   /// False once nothing has moved for too long: `moved` changes with every step.
-  bool lasts(const MpiLink::Parting& parting, const std::array<std::uint64_t, 3>& moved) {
+  bool goes_on(const MpiLink::Parting& parting, const std::array<std::uint64_t, 3>& moved) {
     const std::uint64_t now_ns = trace::now_ns();
     if (moved != moved_ || moved_ns_ == 0) {
       moved_ = moved;
@@ -74,11 +74,11 @@ bool MpiLink::drain_one(memory::BufferPool& pool) {
 /// this rank tells that all have come.
 bool MpiLink::say_farewell(Parting& parting) {
   const mpi::Calls& mpi = mpi::calls();
-  Patience patience;
+  Watch watch;
   const auto wait_until = [&](const auto& done) {
     while (!done()) {
       parting.proceed();
-      if (!patience.lasts(parting, {received_chunks(), outbox.size(), parting.pending()})) {
+      if (!watch.goes_on(parting, {received_chunks(), outbox.size(), parting.pending()})) {
         return false;
       }
     }
