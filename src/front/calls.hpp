@@ -82,9 +82,7 @@
   X(Win_start, 3) X(Win_complete, 1) X(Win_wait, 1) X(Win_lock, 4) X(Win_lock_all, 2)            \
   X(Win_unlock, 2) X(Win_unlock_all, 1) X(Win_flush, 2) X(Win_flush_all, 1)                      \
   X(Win_flush_local, 2) X(Win_flush_local_all, 1) X(Buffer_detach, 2) X(Buffer_detach_c, 2)      \
-  X(Buffer_flush, 0) X(Comm_detach_buffer, 3) X(Comm_detach_buffer_c, 3)                         \
-  X(Comm_flush_buffer, 1) X(Session_detach_buffer, 3) X(Session_detach_buffer_c, 3)              \
-  X(Session_flush_buffer, 1) X(File_open, 5) X(File_close, 1) X(File_set_size, 2)                \
+  X(File_open, 5) X(File_close, 1) X(File_set_size, 2)                \
   X(File_preallocate, 2) X(File_set_view, 6) X(File_set_info, 2) X(File_set_atomicity, 2)        \
   X(File_sync, 1) X(File_seek_shared, 3) X(File_get_position_shared, 2) X(File_read_all_end, 3)  \
   X(File_read_at_all_end, 3) X(File_read_ordered_end, 3) X(File_write_all_end, 3)                \

@@ -1,6 +1,8 @@
 // MPI's calls that may wait for other ranks and stay MPI's own, with buffers of nobody's: makers of
 // communicators, windows' synchronisation, files but for their data, processes. Their signatures,
-// and their entry points in the program's MPI.
+// and their entry points in the program's MPI. Without the buffers of MPI 4.1
+// (MPI_Comm_flush_buffer and the like): language bindings that find some of those names make the
+// others by themselves.
 #pragma once
 
 #include <mpi.h>
@@ -35,12 +37,7 @@ namespace mpress::mpi {
   X(Win_wait, MPI_Win) X(Win_lock, int, int, int, MPI_Win) X(Win_lock_all, int, MPI_Win)         \
   X(Win_unlock, int, MPI_Win) X(Win_unlock_all, MPI_Win) X(Win_flush, int, MPI_Win)              \
   X(Win_flush_all, MPI_Win) X(Win_flush_local, int, MPI_Win) X(Win_flush_local_all, MPI_Win)     \
-  X(Buffer_detach, void*, int*) X(Buffer_detach_c, void*, MPI_Count*) X(Buffer_flush)            \
-  X(Comm_detach_buffer, MPI_Comm, void*, int*)                                                   \
-  X(Comm_detach_buffer_c, MPI_Comm, void*, MPI_Count*) X(Comm_flush_buffer, MPI_Comm)            \
-  X(Session_detach_buffer, MPI_Session, void*, int*)                                             \
-  X(Session_detach_buffer_c, MPI_Session, void*, MPI_Count*)                                     \
-  X(Session_flush_buffer, MPI_Session)                                                           \
+  X(Buffer_detach, void*, int*) X(Buffer_detach_c, void*, MPI_Count*)                            \
   X(File_open, MPI_Comm, const char*, int, MPI_Info, MPI_File*) X(File_close, MPI_File*)         \
   X(File_set_size, MPI_File, MPI_Offset) X(File_preallocate, MPI_File, MPI_Offset)               \
   X(File_set_view, MPI_File, MPI_Offset, MPI_Datatype, MPI_Datatype, const char*, MPI_Info)      \
