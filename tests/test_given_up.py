@@ -27,7 +27,7 @@ def test_chunks_of_truncated_messages_are_dropped(mpi_program, mpress_run):
     assert all(rank["finished"] for rank in done.report["ranks"])
 
 
-def test_chunks_of_a_cancelled_message_are_cancelled(tmp_path, mpi, mpi_program, mpress_run):
+def test_chunks_of_a_cancelled_message_are_drained(tmp_path, mpi, mpi_program, mpress_run):
     library = tmp_path / "libcancels.so"
     command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "cancels.c", "-ldl"]
     subprocess.run(command, check=True)

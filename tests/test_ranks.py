@@ -62,12 +62,23 @@ def test_operations_get_on_while_mpi_blocks(ranks: Run, ranks_a_host: int, threa
     check(ranks(3, "hook", ranks_a_host, env={"RANKS_THREADED": "1"} if threaded else {}), 3)
 
 
-def test_a_member_that_ends_is_an_error(mpi: Mpi, program: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("link", ["mpi_link", "peer_link"])
+def test_links_conform(ranks: Run, link: str) -> None:
+    """The same cases for every link."""
+    check(ranks(3, link), 3)
+
+
+@pytest.mark.parametrize(
+    ("test", "told"), [("lost", [0, 1]), ("mpi_link_lost", [1, 2]), ("peer_link_lost", [1, 2])]
+)
+def test_a_member_that_ends_is_an_error(
+    mpi: Mpi, program: list[str], tmp_path: Path, test: str, told: list[int]
+) -> None:
     """MPICH's launcher can be told to leave the others alone, where it sees a shell end."""
     if "openmpi" in program[0]:
         pytest.skip("its launcher ends all ranks")
     shell = ["sh", "-c", 'trap "" USR1; "$@"; true', "sh"]  # nor may that signal end the shell
-    command = [mpi.mpiexec, "-disable-auto-cleanup", "-n", "3", *shell, *program, "lost"]
+    command = [mpi.mpiexec, "-disable-auto-cleanup", "-n", "3", *shell, *program, test]
     done = execute(command, {**mpi.env, "RANKS_FOLDER": str(tmp_path)})
-    told = sorted(path.name for path in tmp_path.iterdir())
-    assert told == ["told.0", "told.1"], done.output
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == [f"told.{rank}" for rank in told], done.output

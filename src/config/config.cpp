@@ -130,6 +130,7 @@ bool load_config(Config& config, std::string& error) {
     config.is_chunk_set = true;
   }
   if (const char* value = knob_value("MPRESS_POOL_LIMIT")) {
+    config.is_pool_limit_set = true;
     if (!parse_bytes(value, config.pool_limit)) {
       return wrong(error, "MPRESS_POOL_LIMIT", value, "bytes, such as 256M or 1G");
     }

@@ -22,6 +22,7 @@ struct Config {
   std::size_t chunk = 1024 * 1024;    ///< bytes of elements in a chunk; 0: no chunks
   bool is_chunk_set = false;          ///< it rules over the profile's
   std::size_t pool_limit = 1u << 30;  ///< bytes that chunks on their way may hold
+  bool is_pool_limit_set = false;     ///< it holds for the memory of any GPU, however large
   std::string link = "auto";          ///< or "mpi", "peer"
   bool progress_thread = false;       ///< MPRESS_PROGRESS=thread
   std::string gpu = "cuda";           ///< or "off", or a path with a '/'

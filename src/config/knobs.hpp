@@ -33,8 +33,11 @@ inline constexpr Knob knobs[] = {
      "those in memory of GPUs that go by MPI have the profile's."},
     {"MPRESS_POOL_LIMIT", "1G",
      "Bytes that chunks may hold until they are received, of the host's memory and, for messages "
-     "from GPU to GPU, of the GPUs'; beyond, messages go in one piece, or by MPI. Of the program's "
-     "own GPU memory, others may keep open four times as much."},
+     "from GPU to GPU, of the GPUs', where the default is a 32nd of a GPU's memory if that is "
+     "more; "
+     "beyond, messages go in one piece, or by MPI. Of the program's own GPU memory, others may "
+     "keep "
+     "open four times as much."},
     {"MPRESS_LINK", "auto",
      "How messages in memory of GPUs travel to ranks of the same host: auto (from GPU to GPU where "
      "they reach each other and MPI does not do so itself), peer (the same under any MPI) or mpi "

@@ -149,7 +149,7 @@ bool wants_peer_link(const Job& job) {
 /// What the members of a communicator tell each other when it gets a context.
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
-  facts[Fact::least_chunk] = ChunkLink::least_chunk(chunk_bytes, device_chunks);
+  facts[Fact::least_chunk] = Chunks::least_chunk(chunk_bytes, device_chunks);
   facts[Fact::sends_frames] = job.policy.may_compress_host() || gpu::in_use();
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
@@ -241,10 +241,11 @@ void start_job(bool at_init) {
     const Context* const world = job.contexts.world().get();
     const bool is_told = world && world->is_true_for_any(Fact::wants);
     job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
-    job.chunks.open(world, chunk_bytes, tuning.costs.device_chunks);
+    job.chunks.open(job, world, chunk_bytes, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);
-    job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit);
+    job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit,
+                            !job.config.is_pool_limit_set);
     if (job.config.link == "peer") job.least_peer_bytes = wire::min_frame_bytes;
   }
   if (!job.chunks.is_open()) {
@@ -272,15 +273,15 @@ void stop_job() {
   mpi::close_self_comm();
 }
 
-/// What the chunk link has to do: to let go of what MPI has sent, and to drain what nobody claims.
+/// What chunks have left to do: to let go of what MPI has sent, and to drain what nobody claims.
 class Job::ChunkWork final : public Operation {
  public:
   explicit ChunkWork(Job& job) : job_(job) {}
   bool advance() override {
     job_.chunks.progress(job_);
-    if (!job_.chunks.idle()) return false;
+    if (!job_.chunks.idle(job_)) return false;
     job_.follows_chunks_ = false;
-    return job_.chunks.idle() || job_.follows_chunks_.exchange(true);
+    return job_.chunks.idle(job_) || job_.follows_chunks_.exchange(true);
   }
   bool needs_host() const override { return false; }
 
@@ -289,7 +290,7 @@ class Job::ChunkWork final : public Operation {
 };
 
 void Job::follow_chunks() {
-  if (!chunks.idle() && !follows_chunks_.exchange(true)) {
+  if (!chunks.idle(*this) && !follows_chunks_.exchange(true)) {
     progress.add(std::make_shared<ChunkWork>(*this));
   }
 }

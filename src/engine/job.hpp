@@ -8,13 +8,14 @@
 #include "config/config.hpp"
 #include "engine/context.hpp"
 #include "engine/devices.hpp"
-#include "engine/p2p/chunk_link.hpp"
+#include "engine/p2p/chunks.hpp"
 #include "engine/p2p/in_place.hpp"
 #include "engine/p2p/probed.hpp"
 #include "engine/peer_hosts.hpp"
 #include "engine/progress.hpp"
 #include "engine/progress_thread.hpp"
 #include "engine/request/request_table.hpp"
+#include "link/mpi/mpi_link.hpp"
 #include "link/pacer.hpp"
 #include "link/peer/peer_link.hpp"
 #include "memory/buffer_pool.hpp"
@@ -44,15 +45,22 @@ class Job {
   Progress progress;
   ProgressThread progress_thread{progress};
   Contexts contexts{progress, peek};
-  ChunkLink chunks;
+  Chunks chunks;
+  link::MpiLink mpi_link;
   link::PeerLink peer_link;
+  link::Account held_for_mpi;  ///< what messages on their way by MPI hold of host memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   bool threaded = false;                     ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;                    ///< MPI takes memory of devices
 
   /// May the data of messages follow their headers, as far as this process has seen?
   bool expects_data() const {
-    return chunks.is_used() || peer_link.is_used() || progress.is_threaded();
+    return mpi_link.is_used() || peer_link.is_used() || progress.is_threaded();
+  }
+
+  link::Link& link_of(link::Kind kind) {
+    if (kind == link::Kind::peer) return peer_link;
+    return mpi_link;
   }
 
   /// May messages to memory of the host come as frames, or as headers? Told by all ranks in
@@ -61,7 +69,7 @@ class Job {
     return gets_frames || expects_data() || has_got_frames.load(std::memory_order_relaxed);
   }
 
-  /// Something may be under way in the chunk link: lets that proceed with all else.
+  /// Chunks may be under way that belong to no operation: lets them proceed with all else.
   void follow_chunks();
   /// By medium: what the policy has to assume, to be said when it first does; or empty.
   std::array<std::string, policy::medium_count> lacking_costs;

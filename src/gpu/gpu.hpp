@@ -21,7 +21,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 6;
+inline constexpr std::uint32_t interface_version = 7;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -246,6 +246,9 @@ class Gpu {
   virtual void* allocate(Place place, int device, std::size_t bytes) = 0;
   /// Nothing that uses the memory is under way any more.
   virtual void release(Place place, int device, void* memory) = 0;
+
+  /// Of the device's memory, whoever has it; 0 where it cannot be told.
+  virtual std::size_t memory_bytes(int device) = 0;
 
   /// The block on `device` that a pointer of the program's points into. False where it is of no
   /// kind that could be shared.

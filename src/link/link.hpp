@@ -2,17 +2,20 @@
 //
 // A link knows ranks, devices and memory; it knows no codec, no element, no message. The sender
 // reserves slots, lets an encoder or a copy write there, and publishes them, or has a device do so
-// in stream order; each reader polls its slots, reads where the block landed, and acknowledges, by
-// its host or in stream order. What a slot is made of is the link's business. No call waits for
-// another rank or for a device, and none takes a lock that is held while MPI runs.
+// in stream order; each reader polls them, reads where a block landed, and acknowledges, by its
+// host or in stream order. What a slot is made of is the link's business. No call waits for another
+// rank or for a device, and none takes a lock that is held while MPI runs.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "gpu/gpu.hpp"
+#include "link/route.hpp"
+#include "trace/timeline.hpp"
 
 namespace mpress::link {
 
@@ -24,7 +27,10 @@ using Report = gpu::Report;
 /// where its share is used up, a block takes another way. Outlives its transfers.
 class Account {
  public:
-  explicit Account(std::uint64_t limit) : limit_(limit) {}
+  explicit Account(std::uint64_t limit = UINT64_MAX) : limit_(limit) {}
+
+  /// To be set before anything is held.
+  void set_limit(std::uint64_t limit) { limit_ = limit; }
 
   /// Bytes of slots that it holds now.
   std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
@@ -36,7 +42,7 @@ class Account {
   void give(std::uint64_t bytes) { held_.fetch_sub(bytes, std::memory_order_relaxed); }
 
  private:
-  const std::uint64_t limit_;
+  std::uint64_t limit_;
   std::atomic<std::uint64_t> held_{0};
 };
 
@@ -47,14 +53,15 @@ struct Transfer {
   std::uint32_t chunks = 0;  ///< slots for each reader; 0: nothing is reserved
   std::uint32_t readers = 1;
   std::uint64_t chunk_room = 0;  ///< bytes from one slot's memory to the next's
-  std::byte* memory = nullptr;   ///< the first slot's, for the sender's device; null: there is none
+  std::byte* memory = nullptr;   ///< the first slot's, for the sender's device; null: see place()
+  void* record = nullptr;        ///< the link's own
   /// Bytes of all blocks, where they go as they are and are published by runs; 0: each by itself.
   std::uint64_t raw_bytes = 0;
 
   std::uint64_t bytes() const { return chunks * chunk_room; }
 
-  /// The memory of a slot: 256-byte aligned. Slots of a multiple of 256 bytes lie one behind the
-  /// other.
+  /// The memory of a slot, where that is the device's: 256-byte aligned. Slots of a multiple of 256
+  /// bytes lie one behind the other.
   std::byte* place(std::size_t chunk) const { return memory + chunk * chunk_room; }
 
   /// The first slot of a reader: what its route names. The others of its row follow.
@@ -74,18 +81,91 @@ struct Reservation {
   std::size_t bytes;             ///< room of each
   std::uint64_t operation;       ///< for cancel()
   Account* account = nullptr;    ///< null: nobody counts
+  trace::Event like = {};        ///< what the timeline shows of all its blocks
+  bool may_exceed = false;       ///< what the account has room for
 };
 
-/// A block that has come.
+/// A block that has come; or several one behind the other, as they are.
 struct Arrived {
   const std::byte* data = nullptr;
   std::size_t bytes = 0;
   int device = gpu::host;  ///< whose queues reach it, or the host
   bool is_near = false;    ///< it lies in memory of that device's own
+  std::uint64_t chunks = 1;
+  /// That a queue of `device` is to set to 1 once it has read it, in place of acknowledge(); null:
+  /// none.
+  std::uint32_t* flag = nullptr;
+  std::uint64_t begin_ns = 0;  ///< when it was asked for; 0: not known
+};
+
+/// The reader's host memory for blocks of a link that brings them there.
+class Landing {
+ public:
+  /// For block `chunk` of up to `bytes` bytes; null while there is none. Asked for in order, once
+  /// or several times.
+  virtual std::byte* place_of(std::uint64_t chunk, std::size_t bytes) = 0;
+
+ protected:
+  ~Landing() = default;
+};
+
+class Inbound;
+class Link;
+
+/// What a reader knows of the blocks of a transfer before they come.
+struct Expected {
+  int rank;  ///< whose they are
+  Route route;
+  std::uint64_t chunks;
+  std::size_t chunk_bytes;  ///< the most that each has, but for the last
+  std::size_t last_bytes;
+  bool as_they_are;            ///< blocks have just these sizes, and may be read several at once
+  int device;                  ///< whose queues will read them, or the host
+  Landing* landing;            ///< outlives the Inbound
+  Link* other;                 ///< where blocks may come by instead: the link by MPI
+  std::uint64_t begin_ns = 0;  ///< when they set out, for a link that is paced; 0: when they come
+
+  std::uint64_t bytes() const { return (chunks - 1) * chunk_bytes + last_bytes; }
+  std::size_t bytes_of(std::uint64_t chunk) const {
+    return chunk + 1 < chunks ? chunk_bytes : last_bytes;
+  }
+};
+
+/// A transfer as one of its readers has it. One thread at a time.
+class Inbound {
+ public:
+  Inbound() = default;
+  Inbound(const Inbound&) = delete;
+  Inbound& operator=(const Inbound&) = delete;
+  virtual ~Inbound() = default;
+
+  /// Has block `chunk` come, the first that was not told yet? `arrived` holds until it is
+  /// acknowledged. Failed: it will not come, for the reason that problem() tells; the next one may.
+  virtual gpu::State poll(std::uint64_t chunk, Arrived& arrived) = 0;
+  virtual const char* problem() const = 0;
+
+  /// Did something come that cannot be such a block?
+  virtual bool is_corrupt() const { return false; }
+
+  /// The first `chunks` blocks were read, or given up, and their memory is not needed any more.
+  virtual void acknowledge(std::uint64_t chunks) = 0;
+
+  /// The same of all. `by_flag`: a device has set the flag, if it was told to; else it may have.
+  virtual void finish(bool by_flag) = 0;
+
+  /// What came was no block of this transfer: nothing more is expected of its sender.
+  virtual void give_up() {}
+
+  /// The reader does nothing else until all has come: no device need tell the sender.
+  virtual void await() {}
+
+  virtual trace::Way way() const = 0;
 };
 
 class Link {
  public:
+  virtual Kind kind() const = 0;
+
   /// Might blocks to this rank go this way, now or once the two have connected? Like reaches(), it
   /// costs a few nanoseconds.
   virtual bool may_reach(int rank) const = 0;
@@ -96,6 +176,9 @@ class Link {
   /// A step towards reaching each other, at the reader's: to be called when a block from `rank` has
   /// come to memory of `device`, by whatever way. Costs a few nanoseconds mostly.
   virtual void connect(int rank, int device) = 0;
+
+  /// Lets go of what has left, and lets what is under way proceed; for links that need that.
+  virtual void advance() {}
 
   // Writing.
 
@@ -111,11 +194,16 @@ class Link {
   /// Can devices publish slots by themselves? Then their queues write to report().
   virtual bool devices_publish() const = 0;
 
+  /// The memory for block `chunk` of `bytes` bytes, at most what was reserved; the device's where
+  /// Transfer::memory is set, else host memory, pinned where a device's queues write. The same
+  /// until it is published. Null: none now.
+  virtual std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) = 0;
+
   /// What tells that a block, or the run that begins with it, is there: for gpu::Piece::published,
   /// or its sequence for gpu::Queue::write().
   virtual Report* report(const Transfer& transfer, std::size_t chunk) = 0;
 
-  /// The host's word that a block is where it should be, and has `bytes` bytes.
+  /// The host's word that a block is where it should be, and has `bytes` bytes. In order.
   virtual void publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) = 0;
 
   /// The writer has done with a transfer: all of it is published, and its queue was seen done. The
@@ -125,6 +213,9 @@ class Link {
   /// What was not published will never come; no device works at it any more. Releases the transfer.
   /// False where a reader has begun to take it otherwise: that goes on.
   virtual bool fail(const Transfer& transfer) = 0;
+
+  /// No reader has heard of the transfer, nor will. Releases it.
+  virtual void abandon(const Transfer& transfer) = 0;
 
   /// No reader will ask for the slots of this operation.
   virtual void cancel(std::uint64_t operation) = 0;
@@ -137,21 +228,19 @@ class Link {
     return false;
   }
 
-  // Reading, by the slots that a route names.
+  // Reading.
 
-  /// Has the block of a slot come? Then `arrived` says where it lies, for queues of `device` if
-  /// those reach it, until it is acknowledged.
-  virtual gpu::State poll(int rank, std::uint64_t slot, int device, Arrived& arrived) = 0;
+  /// Is the transfer that a route names one of `rank`'s, as far as can be told?
+  virtual bool knows(int rank, Route route, std::uint64_t chunks) = 0;
 
-  /// The block will not be asked for. False where it comes by another link all the same.
-  virtual bool discard(int rank, std::uint64_t slot, std::uint64_t chunks) = 0;
+  /// The device whose memory its blocks come to; the host where they do not.
+  virtual int lands_on(int /*rank*/, Route /*route*/) { return gpu::host; }
 
-  /// The block was read, and its memory is not needed any more.
-  virtual void acknowledge(int rank, std::uint64_t slot) = 0;
+  /// Begins to receive the blocks of a transfer that is known.
+  virtual std::unique_ptr<Inbound> receive(const Expected& expected) = 0;
 
-  /// The flag by which a queue of `device` acknowledges, in place of the host
-  /// (gpu::Queue::write()). Null where it cannot.
-  virtual std::uint32_t* acknowledge_flag(int rank, std::uint64_t slot, int device) = 0;
+  /// The blocks of a transfer will not be asked for. False where they come all the same, by MPI.
+  virtual bool discard(int rank, Route route, std::uint64_t chunks) = 0;
 
  protected:
   ~Link() = default;

@@ -83,6 +83,14 @@ void write_header(const Header& header, const Nonce& nonce, void* out) {
   std::memcpy(out, bytes, header_bytes);
 }
 
+std::size_t close_frame(const Header& header, const Nonce& nonce, std::byte* frame) {
+  const std::size_t bytes = frame_bytes(header.payload_bytes);
+  const std::size_t used = header_bytes + header.payload_bytes;
+  write_header(header, nonce, frame);
+  std::memset(frame + used, 0, bytes - used);
+  return bytes;
+}
+
 bool announces_chunks(const void* message, const Nonce& nonce) {
   const auto* in = static_cast<const std::uint8_t*>(message);
   return std::memcmp(message, nonce.data(), nonce.size()) == 0 &&

@@ -73,6 +73,10 @@ constexpr bool is_frame_size(std::size_t bytes) { return bytes % size_grain == s
 /// Writes the 64 bytes of `header` to `out`.
 void write_header(const Header& header, const Nonce& nonce, void* out);
 
+/// Writes `header` before the payload, if there is one, that lies header_bytes behind `frame`, and
+/// zeros behind that. Returns the frame's size.
+std::size_t close_frame(const Header& header, const Nonce& nonce, std::byte* frame);
+
 enum class Parse : std::uint8_t {
   raw,      ///< not a frame of this job
   frame,    ///< a frame, and `header` is set

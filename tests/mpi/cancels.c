@@ -1,7 +1,5 @@
 /* A library preloaded beside mpress that makes an MPI that cancels sends, which not all do: those
- * of tag 77 and those of bytes, chunks among them, are never sent. Chunks are cancelled one by one,
- * each only when mpress has asked MPI for something else. See count_tests.c for how it gets in
- * between. */
+ * of tag 77, which are never sent. See count_tests.c for how it gets in between. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -9,7 +7,6 @@
 
 typedef void* (*LookUp)(void*, const char*);
 typedef int (*Send)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
-typedef int (*Improbe)(int, int, MPI_Comm, int*, MPI_Message*, MPI_Status*);
 typedef int (*Start)(MPI_Grequest_query_function*, MPI_Grequest_free_function*,
                      MPI_Grequest_cancel_function*, void*, MPI_Request*);
 typedef int (*Complete)(MPI_Request);
@@ -17,7 +14,6 @@ typedef int (*SetElements)(MPI_Status*, MPI_Datatype, int);
 typedef int (*SetCancelled)(MPI_Status*, int);
 
 static Send mpi_isend, mpi_issend;
-static Improbe mpi_improbe;
 static Start mpi_grequest_start;
 static Complete mpi_grequest_complete;
 static SetElements mpi_status_set_elements;
@@ -26,8 +22,7 @@ static SetCancelled mpi_status_set_cancelled;
 /* Sends that only end by being cancelled. */
 static struct Unsent {
   MPI_Request request;
-  enum { UNDER_WAY, CANCELLING, CANCELLED } state;
-  int is_chunk;
+  enum { UNDER_WAY, CANCELLED } state;
 } unsent[1000];
 static int unsent_count = 0;
 
@@ -50,16 +45,14 @@ static int forget(void* send) {
 static int cancel(void* state, int complete) {
   struct Unsent* send = state;
   if (complete || send->state != UNDER_WAY) return MPI_SUCCESS;
-  send->state = CANCELLING;
-  if (!send->is_chunk) end(send);
+  end(send);
   return MPI_SUCCESS;
 }
 
 static int start(Send call, const void* buffer, int count, MPI_Datatype type, int to, int tag,
                  MPI_Comm comm, MPI_Request* request) {
-  if (tag != 77 && type != MPI_BYTE) return call(buffer, count, type, to, tag, comm, request);
+  if (tag != 77) return call(buffer, count, type, to, tag, comm, request);
   struct Unsent* send = &unsent[unsent_count++];
-  send->is_chunk = type == MPI_BYTE;
   const int code = mpi_grequest_start(query, forget, cancel, send, request);
   send->request = *request;
   return code;
@@ -75,14 +68,6 @@ static int issend(const void* buffer, int count, MPI_Datatype type, int to, int 
   return start(mpi_issend, buffer, count, type, to, tag, comm, request);
 }
 
-static int improbe(int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-                   MPI_Status* status) {
-  int i = 0;
-  while (i < unsent_count && unsent[i].state != CANCELLING) ++i;
-  if (i < unsent_count) end(&unsent[i]);
-  return mpi_improbe(from, tag, comm, flag, message, status);
-}
-
 void* dlsym(void* handle, const char* name) {
   static const char* const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
   static LookUp look_up;
@@ -90,15 +75,11 @@ void* dlsym(void* handle, const char* name) {
     look_up = (LookUp)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   }
   void* const found = look_up(handle, name);
-  if (strcmp(name, "PMPI_Isend") != 0 && strcmp(name, "PMPI_Issend") != 0 &&
-      strcmp(name, "PMPI_Improbe") != 0) {
-    return found;
-  }
+  if (strcmp(name, "PMPI_Isend") != 0 && strcmp(name, "PMPI_Issend") != 0) return found;
   mpi_grequest_start = (Start)look_up(handle, "PMPI_Grequest_start");
   mpi_grequest_complete = (Complete)look_up(handle, "PMPI_Grequest_complete");
   mpi_status_set_elements = (SetElements)look_up(handle, "PMPI_Status_set_elements");
   mpi_status_set_cancelled = (SetCancelled)look_up(handle, "PMPI_Status_set_cancelled");
   if (strcmp(name, "PMPI_Isend") == 0) return mpi_isend = (Send)found, (void*)isend;
-  if (strcmp(name, "PMPI_Issend") == 0) return mpi_issend = (Send)found, (void*)issend;
-  return mpi_improbe = (Improbe)found, (void*)improbe;
+  return mpi_issend = (Send)found, (void*)issend;
 }

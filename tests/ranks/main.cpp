@@ -20,12 +20,21 @@ struct Named {
 };
 
 constexpr Named tests[] = {
-    {"agree", ranks::agree},     {"agree_at_once", ranks::agree_at_once},
-    {"gather", ranks::gather},   {"orders", ranks::orders},
-    {"freed", ranks::freed},     {"refused", ranks::refused},
-    {"threads", ranks::threads}, {"lost", ranks::lost},
-    {"hook", ranks::hook},       {"mismatch", ranks::mismatch},
+    {"agree", ranks::agree},
+    {"agree_at_once", ranks::agree_at_once},
+    {"gather", ranks::gather},
+    {"orders", ranks::orders},
+    {"freed", ranks::freed},
+    {"refused", ranks::refused},
+    {"threads", ranks::threads},
+    {"lost", ranks::lost},
+    {"hook", ranks::hook},
+    {"mismatch", ranks::mismatch},
     {"bench", ranks::bench},
+    {"mpi_link", ranks::mpi_link},
+    {"peer_link", ranks::peer_link},
+    {"mpi_link_lost", ranks::mpi_link_lost},
+    {"peer_link_lost", ranks::peer_link_lost},
 };
 
 }  // namespace

@@ -32,6 +32,8 @@ struct Simulation final : gpu::Gpu {
     Memory::instance().give(number(place, device), memory, false);
   }
 
+  std::size_t memory_bytes(int) override { return device_bytes; }
+
   bool find_block(int device, const void* pointer, gpu::Block& block) override {
     if (Memory::instance().locate(pointer) != device)
       fault("%p is not on device %d", pointer, device);

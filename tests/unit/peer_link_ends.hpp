@@ -26,6 +26,15 @@ inline constexpr std::size_t limit = 40 << 20;  // one staging of 32 MiB, and li
 inline constexpr std::size_t bytes = 3 << 20;   // of a chunk
 inline constexpr int sender = 7, receiver = 4;  // ranks, of which one runs elsewhere
 
+/// A route to a slot.
+inline link::Route at(std::uint64_t slot) {
+  return {0, link::Kind::peer, static_cast<std::uint32_t>(slot)};
+}
+
+inline bool knows(PeerLink& link, int rank, std::uint64_t slot, std::uint64_t chunks) {
+  return link.knows(rank, at(slot), chunks);
+}
+
 /// A process's end of the link, which knows the other's.
 struct End {
   PeerLink link;
@@ -106,7 +115,7 @@ inline void fill(const Line& line, PeerLink& link, Queue& queue, const Transfer&
 
 /// What fill() sent is there, on a device.
 inline void check_arrival(PeerLink& link, const Transfer& transfer, int device, unsigned seed) {
-  CHECK(link.knows(sender, transfer.first, transfer.chunks));
+  CHECK(knows(link, sender, transfer.first, transfer.chunks));
   for (std::uint32_t chunk = 0; chunk < transfer.chunks; ++chunk) {
     const PeerLink::Arrival arrival = link.look(sender, transfer.first + chunk, device);
     CHECK(arrival.state == Slot::there && arrival.bytes == bytes);

@@ -65,7 +65,7 @@ void receives_near(const Line& line) {
   std::vector<Transfer> transfers(6);
   for (unsigned i = 0; i < 6; ++i) {
     CHECK(line.receive(transfers[i]));
-    CHECK(link.lands_on(sender, transfers[i].first) == (i < 5 ? 1 : gpu::host));
+    CHECK(link.lands_on(sender, at(transfers[i].first)) == (i < 5 ? 1 : gpu::host));
     CHECK(link.look(sender, transfers[i].first, 1).is_near == (i < 5));
     check_arrival(link, transfers[i], i < 5 ? 1 : 0, 10 * i);
   }

@@ -148,7 +148,7 @@ void gets(const Line& line) {
   line.tell();
 
   CHECK(line.receive(transfer));
-  link.discard(sender, transfer.first, 2);
+  link.discard(sender, at(transfer.first), 2);
   line.tell();
 
   const PeerLink::Arrival arrival = get(0);
@@ -165,7 +165,7 @@ void gets(const Line& line) {
   CHECK(line.receive(transfer));
   const PeerLink::Arrival withdrawn = link.look(sender, transfer.first, 1);
   CHECK(withdrawn.state == Slot::by_mpi && withdrawn.block == 1);
-  CHECK(!link.discard(sender, transfer.first, 2));
+  CHECK(!link.discard(sender, at(transfer.first), 2));
   line.tell();
 
   constexpr std::size_t turn = 4 << 20;  // what takes turns

@@ -72,12 +72,12 @@ void receives(const Line& line) {
   End end(line, receiver);
   PeerLink& link = end.link;
   look_for_what_is_shared(line, [&] {
-    CHECK(!link.knows(sender, 0, 1));  // nor after the first look, when nothing was shared
+    CHECK(!knows(link, sender, 0, 1));  // nor after the first look, when nothing was shared
     link.connect(sender, 1);
   });
-  CHECK(link.knows(sender, 0, 1) && link.knows(sender, 0, PeerSegment::most_slots));
-  CHECK(!link.knows(sender, 1, PeerSegment::most_slots) && !link.knows(sender, ~0ull, 2));
-  CHECK(!link.knows(5, 0, 1) && !link.knows(receiver, 0, 1) && !link.knows(-1, 0, 1));
+  CHECK(knows(link, sender, 0, 1) && knows(link, sender, 0, PeerSegment::most_slots));
+  CHECK(!knows(link, sender, 1, PeerSegment::most_slots) && !knows(link, sender, ~0ull, 2));
+  CHECK(!knows(link, 5, 0, 1) && !knows(link, receiver, 0, 1) && !knows(link, -1, 0, 1));
   std::vector<Transfer> transfers(5);
   const int devices[] = {1, 0, gpu::host, 0, 1};
   for (unsigned i = 0; i < 5; ++i) {
@@ -98,7 +98,7 @@ void receives(const Line& line) {
   for (std::uint32_t chunk = 0; chunk < 2; ++chunk) link.acknowledge(sender, failed.first + chunk);
   line.tell();
   end.finish(line);
-  CHECK(!link.knows(sender, 0, 1));
+  CHECK(!knows(link, sender, 0, 1));
 }
 
 /// Slots that no staging holds, and segments that are not what their address says.
@@ -143,7 +143,7 @@ void is_not_misled(const Line& line) {
     Slot& slot = segment->slot[3];
     slot.receive_staging = receive_staging, slot.offset = 0, slot.report.bytes = 8;
     CHECK(link.look(sender, 3, 0).state == Slot::failed);
-    CHECK(link.lands_on(sender, 3) == gpu::host);
+    CHECK(link.lands_on(sender, at(3)) == gpu::host);
     slot.receive_staging = 0;
   }
   segment->slot[3].told_by = PeerSegment::most_slots;

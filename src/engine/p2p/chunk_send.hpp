@@ -7,8 +7,9 @@
 #include <optional>
 
 #include "codec/spec.hpp"
-#include "engine/p2p/chunk_source.hpp"
-#include "gpu/gpu.hpp"
+#include "engine/pipeline/chunking.hpp"
+#include "engine/region.hpp"
+#include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
 #include "policy/policy.hpp"
@@ -20,18 +21,19 @@ namespace mpress::engine {
 class Job;
 struct Message;
 
-/// The elements of a message, without gaps, where they are.
+/// The elements of a message.
 struct Elements {
-  ElementType type;
-  const void* data;
-  std::size_t count;
-  int device = gpu::host;
+  Region region;
   memory::Buffer packed = {};  ///< where they lie, if they had gaps
 };
 
-/// A message of which the header is ready, and whose data follows apart from it.
+/// A message of which the header is ready, and whose data follows apart from it. Each protocol is a
+/// class.
 class ChunkSend {
  public:
+  /// Notes what all such messages have in common.
+  ChunkSend(Job& job, const Message& message, const Spec& spec, const Region& region,
+            std::size_t chunk_bytes);
   ChunkSend(const ChunkSend&) = delete;
   ChunkSend& operator=(const ChunkSend&) = delete;
   virtual ~ChunkSend() = default;
@@ -39,7 +41,7 @@ class ChunkSend {
   /// What announces the message.
   const wire::Header& header() const { return header_; }
 
-  /// The serial number of the message, for ChunkLink::cancel().
+  /// The serial number of the message, for Chunks::cancel().
   std::uint64_t message() const { return message_; }
 
   virtual trace::Way way() const = 0;
@@ -50,70 +52,60 @@ class ChunkSend {
   /// what it took and gave, and raises nothing. `waits_for_more`: the caller waits for something
   /// else as well, so what is offered to the receiver may be for longer. Not called again once it
   /// returned true.
-  virtual bool advance(Job& job, trace::Row& row, bool waits_for_more) = 0;
+  bool advance(trace::Row& row, bool waits_for_more);
 
   /// Must somebody call advance() for the receiver to get all of the data? No, where a device
   /// publishes it by itself, or where it is offered, and the receiver can take it alone.
-  virtual bool needs_host() const { return true; }
+  virtual bool needs_host() const = 0;
 
   /// Is the data offered to the receiver where the program has it?
   virtual bool is_offered() const { return false; }
 
   // Once advance() has returned true:
-
-  /// An MPI error code.
-  int code() const { return code_; }
-
-  /// Of all chunks.
-  std::size_t sent_bytes() const { return sent_bytes_; }
+  virtual int code() const = 0;                ///< an MPI error code
+  virtual std::size_t sent_bytes() const = 0;  ///< of all chunks
 
  protected:
-  ChunkSend() = default;
+  virtual bool proceed(bool waits_for_more) = 0;
+  virtual std::uint64_t took_ns() const = 0;
 
-  /// Notes what all messages in chunks have in common.
-  void describe(Job& job, const Message& message, const Spec& spec, const Elements& elements,
-                std::size_t chunk_bytes);
+  /// The chunks will come by `kind`, in the slots from `first` on.
+  void route(link::Kind kind, std::uint32_t first);
 
-  /// Makes the header's spec one for an encoder; false where a device refuses.
-  bool resolve(Job& job, const Elements& elements);
+  Chunking cut() const { return Chunking::of(header_, peer_); }
 
-  /// Hands to MPI what `source` has by now. True once that is all. Where the source fails, the rest
-  /// of the chunks are sent empty, which tells the receiver so.
-  bool send_by_mpi(Job& job, ChunkSource& source);
+  /// What a link has to reserve for chunks of up to `room` bytes.
+  link::Reservation reservation(int device, std::size_t room, link::Account* account) const;
 
-  /// For a `source` whose first chunk was taken before.
-  void begin_with(Chunk first) { first_ = std::move(first); }
-
-  /// Counts what was sent.
-  void count(Job& job, trace::Row& row) const;
-
+  Job& job_;
+  const int peer_;
+  const std::uint64_t message_;
   wire::Header header_;
-  std::uint64_t message_ = 0;
-  int peer_ = 0;
-  std::size_t sent_bytes_ = 0;
-  std::uint64_t took_ns_ = 0;  ///< what encoding took this process
-  int code_ = MPI_SUCCESS;
-  std::optional<policy::Subject> subject_;  ///< what the policy learns from it, if anything
 
  private:
-  void hand_over(Job& job, Chunk chunk);
-
-  Chunk first_;
-  std::uint64_t handed_ = 0;  ///< chunks
+  std::optional<policy::Subject> subject_;  ///< what the policy learns from it, if anything
 };
 
-/// Plans to send the `elements` of a message in chunks by MPI. Null, and `elements` is as before,
-/// where the message should go in one piece: memory is short, a device refuses, or the first chunk
-/// did not become smaller. That is encoded at once. Elements in host memory need a spec that names
-/// a codec. They stay valid until advance() returns true, or lie in `packed`.
-std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Spec& spec,
+/// Plans to send a message in chunks by MPI. Null, and `elements` is as before, where the message
+/// should go in one piece: memory is short, a device refuses, or the first chunk did not become
+/// smaller. That is encoded at once. Elements in host memory need a spec that names a codec. They
+/// stay valid until advance() returns true, or lie in `packed`.
+std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Spec& spec,
                                        Elements& elements);
 
-/// The same by the peer link, for elements on a device and a message of any size from
-/// Job::least_peer_bytes on. Null where there is no memory for it that the peer has opened. Takes
-/// no longer than giving a device its work does. `buffer_stays`: the caller leaves the program's
-/// buffer as it is until advance() returns true.
-std::unique_ptr<ChunkSend> plan_peer_chunks(Job& job, const Message& message, const Spec& spec,
-                                            Elements& elements, bool buffer_stays);
+/// The same by slots of the peer link, for elements on a device and a message of any size from
+/// Job::least_peer_bytes on. Null where there are none that the peer has opened. Takes no longer
+/// than giving a device its work does.
+std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const Spec& spec,
+                                        Elements& elements);
+
+/// The same without a copy here, for elements that stay as they are in the program's buffer until
+/// advance() returns true: they are offered to the peer, who gets them. What it does not get goes
+/// by slots of the peer link after all, or, where those have no memory, by MPI.
+std::unique_ptr<ChunkSend> send_by_offer(Job& job, const Message& message, Elements& elements);
+
+/// Bytes of elements in each chunk by the peer link: large messages go in several, so that
+/// encoding, the copy between the GPUs and decoding overlap.
+std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes);
 
 }  // namespace mpress::engine

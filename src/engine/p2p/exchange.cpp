@@ -148,7 +148,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
     code = wait_for(job, &reception.request, status);
     if (sent == MPI_SUCCESS) reception.end(job, code);
   }
-  job.chunks.outbox.flush();
+  job.mpi_link.outbox.flush();
   return reception.code == MPI_SUCCESS ? sent : reception.code;
 }
 

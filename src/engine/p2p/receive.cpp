@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "codec/codec.hpp"
+#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/receive_request.hpp"
 #include "link/route.hpp"
@@ -27,11 +27,11 @@ struct Receive::Arrived {
 namespace {
 
 /// Can the chunks that a header announces come from this rank?
-bool can_come(const Job& job, const wire::Header& header, int source) {
+bool can_come(Job& job, const wire::Header& header, int source) {
   if (!job.chunks.is_open() || source == trace::any_peer) return false;
   const link::Route route(header.route);
-  if (route.kind == link::Kind::mpi) return true;
-  return route.kind == link::Kind::peer && job.peer_link.knows(source, route.slot, header.chunks());
+  if (route.kind != link::Kind::mpi && route.kind != link::Kind::peer) return false;
+  return job.link_of(route.kind).knows(source, route, header.chunks());
 }
 
 std::size_t bytes_of(const MPI_Status& status) {
@@ -82,18 +82,17 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
     return false;  // most, and so no more is asked
   comm_ = mpi::comm_info(arguments.comm);
   if (!comm_ || (comm_->inter && !on_device)) return false;
-  is_remote_ = !is_readable_ && !on_device && type_->contiguous;
   // Memory that MPI alone can reach, with gaps: MPI copies from staging, too.
-  if (!is_readable_ && !on_device && !is_remote_) return watched_ = stage(job);
-  if (!on_device && type_->contiguous && !type_->element) return watched_ = true;
+  if (on_device || (!is_readable_ && !type_->contiguous)) return stage(job, Place::staged);
   // A type of several kinds can receive floats where it begins with enough of them.
-  if (!on_device && !type_->element && type_->leading_floats < wire::min_frame_bytes) {
-    return watched_ = is_scattered_ = job.chunks.is_open();
+  if (!type_->contiguous && !type_->element && type_->leading_floats < wire::min_frame_bytes) {
+    if (job.chunks.is_open()) place_ = Place::scattered;
+    return job.chunks.is_open();
   }
-  if (on_device || !type_->contiguous) return watched_ = stage(job);
-  elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
-  by_element_ = true;
-  return watched_ = true;
+  if (!type_->contiguous) return stage(job, Place::staged);
+  place_ = is_readable_ ? Place::in_place : Place::remote;
+  if (type_->element) elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
+  return true;
 }
 
 bool Receive::watch_matched(Job& job, trace::Op op, const ReceiveArguments& arguments) {
@@ -101,11 +100,12 @@ bool Receive::watch_matched(Job& job, trace::Op op, const ReceiveArguments& argu
   comm_ = mpi::comm_info(
       MPI_COMM_SELF);  // MPI does not tell the message's; errors have to go somewhere
   knows_comm_ = false;
-  return watched_ = device_ != gpu::host && !job.gpu_aware && stage(job);
+  return device_ != gpu::host && !job.gpu_aware && stage(job, Place::staged);
 }
 
-/// Gets room for the message beside the program's buffer.
-bool Receive::stage(Job& job) {
+/// Gets room for the message beside the program's buffer. Always true.
+bool Receive::stage(Job& job, Place place) {
+  place_ = place;
   // What MPI does not write costs nothing in ordinary memory; pinned memory is dear, and large
   // messages mostly come in chunks, which have their own.
   const bool pinned = device_ != gpu::host && !job.chunks.may_come_cut(capacity_);
@@ -117,12 +117,11 @@ bool Receive::stage(Job& job) {
   }
   if (type_->element || !type_->contiguous) {
     elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
-    by_element_ = true;
   }
   return true;
 }
 
-void Receive::stage_aside(Job& job) { is_aside_ = stage(job); }
+void Receive::stage_aside(Job& job) { stage(job, Place::aside); }
 
 /// A contested receive has come that no data follows: a frame is brought to safety before others
 /// write to the program's buffer. Always true.
@@ -155,10 +154,10 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   const mpi::Calls& mpi = mpi::calls();
   int cancelled = 0;
   mpi.Test_cancelled(&status, &cancelled);
-  if (!(watched_ || delivered_) || cancelled || status.MPI_SOURCE == MPI_PROC_NULL)
-    return MPI_SUCCESS;
-  if (!delivered_ && !chunks_) {
-    if (is_remote_) return settle_remote(job, status);
+  const bool is_watched = place_ != Place::unwatched || is_delivered();
+  if (!is_watched || cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (!is_delivered() && !chunks_) {
+    if (place_ == Place::remote) return settle_remote(job, status);
     Beginning room;
     const std::size_t bytes = bytes_of(status);
     const bool is_header_size = bytes == wire::min_frame_bytes;
@@ -166,9 +165,9 @@ int Receive::deliver(Job& job, MPI_Status& status) {
            bytes, status);
     return delivered_code_;
   }
-  if (!delivered_) {
-    delivered_code_ = conclude_chunks(job);
-    delivered_ = true;
+  if (!is_delivered()) {
+    delivered_code_ = conclude(job);
+    delivery_ = Delivery::done;
   }
   mpi.Status_set_elements_x(&status, MPI_BYTE, static_cast<MPI_Count>(delivered_bytes_));
   return delivered_code_;
@@ -191,7 +190,7 @@ int Receive::settle_remote(Job& job, MPI_Status& status) {
   }
   if (code != MPI_SUCCESS) {
     delivered_code_ = code;
-    delivered_ = true;
+    delivery_ = Delivery::done;
   } else {
     settle(job, copy ? copy.data() : static_cast<const std::byte*>(buffer()), bytes, status);
   }
@@ -211,11 +210,11 @@ int Receive::copy_to_host(Job& job, std::byte* to, std::size_t bytes) const {
 
 /// The first bytes of what MPI received, without gaps.
 const std::byte* Receive::beginning(Job& job, Beginning& room) const {
-  if (is_remote_) {
+  if (place_ == Place::remote) {
     if (copy_to_host(job, room.data(), room.size()) != MPI_SUCCESS) room.fill(std::byte{0});
     return room.data();
   }
-  if (!is_scattered_) return static_cast<const std::byte*>(buffer());
+  if (place_ != Place::scattered) return static_cast<const std::byte*>(buffer());
   std::byte* to = room.data();
   for (const gpu::Run& run : mpi::first_runs(*type_)) {
     std::memcpy(to, static_cast<const std::byte*>(arguments_.buffer) + run.offset, run.bytes);
@@ -225,7 +224,7 @@ const std::byte* Receive::beginning(Job& job, Beginning& room) const {
 }
 
 bool Receive::may_come_in_chunks(const Job& job) const {
-  if (!watched_ || delivered_) return false;
+  if (place_ == Place::unwatched || is_delivered()) return false;
   // What comes from another GPU may be one chunk, and its sender may wait for this process to take
   // it.
   return job.chunks.may_come_cut(capacity_) ||
@@ -243,14 +242,14 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
     if (mpi::calls().Request_get_status(request, &arrived, &status) != MPI_SUCCESS) return true;
     if (!collects(job, status)) return rescue(job, status);
   }
-  return chunks_->advance(job);
+  return chunks_->advance();
 }
 
 bool Receive::collects(Job& job, const MPI_Status& status) {
   int cancelled = 0;
   mpi::calls().Test_cancelled(&status, &cancelled);
   if (cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return false;
-  if (is_remote_ && bytes_of(status) != wire::min_frame_bytes) return false;
+  if (place_ == Place::remote && bytes_of(status) != wire::min_frame_bytes) return false;
   Beginning room;
   return collect(job, beginning(job, room), bytes_of(status), status.MPI_SOURCE);
 }
@@ -260,48 +259,55 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   if (wire::read_header(data, bytes, job.nonce, header) != wire::Parse::frame) return false;
   if (header.chunk_bytes == 0 || header.raw_bytes() > capacity_) return false;
   job.has_got_frames.store(true, std::memory_order_relaxed);
-  chunks_source_ = comm_->world_rank(source);
-  if (!can_come(job, header, chunks_source_)) return false;
-  std::unique_ptr<ChunkSink> sink;
-  const bool is_shared = is_aside_ || is_contested_;
+  const int rank = comm_->world_rank(source);
+  if (!can_come(job, header, rank)) return false;
+  const link::Route route(header.route);
+  link::Link& link = job.link_of(route.kind);
+  const bool is_near = device_ != gpu::host && link.lands_on(rank, route) == device_;
+  const From from = is_near                         ? From::near
+                    : route.kind == link::Kind::mpi ? From::host
+                                                    : From::device;
+  if (!open_pipeline(job, header, rank, from)) return false;
+  chunks_->open(link, route, travel_begin_ns_);
+  if (place_ == Place::unwatched) place_ = Place::in_place;
+  return true;
+}
+
+/// Finds room for the elements that a header tells of, and who decodes them. False where there is
+/// none.
+bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, From from) {
+  const Chunking cut = Chunking::of(header, source);
+  std::unique_ptr<Decoder> decoder;
+  const bool is_shared = place_ == Place::aside || is_contested_;
   chunks_to_ = takes_in_place(header.type) && !is_shared
                    ? static_cast<std::byte*>(arguments_.buffer)
                    : nullptr;
   if (device_ != gpu::host) {
     if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
     if (!chunks_to_) chunks_to_ = packed_.data();
-    const link::Route route(header.route);
-    const bool is_near = route.kind == link::Kind::peer &&
-                         job.peer_link.lands_on(chunks_source_, route.slot) == device_;
-    if (chunks_to_) sink = device_sink(job, header, chunks_source_, device_, chunks_to_, is_near);
+    if (chunks_to_) decoder = device_decoder(job, cut, device_, chunks_to_, from);
   }
-  if (!sink) {  // into host memory, as a device without memory to spare has it, too
+  if (!decoder) {  // into host memory, as a device without memory to spare has it, too
     if (!chunks_to_ || device_ != gpu::host) {
-      if (!staging_) staging_ = job.pool.take(capacity_);
-      if (!staging_) return false;
-      packed_.reset();
-      chunks_to_ = staging_.data();
+      packed_ = job.pool.take(header.raw_bytes());
+      chunks_to_ = packed_.data();
+      if (!packed_) return false;
     }
-    sink = host_sink(job, header, chunks_source_, chunks_to_);
-    if (!sink) return false;
+    decoder = host_decoder(job, cut, chunks_to_);
   }
-  chunks_ = link::Route(header.route).kind == link::Kind::peer
-                ? receive_peer_chunks(header, chunks_source_, device_, std::move(sink))
-                : receive_chunks(job, header, chunks_source_, std::move(sink), travel_begin_ns_);
-  watched_ = true;
+  chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
   return true;
 }
 
 void Receive::settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
   delivered_code_ = accept(job, data, bytes, status);
-  delivered_ = true;
+  delivery_ = Delivery::done;
 }
 
 void Receive::fail(int code) {
   delivered_code_ = code;
   delivered_bytes_ = 0;
-  is_raised_ = true;
-  delivered_ = true;
+  delivery_ = Delivery::raised;
 }
 
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
@@ -312,7 +318,7 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
   int code = MPI_SUCCESS;
-  wire::Parse parse = (is_scattered_ || is_remote_) && arrived.in_place
+  wire::Parse parse = (place_ == Place::scattered || place_ == Place::remote) && arrived.in_place
                           ? wire::Parse::raw
                           : wire::read_header(data, bytes, job.nonce, arrived.header);
   // MPI had no room for the rest and has raised that, although MPICH's calls return success once a
@@ -325,8 +331,7 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
       break;
     case wire::Parse::frame:
       job.has_got_frames.store(true, std::memory_order_relaxed);
-      code = arrived.header.chunk_bytes > 0 ? deliver_chunks(job, arrived, status.MPI_SOURCE)
-                                            : deliver_frame(job, arrived);
+      code = deliver_frame(job, arrived, status.MPI_SOURCE);
       break;
     case wire::Parse::cut:
     case wire::Parse::corrupt:
@@ -354,57 +359,78 @@ int Receive::deliver_raw(Job& job, const Arrived& arrived) {
   return arrived.bytes > capacity_ ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
 }
 
-int Receive::deliver_chunks(Job& job, const Arrived& arrived, int source) {
-  if (collect(job, arrived.data, arrived.bytes, source)) return conclude_chunks(job);
-  if (!can_come(job, arrived.header, arrived.source)) {
+int Receive::deliver_frame(Job& job, const Arrived& arrived, int source) {
+  const wire::Header& header = arrived.header;
+  if (header.chunk_bytes == 0) {
+    if (header.raw_bytes() > capacity_) return MPI_ERR_TRUNCATE;
+    if (!open_pipeline(job, header, arrived.source, From::host)) {
+      const trace::Key key{trace::Direction::receive, op_, arrived.source, header.spec.codec};
+      trace::add(job.record.row(key).errors, 1);
+      return MPI_ERR_NO_MEM;
+    }
+    chunks_->open(arrived.data + wire::header_bytes, header.payload_bytes);
+    return conclude(job);
+  }
+  if (collect(job, arrived.data, arrived.bytes, source)) return conclude(job);
+  if (!can_come(job, header, arrived.source)) {
     trace::say("rank " + std::to_string(job.rank) + ": a frame announces chunks that cannot come");
     return job.corrupt_code;
   }
-  job.chunks.drop(job, arrived.header, arrived.source);
+  job.chunks.drop(job, header, arrived.source);
   job.follow_chunks();
   // The next message to this buffer must not seem to begin with what is left of this one.
   if (arrived.data == buffer()) std::memset(buffer(), 0, wire::header_bytes);
-  return arrived.header.raw_bytes() > capacity_ ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM;
+  return header.raw_bytes() > capacity_ ? MPI_ERR_TRUNCATE : MPI_ERR_NO_MEM;
 }
 
-/// Waits for the chunks that are still to come; then the message is the program's.
-int Receive::conclude_chunks(Job& job) {
+/// Waits for the chunks that are still to come; then the message is the program's. Counts it, or
+/// that it could not be decoded.
+int Receive::conclude(Job& job) {
   chunks_->await();
-  job.progress.wait_until([&] { return chunks_->advance(job); });
-  if (device_ != gpu::host) job.peer_link.connect(chunks_source_, device_);
-  const std::unique_ptr<ChunkReceive> chunks = std::move(chunks_);
-  const wire::Header& header = chunks->header();
-  const Codec codec = header.spec.codec;
-  trace::Row& row = job.record.row(
-      {trace::Direction::receive, op_, chunks_source_, codec, trace::Reason::none, chunks->way()});
+  const std::uint64_t begin = trace::timeline.now();
+  if (chunks_->is_here()) {  // a device alone is waited for, as in Devices::wait()
+    for (Backoff backoff; !chunks_->advance();) backoff.pause();
+  } else {
+    job.progress.wait_until([&] { return chunks_->advance(); });
+  }
+  const std::unique_ptr<ReceivePipeline> chunks = std::move(chunks_);
+  const Chunking& cut = chunks->cut();
+  const bool is_whole = chunks->way() == trace::Way::whole;
+  if (device_ != gpu::host) job.peer_link.connect(cut.peer, device_);
+  const std::size_t wire_bytes = (is_whole ? wire::frame_bytes(chunks->wire_bytes())
+                                           : wire::min_frame_bytes + chunks->wire_bytes());
+  if (is_whole && trace::timeline.is_on()) {
+    trace::timeline.note({.begin_ns = begin,
+                          .end_ns = trace::now_ns(),
+                          .raw_bytes = cut.bytes(),
+                          .wire_bytes = wire_bytes,
+                          .peer = cut.peer,
+                          .device = device_,
+                          .kind = trace::Kind::decode,
+                          .codec = cut.spec.codec});
+  }
+  trace::Row& row = job.record.row({trace::Direction::receive, op_, cut.peer, cut.spec.codec,
+                                    trace::Reason::none, chunks->way()});
   int code = chunks->code();
   if (code == MPI_SUCCESS && chunks_to_ != arguments_.buffer) {
-    code = scatter(job, chunks_to_, header.raw_bytes());
+    code = scatter(job, chunks_to_, cut.bytes());
   }
   packed_.reset();
-  if (is_scattered_ || is_remote_) staging_.reset();
-  return count_decoded(job, chunks_source_, row, header, code,
-                       wire::min_frame_bytes + chunks->wire_bytes(), chunks->decode_ns());
-}
-
-int Receive::count_decoded(Job& job, int source, trace::Row& row, const wire::Header& header,
-                           int code, std::size_t wire_bytes, std::uint64_t took_ns) {
   if (code != MPI_SUCCESS) {
     trace::add(row.errors, 1);
     return code;
   }
-  delivered_bytes_ = header.raw_bytes();
+  delivered_bytes_ = cut.bytes();
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, delivered_bytes_);
   trace::add(row.wire_bytes, wire_bytes);
-  trace::add(row.decode_ns, took_ns);
+  trace::add(row.decode_ns, chunks->decode_ns());
   trace::add(row.wait_ns, waited_ns_);
-  if (header.spec.codec != Codec::none) {
+  if (cut.encodes()) {
     const policy::Place place = device_ != gpu::host ? policy::Place::device : policy::Place::host;
-    job.policy.decoded(place, header.spec.codec, delivered_bytes_, took_ns);
+    job.policy.decoded(place, cut.spec.codec, delivered_bytes_, chunks->decode_ns());
   }
-  note_message(source, header.spec.codec, wire_bytes,
-               header.chunk_bytes > 0 ? link::Route(header.route).number : trace::no_number);
+  note_message(cut.peer, cut.spec.codec, wire_bytes, cut.message);
   return MPI_SUCCESS;
 }
 
@@ -424,94 +450,9 @@ void Receive::note_message(int source, Codec codec, std::size_t wire_bytes,
                         .codec = codec});
 }
 
-int Receive::deliver_frame(Job& job, const Arrived& arrived) {
-  if (arrived.header.raw_bytes() > capacity_) return MPI_ERR_TRUNCATE;
-  const Codec codec = arrived.header.spec.codec;
-  trace::Row& row = job.record.row({trace::Direction::receive, op_, arrived.source, codec});
-  const std::uint64_t begin = trace::now_ns();
-  const int code = decode(job, arrived);
-  const std::uint64_t end = trace::now_ns();
-  if (trace::timeline.is_on()) {
-    trace::timeline.note({.begin_ns = begin,
-                          .end_ns = end,
-                          .raw_bytes = arrived.header.raw_bytes(),
-                          .wire_bytes = arrived.bytes,
-                          .peer = arrived.source,
-                          .device = device_,
-                          .kind = trace::Kind::decode,
-                          .codec = codec});
-  }
-  return count_decoded(job, arrived.source, row, arrived.header, code, arrived.bytes, end - begin);
-}
-
-int Receive::decode(Job& job, const Arrived& arrived) {
-  const wire::Header& header = arrived.header;
-  Status status = Status::ok;
-  const int code = device_ != gpu::host ? decode_on_device(job, arrived, status)
-                                        : decode_on_host(job, arrived, status);
-  if (status == Status::ok) return code;
-  trace::say("rank " + std::to_string(job.rank) + ": the frame from rank " +
-             std::to_string(arrived.source) + " (" + to_string(header.spec) + ", " +
-             std::to_string(header.count) + " " + element_name(header.type) +
-             " elements) is corrupt: " + status_text(status));
-  return job.corrupt_code;
-}
-
-int Receive::decode_on_host(Job& job, const Arrived& arrived, Status& status) {
-  const wire::Header& header = arrived.header;
-  const std::byte* payload = arrived.data + wire::header_bytes;
-  // A payload in the program's buffer makes way for what it decodes to; elements of a scattered
-  // type, or of a device without memory to spare, are decoded aside and then scattered.
-  memory::Buffer aside;
-  void* elements = arguments_.buffer;
-  const bool scatters = !type_->contiguous || !is_readable_ || is_aside_;
-  if (scatters) {
-    aside = job.pool.take(header.raw_bytes());
-    elements = aside.data();
-  } else if (arrived.in_place) {
-    aside = job.pool.take(header.payload_bytes);
-    if (aside) std::memcpy(aside.data(), payload, header.payload_bytes);
-    payload = aside.data();
-  }
-  if ((scatters || arrived.in_place) && !aside) return MPI_ERR_NO_MEM;
-  status = codec::decode(header.spec, header.type, payload, header.payload_bytes, elements,
-                         header.count);
-  if (status != Status::ok || !scatters) return MPI_SUCCESS;
-  return scatter(job, aside.data(), header.raw_bytes());
-}
-
-int Receive::decode_on_device(Job& job, const Arrived& arrived, Status& status) {
-  const wire::Header& header = arrived.header;
-  const memory::Buffer payload = job.devices.take(device_, header.payload_bytes);
-  std::byte* elements = static_cast<std::byte*>(arguments_.buffer);
-  // A decoder stores whole elements: those of a type with gaps, or at an odd address, go aside.
-  const bool in_place = takes_in_place(header.type);
-  if (!in_place) {
-    packed_ = job.devices.take(device_, header.raw_bytes());
-    elements = packed_.data();
-  }
-  if (!payload || !elements) {
-    packed_.reset();
-    return decode_on_host(job, arrived, status);
-  }
-  const QueueLease queue = job.devices.queue(device_);
-  if (!queue) return refused(job, device_);
-  queue->copy(payload.data(), arrived.data + wire::header_bytes, header.payload_bytes);
-  gpu::Outcome outcome;
-  const int code = job.devices.wait(job, *queue,
-                                    queue->decode(header.spec, header.type, payload.data(),
-                                                  header.payload_bytes, elements, header.count),
-                                    &outcome);
-  status = outcome.status;
-  if (code != MPI_SUCCESS || status != Status::ok || in_place) return code;
-  const int scattered = scatter(job, packed_.data(), header.raw_bytes());
-  packed_.reset();
-  return scattered;
-}
-
 /// Lays packed data out as the program's type says.
 int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
-  if (is_aside_) let_others_leave(job);
+  if (place_ == Place::aside) let_others_leave(job);
   if (device_ != gpu::host) {
     return unpack_to_device(job, device_, packed, bytes, arguments_.buffer, arguments_.count,
                             *type_);

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/p2p/chunk_receive.hpp"
+#include "engine/pipeline/receive_pipeline.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
@@ -57,7 +57,9 @@ class Receive {
   // After watch(): receives that overlap.
 
   /// Does MPI receive straight into memory of the program's, and may it be a frame?
-  bool is_in_place() const { return watched_ && !staging_ && !is_scattered_; }
+  bool is_in_place() const {
+    return (place_ == Place::in_place || place_ == Place::remote) && !staging_;
+  }
   std::size_t capacity() const { return capacity_; }
   /// Another receive under way is in place where this would be: receives into staging memory.
   void stage_aside(Job& job);
@@ -69,8 +71,8 @@ class Receive {
 
   // After watch(), whatever it returned: what to give to MPI.
   void* buffer() const { return staging_ ? staging_.data() : arguments_.buffer; }
-  MPI_Count count() const { return by_element_ ? elements_ : arguments_.count; }
-  MPI_Datatype type() const { return by_element_ ? type_->packed_type() : arguments_.type; }
+  MPI_Count count() const { return elements_ > 0 ? elements_ : arguments_.count; }
+  MPI_Datatype type() const { return elements_ > 0 ? type_->packed_type() : arguments_.type; }
 
   /// Pacing lets a message travel from the moment its receive was posted; or, where the program
   /// had to wait for the sender, from the moment it came.
@@ -113,7 +115,7 @@ class Receive {
   bool is_collecting() const { return chunks_ != nullptr; }
 
   /// After that: takes what has come, without waiting. True where deliver() will not wait.
-  bool collected(Job& job) { return chunks_->advance(job); }
+  bool collected() { return chunks_->advance(); }
 
   /// The same as accept() for a receive that is over with it: deliver() repeats what came of it.
   void settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
@@ -122,22 +124,37 @@ class Receive {
   void fail(int code);
 
   /// After deliver() gave `code`: is that still to be raised? No, once, where MPI has done so.
-  bool must_raise(int code) { return code != MPI_SUCCESS && !std::exchange(is_raised_, false); }
+  bool must_raise(int code) {
+    const bool is_raised = delivery_ == Delivery::raised;
+    if (is_raised) delivery_ = Delivery::done;
+    return code != MPI_SUCCESS && !is_raised;
+  }
 
   /// Has it been delivered with an error?
-  bool failed() const { return delivered_ && delivered_code_ != MPI_SUCCESS; }
+  bool failed() const { return is_delivered() && delivered_code_ != MPI_SUCCESS; }
 
   /// A persistent receive waits for its next message.
   void renew() {
-    delivered_ = false;
+    delivery_ = Delivery::due;
     delivered_bytes_ = 0;
-    is_raised_ = false;
     posted_ns_ = trace::timeline.now();
   }
 
   const std::shared_ptr<mpi::CommInfo>& comm() const { return comm_; }
 
  private:
+  /// Where MPI puts the message.
+  enum class Place : std::uint8_t {
+    unwatched,  ///< wherever the program says
+    in_place,   ///< in the program's buffer, which has no gaps
+    scattered,  ///< in the program's layout, which has
+    remote,     ///< in the program's buffer, where the CPU cannot look
+    staged,     ///< beside it
+    aside,      ///< beside it, as it overlaps another receive's
+  };
+  enum class Delivery : std::uint8_t { due, done, raised /*by MPI: what went wrong*/ };
+
+  bool is_delivered() const { return delivery_ != Delivery::due; }
   struct Arrived;
   using Beginning = std::array<std::byte, wire::min_frame_bytes>;
   const std::byte* beginning(Job& job, Beginning& room) const;
@@ -145,18 +162,12 @@ class Receive {
   int settle_remote(Job& job, MPI_Status& status);
   void describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments);
   bool takes_in_place(ElementType type) const;
-  bool stage(Job& job);
+  bool stage(Job& job, Place place);
   int deliver_raw(Job& job, const Arrived& arrived);
-  int deliver_frame(Job& job, const Arrived& arrived);
-  int deliver_chunks(Job& job, const Arrived& arrived, int source);
-  int conclude_chunks(Job& job);
-  /// Counts a frame that was decoded, or was not, with `code`. Returns that.
-  int count_decoded(Job& job, int source, trace::Row& row, const wire::Header& header, int code,
-                    std::size_t wire_bytes, std::uint64_t took_ns);
+  int deliver_frame(Job& job, const Arrived& arrived, int source);
+  bool open_pipeline(Job& job, const wire::Header& header, int source, From from);
+  int conclude(Job& job);
   void note_message(int source, Codec codec, std::size_t wire_bytes, std::uint32_t message) const;
-  int decode(Job& job, const Arrived& arrived);
-  int decode_on_host(Job& job, const Arrived& arrived, Status& status);
-  int decode_on_device(Job& job, const Arrived& arrived, Status& status);
   int scatter(Job& job, const std::byte* packed, std::size_t bytes);
   void let_others_leave(Job& job) const;
   bool rescue(Job& job, const MPI_Status& status);
@@ -170,24 +181,18 @@ class Receive {
   bool is_readable_ = true;   ///< by the CPU
   memory::Buffer staging_;
   memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
-  std::unique_ptr<ChunkReceive> chunks_;  ///< set while they are collected
-  int chunks_source_ = 0;                 ///< in MPI_COMM_WORLD
-  std::byte* chunks_to_ = nullptr;        ///< where their elements go, without gaps
-  /// Float runs are received element by element, staged structures byte by byte: a frame is a
-  /// whole number of those, but not of larger items.
-  bool by_element_ = false;
-  bool is_scattered_ = false;  ///< MPI receives into the program's layout, which has gaps
-  bool is_remote_ = false;     ///< MPI receives where the CPU cannot look
-  bool is_aside_ = false;      ///< staged, as its buffer overlaps another receive's
+  std::unique_ptr<ReceivePipeline> chunks_;  ///< set while they are collected
+  std::byte* chunks_to_ = nullptr;           ///< where their elements go, without gaps
+  Place place_ = Place::unwatched;
   std::atomic<bool> is_contested_{false};
+  /// Where not 0: float runs are received element by element, staged structures byte by byte. A
+  /// frame is a whole number of those, but not of larger items.
   MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;
   std::uint64_t posted_ns_ = 0;  ///< when, for the timeline
   trace::Op op_ = trace::Op::recv;
-  bool watched_ = false;
-  bool delivered_ = false;
-  bool is_raised_ = false;  ///< by MPI: what went wrong
+  Delivery delivery_ = Delivery::due;
   int delivered_code_ = MPI_SUCCESS;
   std::size_t delivered_bytes_ = 0;
 };

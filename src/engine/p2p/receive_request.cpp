@@ -18,7 +18,7 @@ bool ReceiveRequest::may_be_late(const Job& job) const { return is_open_ || expe
 
 bool ReceiveRequest::advance_receive() {
   if (!is_open_) return !expects_data(job_) || receive.is_all_there(job_, request_);
-  if (!receive.collected(job_)) return false;
+  if (!receive.collected()) return false;
   receive.deliver(job_, open_.status());
   open_.finish();
   is_open_ = false;

@@ -137,8 +137,8 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
                         location.device,
                         location.is_readable};
 
-  Encoded encoded;
-  const Spec spec = choose(job, message, encoded.reason);
+  Prepared prepared;
+  const Spec spec = choose(job, message, prepared.reason);
   const bool encodes = spec.codec != Codec::none;
   std::string error;
   if (encodes && !validate_spec(spec, *type->element, error)) {
@@ -146,24 +146,19 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
     outgoing.error = comm->raise(job.spec_code);
     return outgoing;
   }
-  if (location.device != gpu::host && (encodes || takes_raw(job, message))) {
-    outgoing.error = fetch(job, message, spec, encoded);
+  if (encodes || (location.device != gpu::host && takes_raw(job, message))) {
+    outgoing.error = prepare(job, message, spec, prepared);
     if (outgoing.error != MPI_SUCCESS) comm->raise(outgoing.error);
     if (outgoing.error != MPI_SUCCESS) return outgoing;
-  } else if (encodes) {
-    encoded = encode(job, message, spec);
   }
-  const bool compressed = encodes && encoded.bytes > 0;
-  const std::size_t wire_bytes = encoded.bytes > 0 ? encoded.bytes : bytes;
-  if (encoded.bytes > 0) outgoing.data = std::move(encoded.data);
+  outgoing.data = std::move(prepared.chunks);
   if (outgoing.data) outgoing.comm = comm;
-  count_message(job, message, compressed ? spec.codec : Codec::none, encoded.reason, wire_bytes,
-                begin, outgoing);
-  trace::add(outgoing.row->encode_ns, encoded.took_ns);
-  const bool is_staged = location.device != gpu::host && encoded.frame;
-  if (encoded.bytes == 0 && !is_staged) return outgoing;
-  outgoing.frame = std::move(encoded.frame);
-  replace(message, outgoing.frame.data(), wire_bytes, outgoing.arguments);
+  count_message(job, message, encodes && prepared.is_frame ? spec.codec : Codec::none,
+                prepared.reason, prepared.is_frame ? prepared.bytes : bytes, begin, outgoing);
+  trace::add(outgoing.row->encode_ns, prepared.took_ns);
+  if (!prepared.data) return outgoing;
+  outgoing.frame = std::move(prepared.memory);
+  replace(message, prepared.data, prepared.bytes, outgoing.arguments);
   return outgoing;
 }
 
@@ -185,8 +180,7 @@ void SendOperation::open_request(MPI_Request* request) {
 
 bool SendOperation::advance_data() {
   if (is_sent_) return true;
-  is_sent_ =
-      outgoing_.data->advance(job_, *outgoing_.row, !is_awaited_.load(std::memory_order_relaxed));
+  is_sent_ = outgoing_.data->advance(*outgoing_.row, !is_awaited_.load(std::memory_order_relaxed));
   job_.follow_chunks();
   if (is_sent_) outgoing_.span.add_wire_bytes(outgoing_.data->sent_bytes());
   return is_sent_;
@@ -269,7 +263,7 @@ int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
   const std::uint64_t begin = trace::now_ns();
   MPI_Request header = operation.release_header();
   const int sent = wait_for(job, &header, MPI_STATUS_IGNORE);
-  job.chunks.outbox.flush();
+  job.mpi_link.outbox.flush();
   count_wait(row, op, begin);
   return sent == MPI_SUCCESS ? operation.raise() : sent;
 }

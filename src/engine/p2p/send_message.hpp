@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "codec/spec.hpp"
 #include "engine/p2p/chunk_send.hpp"
@@ -32,11 +33,13 @@ struct Message {
   bool is_readable;   ///< by the CPU
 };
 
-/// The frame that a message became; 0 bytes where it goes raw after all, for `reason`.
-struct Encoded {
-  memory::Buffer frame;
-  std::size_t bytes = 0;
-  std::unique_ptr<ChunkSend> data;  ///< which the frame announces, and which counts itself
+/// What a message became.
+struct Prepared {
+  memory::Buffer memory;              ///< what MPI gets lies there
+  const std::byte* data = nullptr;    ///< what MPI gets; null: the program's own buffer
+  std::size_t bytes = 0;              ///< of that
+  bool is_frame = false;              ///< a frame, or a header; else the elements
+  std::unique_ptr<ChunkSend> chunks;  ///< which the header announces, and which count themselves
   trace::Reason reason = trace::Reason::none;
   std::uint64_t took_ns = 0;
 };
@@ -62,19 +65,21 @@ policy::Subject subject_of(const Job& job, const Message& message, Codec codec);
 /// What to encode this message with; none where it is left raw, and then `reason` says why.
 Spec choose(Job& job, const Message& message, trace::Reason& reason);
 
-/// Encodes a message of floats in host memory with a spec that fits them.
-Encoded encode(Job& job, const Message& message, const Spec& spec);
+/// The elements of a message, which is not empty: where the program has them, or packed where they
+/// are. Empty where memory for that is short. Returns an MPI error code, and raises nothing.
+int gather_elements(Job& job, const Message& message, std::optional<Elements>& elements);
 
-/// Encodes a message in device memory there, or, with codec none, brings it to the host: as a
-/// frame, or, with 0 bytes in `encoded.bytes`, as it is, packed. Without a frame, MPI may have it
-/// where it lies. Returns an MPI error code, and raises nothing.
-int fetch(Job& job, const Message& message, const Spec& spec, Encoded& encoded);
+/// Prepares a message to be encoded with `spec`, which fits it, or, with codec none, one in device
+/// memory. Chooses the protocol. Returns an MPI error code, and raises nothing.
+int prepare(Job& job, const Message& message, const Spec& spec, Prepared& prepared);
 
-/// Puts the header before a payload, if there is one, and zeros behind it. Returns the frame's
-/// size.
-std::size_t close_frame(Job& job, const wire::Header& header, memory::Buffer& frame);
+/// The eager protocol: one frame. Where none becomes smaller MPI gets the elements: from the
+/// program's buffer, or, of a device that MPI does not know, in host memory. Returns an MPI error
+/// code.
+int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elements& elements,
+                  Prepared& prepared);
 
-/// Tells the policy, and the timeline, what an encoder that ends now took and gave.
-void note_encoded(Job& job, const Message& message, const Spec& spec, Encoded& encoded);
+/// Makes a header the message.
+int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared);
 
 }  // namespace mpress::engine

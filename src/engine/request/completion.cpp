@@ -19,7 +19,7 @@ class Linger {
   explicit Linger(Job& job) : job_(job) {}
   Linger(const Linger&) = delete;
   Linger& operator=(const Linger&) = delete;
-  ~Linger() { job_.chunks.outbox.flush(); }
+  ~Linger() { job_.mpi_link.outbox.flush(); }
 
  private:
   Job& job_;

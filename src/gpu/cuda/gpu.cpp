@@ -63,6 +63,17 @@ class CudaGpu final : public Gpu {
     }
   }
 
+  std::size_t memory_bytes(int device) override {
+    try {
+      const ContextScope scope(device);
+      std::size_t free = 0, total = 0;
+      memory::check(cudaMemGetInfo(&free, &total), "the size of memory");
+      return total;
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
   bool find_block(int device, const void* pointer, Block& block) override {
     try {
       const ContextScope scope(device);

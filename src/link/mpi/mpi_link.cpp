@@ -46,9 +46,11 @@ class Watch {
 
 }  // namespace
 
-void MpiLink::open(MPI_Comm comm, std::uint64_t tags) {
+void MpiLink::open(MPI_Comm comm, std::uint64_t tags, Memory& memory, Pacer& pacer) {
   comm_ = comm;
   tags_ = tags;
+  memory_ = &memory;
+  pacer_ = &pacer;
   int ranks = 0;
   mpi::calls().Comm_size(comm_, &ranks);
   outbox.open(ranks);
@@ -70,7 +72,7 @@ bool MpiLink::drain_one(memory::BufferPool& pool) {
   return true;
 }
 
-/// A chunk may be sent before anybody asks for it, so only the number of those that were sent to
+/// A block may be sent before anybody asks for it, so only the number of those that were sent to
 /// this rank tells that all have come.
 bool MpiLink::say_farewell(Parting& parting) {
   const mpi::Calls& mpi = mpi::calls();
@@ -78,7 +80,7 @@ bool MpiLink::say_farewell(Parting& parting) {
   const auto wait_until = [&](const auto& done) {
     while (!done()) {
       parting.proceed();
-      if (!watch.goes_on(parting, {received_chunks(), outbox.size(), parting.pending()})) {
+      if (!watch.goes_on(parting, {received_blocks(), outbox.size(), parting.pending()})) {
         return false;
       }
     }
@@ -93,16 +95,16 @@ bool MpiLink::say_farewell(Parting& parting) {
     };
     return code == MPI_SUCCESS && wait_until(is_over) && code == MPI_SUCCESS;
   };
-  if (!wait_until([&] { return !outbox.is_cancelling(); })) return false;
+  outbox.take_back();
   std::uint64_t sent_to_us = 0;
   if (!finish(mpi.Ireduce_scatter_block(outbox.sent().data(), &sent_to_us, 1, MPI_UINT64_T, MPI_SUM,
                                         comm_, &request))) {
     return false;
   }
-  if (!wait_until([&] { return parting.is_idle() && received_chunks() >= sent_to_us; }))
+  if (!wait_until([&] { return parting.is_idle() && received_blocks() >= sent_to_us; }))
     return false;
   parting.close_others();  // before any rank frees what it shares
-  // A sender's MPI may wait for word that its chunk was received, which MPICH does not give from
+  // A sender's MPI may wait for word that its block was received, which MPICH does not give from
   // MPI_Finalize any more.
   return finish(mpi.Ibarrier(comm_, &request));
 }

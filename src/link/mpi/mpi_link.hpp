@@ -1,39 +1,78 @@
-// The link by MPI: chunks on the private communicator of the world's context, under the tag that a
-// message's route names, in order between two ranks. No send waits for a chunk to be received.
+// The link by MPI: blocks on the private communicator of the world's context, under the tag that a
+// transfer's route names, in order between two ranks. No send waits for a block to be received.
 //
-// It knows no codec and no element. What goes out is handed over with its memory; what comes in is
-// received where the caller says.
+// A slot is memory of this process's that MPI sends from; what comes in lies where the reader has
+// room for it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
+#include "link/link.hpp"
 #include "link/mpi/outbox.hpp"
+#include "link/pacer.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
 
 namespace mpress::link {
 
-class MpiLink {
+class MpiLink final : public Link {
  public:
+  /// Where slots come from. Thread-safe.
+  class Memory {
+   public:
+    /// Host memory that MPI sends from; pinned where queues of `device` write there.
+    virtual memory::Buffer take(int device, std::size_t bytes) = 0;
+
+   protected:
+    ~Memory() = default;
+  };
+
   /// `comm`: private, of the ranks of MPI_COMM_WORLD in their order, and returns errors; it stays
   /// the caller's. The link's messages have tags from 0 to `tags`, this not included.
-  void open(MPI_Comm comm, std::uint64_t tags);
+  void open(MPI_Comm comm, std::uint64_t tags, Memory& memory, Pacer& pacer);
 
-  MPI_Comm comm() const { return comm_; }
+  /// The next operation's number, and the tag of its blocks.
+  std::uint64_t next_operation() {
+    std::uint64_t next = next_.fetch_add(1, std::memory_order_relaxed);
+    // What was cancelled may still come under its tag.
+    for (std::uint64_t tried = 0; outbox.is_cancelled(tag_of(next)) && tried < tags_; ++tried) {
+      next = next_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return next;
+  }
+  int tag_of(std::uint64_t operation) const { return static_cast<int>(operation % tags_); }
 
-  /// The next message's number, and its tag.
-  std::uint64_t next_message() { return next_message_.fetch_add(1, std::memory_order_relaxed); }
-  int tag_of(std::uint64_t message) const { return static_cast<int>(message % tags_); }
+  /// Has any block come?
+  bool is_used() const { return received_blocks() > 0; }
 
-  /// Counts a chunk that has come.
-  void received() { received_.fetch_add(1, std::memory_order_relaxed); }
-  std::uint64_t received_chunks() const { return received_.load(std::memory_order_relaxed); }
+  Kind kind() const override { return Kind::mpi; }
+  bool may_reach(int) const override { return comm_ != MPI_COMM_NULL; }
+  bool reaches(int) const override { return comm_ != MPI_COMM_NULL; }
+  void connect(int, int) override {}
+  void advance() override { outbox.progress(); }
 
-  /// Has any come?
-  bool is_used() const { return received_chunks() > 0; }
+  /// Memory for all blocks of a region of the host's, so that no later one lacks it; blocks from
+  /// devices get it when they are made.
+  bool reserve(const Reservation& wanted, Transfer& transfer) override;
+  void lay_out(const Transfer&) override {}
+  std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
+  bool devices_publish() const override { return false; }
+  Report* report(const Transfer&, std::size_t) override { return nullptr; }
+  void publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
+  void release(const Transfer& transfer) override { abandon(transfer); }
+  bool fail(const Transfer& transfer) override;
+  void abandon(const Transfer& transfer) override;
+  void cancel(std::uint64_t operation) override { outbox.cancel(operation, tag_of(operation)); }
 
-  /// Receives and forgets a chunk that nobody asks for any more; false where there is none.
+  bool knows(int, Route route, std::uint64_t) override {
+    return comm_ != MPI_COMM_NULL && route.number < tags_;
+  }
+  std::unique_ptr<Inbound> receive(const Expected& expected) override;
+  bool discard(int, Route, std::uint64_t) override { return false; }
+
+  /// Receives and forgets a block that nobody asks for any more; false where there is none.
   bool drain_one(memory::BufferPool& pool);
 
   /// What the others of a process do at its end.
@@ -62,9 +101,18 @@ class MpiLink {
   Outbox outbox;
 
  private:
+  class Reader;
+  struct Sending;
+
+  /// Counts a block that has come.
+  void received() { received_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t received_blocks() const { return received_.load(std::memory_order_relaxed); }
+
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::uint64_t tags_ = 1;
-  std::atomic<std::uint64_t> next_message_{0};
+  Memory* memory_ = nullptr;
+  Pacer* pacer_ = nullptr;
+  std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> received_{0};
 };
 

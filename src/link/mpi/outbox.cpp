@@ -12,7 +12,6 @@ namespace mpress::link {
 
 void Outbox::add(Chunk chunk) {
   std::lock_guard lock(mutex_);
-  held_.fetch_add(chunk.data.capacity(), std::memory_order_relaxed);
   ++sent_[static_cast<std::size_t>(chunk.peer)];
   count_.fetch_add(1, std::memory_order_relaxed);
   chunks_.push_back(std::move(chunk));
@@ -27,21 +26,13 @@ bool Outbox::forget_one() {
   chunks_.pop_front();
   lock.unlock();
   int is_sent = 0;
-  int was_cancelled = 0;
-  MPI_Status status;
-  const int code = mpi::calls().Test(&chunk.request, &is_sent, &status);
+  const int code = mpi::calls().Test(&chunk.request, &is_sent, MPI_STATUS_IGNORE);
   const bool is_over = code != MPI_SUCCESS || is_sent;
-  if (is_over && chunk.is_cancelled) mpi::calls().Test_cancelled(&status, &was_cancelled);
   lock.lock();
   if (!is_over) {
     chunks_.push_back(std::move(chunk));
     return false;
   }
-  if (chunk.is_cancelled) {
-    if (was_cancelled) --sent_[static_cast<std::size_t>(chunk.peer)];
-    cancelling_.fetch_sub(1, std::memory_order_relaxed);
-  }
-  held_.fetch_sub(chunk.data.capacity(), std::memory_order_relaxed);
   count_.fetch_sub(1, std::memory_order_relaxed);
   lock.unlock();
   if (trace::timeline.is_on()) {
@@ -84,25 +75,29 @@ void Outbox::flush() {
   }
 }
 
-/// A chunk that another thread looks at just now is left alone, as one that MPI cannot cancel is:
-/// its receiver drops it when MPI ends.
-void Outbox::cancel(std::uint64_t operation) {
-  std::vector<Chunk> found;
-  {
-    std::lock_guard lock(mutex_);
-    const auto asked = std::stable_partition(chunks_.begin(), chunks_.end(), [&](const Chunk& one) {
-      return one.operation != operation || one.is_cancelled;
-    });
-    std::move(asked, chunks_.end(), std::back_inserter(found));
-    chunks_.erase(asked, chunks_.end());
-  }
-  for (Chunk& chunk : found) {
-    mpi::calls().Cancel(&chunk.request);
-    chunk.is_cancelled = true;
-    cancelling_.fetch_add(1, std::memory_order_relaxed);
-  }
+/// A chunk that another thread looks at just now stays under way.
+void Outbox::cancel(std::uint64_t operation, int tag) {
   std::lock_guard lock(mutex_);
-  std::move(found.begin(), found.end(), std::back_inserter(chunks_));
+  const auto found = std::stable_partition(
+      chunks_.begin(), chunks_.end(), [&](const Chunk& one) { return one.operation != operation; });
+  count_.fetch_sub(static_cast<std::size_t>(chunks_.end() - found), std::memory_order_relaxed);
+  std::move(found, chunks_.end(), std::back_inserter(cancelled_));
+  chunks_.erase(found, chunks_.end());
+  cancelled_tags_.insert(tag);
+  has_cancelled_.store(true, std::memory_order_relaxed);
+}
+
+bool Outbox::is_cancelled(int tag) const {
+  if (!has_cancelled_.load(std::memory_order_relaxed)) return false;
+  std::lock_guard lock(mutex_);
+  return cancelled_tags_.contains(tag);
+}
+
+void Outbox::take_back() {
+  std::lock_guard lock(mutex_);
+  count_.fetch_add(cancelled_.size(), std::memory_order_relaxed);
+  std::move(cancelled_.begin(), cancelled_.end(), std::back_inserter(chunks_));
+  cancelled_.clear();
 }
 
 }  // namespace mpress::link

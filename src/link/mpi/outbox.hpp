@@ -6,14 +6,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <set>
+#include <utility>
 #include <vector>
 
+#include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
 #include "trace/timeline.hpp"
 
 namespace mpress::link {
+
+/// Memory that MPI sends from, and who holds it.
+struct Held {
+  Held(memory::Buffer memory, Account* account) : memory(std::move(memory)), account(account) {
+    if (account) account->take(this->memory.capacity());
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    if (account) account->give(memory.capacity());
+  }
+  const memory::Buffer memory;
+  Account* const account;  ///< null: nobody counts
+};
 
 /// Thread-safe. Its lock is not held while MPI runs.
 class Outbox {
@@ -21,20 +39,14 @@ class Outbox {
   /// A chunk that MPI is sending.
   struct Chunk {
     MPI_Request request;
-    memory::Buffer data;
-    std::uint64_t operation;    ///< the serial number of its message
-    int peer;                   ///< rank in MPI_COMM_WORLD
-    trace::Event on_wire;       ///< what the timeline will show of it
-    bool is_cancelled = false;  ///< MPI was asked to
+    std::shared_ptr<const Held> data;  ///< several readers' chunks share it
+    std::uint64_t operation;           ///< for cancel()
+    int peer;                          ///< rank in MPI_COMM_WORLD
+    trace::Event on_wire;              ///< what the timeline will show of it
   };
 
   /// For a job of `ranks` ranks.
   void open(int ranks) { sent_ = std::vector<std::uint64_t>(static_cast<std::size_t>(ranks)); }
-
-  /// May chunks of `bytes` in all be added without holding more than `limit`?
-  bool has_room(std::size_t bytes, std::size_t limit) const {
-    return bytes <= limit && held_.load(std::memory_order_relaxed) <= limit - bytes;
-  }
 
   bool empty() const { return size() == 0; }
   std::size_t size() const { return count_.load(std::memory_order_relaxed); }
@@ -48,24 +60,30 @@ class Outbox {
   /// chunks that are moving are given the time to leave. Returns as soon as nothing moves.
   void flush();
 
-  /// No receiver will ask for the chunks of this message.
-  void cancel(std::uint64_t operation);
+  /// No reader will ask for the chunks of an operation under `tag`. They are left alone until
+  /// take_back(): an MPI that cancels sends at all may crash on the second one (MPICH 5.0 with
+  /// UCX).
+  void cancel(std::uint64_t operation, int tag);
 
-  /// Is MPI yet to decide whether some chunk was cancelled?
-  bool is_cancelling() const { return cancelling_.load(std::memory_order_relaxed) > 0; }
+  /// May a chunk under this tag be taken for one that was cancelled?
+  bool is_cancelled(int tag) const;
 
-  /// How many chunks were sent to each rank and not cancelled. To be read when nothing is added
+  /// At the end, when others drain what nobody asks for: what was cancelled is under way again.
+  void take_back();
+
+  /// How many chunks were sent to each rank. To be read when nothing is added
   /// any more.
   const std::vector<std::uint64_t>& sent() const { return sent_; }
 
  private:
   bool forget_one();
 
-  std::mutex mutex_;
-  std::deque<Chunk> chunks_;           ///< but for those that a thread looks at
+  mutable std::mutex mutex_;
+  std::deque<Chunk> chunks_;  ///< but for those that a thread looks at
+  std::vector<Chunk> cancelled_;
+  std::set<int> cancelled_tags_;
+  std::atomic<bool> has_cancelled_{false};
   std::atomic<std::size_t> count_{0};  ///< those included
-  std::atomic<std::size_t> held_{0};   ///< bytes
-  std::atomic<std::size_t> cancelling_{0};
   std::vector<std::uint64_t> sent_;
   std::atomic<std::uint64_t> backoff_ns_{longest_backoff_ns};
 

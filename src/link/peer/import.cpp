@@ -75,7 +75,8 @@ void* PeerLink::open_for(Opened& all, std::uint32_t number, const SharedBlock& b
   return open_for(all, number, block, device, home);
 }
 
-bool PeerLink::knows(int rank, std::uint64_t slot, std::uint64_t chunks) const {
+bool PeerLink::knows(int rank, Route route, std::uint64_t chunks) {
+  const std::uint64_t slot = route.slot;
   const int index = index_of(rank);
   if (index < 0 || !own_) return false;
   const Source& source = sources_[static_cast<std::size_t>(index)];
@@ -90,7 +91,8 @@ const PeerLink::ReceiveStaging* PeerLink::receive_staging_of(const Source& sourc
   return &source.receive_staging[number - 1];
 }
 
-int PeerLink::lands_on(int rank, std::uint64_t number) {
+int PeerLink::lands_on(int rank, Route route) {
+  const std::uint64_t number = route.slot;
   const Source& source = source_of(rank);
   std::lock_guard lock(receiving_);
   const ReceiveStaging* const given = receive_staging_of(source, source.segment->slot[number]);
@@ -134,14 +136,6 @@ void PeerLink::acknowledge(int rank, std::uint64_t number) {
   source.segment->slot[number].acknowledged.store(1, std::memory_order_release);
 }
 
-gpu::State PeerLink::poll(int rank, std::uint64_t slot, int device, Arrived& arrived) {
-  const Arrival arrival = look(rank, slot, device);
-  if (arrival.state == Slot::failed) return gpu::State::failed;
-  if (arrival.state != Slot::there) return gpu::State::pending;
-  arrived = {arrival.data, arrival.bytes, arrival.device, arrival.is_near};
-  return gpu::State::done;
-}
-
 std::uint32_t* PeerLink::acknowledge_flag(int rank, std::uint64_t number, int device) {
   Source& source = source_of(rank);
   std::lock_guard lock(receiving_);
@@ -153,7 +147,8 @@ std::uint32_t* PeerLink::acknowledge_flag(int rank, std::uint64_t number, int de
   return reinterpret_cast<std::uint32_t*>(&source.segment->slot[number].acknowledged);
 }
 
-bool PeerLink::discard(int rank, std::uint64_t first, std::uint64_t chunks) {
+bool PeerLink::discard(int rank, Route route, std::uint64_t chunks) {
+  const std::uint64_t first = route.slot;
   Source& source = source_of(rank);
   std::uint32_t state = Slot::offered;
   const bool was_offered =

@@ -13,8 +13,9 @@ SegmentAddress PeerLink::open(const std::array<std::uint8_t, 16>& nonce, int ran
   return own_.address();
 }
 
-void PeerLink::set_ranks(const std::vector<HostRank>& ranks, std::size_t limit) {
+void PeerLink::set_ranks(const std::vector<HostRank>& ranks, std::size_t limit, bool grows) {
   limit_ = limit;
+  grows_ = grows;
   if (!own_ || ranks.size() > PeerSegment::most_ranks) {
     own_ = {};
     return;

@@ -48,15 +48,20 @@ class PeerLink final : public Link {
   SegmentAddress open(const std::array<std::uint8_t, 16>& nonce, int rank, bool wanted);
 
   /// Notes the ranks of this host, this one included, in an order that all of them share. At most
-  /// `limit` bytes of device memory will be held, as send and as receive staging each.
-  void set_ranks(const std::vector<HostRank>& ranks, std::size_t limit);
+  /// `limit` bytes of device memory will be held, as send and as receive staging each; or, with
+  /// `grows`, as much of it as a device with much memory does not miss.
+  void set_ranks(const std::vector<HostRank>& ranks, std::size_t limit, bool grows = false);
 
   /// What is assumed of this machine. To be set before messages travel.
   const Parameters& parameters() const { return parameters_; }
   void set_parameters(const Parameters& parameters) { parameters_ = parameters; }
 
+  Kind kind() const override { return Kind::peer; }
   bool may_reach(int rank) const override;
   bool reaches(int rank) const override;
+
+  /// Frees the memory of what was acknowledged, as reserve() does.
+  void advance() override;
 
   /// Opens what that rank shares, and gives it the receive staging on `device` that it asks for.
   void connect(int rank, int device) override;
@@ -75,11 +80,15 @@ class PeerLink final : public Link {
   bool reserve_bare(int rank, std::size_t chunks, std::uint64_t operation, Transfer& transfer);
 
   void lay_out(const Transfer& transfer) override;
+  std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t) override {
+    return transfer.place(chunk);
+  }
   bool devices_publish() const override { return is_mapped_.load(std::memory_order_relaxed); }
   Report* report(const Transfer& transfer, std::size_t chunk) override;
   void publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
   bool fail(const Transfer& transfer) override;
   void release(const Transfer& transfer) override;
+  void abandon(const Transfer& transfer) override;
   void cancel(std::uint64_t operation) override;
 
   // Exposing memory of the program's.
@@ -125,19 +134,22 @@ class PeerLink final : public Link {
     bool is_near = false;      ///< it lies in receive staging, of `device`
   };
 
-  /// Is the transfer whose first slot has this number one of `rank`'s, as far as can be told?
-  bool knows(int rank, std::uint64_t slot, std::uint64_t chunks) const;
+  bool knows(int rank, Route route, std::uint64_t chunks) override;
+  int lands_on(int rank, Route route) override;
+  std::unique_ptr<Inbound> receive(const Expected& expected) override;
+  bool discard(int rank, Route route, std::uint64_t chunks) override;
 
-  /// The device whose receive staging a slot's chunk comes to; gpu::host where it does not.
-  int lands_on(int rank, std::uint64_t slot);
+  // Slots, as a reader sees them.
 
   /// Looks at a slot of `rank`'s, for queues of `device` if those reach it.
   Arrival look(int rank, std::uint64_t slot, int device);
 
-  gpu::State poll(int rank, std::uint64_t slot, int device, Arrived& arrived) override;
-  void acknowledge(int rank, std::uint64_t slot) override;
-  std::uint32_t* acknowledge_flag(int rank, std::uint64_t slot, int device) override;
-  bool discard(int rank, std::uint64_t slot, std::uint64_t chunks) override;
+  /// The block was read, and its memory is not needed any more.
+  void acknowledge(int rank, std::uint64_t slot);
+
+  /// The flag by which a queue of `device` acknowledges, in place of the host. Null where it
+  /// cannot.
+  std::uint32_t* acknowledge_flag(int rank, std::uint64_t slot, int device);
 
   // Getting what is exposed.
 
@@ -170,6 +182,7 @@ class PeerLink final : public Link {
   void free_memory();
 
  private:
+  class Reader;
   /// A block of send staging.
   struct Staging {
     int device;
@@ -255,6 +268,7 @@ class PeerLink final : public Link {
   std::uint64_t own_reader() const { return static_cast<std::uint64_t>(own_->rank) + 1; }
   bool is_free(const Source& source) const;
   Getter& getter_of(int rank) { return getters_[static_cast<std::size_t>(index_of(rank))]; }
+  std::uint64_t limit_on(int device) const;
   std::uint64_t room_of(int rank, const Reservation& wanted, std::uint32_t& opened) const;
   bool reserve_staging(const Reservation& wanted, std::uint32_t opened, Transfer& planned);
   bool reserve_remote(const Reservation& wanted, RemoteStagings& staging, Transfer& planned);
@@ -279,6 +293,8 @@ class PeerLink final : public Link {
   std::vector<int> index_;       ///< in ranks_, by rank in MPI_COMM_WORLD; negative: elsewhere
   std::size_t own_index_ = 0;
   std::size_t limit_ = 0;
+  bool grows_ = false;
+  mutable std::atomic<std::size_t> largest_limit_{0};  ///< of the first device that was asked
   Parameters parameters_;
 
   std::mutex sending_;

@@ -72,6 +72,14 @@ void PeerLink::release(const Transfer& transfer) {
   is_held_[transfer.first].store(false, std::memory_order_release);
 }
 
+void PeerLink::abandon(const Transfer& transfer) {
+  std::lock_guard lock(sending_);  // nobody reclaims it before all slots say so
+  fail(transfer);
+  for (std::uint32_t number = 0; number < transfer.slots(); ++number) {
+    own_->slot[transfer.first + number].acknowledged.store(1, std::memory_order_relaxed);
+  }
+}
+
 void PeerLink::cancel(std::uint64_t operation) {
   std::lock_guard lock(sending_);
   for (const Sent& sent : sent_) {

@@ -1,6 +1,7 @@
 // Receive staging: memory of a reader's that it has given one sender, so that what that encodes
 // lands near the decoder. The sender keeps account of it by itself.
 
+#include <algorithm>
 #include <atomic>
 
 #include "gpu/loaded_gpu.hpp"
@@ -60,7 +61,7 @@ void PeerLink::give_receive_staging(Source& source, int device) {
   const std::size_t count = source.receive_staging.size();
   if (wanted <= source.given_bytes || count == PeerSegment::most_receive_staging) return;
   const std::uint64_t more = wanted - source.given_bytes;
-  const std::uint64_t left = limit_ - given_;
+  const std::uint64_t left = limit_on(device) - std::min(limit_on(device), given_);
   if (more > left || more >= source.too_much) return;
   SharedBlock& block = source.segment->receive_staging[own_index_][count];
   std::byte* const memory = share_memory(device, more, source.given_bytes, left, block);

@@ -21,6 +21,18 @@ constexpr std::size_t some = 8;
 
 }  // namespace
 
+/// Several long messages at once need their size each, and GPUs with more memory have longer ones.
+std::uint64_t PeerLink::limit_on(int device) const {
+  constexpr std::size_t share = 32;
+  if (!grows_ || device == gpu::host) return limit_;
+  std::size_t largest = largest_limit_.load(std::memory_order_relaxed);
+  if (largest == 0) {
+    largest = std::max(limit_, gpu::gpu()->memory_bytes(device) / share);
+    largest_limit_.store(largest, std::memory_order_relaxed);
+  }
+  return largest;
+}
+
 /// Bytes from one chunk to the next; 0 where there can be no room for the transfer. `opened`: the
 /// blocks of send staging that the rank has opened.
 std::uint64_t PeerLink::room_of(int rank, const Reservation& wanted, std::uint32_t& opened) const {
@@ -31,7 +43,12 @@ std::uint64_t PeerLink::room_of(int rank, const Reservation& wanted, std::uint32
   if (word == 0 || word == PeerSegment::unreachable) return 0;
   opened = word - 1;
   const std::uint64_t each = rounded(std::max<std::size_t>(wanted.bytes, 1), slot_alignment);
-  return each <= limit_ / wanted.chunks ? each : 0;
+  return each <= limit_on(wanted.device) / wanted.chunks ? each : 0;
+}
+
+void PeerLink::advance() {
+  std::lock_guard lock(sending_);
+  reclaim(some);
 }
 
 bool PeerLink::reserve(const Reservation& wanted, Transfer& transfer) {
@@ -59,7 +76,7 @@ bool PeerLink::reserve(const Reservation& wanted, Transfer& transfer) {
     transfer = planned;
     return true;
   }
-  if (wanted.account && !wanted.account->has_room(total)) return false;
+  if (wanted.account && !wanted.may_exceed && !wanted.account->has_room(total)) return false;
   const bool will_fit = std::any_of(staging_.begin(), staging_.end(), [&](const Staging& staging) {
     return staging.device == wanted.device && staging.free.fits(total);  // once it is opened
   });
@@ -83,7 +100,7 @@ bool PeerLink::reserve_in(memory::Ranges* room, std::uint32_t staging,
                           std::uint32_t receive_staging, void* memory, const Reservation& wanted,
                           Transfer& planned) {
   Account* const account = room ? wanted.account : nullptr;
-  if (account && !account->has_room(planned.bytes())) return false;
+  if (account && !wanted.may_exceed && !account->has_room(planned.bytes())) return false;
   const auto first = free_slots_.take(planned.slots());
   if (!first) return false;
   const std::uint64_t begin = room ? *room->take(planned.bytes()) : 0;
@@ -117,9 +134,11 @@ void PeerLink::grow(int device, std::uint64_t bytes) {
     return;
   }
   const auto count = static_cast<std::uint32_t>(staging_.size());
-  if (bytes > limit_ - held_ || count == PeerSegment::most_staging) return;
+  const std::uint64_t limit = limit_on(device);
+  const std::uint64_t left = limit - std::min<std::uint64_t>(limit, held_);
+  if (bytes > left || count == PeerSegment::most_staging) return;
   SharedBlock& block = own_->staging[count];
-  std::byte* const memory = share_memory(device, bytes, held_, limit_ - held_, block);
+  std::byte* const memory = share_memory(device, bytes, held_, left, block);
   until_growing_ = memory ? 0 : reservations_between_asking;
   if (!memory) return;
   staging_.push_back({device, memory, memory::Ranges(block.bytes)});

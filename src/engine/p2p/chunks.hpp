@@ -1,8 +1,7 @@
-// The link by MPI as messages use it: which of them are cut, and what becomes of chunks that the
-// program does not take.
+// Which messages are cut into chunks, and what becomes of chunks that the program does not take.
 //
 // Only the header of such a message goes the program's way, so MPI matches it as it would match
-// the message. The chunks follow by the link (link/mpi).
+// the message. The chunks follow by a link.
 #pragma once
 
 #include <atomic>
@@ -12,27 +11,26 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/p2p/chunk_receive.hpp"
-#include "link/mpi/mpi_link.hpp"
-#include "mpi/calls.hpp"
+#include "engine/pipeline/receive_pipeline.hpp"
 #include "policy/costs.hpp"
+#include "wire/frame.hpp"
 
 namespace mpress::engine {
 
 class Context;
 class Job;
 
-class ChunkLink : public link::MpiLink {
+class Chunks {
  public:
   /// What a rank that is opened so tells the others (Fact::least_chunk).
   static std::size_t least_chunk(std::size_t chunk_bytes,
                                  const policy::DeviceChunks& device_chunks);
 
-  /// `world`: the context of MPI_COMM_WORLD, where all ranks told that; may be null. Messages of
-  /// two and more chunks of `chunk_bytes` will be cut, and those in device memory that go by MPI as
-  /// `device_chunks` says; ranks may differ. Where `chunk_bytes` is 0 on any rank, the link stays
-  /// closed on all, and no message is cut.
-  void open(const Context* world, std::size_t chunk_bytes,
+  /// Opens the link by MPI, on the context of MPI_COMM_WORLD, where all ranks told that; it may be
+  /// null. Messages of two and more chunks of `chunk_bytes` will be cut, and those in device memory
+  /// that go by MPI as `device_chunks` says; ranks may differ. Where `chunk_bytes` is 0 on any rank,
+  /// the link stays closed on all, and no message is cut.
+  void open(Job& job, const Context* world, std::size_t chunk_bytes,
             const policy::DeviceChunks& device_chunks);
 
   bool is_open() const { return chunk_bytes_ > 0; }
@@ -61,7 +59,7 @@ class ChunkLink : public link::MpiLink {
   void drop(Job& job, const wire::Header& header, int source);
 
   /// Whether nothing is under way.
-  bool idle() const { return outbox.empty() && dropping_.load(std::memory_order_relaxed) == 0; }
+  bool idle(const Job& job) const;
 
   /// Lets what is under way proceed, without waiting.
   void progress(Job& job);
@@ -73,13 +71,13 @@ class ChunkLink : public link::MpiLink {
 
  private:
   class Parting;
-  void progress_drops(Job& job);
+  void progress_drops();
 
   std::size_t chunk_bytes_ = 0;
   std::size_t least_chunk_bytes_ = 0;
   policy::DeviceChunks device_chunks_{};
   std::mutex mutex_;
-  std::vector<std::unique_ptr<ChunkReceive>> drops_;
+  std::vector<std::unique_ptr<ReceivePipeline>> drops_;
   std::atomic<std::size_t> dropping_{0};
 };
 

@@ -1,0 +1,130 @@
+// Chunks in slots of a link: encoded there, or copied.
+
+#include <algorithm>
+
+#include "engine/job.hpp"
+#include "engine/p2p/chunk_send.hpp"
+#include "engine/p2p/send_message.hpp"
+#include "engine/pipeline/send_pipeline.hpp"
+#include "policy/chunks.hpp"
+
+namespace mpress::engine {
+namespace {
+
+class PipelinedSend final : public ChunkSend {
+ public:
+  using ChunkSend::ChunkSend;
+
+  bool plan_by_mpi(Elements& elements);
+  bool plan_by_peer(const Spec& spec, Elements& elements);
+
+  trace::Way way() const override {
+    return link::Route(header_.route).kind == link::Kind::mpi ? trace::Way::chunks
+                                                              : trace::Way::peer;
+  }
+  bool needs_host() const override { return pipeline_->needs_host(); }
+  int code() const override { return pipeline_->code(); }
+  std::size_t sent_bytes() const override { return pipeline_->sent_bytes(); }
+
+ private:
+  bool proceed(bool) override { return pipeline_->advance(); }
+  std::uint64_t took_ns() const override { return resolving_ns_ + pipeline_->took_ns(); }
+
+  std::uint64_t resolving_ns_ = 0;
+  memory::Buffer packed_;
+  std::optional<SendPipeline> pipeline_;
+};
+
+bool PipelinedSend::plan_by_mpi(Elements& elements) {
+  const Region& region = elements.region;
+  link::Transfer transfer;
+  if (!job_.mpi_link.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
+                             transfer)) {
+    return false;
+  }
+  const std::uint64_t begin = trace::now_ns();
+  const bool is_resolved = resolve(job_, region, header_.spec);
+  resolving_ns_ = trace::now_ns() - begin;
+  pipeline_.emplace(job_, job_.mpi_link, transfer, cut());
+  // What a device refuses is an error of the call while nothing is announced.
+  std::size_t first_bytes = 0;
+  if (!is_resolved || !pipeline_->open(region) || !pipeline_->make_first(first_bytes)) return false;
+  // The header must not make the message larger than it was.
+  if (region.device == gpu::host && first_bytes + wire::min_frame_bytes > header_.chunk_bytes) {
+    return false;
+  }
+  packed_ = std::move(elements.packed);
+  return true;
+}
+
+bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements) {
+  if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
+  link::PeerLink& link = job_.peer_link;
+  link::Transfer transfer;
+  const link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
+  if (!(cut().encodes() && link.reserve_at_reader(wanted, transfer)) &&
+      !link.reserve(wanted, transfer)) {
+    return false;
+  }
+  route(link::Kind::peer, transfer.first);
+  Chunking all = cut();
+  all.spec = spec;
+  if (spec.bound == Bound::rel) {
+    // The device finds the range, and the header does not wait for it: payloads tell the bound.
+    header_.spec.bound = Bound::abs;
+    header_.spec.value = 0;
+  }
+  if (!all.encodes()) transfer.raw_bytes = all.bytes();
+  link.lay_out(transfer);
+  pipeline_.emplace(job_, link, transfer, all);
+  if (!pipeline_->open(elements.region)) return false;
+  packed_ = std::move(elements.packed);
+  return true;
+}
+
+/// A long message in device memory takes longer chunks: a device works on a short one alone no
+/// faster.
+std::size_t lengthened(std::size_t base, const Message& message) {
+  if (message.device == gpu::host) return base;
+  const std::size_t bases = message.bytes / base;
+  const std::size_t factor = bases >= 32 ? 4 : bases >= 8 ? 2 : 1;
+  return std::min(factor * base, wire::max_chunk_bytes);
+}
+
+}  // namespace
+
+std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
+  if (!job.chunks.is_open()) return 0;
+  const std::size_t usual = message.device == gpu::host
+                                ? job.chunks.chunk_bytes()
+                                : job.chunks.device_chunk_bytes(job.peer_hosts.peer(message.peer));
+  const std::size_t bytes = message.comm.hints.chunk(usual);
+  // The receiver must not take it for one that comes in one piece.
+  return bytes == 0 ? 0 : std::max(bytes, job.chunks.least_chunk_bytes());
+}
+
+std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
+  const std::size_t base = job.chunks.chunk_bytes();
+  if (!job.chunks.cuts(bytes)) return std::min((bytes + 7) / 8 * 8, wire::max_chunk_bytes);
+  return std::min(
+      encodes ? policy::linked_chunk(bytes, base) : policy::linked_raw_chunk(bytes, base),
+      wire::max_chunk_bytes);
+}
+
+std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Spec& spec,
+                                       Elements& elements) {
+  const std::size_t chunk_bytes = lengthened(mpi_chunk_bytes(job, message), message);
+  auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
+  if (!send->plan_by_mpi(elements)) return nullptr;
+  return send;
+}
+
+std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const Spec& spec,
+                                        Elements& elements) {
+  const std::size_t chunk_bytes = peer_chunk_bytes(job, message.bytes, spec.codec != Codec::none);
+  auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
+  if (!send->plan_by_peer(spec, elements)) return nullptr;
+  return send;
+}
+
+}  // namespace mpress::engine

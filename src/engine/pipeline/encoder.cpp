@@ -1,0 +1,82 @@
+#include "engine/pipeline/encoder.hpp"
+
+#include <cstring>
+
+#include "codec/codec.hpp"
+#include "engine/backoff.hpp"
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+namespace {
+
+class HostEncoder final : public Encoder {
+ public:
+  using Encoder::Encoder;
+
+  bool encodes_here() const override { return true; }
+
+  gpu::State next(Made& made) override {
+    const std::uint64_t begin = trace::now_ns();
+    const std::size_t raw_bytes = cut_.raw_bytes(next_);
+    const std::byte* const elements = region_.data + cut_.offset(next_);
+    std::byte* const place = slots_.place(next_, cut_.encodes() ? cut_.payload_room() : raw_bytes);
+    if (!place) {
+      code_ = MPI_ERR_NO_MEM;
+      return gpu::State::failed;
+    }
+    made = {next_, 1, raw_bytes, false};
+    if (cut_.encodes()) {
+      const std::size_t bytes =
+          codec::encode(cut_.spec, cut_.type, elements, cut_.elements(next_), place);
+      made.is_encoded = slots_.pays(bytes, raw_bytes);
+      if (made.is_encoded) made.bytes = bytes;
+    }
+    if (!made.is_encoded && slots_.takes_elements()) std::memcpy(place, elements, raw_bytes);
+    took_ns_ += trace::now_ns() - begin;
+    cut_.note(trace::Kind::encode, next_++, begin, made.bytes);
+    return gpu::State::done;
+  }
+
+ private:
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> host_encoder(Job& job, const Chunking& cut, const Region& region,
+                                      Slots& slots) {
+  return std::make_unique<HostEncoder>(job, cut, region, slots);
+}
+
+std::unique_ptr<Encoder> make_encoder(Job& job, const Chunking& cut, const Region& region,
+                                      Slots& slots) {
+  if (region.device == gpu::host) return host_encoder(job, cut, region, slots);
+  return slots.is_near() ? near_encoder(job, cut, region, slots)
+                         : staging_encoder(job, cut, region, slots);
+}
+
+bool resolve(Job& job, const Region& region, Spec& spec) {
+  if (spec.codec == Codec::none) return true;
+  if (region.device == gpu::host) {
+    spec = codec::resolve(spec, region.type, region.data, region.count);
+    return true;
+  }
+  const QueueLease queue = job.devices.queue(region.device);
+  if (!queue) return false;
+  spec = queue->resolve(spec, region.type, region.data, region.count);
+  return true;
+}
+
+gpu::State wait_for_next(Encoder& encoder, Made& made) {
+  gpu::State state = encoder.next(made);
+  trace::Span span;
+  if (state == gpu::State::pending && trace::timeline.is_on()) {
+    span = trace::Span({.begin_ns = trace::now_ns(),
+                        .device = encoder.device(),
+                        .kind = trace::Kind::wait_for_device});
+  }
+  for (Backoff backoff; state == gpu::State::pending; state = encoder.next(made)) backoff.pause();
+  return state;
+}
+
+}  // namespace mpress::engine

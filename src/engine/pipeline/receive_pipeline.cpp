@@ -1,0 +1,143 @@
+#include "engine/pipeline/receive_pipeline.hpp"
+
+#include <string>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// A payload that came with its header.
+class Here final : public link::Inbound {
+ public:
+  Here(const std::byte* payload, std::size_t bytes) : arrived_{payload, bytes} {}
+  gpu::State poll(std::uint64_t, link::Arrived& arrived) override {
+    arrived = arrived_;
+    return gpu::State::done;
+  }
+  const char* problem() const override { return ""; }
+  void acknowledge(std::uint64_t) override {}
+  void finish(bool) override {}
+  trace::Way way() const override { return trace::Way::whole; }
+
+ private:
+  const link::Arrived arrived_;
+};
+
+}  // namespace
+
+ReceivePipeline::ReceivePipeline(Job& job, const Chunking& cut, std::unique_ptr<Decoder> decoder,
+                                 int device)
+    : job_(job),
+      cut_(cut),
+      device_(decoder->reads_devices() ? device : gpu::host),
+      decoder_(std::move(decoder)),
+      began_ns_(trace::timeline.now()) {}
+
+void ReceivePipeline::open(link::Link& link, link::Route route, std::uint64_t begin_ns) {
+  const std::uint64_t chunks = cut_.chunks();
+  // Devices that publish payloads ask nobody whether their elements would take less; what MPI
+  // carries was looked at, and is never longer than its elements.
+  may_come_raw_ = route.kind == link::Kind::mpi;
+  inbound_ = link.receive({cut_.peer, route, chunks, cut_.chunk_bytes, cut_.raw_bytes(chunks - 1),
+                           !cut_.encodes(), device_, decoder_.get(), &job_.mpi_link, begin_ns});
+}
+
+void ReceivePipeline::open(const std::byte* payload, std::size_t bytes) {
+  inbound_ = std::make_unique<Here>(payload, bytes);
+}
+
+bool ReceivePipeline::advance() {
+  if (is_over_) return true;
+  while (taken_ < cut_.chunks() && take_next()) {
+  }
+  const std::uint64_t settled = decoder_->settled();
+  if (settled < cut_.chunks()) {
+    inbound_->acknowledge(settled);
+    return false;
+  }
+  // A device that failed may have told the sender, or not.
+  const bool by_flag = decoder_->code() == MPI_SUCCESS;
+  if (!by_flag) decoder_->drain();
+  inbound_->finish(by_flag);
+  return is_over_ = true;
+}
+
+/// Hands the next chunk to the decoder. False where it is not there yet, or the decoder has no
+/// room.
+bool ReceivePipeline::take_next() {
+  if (!decoder_->has_room()) return false;
+  if (!has_arrived_) {
+    switch (inbound_->poll(taken_, arrived_)) {
+      case gpu::State::pending: return false;
+      case gpu::State::failed:
+        refuse(inbound_->problem(), inbound_->is_corrupt() ? job_.corrupt_code : job_.device_code);
+        return true;
+      case gpu::State::done: break;
+    }
+    if (!is_sound()) {
+      inbound_->give_up();
+      refuse("has a wrong size", job_.corrupt_code);
+      return true;
+    }
+    has_arrived_ = true;
+  }
+  if (arrived_.device != gpu::host && device_ == gpu::host && !bring_to_host()) return false;
+  if (!has_arrived_) return true;  // it could not be brought
+  has_arrived_ = false;
+  wire_bytes_ += arrived_.bytes;
+  const std::uint64_t begin_ns = arrived_.begin_ns > 0 ? arrived_.begin_ns : began_ns_;
+  for (std::uint64_t i = 0; i < arrived_.chunks; ++i) {
+    cut_.note(trace::Kind::arrive, taken_ + i, begin_ns,
+              arrived_.chunks > 1 ? cut_.raw_bytes(taken_ + i) : arrived_.bytes);
+  }
+  began_ns_ = trace::timeline.now();
+  const bool is_raw =
+      !cut_.encodes() || (may_come_raw_ && arrived_.bytes == cut_.raw_bytes(taken_));
+  decoder_->take(taken_, arrived_, !is_raw);
+  taken_ += arrived_.chunks;
+  return true;
+}
+
+/// Is it as long as the header lets it be?
+bool ReceivePipeline::is_sound() const {
+  if (cut_.encodes()) return arrived_.bytes > 0 && arrived_.bytes <= cut_.room();
+  const std::uint64_t end = taken_ + arrived_.chunks;
+  return end <= cut_.chunks() &&
+         arrived_.bytes ==
+             std::min<std::uint64_t>(cut_.offset(end), cut_.bytes()) - cut_.offset(taken_);
+}
+
+/// A chunk on a device, for a decoder on the host. False while it is not there.
+bool ReceivePipeline::bring_to_host() {
+  std::byte* const place = decoder_->place_of(taken_, arrived_.bytes);
+  if (!place) return false;
+  if (!queue_) queue_ = job_.devices.queue(arrived_.device);
+  if (queue_ && copying_ == 0) copying_ = queue_->copy(place, arrived_.data, arrived_.bytes);
+  const gpu::State state = queue_ ? queue_->query(copying_) : gpu::State::failed;
+  if (state == gpu::State::pending) return false;
+  copying_ = 0;
+  arrived_ = {place, arrived_.bytes};
+  if (state == gpu::State::failed) {
+    has_arrived_ = false;
+    inbound_->give_up();
+    refuse("did not come from its GPU", job_.device_code);
+  }
+  return true;
+}
+
+/// The next chunk will not come. Says why, once; what went wrong is told at the end, when nothing
+/// of the message is left to come.
+void ReceivePipeline::refuse(const std::string& why, int code) {
+  if (code_ == MPI_SUCCESS) {
+    code_ = code;
+    trace::say("rank " + std::to_string(job_.rank) + ": chunk " + std::to_string(taken_) + " of " +
+               std::to_string(cut_.chunks()) + " from rank " + std::to_string(cut_.peer) + " " +
+               why);
+  }
+  decoder_->skip(taken_++);
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,68 @@
+// Chunks on their way to a region: each goes to the decoder when it has come, while the next ones
+// travel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/devices.hpp"
+#include "engine/pipeline/decoder.hpp"
+#include "link/link.hpp"
+#include "trace/record.hpp"
+
+namespace mpress::engine {
+
+class ReceivePipeline {
+ public:
+  /// `device`: whose memory the decoder fills, or the host.
+  ReceivePipeline(Job& job, const Chunking& cut, std::unique_ptr<Decoder> decoder, int device);
+
+  /// Chunks come by a link, as `route` says, which knows it. `begin_ns`: link::Expected's.
+  void open(link::Link& link, link::Route route, std::uint64_t begin_ns);
+
+  /// The only chunk is here, a payload, and stays until advance() has returned true.
+  void open(const std::byte* payload, std::size_t bytes);
+
+  /// Is it so?
+  bool is_here() const { return inbound_->way() == trace::Way::whole; }
+
+  /// Takes what has come. True when all has, or what has not will not; never waits.
+  bool advance();
+
+  /// The caller will do nothing else until then: what a device could tell the sender later, this
+  /// process tells it then.
+  void await() { inbound_->await(); }
+
+  const Chunking& cut() const { return cut_; }
+
+  // Once advance() has returned true:
+  trace::Way way() const { return inbound_->way(); }
+  int code() const { return code_ != MPI_SUCCESS ? code_ : decoder_->code(); }
+  std::size_t wire_bytes() const { return wire_bytes_; }
+  std::uint64_t decode_ns() const { return decoder_->decode_ns(); }
+
+ private:
+  bool take_next();
+  bool bring_to_host();
+  bool is_sound() const;
+  void refuse(const std::string& why, int code);
+
+  Job& job_;
+  const Chunking cut_;
+  const int device_;  ///< whose queues read; the host where the decoder takes chunks from there
+  std::unique_ptr<Decoder> decoder_;  ///< outlives inbound_
+  std::unique_ptr<link::Inbound> inbound_;
+  bool may_come_raw_ = false;  ///< a chunk may be its elements although the message is encoded
+  std::uint64_t taken_ = 0;    ///< chunks that the decoder has got
+  link::Arrived arrived_;      ///< the next one, if it has come
+  bool has_arrived_ = false;
+  bool is_over_ = false;
+  std::uint64_t began_ns_;  ///< when the next one was first looked for
+  int code_ = MPI_SUCCESS;  ///< what went wrong on the way
+  std::size_t wire_bytes_ = 0;
+  gpu::Event copying_ = 0;  ///< of the next chunk to host memory; 0: not begun
+  QueueLease queue_;
+};
+
+}  // namespace mpress::engine

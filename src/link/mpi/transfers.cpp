@@ -1,0 +1,181 @@
+// Blocks by MPI: how they are sent, and how they are received.
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "link/mpi/mpi_link.hpp"
+#include "mpi/counted.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::link {
+
+/// A transfer as its sender has it.
+struct MpiLink::Sending {
+  std::vector<int> readers;
+  int device;
+  std::uint64_t operation;
+  Account* account;
+  trace::Event like;
+  std::size_t room;                   ///< what each slot counts for until it is published
+  std::vector<memory::Buffer> slots;  ///< empty: not taken yet, or handed over
+  std::size_t published = 0;
+
+  void give_back(std::size_t slot_count) {
+    if (account) account->give(slot_count * room);
+  }
+};
+
+bool MpiLink::reserve(const Reservation& wanted, Transfer& transfer) {
+  if (comm_ == MPI_COMM_NULL) return false;
+  if (wanted.account && !wanted.may_exceed &&
+      !wanted.account->has_room(wanted.chunks * wanted.bytes)) {
+    return false;
+  }
+  auto sending = std::make_unique<Sending>(Sending{{wanted.readers.begin(), wanted.readers.end()},
+                                                   wanted.device,
+                                                   wanted.operation,
+                                                   wanted.account,
+                                                   wanted.like,
+                                                   wanted.bytes,
+                                                   std::vector<memory::Buffer>(wanted.chunks)});
+  if (wanted.device == gpu::host) {
+    for (memory::Buffer& slot : sending->slots) {
+      slot = memory_->take(gpu::host, wanted.bytes);
+      if (!slot) return false;
+    }
+  }
+  if (wanted.account) wanted.account->take(wanted.chunks * wanted.bytes);
+  transfer = {0, static_cast<std::uint32_t>(wanted.chunks),
+              static_cast<std::uint32_t>(wanted.readers.size()), wanted.bytes};
+  transfer.record = sending.release();
+  return true;
+}
+
+std::byte* MpiLink::place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) {
+  Sending& sending = *static_cast<Sending*>(transfer.record);
+  memory::Buffer& slot = sending.slots[chunk];
+  if (!slot) slot = memory_->take(sending.device, bytes);
+  return slot.data();
+}
+
+/// An empty one stands for a block that could not be made.
+void MpiLink::publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) {
+  Sending& sending = *static_cast<Sending*>(transfer.record);
+  sending.published = chunk + 1;
+  sending.give_back(1);
+  const auto data = std::make_shared<const Held>(std::move(sending.slots[chunk]), sending.account);
+  for (const int reader : sending.readers) {
+    trace::Event on_wire = sending.like;
+    on_wire.begin_ns = trace::timeline.now();
+    on_wire.peer = reader;
+    on_wire.chunk = static_cast<std::uint32_t>(chunk);
+    on_wire.wire_bytes = bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = mpi::calls().Isend(data->memory.data(), static_cast<int>(bytes), MPI_BYTE,
+                                        reader, tag_of(sending.operation), comm_, &request);
+    if (code != MPI_SUCCESS) {  // nor can the reader be told, who would wait for ever
+      mpi::fatal("MPI refused to send chunk " + std::to_string(chunk) + " of a message to rank " +
+                 std::to_string(reader));
+    }
+    outbox.add({request, data, sending.operation, reader, on_wire});
+  }
+}
+
+bool MpiLink::fail(const Transfer& transfer) {
+  const Sending& sending = *static_cast<Sending*>(transfer.record);
+  for (std::size_t chunk = sending.published; chunk < sending.slots.size(); ++chunk) {
+    publish(transfer, chunk, 0);
+  }
+  release(transfer);
+  return true;
+}
+
+void MpiLink::abandon(const Transfer& transfer) {
+  const std::unique_ptr<Sending> sending(static_cast<Sending*>(transfer.record));
+  sending->give_back(sending->slots.size() - sending->published);
+}
+
+/// Keeps receives posted for the blocks that come next, as far as the reader has room.
+class MpiLink::Reader final : public Inbound {
+ public:
+  Reader(MpiLink& link, const Expected& expected) : link_(link), expected_(expected) { post(); }
+
+  gpu::State poll(std::uint64_t chunk, Arrived& arrived) override {
+    post();
+    if (chunk == posted_) return gpu::State::pending;
+    Posted& posted = at(chunk);
+    int has_come = 0;
+    MPI_Status status;
+    const int code = mpi::calls().Test(&posted.request, &has_come, &status);
+    if (code == MPI_SUCCESS && !has_come) {
+      has_waited_ = true;
+      return gpu::State::pending;
+    }
+    ++taken_;
+    link_.received();
+    const bool waited = std::exchange(has_waited_, false);
+    if (code != MPI_SUCCESS) {
+      problem_ = "is longer than it was announced";
+      is_corrupt_ = true;
+      return gpu::State::failed;
+    }
+    const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
+    if (link_.pacer_->active()) {
+      const bool on_its_way = expected_.begin_ns > 0 && !waited;
+      link_.pacer_->arrive(bytes, on_its_way ? expected_.begin_ns : trace::now_ns());
+    }
+    arrived = {posted.place, bytes};
+    arrived.begin_ns = posted.begin_ns;
+    post();
+    problem_ = "could not be made there";
+    return bytes > 0 ? gpu::State::done : gpu::State::failed;
+  }
+
+  const char* problem() const override { return problem_; }
+  bool is_corrupt() const override { return is_corrupt_; }
+  void acknowledge(std::uint64_t) override {}
+  void finish(bool) override {}
+  trace::Way way() const override { return trace::Way::chunks; }
+
+ private:
+  struct Posted {
+    MPI_Request request;
+    std::byte* place;
+    std::uint64_t begin_ns;  ///< for the timeline
+  };
+
+  Posted& at(std::uint64_t chunk) { return ahead_[chunk % ahead_.size()]; }
+
+  void post() {
+    for (; posted_ < expected_.chunks && posted_ < taken_ + ahead_.size(); ++posted_) {
+      const std::size_t bytes = expected_.bytes_of(posted_);
+      std::byte* const place = expected_.landing->place_of(posted_, bytes);
+      if (!place) return;
+      Posted& posted = at(posted_);
+      posted = {MPI_REQUEST_NULL, place, trace::timeline.now()};
+      const int code = mpi::calls().Irecv(place, static_cast<int>(bytes), MPI_BYTE, expected_.rank,
+                                          static_cast<int>(expected_.route.number), link_.comm_,
+                                          &posted.request);
+      if (code != MPI_SUCCESS) {
+        mpi::fatal("MPI refused to receive a chunk from rank " + std::to_string(expected_.rank));
+      }
+    }
+  }
+
+  MpiLink& link_;
+  const Expected expected_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t taken_ = 0;
+  std::array<Posted, 16> ahead_;
+  bool has_waited_ = false;  ///< the next block was not there when it was looked for
+  const char* problem_ = "";
+  bool is_corrupt_ = false;
+};
+
+std::unique_ptr<Inbound> MpiLink::receive(const Expected& expected) {
+  return std::make_unique<Reader>(*this, expected);
+}
+
+}  // namespace mpress::link

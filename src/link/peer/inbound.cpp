@@ -1,0 +1,171 @@
+// A transfer as its reader has it: slots that are polled, or what its sender exposes.
+
+#include <atomic>
+#include <utility>
+
+#include "link/peer/peer_link.hpp"
+
+namespace mpress::link {
+namespace {
+
+/// A chunk that was looked for so often may be one whose sender has ended.
+constexpr std::uint64_t looks_a_question = 1 << 16;
+
+}  // namespace
+
+class PeerLink::Reader final : public Inbound {
+ public:
+  Reader(PeerLink& link, const Expected& expected) : link_(link), expected_(expected) {}
+
+  gpu::State poll(std::uint64_t chunk, Arrived& arrived) override {
+    if (other_) return other_->poll(chunk, arrived);
+    if (is_broken_) return gpu::State::failed;
+    if (exposed_.data) return poll_exposed(chunk, arrived);
+    const Arrival found = link_.look(expected_.rank, slot_of(chunk), expected_.device);
+    if (found.state == Slot::planned) {
+      if (++looks_ % looks_a_question != 0 || link_.lives(expected_.rank)) {
+        return gpu::State::pending;
+      }
+      return fail();
+    }
+    if (chunk == 0 && found.state == Slot::offered) return get(arrived);
+    if (chunk == 0) block_ = found.block;
+    if (chunk == 0 && found.state == Slot::by_mpi) return turn_to_other();
+    if (found.state != Slot::there) return fail();
+    looks_ = 0;
+    arrived = {found.data, found.bytes, found.device, found.is_near};
+    if (expected_.as_they_are && found.device == expected_.device) lengthen(chunk, arrived);
+    return gpu::State::done;
+  }
+
+  const char* problem() const override {
+    return other_ ? other_->problem() : "did not come from its GPU";
+  }
+
+  void acknowledge(std::uint64_t chunks) override {
+    if (other_ || exposed_.data) return;
+    for (; acknowledged_ < chunks; ++acknowledged_) {
+      link_.acknowledge(expected_.rank, slot_of(acknowledged_));
+    }
+  }
+
+  void finish(bool by_flag) override {
+    if (exposed_.data) {
+      finish_exposed(by_flag);
+      return;
+    }
+    if (other_) other_->finish(by_flag);
+    link_.open_block(expected_.rank, std::exchange(block_, 0), expected_.device);
+    acknowledge(expected_.chunks);
+  }
+
+  void give_up() override {
+    if (!other_) is_broken_ = true;
+  }
+
+  void await() override {
+    is_awaited_ = true;
+    if (other_) other_->await();
+  }
+
+  trace::Way way() const override {
+    if (other_) return other_->way();
+    return exposed_.data ? trace::Way::direct : trace::Way::peer;
+  }
+
+ private:
+  std::uint64_t slot_of(std::uint64_t chunk) const { return expected_.route.slot + chunk; }
+
+  gpu::State fail() {
+    is_broken_ = true;
+    return gpu::State::failed;
+  }
+
+  /// The chunks behind it that are there, too, and lie there: one long copy uses the link better
+  /// than several.
+  void lengthen(std::uint64_t chunk, Arrived& arrived) {
+    if (arrived.bytes != expected_.bytes_of(chunk)) return;
+    for (std::uint64_t next = chunk + 1; next < expected_.chunks; ++next) {
+      const Arrival found = link_.look(expected_.rank, slot_of(next), expected_.device);
+      if (found.state != Slot::there || found.device != arrived.device ||
+          found.data != arrived.data + arrived.bytes || found.bytes != expected_.bytes_of(next)) {
+        return;
+      }
+      arrived.bytes += found.bytes;
+      ++arrived.chunks;
+    }
+  }
+
+  gpu::State turn_to_other() {
+    acknowledge(1);
+    acknowledged_ = expected_.chunks;
+    Expected by_other = expected_;
+    by_other.route.kind = expected_.other->kind();
+    other_ = expected_.other->receive(by_other);
+    if (is_awaited_) other_->await();
+    return gpu::State::pending;
+  }
+
+  /// Takes what is offered. Pending where it is not any more, or it is not its turn. The sender
+  /// waits then, so the device tells by itself when it has read all, where it can: nothing that the
+  /// program does next holds this up.
+  gpu::State get(Arrived& arrived) {
+    const std::uint64_t first = slot_of(0);
+    const std::uint64_t now_ns = trace::now_ns();
+    if (found_ns_ == 0) found_ns_ = now_ns;
+    if (!link_.is_turn(expected_.rank, first, expected_.bytes(), found_ns_, now_ns)) {
+      return gpu::State::pending;
+    }
+    const Arrival found = link_.get(expected_.rank, first, expected_.device, expected_.bytes());
+    if (found.state == Slot::failed) {
+      link_.acknowledge(expected_.rank, first);  // which the sender looks at alone
+      acknowledged_ = expected_.chunks;
+      return fail();
+    }
+    if (!found.data) return gpu::State::pending;
+    exposed_ = found;
+    if (found.device == expected_.device && !is_awaited_) {
+      flag_ = link_.acknowledge_flag(expected_.rank, first, expected_.device);
+    }
+    return poll_exposed(0, arrived);
+  }
+
+  /// All of it, or, where it has to be copied first, a chunk.
+  gpu::State poll_exposed(std::uint64_t chunk, Arrived& arrived) {
+    if (exposed_.device == expected_.device) {
+      arrived = {exposed_.data, expected_.bytes(), exposed_.device, false, expected_.chunks, flag_};
+    } else {
+      arrived = {exposed_.data + chunk * expected_.chunk_bytes, expected_.bytes_of(chunk),
+                 exposed_.device};
+    }
+    return gpu::State::done;
+  }
+
+  void finish_exposed(bool by_flag) {
+    if (std::exchange(is_returned_, true) || (flag_ && by_flag)) return;
+    if (flag_) {
+      link_.acknowledge_once(expected_.rank, slot_of(0), exposed_.serial);
+    } else {
+      link_.acknowledge(expected_.rank, slot_of(0));
+    }
+  }
+
+  PeerLink& link_;
+  const Expected expected_;
+  std::uint64_t looks_ = 0;         ///< since something came
+  std::uint64_t acknowledged_ = 0;  ///< chunks
+  std::uint64_t found_ns_ = 0;      ///< when an offer was
+  std::uint32_t block_ = 0;         ///< to be opened
+  Arrival exposed_{};               ///< all of the message; no data: it is not
+  std::uint32_t* flag_ = nullptr;   ///< for the device to tell when it is done with that
+  bool is_returned_ = false;
+  bool is_broken_ = false;
+  bool is_awaited_ = false;
+  std::unique_ptr<Inbound> other_;  ///< of chunks that come by MPI, where the sender had no memory
+};
+
+std::unique_ptr<Inbound> PeerLink::receive(const Expected& expected) {
+  return std::make_unique<Reader>(*this, expected);
+}
+
+}  // namespace mpress::link

@@ -1,0 +1,449 @@
+// What every link has to keep, the same cases for each: rank 0 sends, ranks 1 and 2 read. The link
+// by MPI, and the peer link with simulated GPUs.
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/loaded_gpu.hpp"
+#include "link/mpi/mpi_link.hpp"
+#include "link/peer/peer_link.hpp"
+#include "ranks.hpp"
+#include "unit/queues.hpp"
+
+namespace mpress::ranks {
+namespace {
+
+using link::Account;
+using link::Arrived;
+using link::Expected;
+using link::Inbound;
+using link::Link;
+using link::Route;
+using link::Transfer;
+
+constexpr std::size_t chunk_bytes = 48'000;
+constexpr std::size_t last_bytes = 1236;
+constexpr std::uint32_t chunks = 7;
+constexpr std::array<std::uint8_t, 16> nonce = {4, 5, 6};
+
+std::size_t bytes_of(std::uint64_t chunk) { return chunk + 1 < chunks ? chunk_bytes : last_bytes; }
+
+/// A link between the ranks, and how the test writes to it and reads from it.
+class End {
+ public:
+  explicit End(Rank& rank) : rank(rank) {}
+  virtual ~End() = default;
+  virtual Link& link() = 0;
+  virtual Link* other() = 0;  ///< what Expected::other is
+  virtual int device() const = 0;
+  virtual void write(std::byte* place, const std::byte* data, std::size_t bytes) = 0;
+  virtual std::vector<std::byte> read(const Arrived& arrived) = 0;
+  virtual void close() = 0;
+  virtual bool sees_ended_senders() const = 0;
+  virtual bool frees_cancelled() const = 0;  ///< before the end
+
+  Rank& rank;
+  std::uint64_t operations = 0;
+};
+
+class ByMpi final : public End {
+ public:
+  explicit ByMpi(Rank& rank) : End(rank) {
+    const auto& world = *rank.contexts.world();
+    link_.open(world.comm(), world.tags(), memory_, pacer_);
+  }
+  Link& link() override { return link_; }
+  Link* other() override { return nullptr; }
+  int device() const override { return gpu::host; }
+  void write(std::byte* place, const std::byte* data, std::size_t bytes) override {
+    std::memcpy(place, data, bytes);
+  }
+  std::vector<std::byte> read(const Arrived& arrived) override {
+    return {arrived.data, arrived.data + arrived.bytes};
+  }
+  bool sees_ended_senders() const override { return false; }
+  bool frees_cancelled() const override { return false; }
+  void close() override { CHECK(farewell(-1)); }
+
+  bool farewell(int ended) {
+    Parting parting{*this, ended};
+    return link_.say_farewell(parting);
+  }
+
+ private:
+  struct Parting final : link::MpiLink::Parting {
+    Parting(ByMpi& end, int ended) : end(end), ended(ended) {}
+    void proceed() override {
+      end.link_.advance();
+      if (!end.link_.drain_one(end.memory_.pool)) ::sched_yield();
+    }
+    bool is_idle() const override { return end.link_.outbox.empty(); }
+    std::uint64_t pending() const override { return 0; }
+    void close_others() override {}
+    int find_ended() const override { return ended; }
+    ByMpi& end;
+    int ended;
+  };
+  struct Memory final : link::MpiLink::Memory {
+    memory::Buffer take(int, std::size_t bytes) override { return pool.take(bytes); }
+    memory::BufferPool pool{64u << 20};
+  };
+  Memory memory_;
+  link::Pacer pacer_;
+  link::MpiLink link_;
+};
+
+class ByPeer final : public End {
+ public:
+  explicit ByPeer(Rank& rank) : End(rank) {
+    ::setenv("SIMULATED_GPU_DEVICES", "2", 0);
+    gpu::choose(MPRESS_SIMULATED_GPU);
+    CHECK(gpu::gpu() != nullptr);
+    const link::SegmentAddress own = link_.open(nonce, rank.rank, true);
+    std::vector<link::SegmentAddress> all(static_cast<std::size_t>(rank.size));
+    mpi::calls().Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE,
+                           MPI_COMM_WORLD);
+    std::vector<link::HostRank> ranks;
+    for (int r = 0; r < rank.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
+    link_.set_ranks(ranks, 64u << 20);
+    queue_ = gpu::gpu()->open_queue(0);
+    // No memory is shared before it is needed, and each reader opens it once.
+    for (int round = 0; round < 2; ++round) {
+      if (rank.rank != 0) link_.connect(0, 0);
+      rank.barrier();
+      const int readers[] = {1, 2};
+      Transfer none;
+      if (rank.rank == 0) link_.reserve({readers, 0, chunks, chunk_bytes, 0}, none);
+      if (none.chunks > 0) link_.abandon(none);
+      rank.barrier();
+    }
+    if (rank.rank != 0) link_.connect(0, 0);
+    rank.barrier();
+  }
+  Link& link() override { return link_; }
+  Link* other() override { return nullptr; }
+  int device() const override { return 0; }
+  void write(std::byte* place, const std::byte* data, std::size_t bytes) override {
+    put(*queue_, place, data, bytes);
+  }
+  std::vector<std::byte> read(const Arrived& arrived) override {
+    return mpress::bytes_of(*queue_, arrived.data, arrived.bytes);
+  }
+  bool sees_ended_senders() const override { return true; }
+  bool frees_cancelled() const override { return true; }
+  void close() override {
+    rank.barrier();
+    link_.close();
+    rank.barrier();
+    link_.free_memory();
+  }
+
+ private:
+  link::PeerLink link_;
+  std::unique_ptr<Queue> queue_;
+};
+
+/// Host memory for blocks of links that bring them there.
+class Room final : public link::Landing {
+ public:
+  std::byte* place_of(std::uint64_t chunk, std::size_t bytes) override {
+    CHECK(chunk < chunks && bytes == bytes_of(chunk));
+    return memory_.data() + chunk * chunk_bytes;
+  }
+
+ private:
+  std::vector<std::byte> memory_ = std::vector<std::byte>(chunks * chunk_bytes);
+};
+
+/// The sender's side of a transfer.
+struct Sent {
+  Transfer transfer;
+  std::uint64_t operation = 0;
+  std::vector<int> readers;
+  std::vector<std::byte> data;
+};
+
+bool reserve(End& end, std::vector<int> readers, Account& account, Sent& sent) {
+  sent.readers = std::move(readers);
+  sent.operation = ++end.operations;
+  sent.data = noise(chunks * chunk_bytes, static_cast<unsigned>(sent.operation));
+  return end.link().reserve(
+      {sent.readers, end.device(), chunks, chunk_bytes, sent.operation, &account}, sent.transfer);
+}
+
+/// Tells each reader its route, and what the data begins with.
+void announce(End& end, const Sent& sent) {
+  for (std::size_t i = 0; i < sent.readers.size(); ++i) {
+    const std::uint64_t words[] = {
+        Route(static_cast<std::uint32_t>(sent.operation), end.link().kind(),
+              sent.transfer.first_of(static_cast<std::uint32_t>(i)))
+            .word(),
+        sent.operation};
+    mpi::calls().Send(words, 2, MPI_UINT64_T, sent.readers[i], 0, MPI_COMM_WORLD);
+  }
+}
+
+void publish(End& end, const Sent& sent, std::uint32_t first, std::uint32_t behind) {
+  for (std::uint32_t chunk = first; chunk < behind; ++chunk) {
+    std::byte* const place = end.link().place(sent.transfer, chunk, bytes_of(chunk));
+    CHECK(place != nullptr);
+    end.write(place, sent.data.data() + chunk * chunk_bytes, bytes_of(chunk));
+    end.link().publish(sent.transfer, chunk, bytes_of(chunk));
+  }
+}
+
+/// The reader's side.
+struct Reading {
+  Reading(End& end, int sender = 0) : end(end) {
+    std::uint64_t words[2];
+    mpi::calls().Recv(words, 2, MPI_UINT64_T, sender, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    route = Route(words[0]);
+    data = noise(chunks * chunk_bytes, static_cast<unsigned>(words[1]));
+    CHECK(end.link().knows(sender, route, chunks));
+    from = sender;
+  }
+  void open() {
+    inbound = end.link().receive(
+        {from, route, chunks, chunk_bytes, last_bytes, false, end.device(), &room, end.other()});
+  }
+  gpu::State wait(std::uint64_t chunk, Arrived& arrived) {
+    gpu::State state = gpu::State::pending;
+    end.rank.wait([&] {
+      end.link().advance();
+      state = inbound->poll(chunk, arrived);
+      return state != gpu::State::pending;
+    });
+    return state;
+  }
+  /// Reads some, which have to come.
+  void read(std::uint64_t first, std::uint64_t behind) {
+    for (std::uint64_t chunk = first; chunk < behind; ++chunk) {
+      Arrived arrived;
+      if (wait(chunk, arrived) != gpu::State::done) {
+        CHECK(!"a block that was published");
+        return;
+      }
+      CHECK(arrived.bytes == bytes_of(chunk) && arrived.chunks == 1);
+      const std::vector<std::byte> got = end.read(arrived);
+      CHECK(std::memcmp(got.data(), data.data() + chunk * chunk_bytes, got.size()) == 0);
+      end.rank.dawdle();
+      inbound->acknowledge(chunk + 1);
+    }
+  }
+  /// Finds that the rest will not come.
+  void find_failed(std::uint64_t first) {
+    for (std::uint64_t chunk = first; chunk < chunks; ++chunk) {
+      Arrived arrived;
+      CHECK(wait(chunk, arrived) == gpu::State::failed);
+      CHECK(std::strlen(inbound->problem()) > 0);
+    }
+    inbound->finish(true);
+  }
+
+  End& end;
+  Route route;
+  int from = 0;
+  std::vector<std::byte> data;
+  Room room;
+  std::unique_ptr<Inbound> inbound;
+};
+
+/// Nothing is held any more, sooner or later.
+void wait_until_free(End& end, const Account& account) {
+  end.rank.wait([&] {
+    end.link().advance();
+    return account.held() == 0;
+  });
+}
+
+/// One and several readers, blocks in order, of which the last is shorter.
+void blocks(End& end, Account& account) {
+  const std::vector<std::vector<int>> all = {{1}, {2}, {1, 2}, {2, 1}};
+  for (int round = 0; round < 12; ++round) {
+    for (const std::vector<int>& readers : all) {
+      if (end.rank.rank == 0) {
+        Sent sent;
+        CHECK(reserve(end, readers, account, sent) && account.held() > 0);
+        end.link().lay_out(sent.transfer);
+        const auto before = static_cast<std::uint32_t>(end.rank.random() % (chunks + 1));
+        publish(end, sent, 0, before);
+        announce(end, sent);
+        end.rank.dawdle();
+        publish(end, sent, before, chunks);
+        end.link().release(sent.transfer);
+      } else if (std::find(readers.begin(), readers.end(), end.rank.rank) != readers.end()) {
+        Reading reading(end);
+        reading.open();
+        reading.read(0, chunks);
+        reading.inbound->finish(true);
+      }
+    }
+    if (end.rank.rank == 0) wait_until_free(end, account);
+  }
+}
+
+/// An operation that has used up its share gets no more, and others do.
+void share(End& end, Account&) {
+  if (end.rank.rank == 0) {
+    Account greedy(3 * chunks * chunk_bytes), other;
+    std::vector<Sent> kept(3);
+    std::size_t count = 0;
+    while (count < kept.size() && reserve(end, {1}, greedy, kept[count])) ++count;
+    CHECK(count == 2 || count == 3);  // slots are rounded up
+    Sent more;
+    CHECK(!reserve(end, {1}, greedy, more) && more.transfer.chunks == 0);
+    CHECK(reserve(end, {1}, other, more));
+    end.link().abandon(more.transfer);
+    kept.resize(count);
+    for (Sent& sent : kept) {
+      end.link().lay_out(sent.transfer);
+      publish(end, sent, 0, chunks);
+      end.link().release(sent.transfer);
+    }
+    const auto number = static_cast<int>(count);
+    mpi::calls().Send(&number, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+    for (Sent& sent : kept) announce(end, sent);
+    wait_until_free(end, greedy);
+    wait_until_free(end, other);
+    CHECK(reserve(end, {1}, greedy, more));
+    end.link().abandon(more.transfer);
+  } else if (end.rank.rank == 1) {
+    int number = 0;
+    mpi::calls().Recv(&number, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    std::vector<std::unique_ptr<Reading>> all;
+    for (int i = 0; i < number; ++i) all.push_back(std::make_unique<Reading>(end));
+    std::shuffle(all.begin(), all.end(), end.rank.random);  // whoever sent first is read last
+    for (const auto& reading : all) {
+      reading->open();
+      reading->read(0, chunks);
+      reading->inbound->finish(true);
+    }
+  }
+}
+
+/// What fails after some blocks.
+void failure(End& end, Account& account) {
+  for (const std::uint32_t good : {0u, 3u, chunks - 1}) {
+    if (end.rank.rank == 0) {
+      Sent sent;
+      CHECK(reserve(end, {1, 2}, account, sent));
+      end.link().lay_out(sent.transfer);
+      announce(end, sent);
+      publish(end, sent, 0, good);
+      CHECK(end.link().fail(sent.transfer));
+      wait_until_free(end, account);
+    } else {
+      Reading reading(end);
+      reading.open();
+      reading.read(0, good);
+      reading.find_failed(good);
+    }
+  }
+}
+
+/// Transfers that nobody hears of, that are cancelled, whose reader does not want them, or never
+/// comes: no call waits, and what they hold comes free.
+void unclaimed(End& end, Account& account) {
+  if (end.rank.rank == 0) {
+    Sent sent;
+    CHECK(reserve(end, {1, 2}, account, sent));
+    end.link().abandon(sent.transfer);
+    wait_until_free(end, account);
+    static Account cancelled, forgotten;  // which outlive their transfers
+    CHECK(reserve(end, {1}, cancelled, sent));
+    end.link().lay_out(sent.transfer);
+    publish(end, sent, 0, chunks);
+    end.link().release(sent.transfer);
+    end.link().cancel(sent.operation);
+    if (end.frees_cancelled()) wait_until_free(end, cancelled);
+    CHECK(reserve(end, {2}, account, sent));
+    end.link().lay_out(sent.transfer);
+    announce(end, sent);
+    publish(end, sent, 0, chunks);
+    end.link().release(sent.transfer);
+    wait_until_free(end, account);
+    CHECK(reserve(end, {1}, forgotten, sent));
+    end.link().lay_out(sent.transfer);
+    publish(end, sent, 0, chunks);
+    end.link().release(sent.transfer);
+  } else if (end.rank.rank == 2) {
+    Reading reading(end);
+    if (!end.link().discard(0, reading.route, chunks)) {
+      reading.open();
+      reading.read(0, chunks);
+      reading.inbound->finish(true);
+    }
+  }
+}
+
+void conforms(End& end) {
+  Account account;
+  for (void (*const test)(End&, Account&) : {blocks, share, failure, unclaimed}) {
+    test(end, account);
+    end.rank.barrier();
+  }
+  end.close();
+}
+
+/// A sender that ends in the middle. Reads what came; no call waits for the rest.
+void loses(End& end, void (*farewell)(End&)) {
+  Account account;
+  std::signal(SIGUSR1, SIG_IGN);  // what MPICH's launcher tells the others with
+  const char* folder = std::getenv("RANKS_FOLDER");
+  if (end.rank.rank == 0) {
+    Sent sent;
+    CHECK(reserve(end, {1, 2}, account, sent));
+    end.link().lay_out(sent.transfer);
+    publish(end, sent, 0, 3);
+    announce(end, sent);
+    for (int i = 0; i < 1000; ++i) {  // until MPI has it
+      end.link().advance();
+      ::usleep(1000);
+    }
+    ::raise(SIGKILL);
+  }
+  Reading reading(end);
+  reading.open();
+  reading.read(0, 3);
+  if (end.sees_ended_senders()) reading.find_failed(3);
+  farewell(end);
+  if (check::failures == 0 && folder) {
+    std::ofstream(std::string(folder) + "/told." + std::to_string(end.rank.rank)) << "told";
+  }
+  ::sleep(1);  // launchers may end the others as soon as one has left without MPI_Finalize
+  ::_exit(check::failures != 0);
+}
+
+}  // namespace
+
+void mpi_link(Rank& rank) {
+  ByMpi end(rank);
+  conforms(end);
+}
+
+void peer_link(Rank& rank) {
+  ByPeer end(rank);
+  conforms(end);
+}
+
+void mpi_link_lost(Rank& rank) {
+  ByMpi end(rank);
+  loses(end, [](End& one) { CHECK(!static_cast<ByMpi&>(one).farewell(0)); });
+}
+
+void peer_link_lost(Rank& rank) {
+  ByPeer end(rank);
+  loses(end, [](End&) {});
+}
+
+}  // namespace mpress::ranks
