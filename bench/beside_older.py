@@ -1,5 +1,6 @@
 """Messages between GPUs with this build beside an older one, by turns: python bench/beside_older.py
---older FOLDER [--seconds S] [--json FILE], where FOLDER holds the package mpress of that build.
+--older FOLDER --newer FOLDER [--seconds S] [--json FILE], where each FOLDER holds the package mpress
+of a build.
 
 Both get the same plan, one job after the other, ROUNDS times; a row's time is the median of the
 medians of its jobs, and its ratio that of the newer over the older, with the least and the greatest
@@ -69,9 +70,10 @@ def main() -> None:
     parser.add_argument("--newer", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=150, help="in all")
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--benchmarks", nargs="+", default=["latency", "bibandwidth"])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    benchmarks = ("latency", "bibandwidth")
+    benchmarks = given.benchmarks
     each = given.seconds / (2 * ROUNDS * len(benchmarks)) - 4  # a job's start
     document = []
     folder = tempfile.mkdtemp()
