@@ -28,8 +28,8 @@ class Chunks {
 
   /// Opens the link by MPI, on the context of MPI_COMM_WORLD, where all ranks told that; it may be
   /// null. Messages of two and more chunks of `chunk_bytes` will be cut, and those in device memory
-  /// that go by MPI as `device_chunks` says; ranks may differ. Where `chunk_bytes` is 0 on any rank,
-  /// the link stays closed on all, and no message is cut.
+  /// that go by MPI as `device_chunks` says; ranks may differ. Where `chunk_bytes` is 0 on any
+  /// rank, the link stays closed on all, and no message is cut.
   void open(Job& job, const Context* world, std::size_t chunk_bytes,
             const policy::DeviceChunks& device_chunks);
 
