@@ -98,7 +98,7 @@ def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_ru
         (2, 45, ("--threads", "3", "--scarce", "--max-bytes", "30000"), FORCED),
     ],
 )
-def test_from_gpu_to_gpu(ranks, seed, options, codec, stress, mpress_run, simulated_gpu):
+def test_from_gpu_to_gpu(ranks, seed, options, codec, stress, mpi, mpress_run, simulated_gpu):
     arguments = ["--seed", str(seed), "--rounds", "40", "--devices", *options]
     careful = [] if codec is FORCED else ["--careful"]
     env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
@@ -108,7 +108,9 @@ def test_from_gpu_to_gpu(ranks, seed, options, codec, stress, mpress_run, simula
     )
     totals = outcome.report["totals"]
     assert totals["errors"] == 0
-    if "--scarce" not in options:
+    if mpi.name == "abi" and "--threads" in options:
+        assert totals["peer_messages"] == 0  # it cannot look at requests from several threads
+    elif "--scarce" not in options:
         assert totals["peer_messages"] > 30
 
 
