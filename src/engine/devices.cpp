@@ -4,12 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/type_runs.hpp"
 #include "trace/message.hpp"
-#include "trace/timeline.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -105,16 +103,11 @@ memory::Buffer Devices::take_pinned(int device, std::size_t bytes) {
 }
 
 int Devices::wait(const Job& job, gpu::Queue& queue, gpu::Event event, gpu::Outcome* outcome) {
-  gpu::State state = queue.query(event, outcome);
-  trace::Span span;
-  if (state == gpu::State::pending && trace::timeline.is_on()) {
-    span = trace::Span({.begin_ns = trace::now_ns(),
-                        .device = queue.device(),
-                        .kind = trace::Kind::wait_for_device});
-  }
-  for (Backoff backoff; state == gpu::State::pending; state = queue.query(event, outcome)) {
-    backoff.pause();
-  }
+  gpu::State state = gpu::State::pending;
+  await_device(queue.device(), [&] {
+    state = queue.query(event, outcome);
+    return state != gpu::State::pending;
+  });
   return state == gpu::State::done ? MPI_SUCCESS : refused(job, queue.device());
 }
 

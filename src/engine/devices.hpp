@@ -6,9 +6,11 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/backoff.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/type_info.hpp"
+#include "trace/timeline.hpp"
 
 namespace mpress::engine {
 
@@ -65,6 +67,19 @@ class Devices {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Device>> devices_;
 };
+
+/// Looks until `look()` says that work of `device` is over, and nothing else meanwhile; the
+/// timeline shows the wait.
+template <typename Look>
+void await_device(int device, Look look) {
+  if (look()) return;
+  trace::Span span;
+  if (trace::timeline.is_on() && device != gpu::host) {
+    span = trace::Span(
+        {.begin_ns = trace::now_ns(), .device = device, .kind = trace::Kind::wait_for_device});
+  }
+  for (Backoff backoff; !look();) backoff.pause();
+}
 
 /// Says that a device refuses to work, and returns the error code of that.
 int refused(const Job& job, int device);

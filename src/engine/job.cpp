@@ -273,7 +273,7 @@ void stop_job() {
   mpi::close_self_comm();
 }
 
-/// What chunks have left to do: to let go of what MPI has sent, and to drain what nobody claims.
+/// What chunks have left to do: to let go of what MPI has sent, and to drain unmatched ones.
 class Job::ChunkWork final : public Operation {
  public:
   explicit ChunkWork(Job& job) : job_(job) {}

@@ -99,14 +99,14 @@ struct Arrived {
 };
 
 /// The reader's host memory for blocks of a link that brings them there.
-class Landing {
+class ReceiveBuffers {
  public:
   /// For block `chunk` of up to `bytes` bytes; null while there is none. Asked for in order, once
   /// or several times.
   virtual std::byte* place_of(std::uint64_t chunk, std::size_t bytes) = 0;
 
  protected:
-  ~Landing() = default;
+  ~ReceiveBuffers() = default;
 };
 
 class Inbound;
@@ -121,7 +121,7 @@ struct Expected {
   std::size_t last_bytes;
   bool as_they_are;            ///< blocks have just these sizes, and may be read several at once
   int device;                  ///< whose queues will read them, or the host
-  Landing* landing;            ///< outlives the Inbound
+  ReceiveBuffers* buffers;     ///< outlives the Inbound
   Link* other;                 ///< where blocks may come by instead: the link by MPI
   std::uint64_t begin_ns = 0;  ///< when they set out, for a link that is paced; 0: when they come
 

@@ -154,7 +154,7 @@ class ByPeer final : public End {
 };
 
 /// Host memory for blocks of links that bring them there.
-class Room final : public link::Landing {
+class Room final : public link::ReceiveBuffers {
  public:
   std::byte* place_of(std::uint64_t chunk, std::size_t bytes) override {
     CHECK(chunk < chunks && bytes == bytes_of(chunk));

@@ -109,7 +109,6 @@ void OfferedSend::end(int code, std::size_t sent_bytes) {
 
 /// True once the offered data has been taken, or is not offered any more.
 bool OfferedSend::advance_offer(bool waits_for_more) {
-  constexpr std::uint64_t looks_a_question = 1 << 16;
   switch (link_.look_at_offer(transfer_, peer_)) {
     case link::PeerLink::Offer::open:
       if (waits_for_more) return false;
@@ -130,7 +129,7 @@ bool OfferedSend::advance_offer(bool waits_for_more) {
       end(refused(job_, region_.device), 0);
       return true;
     case link::PeerLink::Offer::getting:
-      if (++looks_ % looks_a_question != 0 || link_.lives(peer_)) return false;
+      if (!link_.has_ended(peer_, looks_)) return false;
       trace::say("rank " + std::to_string(job_.rank) + ": rank " + std::to_string(peer_) +
                  " ended while it took a message");
       end(job_.device_code, 0);

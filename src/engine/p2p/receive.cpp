@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/receive_request.hpp"
 #include "link/route.hpp"
@@ -388,15 +387,16 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived, int source) {
 int Receive::conclude(Job& job) {
   chunks_->await();
   const std::uint64_t begin = trace::timeline.now();
-  if (chunks_->is_here()) {  // a device alone is waited for, as in Devices::wait()
-    for (Backoff backoff; !chunks_->advance();) backoff.pause();
+  const auto is_over = [&] { return chunks_->advance(); };
+  if (chunks_->is_here()) {
+    await_device(device_, is_over);
   } else {
-    job.progress.wait_until([&] { return chunks_->advance(); });
+    job.progress.wait_until(is_over);
   }
   const std::unique_ptr<ReceivePipeline> chunks = std::move(chunks_);
   const Chunking& cut = chunks->cut();
   const bool is_whole = chunks->way() == trace::Way::whole;
-  if (device_ != gpu::host) job.peer_link.connect(cut.peer, device_);
+  if (device_ != gpu::host && !is_whole) job.peer_link.connect(cut.peer, device_);
   const std::size_t wire_bytes = (is_whole ? wire::frame_bytes(chunks->wire_bytes())
                                            : wire::min_frame_bytes + chunks->wire_bytes());
   if (is_whole && trace::timeline.is_on()) {

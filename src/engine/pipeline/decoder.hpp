@@ -15,7 +15,7 @@ namespace mpress::engine {
 class Job;
 
 /// Takes the chunks of one region, in order. None of its calls waits for a device but drain().
-class Decoder : public link::Landing {
+class Decoder : public link::ReceiveBuffers {
  public:
   Decoder(Job& job, const Chunking& cut) : job_(job), cut_(cut) {}
   Decoder(const Decoder&) = delete;

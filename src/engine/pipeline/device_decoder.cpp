@@ -142,6 +142,7 @@ class DeviceDecoder final : public Decoder {
   }
 
   void note_piece(const Piece& piece) const {
+    if (!trace::timeline.is_on()) return;
     for (std::uint64_t chunk = piece.first; chunk < piece.first + piece.chunks; ++chunk) {
       cut_.note(piece.is_encoded ? trace::Kind::decode : trace::Kind::copy_in, chunk,
                 piece.given_ns, piece.chunks > 1 ? cut_.raw_bytes(chunk) : piece.bytes, device_);

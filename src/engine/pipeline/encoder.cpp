@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "codec/codec.hpp"
-#include "engine/backoff.hpp"
 #include "engine/job.hpp"
 
 namespace mpress::engine {
@@ -68,14 +67,11 @@ bool resolve(Job& job, const Region& region, Spec& spec) {
 }
 
 gpu::State wait_for_next(Encoder& encoder, Made& made) {
-  gpu::State state = encoder.next(made);
-  trace::Span span;
-  if (state == gpu::State::pending && trace::timeline.is_on()) {
-    span = trace::Span({.begin_ns = trace::now_ns(),
-                        .device = encoder.device(),
-                        .kind = trace::Kind::wait_for_device});
-  }
-  for (Backoff backoff; state == gpu::State::pending; state = encoder.next(made)) backoff.pause();
+  gpu::State state = gpu::State::pending;
+  await_device(encoder.device(), [&] {
+    state = encoder.next(made);
+    return state != gpu::State::pending;
+  });
   return state;
 }
 

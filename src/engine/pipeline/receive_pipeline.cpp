@@ -88,17 +88,22 @@ bool ReceivePipeline::take_next() {
   if (!has_arrived_) return true;  // it could not be brought
   has_arrived_ = false;
   wire_bytes_ += arrived_.bytes;
-  const std::uint64_t begin_ns = arrived_.begin_ns > 0 ? arrived_.begin_ns : began_ns_;
-  for (std::uint64_t i = 0; i < arrived_.chunks; ++i) {
-    cut_.note(trace::Kind::arrive, taken_ + i, begin_ns,
-              arrived_.chunks > 1 ? cut_.raw_bytes(taken_ + i) : arrived_.bytes);
-  }
-  began_ns_ = trace::timeline.now();
+  note_arrival();
   const bool is_raw =
       !cut_.encodes() || (may_come_raw_ && arrived_.bytes == cut_.raw_bytes(taken_));
   decoder_->take(taken_, arrived_, !is_raw);
   taken_ += arrived_.chunks;
   return true;
+}
+
+void ReceivePipeline::note_arrival() {
+  if (!trace::timeline.is_on()) return;
+  const std::uint64_t begin_ns = arrived_.begin_ns > 0 ? arrived_.begin_ns : began_ns_;
+  for (std::uint64_t i = 0; i < arrived_.chunks; ++i) {
+    cut_.note(trace::Kind::arrive, taken_ + i, begin_ns,
+              arrived_.chunks > 1 ? cut_.raw_bytes(taken_ + i) : arrived_.bytes);
+  }
+  began_ns_ = trace::now_ns();
 }
 
 /// Is it as long as the header lets it be?

@@ -44,6 +44,7 @@ class ReceivePipeline {
 
  private:
   bool take_next();
+  void note_arrival();
   bool bring_to_host();
   bool is_sound() const;
   void refuse(const std::string& why, int code);

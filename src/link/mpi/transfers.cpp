@@ -151,7 +151,7 @@ class MpiLink::Reader final : public Inbound {
   void post() {
     for (; posted_ < expected_.chunks && posted_ < taken_ + ahead_.size(); ++posted_) {
       const std::size_t bytes = expected_.bytes_of(posted_);
-      std::byte* const place = expected_.landing->place_of(posted_, bytes);
+      std::byte* const place = expected_.buffers->place_of(posted_, bytes);
       if (!place) return;
       Posted& posted = at(posted_);
       posted = {MPI_REQUEST_NULL, place, trace::timeline.now()};

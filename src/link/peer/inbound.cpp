@@ -6,12 +6,6 @@
 #include "link/peer/peer_link.hpp"
 
 namespace mpress::link {
-namespace {
-
-/// A chunk that was looked for so often may be one whose sender has ended.
-constexpr std::uint64_t looks_a_question = 1 << 16;
-
-}  // namespace
 
 class PeerLink::Reader final : public Inbound {
  public:
@@ -23,10 +17,7 @@ class PeerLink::Reader final : public Inbound {
     if (exposed_.data) return poll_exposed(chunk, arrived);
     const Arrival found = link_.look(expected_.rank, slot_of(chunk), expected_.device);
     if (found.state == Slot::planned) {
-      if (++looks_ % looks_a_question != 0 || link_.lives(expected_.rank)) {
-        return gpu::State::pending;
-      }
-      return fail();
+      return link_.has_ended(expected_.rank, looks_) ? fail() : gpu::State::pending;
     }
     if (chunk == 0 && found.state == Slot::offered) return get(arrived);
     if (chunk == 0) block_ = found.block;

@@ -176,6 +176,9 @@ class PeerLink final : public Link {
   /// Does the process of `rank` still exist?
   bool lives(int rank) const;
 
+  /// Has it ended? For who looks again and again, `looks` times until now: asked now and then.
+  bool has_ended(int rank, std::uint64_t& looks) const;
+
   // The end: nothing is under way, and first all ranks close, then each frees what it shares.
 
   void close();
