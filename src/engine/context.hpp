@@ -45,6 +45,7 @@ enum class Fact : unsigned char {
   has_thread,    ///< a progress thread
   is_threaded,   ///< MPI_THREAD_MULTIPLE
   least_chunk,   ///< bytes: it cuts no message shorter; 0: none at all
+  learns,        ///< it measures links
   sends_frames,  ///< it may compress, or cut, messages to memory of the host
   has_board,     ///< filled in by the context, as is the key
   key,

@@ -13,13 +13,6 @@
 namespace mpress::engine {
 namespace {
 
-std::string own_mpi() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  mpi::calls().Get_library_version(text, &length);
-  return mpi_name(text);
-}
-
 /// What holds for messages whose costs nobody has measured.
 std::string assumed(const Job& job, policy::Medium medium) {
   const char* what = "messages in device memory are judged by assumed costs";
@@ -89,10 +82,25 @@ bool read_profile(const Job& job, const std::string& path, policy::Profile& prof
 
 }  // namespace
 
+std::string own_mpi() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  mpi::calls().Get_library_version(text, &length);
+  return mpi_name(text);
+}
+
+bool learns(const Config& config) {
+  return config.learn != "off" && !config.force && config.spec.codec != Codec::none;
+}
+
 Tuning tune(const Job& job) {
   Tuning tuning;
   tuning.costs = policy::default_costs();
   tuning.costs.device_chunks.fill(job.config.chunk);
+  if (job.config.learn == "all") {
+    tuning.source = "measured by this run";
+    return tuning;
+  }
   if (job.config.link_rate > 0) {
     for (auto& places : tuning.costs.messages) {
       places.fill(policy::Curve::line(0, job.config.link_rate));
@@ -114,7 +122,9 @@ Tuning tune(const Job& job) {
   }
   const bool exists = !path.empty() && read_profile(job, path, profile);
   if (!exists) profile = {};
-  tuning.source = exists ? path + ", " + profile.date : "assumptions";
+  tuning.source = exists               ? path + ", " + profile.date
+                  : learns(job.config) ? "measured by this run"
+                                       : "assumptions";
   const std::string mpi = own_mpi();
   const policy::Transports transports = ways(job, mpi);
   costs_of(profile, mpi, transports, tuning.costs);

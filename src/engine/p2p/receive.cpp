@@ -227,6 +227,7 @@ bool Receive::may_come_in_chunks(const Job& job) const {
   // What comes from another GPU may be one chunk, and its sender may wait for this process to take
   // it.
   return job.chunks.may_come_cut(capacity_) ||
+         (device_ == gpu::host && job.timings.may_come(capacity_)) ||
          (device_ != gpu::host && job.peer_link.is_used() && capacity_ >= job.least_peer_bytes);
 }
 

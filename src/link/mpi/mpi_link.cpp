@@ -48,7 +48,7 @@ class Watch {
 
 void MpiLink::open(MPI_Comm comm, std::uint64_t tags, Memory& memory, Pacer& pacer) {
   comm_ = comm;
-  tags_ = tags;
+  tags_ = tags - 1;
   memory_ = &memory;
   pacer_ = &pacer;
   int ranks = 0;

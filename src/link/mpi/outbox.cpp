@@ -35,14 +35,30 @@ bool Outbox::forget_one() {
   }
   count_.fetch_sub(1, std::memory_order_relaxed);
   lock.unlock();
-  if (trace::timeline.is_on()) {
+  if (chunk.is_timed && watched_.load(std::memory_order_relaxed) > 0) {
+    watched_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (trace::timeline.is_on() && chunk.on_wire.begin_ns > 0) {
     chunk.on_wire.end_ns = trace::now_ns();
     trace::timeline.note(chunk.on_wire);
   }
   return true;
 }
 
+void Outbox::watch(std::size_t chunks) {
+  longest_away_ns_.store(0, std::memory_order_relaxed);
+  looked_ns_.store(trace::now_ns(), std::memory_order_relaxed);
+  watched_.store(chunks, std::memory_order_relaxed);
+}
+
+void Outbox::look() {
+  const std::uint64_t now = trace::now_ns();
+  const std::uint64_t away = now - looked_ns_.exchange(now, std::memory_order_relaxed);
+  if (away > longest_away_ns()) longest_away_ns_.store(away, std::memory_order_relaxed);
+}
+
 bool Outbox::progress() {
+  if (watched_.load(std::memory_order_relaxed) > 0) look();
   constexpr int looks = 2;
   bool forgot = false;
   for (int under_way = 0; under_way < looks && !empty();) {
