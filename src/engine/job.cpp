@@ -176,6 +176,8 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
+  facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || gpu::may_come() ||
+                                   job.pacer.active() || job.config.trace > 0;
   facts[Fact::sees_gpus] = gpu::in_use();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();
@@ -264,6 +266,7 @@ void start_job(bool at_init) {
     const Context* const world = job.contexts.world().get();
     const bool is_told = world && world->is_true_for_any(Fact::wants);
     job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
+    job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);
     job.chunks.open(job, world, chunk_bytes, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);
@@ -272,6 +275,7 @@ void start_job(bool at_init) {
     if (job.config.link == "peer") job.least_peer_bytes = wire::min_frame_bytes;
     if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {
       job.gets_frames = probe_links(job, *world) || job.gets_frames;
+      job.watches_receives = job.watches_receives || job.gets_frames;
       if (job.gets_frames) {
         Hosts& hosts = job.contexts.hosts();
         job.timings.open(hosts.sheet(hosts.leader(job.rank)));

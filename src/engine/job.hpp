@@ -78,6 +78,9 @@ class Job {
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};
+  /// Whether receives are looked at: all ranks told in MPI_Init whether any may ever send anything
+  /// but raw messages, and keep to that.
+  bool watches_receives = true;
   bool learned = false;     ///< links were measured in MPI_Init
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
   std::atomic<bool> has_got_frames{false};

@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::size_t shortest = 64 << 10;
 constexpr std::size_t longest = 4 << 20;
-constexpr int repetitions = 5;  ///< the best counts: others may have been disturbed
+constexpr int repetitions = 3;  ///< the best counts: others may have been disturbed
+/// A link takes this much longer, of how much longer messages are.
+constexpr double grows = 0.75;
 /// A message that takes so long tells the rate of a link.
 constexpr double long_enough = 2e-3;
 
@@ -123,23 +125,41 @@ class Exchange {
   std::vector<std::byte> out_, in_;
 };
 
-/// Bytes a second. Messages grow until they take long, or no codec is as fast: `least_codec`
-/// seconds a byte.
+/// The least time of messages of some size.
+struct Fastest {
+  double own = INFINITY;  ///< of this rank's
+  double all = INFINITY;  ///< until all ranks' are over
+};
+
+/// Stops repeating once that took less than `enough`.
+Fastest time_exchange(Exchange& exchange, std::size_t bytes, double enough) {
+  Fastest fastest;
+  for (int i = 0; i < repetitions && fastest.all > enough; ++i) {
+    double all = 0;
+    fastest.own = std::min(fastest.own, exchange.run(bytes, all));
+    fastest.all = std::min(fastest.all, all);
+  }
+  return fastest;
+}
+
+/// Bytes a second. Messages grow until they take long, and longer the longer they are, or no codec
+/// is as fast: `least_codec` seconds a byte. What takes long whatever its size tells of a busy
+/// machine, and not of a link.
 double rate_of(Exchange& exchange, double least_codec) {
   double unused = 0;
   exchange.run(shortest, unused);  // what makes connections is not the link's
-  for (std::size_t bytes = shortest;; bytes *= 4) {
-    double own = INFINITY, all = INFINITY;
-    for (int i = 0; i < repetitions && all > long_enough; ++i) {
-      double now_all = 0;
-      own = std::min(own, exchange.run(bytes, now_all));
-      all = std::min(all, now_all);
-    }
-    const bool is_too_fast = bytes > shortest && all < least_codec * static_cast<double>(bytes);
-    if (all > long_enough || is_too_fast || bytes >= longest) {
-      return static_cast<double>(bytes) / own;
-    }
+  std::size_t bytes = shortest;
+  Fastest last = time_exchange(exchange, bytes, long_enough);
+  while (bytes < longest) {
+    const std::size_t before = bytes;
+    const Fastest shorter = last;
+    bytes *= shorter.all > long_enough ? 2 : 4;
+    last = time_exchange(exchange, bytes, long_enough);
+    if (last.all < least_codec * static_cast<double>(bytes)) break;
+    const double growth = static_cast<double>(bytes) / static_cast<double>(before);
+    if (shorter.all > long_enough && last.all > grows * growth * shorter.all) break;
   }
+  return static_cast<double>(bytes) / last.own;
 }
 
 /// `known`, from an earlier run, if all ranks' messages still have about that rate; 0: they do not,

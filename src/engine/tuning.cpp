@@ -117,7 +117,7 @@ Tuning tune(const Job& job) {
   const std::string path = job.config.profile.empty() ? default_profile_path() : job.config.profile;
   policy::Profile profile;
   if (path == "off") {
-    tuning.source = "assumptions, by MPRESS_PROFILE";
+    tuning.source = learns(job.config) ? "measured by this run" : "assumptions, by MPRESS_PROFILE";
     return tuning;
   }
   const bool exists = !path.empty() && read_profile(job, path, profile);

@@ -1,6 +1,7 @@
 #include "gpu/loaded_gpu.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <new>
 
@@ -79,6 +80,11 @@ int locate(const void* pointer) {
 }
 
 bool in_use() { return kind == Kind::named ? gpu() != nullptr : memory::gpu_in_use(); }
+
+bool may_come() {
+  constexpr const char* driver = "/dev/nvidiactl";
+  return in_use() || (kind == Kind::cuda && ::access(driver, F_OK) == 0);
+}
 
 Gpu* gpu() {
   // A function's static is made once, whatever the number of threads.

@@ -67,13 +67,14 @@ bool Receive::takes_in_place(ElementType type) const {
 }
 
 bool Receive::may_need_watching(Job& job, const ReceiveArguments& arguments) {
-  if (arguments.count <= 0) return false;
+  if (arguments.count <= 0 || !job.watches_receives) return false;
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
   return type && (static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes ||
                   (!job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host));
 }
 
 bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+  if (!job.watches_receives) return false;
   describe_data(job, op, arguments);
   if (capacity_ == 0) return false;
   const bool on_device = device_ != gpu::host && !(job.gpu_aware && type_->contiguous);

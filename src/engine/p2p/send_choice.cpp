@@ -94,6 +94,8 @@ Choice choose(Job& job, const Message& message) {
   } else {
     const policy::Subject subject = subject_of(job, message, wanted.codec);
     reason = reason_of(job, subject);
+    // No rank looks for frames, as none would gain by them.
+    if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;
     const bool encodes = reason == Reason::none;
     const policy::Timing timing = job.timings.judge(job, subject, encodes);
     if (timing == policy::Timing::raw) return {none, Reason::timed, timing, subject};
