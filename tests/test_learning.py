@@ -45,6 +45,27 @@ def test_a_slow_link_is_found(way, exchanged):
     assert 0 < float(learned.removesuffix(" GB/s")) <= 0.126  # no more than the link has
 
 
+def test_receivers_that_are_late(exchanged):
+    """What has come before anybody looks tells nothing of the link."""
+    done = exchanged(1 << 20, 30, "late")
+    assert count(done, codec="mpc") >= 15
+
+
+def test_exchanges_that_stay_raw(exchanged):
+    """No rank looks at receives."""
+    for way in ("isend", "sendrecv", "oneway"):
+        done = exchanged(1 << 20, 3, way, env={}, options=("--codec", "none"))
+        assert done.report["totals"]["compressed_messages"] == 0
+
+
+@pytest.mark.parametrize(
+    "program", ["p2p", "truncate", "derived", "requests", "probe", "lifetimes"]
+)
+def test_what_mpi_promises(program, mpi_program, mpress_run):
+    done = mpress_run(2, mpi_program(program), env=SLOW, options=("--codec", "mpc"))
+    assert done.status == 0, done.output
+
+
 def test_short_messages_on_a_slow_link(exchanged):
     done = exchanged(16 << 10, 20)
     assert count(done, codec="mpc") == 40

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -63,21 +64,31 @@ Rates read_learned(const Job& job) {
 void keep_learned(const Job& job) {
   const std::string path = path_of(job);
   if (path.empty()) return;
+  bool is_known = false;
+  std::string rates;
+  for (std::size_t peer = 0; peer < policy::peer_count; ++peer) {
+    const double rate = job.policy.rate(static_cast<policy::Peer>(peer));
+    is_known = is_known || rate > 0;
+    char number[32];
+    std::snprintf(number, sizeof number, "%.0f ", rate);
+    rates += number;
+  }
+  if (!is_known) return;
   const std::string key = key_of(job);
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   std::vector<std::string> lines = lines_of(path);
   std::erase_if(lines, [&](const std::string& line) { return line.ends_with(" " + key); });
   if (lines.size() >= most_lines) lines.erase(lines.begin());  // the oldest
-  const std::string fresh = path + "." + std::to_string(::getpid());
+  // Hosts may share the folder, and write at the same time: the last one's file stays.
+  char host[64] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::string fresh = path + "." + host + "." + std::to_string(::getpid());
   {
     std::ofstream file(fresh);
     file << first_line << "\n";
     for (const std::string& line : lines) file << line << "\n";
-    for (std::size_t peer = 0; peer < policy::peer_count; ++peer) {
-      file << job.policy.rate(static_cast<policy::Peer>(peer)) << " ";
-    }
-    file << key << "\n";
+    file << rates << key << "\n";
     if (!file.flush()) {
       std::filesystem::remove(fresh, ignored);
       return;

@@ -1,5 +1,7 @@
 #include "engine/probe.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,12 +11,16 @@
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
 #include "engine/learned.hpp"
+#include "engine/tuning.hpp"
 
 namespace mpress::engine {
 namespace {
 
 constexpr std::size_t shortest = 64 << 10;
 constexpr std::size_t longest = 4 << 20;
+/// What measuring one kind of link takes at the most, but for the message that is under way then.
+constexpr double most_seconds = 0.1;
+
 constexpr int repetitions = 3;  ///< the best counts: others may have been disturbed
 /// A link takes this much longer, of how much longer messages are.
 constexpr double grows = 0.75;
@@ -80,28 +86,32 @@ class Exchange {
   Exchange(Job& job, MPI_Comm comm, const Partners& partners)
       : job_(job), comm_(comm), partners_(partners) {}
 
-  /// Seconds until this rank's messages are over, and, in `all`, until all ranks' are.
+  /// Seconds until this rank's message is over, and, in `all`, until all ranks' are.
   double run(std::size_t bytes, double& all) {
     const mpi::Calls& mpi = mpi::calls();
     grow(bytes);
-    std::vector<MPI_Request> requests;
+    std::vector<MPI_Request> requests(partners_.from.size(), MPI_REQUEST_NULL);
     const std::uint64_t begin = trace::now_ns();
-    for (std::size_t i = 0; i < partners_.from.size(); ++i) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
       mpi.Irecv(in_.data() + i * bytes, static_cast<int>(bytes), MPI_BYTE, partners_.from[i], 0,
-                comm_, &requests.emplace_back(MPI_REQUEST_NULL));
+                comm_, &requests[i]);
     }
-    if (partners_.to != MPI_PROC_NULL) {
-      mpi.Isend(out_.data(), static_cast<int>(bytes), MPI_BYTE, partners_.to, 0, comm_,
-                &requests.emplace_back(MPI_REQUEST_NULL));
-    }
+    if (has_partner())
+      mpi.Send(out_.data(), static_cast<int>(bytes), MPI_BYTE, partners_.to, 0, comm_);
+    double own = seconds_since(begin);
     mpi.Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
     if (job_.pacer.active()) {
-      for (std::size_t i = 0; i < partners_.from.size(); ++i) job_.pacer.arrive(bytes, begin);
+      for (std::size_t i = 0; i < requests.size(); ++i) job_.pacer.arrive(bytes, begin);
     }
-    const double own = seconds_since(begin);
-    all = greatest(own);
+    // What was sent may still lie in a buffer; where as many come as go, they take as long.
+    if (requests.size() == 1) own = std::max(own, seconds_since(begin));
+    all = greatest(seconds_since(begin));
+    spent_ += all;
     return own;
   }
+
+  /// Has all of it taken too long? The same on all ranks.
+  bool is_late() const { return spent_ > most_seconds; }
 
   bool has_partner() const { return partners_.to != MPI_PROC_NULL; }
 
@@ -123,6 +133,7 @@ class Exchange {
   const MPI_Comm comm_;
   const Partners partners_;
   std::vector<std::byte> out_, in_;
+  double spent_ = 0;  ///< seconds
 };
 
 /// The least time of messages of some size.
@@ -134,7 +145,7 @@ struct Fastest {
 /// Stops repeating once that took less than `enough`.
 Fastest time_exchange(Exchange& exchange, std::size_t bytes, double enough) {
   Fastest fastest;
-  for (int i = 0; i < repetitions && fastest.all > enough; ++i) {
+  for (int i = 0; i < repetitions && fastest.all > enough && (i == 0 || !exchange.is_late()); ++i) {
     double all = 0;
     fastest.own = std::min(fastest.own, exchange.run(bytes, all));
     fastest.all = std::min(fastest.all, all);
@@ -150,7 +161,7 @@ double rate_of(Exchange& exchange, double least_codec) {
   exchange.run(shortest, unused);  // what makes connections is not the link's
   std::size_t bytes = shortest;
   Fastest last = time_exchange(exchange, bytes, long_enough);
-  while (bytes < longest) {
+  while (bytes < longest && !exchange.is_late()) {
     const std::size_t before = bytes;
     const Fastest shorter = last;
     bytes *= shorter.all > long_enough ? 2 : 4;
@@ -162,12 +173,12 @@ double rate_of(Exchange& exchange, double least_codec) {
   return static_cast<double>(bytes) / last.own;
 }
 
-/// `known`, from an earlier run, if all ranks' messages still have about that rate; 0: they do not,
-/// or it is not known to all.
-double confirmed(Exchange& exchange, double known) {
+/// Do all ranks' messages still have about the rate `known`, from an earlier run? No, where it is
+/// not known to all. The same on all ranks.
+bool confirms(Exchange& exchange, double known) {
   constexpr double near = 2;
   const double highest = exchange.greatest(known);
-  if (highest == 0) return 0;
+  if (highest == 0) return false;
   std::size_t bytes = shortest;
   while (bytes < longest && static_cast<double>(bytes) < 2 * long_enough * highest) bytes *= 2;
   double own = INFINITY, unused = 0;
@@ -176,9 +187,15 @@ double confirmed(Exchange& exchange, double known) {
     own = std::min(own, exchange.run(bytes, unused));
     const double rate = static_cast<double>(bytes) / own;
     const bool is_near = !exchange.has_partner() || (rate < near * known && known < near * rate);
-    if (exchange.greatest(is_near ? 0 : 1) == 0) return known;
+    if (exchange.greatest(is_near ? 0 : 1) == 0) return true;
   }
-  return 0;
+  return false;
+}
+
+/// Are there more ranks than processors? Then what a message takes tells when its ranks had one.
+bool is_crowded(std::size_t ranks) {
+  const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return processors > 0 && ranks > static_cast<std::size_t>(processors);
 }
 
 /// The least that a codec takes to encode and decode a byte in host memory.
@@ -208,6 +225,12 @@ std::array<double, policy::codec_count> time_codecs() {
   return seconds;
 }
 
+bool learns_about(const Job& job, policy::Peer peer) {
+  if (!learns(job.config) || !job.policy.lacks_host_costs(peer)) return false;
+  return peer != policy::Peer::same_host || job.config.learn == "all" ||
+         !is_crowded(job.peer_hosts.ranks().size());
+}
+
 }  // namespace
 
 bool probe_links(Job& job, const Context& world) {
@@ -225,11 +248,16 @@ bool probe_links(Job& job, const Context& world) {
     const policy::Peer peer =
         has_partner ? job.peer_hosts.peer(partners.to) : policy::Peer::other_host;
     const double known = has_partner ? learned[static_cast<std::size_t>(peer)] : 0;
-    double rate = confirmed(exchange, known);
-    const bool is_certain = rate > 0;
-    if (!is_certain) rate = rate_of(exchange, fastest);
-    if (has_partner && job.policy.lacks_host_costs(peer)) job.policy.learn(peer, rate, is_certain);
+    const bool is_confirmed = confirms(exchange, known);
+    const double rate = is_confirmed ? known : rate_of(exchange, fastest);
+    if (has_partner && learns_about(job, peer)) job.policy.learn(peer, rate, is_confirmed);
   }
+  constexpr double chunk = 1 << 20;
+  double slowest = INFINITY;
+  for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
+    if (job.policy.rate(peer) > 0) slowest = std::min(slowest, job.policy.rate(peer));
+  }
+  job.mpi_link.outbox.be_patient(static_cast<std::uint64_t>(3e9 * chunk / slowest));
   int may_compress = job.policy.may_compress_host();
   mpi::calls().Allreduce(MPI_IN_PLACE, &may_compress, 1, MPI_INT, MPI_MAX, world.comm());
   return may_compress != 0;

@@ -97,11 +97,8 @@ Tuning tune(const Job& job) {
   Tuning tuning;
   tuning.costs = policy::default_costs();
   tuning.costs.device_chunks.fill(job.config.chunk);
-  if (job.config.learn == "all") {
-    tuning.source = "measured by this run";
-    return tuning;
-  }
-  if (job.config.link_rate > 0) {
+  const bool learns_all = job.config.learn == "all" && learns(job.config);
+  if (job.config.link_rate > 0 && !learns_all) {
     for (auto& places : tuning.costs.messages) {
       places.fill(policy::Curve::line(0, job.config.link_rate));
     }
@@ -128,6 +125,11 @@ Tuning tune(const Job& job) {
   const std::string mpi = own_mpi();
   const policy::Transports transports = ways(job, mpi);
   costs_of(profile, mpi, transports, tuning.costs);
+  if (learns_all) {
+    for (auto& places : tuning.costs.messages) {
+      places[static_cast<std::size_t>(policy::Place::host)] = {};
+    }
+  }
   if (job.config.is_chunk_set) tuning.costs.device_chunks.fill(job.config.chunk);
   tuning.costs.frames_leave_host = job.gpu_aware;
   for (std::size_t i = 0; i < policy::medium_count; ++i) {

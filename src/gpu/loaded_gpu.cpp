@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "memory/kind.hpp"
@@ -82,8 +84,11 @@ int locate(const void* pointer) {
 bool in_use() { return kind == Kind::named ? gpu() != nullptr : memory::gpu_in_use(); }
 
 bool may_come() {
-  constexpr const char* driver = "/dev/nvidiactl";
-  return in_use() || (kind == Kind::cuda && ::access(driver, F_OK) == 0);
+  // Of the driver itself, under Windows, and on Tegra.
+  constexpr const char* devices[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-gpu"};
+  if (in_use()) return true;
+  return kind == Kind::cuda && std::any_of(std::begin(devices), std::end(devices),
+                                           [](const char* d) { return ::access(d, F_OK) == 0; });
 }
 
 Gpu* gpu() {

@@ -8,6 +8,10 @@ namespace {
 /// Of the time that messages take, what timing them may add.
 constexpr double timing_share = 0.01;
 
+/// The same of messages that verify a rate that is doubted, after the first few.
+constexpr double doubted_share = 0.05;
+constexpr std::uint32_t free_verifications = 6;
+
 /// Encoded messages are timed one in so many: that adds one short message back.
 constexpr std::uint32_t encoded_interval = 16;
 
@@ -49,8 +53,12 @@ Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_se
   link.seconds_since_raw += seconds;
   const double extra =
       extra_seconds(bytes) + (is_encoded ? std::max(raw_seconds - seconds, 0.) : 0);
-  const bool is_verified = !(link.is_doubted && is_encoded);
-  if (!is_verified || extra <= timing_share * link.seconds_since_raw) {
+  // What is doubted may cost more, but not without end.
+  const bool is_asked =
+      link.is_doubted && is_encoded &&
+      (link.verified < free_verifications || extra <= doubted_share * link.seconds_since_raw);
+  if (is_asked) ++link.verified;
+  if (is_asked || extra <= timing_share * link.seconds_since_raw) {
     link.is_doubted = false;
     link.seconds_since_raw = 0;
     link.encoded = 0;

@@ -60,6 +60,7 @@ class Links {
     std::uint32_t encoded = 0;     ///< messages since the last that was timed
     double seconds_since_raw = 0;  ///< of messages, since the last that went raw to be timed
     bool is_doubted = false;       ///< the next message that would be encoded verifies the rate
+    std::uint32_t verified = 0;    ///< messages that went raw for that
     std::uint32_t lost = 0;        ///< messages that should have, in a row
   };
   Link& of(Peer peer) { return links_[static_cast<std::size_t>(peer)]; }

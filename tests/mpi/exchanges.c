@@ -1,5 +1,8 @@
 /* Ranks exchange runs of doubles with their neighbours, every time others: BYTES ROUNDS [WAY]. WAY
- * is isend, sendrecv, or oneway, where even ranks send and odd ones receive. */
+ * is isend, sendrecv, oneway, where even ranks send and odd ones receive, or late, the same with
+ * receivers that do something else first. */
+#include <unistd.h>
+
 #include "check.h"
 
 static void set_values(double* values, int count, int seed) {
@@ -33,6 +36,7 @@ int main(int argc, char** argv) {
       CHECK_MPI(MPI_Send(out, count, MPI_DOUBLE, right, round, MPI_COMM_WORLD));
       continue;
     } else {
+      if (strcmp(way, "late") == 0) usleep(20000);
       CHECK_MPI(MPI_Recv(in, count, MPI_DOUBLE, left, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     }
     CHECK(memcmp(in, expected, sizeof(double) * (size_t)count) == 0);

@@ -17,9 +17,17 @@ ChunkSend::ChunkSend(Job& job, const Message& message, const Spec& spec, const R
   if (spec.codec != Codec::none) subject_ = subject_of(job, message, spec.codec);
 }
 
+/// What the route says.
+std::uint32_t ChunkSend::number() const {
+  return static_cast<std::uint32_t>(job_.mpi_link.tag_of(message_));
+}
+
+ChunkSend::~ChunkSend() {
+  if (is_timed_ && !is_over_) job_.timings.drop(job_, number());
+}
+
 void ChunkSend::time(const policy::Subject& subject) {
-  const auto number = static_cast<std::uint32_t>(job_.mpi_link.tag_of(message_));
-  is_timed_ = job_.timings.begin(number, subject, header_.spec.codec != Codec::none);
+  is_timed_ = job_.timings.begin(number(), subject, header_.spec.codec != Codec::none);
 }
 
 void ChunkSend::route(link::Kind kind, std::uint32_t first) {
@@ -37,9 +45,8 @@ link::Reservation ChunkSend::reservation(int device, std::size_t room,
 bool ChunkSend::advance(trace::Row& row, bool waits_for_more) {
   if (!proceed(waits_for_more)) return false;
   trace::add(row.wire_bytes, sent_bytes());
-  if (is_timed_) {
-    job_.timings.sent(static_cast<std::uint32_t>(job_.mpi_link.tag_of(message_)), sent_bytes());
-  }
+  is_over_ = true;
+  if (is_timed_) job_.timings.sent(number(), sent_bytes());
   if (code() != MPI_SUCCESS) return true;
   trace::add(row.encode_ns, took_ns());
   if (subject_) job_.policy.encoded(*subject_, sent_bytes() + wire::min_frame_bytes, took_ns());

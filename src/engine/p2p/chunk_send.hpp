@@ -41,7 +41,7 @@ class ChunkSend {
   void time(const policy::Subject& subject);
   ChunkSend(const ChunkSend&) = delete;
   ChunkSend& operator=(const ChunkSend&) = delete;
-  virtual ~ChunkSend() = default;
+  virtual ~ChunkSend();
 
   /// What announces the message.
   const wire::Header& header() const { return header_; }
@@ -77,6 +77,8 @@ class ChunkSend {
   /// The chunks will come by `kind`, in the slots from `first` on.
   void route(link::Kind kind, std::uint32_t first);
 
+  std::uint32_t number() const;
+
   Chunking cut() const { return Chunking::of(header_, peer_); }
 
   /// What a link has to reserve for chunks of up to `room` bytes.
@@ -90,6 +92,7 @@ class ChunkSend {
  private:
   std::optional<policy::Subject> subject_;  ///< what the policy learns from it, if anything
   bool is_timed_ = false;
+  bool is_over_ = false;
 };
 
 /// Plans to send a message in chunks by MPI. Null, and `elements` is as before, where the message

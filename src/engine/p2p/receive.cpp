@@ -74,6 +74,7 @@ bool Receive::may_need_watching(Job& job, const ReceiveArguments& arguments) {
 }
 
 bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+  arguments_ = arguments;
   if (!job.watches_receives) return false;
   describe_data(job, op, arguments);
   if (capacity_ == 0) return false;

@@ -9,12 +9,15 @@ namespace {
 /// Its receiver may never take the message: then another one is timed.
 constexpr std::uint64_t given_up_ns = 5'000'000'000;
 
+/// Of the time from when a message was begun until that is known here.
+constexpr std::uint64_t most_unaccounted = 2;
+
 }  // namespace
 
 policy::Timing Timings::judge(Job& job, const policy::Subject& subject, bool is_encoded) {
   if (!is_open_) return policy::Timing::none;
   hear(job, subject.path.peer);
-  if (is_under_way_.load(std::memory_order_relaxed)) collect(job);
+  collect(job);
   if (is_under_way_.load(std::memory_order_relaxed)) return policy::Timing::none;
   return job.policy.judge_timing(subject, is_encoded);
 }
@@ -27,12 +30,24 @@ bool Timings::begin(std::uint32_t number, const policy::Subject& subject, bool i
   return true;
 }
 
+void Timings::drop(Job& job, std::uint32_t number) {
+  std::optional<UnderWay> over;
+  {
+    std::lock_guard lock(mutex_);
+    if (!under_way_ || under_way_->number != number) return;
+    over = std::move(under_way_);
+    under_way_.reset();
+    is_under_way_.store(false, std::memory_order_relaxed);
+  }
+  job.policy.not_timed(over->subject, over->is_encoded);
+}
+
 void Timings::sent(std::uint32_t number, std::size_t wire_bytes) {
   std::lock_guard lock(mutex_);
   if (under_way_ && under_way_->number == number) under_way_->wire_bytes = wire_bytes;
 }
 
-void Timings::collect(Job& job) {
+void Timings::look(Job& job) {
   link::MpiLink::Told told;
   bool is_told = job.mpi_link.take_told(told);  // no lock is held while MPI runs
   std::optional<UnderWay> over;
@@ -45,7 +60,10 @@ void Timings::collect(Job& job) {
     under_way_.reset();
     is_under_way_.store(false, std::memory_order_relaxed);
   }
-  if (!is_told || told.ns == 0 || over->wire_bytes == 0) {
+  // Where it was on its way for much longer than its receiver was at it, most of it had come before
+  // that was there; or this process has not looked for long, and cannot tell.
+  const bool was_awaited = told.ns >= (trace::now_ns() - over->begin_ns) / most_unaccounted;
+  if (!is_told || told.ns == 0 || over->wire_bytes == 0 || !was_awaited) {
     return job.policy.not_timed(over->subject, over->is_encoded);
   }
   job.policy.timed(over->subject, over->wire_bytes, static_cast<double>(told.ns) * 1e-9,

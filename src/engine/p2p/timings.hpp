@@ -29,12 +29,20 @@ class Timings {
   /// May receives of up to so many bytes bring one?
   bool may_come(std::size_t bytes) const { return is_open_ && bytes >= policy::Links::least_bytes; }
 
-  /// Hands the policy what was told, and says how a message is to be timed that goes as
+  /// Hands the policy what was told; costs next to nothing where no message is under way.
+  void collect(Job& job) {
+    if (is_under_way_.load(std::memory_order_relaxed)) look(job);
+  }
+
+  /// Says how a message is to be timed that goes as
   /// `is_encoded` says.
   policy::Timing judge(Job& job, const policy::Subject& subject, bool is_encoded);
 
   /// The message with this number will be timed; false where another one is.
   bool begin(std::uint32_t number, const policy::Subject& subject, bool is_encoded);
+
+  /// It will not be, after all.
+  void drop(Job& job, std::uint32_t number);
 
   /// All of it has been handed over.
   void sent(std::uint32_t number, std::size_t wire_bytes);
@@ -47,7 +55,7 @@ class Timings {
     std::uint64_t begin_ns;
     std::size_t wire_bytes = 0;  ///< 0: not all is handed over
   };
-  void collect(Job& job);
+  void look(Job& job);
   void hear(Job& job, policy::Peer peer);
   void tell(Job& job, policy::Peer peer);
 

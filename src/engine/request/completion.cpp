@@ -19,7 +19,10 @@ class Linger {
   explicit Linger(Job& job) : job_(job) {}
   Linger(const Linger&) = delete;
   Linger& operator=(const Linger&) = delete;
-  ~Linger() { job_.mpi_link.outbox.flush(); }
+  ~Linger() {
+    job_.mpi_link.outbox.flush();
+    job_.timings.collect(job_);
+  }
 
  private:
   Job& job_;

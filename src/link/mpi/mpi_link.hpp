@@ -130,6 +130,7 @@ class MpiLink final : public Link {
   Pacer* pacer_ = nullptr;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> received_{0};
+  std::atomic<bool> is_parting_{false};  ///< nothing is told any more
 };
 
 }  // namespace mpress::link

@@ -57,6 +57,9 @@ class Outbox {
   /// Forgets what MPI has sent; looks at a few chunks only. True where something was forgotten.
   bool progress();
 
+  /// Chunks may take so long on this process's links: flush() gives them that time.
+  void be_patient(std::uint64_t ns);
+
   /// At the end of a blocking call: the program may now compute for long without calling MPI, so
   /// chunks that are moving are given the time to leave. Returns as soon as nothing moves.
   void flush();
@@ -64,6 +67,12 @@ class Outbox {
   /// Chunks that are timed follow, so many: notes from now on for how long nobody looked at them,
   /// until the last has left.
   void watch(std::size_t chunks);
+  /// The time since the last look was spent in MPI, where what is under way proceeds.
+  void excuse() {
+    if (watched_.load(std::memory_order_relaxed) > 0) {
+      looked_ns_.store(trace::now_ns(), std::memory_order_relaxed);
+    }
+  }
   std::uint64_t longest_away_ns() const { return longest_away_ns_.load(std::memory_order_relaxed); }
 
   /// No reader will ask for the chunks of an operation under `tag`. They are left alone until
@@ -95,9 +104,10 @@ class Outbox {
   std::atomic<std::size_t> watched_{0};  ///< timed chunks that have not left
   std::atomic<std::uint64_t> looked_ns_{0};
   std::atomic<std::uint64_t> longest_away_ns_{0};
-  std::atomic<std::uint64_t> backoff_ns_{longest_backoff_ns};
+  std::uint64_t longest_backoff_ns_ = 2'000'000;
+  std::atomic<std::uint64_t> backoff_ns_{longest_backoff_ns_};
 
-  static constexpr std::uint64_t longest_backoff_ns = 2'000'000;
+  static constexpr std::uint64_t most_patient_ns = 100'000'000;
   static constexpr std::uint64_t shortest_backoff_ns = 10'000;
 };
 

@@ -216,6 +216,7 @@ class MpiLink::Reader final : public Inbound {
 };
 
 void MpiLink::tell(int rank, const Word& word) {
+  if (is_parting_.load(std::memory_order_relaxed)) return;
   auto data = std::make_shared<const Held>(memory_->take(gpu::host, sizeof word), nullptr);
   if (!data->memory) return;  // the sender gives up
   std::memcpy(data->memory.data(), &word, sizeof word);
