@@ -25,13 +25,13 @@ constexpr std::size_t linked_chunk(std::size_t bytes, std::size_t base) {
   return ((bytes + chunks - 1) / chunks + base - 1) / base * base;
 }
 
-/// One that is not encoded and goes by memory of the host. Its copies out and in overlap, each of
-/// another chunk: with n chunks of n c beyond their bytes, and the last one's copy in, S/B (1 +
-/// 1/n)
-/// + n c is least for chunks of sqrt(S B c). B c is 200 KB where the bus carries 50 GB/s.
+/// One that is not encoded and goes by memory of the host. Copies out and in overlap, each of
+/// another chunk: n chunks take S/B (1 + 1/n) + n c, with c what each takes beyond its bytes, and
+/// the least for chunks of sqrt(S B c). B c is 128 KB where the bus carries 50 GB/s. The power of
+/// two nearest to that:
 constexpr std::size_t host_raw_chunk(std::size_t bytes, std::size_t base) {
   std::size_t chunk = base / 4;
-  while (chunk * chunk < bytes * (base / 4)) chunk *= 2;
+  while (2 * chunk * chunk < bytes * (base / 8)) chunk *= 2;
   return chunk;
 }
 
