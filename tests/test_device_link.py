@@ -180,7 +180,7 @@ def test_little_of_the_program_s_memory_is_kept(mpi_program, mpress_run, linked)
     ],
 )
 def test_who_can_open(ranks, without, setting, mpi_program, mpress_run, linked):
-    """The ranks `without` cannot open what others share: they are sent messages by MPI."""
+    """The ranks `without` cannot open what others share: they are sent messages by the host."""
     options, env = SETTINGS[setting]
     arguments = ["every device", *map(str, without)]
     env = {**env, **linked, "MPRESS_POOL_LIMIT": "64M"}
@@ -192,9 +192,8 @@ def test_who_can_open(ranks, without, setting, mpi_program, mpress_run, linked):
             # What is encoded may land before.
             expected = [0] if receiver in without else [13, 14]
             assert linked_messages(done, sender, receiver) in expected
-        assert done.stderr.count(f"to GPUs of rank {receiver} go through MPI") == (
-            receiver in without
-        )
+        said = f"to GPUs of rank {receiver} go by way of the host's memory: its memory of GPUs"
+        assert done.stderr.count(said) == (receiver in without)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

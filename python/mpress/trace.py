@@ -41,7 +41,7 @@ REASONS = {
     13: "sent raw to time the link",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
-WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct"}
+WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct", 4: "host"}
 
 _HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s4352s")
 _ROW = struct.Struct("<8Q")
@@ -86,7 +86,7 @@ def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
         "peer": None if peer == 0xFFFFFFFF else peer,
         "codec": CODECS[key >> 8 & 0xFF],
         "reason": REASONS[key >> 16 & 0xFF],
-        "way": WAYS[key >> 28 & 3],
+        "way": WAYS[key >> 28 & 7],
         "messages": messages,
         "raw_bytes": raw,
         "wire_bytes": wire,
@@ -152,6 +152,7 @@ def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
     )
     totals["chunked_messages"] = sum(r["messages"] for r in sent if r["way"] == "chunks")
     totals["peer_messages"] = sum(r["messages"] for r in sent if r["way"] == "peer")
+    totals["host_messages"] = sum(r["messages"] for r in sent if r["way"] == "host")
     totals["direct_messages"] = sum(
         r["messages"] for r in rows if r["direction"] == "receive" and r["way"] == "direct"
     )

@@ -137,8 +137,8 @@ bool load_config(Config& config, std::string& error) {
     }
   }
   if (const char* value = knob_value("MPRESS_LINK")) {
-    if (!one_of(value, {"auto", "mpi", "peer"})) {
-      return wrong(error, "MPRESS_LINK", value, "auto, mpi or peer");
+    if (!one_of(value, {"auto", "mpi", "peer", "host"})) {
+      return wrong(error, "MPRESS_LINK", value, "auto, mpi, peer or host");
     }
     config.link = value;
   }

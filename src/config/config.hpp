@@ -24,7 +24,7 @@ struct Config {
   bool is_chunk_set = false;          ///< it rules over the profile's
   std::size_t pool_limit = 1u << 30;  ///< bytes that chunks on their way may hold
   bool is_pool_limit_set = false;     ///< it holds for the memory of any GPU, however large
-  std::string link = "auto";          ///< or "mpi", "peer"
+  std::string link = "auto";          ///< or "mpi", "peer", "host"
   bool progress_thread = false;       ///< MPRESS_PROGRESS=thread
   std::string gpu = "cuda";           ///< or "off", or a path with a '/'
   std::string gpu_aware = "auto";     ///< or "0", "1"

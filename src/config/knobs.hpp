@@ -41,8 +41,9 @@ inline constexpr Knob knobs[] = {
      "open four times as much."},
     {"MPRESS_LINK", "auto",
      "How messages in memory of GPUs travel to ranks of the same host: auto (from GPU to GPU where "
-     "they reach each other and MPI does not do so itself), peer (the same under any MPI) or mpi "
-     "(through MPI)."},
+     "they reach each other and MPI does not do so itself, else by host memory that both have "
+     "pinned), peer (the same under any MPI), host (by host memory, under any MPI) or mpi (through "
+     "MPI)."},
     {"MPRESS_PROGRESS", "calls",
      "Who moves messages that are under way: calls (the program's calls of MPI), or thread (a "
      "thread "

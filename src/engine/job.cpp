@@ -168,6 +168,13 @@ bool lacks_costs(const Job& job) {
                                 job.policy.lacks_host_costs(policy::Peer::other_host));
 }
 
+/// The way by the host's memory: where it is asked for, and else for GPUs that the peer link does
+/// not reach.
+bool wants_host_link(const Job& job) {
+  return job.config.link == "host" ? job.chunks.is_open() && !job.pacer.active()
+                                   : job.config.link == "auto" && wants_peer_link(job);
+}
+
 /// What the members of a communicator tell each other when it gets a context.
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
@@ -269,10 +276,14 @@ void start_job(bool at_init) {
     job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);
     job.chunks.open(job, world, chunk_bytes, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
-    job.peer_hosts.find(segment);
+    const auto on_host = job.host_link.open(job.nonce, job.rank, wants_host_link(job));
+    job.peer_hosts.find(segment, on_host);
+    job.host_link.set_ranks(job.peer_hosts.host_ranks(), job.config.pool_limit);
+    if (on_host.file >= 0) job.peer_link.set_other_way("by way of the host's memory");
     job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit,
                             !job.config.is_pool_limit_set);
-    if (job.config.link == "peer") job.least_peer_bytes = wire::min_frame_bytes;
+    if (job.config.link == "peer" || job.config.link == "host")
+      job.least_peer_bytes = wire::min_frame_bytes;
     if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {
       job.gets_frames = probe_links(job, *world) || job.gets_frames;
       job.watches_receives = job.watches_receives || job.gets_frames;

@@ -16,6 +16,7 @@
 #include "engine/progress.hpp"
 #include "engine/progress_thread.hpp"
 #include "engine/request/request_table.hpp"
+#include "link/host/host_link.hpp"
 #include "link/mpi/mpi_link.hpp"
 #include "link/pacer.hpp"
 #include "link/peer/peer_link.hpp"
@@ -50,6 +51,7 @@ class Job {
   Timings timings;
   link::MpiLink mpi_link;
   link::PeerLink peer_link;
+  link::HostLink host_link;
   link::Account held_for_mpi;  ///< what messages on their way by MPI hold of host memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   bool threaded = false;                     ///< MPI_THREAD_MULTIPLE
@@ -57,12 +59,22 @@ class Job {
 
   /// May the data of messages follow their headers, as far as this process has seen?
   bool expects_data() const {
-    return mpi_link.is_used() || peer_link.is_used() || progress.is_threaded();
+    return mpi_link.is_used() || peer_link.is_used() || host_link.is_used() ||
+           progress.is_threaded();
   }
 
   link::Link& link_of(link::Kind kind) {
     if (kind == link::Kind::peer) return peer_link;
+    if (kind == link::Kind::host) return host_link;
     return mpi_link;
+  }
+  static bool has_link(link::Kind kind) { return kind <= link::Kind::host; }
+
+  /// A message from `rank` has come to memory of `device`: a step towards the link that the next
+  /// ones may take. Costs a few nanoseconds mostly.
+  void connect(int rank, int device) {
+    peer_link.connect(rank, device);
+    if (!peer_link.may_read(rank)) host_link.connect(rank, device);
   }
 
   /// May messages to memory of the host come as frames, or as headers? Told by all ranks in

@@ -5,7 +5,8 @@
 
 namespace mpress::engine {
 
-void PeerHosts::find(const link::SegmentAddress& segment) {
+void PeerHosts::find(const link::SegmentAddress& segment,
+                     const link::HostMemory::Address& on_host) {
   const mpi::Calls& mpi = mpi::calls();
   MPI_Comm here = MPI_COMM_NULL;
   if (mpi.Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) !=
@@ -18,14 +19,16 @@ void PeerHosts::find(const link::SegmentAddress& segment) {
   const std::vector<int> ranks = mpi::ranks_in_world(here);
   struct Card {
     link::SegmentAddress segment;
+    link::HostMemory::Address on_host;
     link::ProcessId process;
   };
-  const Card own{segment, link::own_process()};
+  const Card own{segment, on_host, link::own_process()};
   std::vector<Card> cards(ranks.size());
   mpi.Allgather(&own, sizeof own, MPI_BYTE, cards.data(), sizeof own, MPI_BYTE, here);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     is_here_[static_cast<std::size_t>(ranks[i])] = true;
     ranks_.push_back({ranks[i], cards[i].segment});
+    host_ranks_.push_back({ranks[i], cards[i].on_host});
     processes_.push_back(cards[i].process);
   }
   mpi.Comm_free(&here);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "link/host/host_link.hpp"
 #include "link/liveness.hpp"
 #include "link/peer/peer_link.hpp"
 #include "policy/profile.hpp"
@@ -12,12 +13,15 @@ namespace mpress::engine {
 
 class PeerHosts {
  public:
-  /// Collective: all ranks of MPI_COMM_WORLD call it. `segment`: this rank's, for the ranks of its
-  /// host.
-  void find(const link::SegmentAddress& segment);
+  /// Collective: all ranks of MPI_COMM_WORLD call it. `segment`: this rank's of the
+  /// peer link, for the ranks of its host; `on_host`: that of the host link.
+  void find(const link::SegmentAddress& segment, const link::HostMemory::Address& on_host);
 
   /// The ranks of this host, in an order that all of them share.
   const std::vector<link::HostRank>& ranks() const { return ranks_; }
+
+  /// The same with their segments of the host link.
+  const std::vector<link::HostLink::Neighbour>& host_ranks() const { return host_ranks_; }
 
   /// A rank of this host whose process has ended; negative where all are alive. Costs a system call
   /// or two for each.
@@ -33,6 +37,7 @@ class PeerHosts {
  private:
   std::vector<bool> is_here_;
   std::vector<link::HostRank> ranks_;
+  std::vector<link::HostLink::Neighbour> host_ranks_;
   std::vector<link::ProcessId> processes_;  ///< as ranks_
 };
 

@@ -160,7 +160,8 @@ class Queue {
 
   /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has an event of its
   /// own, the next after that of the piece before. Returns the first. Elements are on the queue's
-  /// device, aligned as their type; payloads there, or in memory opened for it. `spec` names a
+  /// device, aligned as their type; payloads there, in memory opened for it, or in the host's from
+  /// Gpu::map(). `spec` names a
   /// codec; a relative bound is of the range of all pieces together, or, where `range` is given, of
   /// all that it tells of together. Those are read when the work begins, in memory as for extent():
   /// they may be those of other ranks, for which the queue waits. Their bounds are values of
@@ -265,8 +266,9 @@ class Gpu {
   /// Nothing uses the memory any more. Waits until the device is idle.
   virtual void close(int device, void* memory) = 0;
 
-  /// Lets queues write to host memory that processes share (Report, Queue::write()), and wait for
-  /// what is written there. `device`: as for allocate(). False where they cannot.
+  /// Pins host memory that processes share: queues may copy from and to it at full speed, write
+  /// there (Report, Queue::write()), and wait for what is written there. `device`: as for
+  /// allocate(). False where they cannot.
   virtual bool map(int device, void* memory, std::size_t bytes) = 0;
   /// Nothing writes there any more. May wait as close() does.
   virtual void unmap(int device, void* memory) = 0;

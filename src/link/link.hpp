@@ -54,6 +54,7 @@ struct Transfer {
   std::uint32_t readers = 1;
   std::uint64_t chunk_room = 0;  ///< bytes from one slot's memory to the next's
   std::byte* memory = nullptr;   ///< the first slot's, for the sender's device; null: see place()
+  bool is_on_host = false;       ///< that memory is the host's: copy engines write there best
   void* record = nullptr;        ///< the link's own
   /// Bytes of all blocks, where they go as they are and are published by runs; 0: each by itself.
   std::uint64_t raw_bytes = 0;

@@ -9,7 +9,7 @@ namespace mpress::link {
 enum class Kind : std::uint8_t {
   mpi,   ///< chunks by MPI, under a tag of the link's own communicator
   peer,  ///< slots of the sender's segment, in memory that both GPUs reach
-  host,  ///< kept for host memory that both processes map
+  host,  ///< slots of the sender's segment, in host memory that both GPUs have pinned
 };
 
 struct Route {

@@ -25,4 +25,21 @@ constexpr std::size_t linked_chunk(std::size_t bytes, std::size_t base) {
   return ((bytes + chunks - 1) / chunks + base - 1) / base * base;
 }
 
+/// One that is not encoded and goes by memory of the host. Copies out and in overlap, each of
+/// another chunk: n chunks take S/B (1 + 1/n) + n c, with c what each takes beyond its bytes, and
+/// the least for chunks of sqrt(S B c). B c is 128 KB where the bus carries 50 GB/s. The power of
+/// two nearest to that:
+constexpr std::size_t host_raw_chunk(std::size_t bytes, std::size_t base) {
+  std::size_t chunk = base / 4;
+  while (2 * chunk * chunk < bytes * (base / 8)) chunk *= 2;
+  return chunk;
+}
+
+/// The same for one that is encoded: payloads are short, but what is published waits for its copy.
+constexpr std::size_t host_chunk(std::size_t bytes, std::size_t base) {
+  const std::size_t most = 16 * base;
+  const std::size_t chunk = linked_chunk(bytes, base);
+  return bytes / most < 128 && chunk > most ? most : chunk;
+}
+
 }  // namespace mpress::policy

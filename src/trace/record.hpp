@@ -71,6 +71,7 @@ enum class Way : std::uint8_t {
   chunks = 1,  ///< as a header and chunks, all of them messages of MPI's
   peer = 2,    ///< as a header, while the data goes from GPU to GPU
   direct = 3,  ///< the same, and the receiver has it from where the program has it
+  host = 4,    ///< as a header, while the data goes by host memory that both GPUs have pinned
 };
 
 /// Which side of a message a line counts; `complete` is for calls that only wait.

@@ -1,5 +1,5 @@
 // What every link has to keep, the same cases for each: rank 0 sends, ranks 1 and 2 read. The link
-// by MPI, and the peer link with simulated GPUs.
+// by MPI, and the peer and the host link with simulated GPUs.
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gpu/loaded_gpu.hpp"
+#include "link/host/host_link.hpp"
 #include "link/mpi/mpi_link.hpp"
 #include "link/peer/peer_link.hpp"
 #include "ranks.hpp"
@@ -105,32 +106,46 @@ class ByMpi final : public End {
   link::MpiLink link_;
 };
 
+/// A link in memory that readers open, which nobody shares before it is needed.
+void connect(End& end) {
+  for (int round = 0; round < 2; ++round) {
+    if (end.rank.rank != 0) end.link().connect(0, 0);
+    end.rank.barrier();
+    const int readers[] = {1, 2};
+    Transfer none;
+    if (end.rank.rank == 0) end.link().reserve({readers, 0, chunks, chunk_bytes, 0}, none);
+    if (none.chunks > 0) end.link().abandon(none);
+    end.rank.barrier();
+  }
+  if (end.rank.rank != 0) end.link().connect(0, 0);
+  end.rank.barrier();
+}
+
+/// What `own` is on all ranks.
+template <class T>
+std::vector<T> of_all(Rank& rank, const T& own) {
+  std::vector<T> all(static_cast<std::size_t>(rank.size));
+  mpi::calls().Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE,
+                         MPI_COMM_WORLD);
+  return all;
+}
+
+void choose_simulated_gpu() {
+  ::setenv("SIMULATED_GPU_DEVICES", "2", 0);
+  gpu::choose(MPRESS_SIMULATED_GPU);
+  CHECK(gpu::gpu() != nullptr);
+}
+
 class ByPeer final : public End {
  public:
   explicit ByPeer(Rank& rank) : End(rank) {
-    ::setenv("SIMULATED_GPU_DEVICES", "2", 0);
-    gpu::choose(MPRESS_SIMULATED_GPU);
-    CHECK(gpu::gpu() != nullptr);
-    const link::SegmentAddress own = link_.open(nonce, rank.rank, true);
-    std::vector<link::SegmentAddress> all(static_cast<std::size_t>(rank.size));
-    mpi::calls().Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE,
-                           MPI_COMM_WORLD);
+    choose_simulated_gpu();
+    const auto all = of_all(rank, link_.open(nonce, rank.rank, true));
     std::vector<link::HostRank> ranks;
     for (int r = 0; r < rank.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
     link_.set_ranks(ranks, 64u << 20);
     queue_ = gpu::gpu()->open_queue(0);
-    // No memory is shared before it is needed, and each reader opens it once.
-    for (int round = 0; round < 2; ++round) {
-      if (rank.rank != 0) link_.connect(0, 0);
-      rank.barrier();
-      const int readers[] = {1, 2};
-      Transfer none;
-      if (rank.rank == 0) link_.reserve({readers, 0, chunks, chunk_bytes, 0}, none);
-      if (none.chunks > 0) link_.abandon(none);
-      rank.barrier();
-    }
-    if (rank.rank != 0) link_.connect(0, 0);
-    rank.barrier();
+    connect(*this);
   }
   Link& link() override { return link_; }
   Link* other() override { return nullptr; }
@@ -153,6 +168,48 @@ class ByPeer final : public End {
  private:
   link::PeerLink link_;
   std::unique_ptr<Queue> queue_;
+};
+
+class ByHost final : public End {
+ public:
+  explicit ByHost(Rank& rank) : End(rank) {
+    choose_simulated_gpu();
+    const auto all = of_all(rank, link_.open(nonce, rank.rank, true));
+    std::vector<link::HostLink::Neighbour> ranks;
+    for (int r = 0; r < rank.size; ++r) ranks.push_back({r, all[static_cast<std::size_t>(r)]});
+    link_.set_ranks(ranks, 64u << 20);
+    queue_ = gpu::gpu()->open_queue(0);
+    room_ = static_cast<std::byte*>(gpu::gpu()->allocate(gpu::Place::device, 0, chunk_bytes));
+    connect(*this);
+    CHECK(rank.rank != 0 || link_.reaches(1));
+  }
+  Link& link() override { return link_; }
+  Link* other() override { return nullptr; }
+  int device() const override { return 0; }
+  void write(std::byte* place, const std::byte* data, std::size_t bytes) override {
+    put(*queue_, room_, data, bytes);
+    put(*queue_, place, room_, bytes);
+  }
+  /// By way of the device.
+  std::vector<std::byte> read(const Arrived& arrived) override {
+    CHECK(arrived.device == gpu::host);
+    put(*queue_, room_, arrived.data, arrived.bytes);
+    return mpress::bytes_of(*queue_, room_, arrived.bytes);
+  }
+  bool sees_ended_senders() const override { return true; }
+  bool frees_cancelled() const override { return true; }
+  void close() override {
+    gpu::gpu()->release(gpu::Place::device, 0, room_);
+    rank.barrier();
+    link_.close();
+    rank.barrier();
+    link_.free_memory();
+  }
+
+ private:
+  link::HostLink link_;
+  std::unique_ptr<Queue> queue_;
+  std::byte* room_ = nullptr;
 };
 
 /// Host memory for blocks of links that bring them there.
@@ -478,6 +535,11 @@ void peer_link(Rank& rank) {
   conforms(end);
 }
 
+void host_link(Rank& rank) {
+  ByHost end(rank);
+  conforms(end);
+}
+
 void mpi_link_lost(Rank& rank) {
   ByMpi end(rank);
   loses(end, [](End& one) { CHECK(!static_cast<ByMpi&>(one).farewell(0)); });
@@ -485,6 +547,11 @@ void mpi_link_lost(Rank& rank) {
 
 void peer_link_lost(Rank& rank) {
   ByPeer end(rank);
+  loses(end, [](End&) {});
+}
+
+void host_link_lost(Rank& rank) {
+  ByHost end(rank);
   loses(end, [](End&) {});
 }
 

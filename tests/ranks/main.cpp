@@ -33,8 +33,10 @@ constexpr Named tests[] = {
     {"bench", ranks::bench},
     {"mpi_link", ranks::mpi_link},
     {"peer_link", ranks::peer_link},
+    {"host_link", ranks::host_link},
     {"mpi_link_lost", ranks::mpi_link_lost},
     {"peer_link_lost", ranks::peer_link_lost},
+    {"host_link_lost", ranks::host_link_lost},
 };
 
 }  // namespace

@@ -44,6 +44,6 @@ struct Rank {
 
 using Test = void(Rank&);
 Test agree, agree_at_once, gather, orders, freed, refused, threads, lost, hook, mismatch, bench,
-    mpi_link, peer_link, mpi_link_lost, peer_link_lost;
+    mpi_link, peer_link, host_link, mpi_link_lost, peer_link_lost, host_link_lost;
 
 }  // namespace mpress::ranks

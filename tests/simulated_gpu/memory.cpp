@@ -84,6 +84,7 @@ std::byte* Memory::view(const void* pointer) const {
 
 bool Memory::is_pinned(const void* memory, std::size_t bytes) {
   const auto* const at = static_cast<const std::byte*>(memory);
+  if (is_mapped(memory, bytes)) return true;
   std::lock_guard lock(mutex_);
   const auto& blocks = place(gpu::host).blocks;
   auto it = blocks.upper_bound(at);

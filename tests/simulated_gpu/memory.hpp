@@ -46,6 +46,7 @@ class Memory {
   /// The library's own view, which may be touched; a host pointer stays as it is.
   std::byte* view(const void* pointer) const;
 
+  /// Do devices reach all of it, as pinned memory or as mapped?
   bool is_pinned(const void* memory, std::size_t bytes);
 
   /// Null beyond the limit. `place`: a device, or gpu::host for pinned memory.
@@ -63,7 +64,7 @@ class Memory {
   bool find_block(const void* pointer, gpu::Block& block);
   void map(const void* memory, std::size_t bytes);
   void unmap(const void* memory);
-  bool is_mapped(const void* memory);
+  bool is_mapped(const void* memory, std::size_t bytes);
 
   /// Faults unless the bytes lie in one block of the device.
   void check(int device, const void* memory, std::size_t bytes);

@@ -151,11 +151,11 @@ void Memory::unmap(const void* memory) {
   }
 }
 
-bool Memory::is_mapped(const void* memory) {
+bool Memory::is_mapped(const void* memory, std::size_t bytes) {
   const auto* const at = static_cast<const std::byte*>(memory);
   std::lock_guard guard(mutex_);
   const auto it = mapped_.upper_bound(at);
-  return it != mapped_.begin() && at < std::prev(it)->first + std::prev(it)->second;
+  return it != mapped_.begin() && at + bytes <= std::prev(it)->first + std::prev(it)->second;
 }
 
 void* Memory::open(int device, const gpu::MemoryHandle& handle) {

@@ -71,12 +71,13 @@ void check_codec(const Spec& spec, const void* payload, ElementType type, const 
 
 /// Host memory that devices reach.
 void check_reached(const void* memory, std::size_t bytes) {
-  if (Memory::instance().is_mapped(memory) || Memory::instance().is_pinned(memory, bytes)) return;
+  if (Memory::instance().is_pinned(memory, bytes)) return;
   fault("%p is no memory of the host's that devices reach", memory);
 }
 
 void check_flag(const std::uint32_t* flag) {
-  if (!Memory::instance().is_mapped(flag)) fault("a flag lies in memory that is not mapped");
+  if (!Memory::instance().is_mapped(flag, sizeof *flag))
+    fault("a flag lies in memory that is not mapped");
 }
 
 /// Checks every run; returns their bounds, and sets `total` to their sum.
@@ -410,8 +411,12 @@ gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu
   for (const gpu::Piece& piece : pieces) {
     check_codec(spec, piece.payload, type, piece.elements);
     Memory::instance().check(device_, piece.elements, piece.count * element_size(type));
-    Memory::instance().check(device_, piece.payload,
-                             codec::max_payload_bytes(spec, type, piece.count));
+    const std::size_t room = codec::max_payload_bytes(spec, type, piece.count);
+    if (Memory::instance().locate(piece.payload) == gpu::host) {
+      check_reached(piece.payload, room);
+    } else {
+      Memory::instance().check(device_, piece.payload, room);
+    }
     prepare(piece.published);
   }
   if (!given.empty()) check_reached(given.data(), given.size_bytes());

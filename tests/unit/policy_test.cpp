@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "check.hpp"
+#include "policy/chunks.hpp"
 
 using namespace mpress;
 using namespace mpress::policy;
@@ -408,9 +409,25 @@ void profiles_that_make_no_sense_are_refused() {
   CHECK(!parse_profile("", profile, error) && !parse_profile("mpress profile 2\n", profile, error));
 }
 
+/// Chunks by memory of the host grow with the square root of the message; none is cut needlessly.
+void chunks_by_the_host_grow_slowly() {
+  constexpr std::size_t base = 1 << 20;
+  CHECK(host_raw_chunk(64 << 10, base) == base / 4);
+  CHECK(host_raw_chunk(1 << 20, base) == base / 4);
+  CHECK(host_raw_chunk(32 << 20, base) == 2 * base);
+  CHECK(host_raw_chunk(256 << 20, base) == 4 * base);
+  CHECK(host_raw_chunk(0, 4096) == 1024);
+  CHECK(host_chunk(256 << 20, base) == 16 * base && host_chunk(base, base) == base);
+  // No more chunks than a device encodes in one go.
+  for (std::size_t bytes = 1 << 20; bytes < std::size_t{1} << 40; bytes *= 2) {
+    CHECK((bytes + host_chunk(bytes, 4096) - 1) / host_chunk(bytes, 4096) <= 256);
+  }
+}
+
 }  // namespace
 
 int main() {
+  chunks_by_the_host_grow_slowly();
   curves_are_straight_between_points();
   the_slowest_stage_counts_in_full();
   chunks_are_the_device_s();

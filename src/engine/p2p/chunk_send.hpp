@@ -109,9 +109,14 @@ std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const C
 std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const Spec& spec,
                                         Elements& elements);
 
-/// The same without a copy here, for elements that stay as they are in the program's buffer until
-/// advance() returns true: they are offered to the peer, who gets them. What it does not get goes
-/// by slots of the peer link after all, or, where those have no memory, by MPI.
+/// The same by slots of the host link, for a rank of this host whose GPUs this one's do not reach.
+std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const Spec& spec,
+                                        Elements& elements);
+
+/// The same as by the peer link without a copy here, for elements that stay as they are in the
+/// program's buffer until advance() returns true: they are offered to the peer, who gets them. What
+/// it does not get goes by slots of the peer link after all, or, where those have no memory, by
+/// MPI.
 std::unique_ptr<ChunkSend> send_by_offer(Job& job, const Message& message, Elements& elements);
 
 /// Bytes of elements in each chunk by the peer link: large messages go in several, so that

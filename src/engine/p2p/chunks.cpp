@@ -56,6 +56,7 @@ bool Chunks::idle(const Job& job) const {
 void Chunks::cancel(Job& job, std::uint64_t message) {
   job.mpi_link.cancel(message);
   job.peer_link.cancel(message);
+  job.host_link.cancel(message);
 }
 
 void Chunks::drop(Job& job, const wire::Header& header, int source) {
@@ -102,7 +103,10 @@ class Chunks::Parting final : public link::MpiLink::Parting {
   std::uint64_t pending() const override {
     return job_.chunks.dropping_.load(std::memory_order_relaxed);
   }
-  void close_others() override { job_.peer_link.close(); }
+  void close_others() override {
+    job_.peer_link.close();
+    job_.host_link.close();
+  }
   int find_ended() const override { return job_.peer_hosts.find_ended(); }
 
  private:
@@ -116,6 +120,7 @@ bool Chunks::close(Job& job) {
   chunk_bytes_ = 0;
   // What others may still have open, or send to, ends with the process.
   if (is_complete) job.peer_link.free_memory();
+  if (is_complete) job.host_link.free_memory();
   return is_complete;
 }
 

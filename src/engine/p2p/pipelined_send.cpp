@@ -17,10 +17,15 @@ class PipelinedSend final : public ChunkSend {
 
   bool plan_by_mpi(Elements& elements);
   bool plan_by_peer(const Spec& spec, Elements& elements);
+  bool plan_by_host(const Spec& spec, Elements& elements);
 
   trace::Way way() const override {
-    return link::Route(header_.route).kind == link::Kind::mpi ? trace::Way::chunks
-                                                              : trace::Way::peer;
+    switch (link::Route(header_.route).kind) {
+      case link::Kind::mpi: break;
+      case link::Kind::peer: return trace::Way::peer;
+      case link::Kind::host: return trace::Way::host;
+    }
+    return trace::Way::chunks;
   }
   bool needs_host() const override { return pipeline_->needs_host(); }
   int code() const override { return pipeline_->code(); }
@@ -28,6 +33,7 @@ class PipelinedSend final : public ChunkSend {
 
  private:
   bool proceed(bool) override { return pipeline_->advance(); }
+  bool fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec, Elements& elements);
   std::uint64_t took_ns() const override { return resolving_ns_ + pipeline_->took_ns(); }
 
   std::uint64_t resolving_ns_ = 0;
@@ -68,7 +74,21 @@ bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements) {
       !link.reserve(wanted, transfer)) {
     return false;
   }
-  route(link::Kind::peer, transfer.first);
+  return fill_slots(link, transfer, spec, elements);
+}
+
+bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements) {
+  if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
+  link::Transfer transfer;
+  const link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
+  return job_.host_link.reserve(wanted, transfer) &&
+         fill_slots(job_.host_link, transfer, spec, elements);
+}
+
+/// Gives the device all of its work, in slots that its queues write to.
+bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec,
+                               Elements& elements) {
+  route(link.kind(), transfer.first);
   Chunking all = cut();
   all.spec = spec;
   if (spec.bound == Bound::rel) {
@@ -137,6 +157,21 @@ std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const 
   const std::size_t chunk_bytes = peer_chunk_bytes(job, message.bytes, spec.codec != Codec::none);
   auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
   if (!send->plan_by_peer(spec, elements)) return nullptr;
+  return send;
+}
+
+std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const Spec& spec,
+                                        Elements& elements) {
+  if (!job.host_link.may_reach(message.peer)) return nullptr;
+  const bool encodes = spec.codec != Codec::none;
+  const std::size_t base = job.chunks.chunk_bytes();
+  const std::size_t whole = std::min((message.bytes + 7) / 8 * 8, wire::max_chunk_bytes);
+  const std::size_t wanted = encodes ? policy::host_chunk(message.bytes, base)
+                                     : policy::host_raw_chunk(message.bytes, base);
+  const std::size_t chunk_bytes =
+      encodes && !job.chunks.cuts(message.bytes) ? whole : std::min(wanted, whole);
+  auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
+  if (!send->plan_by_host(spec, elements)) return nullptr;
   return send;
 }
 

@@ -31,6 +31,8 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const C
     auto by_peer = may_be_offered ? send_by_offer(job, message, elements)
                                   : send_by_peer(job, message, spec, elements);
     if (by_peer) return by_peer;
+    auto by_host = send_by_host(job, message, spec, elements);
+    if (by_host) return by_host;
   }
   // So that copies overlap with the wire, also where nothing is encoded.
   if (!is_cut(job, message) || (!encodes && job.gpu_aware)) return nullptr;

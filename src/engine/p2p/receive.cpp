@@ -29,7 +29,7 @@ namespace {
 bool can_come(Job& job, const wire::Header& header, int source) {
   if (!job.chunks.is_open() || source == trace::any_peer) return false;
   const link::Route route(header.route);
-  if (route.kind != link::Kind::mpi && route.kind != link::Kind::peer) return false;
+  if (!job.has_link(route.kind)) return false;
   return job.link_of(route.kind).knows(source, route, header.chunks());
 }
 
@@ -230,7 +230,8 @@ bool Receive::may_come_in_chunks(const Job& job) const {
   // it.
   return job.chunks.may_come_cut(capacity_) ||
          (device_ == gpu::host && job.timings.may_come(capacity_)) ||
-         (device_ != gpu::host && job.peer_link.is_used() && capacity_ >= job.least_peer_bytes);
+         (device_ != gpu::host && (job.peer_link.is_used() || job.host_link.is_used()) &&
+          capacity_ >= job.least_peer_bytes);
 }
 
 bool Receive::is_all_there(Job& job, MPI_Request request) {
@@ -266,9 +267,9 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   const link::Route route(header.route);
   link::Link& link = job.link_of(route.kind);
   const bool is_near = device_ != gpu::host && link.lands_on(rank, route) == device_;
-  const From from = is_near                         ? From::near
-                    : route.kind == link::Kind::mpi ? From::host
-                                                    : From::device;
+  const From from = is_near                          ? From::near
+                    : route.kind == link::Kind::peer ? From::device
+                                                     : From::host;
   if (!open_pipeline(job, header, rank, from)) return false;
   chunks_->open(link, route, travel_begin_ns_);
   if (place_ == Place::unwatched) place_ = Place::in_place;
@@ -315,7 +316,7 @@ void Receive::fail(int code) {
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
   const int source = knows_comm_ ? comm_->world_rank(status.MPI_SOURCE) : trace::any_peer;
   Arrived arrived{data, bytes, source, data == arguments_.buffer, {}};
-  if (device_ != gpu::host) job.peer_link.connect(source, device_);
+  if (device_ != gpu::host) job.connect(source, device_);
   if (job.pacer.active()) {
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
@@ -399,7 +400,7 @@ int Receive::conclude(Job& job) {
   const std::unique_ptr<ReceivePipeline> chunks = std::move(chunks_);
   const Chunking& cut = chunks->cut();
   const bool is_whole = chunks->way() == trace::Way::whole;
-  if (device_ != gpu::host && !is_whole) job.peer_link.connect(cut.peer, device_);
+  if (device_ != gpu::host && !is_whole) job.connect(cut.peer, device_);
   const std::size_t wire_bytes = (is_whole ? wire::frame_bytes(chunks->wire_bytes())
                                            : wire::min_frame_bytes + chunks->wire_bytes());
   if (is_whole && trace::timeline.is_on()) {

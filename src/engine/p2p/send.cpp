@@ -45,7 +45,8 @@ std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) 
 /// is?
 bool takes_raw(const Job& job, const Message& message) {
   return !job.gpu_aware ||
-         (message.bytes >= job.least_peer_bytes && job.peer_link.may_reach(message.peer));
+         (message.bytes >= job.least_peer_bytes &&
+          (job.peer_link.may_reach(message.peer) || job.host_link.may_reach(message.peer)));
 }
 
 /// MPI refuses data without a buffer; only a type with gaps can have absolute addresses.

@@ -16,6 +16,8 @@ constexpr std::size_t taking_ahead = 16;    ///< pieces of work
 /// or ends. What comes meanwhile makes the next one longer, and long copies use a link better.
 constexpr std::size_t runs_ahead = 3;
 constexpr std::size_t decoding_queues = 2;  ///< one copies while the other decodes
+/// From memory of the host, where a copy takes longer than decoding and each begins late.
+constexpr std::size_t queues_from_host = 4;
 
 class DeviceDecoder final : public Decoder {
  public:
@@ -23,7 +25,8 @@ class DeviceDecoder final : public Decoder {
       : Decoder(job, cut),
         device_(device),
         elements_(elements),
-        queue_count_(std::min<std::uint64_t>(decoding_queues, cut.chunks())),
+        queue_count_(std::min<std::uint64_t>(
+            from == From::host ? queues_from_host : decoding_queues, cut.chunks())),
         ahead_(from != From::host && !cut.encodes() ? runs_ahead : taking_ahead) {}
 
   bool open(From from) {
@@ -153,7 +156,7 @@ class DeviceDecoder final : public Decoder {
   std::byte* elements_;
   const std::size_t queue_count_;
   std::size_t ahead_;  ///< pieces
-  std::array<memory::Buffer, decoding_queues> payloads_;
+  std::array<memory::Buffer, queues_from_host> payloads_;
   std::vector<memory::Buffer> rooms_;  ///< in pinned memory
   std::vector<std::size_t> free_rooms_;
   std::array<std::size_t, receiving_ahead> room_numbers_{};  ///< by chunk
@@ -164,7 +167,7 @@ class DeviceDecoder final : public Decoder {
   std::uint64_t done_ = 0;      ///< pieces
   std::uint64_t settled_ = 0;   ///< chunks
   std::uint64_t began_ns_ = 0;  ///< when the queues got work after they had none
-  std::array<QueueLease, decoding_queues> queues_;  ///< destroyed first: they use what is above
+  std::array<QueueLease, queues_from_host> queues_;  ///< destroyed first: they use what is above
 };
 
 }  // namespace

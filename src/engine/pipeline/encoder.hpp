@@ -30,6 +30,10 @@ class Slots {
   /// Can queues of the region's device write there at their full speed, for all chunks at once?
   virtual bool is_near() const { return false; }
 
+  /// For slots that are near: do they lie in memory of the host? Copy engines write there best, and
+  /// every chunk is published by itself, as its reader copies it meanwhile.
+  virtual bool is_on_host() const { return false; }
+
   /// For slots that are near: where a device publishes a chunk, or the run that begins with it;
   /// null: it does not.
   virtual gpu::Report* report(std::uint64_t) { return nullptr; }

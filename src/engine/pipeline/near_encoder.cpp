@@ -23,10 +23,12 @@ class NearEncoder final : public Encoder {
     is_published_by_device_ = slots_.report(0) != nullptr;
     if (cut_.encodes()) {
       start_encoding();
+    } else if (slots_.is_on_host()) {
+      if (!start_copying_out()) return false;
     } else {
       start_copying();
     }
-    return queue_->query(work_[0].event) != gpu::State::failed;
+    return queue_of(work_[0]).query(work_[0].event) != gpu::State::failed;
   }
 
   bool is_published_by_device() const override { return is_published_by_device_; }
@@ -34,11 +36,12 @@ class NearEncoder final : public Encoder {
   gpu::State next(Made& made) override {
     const Work& work = work_[ended_];
     gpu::Outcome outcome;
-    const gpu::State state = queue_->query(work.event, &outcome);
+    const gpu::State state = queue_of(work).query(work.event, &outcome);
     if (state == gpu::State::failed) {
       // What is under way ends first, as others may have the memory then.
       code_ = refused(job_, region_.device);
       queue_->drain();
+      if (other_queue_) other_queue_->drain();
     }
     if (state != gpu::State::done) return state;
     made = {work.first, work.chunks, 0, cut_.encodes()};
@@ -58,7 +61,10 @@ class NearEncoder final : public Encoder {
     std::uint64_t first;
     std::uint64_t chunks;
     gpu::Event event;
+    bool is_others = false;  ///< given to the other queue
   };
+
+  gpu::Queue& queue_of(const Work& work) const { return work.is_others ? *other_queue_ : *queue_; }
 
   /// All chunks in one go: launches take longer than short ones do. The first is ready when its
   /// share of the time has passed. A payload that is larger than its elements stays as it is, since
@@ -89,11 +95,31 @@ class NearEncoder final : public Encoder {
     }
   }
 
+  /// To memory of the host: each chunk is told of behind its own copy. Two queues by turns, so that
+  /// one copies while the other tells.
+  bool start_copying_out() {
+    if (cut_.chunks() > 1) {
+      other_queue_ = job_.devices.queue(region_.device);
+      if (!other_queue_) return false;
+    }
+    for (std::uint64_t chunk = 0; chunk < cut_.chunks(); ++chunk) {
+      const std::size_t bytes = cut_.raw_bytes(chunk);
+      std::uint32_t* const flag =
+          is_published_by_device_ ? &slots_.report(chunk)->sequence : nullptr;
+      Work work{chunk, 1, 0, chunk % 2 == 1};
+      work.event = queue_of(work).copy(slots_.place(chunk, bytes),
+                                       region_.data + cut_.offset(chunk), bytes, flag);
+      work_.push_back(work);
+    }
+    return true;
+  }
+
   std::vector<Work> work_;
   std::size_t ended_ = 0;  ///< pieces of work
   std::uint64_t given_ns_ = 0;
   bool is_published_by_device_ = false;
   QueueLease queue_;
+  QueueLease other_queue_;
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ class SendPipeline final : private Slots {
  private:
   std::byte* place(std::uint64_t chunk, std::size_t bytes) override;
   bool is_near() const override { return transfer_.memory != nullptr; }
+  bool is_on_host() const override { return transfer_.is_on_host; }
   gpu::Report* report(std::uint64_t chunk) override;
   void publish(const Made& made);
   void end();

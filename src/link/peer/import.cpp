@@ -55,9 +55,11 @@ void PeerLink::open_new(int rank, Source& source, int device) {
   }
   if (!problem) return;
   source.is_over.store(true, std::memory_order_relaxed);
+  if (!source.segment && other_way_) return;  // which fails for the same reason, and says so
   if (is_said_.exchange(true)) return;
   trace::say("messages from rank " + std::to_string(rank) + " to GPUs of rank " +
-             std::to_string(own_->rank) + " go through MPI: " + problem);
+             std::to_string(own_->rank) + " go " + (other_way_ ? other_way_ : "through MPI") +
+             ": " + problem);
 }
 
 /// A block as `device` reaches it, or else `home`, which `device` is then set to.

@@ -56,6 +56,12 @@ bool PeerLink::reaches(int rank) const {
   return may_reach(rank) && own_->opened[index_of(rank)].load(std::memory_order_relaxed) > 1;
 }
 
+bool PeerLink::may_read(int rank) const {
+  const int index = index_of(rank);
+  return index >= 0 && own_ &&
+         !sources_[static_cast<std::size_t>(index)].is_over.load(std::memory_order_relaxed);
+}
+
 void PeerLink::close() {
   const auto close_mapping = [](std::size_t device, const Mapping& mapping) {
     if (mapping.memory) gpu::gpu()->close(static_cast<int>(device), mapping.memory);

@@ -56,9 +56,15 @@ class PeerLink final : public Link {
   const Parameters& parameters() const { return parameters_; }
   void set_parameters(const Parameters& parameters) { parameters_ = parameters; }
 
+  /// The way that is tried for GPUs that cannot be reached, in a few words.
+  void set_other_way(const char* way) { other_way_ = way; }
+
   Kind kind() const override { return Kind::peer; }
   bool may_reach(int rank) const override;
   bool reaches(int rank) const override;
+
+  /// May its blocks come this way, as far as this process has found?
+  bool may_read(int rank) const;
 
   /// Frees the memory of what was acknowledged, as reserve() does.
   void advance() override;
@@ -299,6 +305,7 @@ class PeerLink final : public Link {
   bool grows_ = false;
   mutable std::atomic<std::size_t> largest_limit_{0};  ///< of the first device that was asked
   Parameters parameters_;
+  const char* other_way_ = nullptr;  ///< null: MPI alone
 
   std::mutex sending_;
   std::deque<Staging> staging_;

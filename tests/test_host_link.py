@@ -1,0 +1,150 @@
+"""Messages between GPUs that do not reach each other, by host memory that both have pinned:
+simulated ones, with peer access switched off."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from test_device_link import PARTS, SETTINGS, SOURCES, checked
+
+NOT_PINNED = "memory that they share cannot be pinned"
+
+
+def hosted_messages(done, sender=None, receiver=None):
+    return sum(
+        row["messages"]
+        for row in done.report["rows"]
+        if (row["direction"], row["way"]) == ("send", "host")
+        and sender in (None, row["rank"])
+        and receiver in (None, row["peer"])
+    )
+
+
+@pytest.fixture
+def hosted(simulated_gpu):
+    """The environment of ranks whose GPUs reach the host's memory alone; what they share is given
+    back."""
+    return {
+        **simulated_gpu,
+        "SIMULATED_GPU_PEERS": "0",
+        "SIMULATED_GPU_LEAKS": "shared",
+        "MPRESS_LINK": "host",
+        "MPRESS_POOL_LIMIT": "64M",
+    }
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("part", PARTS)
+def test_what_mpi_promises(part, setting, mpi_program, mpress_run, hosted):
+    options, env = SETTINGS[setting]
+    done = checked(mpress_run(2, mpi_program("device_linked"), [part], options, {**env, **hosted}))
+    totals = done.report["totals"]
+    assert totals["peer_messages"] == totals["direct_messages"] == 0
+    assert 0 < hosted_messages(done) <= totals["messages"]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("part", ["every device", "at once", "while under way", "host"])
+@pytest.mark.parametrize("link", ["auto", "host"])
+def test_gpus_that_do_not_reach_each_other(link, part, setting, mpi_program, mpress_run, hosted):
+    """They need not ask for it; and one sentence says how messages go."""
+    options, env = SETTINGS[setting]
+    env = {**env, **hosted, "MPRESS_LINK": link}
+    done = checked(mpress_run(2, mpi_program("device_peers"), [part], options, env))
+    assert hosted_messages(done) > 0 or part in ("at once", "while under way")
+    assert done.report["totals"]["peer_messages"] == 0
+    assert "through MPI" not in done.stderr
+    for receiver in (0, 1):
+        said = f"to GPUs of rank {receiver} go by way of the host's memory: its memory of GPUs"
+        # Of some parts, only rank 1 receives; and "at once" ends before anything is shared.
+        is_certain = link == "auto" and receiver == 1 and part != "at once"
+        assert done.stderr.count(said) in ([0] if link == "host" else [1] if is_certain else [0, 1])
+
+
+@pytest.mark.parametrize("link", ["auto", "host"])
+def test_each_pair_has_its_way(link, mpi_program, mpress_run, hosted):
+    """One rank of three reaches no other's GPU: what it gets goes by the host, in `auto`; the
+    others use the link between GPUs."""
+    env = {**hosted, "SIMULATED_GPU_PEERS": "1", "MPRESS_LINK": link}
+    arguments = ["every device", "0"]
+    done = checked(mpress_run(3, mpi_program("device_peers"), arguments, env=env))
+    for receiver in range(3):
+        for sender in {0, 1, 2} - {receiver}:
+            by_host = hosted_messages(done, sender, receiver)
+            assert (by_host > 0) == (link == "host" or receiver == 0)
+
+
+@pytest.mark.parametrize("link", ["auto", "host"])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_pinning_refused(setting, link, mpi_program, mpress_run, hosted):
+    options, env = SETTINGS[setting]
+    env = {**env, **hosted, "SIMULATED_GPU_MAP": "0", "MPRESS_LINK": link}
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], options, env))
+    assert hosted_messages(done) == 0
+    for rank in (0, 1):
+        said = f"messages from GPUs of rank {rank} go through MPI: {NOT_PINNED}"
+        assert done.stderr.count(said) == 1
+
+
+@pytest.mark.parametrize("link", ["auto", "host"])
+def test_processes_that_find_nothing_of_each_other(
+    link, tmp_path, mpi, mpi_program, mpress_run, hosted
+):
+    """As in containers with process numbers of their own."""
+    library = tmp_path / "libapart.so"
+    command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "apart.c", "-ldl"]
+    subprocess.run(command, check=True)
+    env = {**hosted, "MPRESS_LINK": link, "LD_PRELOAD": str(library)}
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=env))
+    assert hosted_messages(done) == 0
+    for receiver in (0, 1):
+        said = f"to GPUs of rank {receiver} go through MPI: its process cannot be looked at"
+        assert done.stderr.count(said) == 1
+    assert "the host's memory" not in done.stderr
+
+
+def test_little_memory(mpi_program, mpress_run, hosted):
+    """What has no room goes by MPI; a limit below all messages leaves the link unused."""
+    env = {**hosted, "MPRESS_POOL_LIMIT": "1M"}
+    done = checked(mpress_run(2, mpi_program("device_linked"), ["more than fits"], env=env))
+    assert 0 < hosted_messages(done) < done.report["totals"]["messages"]
+    env = {**hosted, "MPRESS_POOL_LIMIT": "16K"}
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=env))
+    assert hosted_messages(done) == 0
+
+
+@pytest.mark.parametrize("env", [{"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "0"}])
+def test_without_the_link(env, mpi_program, mpress_run, hosted):
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=hosted | env))
+    assert hosted_messages(done) == 0
+    assert "go through MPI" not in done.stderr
+
+
+@pytest.mark.parametrize(("failing", "after"), [(0, 1), (0, 9), (0, 20), (1, 0), (1, 4), (1, 30)])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, hosted):
+    options, env = SETTINGS[setting]
+    arguments = [str(failing), str(after)]
+    env = {**env, **hosted, "MPRESS_CHUNK": "4K"}
+    done = mpress_run(2, mpi_program("device_failing"), arguments, options, env)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+    assert f"rank {failing}: device {failing} refuses to work" in done.stderr
+    assert f"device {1 - failing} refuses" not in done.stderr
+
+
+def test_a_header_of_a_rank_that_shares_nothing(mpi_program, mpress_run, hosted):
+    done = checked(mpress_run(2, mpi_program("device_misled"), env=hosted))
+    assert done.stderr.count("rank 0: a frame announces chunks that cannot come") == 4
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, hosted):
+    """The link is for who asks for it."""
+    options, env = SETTINGS[setting]
+    env = {**env, **hosted, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
+    for link in ("auto", "host"):
+        env["MPRESS_LINK"] = link
+        done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], options, env))
+        assert (hosted_messages(done) > 0) == (link == "host")
