@@ -138,12 +138,9 @@ bool calls_are_seen(const Job& job, bool at_init) {
   return first == job.size;
 }
 
-/// A paced link stands for another network; an MPI that takes memory of devices has links of its
-/// own.
+/// A paced link stands for another network.
 bool wants_peer_link(const Job& job) {
-  const std::string& link = job.config.link;
-  return job.chunks.is_open() && !job.pacer.active() &&
-         (link == "peer" || (link == "auto" && !job.gpu_aware));
+  return job.chunks.is_open() && !job.pacer.active() && job.config.link != "mpi";
 }
 
 /// What the members of a communicator tell each other when it gets a context.
@@ -227,6 +224,8 @@ void start_job(bool at_init) {
   make_error_codes(job);
   job.gpu_aware =
       job.config.gpu_aware == "1" || (job.config.gpu_aware == "auto" && mpi::takes_device_memory());
+  // An MPI that takes memory of devices has links of its own for what is not encoded.
+  job.raw_by_peer = !job.gpu_aware || job.config.link == "peer";
   Tuning tuning = tune(job);
   open_record(job, tuning);
   if (!calls_are_seen(job, at_init)) {
@@ -241,6 +240,7 @@ void start_job(bool at_init) {
     const Context* const world = job.contexts.world().get();
     const bool is_told = world && world->is_true_for_any(Fact::wants);
     job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
+    job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
     job.chunks.open(job, world, chunk_bytes, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);

@@ -44,8 +44,8 @@ std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) 
 /// Does mpress take this message from a device if it is not encoded, or may MPI have it where it
 /// is?
 bool takes_raw(const Job& job, const Message& message) {
-  return !job.gpu_aware ||
-         (message.bytes >= job.least_peer_bytes && job.peer_link.may_reach(message.peer));
+  return !job.gpu_aware || (job.raw_by_peer && message.bytes >= job.least_peer_bytes &&
+                            job.peer_link.may_reach(message.peer));
 }
 
 /// MPI refuses data without a buffer; only a type with gaps can have absolute addresses.
