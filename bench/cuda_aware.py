@@ -128,7 +128,7 @@ def run(plan: dict[str, Any], options: tuple[str, ...] | None, environment: dict
         return json.loads(out.read_text())
 
 
-def measure(seconds: float) -> list[dict[str, Any]]:
+def measure(seconds: float, only_forced: bool) -> list[dict[str, Any]]:
     raw: dict[str, Any] = {"sizes": RAW_SIZES, "windows": True}
     coded: dict[str, Any] = {"sizes": CODED_SIZES, "windows": False}
     mpi, peer = {"MPRESS_LINK": "mpi"}, {"MPRESS_LINK": "auto"}
@@ -141,6 +141,8 @@ def measure(seconds: float) -> list[dict[str, Any]]:
     for spec in SPECS:
         jobs[f"{spec}, peer"] = (coded, ("--codec", spec, *FORCED), peer)
         jobs[f"{spec}, mpi"] = (coded, ("--codec", spec, *FORCED), mpi)
+    if only_forced:
+        jobs = {name: job for name, job in jobs.items() if name.endswith("peer")}
     cases = sum(len(plan["sizes"]) * (3 if plan["windows"] else 1) for plan, *_ in jobs.values())
     start = 2.5 * len(jobs)  # seconds that processes take to start
     each = max(seconds / ROUNDS - start, 1) / cases
@@ -161,6 +163,9 @@ def main() -> None:
     parser.add_argument("--rank", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--name", default="mpi", help="what carries messages")
     parser.add_argument("--seconds", type=float, default=60, help="of all, about")
+    parser.add_argument(
+        "--only-forced", action="store_true", help="by the peer link: for an MPI that knows no GPUs"
+    )
     parser.add_argument("--json", type=Path, help="file for the results")
     options = parser.parse_args()
     if options.rank:
@@ -178,8 +183,8 @@ def main() -> None:
         "kind": "cuda-aware", "name": options.name,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "gpu": gpu.stdout.splitlines()[:1], "mpi": MPI.Get_library_version().split(",")[0],
-        "commit": os.environ.get("MPRESS_COMMIT", commit.stdout.strip()),
-        "rows": measure(options.seconds),
+        "commit": os.environ.get("COMMIT", commit.stdout.strip()),
+        "rows": measure(options.seconds, options.only_forced),
     }  # fmt: skip
     for row in document["rows"]:
         print(f"{row['path']:24} {row['shape']:8} {row['bytes']:10} {row['us']:10.2f} us")
