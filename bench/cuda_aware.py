@@ -1,7 +1,7 @@
 """Measure messages between GPUs under the MPI of the environment, one that takes their memory
 itself, with and without mpress: python bench/cuda_aware.py [--name WAY] [--seconds S] [--json F].
 
-Jobs of two ranks take turns, ROUNDS times, on the same data: MPI alone (`plain`), mpress that
+Jobs of two ranks take turns on the same data: MPI alone (`plain`), mpress that
 leaves all to MPI (`none`), one that decides (`auto`), and codecs that are forced, by the peer link
 and by MPI. A row has the median of its rounds' medians, in us a message, one way. The program of
 the ranks is this file, too.
@@ -27,7 +27,6 @@ from mpi4py import MPI  # noqa: E402
 
 from mpress.p2p import memory  # noqa: E402
 
-ROUNDS = 3
 RAW_SIZES = (4 << 10, 64 << 10, 1 << 20, 32 << 20)
 CODED_SIZES = (64 << 10, 1 << 20, 8 << 20, 32 << 20, 256 << 20)
 SPECS = ("szp:rel=0.001", "zfp:4", "mpc")
@@ -128,7 +127,7 @@ def run(plan: dict[str, Any], options: tuple[str, ...] | None, environment: dict
         return json.loads(out.read_text())
 
 
-def measure(seconds: float, only_forced: bool) -> list[dict[str, Any]]:
+def measure(seconds: float, rounds: int, only_forced: bool) -> list[dict[str, Any]]:
     raw: dict[str, Any] = {"sizes": RAW_SIZES, "windows": True}
     coded: dict[str, Any] = {"sizes": CODED_SIZES, "windows": False}
     mpi, peer = {"MPRESS_LINK": "mpi"}, {"MPRESS_LINK": "auto"}
@@ -145,9 +144,9 @@ def measure(seconds: float, only_forced: bool) -> list[dict[str, Any]]:
         jobs = {name: job for name, job in jobs.items() if name.endswith("peer")}
     cases = sum(len(plan["sizes"]) * (3 if plan["windows"] else 1) for plan, *_ in jobs.values())
     start = 2.5 * len(jobs)  # seconds that processes take to start
-    each = max(seconds / ROUNDS - start, 1) / cases
+    each = max(seconds / rounds - start, 1) / cases
     found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, (plan, options, environment) in jobs.items():
             for row in run(plan | {"seconds": each}, options, environment):
                 found[name, row["shape"], row["bytes"]].append(row["seconds"])
@@ -163,6 +162,7 @@ def main() -> None:
     parser.add_argument("--rank", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--name", default="mpi", help="what carries messages")
     parser.add_argument("--seconds", type=float, default=60, help="of all, about")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each job (default: 3)")
     parser.add_argument(
         "--only-forced", action="store_true", help="by the peer link: for an MPI that knows no GPUs"
     )
@@ -184,7 +184,7 @@ def main() -> None:
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "gpu": gpu.stdout.splitlines()[:1], "mpi": MPI.Get_library_version().split(",")[0],
         "commit": os.environ.get("COMMIT", commit.stdout.strip()),
-        "rows": measure(options.seconds, options.only_forced),
+        "rows": measure(options.seconds, options.rounds, options.only_forced),
     }  # fmt: skip
     for row in document["rows"]:
         print(f"{row['path']:24} {row['shape']:8} {row['bytes']:10} {row['us']:10.2f} us")

@@ -9,9 +9,9 @@
 # Nothing is downloaded. Needs nvcc, a C compiler, make and what tests/gpu/run.sh needs. STEPS names
 # those to run: some of the words of its default. PARTS, BUILD, BUILT and SECONDS_EACH are those of
 # tests/gpu/run.sh; RESULTS is a prefix of its results (default: gpu-tests). BENCH_SECONDS is the
-# time for the benchmark.
+# time for the benchmark, BENCH_WAYS what carries its messages, BENCH_ARGS more of its arguments.
 set -uo pipefail
-[ $# = 3 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# = 3 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
 source=$(realpath "$1") wheel=$(realpath "$2") prefix=$(realpath -m "$3")
 cd "$(dirname "$0")/../.."
 PYTHON=${PYTHON:-python3}
@@ -69,7 +69,7 @@ done
 if wanted bench; then
   for way in ${BENCH_WAYS:-smcuda ucx}; do
     use "$way"
-    "$PYTHON" bench/cuda_aware.py --name "$way" --seconds "${BENCH_SECONDS:-60}" \
+    "$PYTHON" bench/cuda_aware.py --name "$way" --seconds "${BENCH_SECONDS:-60}" ${BENCH_ARGS:-} \
       --json "$RESULTS-$way-bench.json" || failed=1
   done
 fi
