@@ -11,7 +11,7 @@
 # tests/gpu/run.sh; RESULTS is a prefix of its results (default: gpu-tests). BENCH_SECONDS is the
 # time for the benchmark, BENCH_WAYS what carries its messages, BENCH_ARGS more of its arguments.
 set -uo pipefail
-[ $# = 3 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# = 3 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
 source=$(realpath "$1") wheel=$(realpath "$2") prefix=$(realpath -m "$3")
 cd "$(dirname "$0")/../.."
 PYTHON=${PYTHON:-python3}
