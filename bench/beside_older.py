@@ -1,6 +1,6 @@
-"""Messages between GPUs with this build beside an older one, by turns: python bench/beside_older.py
---older FOLDER --newer FOLDER [--seconds S] [--json FILE], where each FOLDER holds the package mpress
-of a build.
+"""Messages between GPUs with this build beside an older one, by turns: python
+bench/beside_older.py --older FOLDER --newer FOLDER [--seconds S] [--json FILE], where each FOLDER
+holds the package mpress of a build.
 
 Both get the same plan, one job after the other, ROUNDS times; a row's time is the median of the
 medians of its jobs, and its ratio that of the newer over the older, with the least and the greatest

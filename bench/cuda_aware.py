@@ -10,6 +10,7 @@ the ranks is this file, too.
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -115,9 +116,11 @@ def run(plan: dict[str, Any], options: tuple[str, ...] | None, environment: dict
         plan_file, out = Path(folder) / "plan.json", Path(folder) / "rows.json"
         plan_file.write_text(json.dumps(plan))
         program = [sys.executable, "-m", "mpi4py", __file__, "--rank", str(plan_file), str(out)]
-        command = ["mpiexec", "-n", "2", *program]
+        mpiexec = shutil.which("mpiexec") or "mpiexec"
+        command = [mpiexec, "-n", "2", *program]
         if options is not None:
-            command = [sys.executable, "-m", "mpress", "run", "-n", "2", *options, "--", *program]
+            start = [sys.executable, "-m", "mpress", "run", "--mpiexec", mpiexec, "-n", "2"]
+            command = [*start, *options, "--", *program]
         env = os.environ | {"MPI4PY_RC_THREAD_LEVEL": "single"} | environment
         done = subprocess.run(
             command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL

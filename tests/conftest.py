@@ -215,10 +215,11 @@ def execute(
     cwd: Path | None = None,
 ) -> Finished:
     """Runs a command in a process group of its own, with no MPRESS_* variable but those in env, and
-    without a profile that the user may have. MPRESS is served (served_cli.py)."""
+    without a profile that the user may have, nor what this machine's links are like at the moment.
+    MPRESS is served (served_cli.py)."""
     words = [str(word) for word in command]
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("MPRESS_")}
-    inherited["MPRESS_PROFILE"] = "off"
+    inherited |= {"MPRESS_PROFILE": "off", "MPRESS_LEARN": "off"}
     environment = inherited | dict(env or {})
     process: subprocess.Popen[str] | ServedCommand
     if command[0] == MPRESS:

@@ -38,6 +38,7 @@ REASONS = {
     10: "device memory left to MPI",
     11: "would not pay at the ratio seen",
     12: "costs never measured",
+    13: "sent raw to time the link",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
 WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct"}

@@ -138,7 +138,11 @@ def _plain_environment(link: str) -> dict[str, str | None]:
     be the file to be written."""
     kept = ("MPRESS_GPU", "MPRESS_GPU_AWARE")
     ours = [name for name in os.environ if name.startswith("MPRESS_") and name not in kept]
-    return dict.fromkeys(ours) | {"MPRESS_PROFILE": "off", "MPRESS_LINK": link}
+    return dict.fromkeys(ours) | {
+        "MPRESS_PROFILE": "off",
+        "MPRESS_LEARN": "off",
+        "MPRESS_LINK": link,
+    }
 
 
 def measure_link(

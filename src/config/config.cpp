@@ -124,6 +124,7 @@ bool load_config(Config& config, std::string& error) {
   }
   if (const char* value = knob_value("MPRESS_THRESHOLD")) {
     if (!read_threshold("MPRESS_THRESHOLD", value, config.threshold, error)) return false;
+    config.is_threshold_set = true;
   }
   if (const char* value = knob_value("MPRESS_CHUNK")) {
     if (!read_chunk("MPRESS_CHUNK", value, config.chunk, error)) return false;
@@ -165,6 +166,12 @@ bool load_config(Config& config, std::string& error) {
       return wrong(error, "MPRESS_LINK_RATE", value,
                    "a positive rate, such as 1Gbit, 100Mbit or bytes a second");
     }
+  }
+  if (const char* value = knob_value("MPRESS_LEARN")) {
+    if (!one_of(value, {"auto", "off", "all"})) {
+      return wrong(error, "MPRESS_LEARN", value, "auto, off or all");
+    }
+    config.learn = value;
   }
   if (const char* value = knob_value("MPRESS_JOB")) {
     if (!is_job(value)) return wrong(error, "MPRESS_JOB", value, "32 hexadecimal digits");

@@ -19,6 +19,7 @@ struct Config {
   bool disabled = false;
   std::array<bool, static_cast<std::size_t>(Family::count_)> disabled_families{};
   std::size_t threshold = 64 * 1024;  ///< bytes
+  bool is_threshold_set = false;      ///< it holds for slow links, too
   std::size_t chunk = 1024 * 1024;    ///< bytes of elements in a chunk; 0: no chunks
   bool is_chunk_set = false;          ///< it rules over the profile's
   std::size_t pool_limit = 1u << 30;  ///< bytes that chunks on their way may hold
@@ -29,6 +30,7 @@ struct Config {
   std::string gpu_aware = "auto";     ///< or "0", "1"
   std::string profile;                ///< a path, "off", or empty for the default
   double link_rate = 0;               ///< bytes a second; 0: not paced
+  std::string learn = "auto";         ///< or "off", "all"
   std::string job;                    ///< MPRESS_JOB, or empty
   std::string record_directory;       ///< or empty
   std::size_t trace = 0;              ///< events to keep for the timeline; 0: none

@@ -18,7 +18,8 @@ inline constexpr Knob knobs[] = {
      "(,mode=fast|dense). auto is lossless: mpc where it pays, else none."},
     {"MPRESS_FORCE", "0", "1: compress every eligible message, whether or not it pays."},
     {"MPRESS_THRESHOLD", "64K",
-     "Smallest message that is considered, in bytes (suffixes K, M, G; 0 allowed)."},
+     "Smallest message that is considered, in bytes (suffixes K, M, G; 0 allowed). Unless it is "
+     "set, slow links that were measured have a smaller one, down to 4K."},
     {"MPRESS_DISABLE", "0", "1: load, but leave every call alone."},
     {"MPRESS_DISABLE_P2P", "0",
      "1: send no compressed point-to-point message (still decode them)."},
@@ -61,6 +62,11 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_LINK_RATE", "",
      "Pace received messages as if over a link of this rate (10Gbit, 100Mbit, or bytes a second); "
      "a simulation, for study."},
+    {"MPRESS_LEARN", "auto",
+     "What links cost is measured in MPI_Init, and from the program's messages: auto (where "
+     "neither "
+     "a profile nor MPRESS_LINK_RATE tells), off (what they do not tell stays raw), or all (they "
+     "are not asked)."},
     {"MPRESS_JOB", "",
      "Identity of the job, 32 hexadecimal digits, the same for all ranks. mpress run sets it; "
      "without it the launcher's own job identity serves."},

@@ -41,12 +41,14 @@ enum class Fact : unsigned char {
   wants,     ///< 0: refuses
   sees_gpus,
   gpu_aware,
-  has_hook,      ///< MPI calls mpress while it blocks
-  has_thread,    ///< a progress thread
-  is_threaded,   ///< MPI_THREAD_MULTIPLE
-  least_chunk,   ///< bytes: it cuts no message shorter; 0: none at all
-  sends_frames,  ///< it may compress, or cut, messages to memory of the host
-  has_board,     ///< filled in by the context, as is the key
+  has_hook,           ///< MPI calls mpress while it blocks
+  has_thread,         ///< a progress thread
+  is_threaded,        ///< MPI_THREAD_MULTIPLE
+  least_chunk,        ///< bytes: it cuts no message shorter; 0: none at all
+  learns,             ///< it measures links
+  sends_frames,       ///< it may compress, or cut, messages to memory of the host
+  ever_sends_frames,  ///< it may come to do so
+  has_board,          ///< filled in by the context, as is the key
   key,
   first_cost,  ///< `cost_count` numbers that all have to share
 };

@@ -9,7 +9,9 @@
 #include <functional>
 #include <mutex>
 
+#include "engine/learned.hpp"
 #include "engine/presence.hpp"
+#include "engine/probe.hpp"
 #include "engine/request/freed.hpp"
 #include "engine/tuning.hpp"
 #include "gpu/loaded_gpu.hpp"
@@ -112,6 +114,20 @@ void open_record(Job& job, const Tuning& tuning) {
   if (!check_presence(directory, header, presence_timeout_seconds, error)) mpi::fatal(error);
 }
 
+/// For the report, and for the next run.
+void tell_of_learned(Job& job) {
+  std::string text = job.record.header().profile;
+  for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
+    const double rate = job.policy.rate(peer);
+    if (rate == 0) continue;
+    char number[32];
+    std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9);
+    text += std::string("; ") + policy::peer_names[static_cast<std::size_t>(peer)] + " " + number;
+  }
+  copy_text(job.record.header().profile, sizeof job.record.header().profile, text);
+  if (job.contexts.hosts().leader(job.rank) == job.rank) keep_learned(job);
+}
+
 void open_timeline(const Job& job) {
   const Config& config = job.config;
   if (config.trace == 0) return;
@@ -143,13 +159,25 @@ bool wants_peer_link(const Job& job) {
   return job.chunks.is_open() && !job.pacer.active() && job.config.link != "mpi";
 }
 
+/// Does this rank want to measure links?
+bool lacks_costs(const Job& job) {
+  return learns(job.config) && (job.policy.lacks_host_costs(policy::Peer::same_host) ||
+                                job.policy.lacks_host_costs(policy::Peer::other_host));
+}
+
 /// What the members of a communicator tell each other when it gets a context.
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
   facts[Fact::least_chunk] = Chunks::least_chunk(chunk_bytes, device_chunks);
-  facts[Fact::sends_frames] = job.policy.may_compress_host() || gpu::in_use();
+  // An MPI that takes memory of devices gets all of it where nothing is compressed.
+  const bool sends_from_devices = job.raw_by_peer || job.policy.may_compress_devices();
+  facts[Fact::sends_frames] =
+      job.policy.may_compress_host() || (gpu::in_use() && sends_from_devices);
+  facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
+  facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || gpu::may_come() ||
+                                   job.pacer.active() || job.config.trace > 0;
   facts[Fact::sees_gpus] = gpu::in_use();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();
@@ -241,12 +269,23 @@ void start_job(bool at_init) {
     const bool is_told = world && world->is_true_for_any(Fact::wants);
     job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
     job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
+    job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);
     job.chunks.open(job, world, chunk_bytes, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
     job.peer_hosts.find(segment);
     job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit,
                             !job.config.is_pool_limit_set);
     if (job.config.link == "peer") job.least_peer_bytes = wire::min_frame_bytes;
+    if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {
+      job.gets_frames = probe_links(job, *world) || job.gets_frames;
+      job.watches_receives = job.watches_receives || job.gets_frames;
+      if (job.gets_frames) {
+        Hosts& hosts = job.contexts.hosts();
+        job.timings.open(hosts.sheet(hosts.leader(job.rank)));
+      }
+      job.learned = true;
+      tuning.lacking[static_cast<std::size_t>(policy::Medium::host)].clear();
+    }
   }
   if (!job.chunks.is_open()) {
     tuning.costs.device_chunks = {};
@@ -268,6 +307,7 @@ void stop_job() {
   // Where a rank has ended, what is private to the others ends with their processes.
   if (job.chunks.close(job)) job.contexts.close();
   job.state_ = Job::State::off;
+  if (job.learned) tell_of_learned(job);
   mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();
   mpi::close_self_comm();

@@ -11,6 +11,7 @@
 #include "engine/p2p/chunks.hpp"
 #include "engine/p2p/in_place.hpp"
 #include "engine/p2p/probed.hpp"
+#include "engine/p2p/timings.hpp"
 #include "engine/peer_hosts.hpp"
 #include "engine/progress.hpp"
 #include "engine/progress_thread.hpp"
@@ -46,6 +47,7 @@ class Job {
   ProgressThread progress_thread{progress};
   Contexts contexts{progress, peek};
   Chunks chunks;
+  Timings timings;
   link::MpiLink mpi_link;
   link::PeerLink peer_link;
   link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
@@ -82,6 +84,10 @@ class Job {
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};
+  /// Whether receives are looked at: all ranks told in MPI_Init whether any may ever send anything
+  /// but raw messages, and keep to that.
+  bool watches_receives = true;
+  bool learned = false;     ///< links were measured in MPI_Init
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
   std::atomic<bool> has_got_frames{false};
   int rank = 0;

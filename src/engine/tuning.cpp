@@ -13,13 +13,6 @@
 namespace mpress::engine {
 namespace {
 
-std::string own_mpi() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  mpi::calls().Get_library_version(text, &length);
-  return mpi_name(text);
-}
-
 /// What holds for messages whose costs nobody has measured.
 std::string assumed(const Job& job, policy::Medium medium) {
   const char* what = "messages in device memory are judged by assumed costs";
@@ -89,11 +82,23 @@ bool read_profile(const Job& job, const std::string& path, policy::Profile& prof
 
 }  // namespace
 
+std::string own_mpi() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  mpi::calls().Get_library_version(text, &length);
+  return mpi_name(text);
+}
+
+bool learns(const Config& config) {
+  return config.learn != "off" && !config.force && config.spec.codec != Codec::none;
+}
+
 Tuning tune(const Job& job) {
   Tuning tuning;
   tuning.costs = policy::default_costs();
   tuning.costs.device_chunks.fill(job.config.chunk);
-  if (job.config.link_rate > 0) {
+  const bool learns_all = job.config.learn == "all" && learns(job.config);
+  if (job.config.link_rate > 0 && !learns_all) {
     for (auto& places : tuning.costs.messages) {
       places.fill(policy::Curve::line(0, job.config.link_rate));
     }
@@ -109,15 +114,22 @@ Tuning tune(const Job& job) {
   const std::string path = job.config.profile.empty() ? default_profile_path() : job.config.profile;
   policy::Profile profile;
   if (path == "off") {
-    tuning.source = "assumptions, by MPRESS_PROFILE";
+    tuning.source = learns(job.config) ? "measured by this run" : "assumptions, by MPRESS_PROFILE";
     return tuning;
   }
   const bool exists = !path.empty() && read_profile(job, path, profile);
   if (!exists) profile = {};
-  tuning.source = exists ? path + ", " + profile.date : "assumptions";
+  tuning.source = exists               ? path + ", " + profile.date
+                  : learns(job.config) ? "measured by this run"
+                                       : "assumptions";
   const std::string mpi = own_mpi();
   const policy::Transports transports = ways(job, mpi);
   costs_of(profile, mpi, transports, tuning.costs);
+  if (learns_all) {
+    for (auto& places : tuning.costs.messages) {
+      places[static_cast<std::size_t>(policy::Place::host)] = {};
+    }
+  }
   if (job.config.is_chunk_set) tuning.costs.device_chunks.fill(job.config.chunk);
   tuning.costs.frames_leave_host = job.gpu_aware;
   for (std::size_t i = 0; i < policy::medium_count; ++i) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "config/config.hpp"
 #include "policy/costs.hpp"
 
 namespace mpress::engine {
@@ -16,6 +17,12 @@ struct Tuning {
   /// By medium: one sentence on what is assumed for lack of measurements, or empty.
   std::array<std::string, policy::medium_count> lacking;
 };
+
+/// Name and number of the MPI.
+std::string own_mpi();
+
+/// Are links to be measured whose costs nothing tells?
+bool learns(const Config& config);
 
 /// Reads the profile of the job's settings. Ends the process where the user named one that cannot
 /// be read; says so where another one cannot be used.

@@ -1,7 +1,10 @@
 #include "gpu/loaded_gpu.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "memory/kind.hpp"
@@ -79,6 +82,14 @@ int locate(const void* pointer) {
 }
 
 bool in_use() { return kind == Kind::named ? gpu() != nullptr : memory::gpu_in_use(); }
+
+bool may_come() {
+  // Of the driver itself, under Windows, and on Tegra.
+  constexpr const char* devices[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-gpu"};
+  if (in_use()) return true;
+  return kind == Kind::cuda && std::any_of(std::begin(devices), std::end(devices),
+                                           [](const char* d) { return ::access(d, F_OK) == 0; });
+}
 
 Gpu* gpu() {
   // A function's static is made once, whatever the number of threads.

@@ -20,6 +20,9 @@ int locate(const void* pointer);
 /// May any memory be a device's? Costs a few nanoseconds where the process uses no GPU.
 bool in_use();
 
+/// May this process ever come to use one? No, where the machine has no driver.
+bool may_come();
+
 /// The library, loaded at the first call; null where there is none, and then `why_not()` says why.
 Gpu* gpu();
 const std::string& why_not();

@@ -46,9 +46,18 @@ struct Board {
 };
 
 struct Sheet {
-  static constexpr std::uint32_t layout = 1;  ///< part of what open() of the memory compares
+  static constexpr std::uint32_t layout = 2;  ///< part of what open() of the memory compares
   static constexpr std::size_t most_boards = 1024;
 
+  /// The rate of a kind of link that some rank of the host saw last, in bytes a second, and how
+  /// many were seen: on the sheet of the host's first rank, written by all.
+  struct alignas(128) Seen {
+    std::atomic<std::uint64_t> count;
+    std::atomic<double> rate;
+  };
+  static constexpr std::size_t most_kinds = 4;
+
+  Seen seen[most_kinds];
   std::atomic<std::uint32_t> used;  ///< boards from here on have never been
   Board board[most_boards];
 };

@@ -46,10 +46,10 @@ double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double 
   return codec.first_encode + slowdown * rest + codec.last_decode;
 }
 
-double Costs::compressed(Path path, const CodecSeconds& codec, double wire_bytes) const {
+double Costs::compressed(Path path, const Curve& frame, const CodecSeconds& codec,
+                         double wire_bytes) const {
   const bool is_linked = medium(path) == Medium::linked;
-  double seconds =
-      compressed_seconds(frame(path), codec, wire_bytes, is_linked ? linked_slowdown : 1);
+  double seconds = compressed_seconds(frame, codec, wire_bytes, is_linked ? linked_slowdown : 1);
   // A GPU may send and receive at once, and raw messages both ways hardly disturb each other.
   if (is_linked) seconds = std::max(seconds, linked_slowdown * (codec.encode + codec.decode));
   return seconds + (path.place == Place::device ? left_out : 0);
@@ -60,6 +60,7 @@ Costs default_costs() {
   Costs costs;
   for (const Peer peer : {Peer::same_host, Peer::other_host}) {
     costs.messages[static_cast<std::size_t>(peer)][device] = Curve::line(20e-6, 10e9);
+    costs.assumed[static_cast<std::size_t>(peer)] = true;
   }
   for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
     costs.codecs[static_cast<std::size_t>(codec)][device] = {Curve::line(20e-6, 500e9),
@@ -76,6 +77,7 @@ void costs_of(const Profile& profile, const std::string& mpi, const Transports& 
           profile.find(static_cast<Peer>(peer), static_cast<Place>(place), mpi, transports[place]);
       if (!link) continue;
       costs.messages[peer][place] = link->message;
+      if (static_cast<Place>(place) == Place::device) costs.assumed[peer] = false;
       if (link->chunk > 0) costs.device_chunks[peer] = link->chunk;
     }
   }

@@ -53,6 +53,12 @@ struct Costs {
   /// Raw messages on devices are MPI's own business, while frames leave from the host's memory; but
   /// between linked devices, where both go the same way.
   bool frames_leave_host = false;
+  /// Messages on devices of this kind of peer cost what nobody has measured: a link of the host's
+  /// that is slower counts in their place.
+  std::array<bool, peer_count> assumed{};
+  /// Seconds a byte of elements that encoding and decoding take in host memory at the least, by
+  /// codec; 0: not known. They count where no profile tells the times of codecs.
+  std::array<double, codec_count> least_host_seconds{};
 
   const Curve& message(Path path) const {
     return messages[static_cast<std::size_t>(path.peer)][static_cast<std::size_t>(path.place)];
@@ -65,7 +71,12 @@ struct Costs {
   }
 
   /// Seconds of a message that becomes `wire_bytes`.
-  double compressed(Path path, const CodecSeconds& codec, double wire_bytes) const;
+  double compressed(Path path, const CodecSeconds& codec, double wire_bytes) const {
+    return compressed(path, frame(path), codec, wire_bytes);
+  }
+  /// The same where frames take what `frame` tells.
+  double compressed(Path path, const Curve& frame, const CodecSeconds& codec,
+                    double wire_bytes) const;
 
   /// Empty where the codec's times were never measured.
   std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const;

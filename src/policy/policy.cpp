@@ -27,6 +27,16 @@ void note(Ratios::Seen& seen, double wire_per_raw) {
   seen.samples.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Where only that is known: what a codec takes in host memory at the least.
+CodecSeconds least_codec_seconds(const Costs& costs, Codec codec, double bytes) {
+  const double seconds = costs.least_host_seconds[static_cast<std::size_t>(codec)] * bytes;
+  return {seconds, 0, seconds, 0};
+}
+
+/// A message whose half takes less than this to travel is not worth the calls of a codec.
+constexpr double worth_seconds = 20e-6;
+constexpr std::size_t least_worth = 4096;
+
 }  // namespace
 
 void Policy::configure(bool force, const Costs& costs) {
@@ -35,16 +45,28 @@ void Policy::configure(bool force, const Costs& costs) {
 }
 
 bool Policy::may_compress_host() const {
+  return may_compress({{Place::host, Peer::same_host}, {Place::host, Peer::other_host}});
+}
+
+bool Policy::may_compress_devices() const {
+  return may_compress({{Place::device, Peer::same_host},
+                       {Place::device, Peer::other_host},
+                       {Place::device, Peer::linked}});
+}
+
+bool Policy::may_compress(std::initializer_list<Path> paths) const {
   if (force_) return true;
   constexpr double least = 1 << 10;
   constexpr double most = 1 << 30;
-  for (const Peer peer : {Peer::same_host, Peer::other_host}) {
-    const Path path{Place::host, peer};
-    const Curve& message = costs_.message(path);
-    for (double bytes = least; message && bytes <= most; bytes *= 2) {
+  for (const Path& path : paths) {
+    const Wire costs = wire(path);
+    for (double bytes = least; costs.message() && bytes <= most; bytes *= 2) {
       for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
-        const auto measured = costs_.codec_seconds(path, codec, bytes);
-        if (!measured || costs_.compressed(path, *measured, 0) <= faster * message.at(bytes)) {
+        auto least_seconds = costs_.codec_seconds(path, codec, bytes);
+        if (!least_seconds && path.place == Place::device) return true;
+        if (!least_seconds) least_seconds = least_codec_seconds(costs_, codec, bytes);
+        if (costs_.compressed(path, costs.frame(), *least_seconds, 0) <=
+            faster * costs.message().at(bytes)) {
           return true;
         }
       }
@@ -62,15 +84,57 @@ CodecSeconds Policy::seen_seconds(const Subject& subject) const {
   return {encode, decode, encode, decode};
 }
 
+Policy::Wire Policy::wire(Path path) const {
+  const Curve& told = costs_.message(path);
+  const double rate = links_.rate(path.peer);
+  const bool is_assumed = path.place == Place::device && medium(path) != Medium::linked &&
+                          costs_.assumed[static_cast<std::size_t>(path.peer)];
+  if (rate == 0 || (told && !is_assumed)) return {{}, &told, &costs_.frame(path)};
+  Wire learned{Curve::line(0, rate)};
+  constexpr double typical = 1 << 20;
+  const bool is_slower = told && told.at(typical) >= learned.learned.at(typical);
+  return is_slower ? Wire{{}, &told, &costs_.frame(path)} : learned;
+}
+
+std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
+  const double rate = links_.rate(peer);
+  return rate == 0 ? usual
+                   : std::clamp(static_cast<std::size_t>(worth_seconds * rate),
+                                std::min(least_worth, usual), usual);
+}
+
+Timing Policy::judge_timing(const Subject& subject, bool is_encoded) {
+  const double rate = links_.rate(subject.path.peer);
+  if (rate == 0 || subject.path.place != Place::host || costs_.message(subject.path)) {
+    return Timing::none;
+  }
+  const double raw = static_cast<double>(subject.bytes) / rate;
+  double seconds = raw;
+  if (is_encoded) {
+    const Ratios::Seen& seen = subject.ratios->at(subject.codec, subject.type, subject.bytes);
+    const CodecSeconds codec = seen_seconds(subject);
+    seconds = std::max<double>(relaxed(seen.wire_per_raw) * raw, codec.encode) + codec.decode;
+  }
+  return links_.judge(subject.path.peer, subject.bytes, is_encoded, raw, seconds);
+}
+
+void Policy::timed(const Subject& subject, std::size_t wire_bytes, double seconds,
+                   bool was_encoded) {
+  const CodecSeconds codec = was_encoded ? seen_seconds(subject) : CodecSeconds{};
+  links_.observe(subject.path.peer, wire_bytes, seconds, codec.encode + codec.decode);
+}
+
 Verdict Policy::judge(const Subject& subject) {
   if (force_) return Verdict::compress;
-  const Curve& message = costs_.message(subject.path);
-  if (!message) return Verdict::unknown;
-  const double raw = message.at(static_cast<double>(subject.bytes));
+  const Wire costs = wire(subject.path);
+  if (!costs.message()) return Verdict::unknown;
+  const auto bytes = static_cast<double>(subject.bytes);
+  const double raw = costs.message().at(bytes);
   const std::optional<CodecSeconds> measured =
-      costs_.codec_seconds(subject.path, subject.codec, static_cast<double>(subject.bytes));
-  if (measured && costs_.compressed(subject.path, *measured, 0) > faster * raw)
-    return Verdict::link;
+      costs_.codec_seconds(subject.path, subject.codec, bytes);
+  const CodecSeconds least =
+      measured ? *measured : least_codec_seconds(costs_, subject.codec, bytes);
+  if (costs_.compressed(subject.path, costs.frame(), least, 0) > faster * raw) return Verdict::link;
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
   Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);
   if (own.samples.load(std::memory_order_relaxed) == 0) {
@@ -81,7 +145,7 @@ Verdict Policy::judge(const Subject& subject) {
   }
   if (own.samples.load(std::memory_order_relaxed) < first_looks) return Verdict::compress;
   const double wire_bytes = relaxed(own.wire_per_raw) * static_cast<double>(subject.bytes);
-  const double compressed = costs_.compressed(subject.path, codec, wire_bytes);
+  const double compressed = costs_.compressed(subject.path, costs.frame(), codec, wire_bytes);
   const bool paid = own.pays.load(std::memory_order_relaxed);
   const bool pays = compressed < (paid ? faster : clearly_faster) * raw;
   if (pays != paid) own.pays.store(pays, std::memory_order_relaxed);

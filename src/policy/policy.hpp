@@ -6,11 +6,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
 #include "policy/costs.hpp"
+#include "policy/links.hpp"
 #include "policy/ratios.hpp"
 
 namespace mpress::policy {
@@ -40,6 +42,37 @@ class Policy {
   /// Could any message in memory of the host be compressed, whatever it becomes?
   bool may_compress_host() const;
 
+  /// The same in memory of devices.
+  bool may_compress_devices() const;
+
+  /// Do neither the profile nor the settings tell what messages in host memory cost?
+  bool lacks_host_costs(Peer peer) const { return !force_ && !costs_.message({Place::host, peer}); }
+
+  // What was measured at the start, in their place: the rate of links to such peers, in bytes a
+  // second (`is_certain`: messages need not verify it), and the least that encoding and decoding
+  // take in host memory, by codec, in seconds a byte.
+  void learn(Peer peer, double rate, bool is_certain) { links_.begin(peer, rate, is_certain); }
+  void learn_codecs(const std::array<double, codec_count>& least_seconds) {
+    costs_.least_host_seconds = least_seconds;
+  }
+
+  /// The shortest message to this kind of peer that compressing may be worth it for, whatever it
+  /// becomes: `usual`, or less where the link is slow.
+  std::size_t least_bytes(Peer peer, std::size_t usual) const;
+
+  /// Is this message, of host memory, which goes as `is_encoded` says, to be timed?
+  Timing judge_timing(const Subject& subject, bool is_encoded);
+
+  /// A message that was timed; see Links::observe().
+  void timed(const Subject& subject, std::size_t wire_bytes, double seconds, bool was_encoded);
+  /// Another rank of this host has learned that links to such peers have this rate.
+  void heard(Peer peer, double rate) { links_.hear(peer, rate); }
+  /// What has been learned, in bytes a second; 0: nothing.
+  double rate(Peer peer) const { return links_.rate(peer); }
+  void not_timed(const Subject& subject, bool was_encoded) {
+    links_.lose(subject.path.peer, !was_encoded);
+  }
+
   /// The first messages of a kind are compressed to see what they become, and then now and then
   /// one of those that do not pay, to see whether that has changed: such looks cost at most about
   /// 1 % of the time that the messages take.
@@ -50,15 +83,26 @@ class Policy {
   void decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns);
 
  private:
+  bool may_compress(std::initializer_list<Path> paths) const;
   /// Running averages of nanoseconds a byte, on the host; 0: never seen.
   struct Speed {
     std::atomic<float> encode{0};
     std::atomic<float> decode{0};
   };
+  /// What messages and frames take on a path.
+  struct Wire {
+    Curve learned;  ///< of both, where nobody told
+    const Curve* told_message = nullptr;
+    const Curve* told_frame = nullptr;
+    const Curve& message() const { return told_message ? *told_message : learned; }
+    const Curve& frame() const { return told_frame ? *told_frame : learned; }
+  };
+  Wire wire(Path path) const;
   CodecSeconds seen_seconds(const Subject& subject) const;
 
   bool force_ = false;
   Costs costs_;
+  Links links_;
   Ratios seen_;  ///< on all communicators; a new one begins with these
   std::array<std::array<Speed, size_classes>, codec_count> speeds_;
 };

@@ -61,6 +61,7 @@ enum class Reason : std::uint8_t {
   device = 10,         ///< memory of a device that mpress cannot work with
   ratio = 11,          ///< compression does not pay with the ratio seen
   unknown = 12,        ///< what messages cost on this path was never measured
+  timed = 13,          ///< it went raw to time the link
   count_
 };
 

@@ -6,12 +6,13 @@
 #   UCX      a wheel of UCX with CUDA from PyPI: libucx_cu13-*.whl
 #   PREFIX   the folder to install both in; what is there already is used as it is
 #
-# Nothing is downloaded. Needs nvcc, a C compiler, make and what tests/gpu/run.sh needs. STEPS names
-# those to run: some of the words of its default. PARTS, BUILD, BUILT and SECONDS_EACH are those of
-# tests/gpu/run.sh; RESULTS is a prefix of its results (default: gpu-tests). BENCH_SECONDS is the
-# time for the benchmark, BENCH_WAYS what carries its messages, BENCH_ARGS more of its arguments.
+# Nothing is downloaded. Needs nvcc, a C compiler, make, mpress installed for Open MPI, and what
+# tests/gpu/run.sh needs and builds. STEPS names those to run: some of the words of its default.
+# PARTS, BUILD and SECONDS_EACH are those of tests/gpu/run.sh; RESULTS is a prefix of its results
+# (default: gpu-tests). BENCH_SECONDS is the time for the benchmark, BENCH_WAYS what carries its
+# messages, BENCH_ARGS more of its arguments.
 set -uo pipefail
-[ $# = 3 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# = 3 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
 source=$(realpath "$1") wheel=$(realpath "$2") prefix=$(realpath -m "$3")
 cd "$(dirname "$0")/../.."
 PYTHON=${PYTHON:-python3}
@@ -49,7 +50,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ompi_info --parsable --all | grep -q mpi_built_with_cuda_support:value:true ||
   { echo "the Open MPI in $prefix takes no memory of GPUs"; exit 2; }
 
-export MPICCS=$prefix/bin/mpicc PARTS=${PARTS:-messages} MPI4PY_MPIABI=openmpi
+# mpress serves it as any Open MPI; it cannot be built with the headers of one without Fortran.
+export BUILT=1 MPICCS=$prefix/bin/mpicc PARTS=${PARTS:-messages} MPI4PY_MPIABI=openmpi
 # use WAY: what carries messages.
 use() {
   case $1 in
@@ -63,8 +65,6 @@ for way in smcuda ucx; do
   use "$way"
   echo "== $way"
   RESULTS=$RESULTS-$way.json tests/gpu/run.sh || failed=1
-  BUILT=1
-  export BUILT
 done
 if wanted bench; then
   for way in ${BENCH_WAYS:-smcuda ucx}; do

@@ -75,6 +75,8 @@ class ByMpi final : public End {
   bool frees_cancelled() const override { return false; }
   void close() override { CHECK(farewell(-1)); }
 
+  link::MpiLink& mpi_link() { return link_; }
+
   bool farewell(int ended) {
     Parting parting{*this, ended};
     return link_.say_farewell(parting);
@@ -386,6 +388,45 @@ void unclaimed(End& end, Account& account) {
   }
 }
 
+/// Readers of a timed transfer tell how long it took; one that was away in between says so, and
+/// nobody waits for those that never come.
+void timed(ByMpi& end) {
+  constexpr std::uint64_t away_ns = 20'000'000;
+  for (int round = 0; round < 6; ++round) {
+    const bool is_away = round % 2 == 1;
+    if (end.rank.rank == 0) {
+      Sent sent;
+      sent.readers = {1, 2};
+      sent.operation = ++end.operations;
+      sent.data = noise(chunks * chunk_bytes, static_cast<unsigned>(sent.operation));
+      link::Reservation wanted{sent.readers, end.device(), chunks, chunk_bytes, sent.operation};
+      wanted.is_timed = true;
+      CHECK(end.link().reserve(wanted, sent.transfer));
+      announce(end, sent);
+      publish(end, sent, 0, chunks);
+      end.link().release(sent.transfer);
+      if (round == 5) continue;  // what they tell is not asked for
+      int left = 2;
+      end.rank.wait([&] {
+        end.link().advance();
+        link::MpiLink::Told told{};
+        if (!end.mpi_link().take_told(told)) return left == 0;
+        CHECK(told.rank == 1 || told.rank == 2);
+        CHECK(told.number == sent.operation);
+        CHECK(!is_away || told.ns == 0);
+        return --left == 0;
+      });
+    } else {
+      Reading reading(end);
+      reading.open();
+      reading.read(0, 1);
+      if (is_away) ::usleep(away_ns / 1000);
+      reading.read(1, chunks);
+      reading.inbound->finish(true);
+    }
+  }
+}
+
 void conforms(End& end) {
   Account account;
   for (void (*const test)(End&, Account&) : {blocks, share, failure, unclaimed}) {
@@ -428,6 +469,7 @@ void loses(End& end, void (*farewell)(End&)) {
 
 void mpi_link(Rank& rank) {
   ByMpi end(rank);
+  timed(end);
   conforms(end);
 }
 

@@ -126,6 +126,7 @@ void environment() {
       {"MPRESS_GPU", "rocm", "off"},
       {"MPRESS_GPU", "libmpress_cuda.so", "./libmpress_cuda.so"},
       {"MPRESS_LINK_RATE", "fast", "10Gbit"},
+      {"MPRESS_LEARN", "1", "all"},
       {"MPRESS_JOB", "42", "0123456789abcdef0123456789ABCDEF"},
       {"MPRESS_TRACE", "all", "256K"},
       {"MPRESS_ISA", "sse", "portable"},

@@ -158,6 +158,59 @@ void what_can_never_pay_is_not_tried() {
   CHECK(policy.judge(message_of(32 << 20)) == Verdict::unknown);  // of the host, nothing is assumed
 }
 
+/// Host and device, where only the start of the job has measured a link.
+void a_measured_link_counts_where_nothing_is_told() {
+  constexpr double slow = 125e6;
+  Policy policy;
+  policy.configure(false, default_costs());
+  CHECK(!policy.may_compress_host() && policy.lacks_host_costs(Peer::other_host));
+  policy.learn_codecs({0, 1e-9, 1e-9, 0.5e-9});
+  policy.learn(Peer::other_host, slow, false);
+  CHECK(policy.may_compress_host());
+  Subject message = message_of();
+  CHECK(policy.judge(message) == Verdict::unknown);
+  message.path.peer = Peer::other_host;
+  CHECK(compressed_of(policy, message, 100, 2) == 100);
+  Subject short_one = message_of(16 << 10);
+  short_one.path.peer = Peer::other_host;
+  CHECK(policy.judge(short_one) == Verdict::compress);
+  // A device's messages take no less than the host's.
+  Subject device = message_of(64 << 10, Place::device);
+  CHECK(policy.judge(device) == Verdict::link);
+  device.path.peer = Peer::other_host;
+  CHECK(policy.judge(device) == Verdict::compress);
+  // What a profile tells rules.
+  Policy told;
+  told.configure(false, link_of(100e9));
+  told.learn(Peer::other_host, slow, false);
+  CHECK(compressed_of(told, message, 100, 2) <= 2);
+}
+
+/// The fastest codec is slower than the link.
+void a_fast_link_is_left_alone() {
+  Policy policy;
+  policy.configure(false, default_costs());
+  policy.learn_codecs({0, 1e-9, 1e-9, 0.5e-9});
+  policy.learn(Peer::same_host, 3e9, false);
+  CHECK(!policy.may_compress_host());
+  CHECK(policy.judge(message_of()) == Verdict::link);
+  CHECK(compressed_of(policy, message_of(), 1000, 100) == 0);
+}
+
+void slow_links_have_a_smaller_threshold() {
+  constexpr std::size_t usual = 64 << 10;
+  Policy policy;
+  policy.configure(false, default_costs());
+  CHECK(policy.least_bytes(Peer::other_host, usual) == usual);
+  policy.learn(Peer::other_host, 125e6, false);
+  CHECK(policy.least_bytes(Peer::other_host, usual) == 4096);
+  CHECK(policy.least_bytes(Peer::other_host, 1024) == 1024);
+  policy.learn(Peer::other_host, 1.25e9, false);
+  CHECK(policy.least_bytes(Peer::other_host, usual) == 25000);
+  policy.learn(Peer::other_host, 50e9, false);
+  CHECK(policy.least_bytes(Peer::other_host, usual) == usual);
+}
+
 Subject linked_message_of(std::size_t size) {
   Subject message = message_of(size);
   message.path = linked;
@@ -368,6 +421,9 @@ int main() {
   an_unknown_link_is_left_alone();
   the_model_decides();
   what_can_never_pay_is_not_tried();
+  a_measured_link_counts_where_nothing_is_told();
+  a_fast_link_is_left_alone();
+  slow_links_have_a_smaller_threshold();
   nothing_is_assumed_of_linked_devices();
   large_messages_between_linked_devices_may_pay();
   linked_devices_send_and_receive_at_once();

@@ -20,6 +20,7 @@ namespace mpress::engine {
 
 class Job;
 struct Message;
+struct Choice;
 
 /// The elements of a message.
 struct Elements {
@@ -34,9 +35,13 @@ class ChunkSend {
   /// Notes what all such messages have in common.
   ChunkSend(Job& job, const Message& message, const Spec& spec, const Region& region,
             std::size_t chunk_bytes);
+
+  /// Its receiver is to tell how long it takes, for what the policy has to decide about. Before
+  /// anything is reserved.
+  void time(const policy::Subject& subject);
   ChunkSend(const ChunkSend&) = delete;
   ChunkSend& operator=(const ChunkSend&) = delete;
-  virtual ~ChunkSend() = default;
+  virtual ~ChunkSend();
 
   /// What announces the message.
   const wire::Header& header() const { return header_; }
@@ -72,6 +77,8 @@ class ChunkSend {
   /// The chunks will come by `kind`, in the slots from `first` on.
   void route(link::Kind kind, std::uint32_t first);
 
+  std::uint32_t number() const;
+
   Chunking cut() const { return Chunking::of(header_, peer_); }
 
   /// What a link has to reserve for chunks of up to `room` bytes.
@@ -84,13 +91,16 @@ class ChunkSend {
 
  private:
   std::optional<policy::Subject> subject_;  ///< what the policy learns from it, if anything
+  bool is_timed_ = false;
+  bool is_over_ = false;
 };
 
 /// Plans to send a message in chunks by MPI. Null, and `elements` is as before, where the message
 /// should go in one piece: memory is short, a device refuses, or the first chunk did not become
-/// smaller. That is encoded at once. Elements in host memory need a spec that names a codec. They
+/// smaller. That is encoded at once. Elements in host memory need a spec that names a codec, and
 /// stay valid until advance() returns true, or lie in `packed`.
-std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Spec& spec,
+/// One in host memory that is to be timed may also go as it is.
+std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements);
 
 /// The same by slots of the peer link, for elements on a device and a message of any size from

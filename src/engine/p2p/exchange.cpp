@@ -174,6 +174,8 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
     code = mpi::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,
                               from.tag, arguments.comm, status);
   }
+  job.mpi_link.outbox.excuse();
+  job.timings.collect(job);
   return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
 }
 

@@ -70,9 +70,11 @@ bool PipelinedSend::plan_by_mpi(Elements& elements) {
   std::size_t first_bytes = 0;
   if (!is_resolved || !pipeline_->open(region) || !pipeline_->make_first(first_bytes)) return false;
   // The header must not make the message larger than it was.
-  if (region.device == gpu::host && first_bytes + wire::min_frame_bytes > header_.chunk_bytes) {
+  if (cut().encodes() && region.device == gpu::host &&
+      first_bytes + wire::min_frame_bytes > header_.chunk_bytes) {
     return false;
   }
+  route(link::Kind::mpi, transfer.first);
   packed_ = std::move(elements.packed);
   return true;
 }
@@ -105,6 +107,13 @@ std::size_t lengthened(std::size_t base, const Message& message) {
   return std::min(factor * base, wire::max_chunk_bytes);
 }
 
+/// A raw message that is timed: chunks are few, and MPI moves several at once.
+std::size_t timed_chunk_bytes(std::size_t bytes) {
+  constexpr std::size_t most = 16;
+  constexpr std::size_t least = policy::Links::least_bytes / 2;
+  return std::clamp((bytes / most + 4095) / 4096 * 4096, least, wire::max_chunk_bytes);
+}
+
 }  // namespace
 
 std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
@@ -130,14 +139,17 @@ std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
       wire::max_chunk_bytes);
 }
 
-std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Spec& spec,
+std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements) {
+  const bool is_raw = choice.timing == policy::Timing::raw;
   const std::size_t base = mpi_chunk_bytes(job, message);
-  const std::size_t chunk_bytes =
-      spec.codec != Codec::none && leaves_device(job, message)
-          ? std::min(policy::device_chunk(message.bytes, base), wire::max_chunk_bytes)
-          : lengthened(base, message);
-  auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
+  std::size_t chunk_bytes = is_raw ? timed_chunk_bytes(message.bytes) : lengthened(base, message);
+  if (choice.spec.codec != Codec::none && leaves_device(job, message)) {
+    chunk_bytes = std::min(policy::device_chunk(message.bytes, base), wire::max_chunk_bytes);
+  }
+  auto send =
+      std::make_unique<PipelinedSend>(job, message, choice.spec, elements.region, chunk_bytes);
+  if (choice.timing != policy::Timing::none) send->time(*choice.subject);
   if (!send->plan_by_mpi(elements)) return nullptr;
   return send;
 }

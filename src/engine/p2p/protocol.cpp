@@ -19,10 +19,12 @@ bool may_be_announced(const Job& job, const Message& message) {
 }
 
 /// The first that can be had of those whose data follows a header; null: none.
-std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Spec& spec,
+std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements) {
+  const Spec& spec = choice.spec;
   const bool encodes = spec.codec != Codec::none;
   const bool is_on_device = message.device != gpu::host;
+  if (choice.timing == policy::Timing::raw) return send_by_mpi(job, message, choice, elements);
   if (!encodes && !(is_on_device && may_be_announced(job, message))) return nullptr;
   if (is_on_device && message.bytes >= job.least_peer_bytes && (encodes || job.raw_by_peer)) {
     const bool may_be_offered = !encodes && !elements.packed && message.call.buffer_stays;
@@ -34,7 +36,7 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const S
   // So that copies overlap with the wire, also where nothing is encoded; and a payload in memory of
   // a device goes apart from its header, which the receiver's host reads.
   if (!is_cut(job, message) && !leaves_device(job, message)) return nullptr;
-  return send_by_mpi(job, message, spec, elements);
+  return send_by_mpi(job, message, choice, elements);
 }
 
 /// The elements, packed, in host memory; `elements`: on their device, if they were gathered there.
@@ -67,7 +69,8 @@ int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared) {
   return MPI_SUCCESS;
 }
 
-int prepare(Job& job, const Message& message, const Spec& spec, Prepared& prepared) {
+int prepare(Job& job, const Message& message, const Choice& choice, Prepared& prepared) {
+  const Spec& spec = choice.spec;
   const bool encodes = spec.codec != Codec::none;
   const bool has_elements = encodes || message.bytes % sizeof(float) == 0;
   std::optional<Elements> elements;
@@ -77,7 +80,7 @@ int prepare(Job& job, const Message& message, const Spec& spec, Prepared& prepar
     if (!elements && encodes) prepared.reason = trace::Reason::memory;
   }
   if (elements) {
-    auto chunks = plan_chunks(job, message, spec, *elements);
+    auto chunks = plan_chunks(job, message, choice, *elements);
     if (chunks) return announce(job, std::move(chunks), prepared);
     if (encodes) return prepare_eager(job, message, spec, *elements, prepared);
   }

@@ -67,13 +67,15 @@ bool Receive::takes_in_place(ElementType type) const {
 }
 
 bool Receive::may_need_watching(Job& job, const ReceiveArguments& arguments) {
-  if (arguments.count <= 0) return false;
+  if (arguments.count <= 0 || !job.watches_receives) return false;
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
   return type && (static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes ||
                   (!job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host));
 }
 
 bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+  arguments_ = arguments;
+  if (!job.watches_receives) return false;
   describe_data(job, op, arguments);
   if (capacity_ == 0) return false;
   const bool on_device = device_ != gpu::host && !(job.gpu_aware && type_->contiguous);
@@ -227,6 +229,7 @@ bool Receive::may_come_in_chunks(const Job& job) const {
   // What comes from another GPU may be one chunk, and its sender may wait for this process to take
   // it.
   if (job.chunks.may_come_cut(capacity_)) return true;
+  if (device_ == gpu::host && job.timings.may_come(capacity_)) return true;
   if (!job.chunks.is_open() || capacity_ < job.least_peer_bytes) return false;
   return job.gets_device_chunks || (device_ != gpu::host && job.peer_link.is_used());
 }

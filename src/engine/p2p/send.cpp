@@ -138,7 +138,9 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
                         location.is_readable};
 
   Prepared prepared;
-  const Spec spec = choose(job, message, prepared.reason);
+  const Choice choice = choose(job, message);
+  const Spec& spec = choice.spec;
+  prepared.reason = choice.reason;
   const bool encodes = spec.codec != Codec::none;
   std::string error;
   if (encodes && !validate_spec(spec, *type->element, error)) {
@@ -146,8 +148,9 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
     outgoing.error = comm->raise(job.spec_code);
     return outgoing;
   }
-  if (encodes || (location.device != gpu::host && takes_raw(job, message))) {
-    outgoing.error = prepare(job, message, spec, prepared);
+  if (encodes || choice.timing == policy::Timing::raw ||
+      (location.device != gpu::host && takes_raw(job, message))) {
+    outgoing.error = prepare(job, message, choice, prepared);
     if (outgoing.error != MPI_SUCCESS) comm->raise(outgoing.error);
     if (outgoing.error != MPI_SUCCESS) return outgoing;
   }

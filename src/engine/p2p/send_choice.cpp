@@ -48,8 +48,13 @@ Spec no_codec() {
 }  // namespace
 
 bool is_short(const Job& job, const Message& message) {
-  const std::size_t threshold = message.comm.hints.threshold(job.config.threshold);
-  return message.bytes < threshold || message.bytes < wire::min_frame_bytes;
+  // Most are not longer than that, and no more is asked about them.
+  if (message.bytes < wire::min_frame_bytes) return true;
+  std::size_t usual = job.config.threshold;
+  if (message.bytes < usual && !job.config.is_threshold_set && message.peer != trace::any_peer) {
+    usual = job.policy.least_bytes(job.peer_hosts.peer(message.peer), usual);
+  }
+  return message.bytes < message.comm.hints.threshold(usual);
 }
 
 bool is_switched_off(const Config& config, const Message& message) {
@@ -67,8 +72,9 @@ policy::Subject subject_of(const Job& job, const Message& message, Codec codec) 
   return {path, codec, *message.type.element, message.bytes, message.comm.ratios};
 }
 
-Spec choose(Job& job, const Message& message, Reason& reason) {
+Choice choose(Job& job, const Message& message) {
   const Spec none = no_codec();
+  Reason reason = Reason::none;
   Spec wanted = message.comm.hints.codec(job.config.spec);
   if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
   if (is_short(job, message)) {
@@ -86,10 +92,17 @@ Spec choose(Job& job, const Message& message, Reason& reason) {
   } else if (!is_aligned(message)) {
     reason = Reason::unaligned;
   } else {
-    reason = reason_of(job, subject_of(job, message, wanted.codec));
-    if (reason == Reason::none) return wanted;
+    const policy::Subject subject = subject_of(job, message, wanted.codec);
+    reason = reason_of(job, subject);
+    // No rank looks for frames, as none would gain by them.
+    if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;
+    const bool encodes = reason == Reason::none;
+    const policy::Timing timing = job.timings.judge(job, subject, encodes);
+    if (timing == policy::Timing::raw) return {none, Reason::timed, timing, subject};
+    if (encodes && timing == policy::Timing::none) return {wanted, reason};
+    if (encodes) return {wanted, reason, timing, subject};
   }
-  return none;
+  return {none, reason};
 }
 
 }  // namespace mpress::engine

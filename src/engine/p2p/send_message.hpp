@@ -65,16 +65,24 @@ bool leaves_device(const Job& job, const Message& message);
 /// What the policy has to decide about.
 policy::Subject subject_of(const Job& job, const Message& message, Codec codec);
 
-/// What to encode this message with; none where it is left raw, and then `reason` says why.
-Spec choose(Job& job, const Message& message, trace::Reason& reason);
+/// What becomes of a message.
+struct Choice {
+  Spec spec;  ///< what to encode it with; none where it is left raw
+  trace::Reason reason = trace::Reason::none;  ///< why it is
+  policy::Timing timing = policy::Timing::none;
+  std::optional<policy::Subject> subject = {};  ///< where it is timed: of what
+};
+
+Choice choose(Job& job, const Message& message);
 
 /// The elements of a message, which is not empty: where the program has them, or packed where they
 /// are. Empty where memory for that is short. Returns an MPI error code, and raises nothing.
 int gather_elements(Job& job, const Message& message, std::optional<Elements>& elements);
 
-/// Prepares a message to be encoded with `spec`, which fits it, or, with codec none, one in device
-/// memory. Chooses the protocol. Returns an MPI error code, and raises nothing.
-int prepare(Job& job, const Message& message, const Spec& spec, Prepared& prepared);
+/// Prepares a message to be encoded with the chosen spec, which fits it, or, with codec none, one
+/// in device memory or that is to be timed. Chooses the protocol. Returns an MPI error code, and
+/// raises nothing.
+int prepare(Job& job, const Message& message, const Choice& choice, Prepared& prepared);
 
 /// The eager protocol: one frame. Where none becomes smaller MPI gets the elements: from the
 /// program's buffer, or, of a device that MPI does not know, in host memory. Returns an MPI error

@@ -19,7 +19,10 @@ class Linger {
   explicit Linger(Job& job) : job_(job) {}
   Linger(const Linger&) = delete;
   Linger& operator=(const Linger&) = delete;
-  ~Linger() { job_.mpi_link.outbox.flush(); }
+  ~Linger() {
+    job_.mpi_link.outbox.flush();
+    job_.timings.collect(job_);
+  }
 
  private:
   Job& job_;
@@ -73,13 +76,15 @@ class Watched {
       Request* entry = entries_[i] = job.requests.claim(requests[i]);
       if (!entry) continue;
       any_ = true;
-      substitutes_ = substitutes_ || entry->replaced();
-      must_look_ = must_look_ || entry->only_mpress_completes() || entry->is_followed();
-      may_be_late_ = may_be_late_ || (entry->is_active() && entry->may_be_late(job));
+      // Of one that is followed and not over, another thread may be changing the rest just now.
+      const bool is_late = !entry->is_ready();
+      substitutes_ = substitutes_ || (!is_late && entry->replaced());
+      must_look_ = must_look_ || entry->is_followed() || entry->only_mpress_completes();
+      may_be_late_ = may_be_late_ || is_late || (entry->is_active() && entry->may_be_late(job));
       if (job.pacer.active()) entry->note_arrival(requests[i]);
     }
     if (!substitutes_ && !may_be_late_) return;
-    for (std::size_t i = 0; i < entries_.size(); ++i) substituted_[i] = real(i);
+    for (std::size_t i = 0; i < entries_.size(); ++i) substitute(i);
   }
 
   Watched(const Watched&) = delete;
@@ -113,8 +118,7 @@ class Watched {
     }
     job_.progress.advance();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      is_hidden_[i] = entries_[i] && !entries_[i]->is_ready();
-      substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
+      substitute(i);
       hidden_ += is_hidden_[i];
     }
     return hidden_ == 0;
@@ -143,8 +147,8 @@ class Watched {
   void restore() {
     if (!substitutes_ && !may_be_late_) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const bool replaced = entries_[i] && entries_[i]->replaced();
-      if (!replaced && !is_hidden_[i]) requests_[i] = substituted_[i];
+      if (is_hidden_[i] || (entries_[i] && entries_[i]->replaced())) continue;
+      requests_[i] = substituted_[i];
     }
   }
 
@@ -185,6 +189,11 @@ class Watched {
     return static_cast<int>(std::count_if(entries_.begin(), entries_.end(), [](Request* entry) {
       return entry && !entry->is_ready() && entry->is_offered();
     }));
+  }
+
+  void substitute(std::size_t i) {
+    is_hidden_[i] = entries_[i] && !entries_[i]->is_ready();
+    substituted_[i] = is_hidden_[i] ? MPI_REQUEST_NULL : real(i);
   }
 
   /// What to give to MPI for request `i`.

@@ -48,7 +48,7 @@ class Watch {
 
 void MpiLink::open(MPI_Comm comm, std::uint64_t tags, Memory& memory, Pacer& pacer) {
   comm_ = comm;
-  tags_ = tags;
+  tags_ = tags - 1;
   memory_ = &memory;
   pacer_ = &pacer;
   int ranks = 0;
@@ -95,6 +95,7 @@ bool MpiLink::say_farewell(Parting& parting) {
     };
     return code == MPI_SUCCESS && wait_until(is_over) && code == MPI_SUCCESS;
   };
+  is_parting_.store(true, std::memory_order_relaxed);
   outbox.take_back();
   std::uint64_t sent_to_us = 0;
   if (!finish(mpi.Ireduce_scatter_block(outbox.sent().data(), &sent_to_us, 1, MPI_UINT64_T, MPI_SUM,

@@ -33,7 +33,8 @@ class MpiLink final : public Link {
   };
 
   /// `comm`: private, of the ranks of MPI_COMM_WORLD in their order, and returns errors; it stays
-  /// the caller's. The link's messages have tags from 0 to `tags`, this not included.
+  /// the caller's. The link's messages have tags from 0 to `tags`, this not included; the last is
+  /// that of what readers tell.
   void open(MPI_Comm comm, std::uint64_t tags, Memory& memory, Pacer& pacer);
 
   /// The next operation's number, and the tag of its blocks.
@@ -75,6 +76,17 @@ class MpiLink final : public Link {
   std::unique_ptr<Inbound> receive(const Expected& expected) override;
   bool discard(int, Route, std::uint64_t) override { return false; }
 
+  /// What the reader of a timed transfer told.
+  struct Told {
+    int rank;
+    std::uint32_t number;  ///< Route::number
+    /// From the header, or from when the reader was there for it, until all was read; 0: that says
+    /// nothing of the link, as this process or the reader did something else meanwhile.
+    std::uint64_t ns;
+  };
+  /// The next that has come; false where there is none.
+  bool take_told(Told& told);
+
   /// Receives and forgets a block that nobody asks for any more; false where there is none.
   bool drain_one(memory::BufferPool& pool);
 
@@ -106,6 +118,10 @@ class MpiLink final : public Link {
  private:
   class Reader;
   struct Sending;
+  struct Word;
+
+  int told_tag() const { return static_cast<int>(tags_); }
+  void tell(int rank, const Word& word);
 
   /// Counts a block that has come.
   void received() { received_.fetch_add(1, std::memory_order_relaxed); }
@@ -117,6 +133,7 @@ class MpiLink final : public Link {
   Pacer* pacer_ = nullptr;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> received_{0};
+  std::atomic<bool> is_parting_{false};  ///< nothing is told any more
 };
 
 }  // namespace mpress::link

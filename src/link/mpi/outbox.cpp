@@ -35,14 +35,36 @@ bool Outbox::forget_one() {
   }
   count_.fetch_sub(1, std::memory_order_relaxed);
   lock.unlock();
-  if (trace::timeline.is_on()) {
+  std::size_t watched = chunk.is_timed ? watched_.load(std::memory_order_relaxed) : 0;
+  while (watched > 0 &&
+         !watched_.compare_exchange_weak(watched, watched - 1, std::memory_order_relaxed)) {
+  }
+  if (trace::timeline.is_on() && chunk.on_wire.begin_ns > 0) {
     chunk.on_wire.end_ns = trace::now_ns();
     trace::timeline.note(chunk.on_wire);
   }
   return true;
 }
 
+void Outbox::watch(std::size_t chunks) {
+  longest_away_ns_.store(0, std::memory_order_relaxed);
+  looked_ns_.store(trace::now_ns(), std::memory_order_relaxed);
+  watched_.store(chunks, std::memory_order_relaxed);
+}
+
+void Outbox::be_patient(std::uint64_t ns) {
+  longest_backoff_ns_ = std::clamp(ns, longest_backoff_ns_, most_patient_ns);
+  backoff_ns_.store(longest_backoff_ns_, std::memory_order_relaxed);
+}
+
+void Outbox::look() {
+  const std::uint64_t now = trace::now_ns();
+  const std::uint64_t away = now - looked_ns_.exchange(now, std::memory_order_relaxed);
+  if (away > longest_away_ns()) longest_away_ns_.store(away, std::memory_order_relaxed);
+}
+
 bool Outbox::progress() {
+  if (watched_.load(std::memory_order_relaxed) > 0) look();
   constexpr int looks = 2;
   bool forgot = false;
   for (int under_way = 0; under_way < looks && !empty();) {
@@ -52,11 +74,12 @@ bool Outbox::progress() {
       ++under_way;
     }
   }
-  if (forgot) backoff_ns_.store(longest_backoff_ns, std::memory_order_relaxed);
+  if (forgot) backoff_ns_.store(longest_backoff_ns_, std::memory_order_relaxed);
   return forgot;
 }
 
 void Outbox::flush() {
+  excuse();
   if (empty()) return;
   std::uint64_t since = trace::now_ns();
   const trace::Span span({.begin_ns = since, .kind = trace::Kind::linger});

@@ -42,7 +42,8 @@ class Outbox {
     std::shared_ptr<const Held> data;  ///< several readers' chunks share it
     std::uint64_t operation;           ///< for cancel()
     int peer;                          ///< rank in MPI_COMM_WORLD
-    trace::Event on_wire;              ///< what the timeline will show of it
+    trace::Event on_wire;              ///< what the timeline will show of it, if it has begun
+    bool is_timed = false;             ///< see watch()
   };
 
   /// For a job of `ranks` ranks.
@@ -56,9 +57,23 @@ class Outbox {
   /// Forgets what MPI has sent; looks at a few chunks only. True where something was forgotten.
   bool progress();
 
+  /// Chunks may take so long on this process's links: flush() gives them that time.
+  void be_patient(std::uint64_t ns);
+
   /// At the end of a blocking call: the program may now compute for long without calling MPI, so
   /// chunks that are moving are given the time to leave. Returns as soon as nothing moves.
   void flush();
+
+  /// Chunks that are timed follow, so many: notes from now on for how long nobody looked at them,
+  /// until the last has left.
+  void watch(std::size_t chunks);
+  /// The time since the last look was spent in MPI, where what is under way proceeds.
+  void excuse() {
+    if (watched_.load(std::memory_order_relaxed) > 0) {
+      looked_ns_.store(trace::now_ns(), std::memory_order_relaxed);
+    }
+  }
+  std::uint64_t longest_away_ns() const { return longest_away_ns_.load(std::memory_order_relaxed); }
 
   /// No reader will ask for the chunks of an operation under `tag`. They are left alone until
   /// take_back(): an MPI that cancels sends at all may crash on the second one (MPICH 5.0 with
@@ -77,6 +92,7 @@ class Outbox {
 
  private:
   bool forget_one();
+  void look();
 
   mutable std::mutex mutex_;
   std::deque<Chunk> chunks_;  ///< but for those that a thread looks at
@@ -85,9 +101,13 @@ class Outbox {
   std::atomic<bool> has_cancelled_{false};
   std::atomic<std::size_t> count_{0};  ///< those included
   std::vector<std::uint64_t> sent_;
-  std::atomic<std::uint64_t> backoff_ns_{longest_backoff_ns};
+  std::atomic<std::size_t> watched_{0};  ///< timed chunks that have not left
+  std::atomic<std::uint64_t> looked_ns_{0};
+  std::atomic<std::uint64_t> longest_away_ns_{0};
+  std::uint64_t longest_backoff_ns_ = 2'000'000;
+  std::atomic<std::uint64_t> backoff_ns_{longest_backoff_ns_};
 
-  static constexpr std::uint64_t longest_backoff_ns = 2'000'000;
+  static constexpr std::uint64_t most_patient_ns = 100'000'000;
   static constexpr std::uint64_t shortest_backoff_ns = 10'000;
 };
 

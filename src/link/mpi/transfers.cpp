@@ -1,6 +1,8 @@
 // Blocks by MPI: how they are sent, and how they are received.
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,21 @@
 #include "trace/message.hpp"
 
 namespace mpress::link {
+namespace {
+
+/// Slots of this link have no numbers: a bit of a route's says whether the transfer is timed.
+constexpr std::uint32_t timed_slot = 1u << 29;
+
+/// Of the time that is told: what a side may have been away in one piece.
+constexpr std::uint64_t most_away = 4;
+
+}  // namespace
+
+/// What a reader tells, as MPI carries it.
+struct MpiLink::Word {
+  std::uint64_t number;
+  std::uint64_t ns;
+};
 
 /// A transfer as its sender has it.
 struct MpiLink::Sending {
@@ -20,6 +37,7 @@ struct MpiLink::Sending {
   trace::Event like;
   std::size_t room;                   ///< what each slot counts for until it is published
   std::vector<memory::Buffer> slots;  ///< empty: not taken yet, or handed over
+  bool is_timed;
   std::size_t published = 0;
 
   /// Memory for all slots by `take`; none, and false, where there is too little.
@@ -51,7 +69,8 @@ bool MpiLink::reserve(const Reservation& wanted, Transfer& transfer) {
                                                    wanted.account,
                                                    wanted.like,
                                                    wanted.bytes,
-                                                   std::vector<memory::Buffer>(wanted.chunks)});
+                                                   std::vector<memory::Buffer>(wanted.chunks),
+                                                   wanted.is_timed});
   const bool is_near = sending->fill(
       [this](int device, std::size_t bytes) { return memory_->take_near(device, bytes); });
   if (!is_near && wanted.device == gpu::host &&
@@ -60,7 +79,8 @@ bool MpiLink::reserve(const Reservation& wanted, Transfer& transfer) {
     return false;
   }
   if (wanted.account) wanted.account->take(wanted.chunks * wanted.bytes);
-  transfer = {0, static_cast<std::uint32_t>(wanted.chunks),
+  if (wanted.is_timed) outbox.watch(wanted.chunks * wanted.readers.size());
+  transfer = {wanted.is_timed ? timed_slot : 0, static_cast<std::uint32_t>(wanted.chunks),
               static_cast<std::uint32_t>(wanted.readers.size()), wanted.bytes};
   transfer.is_near = is_near;
   transfer.record = sending.release();
@@ -93,7 +113,7 @@ void MpiLink::publish(const Transfer& transfer, std::size_t chunk, std::size_t b
       mpi::fatal("MPI refused to send chunk " + std::to_string(chunk) + " of a message to rank " +
                  std::to_string(reader));
     }
-    outbox.add({request, data, sending.operation, reader, on_wire});
+    outbox.add({request, data, sending.operation, reader, on_wire, sending.is_timed});
   }
 }
 
@@ -114,9 +134,14 @@ void MpiLink::abandon(const Transfer& transfer) {
 /// Keeps receives posted for the blocks that come next, as far as the reader has room.
 class MpiLink::Reader final : public Inbound {
  public:
-  Reader(MpiLink& link, const Expected& expected) : link_(link), expected_(expected) { post(); }
+  Reader(MpiLink& link, const Expected& expected)
+      : link_(link), expected_(expected), is_timed_((expected.route.slot & timed_slot) != 0) {
+    if (is_timed_) began_ns_ = looked_ns_ = trace::now_ns();
+    post();
+  }
 
   gpu::State poll(std::uint64_t chunk, Arrived& arrived) override {
+    if (is_timed_) look();
     post();
     if (chunk == posted_) return gpu::State::pending;
     Posted& posted = at(chunk);
@@ -151,7 +176,13 @@ class MpiLink::Reader final : public Inbound {
   const char* problem() const override { return problem_; }
   bool is_corrupt() const override { return is_corrupt_; }
   void acknowledge(std::uint64_t) override {}
-  void finish(bool) override {}
+  void finish(bool) override {
+    if (!is_timed_) return;
+    look();
+    const std::uint64_t took = looked_ns_ - began_ns_;
+    const bool is_sound = !is_corrupt_ && longest_away_ns_ <= took / most_away;
+    link_.tell(expected_.rank, {expected_.route.number, is_sound ? took : 0});
+  }
   trace::Way way() const override { return trace::Way::chunks; }
 
  private:
@@ -160,6 +191,12 @@ class MpiLink::Reader final : public Inbound {
     std::byte* place;
     std::uint64_t begin_ns;  ///< for the timeline
   };
+
+  void look() {
+    const std::uint64_t now = trace::now_ns();
+    longest_away_ns_ = std::max(longest_away_ns_, now - looked_ns_);
+    looked_ns_ = now;
+  }
 
   Posted& at(std::uint64_t chunk) { return ahead_[chunk % ahead_.size()]; }
 
@@ -187,7 +224,38 @@ class MpiLink::Reader final : public Inbound {
   bool has_waited_ = false;  ///< the next block was not there when it was looked for
   const char* problem_ = "";
   bool is_corrupt_ = false;
+  const bool is_timed_;
+  std::uint64_t began_ns_ = 0;
+  std::uint64_t looked_ns_ = 0;
+  std::uint64_t longest_away_ns_ = 0;  ///< from one look to the next
 };
+
+void MpiLink::tell(int rank, const Word& word) {
+  if (is_parting_.load(std::memory_order_relaxed)) return;
+  auto data = std::make_shared<const Held>(memory_->take(gpu::host, sizeof word), nullptr);
+  if (!data->memory) return;  // the sender gives up
+  std::memcpy(data->memory.data(), &word, sizeof word);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (mpi::calls().Isend(data->memory.data(), sizeof word, MPI_BYTE, rank, told_tag(), comm_,
+                         &request) == MPI_SUCCESS) {
+    outbox.add({request, std::move(data), UINT64_MAX, rank, {}, false});
+  }
+}
+
+bool MpiLink::take_told(Told& told) {
+  const mpi::Calls& mpi = mpi::calls();
+  int found = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  mpi.Improbe(MPI_ANY_SOURCE, told_tag(), comm_, &found, &message, &status);
+  if (!found) return false;
+  Word word{};
+  mpi.Mrecv(&word, sizeof word, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+  received();
+  const bool was_here = outbox.longest_away_ns() <= word.ns / most_away;
+  told = {status.MPI_SOURCE, static_cast<std::uint32_t>(word.number), was_here ? word.ns : 0};
+  return true;
+}
 
 std::unique_ptr<Inbound> MpiLink::receive(const Expected& expected) {
   return std::make_unique<Reader>(*this, expected);

@@ -1,0 +1,94 @@
+#include "engine/p2p/timings.hpp"
+
+#include "engine/job.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Its receiver may never take the message: then another one is timed.
+constexpr std::uint64_t given_up_ns = 5'000'000'000;
+
+/// Of the time from when a message was begun until that is known here.
+constexpr std::uint64_t most_unaccounted = 2;
+
+}  // namespace
+
+policy::Timing Timings::judge(Job& job, const policy::Subject& subject, bool is_encoded) {
+  if (!is_open_) return policy::Timing::none;
+  hear(job, subject.path.peer);
+  collect(job);
+  if (is_under_way_.load(std::memory_order_relaxed)) return policy::Timing::none;
+  return job.policy.judge_timing(subject, is_encoded);
+}
+
+bool Timings::begin(std::uint32_t number, const policy::Subject& subject, bool is_encoded) {
+  std::lock_guard lock(mutex_);
+  if (under_way_) return false;
+  under_way_.emplace(UnderWay{number, subject, is_encoded, trace::now_ns()});
+  is_under_way_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void Timings::drop(Job& job, std::uint32_t number) {
+  std::optional<UnderWay> over;
+  {
+    std::lock_guard lock(mutex_);
+    if (!under_way_ || under_way_->number != number) return;
+    over = std::move(under_way_);
+    under_way_.reset();
+    is_under_way_.store(false, std::memory_order_relaxed);
+  }
+  job.policy.not_timed(over->subject, over->is_encoded);
+}
+
+void Timings::sent(std::uint32_t number, std::size_t wire_bytes) {
+  std::lock_guard lock(mutex_);
+  if (under_way_ && under_way_->number == number) under_way_->wire_bytes = wire_bytes;
+}
+
+void Timings::look(Job& job) {
+  link::MpiLink::Told told;
+  bool is_told = job.mpi_link.take_told(told);  // no lock is held while MPI runs
+  std::optional<UnderWay> over;
+  {
+    std::lock_guard lock(mutex_);
+    if (!under_way_) return;
+    is_told = is_told && told.number == under_way_->number;
+    if (!is_told && trace::now_ns() - under_way_->begin_ns < given_up_ns) return;
+    over = std::move(under_way_);
+    under_way_.reset();
+    is_under_way_.store(false, std::memory_order_relaxed);
+  }
+  // Where it was on its way for much longer than its receiver was at it, most of it had come before
+  // that was there; or this process has not looked for long, and cannot tell.
+  const bool was_awaited = told.ns >= (trace::now_ns() - over->begin_ns) / most_unaccounted;
+  if (!is_told || told.ns == 0 || over->wire_bytes == 0 || !was_awaited) {
+    return job.policy.not_timed(over->subject, over->is_encoded);
+  }
+  job.policy.timed(over->subject, over->wire_bytes, static_cast<double>(told.ns) * 1e-9,
+                   over->is_encoded);
+  tell(job, over->subject.path.peer);
+}
+
+/// What another rank of this host has learned since.
+void Timings::hear(Job& job, policy::Peer peer) {
+  if (!of_host_) return;
+  const auto kind = static_cast<std::size_t>(peer);
+  const link::Sheet::Seen& seen = of_host_->seen[kind];
+  const std::uint64_t count = seen.count.load(std::memory_order_acquire);
+  if (heard_[kind].exchange(count, std::memory_order_relaxed) == count) return;
+  job.policy.heard(peer, seen.rate.load(std::memory_order_relaxed));
+}
+
+void Timings::tell(Job& job, policy::Peer peer) {
+  if (!of_host_) return;
+  const auto kind = static_cast<std::size_t>(peer);
+  link::Sheet::Seen& seen = of_host_->seen[kind];
+  seen.rate.store(job.policy.rate(peer), std::memory_order_relaxed);
+  const std::uint64_t before = seen.count.fetch_add(1, std::memory_order_acq_rel);
+  std::uint64_t known = before;
+  heard_[kind].compare_exchange_strong(known, before + 1, std::memory_order_relaxed);
+}
+
+}  // namespace mpress::engine

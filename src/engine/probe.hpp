@@ -1,0 +1,15 @@
+// What links and codecs are like, measured in MPI_Init, where no profile tells.
+#pragma once
+
+namespace mpress::engine {
+
+class Job;
+class Context;
+
+/// Collective over MPI_COMM_WORLD, whose context `world` is; before its link carries anything.
+/// Tells the policy what it measured: for some milliseconds all ranks exchange messages with one
+/// rank of their host, and then with one of another, as a program's exchange would; and they encode
+/// and decode a little. Returns whether any rank may compress messages in host memory now.
+bool probe_links(Job& job, const Context& world);
+
+}  // namespace mpress::engine

@@ -1,0 +1,106 @@
+#include "policy/links.hpp"
+
+#include <algorithm>
+
+namespace mpress::policy {
+namespace {
+
+/// Of the time that messages take, what timing them may add.
+constexpr double timing_share = 0.01;
+
+/// The same of messages that verify a rate that is doubted, after the first few.
+constexpr double doubted_share = 0.05;
+constexpr std::uint32_t free_verifications = 6;
+
+/// Encoded messages are timed one in so many: that adds one short message back.
+constexpr std::uint32_t encoded_interval = 16;
+
+/// What sending a raw message in chunks takes more than in one piece: a copy, and the chunks.
+double extra_seconds(std::size_t bytes) { return 20e-6 + 0.5e-9 * static_cast<double>(bytes); }
+
+/// Rates of which one is more than so many times the other differ.
+constexpr double differ = 1.5;
+
+/// Messages that were to verify a rate, and could not tell, in a row.
+constexpr std::uint32_t most_lost = 4;
+
+}  // namespace
+
+bool Links::is_near(double rate, double other) {
+  return rate <= differ * other && other <= differ * rate;
+}
+
+void Links::note(Link& link, double rate) {
+  link.seen[link.next++ % kept] = rate;
+  std::array<double, kept> sorted = link.seen;
+  std::sort(sorted.begin(), sorted.end());
+  link.rate.store(sorted[kept / 2], std::memory_order_relaxed);
+}
+
+void Links::begin(Peer peer, double rate, bool is_certain) {
+  std::lock_guard lock(mutex_);
+  Link& link = of(peer);
+  link.seen.fill(rate);
+  link.is_doubted = !is_certain;
+  link.rate.store(rate, std::memory_order_relaxed);
+}
+
+Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds,
+                    double seconds) {
+  if (bytes < least_bytes || rate(peer) == 0) return Timing::none;
+  std::lock_guard lock(mutex_);
+  Link& link = of(peer);
+  link.seconds_since_raw += seconds;
+  const double extra =
+      extra_seconds(bytes) + (is_encoded ? std::max(raw_seconds - seconds, 0.) : 0);
+  // What is doubted may cost more, but not without end.
+  const bool is_asked =
+      link.is_doubted && is_encoded &&
+      (link.verified < free_verifications || extra <= doubted_share * link.seconds_since_raw);
+  if (is_asked) ++link.verified;
+  if (is_asked || extra <= timing_share * link.seconds_since_raw) {
+    link.is_doubted = false;
+    link.seconds_since_raw = 0;
+    link.encoded = 0;
+    return Timing::raw;
+  }
+  if (!is_encoded || ++link.encoded < encoded_interval) return Timing::none;
+  link.encoded = 0;
+  return Timing::as_it_is;
+}
+
+void Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double codec_seconds) {
+  if (wire_bytes == 0 || seconds <= 0 || rate(peer) == 0) return;
+  std::lock_guard lock(mutex_);
+  Link& link = of(peer);
+  const double least = static_cast<double>(wire_bytes) / seconds;
+  if (codec_seconds == 0) {
+    note(link, least);
+    link.lost = 0;
+    link.is_doubted = !is_near(least, rate(peer));
+    return;
+  }
+  // The link was at work for some of the time, between what the codec left and all of it.
+  const double left = seconds - codec_seconds;
+  if (least > rate(peer)) {
+    note(link, least);
+    link.is_doubted = !is_near(least, rate(peer));
+  } else if (left > 0 && static_cast<double>(wire_bytes) / left < rate(peer)) {
+    note(link, static_cast<double>(wire_bytes) / left);
+  }
+}
+
+void Links::hear(Peer peer, double rate) {
+  if (this->rate(peer) == 0 || !(rate > 0)) return;
+  std::lock_guard lock(mutex_);
+  note(of(peer), rate);
+}
+
+void Links::lose(Peer peer, bool was_raw) {
+  if (!was_raw) return;
+  std::lock_guard lock(mutex_);
+  Link& link = of(peer);
+  link.is_doubted = ++link.lost <= most_lost;
+}
+
+}  // namespace mpress::policy

@@ -1,0 +1,75 @@
+// What raw messages of the host's take, where no profile tells: learned from the program's own.
+//
+// MPI_Init measures a rate for each kind of peer (engine/probe.hpp). Later some messages are timed:
+// their receiver tells how long they took from their header to their end. Timing a message costs
+// something, so only so many are that all of it stays below a share of the messages' time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "policy/profile.hpp"
+
+namespace mpress::policy {
+
+/// How a message is to be timed.
+enum class Timing : std::uint8_t {
+  none,
+  as_it_is,  ///< it goes as it would without
+  raw,       ///< it goes raw, and is timed
+};
+
+class Links {
+ public:
+  /// Shorter messages are not timed: what does not depend on size would hide the rate.
+  static constexpr std::size_t least_bytes = 128 << 10;
+
+  /// The rate to begin with, in bytes a second; positive. Kinds of peers that have none are not
+  /// learned about. Unless it is certain, the first message that would be encoded goes raw, and
+  /// verifies it.
+  void begin(Peer peer, double rate, bool is_certain = false);
+
+  /// Bytes a second; 0: not known.
+  double rate(Peer peer) const { return of(peer).rate.load(std::memory_order_relaxed); }
+
+  /// Is the next message, of `bytes` bytes, to be timed? `raw_seconds` and `seconds`: what it takes
+  /// raw, and as it goes, as far as is known. Counts the message.
+  Timing judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds, double seconds);
+
+  /// A message of `wire_bytes` bytes on the wire took `seconds` from its header to its end, of
+  /// which its codec was at work for up to `codec_seconds`; 0: it went raw.
+  void observe(Peer peer, std::size_t wire_bytes, double seconds, double codec_seconds);
+
+  /// Somebody with the same link has seen this rate.
+  void hear(Peer peer, double rate);
+
+  /// A message was timed, and nobody can tell how long it took.
+  void lose(Peer peer, bool was_raw);
+
+ private:
+  /// One far-off value, as of a process that the system has stopped, counts for nothing.
+  static constexpr std::size_t kept = 3;
+
+  struct Link {
+    std::atomic<double> rate{0};
+    std::array<double, kept> seen{};  ///< the latest rates
+    std::size_t next = 0;
+    std::uint32_t encoded = 0;     ///< messages since the last that was timed
+    double seconds_since_raw = 0;  ///< of messages, since the last that went raw to be timed
+    bool is_doubted = false;       ///< the next message that would be encoded verifies the rate
+    std::uint32_t verified = 0;    ///< messages that went raw for that
+    std::uint32_t lost = 0;        ///< messages that should have, in a row
+  };
+  Link& of(Peer peer) { return links_[static_cast<std::size_t>(peer)]; }
+  const Link& of(Peer peer) const { return links_[static_cast<std::size_t>(peer)]; }
+  static void note(Link& link, double rate);
+  static bool is_near(double rate, double other);
+
+  std::mutex mutex_;
+  std::array<Link, peer_count> links_;
+};
+
+}  // namespace mpress::policy

@@ -1,0 +1,145 @@
+// What is learned of links from messages that were timed, and how many are.
+
+#include "policy/links.hpp"
+
+#include "check.hpp"
+
+using namespace mpress::policy;
+
+namespace {
+
+constexpr Peer peer = Peer::other_host;
+constexpr std::size_t bytes = 8 << 20;
+constexpr double slow = 125e6;  // 1 Gbit/s
+
+bool is_near(double a, double b) { return a <= 1.01 * b && b <= 1.01 * a; }
+
+/// Sends `messages` messages of which each takes `seconds`, and raw ones `raw_seconds`; counts how
+/// many go raw to be timed, and tells the link of none.
+int raw_timings(Links& links, int messages, bool is_encoded, double raw_seconds, double seconds) {
+  int count = 0;
+  for (int i = 0; i < messages; ++i) {
+    count += links.judge(peer, bytes, is_encoded, raw_seconds, seconds) == Timing::raw;
+  }
+  return count;
+}
+
+void what_was_not_begun_is_not_learned() {
+  Links links;
+  links.observe(peer, bytes, 0.1, 0);
+  CHECK(links.rate(peer) == 0);
+  CHECK(raw_timings(links, 1000, false, 0.1, 0.1) == 0);
+  links.begin(peer, slow);
+  CHECK(links.rate(peer) == slow && links.rate(Peer::same_host) == 0);
+  CHECK(links.judge(peer, Links::least_bytes - 1, true, 1, 1) == Timing::none);
+}
+
+/// The first message that would be encoded goes raw: what was measured at the start may be wrong.
+void a_rate_is_verified() {
+  Links links;
+  links.begin(peer, slow);
+  CHECK(links.judge(peer, bytes, false, 0.067, 0.067) == Timing::none);  // none is to be encoded
+  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::raw);
+  links.observe(peer, bytes, bytes / (0.8 * slow), 0);
+  CHECK(is_near(links.rate(peer), slow));
+  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::none);
+}
+
+void a_wrong_rate_is_found_out() {
+  Links links;
+  links.begin(peer, slow);
+  int raw = 0;
+  for (int i = 0; i < 20; ++i) {
+    if (links.judge(peer, bytes, true, 0.067, 0.005) != Timing::raw) continue;
+    ++raw;
+    links.observe(peer, bytes, bytes / 8e9, 0);
+  }
+  CHECK(raw == 2 && is_near(links.rate(peer), 8e9));
+}
+
+/// One process that was stopped says nothing of the link.
+void one_far_off_message_changes_nothing() {
+  Links links;
+  links.begin(peer, 8e9);
+  links.observe(peer, bytes, 1, 0);
+  CHECK(is_near(links.rate(peer), 8e9));
+  links.observe(peer, bytes, 1, 0);
+  CHECK(is_near(links.rate(peer), bytes));
+}
+
+/// Timing adds at most about a hundredth to the time of messages.
+void timing_costs_little() {
+  Links links;
+  links.begin(peer, slow);
+  links.judge(peer, bytes, true, 0.067, 0.005);
+  links.observe(peer, bytes, bytes / slow, 0);
+  const int encoded = raw_timings(links, 100000, true, 0.067, 0.005);
+  CHECK(encoded > 0 && encoded * (0.067 - 0.005 + 0.0042) <= 0.0101 * 100000 * 0.005);
+  const int raw = raw_timings(links, 100000, false, 1e-3, 1e-3);
+  CHECK(raw > 0 && raw * 0.0042 <= 0.0101 * 100000 * 1e-3);
+}
+
+void encoded_messages_are_timed_too() {
+  Links links;
+  links.begin(peer, slow);
+  links.judge(peer, bytes, true, 0.067, 0.005);
+  links.observe(peer, bytes, bytes / slow, 0);
+  int timed = 0;
+  for (int i = 0; i < 160; ++i) {
+    timed += links.judge(peer, bytes, true, 0.067, 0.005) == Timing::as_it_is;
+  }
+  CHECK(timed == 10);
+}
+
+/// From an encoded message the rate follows only as far as the codec lets it be seen.
+void encoded_messages_bound_the_rate() {
+  Links links;
+  links.begin(peer, slow);
+  links.observe(peer, 400'000, 0.005, 0.004);  // 80 to 400 MB/s
+  CHECK(links.rate(peer) == slow);
+  for (int i = 0; i < 2; ++i) links.observe(peer, 400'000, 0.02, 0.004);  // at most 25 MB/s
+  CHECK(is_near(links.rate(peer), 25e6));
+  links.judge(peer, bytes, true, 0.067, 0.005);
+  links.observe(peer, bytes, bytes / 25e6, 0);
+  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::none);
+  // Faster than believed, as far as the codec lets it be seen: a raw message is to tell.
+  links.observe(peer, 400'000, 0.004, 0.004);
+  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::raw);
+}
+
+void what_others_see_counts() {
+  Links links;
+  links.hear(peer, 1e9);
+  CHECK(links.rate(peer) == 0);
+  links.begin(peer, slow, true);
+  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::none);
+  for (int i = 0; i < 2; ++i) links.hear(peer, 1e9);
+  CHECK(is_near(links.rate(peer), 1e9));
+}
+
+void what_cannot_be_told_is_asked_again_a_few_times() {
+  Links links;
+  links.begin(peer, slow);
+  int raw = 0;
+  for (int i = 0; i < 20; ++i) {
+    if (links.judge(peer, bytes, true, 0.067, 0.005) != Timing::raw) continue;
+    ++raw;
+    links.lose(peer, true);
+  }
+  CHECK(raw == 5 && links.rate(peer) == slow);
+}
+
+}  // namespace
+
+int main() {
+  what_was_not_begun_is_not_learned();
+  a_rate_is_verified();
+  a_wrong_rate_is_found_out();
+  one_far_off_message_changes_nothing();
+  timing_costs_little();
+  encoded_messages_are_timed_too();
+  encoded_messages_bound_the_rate();
+  what_others_see_counts();
+  what_cannot_be_told_is_asked_again_a_few_times();
+  return check::failures != 0;
+}
