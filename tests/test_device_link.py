@@ -259,11 +259,12 @@ def test_without_the_link(env, mpi_program, mpress_run, linked):
     assert "go through MPI" not in done.stderr
 
 
-@pytest.mark.parametrize(("link", "count"), [("auto", 0), ("peer", 26)])
+@pytest.mark.parametrize("link", ["auto", "peer"])
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_an_mpi_that_takes_devices(setting, link, count, mpi_program, mpress_run, linked):
-    """It has links of its own, and mpress's is for who asks for it."""
+def test_an_mpi_that_takes_devices(setting, link, mpi_program, mpress_run, linked):
+    """It has links of its own for what is not encoded, and mpress's is for who asks for it."""
     options, env = SETTINGS[setting]
+    count = 26 if link == "peer" or "--force" in options else 0
     env = {**env, **linked, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
     env |= {"MPRESS_LINK": link, "MPRESS_POOL_LIMIT": "64M"}
     done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], options, env))

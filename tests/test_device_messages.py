@@ -78,7 +78,8 @@ def takes_devices(simulated_gpu):
     ],
 )
 def test_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, takes_devices):
-    """What is not encoded goes to MPI as it is; frames find their way all the same."""
+    """What is not encoded goes to MPI as it is, what is by the peer link, and frames find their way
+    all the same."""
     options, env = SETTINGS[setting]
     for program, ranks in (("device_messages", 3), ("device_edges", 2), ("device_strewn", 2)):
         done = mpress_run(
@@ -88,8 +89,23 @@ def test_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, takes_devic
         assert "ok" in done.stdout
         chunked = totals(done)["chunked_messages"]
         assert chunked == 0 or "--force" in options, program
+        linked = "linked" in setting or (program == "device_messages" and "--force" in options)
         if program != "device_strewn":  # which receives on the host
-            assert (totals(done)["peer_messages"] > 0) == ("linked" in setting)
+            assert (totals(done)["peer_messages"] > 0) == linked
+
+
+@pytest.mark.parametrize("setting", ["encoded", "encoded, in chunks"])
+def test_messages_by_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, takes_devices):
+    """Without the peer link: MPI gets payloads in memory of the devices."""
+    options, env = SETTINGS[setting]
+    env = {**BY_HOST, **env, **takes_devices}
+    for program, ranks in (("device_messages", 3), ("device_edges", 2), ("device_strewn", 2)):
+        done = mpress_run(ranks, mpi_program(program), options=options, env=env)
+        assert done.status == 0, done.stderr
+        assert "ok" in done.stdout
+        assert totals(done)["errors"] == totals(done)["peer_messages"] == 0
+        if program == "device_messages":  # the others' are short
+            assert totals(done)["chunked_messages"] > 0
 
 
 @pytest.mark.parametrize("codec", ["zfp:16", "szp:abs=1e-3"])
@@ -102,6 +118,35 @@ def test_codecs_under_an_mpi_that_takes_devices(codec, mpi_program, mpress_run, 
     )
     assert done.status == 0, done.stderr
     assert totals(done)["compressed_messages"] == totals(done)["messages"] > 0
+
+
+@pytest.mark.parametrize("chunk", ["64K", "1M"])
+@pytest.mark.parametrize("codec", ["mpc", "zfp:16", "szp:abs=1e-3", "szp:rel=1e-4,mode=dense"])
+@pytest.mark.parametrize("link", ["mpi", "auto"])
+def test_payloads_stay_on_devices(link, codec, chunk, mpi_program, mpress_run, takes_devices):
+    """Headers alone are copied to the host."""
+    env = {**takes_devices, "MPRESS_CHUNK": chunk, "MPRESS_LINK": link}
+    env["SIMULATED_GPU_STAGING"] = "1024"
+    options = ("--codec", codec, "--force")
+    for args in ((), ("noisy",)) if codec == "mpc" else ((),):
+        done = mpress_run(2, mpi_program("device_pair"), args, options=options, env=env)
+        assert done.status == 0, done.output
+        assert "ok" in done.stdout
+        found = totals(done)
+        assert found["errors"] == 0
+        assert found["compressed_messages"] == found["messages"] == 32
+        by_mpi = found["chunked_messages"]
+        assert found["peer_messages"] == 32 - by_mpi
+        assert by_mpi == 32 if link == "mpi" else 0 < by_mpi < 8  # until the two have connected
+
+
+def test_raw_messages_are_left_to_mpi(mpi_program, mpress_run, takes_devices):
+    """Nobody copies them, also where receives under way share a buffer."""
+    for options in (("--codec", "none"), ()):
+        env = {**takes_devices, "SIMULATED_GPU_STAGING": "0", "MPRESS_PROFILE": "off"}
+        done = mpress_run(2, mpi_program("device_pair"), ["shared"], options=options, env=env)
+        assert done.status == 0, done.output
+        assert totals(done)["peer_messages"] == totals(done)["chunked_messages"] == 0
 
 
 def test_collectives_of_an_mpi_that_takes_devices(mpi_program, mpress_run, takes_devices):

@@ -154,12 +154,10 @@ bool calls_are_seen(const Job& job, bool at_init) {
   return first == job.size;
 }
 
-/// A paced link stands for another network; an MPI that takes memory of devices has links of its
-/// own.
+/// A paced link stands for another network.
 bool wants_peer_link(const Job& job) {
   const std::string& link = job.config.link;
-  return job.chunks.is_open() && !job.pacer.active() &&
-         (link == "peer" || (link == "auto" && !job.gpu_aware));
+  return job.chunks.is_open() && !job.pacer.active() && (link == "peer" || link == "auto");
 }
 
 /// Does this rank want to measure links?
@@ -179,7 +177,10 @@ bool wants_host_link(const Job& job) {
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
   facts[Fact::least_chunk] = Chunks::least_chunk(chunk_bytes, device_chunks);
-  facts[Fact::sends_frames] = job.policy.may_compress_host() || gpu::in_use();
+  // An MPI that takes memory of devices gets all of it where nothing is compressed.
+  const bool sends_from_devices = job.raw_by_peer || job.policy.may_compress_devices();
+  facts[Fact::sends_frames] =
+      job.policy.may_compress_host() || (gpu::in_use() && sends_from_devices);
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
@@ -259,6 +260,8 @@ void start_job(bool at_init) {
   make_error_codes(job);
   job.gpu_aware =
       job.config.gpu_aware == "1" || (job.config.gpu_aware == "auto" && mpi::takes_device_memory());
+  // An MPI that takes memory of devices has links of its own for what is not encoded.
+  job.raw_by_peer = !job.gpu_aware || job.config.link == "peer" || job.config.link == "host";
   Tuning tuning = tune(job);
   open_record(job, tuning);
   if (!calls_are_seen(job, at_init)) {
@@ -273,6 +276,7 @@ void start_job(bool at_init) {
     const Context* const world = job.contexts.world().get();
     const bool is_told = world && world->is_true_for_any(Fact::wants);
     job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
+    job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
     job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);
     job.chunks.open(job, world, chunk_bytes, tuning.costs.device_chunks);
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));

@@ -52,16 +52,22 @@ class Job {
   link::MpiLink mpi_link;
   link::PeerLink peer_link;
   link::HostLink host_link;
-  link::Account held_for_mpi;  ///< what messages on their way by MPI hold of host memory
+  link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   bool threaded = false;                     ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;                    ///< MPI takes memory of devices
+  bool raw_by_peer = true;          ///< the peer link has what is not encoded, too; else MPI
+  bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
 
   /// May the data of messages follow their headers, as far as this process has seen?
   bool expects_data() const {
     return mpi_link.is_used() || peer_link.is_used() || host_link.is_used() ||
            progress.is_threaded();
   }
+
+  /// Does the link by MPI send payloads from memory of devices, and receive them there? Not where
+  /// a thread of mpress's calls MPI, which has no context of a device.
+  bool hands_devices_to_mpi() const { return gpu_aware && !config.progress_thread; }
 
   link::Link& link_of(link::Kind kind) {
     if (kind == link::Kind::peer) return peer_link;

@@ -58,6 +58,7 @@ struct Transfer {
   void* record = nullptr;        ///< the link's own
   /// Bytes of all blocks, where they go as they are and are published by runs; 0: each by itself.
   std::uint64_t raw_bytes = 0;
+  bool is_near = false;  ///< place() gives memory of the sender's device, for all slots at once
 
   std::uint64_t bytes() const { return chunks * chunk_room; }
 
@@ -100,9 +101,12 @@ struct Arrived {
   std::uint64_t begin_ns = 0;  ///< when it was asked for; 0: not known
 };
 
-/// The reader's host memory for blocks of a link that brings them there.
+/// The reader's memory for blocks of a link that brings them there.
 class ReceiveBuffers {
  public:
+  /// Whose memory it is: the host's, or a device's that the link brings blocks to.
+  virtual int home() const { return gpu::host; }
+
   /// For block `chunk` of up to `bytes` bytes; null while there is none. Asked for in order, once
   /// or several times.
   virtual std::byte* place_of(std::uint64_t chunk, std::size_t bytes) = 0;
@@ -197,8 +201,8 @@ class Link {
   virtual bool devices_publish() const = 0;
 
   /// The memory for block `chunk` of `bytes` bytes, at most what was reserved; the device's where
-  /// Transfer::memory is set, else host memory, pinned where a device's queues write. The same
-  /// until it is published. Null: none now.
+  /// Transfer::memory or Transfer::is_near is set, else host memory, pinned where a device's queues
+  /// write. The same until it is published. Null: none now.
   virtual std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) = 0;
 
   /// What tells that a block, or the run that begins with it, is there: for gpu::Piece::published,

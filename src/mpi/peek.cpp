@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "mpi/counted.hpp"
 #include "mpi/progress_hook.hpp"
 
 namespace mpress::mpi {
@@ -57,7 +58,8 @@ void find(Function*& function, const char* name) {
 
 }  // namespace
 
-void Peek::open([[maybe_unused]] bool threaded) {
+void Peek::open(bool threaded) {
+  threaded_ = threaded;
 #if defined(OPEN_MPI)
   way_ = Way::get_status;
 #else
@@ -92,6 +94,19 @@ bool Peek::is_complete(MPI_Request request) const {
   int complete = 0;
   return calls().Request_get_status(request, &complete, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
          complete;
+}
+
+bool Peek::may_have(MPI_Request request, std::size_t bytes) const {
+  std::optional<Silence> silence;
+  if (way_ != Way::get_status) {
+    if (threaded_ || in_progress_hook()) return true;
+    silence.emplace();
+  }
+  int complete = 0;
+  MPI_Status status;
+  const int code = calls().Request_get_status(request, &complete, &status);
+  return code != MPI_SUCCESS || !complete ||
+         static_cast<std::size_t>(counted::bytes_of(status)) == bytes;
 }
 
 }  // namespace mpress::mpi

@@ -8,6 +8,8 @@
 // silenced, which only works while one thread at a time calls MPI.
 #pragma once
 
+#include <cstddef>
+
 #include "mpi/calls.hpp"
 
 namespace mpress::mpi {
@@ -26,9 +28,14 @@ class Peek {
   /// The same as things are: MPI proceeds only where there is no other way to look.
   bool is_complete_already(MPI_Request request) const;
 
+  /// May the message of a complete receive have `bytes` bytes? Yes, too, where nothing tells.
+  /// Raises nothing.
+  bool may_have(MPI_Request request, std::size_t bytes) const;
+
  private:
   enum class Way { none, get_status, silenced, own_calls };
   Way way_ = Way::none;
+  bool threaded_ = false;
 #if defined(MPICH_VERSION)
   int (*request_is_complete_)(MPI_Request) = nullptr;
   int (*stream_progress_)(int stream) = nullptr;

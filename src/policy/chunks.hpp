@@ -42,4 +42,11 @@ constexpr std::size_t host_chunk(std::size_t bytes, std::size_t base) {
   return bytes / most < 128 && chunk > most ? most : chunk;
 }
 
+/// The same by an MPI that takes memory of devices: encoding, MPI and decoding overlap from 8 MB
+/// on.
+constexpr std::size_t device_chunk(std::size_t bytes, std::size_t base) {
+  if (bytes < 8 * base || bytes > 16 * base) return linked_chunk(bytes, base);
+  return ((bytes + 1) / 2 + base - 1) / base * base;
+}
+
 }  // namespace mpress::policy

@@ -45,15 +45,25 @@ void Policy::configure(bool force, const Costs& costs) {
 }
 
 bool Policy::may_compress_host() const {
+  return may_compress({{Place::host, Peer::same_host}, {Place::host, Peer::other_host}});
+}
+
+bool Policy::may_compress_devices() const {
+  return may_compress({{Place::device, Peer::same_host},
+                       {Place::device, Peer::other_host},
+                       {Place::device, Peer::linked}});
+}
+
+bool Policy::may_compress(std::initializer_list<Path> paths) const {
   if (force_) return true;
   constexpr double least = 1 << 10;
   constexpr double most = 1 << 30;
-  for (const Peer peer : {Peer::same_host, Peer::other_host}) {
-    const Path path{Place::host, peer};
+  for (const Path& path : paths) {
     const Wire costs = wire(path);
     for (double bytes = least; costs.message() && bytes <= most; bytes *= 2) {
       for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
         auto least_seconds = costs_.codec_seconds(path, codec, bytes);
+        if (!least_seconds && path.place == Place::device) return true;
         if (!least_seconds) least_seconds = least_codec_seconds(costs_, codec, bytes);
         if (costs_.compressed(path, costs.frame(), *least_seconds, 0) <=
             faster * costs.message().at(bytes)) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 
 #include "codec/element.hpp"
@@ -40,6 +41,9 @@ class Policy {
 
   /// Could any message in memory of the host be compressed, whatever it becomes?
   bool may_compress_host() const;
+
+  /// The same in memory of devices.
+  bool may_compress_devices() const;
 
   /// Do neither the profile nor the settings tell what messages in host memory cost?
   bool lacks_host_costs(Peer peer) const { return !force_ && !costs_.message({Place::host, peer}); }
@@ -79,6 +83,7 @@ class Policy {
   void decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns);
 
  private:
+  bool may_compress(std::initializer_list<Path> paths) const;
   /// Running averages of nanoseconds a byte, on the host; 0: never seen.
   struct Speed {
     std::atomic<float> encode{0};

@@ -75,6 +75,16 @@ void check_reached(const void* memory, std::size_t bytes) {
   fault("%p is no memory of the host's that devices reach", memory);
 }
 
+/// Copies between the host and a device, where the test allows short ones alone.
+void check_staging(const void* to, const void* from, std::size_t bytes) {
+  static const char* const text = std::getenv("SIMULATED_GPU_STAGING");
+  const Memory& memory = Memory::instance();
+  const bool crosses = (memory.locate(to) == gpu::host) != (memory.locate(from) == gpu::host);
+  if (text && crosses && bytes > std::strtoull(text, nullptr, 10)) {
+    fault("%zu bytes are copied between the host and a device", bytes);
+  }
+}
+
 void check_flag(const std::uint32_t* flag) {
   if (!Memory::instance().is_mapped(flag, sizeof *flag))
     fault("a flag lies in memory that is not mapped");
@@ -224,6 +234,7 @@ gpu::Event Queue::copy(void* to, const void* from, std::size_t bytes, std::uint3
     }
   }
   if (overlap(reads(from, bytes), to, bytes)) fault("a copy overlaps itself");
+  check_staging(to, from, bytes);
   const gpu::Event event =
       give({reads(from, bytes), writes(to, bytes)}, [=]() -> std::optional<gpu::Outcome> {
         const Memory& memory = Memory::instance();

@@ -9,6 +9,9 @@
  * that nobody waited for. With SIMULATED_GPU_LEAKS=abort, blocks that mpress keeps to the end, or
  * leaves open, do so too; with "shared", of those that it keeps only the shared ones.
  *
+ * With SIMULATED_GPU_STAGING=BYTES, a copy of mpress's of more bytes than that between the host's
+ * memory and a device's is misuse, too.
+ *
  * Processes can share memory. Then their work must not race either: a process starts when it has
  * been told that the others' work is done and was seen done. With SIMULATED_GPU_PEERS=0 the GPUs
  * cannot reach those of other processes. With SIMULATED_GPU_MAP=0 they cannot write to host memory

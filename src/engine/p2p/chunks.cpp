@@ -20,6 +20,10 @@ class MpiSlots final : public link::MpiLink::Memory {
   memory::Buffer take(int device, std::size_t bytes) override {
     return device == gpu::host ? job_.pool.take(bytes) : job_.devices.take_pinned(device, bytes);
   }
+  memory::Buffer take_near(int device, std::size_t bytes) override {
+    if (device == gpu::host || !job_.hands_devices_to_mpi()) return {};
+    return job_.devices.take(device, bytes);
+  }
 
  private:
   Job& job_;

@@ -34,6 +34,7 @@ class PipelinedSend final : public ChunkSend {
  private:
   bool proceed(bool) override { return pipeline_->advance(); }
   bool fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec, Elements& elements);
+  Chunking leave_bound_to_payloads(const Spec& spec);
   std::uint64_t took_ns() const override { return resolving_ns_ + pipeline_->took_ns(); }
 
   std::uint64_t resolving_ns_ = 0;
@@ -41,12 +42,31 @@ class PipelinedSend final : public ChunkSend {
   std::optional<SendPipeline> pipeline_;
 };
 
+/// How a device encodes it that finds the range of the elements itself: the header does not wait
+/// for that, and payloads tell the bound.
+Chunking PipelinedSend::leave_bound_to_payloads(const Spec& spec) {
+  Chunking all = cut();
+  all.spec = spec;
+  if (spec.bound == Bound::rel) {
+    header_.spec.bound = Bound::abs;
+    header_.spec.value = 0;
+  }
+  return all;
+}
+
 bool PipelinedSend::plan_by_mpi(Elements& elements) {
   const Region& region = elements.region;
   link::Transfer transfer;
   if (!job_.mpi_link.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
                              transfer)) {
     return false;
+  }
+  if (transfer.is_near) {
+    // The header is on its way while the device encodes.
+    pipeline_.emplace(job_, job_.mpi_link, transfer, leave_bound_to_payloads(header_.spec));
+    if (!pipeline_->open(region)) return false;
+    packed_ = std::move(elements.packed);
+    return true;
   }
   const std::uint64_t begin = trace::now_ns();
   const bool is_resolved = resolve(job_, region, header_.spec);
@@ -89,13 +109,7 @@ bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements) {
 bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec,
                                Elements& elements) {
   route(link.kind(), transfer.first);
-  Chunking all = cut();
-  all.spec = spec;
-  if (spec.bound == Bound::rel) {
-    // The device finds the range, and the header does not wait for it: payloads tell the bound.
-    header_.spec.bound = Bound::abs;
-    header_.spec.value = 0;
-  }
+  const Chunking all = leave_bound_to_payloads(spec);
   if (!all.encodes()) transfer.raw_bytes = all.bytes();
   link.lay_out(transfer);
   pipeline_.emplace(job_, link, transfer, all);
@@ -132,6 +146,11 @@ std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
   return bytes == 0 ? 0 : std::max(bytes, job.chunks.least_chunk_bytes());
 }
 
+bool leaves_device(const Job& job, const Message& message) {
+  return message.device != gpu::host && job.hands_devices_to_mpi() &&
+         message.bytes >= job.least_peer_bytes && mpi_chunk_bytes(job, message) > 0;
+}
+
 std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
   const std::size_t base = job.chunks.chunk_bytes();
   if (!job.chunks.cuts(bytes)) return std::min((bytes + 7) / 8 * 8, wire::max_chunk_bytes);
@@ -143,8 +162,11 @@ std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
 std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements) {
   const bool is_raw = choice.timing == policy::Timing::raw;
-  const std::size_t chunk_bytes = is_raw ? timed_chunk_bytes(message.bytes)
-                                         : lengthened(mpi_chunk_bytes(job, message), message);
+  const std::size_t base = mpi_chunk_bytes(job, message);
+  std::size_t chunk_bytes = is_raw ? timed_chunk_bytes(message.bytes) : lengthened(base, message);
+  if (choice.spec.codec != Codec::none && leaves_device(job, message)) {
+    chunk_bytes = std::min(policy::device_chunk(message.bytes, base), wire::max_chunk_bytes);
+  }
   auto send =
       std::make_unique<PipelinedSend>(job, message, choice.spec, elements.region, chunk_bytes);
   if (choice.timing != policy::Timing::none) send->time(*choice.subject);

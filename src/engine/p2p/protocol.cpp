@@ -26,7 +26,7 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const C
   const bool is_on_device = message.device != gpu::host;
   if (choice.timing == policy::Timing::raw) return send_by_mpi(job, message, choice, elements);
   if (!encodes && !(is_on_device && may_be_announced(job, message))) return nullptr;
-  if (is_on_device && message.bytes >= job.least_peer_bytes) {
+  if (is_on_device && message.bytes >= job.least_peer_bytes && (encodes || job.raw_by_peer)) {
     const bool may_be_offered = !encodes && !elements.packed && message.call.buffer_stays;
     auto by_peer = may_be_offered ? send_by_offer(job, message, elements)
                                   : send_by_peer(job, message, spec, elements);
@@ -34,8 +34,10 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const C
     auto by_host = send_by_host(job, message, spec, elements);
     if (by_host) return by_host;
   }
-  // So that copies overlap with the wire, also where nothing is encoded.
-  if (!is_cut(job, message) || (!encodes && job.gpu_aware)) return nullptr;
+  if (!encodes && job.gpu_aware) return nullptr;
+  // So that copies overlap with the wire, also where nothing is encoded; and a payload in memory of
+  // a device goes apart from its header, which the receiver's host reads.
+  if (!is_cut(job, message) && !leaves_device(job, message)) return nullptr;
   return send_by_mpi(job, message, choice, elements);
 }
 

@@ -228,16 +228,20 @@ bool Receive::may_come_in_chunks(const Job& job) const {
   if (place_ == Place::unwatched || is_delivered()) return false;
   // What comes from another GPU may be one chunk, and its sender may wait for this process to take
   // it.
-  return job.chunks.may_come_cut(capacity_) ||
-         (device_ == gpu::host && job.timings.may_come(capacity_)) ||
-         (device_ != gpu::host && (job.peer_link.is_used() || job.host_link.is_used()) &&
-          capacity_ >= job.least_peer_bytes);
+  if (job.chunks.may_come_cut(capacity_)) return true;
+  if (device_ == gpu::host && job.timings.may_come(capacity_)) return true;
+  if (!job.chunks.is_open() || capacity_ < job.least_peer_bytes) return false;
+  return job.gets_device_chunks ||
+         (device_ != gpu::host && (job.peer_link.is_used() || job.host_link.is_used()));
 }
 
 bool Receive::is_all_there(Job& job, MPI_Request request) {
   if (!chunks_) {
     // The status is asked for only where there is a header: MPI may raise what went wrong.
     if (!job.peek.is_complete(request)) return false;
+    if (place_ == Place::remote && !is_contested_ &&
+        !job.peek.may_have(request, wire::min_frame_bytes))
+      return true;
     Beginning room;
     if (!is_contested_ && !wire::announces_chunks(beginning(job, room), job.nonce)) return true;
     int arrived = 0;
@@ -267,9 +271,8 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   const link::Route route(header.route);
   link::Link& link = job.link_of(route.kind);
   const bool is_near = device_ != gpu::host && link.lands_on(rank, route) == device_;
-  const From from = is_near                          ? From::near
-                    : route.kind == link::Kind::peer ? From::device
-                                                     : From::host;
+  From from = is_near ? From::near : route.kind == link::Kind::peer ? From::device : From::host;
+  if (route.kind == link::Kind::mpi && job.hands_devices_to_mpi()) from = From::rooms;
   if (!open_pipeline(job, header, rank, from)) return false;
   chunks_->open(link, route, travel_begin_ns_);
   if (place_ == Place::unwatched) place_ = Place::in_place;

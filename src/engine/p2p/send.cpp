@@ -45,7 +45,7 @@ std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) 
 /// is?
 bool takes_raw(const Job& job, const Message& message) {
   return !job.gpu_aware ||
-         (message.bytes >= job.least_peer_bytes &&
+         (job.raw_by_peer && message.bytes >= job.least_peer_bytes &&
           (job.peer_link.may_reach(message.peer) || job.host_link.may_reach(message.peer)));
 }
 

@@ -59,6 +59,9 @@ inline bool is_cut(const Job& job, const Message& message) {
   return chunk_bytes > 0 && message.bytes >= 2 * chunk_bytes;
 }
 
+/// Where it is compressed and goes by MPI: does MPI get its payloads in memory of their device?
+bool leaves_device(const Job& job, const Message& message);
+
 /// What the policy has to decide about.
 policy::Subject subject_of(const Job& job, const Message& message, Codec codec);
 

@@ -63,6 +63,7 @@ enum class From : std::uint8_t {
   host,    ///< host memory
   device,  ///< memory that the device reaches
   near,    ///< memory of its own, where a payload may be read repeatedly
+  rooms,   ///< the same, which the decoder has room in: a link brings them there
 };
 
 /// Into memory of `device`. Null where it has no memory or no queue.

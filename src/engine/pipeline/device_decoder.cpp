@@ -10,7 +10,7 @@
 namespace mpress::engine {
 namespace {
 
-constexpr std::size_t receiving_ahead = 8;  ///< from a link, in pinned memory
+constexpr std::size_t receiving_ahead = 8;  ///< from a link, in pinned memory or the device's
 constexpr std::size_t taking_ahead = 16;    ///< pieces of work
 /// Runs that a device copies from another: two at once, so that one moves data while another begins
 /// or ends. What comes meanwhile makes the next one longer, and long copies use a link better.
@@ -25,6 +25,7 @@ class DeviceDecoder final : public Decoder {
       : Decoder(job, cut),
         device_(device),
         elements_(elements),
+        home_(from == From::rooms ? device : gpu::host),
         queue_count_(std::min<std::uint64_t>(
             from == From::host ? queues_from_host : decoding_queues, cut.chunks())),
         ahead_(from != From::host && !cut.encodes() ? runs_ahead : taking_ahead) {}
@@ -34,8 +35,11 @@ class DeviceDecoder final : public Decoder {
       queues_[i] = job_.devices.queue(device_, gpu::Priority::first);
       if (!queues_[i]) return false;
     }
+    if (from == From::rooms) return add_room();
     return !cut_.encodes() || from == From::near || take_payloads();
   }
+
+  int home() const override { return home_; }
 
   bool reads_devices() const override { return true; }
 
@@ -48,12 +52,8 @@ class DeviceDecoder final : public Decoder {
     while (given_back_ < settled()) free_rooms_.push_back(room_of(given_back_++));
     if (chunk < placed_) return rooms_[room_of(chunk)].data();
     if (placed_ == given_back_ + receiving_ahead) return nullptr;
-    if (free_rooms_.empty()) {
-      memory::Buffer room = job_.devices.take_pinned(device_, cut_.raw_bytes(0));
-      if (!room) return nullptr;  // those that there are serve, or there will be one
-      free_rooms_.push_back(rooms_.size());
-      rooms_.push_back(std::move(room));
-    }
+    // Without one more, those that there are serve, or there will be one.
+    if (free_rooms_.empty() && !add_room()) return nullptr;
     room_of(placed_++) = free_rooms_.back();
     free_rooms_.pop_back();
     return rooms_[room_of(chunk)].data();
@@ -110,6 +110,17 @@ class DeviceDecoder final : public Decoder {
 
   std::size_t& room_of(std::uint64_t chunk) { return room_numbers_[chunk % room_numbers_.size()]; }
 
+  /// Room for one more chunk from a link.
+  bool add_room() {
+    const std::size_t bytes = cut_.raw_bytes(0);
+    memory::Buffer room = home_ == gpu::host ? job_.devices.take_pinned(device_, bytes)
+                                             : job_.devices.take(device_, bytes);
+    if (!room) return false;
+    free_rooms_.push_back(rooms_.size());
+    rooms_.push_back(std::move(room));
+    return true;
+  }
+
   /// Memory of the device for payloads, once; false where it has none.
   bool take_payloads() {
     for (std::size_t i = 0; i < queue_count_; ++i) {
@@ -154,10 +165,11 @@ class DeviceDecoder final : public Decoder {
 
   const int device_;
   std::byte* elements_;
+  const int home_;  ///< whose memory chunks from a link come to: the device's, or the host's
   const std::size_t queue_count_;
   std::size_t ahead_;  ///< pieces
   std::array<memory::Buffer, queues_from_host> payloads_;
-  std::vector<memory::Buffer> rooms_;  ///< in pinned memory
+  std::vector<memory::Buffer> rooms_;
   std::vector<std::size_t> free_rooms_;
   std::array<std::size_t, receiving_ahead> room_numbers_{};  ///< by chunk
   std::uint64_t placed_ = 0;                                 ///< chunks that got a room

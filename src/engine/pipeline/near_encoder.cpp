@@ -34,7 +34,7 @@ class NearEncoder final : public Encoder {
   bool is_published_by_device() const override { return is_published_by_device_; }
 
   gpu::State next(Made& made) override {
-    const Work& work = work_[ended_];
+    Work& work = work_[ended_];
     gpu::Outcome outcome;
     const gpu::State state = queue_of(work).query(work.event, &outcome);
     if (state == gpu::State::failed) {
@@ -44,9 +44,18 @@ class NearEncoder final : public Encoder {
       if (other_queue_) other_queue_->drain();
     }
     if (state != gpu::State::done) return state;
-    made = {work.first, work.chunks, 0, cut_.encodes()};
+    const bool is_payload = cut_.encodes() && !work.is_raw;
+    const std::size_t raw_bytes = cut_.raw_bytes(work.first);
+    if (is_payload && !is_published_by_device_ && !slots_.pays(outcome.bytes, raw_bytes)) {
+      // The payload makes way for its elements.
+      work.event = queue_of(work).copy_near(slots_.place(work.first, raw_bytes),
+                                            region_.data + cut_.offset(work.first), raw_bytes);
+      work.is_raw = true;
+      return gpu::State::pending;
+    }
+    made = {work.first, work.chunks, 0, is_payload};
     for (std::uint64_t chunk = work.first; chunk < work.first + work.chunks; ++chunk) {
-      const std::size_t bytes = cut_.encodes() ? outcome.bytes : cut_.raw_bytes(chunk);
+      const std::size_t bytes = is_payload ? outcome.bytes : cut_.raw_bytes(chunk);
       cut_.note(cut_.encodes() ? trace::Kind::encode : trace::Kind::copy_out, chunk, given_ns_,
                 bytes, region_.device);
       made.bytes += bytes;
@@ -62,13 +71,14 @@ class NearEncoder final : public Encoder {
     std::uint64_t chunks;
     gpu::Event event;
     bool is_others = false;  ///< given to the other queue
+    bool is_raw = false;     ///< its elements go, as its payload does not pay
   };
 
   gpu::Queue& queue_of(const Work& work) const { return work.is_others ? *other_queue_ : *queue_; }
 
   /// All chunks in one go: launches take longer than short ones do. The first is ready when its
-  /// share of the time has passed. A payload that is larger than its elements stays as it is, since
-  /// the device that publishes it asks nobody.
+  /// share of the time has passed. A payload that is larger than its elements stays as it is where
+  /// the device publishes it, which asks nobody.
   void start_encoding() {
     const std::uint64_t chunks = cut_.chunks();
     std::vector<gpu::Piece> pieces;

@@ -46,7 +46,10 @@ class SendPipeline final : private Slots {
 
  private:
   std::byte* place(std::uint64_t chunk, std::size_t bytes) override;
-  bool is_near() const override { return transfer_.memory != nullptr; }
+  /// Elements are copied in runs, which take slots that lie one behind the other.
+  bool is_near() const override {
+    return transfer_.memory != nullptr || (transfer_.is_near && cut_.encodes());
+  }
   bool is_on_host() const override { return transfer_.is_on_host; }
   gpu::Report* report(std::uint64_t chunk) override;
   void publish(const Made& made);

@@ -1,8 +1,8 @@
 // The link by MPI: blocks on the private communicator of the world's context, under the tag that a
 // transfer's route names, in order between two ranks. No send waits for a block to be received.
 //
-// A slot is memory of this process's that MPI sends from; what comes in lies where the reader has
-// room for it.
+// A slot is memory of this process's that MPI sends from, a device's where MPI takes that; what
+// comes in lies where the reader has room for it.
 #pragma once
 
 #include <atomic>
@@ -24,6 +24,9 @@ class MpiLink final : public Link {
    public:
     /// Host memory that MPI sends from; pinned where queues of `device` write there.
     virtual memory::Buffer take(int device, std::size_t bytes) = 0;
+
+    /// The same of `device`; empty where MPI takes none of it, or there is none to spare.
+    virtual memory::Buffer take_near(int /*device*/, std::size_t /*bytes*/) { return {}; }
 
    protected:
     ~Memory() = default;
@@ -54,8 +57,8 @@ class MpiLink final : public Link {
   void connect(int, int) override {}
   void advance() override { outbox.progress(); }
 
-  /// Memory for all blocks of a region of the host's, so that no later one lacks it; blocks from
-  /// devices get it when they are made.
+  /// Memory for all blocks of a region of the host's, so that no later one lacks it, or of a device
+  /// that MPI sends from; other blocks from devices get it when they are made.
   bool reserve(const Reservation& wanted, Transfer& transfer) override;
   void lay_out(const Transfer&) override {}
   std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;

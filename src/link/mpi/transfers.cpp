@@ -40,6 +40,18 @@ struct MpiLink::Sending {
   bool is_timed;
   std::size_t published = 0;
 
+  /// Memory for all slots by `take`; none, and false, where there is too little.
+  template <typename Take>
+  bool fill(const Take& take) {
+    for (memory::Buffer& slot : slots) {
+      slot = take(device, room);
+      if (slot) continue;
+      for (memory::Buffer& taken : slots) taken.reset();
+      return false;
+    }
+    return true;
+  }
+
   void give_back(std::size_t slot_count) {
     if (account) account->give(slot_count * room);
   }
@@ -59,16 +71,18 @@ bool MpiLink::reserve(const Reservation& wanted, Transfer& transfer) {
                                                    wanted.bytes,
                                                    std::vector<memory::Buffer>(wanted.chunks),
                                                    wanted.is_timed});
-  if (wanted.device == gpu::host) {
-    for (memory::Buffer& slot : sending->slots) {
-      slot = memory_->take(gpu::host, wanted.bytes);
-      if (!slot) return false;
-    }
+  const bool is_near = sending->fill(
+      [this](int device, std::size_t bytes) { return memory_->take_near(device, bytes); });
+  if (!is_near && wanted.device == gpu::host &&
+      !sending->fill(
+          [this](int device, std::size_t bytes) { return memory_->take(device, bytes); })) {
+    return false;
   }
   if (wanted.account) wanted.account->take(wanted.chunks * wanted.bytes);
   if (wanted.is_timed) outbox.watch(wanted.chunks * wanted.readers.size());
   transfer = {wanted.is_timed ? timed_slot : 0, static_cast<std::uint32_t>(wanted.chunks),
               static_cast<std::uint32_t>(wanted.readers.size()), wanted.bytes};
+  transfer.is_near = is_near;
   transfer.record = sending.release();
   return true;
 }
@@ -151,7 +165,8 @@ class MpiLink::Reader final : public Inbound {
       const bool on_its_way = expected_.begin_ns > 0 && !waited;
       link_.pacer_->arrive(bytes, on_its_way ? expected_.begin_ns : trace::now_ns());
     }
-    arrived = {posted.place, bytes};
+    const int home = expected_.buffers->home();
+    arrived = {posted.place, bytes, home, home != gpu::host};
     arrived.begin_ns = posted.begin_ns;
     post();
     problem_ = "could not be made there";
