@@ -185,6 +185,7 @@ void SendOperation::open_request(MPI_Request* request) {
 bool SendOperation::advance_data() {
   if (is_sent_) return true;
   is_sent_ = outgoing_.data->advance(*outgoing_.row, !is_awaited_.load(std::memory_order_relaxed));
+  is_offered_.store(!is_sent_ && outgoing_.data->is_offered(), std::memory_order_relaxed);
   job_.follow_chunks();
   if (is_sent_) outgoing_.span.add_wire_bytes(outgoing_.data->sent_bytes());
   return is_sent_;

@@ -64,7 +64,8 @@ using ImmediateSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MP
 /// with the header, and the program's buffer is free.
 class SendOperation final : public Request {
  public:
-  SendOperation(Job& job, Outgoing outgoing) : job_(job), outgoing_(std::move(outgoing)) {}
+  SendOperation(Job& job, Outgoing outgoing)
+      : job_(job), outgoing_(std::move(outgoing)), is_offered_(outgoing_.data->is_offered()) {}
 
   /// Hands the header to MPI. Returns MPI's error code; what it raised is raised.
   int start(ImmediateSend send, int tag);
@@ -77,7 +78,7 @@ class SendOperation final : public Request {
   bool may_be_late(const Job&) const override { return true; }
   bool only_mpress_completes() const override { return true; }
   void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
-  bool is_offered() const override { return !is_sent_ && outgoing_.data->is_offered(); }
+  bool is_offered() const override { return is_offered_.load(std::memory_order_relaxed); }
   Ending finish(Job& job, MPI_Status& status) override;
   int cancel(MPI_Request* request) override;
   Ending ending() const;
@@ -107,6 +108,7 @@ class SendOperation final : public Request {
   int header_code_ = MPI_SUCCESS;  ///< MPI has raised it
   bool is_sent_ = false;
   std::atomic<bool> is_awaited_{false};
+  std::atomic<bool> is_offered_;  ///< asked while another thread lets it proceed
   OpenRequest request_;
   bool has_request_ = false;
 };
