@@ -49,6 +49,14 @@ def checked(done):
     return done
 
 
+def check_refusal(done, failing):
+    """One device of two has failed, which ended no rank."""
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+    assert f"rank {failing}: device {failing} refuses to work" in done.stderr
+    assert f"device {1 - failing} refuses" not in done.stderr
+
+
 def linked_messages(done, sender, receiver):
     return sum(
         row["messages"]
@@ -220,11 +228,7 @@ def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, l
     options, env = SETTINGS[setting]
     arguments = [str(failing), str(after)]
     env = {**env, **linked, "MPRESS_CHUNK": "4K"}
-    done = mpress_run(2, mpi_program("device_failing"), arguments, options, env)
-    assert done.status == 0, done.output
-    assert done.stdout == "ok\n"
-    assert f"rank {failing}: device {failing} refuses to work" in done.stderr
-    assert f"device {1 - failing} refuses" not in done.stderr
+    check_refusal(mpress_run(2, mpi_program("device_failing"), arguments, options, env), failing)
 
 
 @pytest.mark.parametrize("after", [1, 294])

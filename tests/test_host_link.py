@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from test_device_link import PARTS, SETTINGS, SOURCES, checked
+from test_device_link import PARTS, SETTINGS, SOURCES, check_refusal, checked
 
 NOT_PINNED = "memory that they share cannot be pinned"
 
@@ -127,11 +127,7 @@ def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, h
     options, env = SETTINGS[setting]
     arguments = [str(failing), str(after)]
     env = {**env, **hosted, "MPRESS_CHUNK": "4K"}
-    done = mpress_run(2, mpi_program("device_failing"), arguments, options, env)
-    assert done.status == 0, done.output
-    assert done.stdout == "ok\n"
-    assert f"rank {failing}: device {failing} refuses to work" in done.stderr
-    assert f"device {1 - failing} refuses" not in done.stderr
+    check_refusal(mpress_run(2, mpi_program("device_failing"), arguments, options, env), failing)
 
 
 def test_a_header_of_a_rank_that_shares_nothing(mpi_program, mpress_run, hosted):

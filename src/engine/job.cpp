@@ -154,23 +154,17 @@ bool calls_are_seen(const Job& job, bool at_init) {
   return first == job.size;
 }
 
-/// A paced link stands for another network.
-bool wants_peer_link(const Job& job) {
+/// The link of MPRESS_LINK that is called so; the host link serves GPUs that the peer link does not
+/// reach, too. A paced link stands for another network.
+bool wants_link(const Job& job, const char* name) {
   const std::string& link = job.config.link;
-  return job.chunks.is_open() && !job.pacer.active() && (link == "peer" || link == "auto");
+  return job.chunks.is_open() && !job.pacer.active() && (link == name || link == "auto");
 }
 
 /// Does this rank want to measure links?
 bool lacks_costs(const Job& job) {
   return learns(job.config) && (job.policy.lacks_host_costs(policy::Peer::same_host) ||
                                 job.policy.lacks_host_costs(policy::Peer::other_host));
-}
-
-/// The way by the host's memory: where it is asked for, and else for GPUs that the peer link does
-/// not reach.
-bool wants_host_link(const Job& job) {
-  return job.config.link == "host" ? job.chunks.is_open() && !job.pacer.active()
-                                   : job.config.link == "auto" && wants_peer_link(job);
 }
 
 /// What the members of a communicator tell each other when it gets a context.
@@ -279,8 +273,8 @@ void start_job(bool at_init) {
     job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
     job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);
     job.chunks.open(job, world, chunk_bytes, tuning.costs.device_chunks);
-    const auto segment = job.peer_link.open(job.nonce, job.rank, wants_peer_link(job));
-    const auto on_host = job.host_link.open(job.nonce, job.rank, wants_host_link(job));
+    const auto segment = job.peer_link.open(job.nonce, job.rank, wants_link(job, "peer"));
+    const auto on_host = job.host_link.open(job.nonce, job.rank, wants_link(job, "host"));
     job.peer_hosts.find(segment, on_host);
     job.host_link.set_ranks(job.peer_hosts.host_ranks(), job.config.pool_limit);
     if (on_host.file >= 0) job.peer_link.set_other_way("by way of the host's memory");

@@ -13,8 +13,8 @@ namespace mpress::engine {
 
 class PeerHosts {
  public:
-  /// Collective: all ranks of MPI_COMM_WORLD call it. `segment`: this rank's of the
-  /// peer link, for the ranks of its host; `on_host`: that of the host link.
+  /// Collective: all ranks of MPI_COMM_WORLD call it. `segment`: this rank's of the peer
+  /// link, for the ranks of its host; `on_host`: that of the host link.
   void find(const link::SegmentAddress& segment, const link::HostMemory::Address& on_host);
 
   /// The ranks of this host, in an order that all of them share.

@@ -142,10 +142,11 @@ struct Fastest {
   double all = INFINITY;  ///< until all ranks' are over
 };
 
-/// Stops repeating once that took less than `enough`.
-Fastest time_exchange(Exchange& exchange, std::size_t bytes, double enough) {
+/// Once is enough where that does not take long.
+Fastest time_exchange(Exchange& exchange, std::size_t bytes) {
   Fastest fastest;
-  for (int i = 0; i < repetitions && fastest.all > enough && (i == 0 || !exchange.is_late()); ++i) {
+  for (int i = 0; i < repetitions && fastest.all > long_enough && (i == 0 || !exchange.is_late());
+       ++i) {
     double all = 0;
     fastest.own = std::min(fastest.own, exchange.run(bytes, all));
     fastest.all = std::min(fastest.all, all);
@@ -160,12 +161,12 @@ double rate_of(Exchange& exchange, double least_codec) {
   double unused = 0;
   exchange.run(shortest, unused);  // what makes connections is not the link's
   std::size_t bytes = shortest;
-  Fastest last = time_exchange(exchange, bytes, long_enough);
+  Fastest last = time_exchange(exchange, bytes);
   while (bytes < longest && !exchange.is_late()) {
     const std::size_t before = bytes;
     const Fastest shorter = last;
     bytes *= shorter.all > long_enough ? 2 : 4;
-    last = time_exchange(exchange, bytes, long_enough);
+    last = time_exchange(exchange, bytes);
     if (last.all < least_codec * static_cast<double>(bytes)) break;
     const double growth = static_cast<double>(bytes) / static_cast<double>(before);
     if (shorter.all > long_enough && last.all > grows * growth * shorter.all) break;
@@ -234,6 +235,7 @@ bool learns_about(const Job& job, policy::Peer peer) {
 }  // namespace
 
 bool probe_links(Job& job, const Context& world) {
+  if (job.size == 1) return job.policy.may_compress_host();
   const auto codecs = time_codecs();
   job.policy.learn_codecs(codecs);
   double fastest = INFINITY;

@@ -161,11 +161,10 @@ class Queue {
   /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has an event of its
   /// own, the next after that of the piece before. Returns the first. Elements are on the queue's
   /// device, aligned as their type; payloads there, in memory opened for it, or in the host's from
-  /// Gpu::map(). `spec` names a
-  /// codec; a relative bound is of the range of all pieces together, or, where `range` is given, of
-  /// all that it tells of together. Those are read when the work begins, in memory as for extent():
-  /// they may be those of other ranks, for which the queue waits. Their bounds are values of
-  /// `type`.
+  /// Gpu::map(). `spec` names a codec; a relative bound is of the range of all pieces together, or,
+  /// where `range` is given, of all that it tells of together. Those are read when the work begins,
+  /// in memory as for extent(): they may be those of other ranks, for which the queue waits. Their
+  /// bounds are values of `type`.
   virtual Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
                        std::span<const Extent> range) = 0;
   static constexpr std::size_t most_pieces = 256;

@@ -21,4 +21,10 @@ ProcessId own_process();
 /// space count as alive: nobody can tell.
 bool is_alive(const ProcessId& process);
 
+/// A process of this one's space.
+ProcessId process_here(std::int32_t pid);
+
+/// Has such a process ended? Asks the system at one look of many.
+bool has_ended(std::int32_t pid, std::uint64_t& looks);
+
 }  // namespace mpress::link

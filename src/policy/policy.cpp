@@ -27,12 +27,6 @@ void note(Ratios::Seen& seen, double wire_per_raw) {
   seen.samples.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Where only that is known: what a codec takes in host memory at the least.
-CodecSeconds least_codec_seconds(const Costs& costs, Codec codec, double bytes) {
-  const double seconds = costs.least_host_seconds[static_cast<std::size_t>(codec)] * bytes;
-  return {seconds, 0, seconds, 0};
-}
-
 /// A message whose half takes less than this to travel is not worth the calls of a codec.
 constexpr double worth_seconds = 20e-6;
 constexpr std::size_t least_worth = 4096;
@@ -56,16 +50,14 @@ bool Policy::may_compress_devices() const {
 
 bool Policy::may_compress(std::initializer_list<Path> paths) const {
   if (force_) return true;
-  constexpr double least = 1 << 10;
-  constexpr double most = 1 << 30;
+  constexpr double shortest = 1 << 10;
+  constexpr double longest = 1 << 30;
   for (const Path& path : paths) {
     const Wire costs = wire(path);
-    for (double bytes = least; costs.message() && bytes <= most; bytes *= 2) {
+    for (double bytes = shortest; costs.message() && bytes <= longest; bytes *= 2) {
       for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
-        auto least_seconds = costs_.codec_seconds(path, codec, bytes);
-        if (!least_seconds && path.place == Place::device) return true;
-        if (!least_seconds) least_seconds = least_codec_seconds(costs_, codec, bytes);
-        if (costs_.compressed(path, costs.frame(), *least_seconds, 0) <=
+        const CodecSeconds least = least_seconds(path, codec, bytes);
+        if (costs_.compressed(path, costs.frame(), least, 0) <=
             faster * costs.message().at(bytes)) {
           return true;
         }
@@ -73,6 +65,14 @@ bool Policy::may_compress(std::initializer_list<Path> paths) const {
     }
   }
   return false;
+}
+
+/// What a codec takes, where that was measured, and else at the least: on a device, nothing.
+CodecSeconds Policy::least_seconds(Path path, Codec codec, double bytes) const {
+  if (const auto measured = costs_.codec_seconds(path, codec, bytes)) return *measured;
+  if (path.place == Place::device) return {};
+  const double seconds = costs_.least_host_seconds[static_cast<std::size_t>(codec)] * bytes;
+  return {seconds, 0, seconds, 0};
 }
 
 /// On the host, as far as this process has seen.
@@ -132,8 +132,7 @@ Verdict Policy::judge(const Subject& subject) {
   const double raw = costs.message().at(bytes);
   const std::optional<CodecSeconds> measured =
       costs_.codec_seconds(subject.path, subject.codec, bytes);
-  const CodecSeconds least =
-      measured ? *measured : least_codec_seconds(costs_, subject.codec, bytes);
+  const CodecSeconds least = least_seconds(subject.path, subject.codec, bytes);
   if (costs_.compressed(subject.path, costs.frame(), least, 0) > faster * raw) return Verdict::link;
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
   Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);

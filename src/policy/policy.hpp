@@ -99,6 +99,7 @@ class Policy {
   };
   Wire wire(Path path) const;
   CodecSeconds seen_seconds(const Subject& subject) const;
+  CodecSeconds least_seconds(Path path, Codec codec, double bytes) const;
 
   bool force_ = false;
   Costs costs_;

@@ -24,6 +24,28 @@ int raw_timings(Links& links, int messages, bool is_encoded, double raw_seconds,
   return count;
 }
 
+/// A message that would be encoded.
+Timing judge_encoded(Links& links) { return links.judge(peer, bytes, true, 0.067, 0.005); }
+
+/// Of some that would be encoded, how many go raw: each is told of by `tell`.
+template <typename Tell>
+int verifications(Links& links, const Tell& tell) {
+  int raw = 0;
+  for (int i = 0; i < 20; ++i) {
+    if (judge_encoded(links) != Timing::raw) continue;
+    ++raw;
+    tell();
+  }
+  return raw;
+}
+
+/// The link has the rate `slow`, which a message has verified.
+void begin_verified(Links& links) {
+  links.begin(peer, slow);
+  judge_encoded(links);
+  links.observe(peer, bytes, bytes / slow, 0);
+}
+
 void what_was_not_begun_is_not_learned() {
   Links links;
   links.observe(peer, bytes, 0.1, 0);
@@ -39,21 +61,16 @@ void a_rate_is_verified() {
   Links links;
   links.begin(peer, slow);
   CHECK(links.judge(peer, bytes, false, 0.067, 0.067) == Timing::none);  // none is to be encoded
-  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::raw);
+  CHECK(judge_encoded(links) == Timing::raw);
   links.observe(peer, bytes, bytes / (0.8 * slow), 0);
   CHECK(is_near(links.rate(peer), slow));
-  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::none);
+  CHECK(judge_encoded(links) == Timing::none);
 }
 
 void a_wrong_rate_is_found_out() {
   Links links;
   links.begin(peer, slow);
-  int raw = 0;
-  for (int i = 0; i < 20; ++i) {
-    if (links.judge(peer, bytes, true, 0.067, 0.005) != Timing::raw) continue;
-    ++raw;
-    links.observe(peer, bytes, bytes / 8e9, 0);
-  }
+  const int raw = verifications(links, [&] { links.observe(peer, bytes, bytes / 8e9, 0); });
   CHECK(raw == 2 && is_near(links.rate(peer), 8e9));
 }
 
@@ -70,9 +87,7 @@ void one_far_off_message_changes_nothing() {
 /// Timing adds at most about a hundredth to the time of messages.
 void timing_costs_little() {
   Links links;
-  links.begin(peer, slow);
-  links.judge(peer, bytes, true, 0.067, 0.005);
-  links.observe(peer, bytes, bytes / slow, 0);
+  begin_verified(links);
   const int encoded = raw_timings(links, 100000, true, 0.067, 0.005);
   CHECK(encoded > 0 && encoded * (0.067 - 0.005 + 0.0042) <= 0.0101 * 100000 * 0.005);
   const int raw = raw_timings(links, 100000, false, 1e-3, 1e-3);
@@ -81,12 +96,10 @@ void timing_costs_little() {
 
 void encoded_messages_are_timed_too() {
   Links links;
-  links.begin(peer, slow);
-  links.judge(peer, bytes, true, 0.067, 0.005);
-  links.observe(peer, bytes, bytes / slow, 0);
+  begin_verified(links);
   int timed = 0;
   for (int i = 0; i < 160; ++i) {
-    timed += links.judge(peer, bytes, true, 0.067, 0.005) == Timing::as_it_is;
+    timed += judge_encoded(links) == Timing::as_it_is;
   }
   CHECK(timed == 10);
 }
@@ -99,12 +112,12 @@ void encoded_messages_bound_the_rate() {
   CHECK(links.rate(peer) == slow);
   for (int i = 0; i < 2; ++i) links.observe(peer, 400'000, 0.02, 0.004);  // at most 25 MB/s
   CHECK(is_near(links.rate(peer), 25e6));
-  links.judge(peer, bytes, true, 0.067, 0.005);
+  judge_encoded(links);
   links.observe(peer, bytes, bytes / 25e6, 0);
-  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::none);
+  CHECK(judge_encoded(links) == Timing::none);
   // Faster than believed, as far as the codec lets it be seen: a raw message is to tell.
   links.observe(peer, 400'000, 0.004, 0.004);
-  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::raw);
+  CHECK(judge_encoded(links) == Timing::raw);
 }
 
 void what_others_see_counts() {
@@ -112,7 +125,7 @@ void what_others_see_counts() {
   links.hear(peer, 1e9);
   CHECK(links.rate(peer) == 0);
   links.begin(peer, slow, true);
-  CHECK(links.judge(peer, bytes, true, 0.067, 0.005) == Timing::none);
+  CHECK(judge_encoded(links) == Timing::none);
   for (int i = 0; i < 2; ++i) links.hear(peer, 1e9);
   CHECK(is_near(links.rate(peer), 1e9));
 }
@@ -120,12 +133,7 @@ void what_others_see_counts() {
 void what_cannot_be_told_is_asked_again_a_few_times() {
   Links links;
   links.begin(peer, slow);
-  int raw = 0;
-  for (int i = 0; i < 20; ++i) {
-    if (links.judge(peer, bytes, true, 0.067, 0.005) != Timing::raw) continue;
-    ++raw;
-    links.lose(peer, true);
-  }
+  const int raw = verifications(links, [&] { links.lose(peer, true); });
   CHECK(raw == 5 && links.rate(peer) == slow);
 }
 

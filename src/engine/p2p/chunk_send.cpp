@@ -17,7 +17,6 @@ ChunkSend::ChunkSend(Job& job, const Message& message, const Spec& spec, const R
   if (spec.codec != Codec::none) subject_ = subject_of(job, message, spec.codec);
 }
 
-/// What the route says.
 std::uint32_t ChunkSend::number() const {
   return static_cast<std::uint32_t>(job_.mpi_link.tag_of(message_));
 }
@@ -31,8 +30,7 @@ void ChunkSend::time(const policy::Subject& subject) {
 }
 
 void ChunkSend::route(link::Kind kind, std::uint32_t first) {
-  header_.route =
-      link::Route(static_cast<std::uint32_t>(job_.mpi_link.tag_of(message_)), kind, first).word();
+  header_.route = link::Route(number(), kind, first).word();
 }
 
 link::Reservation ChunkSend::reservation(int device, std::size_t room,

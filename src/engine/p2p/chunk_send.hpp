@@ -35,13 +35,13 @@ class ChunkSend {
   /// Notes what all such messages have in common.
   ChunkSend(Job& job, const Message& message, const Spec& spec, const Region& region,
             std::size_t chunk_bytes);
+  ChunkSend(const ChunkSend&) = delete;
+  ChunkSend& operator=(const ChunkSend&) = delete;
+  virtual ~ChunkSend();
 
   /// Its receiver is to tell how long it takes, for what the policy has to decide about. Before
   /// anything is reserved.
   void time(const policy::Subject& subject);
-  ChunkSend(const ChunkSend&) = delete;
-  ChunkSend& operator=(const ChunkSend&) = delete;
-  virtual ~ChunkSend();
 
   /// What announces the message.
   const wire::Header& header() const { return header_; }
@@ -77,7 +77,7 @@ class ChunkSend {
   /// The chunks will come by `kind`, in the slots from `first` on.
   void route(link::Kind kind, std::uint32_t first);
 
-  std::uint32_t number() const;
+  std::uint32_t number() const;  ///< of its route
 
   Chunking cut() const { return Chunking::of(header_, peer_); }
 
@@ -97,9 +97,8 @@ class ChunkSend {
 
 /// Plans to send a message in chunks by MPI. Null, and `elements` is as before, where the message
 /// should go in one piece: memory is short, a device refuses, or the first chunk did not become
-/// smaller. That is encoded at once. Elements in host memory need a spec that names a codec, and
-/// stay valid until advance() returns true, or lie in `packed`.
-/// One in host memory that is to be timed may also go as it is.
+/// smaller. That is encoded at once. Elements in host memory need a spec that names a codec, or are
+/// to be timed raw. They stay valid until advance() returns true, or lie in `packed`.
 std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements);
 

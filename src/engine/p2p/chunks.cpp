@@ -100,8 +100,8 @@ class Chunks::Parting final : public link::MpiLink::Parting {
 
   void proceed() override {
     job_.chunks.progress(job_);
-    const bool claimed = pending() > 0;
-    if (claimed || !job_.mpi_link.drain_one(job_.pool)) ::sched_yield();
+    const bool is_dropping = pending() > 0;
+    if (is_dropping || !job_.mpi_link.drain_one(job_.pool)) ::sched_yield();
   }
   bool is_idle() const override { return job_.chunks.idle(job_); }
   std::uint64_t pending() const override {
@@ -123,9 +123,10 @@ bool Chunks::close(Job& job) {
   const bool is_complete = job.mpi_link.say_farewell(parting);
   chunk_bytes_ = 0;
   // What others may still have open, or send to, ends with the process.
-  if (is_complete) job.peer_link.free_memory();
-  if (is_complete) job.host_link.free_memory();
-  return is_complete;
+  if (!is_complete) return false;
+  job.peer_link.free_memory();
+  job.host_link.free_memory();
+  return true;
 }
 
 }  // namespace mpress::engine

@@ -63,10 +63,7 @@ bool PipelinedSend::plan_by_mpi(Elements& elements) {
   }
   if (transfer.is_near) {
     // The header is on its way while the device encodes.
-    pipeline_.emplace(job_, job_.mpi_link, transfer, leave_bound_to_payloads(header_.spec));
-    if (!pipeline_->open(region)) return false;
-    packed_ = std::move(elements.packed);
-    return true;
+    return fill_slots(job_.mpi_link, transfer, header_.spec, elements);
   }
   const std::uint64_t begin = trace::now_ns();
   const bool is_resolved = resolve(job_, region, header_.spec);
@@ -118,6 +115,11 @@ bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const
   return true;
 }
 
+/// Bytes in a chunk that is the whole message.
+std::size_t whole_chunk(std::size_t bytes) {
+  return std::min((bytes + 7) / 8 * 8, wire::max_chunk_bytes);
+}
+
 /// A long message in device memory takes longer chunks: a device works on a short one alone no
 /// faster.
 std::size_t lengthened(std::size_t base, const Message& message) {
@@ -153,7 +155,7 @@ bool leaves_device(const Job& job, const Message& message) {
 
 std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
   const std::size_t base = job.chunks.chunk_bytes();
-  if (!job.chunks.cuts(bytes)) return std::min((bytes + 7) / 8 * 8, wire::max_chunk_bytes);
+  if (!job.chunks.cuts(bytes)) return whole_chunk(bytes);
   return std::min(
       encodes ? policy::linked_chunk(bytes, base) : policy::linked_raw_chunk(bytes, base),
       wire::max_chunk_bytes);
@@ -187,7 +189,7 @@ std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const 
   if (!job.host_link.may_reach(message.peer)) return nullptr;
   const bool encodes = spec.codec != Codec::none;
   const std::size_t base = job.chunks.chunk_bytes();
-  const std::size_t whole = std::min((message.bytes + 7) / 8 * 8, wire::max_chunk_bytes);
+  const std::size_t whole = whole_chunk(message.bytes);
   const std::size_t wanted = encodes ? policy::host_chunk(message.bytes, base)
                                      : policy::host_raw_chunk(message.bytes, base);
   const std::size_t chunk_bytes =

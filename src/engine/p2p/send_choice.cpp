@@ -48,7 +48,6 @@ Spec no_codec() {
 }  // namespace
 
 bool is_short(const Job& job, const Message& message) {
-  // Most are not longer than that, and no more is asked about them.
   if (message.bytes < wire::min_frame_bytes) return true;
   std::size_t usual = job.config.threshold;
   if (message.bytes < usual && !job.config.is_threshold_set && message.peer != trace::any_peer) {
@@ -99,7 +98,6 @@ Choice choose(Job& job, const Message& message) {
     const bool encodes = reason == Reason::none;
     const policy::Timing timing = job.timings.judge(job, subject, encodes);
     if (timing == policy::Timing::raw) return {none, Reason::timed, timing, subject};
-    if (encodes && timing == policy::Timing::none) return {wanted, reason};
     if (encodes) return {wanted, reason, timing, subject};
   }
   return {none, reason};

@@ -1,5 +1,7 @@
 #include "engine/p2p/timings.hpp"
 
+#include <utility>
+
 #include "engine/job.hpp"
 #include "trace/message.hpp"
 
@@ -30,14 +32,18 @@ bool Timings::begin(std::uint32_t number, const policy::Subject& subject, bool i
   return true;
 }
 
+/// Another one may be timed now. Under the lock.
+std::optional<Timings::UnderWay> Timings::end() {
+  is_under_way_.store(false, std::memory_order_relaxed);
+  return std::exchange(under_way_, std::nullopt);
+}
+
 void Timings::drop(Job& job, std::uint32_t number) {
   std::optional<UnderWay> over;
   {
     std::lock_guard lock(mutex_);
     if (!under_way_ || under_way_->number != number) return;
-    over = std::move(under_way_);
-    under_way_.reset();
-    is_under_way_.store(false, std::memory_order_relaxed);
+    over = end();
   }
   job.policy.not_timed(over->subject, over->is_encoded);
 }
@@ -56,9 +62,7 @@ void Timings::look(Job& job) {
     if (!under_way_) return;
     is_told = is_told && told.number == under_way_->number;
     if (!is_told && trace::now_ns() - under_way_->begin_ns < given_up_ns) return;
-    over = std::move(under_way_);
-    under_way_.reset();
-    is_under_way_.store(false, std::memory_order_relaxed);
+    over = end();
   }
   // Where it was on its way for much longer than its receiver was at it, most of it had come before
   // that was there; or this process has not looked for long, and cannot tell.
@@ -86,9 +90,8 @@ void Timings::tell(Job& job, policy::Peer peer) {
   const auto kind = static_cast<std::size_t>(peer);
   link::Sheet::Seen& seen = of_host_->seen[kind];
   seen.rate.store(job.policy.rate(peer), std::memory_order_relaxed);
-  const std::uint64_t before = seen.count.fetch_add(1, std::memory_order_acq_rel);
-  std::uint64_t known = before;
-  heard_[kind].compare_exchange_strong(known, before + 1, std::memory_order_relaxed);
+  std::uint64_t known = seen.count.fetch_add(1, std::memory_order_acq_rel);
+  heard_[kind].compare_exchange_strong(known, known + 1, std::memory_order_relaxed);
 }
 
 }  // namespace mpress::engine

@@ -55,6 +55,7 @@ class Timings {
     std::uint64_t begin_ns;
     std::size_t wire_bytes = 0;  ///< 0: not all is handed over
   };
+  std::optional<UnderWay> end();
   void look(Job& job);
   void hear(Job& job, policy::Peer peer);
   void tell(Job& job, policy::Peer peer);

@@ -127,6 +127,7 @@ class HostLink final : public Link {
   bool share(int device, std::uint64_t bytes);
   void reclaim(std::size_t count);
   bool is_over(const Sent& sent) const;
+  void acknowledge_all(const Transfer& transfer);
   void say_refused(const char* problem);
 
   HostMemory own_;

@@ -7,15 +7,12 @@
 
 #include "gpu/loaded_gpu.hpp"
 #include "link/host/host_link.hpp"
+#include "link/sizes.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::link {
 namespace {
 
-constexpr std::uint64_t slot_alignment = 256;
-
-/// Pieces of staging are of whole large pages.
-constexpr std::uint64_t staging_grain = 2u << 20;
 constexpr std::uint64_t least_staging = 32u << 20;
 
 /// Where memory ran out, this many messages go by before it is asked for again.
@@ -23,10 +20,6 @@ constexpr std::uint64_t reservations_between_asking = 64;
 
 /// What was sent the longest ago is looked at first, and so many of that before any message.
 constexpr std::size_t some = 8;
-
-constexpr std::uint64_t rounded(std::uint64_t bytes, std::uint64_t grain) {
-  return (bytes + grain - 1) / grain * grain;
-}
 
 }  // namespace
 
@@ -142,20 +135,15 @@ bool HostLink::is_over(const Sent& sent) const {
   return true;
 }
 
-/// Frees the memory of what was acknowledged, of the `count` that were looked at the longest ago: a
-/// reader who is late costs a send no more, and holds up nobody else's memory.
+/// Frees the memory of what was acknowledged, of the `count` that were looked at the longest ago.
 void HostLink::reclaim(std::size_t count) {
-  for (count = std::min(count, sent_.size()); count > 0; --count) {
-    const Sent sent = sent_.front();
-    sent_.pop_front();
-    if (!is_over(sent)) {
-      sent_.push_back(sent);
-      continue;
-    }
-    staging_[sent.staging].free.give(sent.begin, sent.transfer.bytes());
-    free_slots_.give(sent.transfer.first, sent.transfer.slots());
-    if (sent.account) sent.account->give(sent.transfer.bytes());
-  }
+  reclaim_oldest(
+      sent_, count, [this](const Sent& sent) { return is_over(sent); },
+      [this](const Sent& sent) {
+        staging_[sent.staging].free.give(sent.begin, sent.transfer.bytes());
+        free_slots_.give(sent.transfer.first, sent.transfer.slots());
+        if (sent.account) sent.account->give(sent.transfer.bytes());
+      });
 }
 
 void HostLink::lay_out(const Transfer& transfer) {
@@ -196,21 +184,23 @@ void HostLink::release(const Transfer& transfer) {
   is_held_[transfer.first].store(false, std::memory_order_release);
 }
 
-void HostLink::abandon(const Transfer& transfer) {
-  std::lock_guard lock(sending_);  // nobody reclaims it before all slots say so
+/// No reader will do so.
+void HostLink::acknowledge_all(const Transfer& transfer) {
   for (std::uint32_t number = 0; number < transfer.slots(); ++number) {
     own().slot[transfer.first + number].acknowledged.store(1, std::memory_order_relaxed);
   }
+}
+
+void HostLink::abandon(const Transfer& transfer) {
+  std::lock_guard lock(sending_);  // nobody reclaims it before all slots say so
+  acknowledge_all(transfer);
   release(transfer);
 }
 
 void HostLink::cancel(std::uint64_t operation) {
   std::lock_guard lock(sending_);
   for (const Sent& sent : sent_) {
-    if (sent.operation != operation) continue;
-    for (std::uint32_t number = 0; number < sent.transfer.slots(); ++number) {
-      own().slot[sent.transfer.first + number].acknowledged.store(1, std::memory_order_relaxed);
-    }
+    if (sent.operation == operation) acknowledge_all(sent.transfer);
   }
 }
 

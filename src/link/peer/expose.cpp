@@ -5,7 +5,7 @@
 
 #include "gpu/loaded_gpu.hpp"
 #include "link/peer/peer_link.hpp"
-#include "link/peer/sizes.hpp"
+#include "link/sizes.hpp"
 
 namespace mpress::link {
 namespace {

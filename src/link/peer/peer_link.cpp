@@ -116,16 +116,15 @@ void PeerLink::free_memory() {
   index_.clear();
 }
 
-bool PeerLink::has_ended(int rank, std::uint64_t& looks) const {
-  constexpr std::uint64_t looks_a_question = 1 << 16;
-  return ++looks % looks_a_question == 0 && !lives(rank);
+/// Only who shares this process's numbers has opened what it shares.
+std::int32_t PeerLink::process_of(int rank) const {
+  return ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid;
 }
 
-bool PeerLink::lives(int rank) const {
-  // Only who shares this process's numbers has opened what it shares.
-  ProcessId process = own_process();
-  process.pid = ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid;
-  return is_alive(process);
+bool PeerLink::has_ended(int rank, std::uint64_t& looks) const {
+  return link::has_ended(process_of(rank), looks);
 }
+
+bool PeerLink::lives(int rank) const { return is_alive(process_here(process_of(rank))); }
 
 }  // namespace mpress::link

@@ -268,6 +268,7 @@ class PeerLink final : public Link {
     bool is_unmappable = false;
   };
 
+  std::int32_t process_of(int rank) const;
   int index_of(int rank) const;
   bool is_connected(int rank) const;
   /// Of a rank of this host.
@@ -285,6 +286,7 @@ class PeerLink final : public Link {
                   void* memory, const Reservation& wanted, Transfer& planned);
   void reclaim(std::size_t count);
   bool is_over(const Sent& sent) const;
+  void acknowledge_all(const Transfer& transfer);
   void map_own(int device);
   void grow(int device, std::uint64_t bytes);
   std::byte* share_memory(int device, std::uint64_t bytes, std::uint64_t held, std::uint64_t left,

@@ -72,21 +72,23 @@ void PeerLink::release(const Transfer& transfer) {
   is_held_[transfer.first].store(false, std::memory_order_release);
 }
 
-void PeerLink::abandon(const Transfer& transfer) {
-  std::lock_guard lock(sending_);  // nobody reclaims it before all slots say so
-  fail(transfer);
+/// No reader will do so.
+void PeerLink::acknowledge_all(const Transfer& transfer) {
   for (std::uint32_t number = 0; number < transfer.slots(); ++number) {
     own_->slot[transfer.first + number].acknowledged.store(1, std::memory_order_relaxed);
   }
 }
 
+void PeerLink::abandon(const Transfer& transfer) {
+  std::lock_guard lock(sending_);  // nobody reclaims it before all slots say so
+  fail(transfer);
+  acknowledge_all(transfer);
+}
+
 void PeerLink::cancel(std::uint64_t operation) {
   std::lock_guard lock(sending_);
   for (const Sent& sent : sent_) {
-    if (sent.operation != operation) continue;
-    for (std::uint32_t chunk = 0; chunk < sent.transfer.slots(); ++chunk) {
-      own_->slot[sent.transfer.first + chunk].acknowledged.store(1, std::memory_order_relaxed);
-    }
+    if (sent.operation == operation) acknowledge_all(sent.transfer);
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "gpu/loaded_gpu.hpp"
 #include "link/peer/peer_link.hpp"
-#include "link/peer/sizes.hpp"
+#include "link/sizes.hpp"
 
 namespace mpress::link {
 namespace {
@@ -187,22 +187,15 @@ bool PeerLink::is_over(const Sent& sent) const {
   return true;
 }
 
-/// Frees the memory of what was acknowledged, of the `count` that were looked at the longest ago: a
-/// reader who is late costs a send no more, and holds up nobody else's memory.
+/// Frees the memory of what was acknowledged, of the `count` that were looked at the longest ago.
 void PeerLink::reclaim(std::size_t count) {
-  for (count = std::min(count, sent_.size()); count > 0; --count) {
-    const Sent sent = sent_.front();
-    sent_.pop_front();
-    if (!is_over(sent)) {
-      sent_.push_back(sent);
-      continue;
-    }
-    if (sent.room) sent.room->give(sent.begin, sent.transfer.bytes());
-    free_slots_.give(sent.transfer.first, sent.transfer.slots());
-    if (sent.account) {
-      sent.account->give(sent.transfer.bytes());
-    }
-  }
+  reclaim_oldest(
+      sent_, count, [this](const Sent& sent) { return is_over(sent); },
+      [this](const Sent& sent) {
+        if (sent.room) sent.room->give(sent.begin, sent.transfer.bytes());
+        free_slots_.give(sent.transfer.first, sent.transfer.slots());
+        if (sent.account) sent.account->give(sent.transfer.bytes());
+      });
 }
 
 }  // namespace mpress::link
