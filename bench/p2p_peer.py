@@ -106,7 +106,7 @@ def make_profile(seconds: float, mpiexec: str | None, program: Sequence[str]) ->
     if cuda_bench.available():
         for name in tune.SPECS:
             profile.codecs[name, "device"] = tune.device_codec(name)
-    link = tune.measure_peers(seconds=seconds, mpiexec=mpiexec, program=program)
+    link = tune.measure_own_link("peer", seconds=seconds, mpiexec=mpiexec, program=program)
     if link is None:
         raise SystemExit("p2p_peer: messages between these GPUs do not go from GPU to GPU")
     profile.add(link)

@@ -19,10 +19,11 @@ def record(
     finished: int = 2_000_000_000,
     pid: int = 100,
     host: str = "host",
+    said: str = "",
 ) -> bytes:
     header = trace._HEADER.pack(
         b"mpressR1", trace._HEADER.size, trace._ROW.size, 8, rank, 2, pid, 1_000_000_000,
-        finished, 0, 0, host.encode(), b"codec=mpc", b"an MPI", b"guesses",
+        finished, 0, 0, host.encode(), b"codec=mpc", b"an MPI", b"guesses", said.encode(),
     )  # fmt: skip
     return header + b"".join(trace._ROW.pack(*row) for row in rows)
 
@@ -32,11 +33,11 @@ def key(op: int, codec: int, reason: int, direction: int, peer: int) -> int:
 
 
 def test_messages_are_counted_once_and_times_everywhere(tmp_path):
-    sent = (key(5, 1, 0, 0, 1), 3, 3000, 1000, 7_000_000, 0, 1_000_000, 0)
-    left = (key(5, 0, 1, 0, 1), 2, 20, 20, 0, 0, 0, 0)
-    got = (key(15, 1, 0, 1, 0), 3, 3000, 1000, 0, 5_000_000, 0, 1)
-    waited = (key(21, 0, 0, 2, -1), 4, 0, 0, 0, 0, 9_000_000, 0)
-    (tmp_path / "rank-0.100.rec").write_bytes(record(0, [sent, left, (0,) * 8]))
+    sent = (key(5, 1, 0, 0, 1), 3, 3000, 1000, 7_000_000, 0, 1_000_000, 0, 0)
+    left = (key(5, 0, 1, 0, 1), 2, 20, 20, 0, 0, 0, 0, 0)
+    got = (key(15, 1, 0, 1, 0), 3, 3000, 1000, 0, 5_000_000, 0, 1, 2_000_000)
+    waited = (key(21, 0, 0, 2, -1), 4, 0, 0, 0, 0, 9_000_000, 0, 0)
+    (tmp_path / "rank-0.100.rec").write_bytes(record(0, [sent, left, (0,) * 9]))
     (tmp_path / "rank-1.101.rec").write_bytes(record(1, [got, waited], finished=0))
     merged = trace.merge(tmp_path)
     totals = merged["totals"]
@@ -50,8 +51,31 @@ def test_messages_are_counted_once_and_times_everywhere(tmp_path):
     assert [rank["finished"] for rank in merged["ranks"]] == [True, False]
     assert merged["run_seconds"] == pytest.approx(1.0)
     assert merged["unreadable_records"] == []
+    ways = [dict(peer="same-host", memory="host", way="whole", compressed=True, messages=3,
+                 raw_bytes=3000, seconds=pytest.approx(0.002))]  # fmt: skip
+    assert merged["ways"] == ways and merged["detours"] == {}
     [wait] = [row for row in merged["rows"] if row["direction"] == "complete"]
     assert wait["operation"] == "MPI_Waitall" and wait["peer"] is None
+
+
+def test_what_became_of_messages_on_gpus(tmp_path):
+    whole = key(5, 0, 1, 0, 1) | 1 << 7 | 3 << 12  # short
+    copied = key(5, 0, 12, 0, 1) | 1 << 7 | 9 << 12 | 2 << 28
+    got = key(15, 0, 0, 1, 0) | 1 << 7 | 2 << 28
+    sent = [(whole, 2, 20, 20, 0, 0, 0, 0, 0), (copied, 4, 4000, 4100, 0, 0, 0, 0, 0)]
+    (tmp_path / "rank-0.1.rec").write_bytes(record(0, sent, said="one thing\nanother\n"))
+    received = [(got, 4, 4000, 4100, 0, 0, 0, 0, 8_000)]
+    (tmp_path / "rank-1.2.rec").write_bytes(record(1, received, host="elsewhere"))
+    merged = trace.merge(tmp_path)
+    assert merged["detours"] == {
+        trace.DETOURS[3]: {"messages": 2, "bytes": 20},
+        trace.DETOURS[9]: {"messages": 4, "bytes": 4000},
+    }
+    [way] = merged["ways"]
+    assert (way["peer"], way["memory"], way["way"]) == ("other-host", "device", "peer")
+    assert way["seconds"] == pytest.approx(8e-6) and not way["compressed"]
+    assert merged["said"] == [{"rank": 0, "text": t} for t in ("one thing", "another")]
+    assert {row["operation"] for row in merged["rows"]} == {"MPI_Isend", "MPI_Irecv"}
 
 
 def test_a_spoilt_record_loses_only_itself(tmp_path):

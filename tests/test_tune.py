@@ -14,7 +14,7 @@ import pytest
 from conftest import BIN, Finished, execute
 
 from mpress import _core, cuda_bench, tune
-from mpress.cli.tune import _known, measured_peers, tune_machine
+from mpress.cli.tune import _known, measured_own_links, tune_machine
 from mpress.p2p import jobs
 
 SLOW = "4096:0.01 67108864:100"  # nearly any codec pays
@@ -170,27 +170,30 @@ def test_break_even_between_linked_gpus():
 
 def test_tune_says_where_gpus_are_not_linked(monkeypatch, capsys):
     profile = tune.Profile(_core.hardware())
-    monkeypatch.setattr(tune, "measure_peers", lambda **_: None)
-    assert measured_peers(profile, "mpi", None, 0) == [] and profile.links == []
+    monkeypatch.setattr(tune, "measure_own_link", lambda _, **__: None)
+    assert measured_own_links(profile, "mpi", None, 0) == [] and profile.links == []
     assert capsys.readouterr().err.count("\n") == 1
     link = tune.Link("linked", "device", "", "", {1024: 1e-5})
-    monkeypatch.setattr(tune, "measure_peers", lambda **_: link)
-    assert measured_peers(profile, "mpi", None, 0) == [link] == profile.links
+    monkeypatch.setattr(tune, "measure_own_link", lambda _, **__: link)
+    assert measured_own_links(profile, "mpi", None, 0) == [link] == profile.links
     assert capsys.readouterr().err == ""
 
 
-def test_messages_from_gpu_to_gpu_are_measured(mpi, mpi4py_env, simulated_gpu, monkeypatch):
+def test_messages_by_own_links_are_measured(mpi, mpi4py_env, simulated_gpu, monkeypatch):
     for name, value in {**mpi.env, **mpi4py_env, **simulated_gpu}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("MPRESS_LINK", "mpi")  # settings of ours have no say
     program = [str(Path(__file__).with_name("simulated_messages.py"))]
     sizes = [64 << 10, 1 << 20]
-    link = tune.measure_peers(sizes=sizes, seconds=0, mpiexec=str(mpi.mpiexec), program=program)
+    how = {"sizes": sizes, "seconds": 0, "mpiexec": str(mpi.mpiexec), "program": program}
+    link = tune.measure_own_link("peer", **how)
     assert link.key == ("linked", "device", "", "") and set(link.message) == set(sizes)
-    staged, _ = tune.measure_link(
-        "device", sizes=sizes, seconds=0, mpiexec=str(mpi.mpiexec), program=program
-    )
+    staged, _ = tune.measure_link("device", **how)
     assert staged.key == ("same-host", "device", staged.mpi, staged.transport) and staged.mpi
+    monkeypatch.setenv("SIMULATED_GPU_PEERS", "0")
+    assert tune.measure_own_link("peer", **how) is None
+    pinned = tune.measure_own_link("host", **how)
+    assert pinned.key == ("pinned", "device", "", "") and set(pinned.message) == set(sizes)
 
 
 @pytest.fixture
@@ -200,7 +203,7 @@ def on_simulated_gpus(mpi, mpi4py_env, simulated_gpu, monkeypatch):
         monkeypatch.setenv(name, value)
     program = [str(Path(__file__).with_name("simulated_messages.py"))]
     few = {"sizes": [4 << 20], "seconds": 0, "mpiexec": str(mpi.mpiexec), "program": program}
-    for name in ("measure_link", "measure_peers", "measure_chunks"):
+    for name in ("measure_link", "measure_own_link", "measure_chunks"):
         monkeypatch.setattr(tune, name, partial(getattr(tune, name), **few))
 
 
@@ -255,8 +258,38 @@ def test_tune_writes_the_best_chunk(on_simulated_gpus, mpi, monkeypatch, tmp_pat
 FAST = "4096:1e-6 67108864:1e-4"  # no codec pays
 
 
+@pytest.fixture
+def judged(mpi, mpi4py_env, simulated_gpu, tmp_path):
+    """judged(links, nbytes, link, **environment): rows of `none` and `auto` with a profile of these
+    links of device memory, by name."""
+
+    def run(links, nbytes, link="auto", **environment):
+        profile = tmp_path / "test.profile"
+        lines = ["mpress profile 1", f"hardware = {_core.hardware()}"]
+        for name, text in links.items():
+            lines += [f"[link {name}, device]", *text.split("; ")]
+        profile.write_text("\n".join(lines))
+        np.save(tmp_path / "x.npy", np.ones(1 << 18, np.float32))
+        plan = {
+            "benchmark": "latency", "from": "device", "to": "device", "warmup": 8, "repeat": 1,
+            "seconds": 0, "window": 1, "files": {"x": str(tmp_path / "x.npy")},
+            "cases": [{"data": "x", "bytes": nbytes, "paths": ["none", "auto"]}],
+        }  # fmt: skip
+        environment = {**simulated_gpu, "MPRESS_PROFILE": str(profile), **environment}
+        result = jobs.run(
+            plan, "auto", link=link, mpiexec=str(mpi.mpiexec),
+            environment={**mpi.env, **mpi4py_env, **environment},
+            program=[str(Path(__file__).with_name("simulated_messages.py"))],
+        )  # fmt: skip
+        rows = jobs.summary(result, "latency", "auto")
+        assert all(row["check"]["kept"] for row in rows)
+        return rows
+
+    return run
+
+
 @pytest.mark.parametrize(
-    ("nbytes", "linked", "pays", "said"),
+    ("nbytes", "time", "pays", "said"),
     [  # by way of the host, the first would not pay, the others would
         (64 << 10, SLOW, True, ""),
         (1 << 20, FAST, False, ""),
@@ -264,28 +297,48 @@ FAST = "4096:1e-6 67108864:1e-4"  # no codec pays
     ],
 )
 def test_messages_from_gpu_to_gpu_are_judged_by_their_own_costs(
-    mpi, mpi4py_env, simulated_gpu, tmp_path, capfd, nbytes, linked, pays, said
+    judged, capfd, nbytes, time, pays, said
 ):
-    profile = tmp_path / "test.profile"
-    lines = ["mpress profile 1", f"hardware = {_core.hardware()}"]
-    lines += ["[link linked, device]", f"message = {linked}"] if linked else []
-    profile.write_text("\n".join(lines))
-    np.save(tmp_path / "x.npy", np.ones(1 << 18, np.float32))
-    plan = {
-        "benchmark": "latency", "from": "device", "to": "device", "warmup": 8, "repeat": 1,
-        "seconds": 0, "window": 1, "files": {"x": str(tmp_path / "x.npy")},
-        "cases": [{"data": "x", "bytes": nbytes, "paths": ["none", "auto"]}],
-    }  # fmt: skip
-    result = jobs.run(
-        plan, "auto", link="peer", mpiexec=str(mpi.mpiexec),
-        environment={**mpi.env, **mpi4py_env, **simulated_gpu, "MPRESS_PROFILE": str(profile)},
-        program=[str(Path(__file__).with_name("simulated_messages.py"))],
-    )  # fmt: skip
-    _, auto = jobs.summary(result, "latency", "auto")
-    assert auto["peer"] == 1 and auto["check"]["kept"]
+    _, auto = judged({"linked": f"message = {time}"} if time else {}, nbytes, "peer")
+    assert auto["peer"] == 1
     assert (auto["ratio"] > 8) == pays
     err = capfd.readouterr().err
     assert said in err and err.count("\n") == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("time", "pays", "said"),
+    [
+        (SLOW, True, ""),
+        (FAST, False, ""),
+        (None, False, "messages between GPUs by host memory are judged by assumed costs"),
+    ],
+)
+def test_messages_by_host_memory_are_judged_by_their_own_costs(judged, capfd, time, pays, said):
+    links = {"pinned": f"message = {time}"} if time else {}
+    _, auto = judged(links, 1 << 20, "host")
+    assert auto["by_host"] == 1
+    assert (auto["ratio"] > 8) == pays
+    err = capfd.readouterr().err
+    assert said in err and err.count("\n") == bool(said)
+
+
+@pytest.mark.parametrize("nbytes", [64 << 10, 1 << 20])
+def test_raw_messages_are_whose_way_is_faster(mpi, judged, nbytes):
+    """Under an MPI that takes memory of GPUs; by size."""
+    code = "from mpi4py import MPI; print(MPI.Get_library_version())"
+    text = execute([BIN / "python", "-c", code], mpi.env).stdout
+    by_mpi = f"mpi = {_core.mpi_name(text)}; transport = gpu-aware; message = "
+    links = {
+        "same-host": by_mpi + "65536:1e-6 1048576:9e-5",
+        "linked": "message = 65536:2e-6 1048576:2e-5",
+    }
+    aware = {"SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
+    none, auto = judged(links, nbytes, **aware)
+    assert none["peer"] == auto["peer"] == (nbytes == 1 << 20)
+    # Where the profile does not tell what MPI takes, raw messages are MPI's.
+    none, _ = judged({"linked": links["linked"]}, nbytes, **aware)
+    assert none["peer"] == 0
 
 
 @pytest.fixture

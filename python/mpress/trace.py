@@ -11,6 +11,7 @@ import socket
 import struct
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,22 @@ REASONS = {
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
 WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct", 4: "host"}
 
-_HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s4352s")
-_ROW = struct.Struct("<8Q")
+DETOURS = {
+    0: None,
+    1: "its receiver is on another host",
+    2: "no link between GPUs: MPRESS_LINK, or no chunks",
+    3: "short: faster by MPI",
+    4: "left to an MPI that takes memory of GPUs",
+    5: "to itself, or no header can announce it",
+    6: "its receiver's GPU, or process, cannot open this memory",
+    7: "its receiver has not opened the memory yet",
+    8: "the memory for messages under way was full",
+    9: "its memory cannot be shared: copied first",
+}
+"""Why a message in memory of a GPU took a longer way than another could have."""
+
+_HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s4352s4096s")
+_ROW = struct.Struct("<9Q")
 _COUNTS = ("messages", "raw_bytes", "wire_bytes")
 _SECONDS = ("encode_seconds", "decode_seconds", "wait_seconds")
 
@@ -64,6 +79,7 @@ class Record:
     settings: str
     mpi: str
     profile: str
+    said: list[str]
     simulated: bool
     gpu_aware: bool
     started_ns: int
@@ -77,22 +93,25 @@ def text_of(raw: bytes) -> str:
 
 
 def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
-    key, messages, raw, wire, encode, decode, wait, errors = fields
+    key, messages, raw, wire, encode, decode, wait, errors, transfer = fields
     peer = key >> 32
     return {
         "rank": rank,
-        "operation": OPERATIONS[key & 0xFF],
+        "operation": OPERATIONS[key & 0x7F],
         "direction": DIRECTIONS[key >> 24 & 0xF],
         "peer": None if peer == 0xFFFFFFFF else peer,
-        "codec": CODECS[key >> 8 & 0xFF],
+        "memory": "device" if key >> 7 & 1 else "host",
+        "codec": CODECS[key >> 8 & 0xF],
         "reason": REASONS[key >> 16 & 0xFF],
         "way": WAYS[key >> 28 & 7],
+        "detour": DETOURS[key >> 12 & 0xF],
         "messages": messages,
         "raw_bytes": raw,
         "wire_bytes": wire,
         "encode_seconds": encode / 1e9,
         "decode_seconds": decode / 1e9,
         "wait_seconds": wait / 1e9,
+        "transfer_seconds": transfer / 1e9,
         "errors": errors,
     }
 
@@ -106,7 +125,7 @@ def read_record(path: str | Path) -> Record:
     if len(data) < _HEADER.size or not data.startswith(b"mpressR1"):
         raise RecordError(f"{path}: not an mpress record")
     (_, header_bytes, row_bytes, capacity, rank, size, pid, started, finished, simulated, aware,
-     host, settings, mpi, profile) = _HEADER.unpack_from(data)  # fmt: skip
+     host, settings, mpi, profile, said) = _HEADER.unpack_from(data)  # fmt: skip
     if header_bytes != _HEADER.size or row_bytes != _ROW.size:
         raise RecordError(f"{path}: a record of another version of mpress")
     whole = min(capacity, (len(data) - header_bytes) // row_bytes)
@@ -115,8 +134,21 @@ def read_record(path: str | Path) -> Record:
         for fields in _ROW.iter_unpack(data[header_bytes : header_bytes + whole * row_bytes])
         if fields[0]
     ]
-    return Record(rank, size, pid, text_of(host), text_of(settings), text_of(mpi), text_of(profile),
-                  bool(simulated), bool(aware), started, finished, rows)  # fmt: skip
+    texts = (text_of(host), text_of(settings), text_of(mpi), text_of(profile))
+    return Record(rank, size, pid, *texts, text_of(said).splitlines(), bool(simulated),
+                  bool(aware), started, finished, rows)  # fmt: skip
+
+
+@cache
+def _own_record_path() -> Path | None:
+    found = Path(os.environ.get("MPRESS_RECORD", os.devnull)).glob(f"rank-*.{os.getpid()}.rec")
+    return next(found, None)
+
+
+def own_record() -> Record | None:
+    """What mpress keeps of this process, whose MPI runs; None where it keeps nothing."""
+    path = _own_record_path()
+    return read_record(path) if path else None
 
 
 def dead_ranks(directory: str | Path) -> list[int]:
@@ -170,6 +202,33 @@ def _left_raw(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     return dict(left)
 
 
+def _ways(rows: list[dict[str, Any]], hosts: dict[int, str]) -> list[dict[str, Any]]:
+    """What ranks received, by kind of peer, memory, way and whether it was compressed: `seconds`
+    are those from a message's header to its end, where its data followed that; else 0."""
+    sums: dict[tuple[str, str, str, bool], dict[str, Any]] = defaultdict(
+        lambda: {"messages": 0, "raw_bytes": 0, "seconds": 0.0}
+    )
+    for row in rows:
+        if row["direction"] == "receive" and row["messages"]:
+            here = hosts.get(row["peer"]) == hosts[row["rank"]]
+            kind = "same-host" if here else "other-host"
+            found = sums[kind, row["memory"], row["way"], row["codec"] != "none"]
+            found["messages"] += row["messages"]
+            found["raw_bytes"] += row["raw_bytes"]
+            found["seconds"] += row["transfer_seconds"]
+    names = ("peer", "memory", "way", "compressed")
+    return [dict(zip(names, key, strict=True)) | sums[key] for key in sorted(sums)]
+
+
+def _detours(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    detours: dict[str, dict[str, int]] = defaultdict(lambda: {"messages": 0, "bytes": 0})
+    for row in rows:
+        if row["direction"] == "send" and row["detour"]:
+            detours[row["detour"]]["messages"] += row["messages"]
+            detours[row["detour"]]["bytes"] += row["raw_bytes"]
+    return dict(detours)
+
+
 def read_records(directory: str | Path) -> tuple[list[Record], list[str]]:
     """The records in ``directory`` by rank, and why others could not be read."""
     records, unreadable = [], []
@@ -186,6 +245,8 @@ def merge(directory: str | Path) -> dict[str, Any]:
     """Merges the records in ``directory`` into a report, ready to be written as JSON.
 
     ``rows`` holds every line of every rank; ``totals`` counts each message once, at its sender.
+    ``ways`` tells how messages travelled, as receivers counted them, ``detours`` why messages in
+    memory of GPUs took no shorter way, and ``said`` what ranks said on standard error.
     ``ranks[i]["finished"]`` is false for a rank that never reached MPI_Finalize;
     ``unreadable_records`` says which records could not be read, and why.
     """
@@ -202,6 +263,9 @@ def merge(directory: str | Path) -> dict[str, Any]:
         "run_seconds": max(seconds, default=None),
         "totals": _totals(rows),
         "left_raw": _left_raw(rows),
+        "ways": _ways(rows, {record.rank: record.host for record in records}),
+        "detours": _detours(rows),
+        "said": [{"rank": r.rank, "text": text} for r in records for text in r.said],
         "ranks": [
             {
                 "rank": r.rank,

@@ -49,8 +49,9 @@ class ProfileError(ValueError):
 
 @dataclass
 class Link:
-    """Raw messages between two ranks, in memory of one kind. Those from GPU to GPU (`linked`) tell
-    nothing of MPI. `chunk`: the best bytes of a chunk; 0: not measured."""
+    """Raw messages between two ranks, in memory of one kind. Those from GPU to GPU (`linked`), and
+    by host memory that both GPUs have pinned (`pinned`), tell nothing of MPI. `chunk`: the best
+    bytes of a chunk; 0: not measured."""
 
     peer: str
     place: str
@@ -164,7 +165,12 @@ def measure_link(
     return Link(result["peer"], place, result["mpi"], settings, curve), result
 
 
-def measure_peers(
+OWN_LINKS = {"peer": "linked", "host": "pinned"}
+"""The peers of a profile whose messages take a link of mpress's own, by MPRESS_LINK."""
+
+
+def measure_own_link(
+    name: str,
     *,
     transport: str = "mpi",
     mpiexec: str | None = None,
@@ -172,15 +178,15 @@ def measure_peers(
     seconds: float = 0.3,
     program: Sequence[str] = ("-m", "mpress.p2p.worker"),
 ) -> Link | None:
-    """Raw messages from GPU to GPU; None where two ranks' messages do not go that way. Raises
-    jobs.JobError, as measure_link."""
-    result = _measured(_raw(sizes), "device", "peer", transport, mpiexec, seconds, program)
+    """Raw messages between GPUs by one of OWN_LINKS; None where two ranks' messages do not go that
+    way. Raises jobs.JobError, as measure_link."""
+    result = _measured(_raw(sizes), "device", name, transport, mpiexec, seconds, program)
     curve = {
         row["bytes"]: row["seconds"]
         for row in jobs.summary(result, "latency", "forced")
-        if jobs.link_seen([row], "peer")["seen"] == "peer"
+        if jobs.link_seen([row], name)["seen"] == name
     }
-    return Link("linked", "device", "", "", curve) if curve else None
+    return Link(OWN_LINKS[name], "device", "", "", curve) if curve else None
 
 
 def measure_chunks(

@@ -172,7 +172,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   Facts facts;
   facts[Fact::least_chunk] = Chunks::least_chunk(chunk_bytes, device_chunks);
   // An MPI that takes memory of devices gets all of it where nothing is compressed.
-  const bool sends_from_devices = job.raw_by_peer || job.policy.may_compress_devices();
+  const bool sends_from_devices = job.policy.may_have_raw() || job.policy.may_compress_devices();
   facts[Fact::sends_frames] =
       job.policy.may_compress_host() || (gpu::in_use() && sends_from_devices);
   facts[Fact::learns] = lacks_costs(job);
@@ -255,7 +255,7 @@ void start_job(bool at_init) {
   job.gpu_aware =
       job.config.gpu_aware == "1" || (job.config.gpu_aware == "auto" && mpi::takes_device_memory());
   // An MPI that takes memory of devices has links of its own for what is not encoded.
-  job.raw_by_peer = !job.gpu_aware || job.config.link == "peer" || job.config.link == "host";
+  job.raw_by_link = !job.gpu_aware || job.config.link == "peer" || job.config.link == "host";
   Tuning tuning = tune(job);
   open_record(job, tuning);
   if (!calls_are_seen(job, at_init)) {

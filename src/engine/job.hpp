@@ -56,7 +56,7 @@ class Job {
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   bool threaded = false;                     ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;                    ///< MPI takes memory of devices
-  bool raw_by_peer = true;          ///< the peer link has what is not encoded, too; else MPI
+  bool raw_by_link = true;          ///< links have what is not encoded, too, whatever MPI could
   bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
 
   /// May the data of messages follow their headers, as far as this process has seen?

@@ -18,6 +18,9 @@ std::string assumed(const Job& job, policy::Medium medium) {
   const char* what = "messages in device memory are judged by assumed costs";
   if (medium == policy::Medium::host) what = "messages in host memory stay raw";
   if (medium == policy::Medium::linked) what = "messages from GPU to GPU stay raw";
+  if (medium == policy::Medium::pinned) {
+    what = "messages between GPUs by host memory are judged by assumed costs";
+  }
   if (medium == policy::Medium::device && job.gpu_aware) {
     what = "messages in device memory are left to MPI";
   }
@@ -27,15 +30,16 @@ std::string assumed(const Job& job, policy::Medium medium) {
 /// What a profile lacks of a medium; empty where it tells.
 std::string lack(const policy::Profile& profile, policy::Medium medium, const std::string& mpi,
                  const policy::Transports& ways) {
-  const bool is_linked = medium == policy::Medium::linked;
+  const bool is_own = medium == policy::Medium::linked || medium == policy::Medium::pinned;
   const auto place = medium == policy::Medium::host ? policy::Place::host : policy::Place::device;
   const std::string& way = ways[static_cast<std::size_t>(place)];
   const bool is_known = std::any_of(profile.links.begin(), profile.links.end(), [&](const auto& l) {
     return policy::medium({l.place, l.peer}) == medium &&
-           (is_linked || (l.mpi == mpi && l.transport == way));
+           (is_own || (l.mpi == mpi && l.transport == way));
   });
   if (is_known) return {};
-  if (is_linked) return "the profile has no messages from GPU to GPU";
+  if (medium == policy::Medium::linked) return "the profile has no messages from GPU to GPU";
+  if (is_own) return "the profile has no messages between GPUs by host memory";
   return "the profile has no messages of " + mpi + (way.empty() ? "" : " with " + way);
 }
 
@@ -97,6 +101,8 @@ Tuning tune(const Job& job) {
   Tuning tuning;
   tuning.costs = policy::default_costs();
   tuning.costs.device_chunks.fill(job.config.chunk);
+  tuning.costs.raw_is_mpis = job.gpu_aware && !job.raw_by_link;
+  tuning.costs.frames_leave_host = job.gpu_aware && !job.hands_devices_to_mpi();
   const bool learns_all = job.config.learn == "all" && learns(job.config);
   if (job.config.link_rate > 0 && !learns_all) {
     for (auto& places : tuning.costs.messages) {
@@ -131,7 +137,6 @@ Tuning tune(const Job& job) {
     }
   }
   if (job.config.is_chunk_set) tuning.costs.device_chunks.fill(job.config.chunk);
-  tuning.costs.frames_leave_host = job.gpu_aware;
   for (std::size_t i = 0; i < policy::medium_count; ++i) {
     const auto medium = static_cast<policy::Medium>(i);
     const std::string lacking = lack(profile, medium, mpi, transports);

@@ -18,10 +18,19 @@ double first_piece(Path path, double bytes, std::size_t chunk) {
   const Medium way = medium(path);
   if (way == Medium::host || chunk == 0 || bytes < 2 * static_cast<double>(chunk)) return bytes;
   if (way == Medium::linked) chunk = linked_chunk(static_cast<std::size_t>(bytes), chunk);
+  if (way == Medium::pinned) chunk = host_chunk(static_cast<std::size_t>(bytes), chunk);
   return static_cast<double>(chunk);
 }
 
 }  // namespace
+
+const Curve* Costs::raw_by_mpi(Path path, double bytes) const {
+  if (!raw_is_mpis || path.place != Place::device || !has_own_link(path.peer)) return nullptr;
+  const Curve& by_mpi = message({Place::device, Peer::same_host});
+  const Curve& by_link = message(path);
+  const bool is_slower = by_mpi && by_link && by_link.at(bytes) < faster * by_mpi.at(bytes);
+  return by_mpi && !is_slower ? &by_mpi : nullptr;
+}
 
 std::optional<CodecSeconds> Costs::codec_seconds(Path path, Codec codec, double bytes) const {
   const CodecTimes& times =
@@ -31,7 +40,7 @@ std::optional<CodecSeconds> Costs::codec_seconds(Path path, Codec codec, double 
   const double encode = times.encode.at(piece);
   const double decode = times.decode.at(piece);
   const double pieces = bytes / piece;
-  if (medium(path) != Medium::linked) {
+  if (!has_own_link(path.peer) || path.place == Place::host) {
     return CodecSeconds{pieces * encode, pieces * decode, encode, decode};
   }
   // All chunks are encoded in one go, and none is decoded later as the host sees to another.
@@ -62,6 +71,8 @@ Costs default_costs() {
     costs.messages[static_cast<std::size_t>(peer)][device] = Curve::line(20e-6, 10e9);
     costs.assumed[static_cast<std::size_t>(peer)] = true;
   }
+  // As fast as a bus may be: where it is slower, compression begins later than it could.
+  costs.messages[static_cast<std::size_t>(Peer::pinned)][device] = Curve::line(20e-6, 50e9);
   for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
     costs.codecs[static_cast<std::size_t>(codec)][device] = {Curve::line(20e-6, 500e9),
                                                              Curve::line(15e-6, 500e9)};

@@ -20,13 +20,14 @@ struct Path {
 };
 
 /// Messages whose costs are measured, or assumed, together.
-enum class Medium : std::uint8_t { host, device, linked, count_ };
+enum class Medium : std::uint8_t { host, device, linked, pinned, count_ };
 
 inline constexpr std::size_t medium_count = static_cast<std::size_t>(Medium::count_);
 
 inline Medium medium(Path path) {
   if (path.place == Place::host) return Medium::host;
-  return path.peer == Peer::linked ? Medium::linked : Medium::device;
+  if (path.peer == Peer::linked) return Medium::linked;
+  return path.peer == Peer::pinned ? Medium::pinned : Medium::device;
 }
 
 /// What encoding and decoding a message take, and what doing so for its first chunk takes; all of a
@@ -46,12 +47,14 @@ using DeviceChunks = std::array<std::size_t, peer_count>;
 struct Costs {
   std::array<std::array<Curve, place_count>, peer_count> messages;
   AllCodecTimes codecs;
-  /// On devices, messages of two chunks and more are cut, of so many bytes for each peer (linked
-  /// ones as policy/chunks tells); on the host, the same processor encodes, sends and decodes, and
+  /// On devices, messages of two chunks and more are cut, of so many bytes for each peer (by own
+  /// links as policy/chunks tells); on the host, the same processor encodes, sends and decodes, and
   /// nothing is taken to overlap.
   DeviceChunks device_chunks{};
-  /// Raw messages on devices are MPI's own business, while frames leave from the host's memory; but
-  /// between linked devices, where both go the same way.
+  /// MPI takes memory of devices: raw messages that an own link could carry are MPI's, unless that
+  /// is known to be slower.
+  bool raw_is_mpis = false;
+  /// MPI does, but frames leave from the host's memory.
   bool frames_leave_host = false;
   /// Messages on devices of this kind of peer cost what nobody has measured: a link of the host's
   /// that is slower counts in their place.
@@ -63,6 +66,8 @@ struct Costs {
   const Curve& message(Path path) const {
     return messages[static_cast<std::size_t>(path.peer)][static_cast<std::size_t>(path.place)];
   }
+  /// Where a raw message of an own link's path goes by MPI, that takes: what; else null.
+  const Curve* raw_by_mpi(Path path, double bytes) const;
   /// What a frame takes, by its size.
   const Curve& frame(Path path) const {
     if (medium(path) != Medium::device || !frames_leave_host) return message(path);
@@ -93,8 +98,9 @@ inline constexpr double faster = 0.95;
 double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double wire_bytes,
                           double slowdown = 1);
 
-/// What is assumed where nothing was measured: of devices, a link of 10 GB/s by way of the host and
-/// codecs as on a GPU of these years; of the host, and of linked devices, nothing.
+/// What is assumed where nothing was measured: of devices, a link of 10 GB/s by MPI and of 50 GB/s
+/// by host memory that both have pinned, and codecs as on a GPU of these years; of the host, and of
+/// linked devices, nothing.
 Costs default_costs();
 
 /// Which way an MPI's messages take, by the place of their data.

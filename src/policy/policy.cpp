@@ -31,6 +31,10 @@ void note(Ratios::Seen& seen, double wire_per_raw) {
 constexpr double worth_seconds = 20e-6;
 constexpr std::size_t least_worth = 4096;
 
+/// Bytes of the messages that are thought of where all are.
+constexpr double shortest = 1 << 10;
+constexpr double longest = 1 << 30;
+
 }  // namespace
 
 void Policy::configure(bool force, const Costs& costs) {
@@ -45,20 +49,29 @@ bool Policy::may_compress_host() const {
 bool Policy::may_compress_devices() const {
   return may_compress({{Place::device, Peer::same_host},
                        {Place::device, Peer::other_host},
-                       {Place::device, Peer::linked}});
+                       {Place::device, Peer::linked},
+                       {Place::device, Peer::pinned}});
+}
+
+bool Policy::may_have_raw() const {
+  if (!costs_.raw_is_mpis) return true;
+  for (const Peer peer : {Peer::linked, Peer::pinned}) {
+    for (double bytes = shortest; bytes <= longest; bytes *= 2) {
+      if (is_faster_by_link({Place::device, peer}, bytes)) return true;
+    }
+  }
+  return false;
 }
 
 bool Policy::may_compress(std::initializer_list<Path> paths) const {
   if (force_) return true;
-  constexpr double shortest = 1 << 10;
-  constexpr double longest = 1 << 30;
   for (const Path& path : paths) {
     const Wire costs = wire(path);
     for (double bytes = shortest; costs.message() && bytes <= longest; bytes *= 2) {
       for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
         const CodecSeconds least = least_seconds(path, codec, bytes);
         if (costs_.compressed(path, costs.frame(), least, 0) <=
-            faster * costs.message().at(bytes)) {
+            faster * raw_seconds(path, costs, bytes)) {
           return true;
         }
       }
@@ -87,13 +100,18 @@ CodecSeconds Policy::seen_seconds(const Subject& subject) const {
 Policy::Wire Policy::wire(Path path) const {
   const Curve& told = costs_.message(path);
   const double rate = links_.rate(path.peer);
-  const bool is_assumed = path.place == Place::device && medium(path) != Medium::linked &&
-                          costs_.assumed[static_cast<std::size_t>(path.peer)];
+  const bool is_assumed =
+      path.place == Place::device && costs_.assumed[static_cast<std::size_t>(path.peer)];
   if (rate == 0 || (told && !is_assumed)) return {{}, &told, &costs_.frame(path)};
   Wire learned{Curve::line(0, rate)};
   constexpr double typical = 1 << 20;
   const bool is_slower = told && told.at(typical) >= learned.learned.at(typical);
   return is_slower ? Wire{{}, &told, &costs_.frame(path)} : learned;
+}
+
+double Policy::raw_seconds(Path path, const Wire& costs, double bytes) const {
+  const Curve* const by_mpi = costs_.raw_by_mpi(path, bytes);
+  return (by_mpi ? *by_mpi : costs.message()).at(bytes);
 }
 
 std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
@@ -129,7 +147,7 @@ Verdict Policy::judge(const Subject& subject) {
   const Wire costs = wire(subject.path);
   if (!costs.message()) return Verdict::unknown;
   const auto bytes = static_cast<double>(subject.bytes);
-  const double raw = costs.message().at(bytes);
+  const double raw = raw_seconds(subject.path, costs, bytes);
   const std::optional<CodecSeconds> measured =
       costs_.codec_seconds(subject.path, subject.codec, bytes);
   const CodecSeconds least = least_seconds(subject.path, subject.codec, bytes);

@@ -45,6 +45,15 @@ class Policy {
   /// The same in memory of devices.
   bool may_compress_devices() const;
 
+  /// Do raw messages go by an own link on this path? Where MPI takes memory of devices, that is a
+  /// question of which was measured to be faster.
+  bool has_raw(Path path, std::size_t bytes) const {
+    return !costs_.raw_is_mpis || is_faster_by_link(path, static_cast<double>(bytes));
+  }
+
+  /// Could any do so?
+  bool may_have_raw() const;
+
   /// Do neither the profile nor the settings tell what messages in host memory cost?
   bool lacks_host_costs(Peer peer) const { return !force_ && !costs_.message({Place::host, peer}); }
 
@@ -84,6 +93,10 @@ class Policy {
 
  private:
   bool may_compress(std::initializer_list<Path> paths) const;
+  bool is_faster_by_link(Path path, double bytes) const {
+    return costs_.message(path) && costs_.message({Place::device, Peer::same_host}) &&
+           !costs_.raw_by_mpi(path, bytes);
+  }
   /// Running averages of nanoseconds a byte, on the host; 0: never seen.
   struct Speed {
     std::atomic<float> encode{0};
@@ -98,6 +111,7 @@ class Policy {
     const Curve& frame() const { return told_frame ? *told_frame : learned; }
   };
   Wire wire(Path path) const;
+  double raw_seconds(Path path, const Wire& costs, double bytes) const;
   CodecSeconds seen_seconds(const Subject& subject) const;
   CodecSeconds least_seconds(Path path, Codec codec, double bytes) const;
 

@@ -83,7 +83,7 @@ class Parser {
       return whole ? nullptr : "encode = and decode = in the section before";
     }
     const Profile::Link& link = profile_.links.back();
-    if (link.peer == Peer::linked) {
+    if (has_own_link(link.peer)) {
       return link.message ? nullptr : "message = in the section before";
     }
     const bool whole = link.message && !link.mpi.empty();
@@ -105,8 +105,8 @@ class Parser {
     if (is_link_) {
       if (!read_name(name, peer_names, first)) return expected;
       const auto peer = static_cast<Peer>(first);
-      if (peer == Peer::linked && static_cast<Place>(place) != Place::device) {
-        return "[link linked, device]";
+      if (has_own_link(peer) && static_cast<Place>(place) != Place::device) {
+        return peer == Peer::linked ? "[link linked, device]" : "[link pinned, device]";
       }
       profile_.links.push_back({peer, static_cast<Place>(place), {}, {}, {}, 0});
       return nullptr;
@@ -126,7 +126,7 @@ class Parser {
     if (is_link_) {
       Profile::Link& link = profile_.links.back();
       if (key == "message") return read_curve(value, link.message) ? nullptr : curve;
-      if (link.peer == Peer::linked) return "message =";
+      if (has_own_link(link.peer)) return "message =";
       if (key == "mpi") return link.mpi = value, nullptr;
       if (key == "transport") return link.transport = value, nullptr;
       if (link.place == Place::host) return "mpi =, transport = or message =";
@@ -151,7 +151,7 @@ const Profile::Link* Profile::find(Peer peer, Place place, const std::string& mp
                                    const std::string& transport) const {
   const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) {
     const bool is_of_mpi = link.mpi == mpi && link.transport == transport;
-    return link.peer == peer && link.place == place && (peer == Peer::linked || is_of_mpi) &&
+    return link.peer == peer && link.place == place && (has_own_link(peer) || is_of_mpi) &&
            link.message;
   });
   return found != links.end() ? &*found : nullptr;

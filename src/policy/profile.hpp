@@ -21,11 +21,15 @@ enum class Peer : std::uint8_t {
   same_host,
   other_host,
   linked,  ///< of this host, and the GPUs reach each other's memory
+  pinned,  ///< of this host, and data goes by host memory that both GPUs have pinned
   count_
 };
 
+/// Does data between devices of such ranks go by a link of mpress's, whatever the MPI?
+constexpr bool has_own_link(Peer peer) { return peer == Peer::linked || peer == Peer::pinned; }
+
 inline constexpr const char* place_names[] = {"host", "device"};
-inline constexpr const char* peer_names[] = {"same-host", "other-host", "linked"};
+inline constexpr const char* peer_names[] = {"same-host", "other-host", "linked", "pinned"};
 inline constexpr std::size_t place_count = static_cast<std::size_t>(Place::count_);
 inline constexpr std::size_t peer_count = static_cast<std::size_t>(Peer::count_);
 
@@ -43,13 +47,13 @@ inline constexpr const char* codec_names[] = {"none", "mpc", "zfp", "szp"};
 using AllCodecTimes = std::array<std::array<CodecTimes, place_count>, codec_count>;
 
 struct Profile {
-  /// Raw messages between two ranks, by size; on devices, brought to the host and back, but between
-  /// those that are linked. There only the header is MPI's, whichever that is.
+  /// Raw messages between two ranks, by size; on devices, as MPI has them, but by links of mpress's
+  /// own. There only the header is MPI's, whichever that is.
   struct Link {
     Peer peer;
     Place place;
-    std::string mpi;        ///< not of linked devices
-    std::string transport;  ///< not of linked devices
+    std::string mpi;        ///< not of own links
+    std::string transport;  ///< not of own links
     Curve message;
     /// Bytes in a chunk of a message between devices, the best found; 0: not measured.
     std::size_t chunk = 0;

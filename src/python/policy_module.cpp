@@ -77,7 +77,7 @@ std::optional<std::pair<double, double>> predict(const std::string& profile, con
   policy::Costs costs = policy::default_costs();
   const std::string_view direct = "gpu-aware";
   std::string host = transport;
-  if (costs.frames_leave_host = transport.ends_with(direct); costs.frames_leave_host) {
+  if (transport.ends_with(direct)) {
     host.erase(transport.size() - direct.size());
     host.erase(host.find_last_not_of(' ') + 1);
   }

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <mutex>
 
 namespace mpress::trace {
 namespace {
@@ -24,10 +26,26 @@ int unread_bytes(int file) {
   return 0;
 }
 
+std::mutex keeping;
+std::span<char> kept;  ///< what is left of the room
+
+void keep(const std::string& line) {
+  std::lock_guard lock(keeping);
+  if (line.size() >= kept.size()) return;  // the last byte stays 0
+  std::memcpy(kept.data(), line.data(), line.size());
+  kept = kept.subspan(line.size());
+}
+
 }  // namespace
+
+void keep_what_is_said(std::span<char> room) {
+  std::lock_guard lock(keeping);
+  kept = room;
+}
 
 void say(const std::string& text) {
   std::fflush(stderr);
+  keep(text + "\n");
   const std::string line = "mpress: " + text + "\n";
   std::size_t written = 0;
   while (written < line.size()) {

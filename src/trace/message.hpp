@@ -1,6 +1,7 @@
 // One line on standard error that outlives the process that writes it.
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace mpress::trace {
@@ -9,5 +10,9 @@ namespace mpress::trace {
 /// second until the launcher has read it: launchers drop what is unread when a job aborts, and an
 /// error is often followed by that.
 void say(const std::string& text);
+
+/// Lets say() also leave its lines in `room`, which is empty and stays, as far as they fit. To be
+/// called once.
+void keep_what_is_said(std::span<char> room);
 
 }  // namespace mpress::trace

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <new>
 
+#include "trace/message.hpp"
+
 namespace mpress::trace {
 namespace {
 
@@ -16,7 +18,8 @@ constexpr std::uint32_t row_capacity = 1u << 15;  // a sparse file: untouched ro
 constexpr std::size_t record_bytes = sizeof(RecordHeader) + row_capacity * sizeof(Row);
 
 std::uint64_t key_bits(const Key& key) {
-  return static_cast<std::uint64_t>(key.op) | static_cast<std::uint64_t>(key.codec) << 8 |
+  return static_cast<std::uint64_t>(key.op) | std::uint64_t{key.is_on_device} << 7 |
+         static_cast<std::uint64_t>(key.codec) << 8 | static_cast<std::uint64_t>(key.detour) << 12 |
          static_cast<std::uint64_t>(key.reason) << 16 |
          static_cast<std::uint64_t>(key.direction) << 24 |
          static_cast<std::uint64_t>(key.way) << 28 | std::uint64_t{1} << 31 |
@@ -53,6 +56,7 @@ bool Record::open(const std::string& path) {
   std::memcpy(header->magic, "mpressR1", 8);
   rows_ = reinterpret_cast<Row*>(static_cast<char*>(memory) + sizeof(RecordHeader));
   header_ = header;
+  keep_what_is_said(header->said);
   return kept;
 }
 

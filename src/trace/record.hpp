@@ -74,6 +74,21 @@ enum class Way : std::uint8_t {
   host = 4,    ///< as a header, while the data goes by host memory that both GPUs have pinned
 };
 
+/// Why a message in memory of a device did not go from there by a link between devices, or not
+/// without a copy at its sender's. The values are part of the record's format.
+enum class Detour : std::uint8_t {
+  none = 0,
+  other_host = 1,    ///< its receiver is on another host
+  closed = 2,        ///< the job has no such link
+  brief = 3,         ///< shorter messages are faster by MPI
+  left_to_mpi = 4,   ///< MPI takes memory of devices, and has what is not encoded
+  unsuited = 5,      ///< no header can announce it: its type, its communicator, or to itself
+  unreachable = 6,   ///< its receiver's GPU, or process, cannot open what this process shares
+  not_open = 7,      ///< its receiver has not opened that yet, as of a pair's first messages
+  no_room = 8,       ///< staging memory is full
+  not_shareable = 9  ///< it went by staging memory, as its own cannot be shared
+};
+
 /// Which side of a message a line counts; `complete` is for calls that only wait.
 enum class Direction : std::uint8_t { send = 0, receive = 1, complete = 2 };
 
@@ -87,11 +102,14 @@ struct Key {
   Codec codec = Codec::none;
   Reason reason = Reason::none;
   Way way = Way::whole;
+  bool is_on_device = false;  ///< the program's buffer, as far as that was looked at
+  Detour detour = Detour::none;
 };
 
 /// One line of the statistics: an operation with one peer and one codec.
 struct Row {
-  /// op | codec << 8 | reason << 16 | direction << 24 | way << 28 | 1 << 31 | peer << 32
+  /// op | is_on_device << 7 | codec << 8 | detour << 12 | reason << 16 | direction << 24 |
+  /// way << 28 | 1 << 31 | peer << 32
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> messages;
   std::atomic<std::uint64_t> raw_bytes;
@@ -100,8 +118,10 @@ struct Row {
   std::atomic<std::uint64_t> decode_ns;
   std::atomic<std::uint64_t> wait_ns;
   std::atomic<std::uint64_t> errors;  ///< frames that could not be decoded
+  /// Of messages received whose data follows a header: from that to the end.
+  std::atomic<std::uint64_t> transfer_ns;
 };
-static_assert(sizeof(Row) == 64);
+static_assert(sizeof(Row) == 72);
 
 struct RecordHeader {
   char magic[8];  ///< "mpressR1"
@@ -119,6 +139,7 @@ struct RecordHeader {
   char settings[384];  ///< agreed_settings()
   char mpi[128];       ///< the MPI library's own name of itself
   char profile[4352];  ///< what the policy goes by: a path of any length, and a date
+  char said[4096];     ///< what this process said on standard error, a line each
 };
 static_assert(sizeof(RecordHeader) % 8 == 0);
 

@@ -42,8 +42,7 @@ struct Simulation final : gpu::Gpu {
 
   bool share(int device, void* memory, gpu::MemoryHandle& handle) override {
     if (is_failed(device)) return false;
-    Memory::instance().share(device, memory, handle);
-    return true;
+    return Memory::instance().share(device, memory, handle);
   }
 
   void* open(int device, const gpu::MemoryHandle& handle) override {
@@ -94,6 +93,10 @@ int sim_count() {
 }
 
 void* sim_malloc(int device, size_t bytes) { return Memory::instance().take(device, bytes, true); }
+
+void* sim_malloc_pool(int device, size_t bytes) {
+  return Memory::instance().take(device, bytes, true, true);
+}
 
 void sim_free(void* memory) {
   if (memory) Memory::instance().give(device_of(memory), memory, true);

@@ -104,7 +104,7 @@ std::byte* Memory::find_room(const Blocks& blocks, std::byte* begin, std::size_t
   return at + bytes <= begin + device_bytes ? at : nullptr;
 }
 
-void* Memory::take(int number, std::size_t bytes, bool by_program) {
+void* Memory::take(int number, std::size_t bytes, bool by_program, bool is_of_pool) {
   bytes = std::max<std::size_t>(bytes, 1);
   std::lock_guard lock(mutex_);
   Place& p = place(number);
@@ -115,7 +115,8 @@ void* Memory::take(int number, std::size_t bytes, bool by_program) {
           : find_room(p.blocks, p.base, bytes, alignment);
   if (!memory) return nullptr;
   std::memset(view(memory), rubbish, bytes);
-  p.blocks[memory] = {.bytes = bytes, .by_program = by_program, .id = ++blocks_};
+  p.blocks[memory] = {
+      .bytes = bytes, .by_program = by_program, .is_of_pool = is_of_pool, .id = ++blocks_};
   p.taken += bytes;
   return memory;
 }

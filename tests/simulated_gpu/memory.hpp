@@ -50,14 +50,14 @@ class Memory {
   bool is_pinned(const void* memory, std::size_t bytes);
 
   /// Null beyond the limit. `place`: a device, or gpu::host for pinned memory.
-  void* take(int place, std::size_t bytes, bool by_program);
+  void* take(int place, std::size_t bytes, bool by_program, bool is_of_pool = false);
   void give(int place, void* memory, bool by_program);
 
   void set_limit(int place, std::size_t bytes);
   std::size_t held(int place);  ///< by mpress
 
   /// Memory between processes (peers.cpp). What gpu::Gpu has to say of it holds.
-  void share(int device, void* memory, gpu::MemoryHandle& handle);
+  bool share(int device, void* memory, gpu::MemoryHandle& handle);
   void* open(int device, const gpu::MemoryHandle& handle);
   void close(int device, void* memory);
   bool is_opened(const void* memory) const;
@@ -83,6 +83,7 @@ class Memory {
   struct Block {
     std::size_t bytes;
     bool by_program;
+    bool is_of_pool = false;  ///< which cannot be shared
     std::uint64_t id = 0;
     bool shared = false;
     /// Of a block that another process shares: its device's memory, and where it lies there.

@@ -83,7 +83,7 @@ bool Memory::is_opened(const void* memory) const {
              places_[static_cast<std::size_t>(device + 1)].base + device_bytes;
 }
 
-void Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
+bool Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
   std::lock_guard guard(mutex_);
   Place& p = place(device);
   const auto* const begin = static_cast<const std::byte*>(memory);
@@ -92,6 +92,7 @@ void Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
     fault("%p is shared, which is no block on device %d", memory, device);
   }
   Block& block = it->second;
+  if (block.is_of_pool) return false;
   const Handle made{.process = ::getpid(),
                     .file = p.file,
                     .at = static_cast<std::size_t>(begin - p.base),
@@ -100,12 +101,13 @@ void Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
                     .by_program = block.by_program};
   handle = {};
   std::memcpy(handle.data(), &made, sizeof made);
-  if (block.shared) return;
+  if (block.shared) return true;
   block.shared = true;
   lock(p.file, Held::shared, made.at, made.bytes, F_WRLCK);
   for (const Use& use : uses_) {
     if (overlap(use.access, memory, block.bytes)) lock_use(use.access);
   }
+  return true;
 }
 
 /// A block of the program's may be open elsewhere. Its memory is another's here then, although a

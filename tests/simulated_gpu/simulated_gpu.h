@@ -35,6 +35,9 @@ int sim_count(void);
 void* sim_malloc(int device, size_t bytes);
 void sim_free(void* memory);
 
+/* The same as of a stream-ordered pool: processes cannot share it. */
+void* sim_malloc_pool(int device, size_t bytes);
+
 /* Between the host's memory and a device's, at once. */
 void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes);
 void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes);

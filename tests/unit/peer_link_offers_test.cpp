@@ -28,7 +28,10 @@ void offers(const Line& line) {
   }
   Transfer transfer;
   const auto reserve = [&] { CHECK(mpress::reserve(link, receiver, 0, 2, bytes, 0, transfer)); };
-  const auto offer = [&] { return link.expose(transfer, receiver, 0, data, 2 * bytes); };
+  const auto exposes = [&](const void* from, std::size_t size) {
+    return link.expose(transfer, receiver, 0, from, size) == PeerLink::Exposure::offered;
+  };
+  const auto offer = [&] { return exposes(data, 2 * bytes); };
   const auto look = [&] { return link.look_at_offer(transfer, receiver); };
   const auto offer_now = [&] {
     reserve();
@@ -39,8 +42,8 @@ void offers(const Line& line) {
   // The receiver is asked to open the block from the second message on.
   for (unsigned i = 0; i < 2; ++i) {
     reserve();
-    CHECK(!offer() && !link.expose(transfer, receiver, 0, large, bytes));
-    CHECK(!link.expose(transfer, receiver, 0, data + bytes, bytes + 1));  // beyond its end
+    CHECK(!offer() && !exposes(large, bytes));
+    CHECK(!exposes(data + bytes, bytes + 1));  // beyond its end
     fill(line, link, *queue, transfer, 0);
     line.wait();
   }
@@ -65,7 +68,7 @@ void offers(const Line& line) {
     CHECK(link.reserve_bare(receiver, 2, 0, transfer) && !transfer.memory);
   };
   reserve_none();
-  CHECK(!link.expose(transfer, receiver, 0, large, bytes) && !link.introduce(transfer));
+  CHECK(!exposes(large, bytes) && !link.introduce(transfer));
   CHECK(link.fail(transfer));
   link.cancel(0);
   reserve_none();

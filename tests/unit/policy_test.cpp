@@ -111,6 +111,37 @@ void frames_between_linked_devices_go_as_messages_do() {
   CHECK(is_near(costs.frame(linked).at(1e9), costs.message(linked).at(1e9)));
 }
 
+void raw_messages_are_mpi_s_unless_that_is_slower() {
+  Costs costs = costs_between_gpus();
+  costs.raw_is_mpis = true;
+  Policy policy;
+  policy.configure(false, costs);
+  // MPI's 20 us and 10 GB/s, which default_costs() assumes, over 15 us and 370 GB/s.
+  CHECK(policy.has_raw(linked, 1 << 20) && policy.may_have_raw());
+  costs.messages[static_cast<std::size_t>(Peer::same_host)][1] = Curve::line(5e-6, 300e9);
+  policy.configure(false, costs);
+  CHECK(!policy.has_raw(linked, 64 << 10) && policy.has_raw(linked, 256 << 20));
+  CHECK(costs.raw_by_mpi(linked, 64 << 10) == &costs.message({Place::device, Peer::same_host}));
+  CHECK(!costs.raw_by_mpi(linked, 256 << 20));
+  costs.messages[static_cast<std::size_t>(Peer::same_host)][1] = {};
+  policy.configure(false, costs);
+  CHECK(!policy.has_raw(linked, 256 << 20));
+  costs.raw_is_mpis = false;
+  policy.configure(false, costs);
+  CHECK(policy.has_raw(linked, 64 << 10) && policy.may_have_raw());
+}
+
+void messages_by_pinned_memory_overlap() {
+  const Costs costs = costs_between_gpus();
+  const Path pinned{Place::device, Peer::pinned};
+  CHECK(medium(pinned) == Medium::pinned && costs.message(pinned));
+  constexpr double size = 256 << 20;
+  const CodecSeconds codec = *costs.codec_seconds(pinned, Codec::mpc, size);
+  CHECK(codec.first_encode < codec.encode / 4 && codec.last_decode < codec.decode / 4);
+  const double wire = size / 4;
+  CHECK(costs.compressed(pinned, codec, wire) < 1.3 * costs.message(pinned).at(wire));
+}
+
 void launches_of_linked_devices_count_once() {
   const Costs costs = costs_between_gpus();
   constexpr double size = 256 << 20;
@@ -433,6 +464,8 @@ int main() {
   chunks_are_the_device_s();
   frames_may_take_another_way();
   frames_between_linked_devices_go_as_messages_do();
+  raw_messages_are_mpi_s_unless_that_is_slower();
+  messages_by_pinned_memory_overlap();
   launches_of_linked_devices_count_once();
   force_compresses_always();
   an_unknown_link_is_left_alone();

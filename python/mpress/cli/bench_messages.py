@@ -41,6 +41,8 @@ _BESIDE = {
     "nccl": "NCCL",
 }
 
+_LINKS = {"peer": "from GPU to GPU", "host": "by memory of the host that both GPUs have pinned"}
+
 
 def add_to(app: typer.Typer) -> None:
     """Adds the three commands."""
@@ -91,7 +93,7 @@ def _command(benchmark: str) -> Callable[..., None]:
         ] = "mpi",
         link: Annotated[
             str | None,
-            typer.Option(metavar="auto|mpi|peer", help="Between GPUs; default: MPRESS_LINK."),
+            typer.Option(metavar="auto|mpi|peer|host", help="Between GPUs; default: MPRESS_LINK."),
         ] = None,
         mpiexec: Annotated[
             str | None, typer.Option(metavar="CMD", help="The launcher, with its own options.")
@@ -152,9 +154,10 @@ def _command(benchmark: str) -> Callable[..., None]:
                 f"--transport {transport}: the MPI took another way, {share:.0%} of the bytes went "
                 "through the loopback"
             )
-        if link == "peer" and document["link"]["seen"] != "peer":
-            some = "some" if document["link"]["seen"] == "both" else "the"
-            print(f"mpress: --link peer: {some} messages went by MPI", file=sys.stderr)
+        seen = document["link"]["seen"]
+        if link in ("peer", "host") and seen != link:
+            some = "some" if seen == "several" else "the"
+            print(f"mpress: --link {link}: {some} messages went by MPI", file=sys.stderr)
 
     return command
 
@@ -294,11 +297,11 @@ def _print(console: Console, document: dict[str, Any]) -> None:
 def _way(document: dict[str, Any]) -> str:
     """How the messages travelled, as far as that was seen."""
     link = document["link"]["seen"]
-    if link == "peer":
-        return "from GPU to GPU"
+    if link in _LINKS:
+        return _LINKS[link]
     seen = {"tcp": "TCP", "shm": "shared memory", None: "a transport that the host does not tell"}
     by_mpi = f"by {seen[document['transport']['seen']]}"
-    return f"{by_mpi}, and in part from GPU to GPU" if link == "both" else by_mpi
+    return f"{by_mpi}, and in part between GPUs" if link == "several" else by_mpi
 
 
 def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
@@ -337,7 +340,8 @@ def _path(row: dict[str, Any]) -> str:
         name += ", sequential"
     elif (row["job"], name) == ("auto", "none"):
         name += ", beside auto"
-    return name + (", peer" if jobs.link_seen([row], None)["seen"] == "peer" else "")
+    link = jobs.link_seen([row], None)["seen"]
+    return name + (f", {link}" if link in _LINKS else "")
 
 
 def _compared(row: dict[str, Any]) -> str:

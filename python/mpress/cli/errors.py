@@ -52,7 +52,7 @@ def checked_transport(name: str) -> str:
 def checked_link(name: str | None) -> str | None:
     """One of jobs.LINKS, or None."""
     if name is not None and name not in jobs.LINKS:
-        raise UserError(f"--link {name!r}: expected auto, mpi or peer")
+        raise UserError(f"--link {name!r}: expected one of {', '.join(jobs.LINKS)}")
     return name
 
 

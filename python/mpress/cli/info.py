@@ -2,21 +2,51 @@
 
 import os
 import sys
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mpress import _core
-from mpress.cli import mpis
+from mpress.cli import info_gpu, mpis
 from mpress.cli.console import make_console, print_facts
+from mpress.cli.errors import UserError
 from mpress.cli.launch import backend, preload_library
 
 
-def info() -> None:
+def info(
+    gpu: Annotated[
+        bool,
+        typer.Option("--gpu", help="Instead: start ranks, and see which way their messages take."),
+    ] = False,
+    ranks: Annotated[
+        int | None,
+        typer.Option("-n", metavar="N", help="Ranks of --gpu; without it, one a GPU."),
+    ] = None,
+    link: Annotated[
+        str | None,
+        typer.Option(metavar="auto|mpi|peer|host", help="Of --gpu; default: MPRESS_LINK."),
+    ] = None,
+    mpiexec: Annotated[
+        str | None, typer.Option(metavar="CMD", help="The launcher of --gpu, with its options.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Of --gpu: the results.")
+    ] = None,
+) -> None:
     """Show how mpress was built, every environment variable with its value, and the info keys."""
     console = make_console()
+    if gpu:
+        info_gpu.show(console, ranks, link, mpiexec, json_file)
+        return
+    given_for_gpu = {"-n": ranks, "--link": link, "--mpiexec": mpiexec, "--json": json_file}
+    for option, value in given_for_gpu.items():
+        if value is not None:
+            raise UserError(f"{option}: expected --gpu beside it")
     build = _core.build_info()
     library = preload_library()
     gpus = backend("cuda")

@@ -13,6 +13,7 @@ from rich.text import Text
 from mpress import trace
 from mpress.cli.console import make_console, make_table, print_facts, print_table
 from mpress.cli.errors import UserError, checked_picture, load_plots, read_json
+from mpress.cli.ways import WAYS
 
 # What is printed of a report.
 _KEYS = ("left_raw", "mpi", "ranks", "run_seconds", "settings", "simulated_link")
@@ -51,7 +52,16 @@ def report(
     if document["rows"]:
         print_table(console, _operations(document["rows"], by_peer))
     if document["left_raw"]:
-        print_table(console, _left_raw(document["left_raw"]))
+        print_table(console, _sums("messages left raw", document["left_raw"]))
+    if document.get("ways"):
+        print_table(console, _ways(document["ways"]))
+    if document.get("detours"):
+        title = "messages in memory of GPUs that took a longer way"
+        print_table(console, _sums(title, document["detours"]))
+    if document.get("said"):
+        console.print("ranks said", style="italic")
+        for line in document["said"]:
+            console.print(f"  rank {line['rank']}: {line['text']}")
     if pictures:
         load_plots().draw_report(document, pictures)
         for path in pictures:
@@ -143,9 +153,27 @@ def _operations(rows: list[dict[str, Any]], by_peer: bool) -> Table:
     return table
 
 
-def _left_raw(left: dict[str, dict[str, int]]) -> Table:
-    table = make_table("messages left raw", "reason", ("messages", "MB"))
-    for reason, row in sorted(left.items(), key=lambda item: -item[1]["bytes"]):
+def _ways(ways: list[dict[str, Any]]) -> Table:
+    """A rate is that of one message at a time: many that are under way together share a link."""
+    table = make_table(
+        "ways of messages, as received", "way", ("from", "memory", "data", "messages", "MB", "GB/s")
+    )
+    for row in ways:
+        table.add_row(
+            WAYS[row["way"]],
+            row["peer"],
+            "GPU" if row["memory"] == "device" else "host",
+            "compressed" if row["compressed"] else "raw",
+            str(row["messages"]),
+            _megabytes(row["raw_bytes"]),
+            f"{row['raw_bytes'] / row['seconds'] / 1e9:.2f}" if row["seconds"] else "-",
+        )
+    return table
+
+
+def _sums(title: str, sums: dict[str, dict[str, int]]) -> Table:
+    table = make_table(title, "reason", ("messages", "MB"))
+    for reason, row in sorted(sums.items(), key=lambda item: -item[1]["bytes"]):
         table.add_row(reason, str(row["messages"]), _megabytes(row["bytes"]))
     return table
 

@@ -16,6 +16,10 @@ from mpress.cli.console import make_console, make_table, print_table, size_text
 from mpress.cli.errors import UserError, checked_seconds, checked_transport
 from mpress.p2p import jobs
 
+_OWN_LINKS = {
+    "linked": "from GPU to GPU of one host",
+    "pinned": "by host memory that both GPUs have pinned",
+}
 _RATIOS = (1.2, 1.5, 2.0, 4.0, 8.0, 32.0)
 
 
@@ -65,7 +69,7 @@ def tune_machine(
             profile.add(link)
             links.append(link)
     if on_gpus:
-        links += measured_peers(profile, transports[0], mpiexec, seconds)
+        links += measured_own_links(profile, transports[0], mpiexec, seconds)
     profile.date = tune.today()
     _print(console, profile, links, chunks)
     try:
@@ -90,21 +94,24 @@ def measured_chunks(
     return times
 
 
-def measured_peers(
+def measured_own_links(
     profile: tune.Profile, transport: str, mpiexec: str | None, seconds: float
 ) -> list[tune.Link]:
-    """Adds what messages from GPU to GPU take; where they do not go that way, says so."""
-    try:
-        link = tune.measure_peers(transport=transport, mpiexec=mpiexec, seconds=seconds)
-    except jobs.JobError as error:
-        print(f"mpress: messages from GPU to GPU were not measured: {error}", file=sys.stderr)
-        return []
-    if link is None:
-        print("mpress: messages between the GPUs of these two ranks go by MPI, not from GPU to GPU",
-              file=sys.stderr)  # fmt: skip
-        return []
-    profile.add(link)
-    return [link]
+    """Adds what messages between GPUs take by the first of mpress's links that they can take; where
+    there is none, says so."""
+    for name in tune.OWN_LINKS:
+        try:
+            link = tune.measure_own_link(
+                name, transport=transport, mpiexec=mpiexec, seconds=seconds
+            )
+        except jobs.JobError as error:
+            print(f"mpress: messages between GPUs were not measured: {error}", file=sys.stderr)
+            return []
+        if link is not None:
+            profile.add(link)
+            return [link]
+    print("mpress: messages between the GPUs of these two ranks go by MPI alone", file=sys.stderr)
+    return []
 
 
 def _make_room(path: Path) -> None:
@@ -224,7 +231,7 @@ def _letters(links: list[tune.Link]) -> list[str]:
 
 
 def _name(link: tune.Link) -> str:
-    if link.peer == "linked":
-        return "device memory, from GPU to GPU of one host"
+    if link.peer in _OWN_LINKS:
+        return f"device memory, {_OWN_LINKS[link.peer]}"
     settings = f", {link.transport}" if link.transport else ""
     return f"{link.place} memory, {link.peer}, {link.mpi}{settings}"

@@ -36,7 +36,7 @@ CHUNKED = "@"
 TRANSPORTS = ("mpi", "shm", "tcp")
 """What the host's MPI would take, its shared memory, or TCP."""
 
-LINKS = ("auto", "mpi", "peer")
+LINKS = ("auto", "mpi", "peer", "host")
 """Of messages between GPUs of a host: MPRESS_LINK."""
 
 JOBS = ("forced", "sequential", "auto")
@@ -156,6 +156,7 @@ def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Ro
             "ratio": row["raw_bytes"] / row["wire_bytes"],
             "chunked": row["chunked"] / messages,
             "peer": row["peer"] / messages,
+            "by_host": row["by_host"] / messages,
             "encode_seconds": row["encode_seconds"] / messages,
             "decode_seconds": row["decode_seconds"] / messages,
             "loopback_share": row["loopback_bytes"] / row["wire_bytes"],
@@ -181,7 +182,7 @@ def transport_seen(result: Mapping[str, Any], asked: str) -> dict[str, Any]:
     """Which way MPI's messages took, by the loopback's own counter: `seen` is tcp, shm, or None
     where there were none or the host does not tell, `right` whether that was asked for."""
     rows = [row for row in result["rows"] if row["wire_bytes"] and row["path"] not in BASELINES]
-    rows = [row for row in rows if row["peer"] == 0]
+    rows = [row for row in rows if row["peer"] + row.get("by_host", 0) == 0]
     wire_bytes = sum(row["wire_bytes"] for row in rows)
     share = sum(row["loopback_bytes"] for row in rows) / wire_bytes if rows else 0.0
     seen = None
@@ -192,11 +193,15 @@ def transport_seen(result: Mapping[str, Any], asked: str) -> dict[str, Any]:
 
 
 def link_seen(rows: Iterable[Row], asked: str | None) -> dict[str, Any]:
-    """Whether messages went from GPU to GPU, by mpress's own counter, from rows of summary():
-    `seen` is peer, mpi, or both; None where mpress counted none."""
-    shares = [row["peer"] for row in rows if "peer" in row]
-    ways = {"peer" if share > _MOST else "mpi" if share < 1 - _MOST else "both" for share in shares}
-    seen = next(iter(ways)) if len(ways) == 1 else "both" if ways else None
+    """Which link the messages took, by mpress's own counter, from rows of summary(): `seen` is
+    peer, host or mpi, or several where none had most; None where mpress counted none."""
+    ways = set()
+    for row in rows:
+        if "peer" in row:
+            shares = {"peer": row["peer"], "host": row.get("by_host", 0.0)}
+            shares["mpi"] = 1 - sum(shares.values())
+            ways.add(next((way for way, share in shares.items() if share > _MOST), "several"))
+    seen = next(iter(ways)) if len(ways) == 1 else "several" if ways else None
     return {"asked": asked, "seen": seen}
 
 

@@ -58,6 +58,21 @@ class CudaBuffer:
         return values
 
 
+class PoolBuffer(CudaBuffer):
+    """Memory of that GPU from a stream-ordered pool, which processes cannot share."""
+
+    def __init__(self, nbytes: int) -> None:
+        pointer = ctypes.c_uint64()
+        call("cuMemAllocAsync", ctypes.byref(pointer), ctypes.c_size_t(nbytes), None)
+        call("cuStreamSynchronize", None)
+        self.address = pointer.value
+        self.nbytes = nbytes
+
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
+            _driver().cuMemFreeAsync(ctypes.c_uint64(self.address), None)
+
+
 class PinnedBuffer:
     """Memory of the host that GPUs reach; freed with the object."""
 
@@ -117,12 +132,20 @@ class PeerBuffer:
 
 def reaches(number: int) -> bool:
     """Whether the current GPU is another one and reaches that one's memory."""
-    own, other, can = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    own = ctypes.c_int()
     call("cuCtxGetDevice", ctypes.byref(own))
-    call("cuDeviceGet", ctypes.byref(other), number)
-    if own.value == other.value:
+    return can_reach(own.value, number)
+
+
+def can_reach(number: int, other: int) -> bool:
+    """Whether a GPU reaches the memory of another one."""
+    if number == other:
         return False
-    call("cuDeviceCanAccessPeer", ctypes.byref(can), own, other)
+    pair = [ctypes.c_int(), ctypes.c_int()]
+    can = ctypes.c_int()
+    for device, which in zip(pair, (number, other), strict=True):
+        call("cuDeviceGet", ctypes.byref(device), which)
+    call("cuDeviceCanAccessPeer", ctypes.byref(can), *pair)
     return bool(can.value)
 
 
@@ -150,15 +173,25 @@ def devices() -> int:
     return count.value
 
 
-def use_device(number: int) -> str:
-    """Makes the primary context of a GPU this thread's, for buffers and copies. Returns the GPU's
-    name."""
+def name_of(number: int) -> str:
+    """The name of a GPU."""
     device = ctypes.c_int()
     name = ctypes.create_string_buffer(100)
     call("cuDeviceGet", ctypes.byref(device), number)
     call("cuDeviceGetName", name, len(name), device)
-    call("cuCtxSetCurrent", _primary_context(number))
     return name.value.decode()
+
+
+def names() -> list[str]:
+    """Of all GPUs that the driver shows this process; none where there is no driver."""
+    return [name_of(number) for number in range(devices())]
+
+
+def use_device(number: int) -> str:
+    """Makes the primary context of a GPU this thread's, for buffers and copies. Returns the GPU's
+    name."""
+    call("cuCtxSetCurrent", _primary_context(number))
+    return name_of(number)
 
 
 def call(name: str, *arguments: Any) -> None:

@@ -9,7 +9,6 @@ BASELINES.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from mpi4py import MPI
 from mpress import _core, trace
 from mpress.p2p import arrival, data, loopback, memory, nccl
 from mpress.p2p.jobs import BASELINES, CHUNKED
+from mpress.p2p.message import codec_comm, message
 
 _SAMPLE_SECONDS = 0.006
 _CALIBRATIONS = 3
@@ -31,7 +31,6 @@ _MOST_WINDOW_BYTES = 512 << 20
 _TAG = 1
 
 Sample = Callable[[int], float]
-_to_mpi = getattr(MPI, "buffer", None) or MPI.memory
 
 
 class Rank:
@@ -47,7 +46,6 @@ class Rank:
         self.comms: dict[str, MPI.Comm] = {}
         self._nccl: nccl.Communicator | None = None
         self._copies_to_peers: bool | None = None
-        self._record: Path | None = None
         self._buffers: dict[str, Any] = {}
 
     def window_of(self, nbytes: int) -> int:
@@ -69,12 +67,7 @@ class Rank:
     def comm_of(self, path: str) -> MPI.Comm:
         if path not in self.comms:
             spec, _, chunk = path.partition(CHUNKED)
-            info = MPI.Info.Create()
-            info.Set("mpress_codec", spec)
-            if chunk:
-                info.Set("mpress_chunk", chunk)
-            self.comms[path] = self.comm.Dup_with_info(info)
-            info.Free()
+            self.comms[path] = codec_comm(self.comm, spec, chunk)
         return self.comms[path]
 
     def nccl(self) -> nccl.Communicator | None:
@@ -103,21 +96,14 @@ class Rank:
             return self.copies_to_peers()
         return path != "nccl" or self.nccl() is not None
 
-    def record(self) -> trace.Record | None:
-        """What mpress keeps of this process; None where it is not loaded."""
-        if self._record is None and "MPRESS_RECORD" in os.environ:
-            found = Path(os.environ["MPRESS_RECORD"]).glob(f"rank-*.{os.getpid()}.rec")
-            self._record = next(found, None)
-        return trace.read_record(self._record) if self._record else None
-
     def is_gpu_aware(self) -> bool:
         """Whether the MPI takes memory of devices itself."""
-        record = self.record()
+        record = trace.own_record()
         return record is not None and record.gpu_aware
 
     def counters(self) -> dict[str, float]:
         """What mpress has counted in this process so far; all 0 where it is not loaded."""
-        record = self.record()
+        record = trace.own_record()
         rows = record.rows if record else []
         sent = [row for row in rows if row["direction"] == "send"]
         return {
@@ -125,6 +111,7 @@ class Rank:
             "wire_bytes": sum(row["wire_bytes"] for row in sent),
             "chunked": sum(row["messages"] for row in sent if row["way"] == "chunks"),
             "peer": sum(row["messages"] for row in sent if row["way"] == "peer"),
+            "by_host": sum(row["messages"] for row in sent if row["way"] == "host"),
             "encode_seconds": sum(row["encode_seconds"] for row in rows),
             "decode_seconds": sum(row["decode_seconds"] for row in rows),
             "loopback_bytes": loopback.sent_bytes(),
@@ -143,10 +130,6 @@ class Case:
         self.send = rank.buffer("send")
         self.receive = rank.buffer("receive")
         self.send.write(self.values)
-
-    def message(self, address: int) -> list[Any]:
-        element = MPI.FLOAT if self.values.itemsize == 4 else MPI.DOUBLE
-        return [_to_mpi.fromaddress(address, self.nbytes), self.values.size, element]
 
     def sample(self, path: str) -> Sample:
         """A function that measures `iterations` of the benchmark and returns seconds: one way of a
@@ -220,8 +203,8 @@ class Case:
             return one, windows
 
         comm = rank.comm_of("none" if path == "host" else path)
-        outgoing = self.message(send.address)
-        incoming = [(self.message(place), other) for turn in turns for other, place in turn]
+        outgoing = message(send.address, self.values)
+        incoming = [(message(place, self.values), other) for turn in turns for other, place in turn]
 
         def one(sends: bool) -> None:
             if sends:
@@ -242,15 +225,15 @@ class Case:
         rank, nbytes = self.rank, self.nbytes
         comm = rank.comm_of("none")
         aside = memory.HostBuffer(nbytes)
-        message, peer = self.message(aside.address), rank.peers[0]
+        elements, peer = message(aside.address, self.values), rank.peers[0]
 
         def one(sends: bool) -> None:
             if sends:
                 if rank.on_device:
                     memory.copy_out(aside.address, self.send.address, nbytes)
-                comm.Send(message, peer, _TAG)
+                comm.Send(elements, peer, _TAG)
             else:
-                comm.Recv(message, peer, _TAG)
+                comm.Recv(elements, peer, _TAG)
                 if rank.on_device:
                     memory.copy_in(self.receive.address, aside.address, nbytes)
 
@@ -307,8 +290,8 @@ class Case:
         comm, rank = self.rank.comm_of(path), self.rank
         self.receive.fill(0xA5)
         rank.comm.Barrier()
-        comm.Sendrecv(self.message(self.send.address), rank.peers[0], _TAG,
-                      self.message(self.receive.address), rank.peers[-1], _TAG)  # fmt: skip
+        comm.Sendrecv(message(self.send.address, self.values), rank.peers[0], _TAG,
+                      message(self.receive.address, self.values), rank.peers[-1], _TAG)  # fmt: skip
         spec = path.partition(CHUNKED)[0]
         found = arrival.judge(
             spec, self.values, self.receive.read(self.values.dtype, self.values.size)

@@ -51,6 +51,9 @@ class ChunkSend {
 
   virtual trace::Way way() const = 0;
 
+  /// Why a way between devices was not the shortest.
+  virtual trace::Detour detour() const { return trace::Detour::none; }
+
   /// Lets the data proceed; the header is on its way, or will be. Never waits, neither for a device
   /// nor for the receiver. True once the program's buffer is free and all has been handed over or
   /// published, or will not come: see code(), and the receiver learns of it, too. Counts in `row`

@@ -26,6 +26,9 @@ class OfferedSend final : public ChunkSend {
   trace::Way way() const override {
     return transfer_.memory || is_offered_ ? trace::Way::peer : trace::Way::chunks;
   }
+  trace::Detour detour() const override {
+    return is_copied_ ? trace::Detour::not_shareable : trace::Detour::none;
+  }
   bool needs_host() const override { return !is_offered_ && pipeline_ && pipeline_->needs_host(); }
   bool is_offered() const override { return is_offered_; }
   int code() const override { return code_; }
@@ -44,6 +47,7 @@ class OfferedSend final : public ChunkSend {
   Region region_{};
   bool holds_transfer_ = false;
   bool is_offered_ = false;
+  bool is_copied_ = false;  ///< it cannot be, as its memory is
   bool is_over_ = false;
   std::uint64_t began_ns_ = 0;  ///< 0: nobody has waited yet
   std::uint64_t looks_ = 0;     ///< at what the receiver does
@@ -67,7 +71,10 @@ bool OfferedSend::plan(const Elements& elements) {
   holds_transfer_ = true;
   transfer_.raw_bytes = region_.bytes();
   route(link::Kind::peer, transfer_.first);
-  is_offered_ = link_.expose(transfer_, peer_, region_.device, region_.data, region_.bytes());
+  const link::Link::Exposure exposure =
+      link_.expose(transfer_, peer_, region_.device, region_.data, region_.bytes());
+  is_offered_ = exposure == link::Link::Exposure::offered;
+  is_copied_ = exposure == link::Link::Exposure::impossible;
   if (is_offered_) return true;
   if (!transfer_.memory) return link_.introduce(transfer_) && open_by_mpi();
   link_.lay_out(transfer_);

@@ -18,6 +18,13 @@ bool may_be_announced(const Job& job, const Message& message) {
                                    wire::min_frame_bytes % message.type.size == 0));
 }
 
+/// The link of mpress's own that could carry it.
+std::optional<policy::Path> own_path(const Job& job, int peer) {
+  if (job.peer_link.may_reach(peer)) return {{policy::Place::device, policy::Peer::linked}};
+  if (job.host_link.may_reach(peer)) return {{policy::Place::device, policy::Peer::pinned}};
+  return std::nullopt;
+}
+
 /// The first that can be had of those whose data follows a header; null: none.
 std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements) {
@@ -26,7 +33,8 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const C
   const bool is_on_device = message.device != gpu::host;
   if (choice.timing == policy::Timing::raw) return send_by_mpi(job, message, choice, elements);
   if (!encodes && !(is_on_device && may_be_announced(job, message))) return nullptr;
-  if (is_on_device && message.bytes >= job.least_peer_bytes && (encodes || job.raw_by_peer)) {
+  if (is_on_device && message.bytes >= job.least_peer_bytes &&
+      (encodes || takes_raw(job, message))) {
     const bool may_be_offered = !encodes && !elements.packed && message.call.buffer_stays;
     auto by_peer = may_be_offered ? send_by_offer(job, message, elements)
                                   : send_by_peer(job, message, spec, elements);
@@ -59,6 +67,36 @@ int prepare_raw(Job& job, const Message& message, const std::optional<Elements>&
 }
 
 }  // namespace
+
+bool takes_raw(const Job& job, const Message& message) {
+  if (!job.gpu_aware) return true;
+  if (message.bytes < job.least_peer_bytes) return false;
+  const std::optional<policy::Path> path = own_path(job, message.peer);
+  return path && (job.raw_by_link || job.policy.has_raw(*path, message.bytes));
+}
+
+trace::Detour detour_of(const Job& job, const Message& message, const ChunkSend* data,
+                        bool encodes) {
+  using trace::Detour;
+  const trace::Way way = data ? data->way() : trace::Way::whole;
+  if (way == trace::Way::peer) return data->detour();
+  // Where the peer link was to be tried first, it cannot have the message.
+  if (way == trace::Way::host) {
+    return job.peer_link.is_open() ? Detour::unreachable : Detour::none;
+  }
+  if (message.peer == job.rank || !may_be_announced(job, message)) return Detour::unsuited;
+  if (job.peer_hosts.peer(message.peer) == policy::Peer::other_host) return Detour::other_host;
+  if (message.bytes < job.least_peer_bytes) return Detour::brief;
+  if (!job.peer_link.is_open() && !job.host_link.is_open()) return Detour::closed;
+  if (!encodes && job.gpu_aware && own_path(job, message.peer) && !takes_raw(job, message)) {
+    return Detour::left_to_mpi;
+  }
+  if (!job.peer_link.may_reach(message.peer) && !job.host_link.may_reach(message.peer)) {
+    return Detour::unreachable;
+  }
+  const bool is_open = job.peer_link.reaches(message.peer) || job.host_link.reaches(message.peer);
+  return is_open ? Detour::no_room : Detour::not_open;
+}
 
 int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared) {
   prepared.memory = job.pool.take(wire::min_frame_bytes);

@@ -351,7 +351,7 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
 }
 
 int Receive::deliver_raw(Job& job, const Arrived& arrived) {
-  trace::Row& row = job.record.row({trace::Direction::receive, op_, arrived.source});
+  trace::Row& row = job.record.row(key(arrived.source, Codec::none, trace::Way::whole));
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, arrived.bytes);
   trace::add(row.wire_bytes, arrived.bytes);
@@ -370,8 +370,8 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived, int source) {
   if (header.chunk_bytes == 0) {
     if (header.raw_bytes() > capacity_) return MPI_ERR_TRUNCATE;
     if (!open_pipeline(job, header, arrived.source, From::host)) {
-      const trace::Key key{trace::Direction::receive, op_, arrived.source, header.spec.codec};
-      trace::add(job.record.row(key).errors, 1);
+      const trace::Key lost = key(arrived.source, header.spec.codec, trace::Way::whole);
+      trace::add(job.record.row(lost).errors, 1);
       return MPI_ERR_NO_MEM;
     }
     chunks_->open(arrived.data + wire::header_bytes, header.payload_bytes);
@@ -416,8 +416,7 @@ int Receive::conclude(Job& job) {
                           .kind = trace::Kind::decode,
                           .codec = cut.spec.codec});
   }
-  trace::Row& row = job.record.row({trace::Direction::receive, op_, cut.peer, cut.spec.codec,
-                                    trace::Reason::none, chunks->way()});
+  trace::Row& row = job.record.row(key(cut.peer, cut.spec.codec, chunks->way()));
   int code = chunks->code();
   if (code == MPI_SUCCESS && chunks_to_ != arguments_.buffer) {
     code = scatter(job, chunks_to_, cut.bytes());
@@ -433,12 +432,19 @@ int Receive::conclude(Job& job) {
   trace::add(row.wire_bytes, wire_bytes);
   trace::add(row.decode_ns, chunks->decode_ns());
   trace::add(row.wait_ns, waited_ns_);
+  trace::add(row.transfer_ns, chunks->transfer_ns());
   if (cut.encodes()) {
     const policy::Place place = device_ != gpu::host ? policy::Place::device : policy::Place::host;
     job.policy.decoded(place, cut.spec.codec, delivered_bytes_, chunks->decode_ns());
   }
   note_message(cut.peer, cut.spec.codec, wire_bytes, cut.message);
   return MPI_SUCCESS;
+}
+
+/// Where a message is counted.
+trace::Key Receive::key(int source, Codec codec, trace::Way way) const {
+  return {trace::Direction::receive, op_, source, codec, trace::Reason::none, way,
+          device_ != gpu::host};
 }
 
 /// Shows a message that is the program's now in the timeline.

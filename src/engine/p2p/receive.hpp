@@ -167,6 +167,7 @@ class Receive {
   int deliver_frame(Job& job, const Arrived& arrived, int source);
   bool open_pipeline(Job& job, const wire::Header& header, int source, From from);
   int conclude(Job& job);
+  trace::Key key(int source, Codec codec, trace::Way way) const;
   void note_message(int source, Codec codec, std::size_t wire_bytes, std::uint32_t message) const;
   int scatter(Job& job, const std::byte* packed, std::size_t bytes);
   void let_others_leave(Job& job) const;

@@ -17,8 +17,17 @@ using trace::Reason;
 void count_message(Job& job, const Message& message, Codec codec, Reason reason,
                    std::size_t wire_bytes, std::uint64_t begin_ns, Outgoing& outgoing) {
   const ChunkSend* data = outgoing.data.get();
-  trace::Row& row = job.record.row({trace::Direction::send, message.call.op, message.peer, codec,
-                                    reason, data ? data->way() : trace::Way::whole});
+  trace::Key key{trace::Direction::send,
+                 message.call.op,
+                 message.peer,
+                 codec,
+                 reason,
+                 data ? data->way() : trace::Way::whole};
+  if (message.device != gpu::host) {
+    key.is_on_device = true;
+    key.detour = detour_of(job, message, data, codec != Codec::none);
+  }
+  trace::Row& row = job.record.row(key);
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, message.bytes);
   trace::add(row.wire_bytes, wire_bytes);
@@ -39,14 +48,6 @@ void count_message(Job& job, const Message& message, Codec codec, Reason reason,
 
 std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) {
   return static_cast<std::size_t>(arguments.count) * type.size;
-}
-
-/// Does mpress take this message from a device if it is not encoded, or may MPI have it where it
-/// is?
-bool takes_raw(const Job& job, const Message& message) {
-  return !job.gpu_aware ||
-         (job.raw_by_peer && message.bytes >= job.least_peer_bytes &&
-          (job.peer_link.may_reach(message.peer) || job.host_link.may_reach(message.peer)));
 }
 
 /// MPI refuses data without a buffer; only a type with gaps can have absolute addresses.

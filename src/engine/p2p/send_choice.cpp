@@ -64,10 +64,14 @@ bool is_switched_off(const Config& config, const Message& message) {
 policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
   const policy::Place place =
       message.device == gpu::host ? policy::Place::host : policy::Place::device;
-  const bool is_linked = place == policy::Place::device && message.bytes >= job.least_peer_bytes &&
-                         job.peer_link.reaches(message.peer);
-  const policy::Path path{place,
-                          is_linked ? policy::Peer::linked : job.peer_hosts.peer(message.peer)};
+  policy::Path path{place, job.peer_hosts.peer(message.peer)};
+  if (place == policy::Place::device && message.bytes >= job.least_peer_bytes) {
+    if (job.peer_link.reaches(message.peer)) {
+      path.peer = policy::Peer::linked;
+    } else if (job.host_link.reaches(message.peer)) {
+      path.peer = policy::Peer::pinned;
+    }
+  }
   return {path, codec, *message.type.element, message.bytes, message.comm.ratios};
 }
 

@@ -79,6 +79,10 @@ Choice choose(Job& job, const Message& message);
 /// are. Empty where memory for that is short. Returns an MPI error code, and raises nothing.
 int gather_elements(Job& job, const Message& message, std::optional<Elements>& elements);
 
+/// Does mpress take this message from a device if it is not encoded, or may MPI have it where it
+/// is? Cheap, as it is asked before anybody knows where the message lies.
+bool takes_raw(const Job& job, const Message& message);
+
 /// Prepares a message to be encoded with the chosen spec, which fits it, or, with codec none, one
 /// in device memory or that is to be timed. Chooses the protocol. Returns an MPI error code, and
 /// raises nothing.
@@ -89,6 +93,11 @@ int prepare(Job& job, const Message& message, const Choice& choice, Prepared& pr
 /// code.
 int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elements& elements,
                   Prepared& prepared);
+
+/// Why a message in memory of a device did not go from there by a link between devices, as
+/// prepare() has left it. `data`: what follows its header, if anything does.
+trace::Detour detour_of(const Job& job, const Message& message, const ChunkSend* data,
+                        bool encodes);
 
 /// Makes a header the message.
 int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared);

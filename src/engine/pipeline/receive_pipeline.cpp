@@ -38,6 +38,7 @@ ReceivePipeline::ReceivePipeline(Job& job, const Chunking& cut, std::unique_ptr<
 
 void ReceivePipeline::open(link::Link& link, link::Route route, std::uint64_t begin_ns) {
   const std::uint64_t chunks = cut_.chunks();
+  opened_ns_ = trace::now_ns();
   // Devices that publish payloads ask nobody whether their elements would take less; what MPI
   // carries was looked at, and is never longer than its elements.
   may_come_raw_ = route.kind == link::Kind::mpi;
@@ -62,6 +63,7 @@ bool ReceivePipeline::advance() {
   const bool by_flag = decoder_->code() == MPI_SUCCESS;
   if (!by_flag) decoder_->drain();
   inbound_->finish(by_flag);
+  if (opened_ns_ > 0) transfer_ns_ = trace::now_ns() - opened_ns_;
   return is_over_ = true;
 }
 

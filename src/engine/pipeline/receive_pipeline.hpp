@@ -41,6 +41,7 @@ class ReceivePipeline {
   int code() const { return code_ != MPI_SUCCESS ? code_ : decoder_->code(); }
   std::size_t wire_bytes() const { return wire_bytes_; }
   std::uint64_t decode_ns() const { return decoder_->decode_ns(); }
+  std::uint64_t transfer_ns() const { return transfer_ns_; }  ///< of chunks that a link brought
 
  private:
   bool take_next();
@@ -59,7 +60,9 @@ class ReceivePipeline {
   link::Arrived arrived_;      ///< the next one, if it has come
   bool has_arrived_ = false;
   bool is_over_ = false;
-  std::uint64_t began_ns_;  ///< when the next one was first looked for
+  std::uint64_t began_ns_;       ///< when the next one was first looked for
+  std::uint64_t opened_ns_ = 0;  ///< when the header was known; 0: the only chunk came with it
+  std::uint64_t transfer_ns_ = 0;
   int code_ = MPI_SUCCESS;  ///< what went wrong on the way
   std::size_t wire_bytes_ = 0;
   gpu::Event copying_ = 0;  ///< of the next chunk to host memory; 0: not begun

@@ -44,6 +44,9 @@ class HostLink final : public Link {
   void set_ranks(const std::vector<Neighbour>& ranks, std::size_t limit);
 
   Kind kind() const override { return Kind::host; }
+  /// Is there such a link in this process?
+  bool is_open() const { return static_cast<bool>(own_); }
+
   bool may_reach(int rank) const override;
   bool reaches(int rank) const override;
 

@@ -23,23 +23,24 @@ constexpr std::size_t most_known_blocks = 4096;
 
 }  // namespace
 
-bool PeerLink::expose(const Transfer& transfer, int rank, int device, const void* data,
-                      std::size_t bytes) {
+Link::Exposure PeerLink::expose(const Transfer& transfer, int rank, int device, const void* data,
+                                std::size_t bytes) {
   Slot& slot = own_->slot[transfer.first];
   std::lock_guard lock(sending_);
   Getter& getter = getter_of(rank);
   if (getter.skip > 0) {
     --getter.skip;
-    return false;
+    return Exposure::not_now;
   }
-  if (!find_exported(device, data, bytes, slot)) return false;
+  const Exposure exposure = find_exported(device, data, bytes, slot);
+  if (exposure != Exposure::offered) return exposure;
   const std::uint32_t number = slot.block - 1;
   const std::uint64_t opened =
       own_->opened_blocks[index_of(rank)][number / PeerSegment::word_bits].load();
-  if ((opened >> number % PeerSegment::word_bits & 1) == 0) return false;
+  if ((opened >> number % PeerSegment::word_bits & 1) == 0) return Exposure::not_now;
   slot.seen.store(0, std::memory_order_relaxed);
   slot.state.store(Slot::offered, std::memory_order_release);
-  return true;
+  return Exposure::offered;
 }
 
 bool PeerLink::is_seen(const Transfer& transfer) const {
@@ -50,18 +51,20 @@ bool PeerLink::is_seen(const Transfer& transfer) const {
 /// close at the end only, as that waits for the device, and so its memory does not come free before
 /// either. Hence the limit, and no block is shared for its first message, as opening takes longer
 /// than some copies.
-bool PeerLink::find_exported(int device, const void* data, std::size_t bytes, Slot& slot) {
+Link::Exposure PeerLink::find_exported(int device, const void* data, std::size_t bytes,
+                                       Slot& slot) {
   gpu::Gpu* const gpu = gpu::gpu();
   gpu::Block block;
-  if (!gpu->find_block(device, data, block)) return false;
+  if (!gpu->find_block(device, data, block)) return Exposure::impossible;
   const auto within = static_cast<std::uint64_t>(static_cast<const std::byte*>(data) - block.base);
-  if (within > block.bytes || bytes > block.bytes - within) return false;
+  if (within > block.bytes || bytes > block.bytes - within) return Exposure::impossible;
   if (exported_.size() >= most_known_blocks) {
     std::erase_if(exported_, [](const auto& known) { return !known.second.is_shared; });
   }
   const auto [entry, is_new] = exported_.try_emplace(block.id);
   Exported& exported = entry->second;
-  if (is_new || exported.is_refused) return false;
+  if (is_new) return Exposure::not_now;
+  if (exported.is_refused) return Exposure::impossible;
   if (!exported.is_shared) {
     const std::uint32_t number = own_->blocks.load(std::memory_order_relaxed);
     const std::size_t kept = rounded(block.bytes, staging_grain);
@@ -69,7 +72,7 @@ bool PeerLink::find_exported(int device, const void* data, std::size_t bytes, Sl
     exported.is_refused = number == PeerSegment::most_blocks ||
                           kept > export_limits * limit_ - exported_bytes_ ||
                           !gpu->share(device, block.base, shared.handle);
-    if (exported.is_refused) return false;
+    if (exported.is_refused) return Exposure::impossible;
     shared.device = device;
     shared.bytes = block.bytes;
     exported.is_shared = true;
@@ -79,7 +82,7 @@ bool PeerLink::find_exported(int device, const void* data, std::size_t bytes, Sl
   }
   slot.block = exported.number + 1;
   slot.within = within;
-  return true;
+  return Exposure::offered;
 }
 
 PeerLink::Offer PeerLink::look_at_offer(const Transfer& transfer, int rank) {

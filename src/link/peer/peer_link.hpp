@@ -60,6 +60,9 @@ class PeerLink final : public Link {
   void set_other_way(const char* way) { other_way_ = way; }
 
   Kind kind() const override { return Kind::peer; }
+  /// Is there such a link in this process?
+  bool is_open() const { return static_cast<bool>(own_); }
+
   bool may_reach(int rank) const override;
   bool reaches(int rank) const override;
 
@@ -99,10 +102,9 @@ class PeerLink final : public Link {
 
   // Exposing memory of the program's.
 
-  /// False, too, where the rank has not got what it was offered lately. Where it has not opened the
-  /// memory yet, it will be asked to.
-  bool expose(const Transfer& transfer, int rank, int device, const void* data,
-              std::size_t bytes) override;
+  /// Where the rank has not opened the memory yet, it will be asked to.
+  Exposure expose(const Transfer& transfer, int rank, int device, const void* data,
+                  std::size_t bytes) override;
 
   enum class Offer : std::uint8_t {
     open,
@@ -291,7 +293,7 @@ class PeerLink final : public Link {
   void grow(int device, std::uint64_t bytes);
   std::byte* share_memory(int device, std::uint64_t bytes, std::uint64_t held, std::uint64_t left,
                           SharedBlock& block);
-  bool find_exported(int device, const void* data, std::size_t bytes, Slot& slot);
+  Exposure find_exported(int device, const void* data, std::size_t bytes, Slot& slot);
   void note_miss(int rank);
   void open_new(int rank, Source& source, int device);
   void give_receive_staging(Source& source, int device);
