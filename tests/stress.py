@@ -17,6 +17,8 @@ from conftest import BIN, MPIS, ROOT, compile_mpi_program, execute, simulated_gp
 FORCED = ["--codec", "mpc", "--force", "--threshold", "0"]
 RAW = ["--codec", "none"]
 HOST, BY_HOST, LINKED = [], ["--devices"], ["--devices", "--linked"]
+PINNED = ["--devices", "--pinned"]
+LINKS = {"--linked": "peer", "--pinned": "host"}
 # Ranks, threads, options of `mpress run`, size of a chunk; what lies on simulated GPUs.
 CONFIGURATIONS = [
     (2, 1, FORCED, None, HOST),
@@ -29,6 +31,7 @@ CONFIGURATIONS = [
     (2, 3, FORCED, None, BY_HOST),
     (4, 1, FORCED, "4K", [*LINKED, "--one-way"]),
     (2, 2, FORCED, "16K", HOST),
+    (3, 2, FORCED, "8K", PINNED),
     (2, 2, FORCED, "8K", [*LINKED, "--scarce"]),
     (3, 2, ["--threshold", "4K", "--link-rate", "1Gbit"], None, HOST),
     (2, 2, RAW, "8K", BY_HOST),
@@ -56,10 +59,12 @@ def main() -> None:
             arguments.append("--careful")
         env = {**mpi.env, **({"MPRESS_CHUNK": chunk} if chunk else {})}
         if devices:
-            arguments += [option for option in devices if option != "--linked"]
+            arguments += [option for option in devices if option not in LINKS]
             env["MPRESS_GPU"] = str(simulated_gpu_library(ROOT / "build"))
             env["SIMULATED_GPU_LEAKS"] = "shared"
-            env["MPRESS_LINK"] = "peer" if "--linked" in devices else "mpi"
+            env["MPRESS_LINK"] = next(
+                (LINKS[option] for option in devices if option in LINKS), "mpi"
+            )
         what = f"{ranks} ranks, {threads} threads, chunks {chunk or '1M'}"
         print(f"seed {seed}: {' '.join([what + ',', *options, *devices])}", flush=True)
         command = [BIN / "mpress", "run", "-n", str(ranks), *options, "--", program, *arguments]

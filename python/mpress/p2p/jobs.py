@@ -156,7 +156,7 @@ def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Ro
             "ratio": row["raw_bytes"] / row["wire_bytes"],
             "chunked": row["chunked"] / messages,
             "peer": row["peer"] / messages,
-            "by_host": row["by_host"] / messages,
+            "by_host": row.get("by_host", 0) / messages,
             "encode_seconds": row["encode_seconds"] / messages,
             "decode_seconds": row["decode_seconds"] / messages,
             "loopback_share": row["loopback_bytes"] / row["wire_bytes"],

@@ -35,6 +35,20 @@ bool has_threads() {
   return level == MPI_THREAD_MULTIPLE;
 }
 
+/// Whatever a rank chooses for itself, its messages arrive bit by bit.
+void choose_codec(MPI_Comm comm, Random random) {
+  MPI_Info info;
+  must(MPI_Info_create(&info), "MPI_Info_create");
+  const char* const codecs[] = {"none", "auto", "mpc", "mpc:dim=2", "mpc:dim=3"};
+  const char* const thresholds[] = {"0", "4K", "64K"};
+  const char* const chunks[] = {"8K", "64K", "1M"};
+  MPI_Info_set(info, "mpress_codec", codecs[random.below(5)]);
+  if (random.chance(50)) MPI_Info_set(info, "mpress_threshold", thresholds[random.below(3)]);
+  if (random.chance(50)) MPI_Info_set(info, "mpress_chunk", chunks[random.below(3)]);
+  must(MPI_Comm_set_info(comm, info), "MPI_Comm_set_info");
+  must(MPI_Info_free(&info), "MPI_Info_free");
+}
+
 }  // namespace
 
 /// Makes all communicators of one creation.
@@ -73,6 +87,9 @@ void Communicators::make(int comm) {
       }
   }
   MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  if (!own.inter() && random.chance(50)) {
+    choose_codec(made, Random(mix(plan.seed, static_cast<std::uint64_t>(rank_))));
+  }
   int rank = -1;
   must(MPI_Comm_rank(made, &rank), "MPI_Comm_rank");
   expect_equal(rank, own.rank_of(rank_), "the rank in a new communicator");

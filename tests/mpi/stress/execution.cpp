@@ -109,7 +109,7 @@ void Execution::place_buffers() {
   Random random(mix(mix(seed, static_cast<std::uint64_t>(round_.stream)),
                     static_cast<std::uint64_t>(round_.number)));
   for (int place = sim_pinned; place < sim_devices && settings_.scarce; ++place) {
-    sim_set_limit(place, random.below(4) == 0 ? SIZE_MAX : 0);
+    limit_memory(place, random.below(4) == 0 ? SIZE_MAX : 0);
   }
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const Call& it = round_.calls[i];

@@ -22,9 +22,12 @@ KeptBlocks kept;
 
 std::size_t room(std::size_t size) { return std::bit_ceil(size); }
 
+std::mutex limits;  ///< threads set them, and get round them
+
 std::byte* take(int device, std::size_t size) {
   auto* block = static_cast<std::byte*>(sim_malloc(device, size));
   if (!block) {  // scarce: for mpress alone
+    std::lock_guard lock(limits);
     sim_set_limit(device, SIZE_MAX);
     block = static_cast<std::byte*>(sim_malloc(device, size));
     sim_set_limit(device, 0);
@@ -34,6 +37,11 @@ std::byte* take(int device, std::size_t size) {
 }
 
 }  // namespace
+
+void limit_memory(int place, std::size_t bytes) {
+  std::lock_guard lock(limits);
+  sim_set_limit(place, bytes);
+}
 
 Memory::~Memory() { release(); }
 

@@ -7,6 +7,9 @@
 
 namespace stress {
 
+/// As sim_set_limit(), of a device or of pinned memory, in any thread: for mpress alone.
+void limit_memory(int place, std::size_t bytes);
+
 class Memory {
  public:
   Memory() = default;
