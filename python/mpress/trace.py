@@ -23,6 +23,8 @@ OPERATIONS = (
     "MPI_Isendrecv_replace", "MPI_Start", "MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv",
     "MPI_Probe", "MPI_Mprobe", "MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome",
     "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Request_get_status",
+    "MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gather", "MPI_Gatherv", "MPI_Scatter",
+    "MPI_Scatterv",
 )  # fmt: skip
 CODECS = {0: "none", 1: "mpc", 2: "zfp", 3: "szp"}
 REASONS = {

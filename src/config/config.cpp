@@ -14,10 +14,9 @@ namespace {
 
 /// The kill switch of each family, in their order.
 constexpr const char* family_switches[] = {
-    "MPRESS_DISABLE_P2P",
-    "MPRESS_DISABLE_PERSISTENT",
-    "MPRESS_DISABLE_SENDRECV",
-    "MPRESS_DISABLE_DERIVED",
+    "MPRESS_DISABLE_P2P",     "MPRESS_DISABLE_PERSISTENT", "MPRESS_DISABLE_SENDRECV",
+    "MPRESS_DISABLE_DERIVED", "MPRESS_DISABLE_ALLTOALL",   "MPRESS_DISABLE_GATHER",
+    "MPRESS_DISABLE_SCATTER",
 };
 static_assert(std::size(family_switches) == static_cast<std::size_t>(Family::count_));
 

@@ -11,7 +11,19 @@
 namespace mpress {
 
 /// Calls, or messages, that a kill switch leaves uncompressed.
-enum class Family : unsigned char { p2p, persistent, sendrecv, derived, count_ };
+enum class Family : unsigned char {
+  p2p,
+  persistent,
+  sendrecv,
+  derived,
+  alltoall,
+  gather,
+  scatter,
+  count_
+};
+
+/// Is it one of point-to-point calls?
+constexpr bool is_of_messages(Family family) { return family <= Family::sendrecv; }
 
 struct Config {
   Spec spec;

@@ -28,6 +28,9 @@ inline constexpr Knob knobs[] = {
      "1: compress nothing that MPI_Sendrecv, MPI_Sendrecv_replace and their non-blocking forms "
      "send."},
     {"MPRESS_DISABLE_DERIVED", "0", "1: compress no message of a datatype with gaps."},
+    {"MPRESS_DISABLE_ALLTOALL", "0", "1: leave MPI_Alltoall, _Alltoallv and _Alltoallw to MPI."},
+    {"MPRESS_DISABLE_GATHER", "0", "1: leave MPI_Gather and MPI_Gatherv to MPI."},
+    {"MPRESS_DISABLE_SCATTER", "0", "1: leave MPI_Scatter and MPI_Scatterv to MPI."},
     {"MPRESS_CHUNK", "1M",
      "Compressed messages of at least two chunks of this many bytes travel in chunks, so that "
      "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece). Unless it is set, "

@@ -80,6 +80,15 @@ void Context::start(MPI_Comm parent) {
   state_.store(State::refused, std::memory_order_release);
 }
 
+/// Begins with a private communicator that MPI makes at once, and blocks meanwhile.
+void Context::split(MPI_Comm parent) {
+  mpi::calls().Comm_rank(parent, &rank_);
+  if (mpi::calls().Comm_split(parent, 0, rank_, &comm_) == MPI_SUCCESS) return exchange();
+  comm_ = MPI_COMM_NULL;
+  why_not_ = "MPI made no private communicator";
+  state_.store(State::refused, std::memory_order_release);
+}
+
 /// Begins with a communicator that is there.
 void Context::adopt(MPI_Comm comm) {
   comm_ = comm;
@@ -123,15 +132,15 @@ void Context::decide() {
     why_not_ = "ranks gave the communicator different hints";
   }
   const std::uint64_t tags = tags_of_world();
-  tags_ = tags - Agreements::tags;
+  constexpr std::uint64_t block_tags = 1;
+  tags_ = tags - Agreements::tags - block_tags;
   const bool is_shared = is_true_for_all(Fact::has_board);
   if (board_ && (!is_shared || !why_not_.empty())) {
     all_.hosts_.free_board(std::exchange(board_, nullptr));
   }
   if (why_not_.empty()) {
-    agreements_ =
-        std::make_shared<Agreements>(all_.hosts_, all_.peek_, comm_, static_cast<int>(tags_),
-                                     members_, rank_, board_, highest_[Fact::key]);
+    agreements_ = std::make_shared<Agreements>(all_.hosts_, all_.peek_, comm_, block_tag() + 1,
+                                               members_, rank_, board_, highest_[Fact::key]);
   }
   state_.store(why_not_.empty() ? State::ready : State::refused, std::memory_order_release);
 }
@@ -204,6 +213,19 @@ bool Contexts::may_have(const mpi::CommInfo& comm) const {
 }
 
 Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm) {
+  return of(comm, [](Context& made, MPI_Comm parent) { made.start(parent); });
+}
+
+Context* Contexts::await(const std::shared_ptr<mpi::CommInfo>& comm) {
+  // MPICH 5.0 fails an assertion of its own (contextid.c) where a thread is in MPI_Comm_idup and
+  // others make communicators. So what may block does.
+  Context* const context = of(comm, [](Context& made, MPI_Comm parent) { made.split(parent); });
+  if (context) progress_.wait_until([&] { return context->advance(); });
+  return context;
+}
+
+template <typename Begin>
+Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
   if (mpi::Attachment* attached = comm->attached()) return static_cast<Context*>(attached);
   if (!may_have(*comm)) return nullptr;
   sweep();
@@ -214,7 +236,7 @@ Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm) {
     Facts facts = facts_;
     facts[Fact::hints] = hash_of(comm->hints.get());
     made.reset(new Context(*this, comm->world_ranks, facts));
-    made->start(comm->comm);
+    begin(*made, comm->comm);
     progress_.add(std::make_shared<Context::Making>(made));
     std::lock_guard lock(mutex_);
     all_.push_back(made);

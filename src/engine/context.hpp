@@ -40,6 +40,7 @@ enum class Fact : unsigned char {
   hints,     ///< the same of the communicator's hints
   wants,     ///< 0: refuses
   sees_gpus,
+  may_see_gpus,  ///< there is a driver
   gpu_aware,
   has_hook,           ///< MPI calls mpress while it blocks
   has_thread,         ///< a progress thread
@@ -89,8 +90,13 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// make it. A call that MPI has to serve after all is issued here, in the order of calls.
   MPI_Comm comm() const { return comm_; }
 
-  /// Messages of links have tags from 0 to here, this not included; the rest is for agreements.
+  /// Messages of links have tags from 0 to here, this not included; the rest is for agreements and
+  /// collective calls.
   std::uint64_t tags() const { return tags_; }
+
+  /// Of the blocks of a collective call: one call has messages under way at a time, and MPI keeps
+  /// those of two ranks in order.
+  int block_tag() const { return static_cast<int>(tags_); }
 
   // Once it is ready:
 
@@ -106,6 +112,17 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
 
   /// Counts the calls that the members make together, from 0.
   std::uint64_t next_call() { return calls_.fetch_add(1, std::memory_order_relaxed); }
+
+  // The mode of its collective calls, which engine/coll/route.hpp alone sets. One thread at a time
+  // makes such calls.
+
+  /// Does a member have buffers on devices, as of the last call at which they told each other?
+  bool has_devices() const { return has_devices_; }
+  void set_has_devices() { has_devices_ = true; }
+
+  /// Has this one had any?
+  bool has_had_device() const { return has_had_device_; }
+  void note_device(bool on_device) { has_had_device_ = has_had_device_ || on_device; }
 
   // At any time:
 
@@ -125,6 +142,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
 
   Context(Contexts& all, std::vector<int> members, const Facts& facts);
   void start(MPI_Comm parent);
+  void split(MPI_Comm parent);
   void adopt(MPI_Comm comm);
   bool advance();
   void exchange();
@@ -145,6 +163,8 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   link::Board* board_ = nullptr;
   std::shared_ptr<Agreements> agreements_;
   std::atomic<std::uint64_t> calls_{0};
+  bool has_devices_ = false;
+  bool has_had_device_ = false;
 };
 
 /// The contexts of this process. Thread-safe, but for open() and close().
@@ -164,6 +184,9 @@ class Contexts {
   /// this call at the same place in the order of its collective calls. Null where it may have none.
   Context* of(const std::shared_ptr<mpi::CommInfo>& comm);
 
+  /// The same in a blocking call, which waits until it is decided. Its caller has flushed Progress.
+  Context* await(const std::shared_ptr<mpi::CommInfo>& comm);
+
   /// Whether it may have one, as all its members know without asking: mpress is at work in all of
   /// them, since MPI_Init.
   bool may_have(const mpi::CommInfo& comm) const;
@@ -176,6 +199,8 @@ class Contexts {
  private:
   friend class Context;
 
+  template <typename Begin>
+  Context* of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin);
   void retire(std::shared_ptr<Agreements> agreements, link::Board* board);
   void sweep();
 

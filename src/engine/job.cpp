@@ -181,6 +181,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || gpu::may_come() ||
                                    job.pacer.active() || job.config.trace > 0;
   facts[Fact::sees_gpus] = gpu::in_use();
+  facts[Fact::may_see_gpus] = gpu::in_use() || gpu::may_come();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();
   facts[Fact::has_thread] = job.config.progress_thread;
@@ -282,6 +283,9 @@ void start_job(bool at_init) {
                             !job.config.is_pool_limit_set);
     if (job.config.link == "peer" || job.config.link == "host")
       job.least_peer_bytes = wire::min_frame_bytes;
+    // An MPI that takes memory of devices moves what is not encoded between them by itself.
+    job.routes_collectives = job.chunks.is_open() && world->is_true_for_any(Fact::may_see_gpus) &&
+                             (!world->is_true_for_any(Fact::gpu_aware) || job.config.force);
     if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {
       job.gets_frames = probe_links(job, *world) || job.gets_frames;
       job.watches_receives = job.watches_receives || job.gets_frames;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/blocking.hpp"
+#include "engine/coll/direct.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/staged_call.hpp"
 #include "engine/job.hpp"
@@ -42,6 +43,26 @@ bool passes(const Job* job) {
   return mpi::buffer_calls().*own && !(job && gpu::in_use() && !job->gpu_aware);
 }
 
+/// What mpress may serve of the calls that a function of engine/coll/operands.hpp describes.
+template <auto describe>
+constexpr engine::Collective collective() {
+  using trace::Op;
+  constexpr auto is = [](auto other) {
+    if constexpr (std::is_same_v<decltype(describe), decltype(other)>) {
+      return describe == other;
+    }
+    return false;
+  };
+  if (is(&engine::alltoall)) return {Op::alltoall, Family::alltoall, false};
+  if (is(&engine::alltoallv)) return {Op::alltoallv, Family::alltoall, true};
+  if (is(&engine::alltoallw)) return {Op::alltoallw, Family::alltoall, true};
+  if (is(&engine::gather)) return {Op::gather, Family::gather, false};
+  if (is(&engine::gatherv)) return {Op::gatherv, Family::gather, true};
+  if (is(&engine::scatter)) return {Op::scatter, Family::scatter, false};
+  if (is(&engine::scatterv)) return {Op::scatterv, Family::scatter, true};
+  return {};
+}
+
 /// Has MPI made a request? MPICH may return success, and none, once a handler of the program's was
 /// called.
 bool has_begun(int code, MPI_Request request) {
@@ -57,6 +78,13 @@ struct Entries<int(A...)> {
   template <auto describe, auto own, auto ints>
   static int blocking(A... arguments) {
     Job* job = engine::enter_blocking_call();
+    constexpr engine::Collective call = collective<describe>();
+    if constexpr (call.op != trace::Op::count_) {
+      if (job && job->routes_collectives) {
+        const auto served = engine::serve_directly(*job, call, describe(arguments...));
+        if (served) return *served;
+      }
+    }
     if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
     StagedCall staged;

@@ -1,11 +1,7 @@
 // MPI_Recv and MPI_Irecv.
 
-#include <shared_mutex>
-#include <utility>
-
 #include "engine/job.hpp"
 #include "engine/p2p/exchange.hpp"
-#include "engine/p2p/receive_request.hpp"
 #include "mpi/counted.hpp"
 #include "preload/export.hpp"
 
@@ -19,35 +15,7 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
     return mpi::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
                                request);
   }
-  constexpr trace::Op op = trace::Op::irecv;
-  std::shared_ptr<engine::ReceiveRequest> entry;
-  bool watched = false;
-  if (engine::Receive::may_need_watching(*job, given)) {
-    entry = std::make_shared<engine::ReceiveRequest>(*job);
-    watched = entry->receive.watch(*job, op, given);
-    if (watched) entry->claim_buffer();
-    if (job->pacer.active()) entry->receive.travels_when_posted();
-  }
-  std::shared_lock<std::shared_mutex> posting;
-  if (job->threaded) posting = job->probed.posting();
-  if (const auto probed = job->probed.take(given.comm, source, tag)) {
-    if (!watched) {
-      entry = std::make_shared<engine::ReceiveRequest>(*job);
-      entry->receive.describe(*job, op, given);
-    }
-    const int code = probed->deliver_later(*job, *entry, request);
-    if (entry->must_be_kept()) engine::file(*job, *request, std::move(entry));
-    return code;
-  }
-  if (!watched) {
-    return mpi::counted::Irecv(given.buffer, given.count, given.type, source, tag, given.comm,
-                               request);
-  }
-  const engine::Receive& receive = entry->receive;
-  const int code = mpi::counted::Irecv(receive.buffer(), receive.count(), receive.type(), source,
-                                       tag, given.comm, request);
-  if (code == MPI_SUCCESS) engine::file(*job, *request, std::move(entry));
-  return code;
+  return engine::receive_later(*job, trace::Op::irecv, given, {source, tag}, request);
 }
 
 }  // namespace

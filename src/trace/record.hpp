@@ -43,6 +43,13 @@ enum class Op : std::uint8_t {
   testany,
   testsome,
   request_get_status,
+  alltoall,
+  alltoallv,
+  alltoallw,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
   count_
 };
 

@@ -46,6 +46,7 @@ Operands operands_of(const Members& members, MPI_Comm comm) {
 Operands gathered(const Members& members, int root, bool is_receiver, const Operand& send,
                   const Operand& receive, MPI_Comm comm) {
   Operands operands = operands_of(members, comm);
+  operands.root = root;
   if (!members.takes_part(root)) return operands;
   if (is_receiver) {
     operands.receive = receive;
@@ -72,6 +73,7 @@ Operands gathered_by_all(const Members& members, const Operand& send, const Oper
 Operands scattered(const Members& members, int root, const Operand& send, const Operand& receive,
                    MPI_Comm comm) {
   Operands operands = operands_of(members, comm);
+  operands.root = root;
   if (!members.takes_part(root)) return operands;
   const bool is_root = members.is_root(root);
   if (is_root) {

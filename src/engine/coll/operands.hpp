@@ -97,6 +97,7 @@ struct Operand {
 struct Operands {
   bool known = true;  ///< false: the arguments are wrong, and MPI may say so
   MPI_Comm comm = MPI_COMM_NULL;
+  int root = 0;  ///< of calls that have one
   Operand send;
   Operand receive;
   /// Entries of the arrays that tell about either buffer; 0 where these do not count.

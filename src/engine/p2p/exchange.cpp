@@ -1,6 +1,7 @@
 #include "engine/p2p/exchange.hpp"
 
 #include <memory>
+#include <shared_mutex>
 #include <utility>
 
 #include "engine/job.hpp"
@@ -177,6 +178,36 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
   job.mpi_link.outbox.excuse();
   job.timings.collect(job);
   return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
+}
+
+int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
+                  MPI_Request* request) {
+  std::shared_ptr<ReceiveRequest> entry;
+  bool watched = false;
+  if (Receive::may_need_watching(job, arguments)) {
+    entry = std::make_shared<ReceiveRequest>(job);
+    watched = entry->receive.watch(job, op, arguments);
+    if (watched) entry->claim_buffer();
+    if (job.pacer.active()) entry->receive.travels_when_posted();
+  }
+  std::shared_lock<std::shared_mutex> posting;
+  if (job.threaded) posting = job.probed.posting();
+  if (const auto probed = job.probed.take(arguments.comm, from.peer, from.tag)) {
+    if (!watched) {
+      entry = std::make_shared<ReceiveRequest>(job);
+      entry->receive.describe(job, op, arguments);
+    }
+    const int code = probed->deliver_later(job, *entry, request);
+    if (entry->must_be_kept()) file(job, *request, std::move(entry));
+    return code;
+  }
+  if (!watched) {
+    return mpi::counted::Irecv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                               from.tag, arguments.comm, request);
+  }
+  const int code = post(entry->receive, from, arguments.comm, request);
+  if (code == MPI_SUCCESS) file(job, *request, std::move(entry));
+  return code;
 }
 
 int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,

@@ -18,6 +18,10 @@ struct Envelope {
 /// MPI_Recv.
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* status);
 
+/// MPI_Irecv, which counts as `op`.
+int receive_later(Job& job, trace::Op op, const ReceiveArguments& arguments, const Envelope& from,
+                  MPI_Request* request);
+
 /// MPI_Mrecv of a message that MPI holds, and its non-blocking form.
 int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
                     MPI_Status* status);

@@ -57,7 +57,9 @@ bool is_short(const Job& job, const Message& message) {
 }
 
 bool is_switched_off(const Config& config, const Message& message) {
-  return config.is_disabled(message.call.family) || config.is_disabled(Family::p2p) ||
+  const Family family = message.call.family;
+  return config.is_disabled(family) ||
+         (is_of_messages(family) && config.is_disabled(Family::p2p)) ||
          (config.is_disabled(Family::derived) && !message.type.contiguous);
 }
 

@@ -268,12 +268,12 @@ int wait(Job& job, MPI_Request* request, MPI_Status* status) {
   return finish_one(watched, 0, statuses[0], code);
 }
 
-int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given) {
+int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op) {
   const Linger linger(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return mpi::calls().Waitall(count, requests, given);
   Statuses statuses(count, given);
-  WaitTimer timer(job, Op::waitall);
+  WaitTimer timer(job, op);
   watched.progress_all();
   const int code = mpi::calls().Waitall(count, watched.requests(), statuses.data());
   watched.restore();

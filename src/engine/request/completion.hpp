@@ -5,13 +5,16 @@
 #pragma once
 
 #include "mpi/calls.hpp"
+#include "trace/record.hpp"
 
 namespace mpress::engine {
 
 class Job;
 
 int wait(Job& job, MPI_Request* request, MPI_Status* status);
-int waitall(Job& job, int count, MPI_Request requests[], MPI_Status statuses[]);
+/// `op`: what the wait counts as.
+int waitall(Job& job, int count, MPI_Request requests[], MPI_Status statuses[],
+            trace::Op op = trace::Op::waitall);
 int waitany(Job& job, int count, MPI_Request requests[], int* index, MPI_Status* status);
 int waitsome(Job& job, int count, MPI_Request requests[], int* done, int indices[],
              MPI_Status statuses[]);

@@ -1,0 +1,72 @@
+#include "engine/coll/route.hpp"
+
+#include <array>
+#include <bit>
+
+#include "engine/coll/stand_in.hpp"
+#include "engine/job.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Waits for the others' answers. MPI proceeds meanwhile: others may need what it has to send.
+bool await(Job& job, const Context& context, Agreement& agreement) {
+  job.progress.wait_until([&] {
+    int found = 0;
+    mpi::calls().Iprobe(MPI_ANY_SOURCE, context.block_tag(), context.comm(), &found,
+                        MPI_STATUS_IGNORE);
+    return agreement.advance();
+  });
+  return !agreement.failed();
+}
+
+/// Bytes of a block, of a call that has the same on all ranks.
+std::size_t block_bytes(const Operands& operands) {
+  const bool sends = operands.send.reads.number() > 0;
+  const Blocks& blocks = sends ? operands.send.reads : operands.receive.writes;
+  if (blocks.number() == 0) return 0;
+  const Block block = blocks[0];
+  const std::shared_ptr<mpi::TypeInfo> type =
+      block.count > 0 ? mpi::type_info(block.type) : nullptr;
+  return type ? type->size * static_cast<std::size_t>(block.count) : 0;
+}
+
+/// As the call's arguments tell all ranks alike.
+bool may_serve(const Job& job, const Collective& call, const Operands& operands) {
+  if (!operands.known || job.config.is_disabled(call.family)) return false;
+  // In place, where every rank says so.
+  if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return false;
+  // MPI is faster with what is short, wherever that lies.
+  return call.has_own_counts || block_bytes(operands) >= job.least_peer_bytes;
+}
+
+}  // namespace
+
+bool tells_mode(std::uint64_t number) {
+  constexpr std::uint64_t interval = 1024;
+  return std::has_single_bit(number) || number % interval == 0;
+}
+
+Route route_of(Job& job, const Collective& call, const Operands& operands,
+               const std::shared_ptr<mpi::CommInfo>& comm) {
+  if (!job.routes_collectives || !may_serve(job, call, operands) || !job.contexts.may_have(*comm)) {
+    return {};
+  }
+  Context* const context = job.contexts.await(comm);
+  if (!context || !context->is_ready() || !context->is_true_for_any(Fact::may_see_gpus)) return {};
+  const std::uint64_t number = context->next_call() + 1;
+  if (context->has_devices()) return {context};
+  if (!context->has_had_device()) {
+    context->note_device(StandIn::is_needed(job, operands.send) ||
+                         StandIn::is_needed(job, operands.receive));
+  }
+  if (!tells_mode(number)) return {};
+  const std::array told{Word{Combine::bit_or, context->has_had_device() ? 1u : 0u}};
+  const std::shared_ptr<Agreement> agreement = context->agreements().combine(told);
+  if (!await(job, *context, *agreement)) return {nullptr, true};
+  if (agreement->result()[0] != 0) context->set_has_devices();
+  return {context->has_devices() ? context : nullptr};
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,56 @@
+/* A device refuses to work in the midst of collective calls: the call is an error, on the ranks
+ * that lack its blocks too; nobody waits for ever, and the communicator still works. */
+#include "check.h"
+#include "device_memory.h"
+#include "simulated_gpu.h"
+
+enum { count = 50000 };
+
+int main(int argc, char** argv) {
+  int rank, size;
+  CHECK_MPI(MPI_Init(&argc, &argv));
+  CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  check_rank = rank;
+  CHECK_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  const size_t bytes = sizeof(float) * count * (size_t)size;
+  struct Memory out = memory_on(rank % sim_devices, bytes);
+  struct Memory in = memory_on(rank % sim_devices, bytes);
+  struct Memory host_in = memory_on(-1, bytes), host_out = memory_on(-1, bytes);
+  fill_f32((float*)out.shadow, count * size, rank);
+  put(&out);
+  memcpy(host_out.data, out.shadow, bytes);
+  for (int i = 0; i < 3; ++i) {
+    CHECK_MPI(MPI_Alltoall(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT, MPI_COMM_WORLD));
+  }
+  /* Rank 0's device; the others' work. */
+  if (rank == 0) sim_set_failing(0, 0);
+  const int code =
+      MPI_Alltoall(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT, MPI_COMM_WORLD);
+  /* What is not encoded the others' devices may have from there all the same. */
+  CHECK(code != MPI_SUCCESS || rank != 0);
+  if (code != MPI_SUCCESS) {
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+    CHECK_MPI(MPI_Error_string(code, text, &length));
+    CHECK(strstr(text, "device") != NULL);
+  }
+  /* All go on with memory of the host. */
+  CHECK_MPI(MPI_Alltoall(host_out.data, count, MPI_FLOAT, host_in.data, count, MPI_FLOAT,
+                         MPI_COMM_WORLD));
+  const float* const got = (const float*)host_in.data;
+  for (int i = 0; i < size; ++i) {
+    for (int k = 0; k < count; ++k) {
+      CHECK(got[i * count + k] == (float)(i + 1) + 1e-3f * (float)(rank * count + k));
+    }
+  }
+  if (rank != 0) {
+    drop(&out);
+    drop(&in);
+  }
+  drop(&host_out);
+  drop(&host_in);
+  CHECK_MPI(MPI_Finalize());
+  if (rank == 0) puts("ok");
+  return 0;
+}

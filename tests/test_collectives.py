@@ -1,0 +1,82 @@
+"""Collective calls that mpress serves: tests/mpi/blocks, against what MPI promises."""
+
+import pytest
+
+FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
+SERVED = {"MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gather", "MPI_Gatherv",
+          "MPI_Scatter", "MPI_Scatterv"}  # fmt: skip
+EXTENDED = pytest.mark.extended
+
+
+def served(done) -> dict[str, int]:
+    """Blocks that were sent as messages, by call."""
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+    assert done.report["totals"]["errors"] == 0
+    found: dict[str, int] = {}
+    for row in done.report["rows"]:
+        if row["direction"] == "send" and row["operation"] in SERVED:
+            found[row["operation"]] = found.get(row["operation"], 0) + row["messages"]
+    return found
+
+
+@pytest.mark.parametrize("link", ["auto", "mpi", "host"])
+@pytest.mark.parametrize("codec", [FORCED, ("--codec", "none")], ids=["mpc", "none"])
+@pytest.mark.parametrize("ranks", [2, 3, pytest.param(5, marks=EXTENDED)])
+def test_blocks(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
+    env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
+    done = mpress_run(ranks, mpi_program("blocks"), [str(ranks), "150"], codec, env=env)
+    assert set(served(done)) == SERVED
+    totals = done.report["totals"]
+    assert (totals["compressed_messages"] > 30) == (codec is FORCED)
+    assert (totals["peer_messages"] > 0) == (link == "auto")
+    assert (totals["host_messages"] > 0) == (link == "host")
+
+
+def test_no_buffer_on_a_device(mpi_program, mpress_run, simulated_gpu):
+    """There could be one: members tell each other that there is none, and MPI serves."""
+    done = mpress_run(3, mpi_program("blocks"), ["7", "60", "host"], FORCED, env=simulated_gpu)
+    assert served(done) == {}
+
+
+def test_a_device_that_comes_late(mpi_program, mpress_run, simulated_gpu):
+    done = mpress_run(3, mpi_program("blocks"), ["8", "120", "late"], FORCED, env=simulated_gpu)
+    assert served(done)
+
+
+def test_no_gpu_at_all(mpi_program, mpress_run, simulated_gpu):
+    env = {**simulated_gpu, "MPRESS_GPU": "off"}
+    done = mpress_run(2, mpi_program("blocks"), ["9", "30", "host"], FORCED, env=env)
+    assert served(done) == {}
+
+
+@pytest.mark.parametrize("family", ["ALLTOALL", "GATHER", "SCATTER"])
+def test_kill_switches(family, mpi_program, mpress_run, simulated_gpu):
+    env = {**simulated_gpu, f"MPRESS_DISABLE_{family}": "1"}
+    done = mpress_run(2, mpi_program("blocks"), ["10", "150"], env=env)
+    left = {name for name in SERVED if family.capitalize() in name}
+    assert set(served(done)) == SERVED - left
+
+
+def test_by_mpi_alone(mpi_program, mpirun):
+    """The program is right without mpress."""
+    done = mpirun(3, mpi_program("blocks"), ["11", "60", "host"])
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run, simulated_gpu):
+    if mpi.name == "abi":
+        pytest.skip("it cannot look at requests from several threads")
+    env = {**simulated_gpu, "MPRESS_PROGRESS": "thread"}
+    done = mpress_run(3, mpi_program("blocks"), [str(20 + seed), "40"], FORCED, env=env)
+    assert served(done)
+
+
+@pytest.mark.parametrize("codec", [FORCED, ("--codec", "none")], ids=["mpc", "none"])
+@pytest.mark.parametrize("link", ["auto", "mpi", "host"])
+def test_a_device_that_fails(link, codec, mpi_program, mpress_run, simulated_gpu):
+    env = {**simulated_gpu, "MPRESS_LINK": link}
+    done = mpress_run(3, mpi_program("blocks_failing"), options=codec, env=env)
+    assert done.status == 0 and "ok" in done.stdout, done.output
+    assert "device 0 refuses to work" in done.stderr
