@@ -1,0 +1,113 @@
+#include "schedule/scatter_allgather.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "schedule/builder.hpp"
+#include "schedule/knomial.hpp"
+#include "schedule/recursive.hpp"
+
+namespace mpress::schedule {
+namespace {
+
+/// What the first two algorithms have in common: places as seen from the root, of which each owns
+/// the segment of its number, and has after the scatter those of its subtree.
+class Scattered {
+ public:
+  Scattered(const Task& task, int rank)
+      : builder(task, Op::bcast, rank),
+        circle(task.size, task.root),
+        tree(task.size, 2),
+        place(circle.place(rank)) {
+    if (task.segments != task.size)
+      throw std::invalid_argument("task.segments is " + std::to_string(task.segments) +
+                                  ": expected one a rank, " + std::to_string(task.size));
+    const auto add_subtree = [&](int top) {
+      for (int segment = top; segment < tree.end(top); ++segment) builder.block(segment);
+    };
+    if (place != 0) {
+      add_subtree(place);
+      builder.receive(circle.rank(tree.parent(place)), tree.round(place));
+    }
+    tree.for_each_child(place, [&](int child, int round) {
+      add_subtree(child);
+      builder.send(circle.rank(child), round);
+    });
+  }
+
+  bool has(int owner, int segment) const { return segment >= owner && segment < tree.end(owner); }
+
+  Builder builder;
+  Circle circle;
+  Knomial tree;
+  int place;
+};
+
+}  // namespace
+
+Schedule scatter_ring_bcast(const Task& task, int rank) {
+  Scattered state(task, rank);
+  const int size = task.size;
+  const int next = (state.place + 1) % size;
+  const int previous = (state.place + size - 1) % size;
+  for (int step = 0; step < size - 1; ++step) {
+    const int round = state.tree.rounds() + step;
+    const int out = (state.place + size - step) % size;
+    if (!state.has(next, out)) state.builder.block(out);
+    state.builder.send(state.circle.rank(next), round);
+    const int in = (previous + size - step) % size;
+    if (!state.has(state.place, in)) state.builder.block(in);
+    state.builder.receive(state.circle.rank(previous), round);
+  }
+  return state.builder.finish(state.tree.rounds() + size - 1);
+}
+
+Schedule scatter_recursive_doubling_bcast(const Task& task, int rank) {
+  if (!is_power_of_two(task.size))
+    throw std::invalid_argument("task.size is " + std::to_string(task.size) +
+                                ": recursive doubling expects a power of two");
+  Scattered state(task, rank);
+  int round = state.tree.rounds();
+  for (int distance = 1; distance < task.size; distance *= 2, ++round) {
+    const int peer = state.place ^ distance;
+    const auto add_half = [&](int of, int reader) {
+      const int first = of & ~(distance - 1);
+      for (int segment = first; segment < first + distance; ++segment)
+        if (!state.has(reader, segment)) state.builder.block(segment);
+    };
+    add_half(state.place, peer);
+    state.builder.send(state.circle.rank(peer), round);
+    add_half(peer, state.place);
+    state.builder.receive(state.circle.rank(peer), round);
+  }
+  return state.builder.finish(round);
+}
+
+Schedule two_shot_bcast(const Task& task, int rank) {
+  Builder builder(task, Op::bcast, rank);
+  if (task.size == 1) return builder.finish(0);
+  const Circle circle(task.size, task.root);
+  const int place = circle.place(rank);
+  const int owners = task.size - 1;
+  for (int segment = 0; segment < task.segments; ++segment) {
+    const int owner = 1 + segment % owners;
+    const int round = segment / owners;
+    if (place == 0) {
+      builder.block(segment);
+      builder.send(circle.rank(owner), round);
+    } else if (place == owner) {
+      builder.block(segment);
+      builder.receive(task.root, round);
+      for (int step = 1; step < owners; ++step) {
+        builder.block(segment);
+        builder.send(circle.rank(1 + (owner - 1 + step) % owners), round + 1);
+      }
+    } else {
+      builder.block(segment);
+      builder.receive(circle.rank(owner), round + 1);
+    }
+  }
+  return builder.finish(divided_up(task.segments, owners) + (task.size > 2));
+}
+
+}  // namespace mpress::schedule
