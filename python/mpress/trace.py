@@ -24,7 +24,7 @@ OPERATIONS = (
     "MPI_Probe", "MPI_Mprobe", "MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome",
     "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Request_get_status",
     "MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gather", "MPI_Gatherv", "MPI_Scatter",
-    "MPI_Scatterv",
+    "MPI_Scatterv", "MPI_Allgather", "MPI_Allgatherv", "MPI_Bcast",
 )  # fmt: skip
 CODECS = {0: "none", 1: "mpc", 2: "zfp", 3: "szp"}
 REASONS = {
@@ -42,6 +42,7 @@ REASONS = {
     11: "would not pay at the ratio seen",
     12: "costs never measured",
     13: "sent raw to time the link",
+    14: "all ranks must get the same bits",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
 WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct", 4: "host"}

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* family_switches[] = {
     "MPRESS_DISABLE_P2P",     "MPRESS_DISABLE_PERSISTENT", "MPRESS_DISABLE_SENDRECV",
     "MPRESS_DISABLE_DERIVED", "MPRESS_DISABLE_ALLTOALL",   "MPRESS_DISABLE_GATHER",
-    "MPRESS_DISABLE_SCATTER",
+    "MPRESS_DISABLE_SCATTER", "MPRESS_DISABLE_ALLGATHER",  "MPRESS_DISABLE_BCAST",
 };
 static_assert(std::size(family_switches) == static_cast<std::size_t>(Family::count_));
 

@@ -19,6 +19,8 @@ enum class Family : unsigned char {
   alltoall,
   gather,
   scatter,
+  allgather,
+  bcast,
   count_
 };
 

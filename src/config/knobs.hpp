@@ -31,6 +31,8 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_DISABLE_ALLTOALL", "0", "1: leave MPI_Alltoall, _Alltoallv and _Alltoallw to MPI."},
     {"MPRESS_DISABLE_GATHER", "0", "1: leave MPI_Gather and MPI_Gatherv to MPI."},
     {"MPRESS_DISABLE_SCATTER", "0", "1: leave MPI_Scatter and MPI_Scatterv to MPI."},
+    {"MPRESS_DISABLE_ALLGATHER", "0", "1: leave MPI_Allgather and MPI_Allgatherv to MPI."},
+    {"MPRESS_DISABLE_BCAST", "0", "1: leave MPI_Bcast to MPI."},
     {"MPRESS_CHUNK", "1M",
      "Compressed messages of at least two chunks of this many bytes travel in chunks, so that "
      "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece). Unless it is set, "

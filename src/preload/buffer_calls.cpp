@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/blocking.hpp"
-#include "engine/coll/direct.hpp"
+#include "engine/coll/collective.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/staged_call.hpp"
 #include "engine/job.hpp"
@@ -60,6 +60,9 @@ constexpr engine::Collective collective() {
   if (is(&engine::gatherv)) return {Op::gatherv, Family::gather, true};
   if (is(&engine::scatter)) return {Op::scatter, Family::scatter, false};
   if (is(&engine::scatterv)) return {Op::scatterv, Family::scatter, true};
+  if (is(&engine::allgather)) return {Op::allgather, Family::allgather, false, true};
+  if (is(&engine::allgatherv)) return {Op::allgatherv, Family::allgather, false, true};
+  if (is(&engine::bcast)) return {Op::bcast, Family::bcast, false, true};
   return {};
 }
 
@@ -81,7 +84,7 @@ struct Entries<int(A...)> {
     constexpr engine::Collective call = collective<describe>();
     if constexpr (call.op != trace::Op::count_) {
       if (job && job->routes_collectives) {
-        const auto served = engine::serve_directly(*job, call, describe(arguments...));
+        const auto served = engine::serve_collective(*job, call, describe(arguments...));
         if (served) return *served;
       }
     }

@@ -1,5 +1,5 @@
-/* Random collective calls whose blocks each go from one rank to one other, checked bit for bit, on
- * memory of the host and of devices, each rank's its own, with messages under way meanwhile.
+/* Random collective calls that move data, checked bit for bit, on memory of the host and of
+ * devices, each rank's its own, with messages under way meanwhile.
  *
  * blocks SEED ROUNDS [host|late]: host: no buffer lies on a device; late: none does in the first
  * ten rounds, and then those of rank 1 alone. */
@@ -19,7 +19,19 @@ static unsigned below(unsigned n) {
   return (unsigned)((state >> 33) % n);
 }
 
-enum Op { alltoall, alltoallv, alltoallw, gather, gatherv, scatter, scatterv, op_count };
+enum Op {
+  alltoall,
+  alltoallv,
+  alltoallw,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  allgather,
+  allgatherv,
+  bcast,
+  op_count
+};
 
 /* Floats, doubles, ints, and doubles with gaps. */
 struct Kind {
@@ -100,6 +112,38 @@ static struct Buffer make(int blocks, const int* counts, const struct Kind* kind
   return buffer;
 }
 
+/* Ranks have one signature, doubles in fours, and layouts of their own. */
+static void broadcast(int round, MPI_Comm comm, int root, int device) {
+  int rank;
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  const unsigned fours = below(4) == 0 ? below(100) : below(100000);
+  const unsigned layouts = below(1u << most_ranks);
+  const struct Kind* const kind = layouts >> rank & 1 ? &kinds[1] : &kinds[3];
+  const int count = (int)(kind == &kinds[1] ? 4 * fours : fours);
+  struct Memory memory = memory_on(device, (size_t)(count + 1) * (size_t)kind->extent);
+  memset(memory.shadow, guard, memory.bytes);
+  for (int pass = 0; pass < 2; ++pass) {
+    int k = 0;
+    for (int i = 0; i < count * kind->extent; i += (int)sizeof(double)) {
+      if (!is_data(kind, i)) continue;
+      const double x = round + 17. * root + 1e-3 * (k++ / 8);
+      if (pass == 1) {
+        CHECK(memcmp(memory.shadow + i, &x, sizeof x) == 0);
+      } else if (rank == root) {
+        memcpy(memory.shadow + i, &x, sizeof x);
+      }
+    }
+    if (pass == 1) break;
+    put(&memory);
+    CHECK_MPI(MPI_Bcast(memory.data, count, kind->type, root, comm));
+    get(&memory);
+  }
+  for (int i = 0; i < count * kind->extent; ++i) {
+    CHECK(is_data(kind, i) || memory.shadow[i] == guard);
+  }
+  drop(&memory);
+}
+
 static void one(int round, MPI_Comm comm, const char* mode, int is_last_on_host) {
   int rank, size, world;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
@@ -108,7 +152,7 @@ static void one(int round, MPI_Comm comm, const char* mode, int is_last_on_host)
   const enum Op op = (enum Op)below(op_count);
   const struct Kind* const kind = &kinds[below(4)];
   const int root = (int)below((unsigned)size);
-  const int is_even = op == alltoall || op == gather || op == scatter;
+  const int is_even = op == alltoall || op == gather || op == scatter || op == allgather;
   const int in_place = below(6) == 0;
   const unsigned most = below(3) == 0 ? 40 : most_items;
   int counts[most_ranks][most_ranks]; /* from, to */
@@ -125,13 +169,21 @@ static void one(int round, MPI_Comm comm, const char* mode, int is_last_on_host)
   if (strcmp(mode, "host") == 0 || is_last_on_host) out_device = in_device = -1;
   if (strcmp(mode, "late") == 0 && world != 1) out_device = in_device = -1;
 
-  const int to_all = op <= alltoallw, to_root = op == gather || op == gatherv;
+  if (op == bcast) {
+    broadcast(round, comm, root, in_device);
+    return;
+  }
+  const int is_same = op == allgather || op == allgatherv; /* for all */
+  const int to_all = op <= alltoallw || is_same, to_root = op == gather || op == gatherv;
+  for (int i = 0; is_same && i < size; ++i) {
+    for (int j = 1; j < size; ++j) counts[i][j] = counts[i][0];
+  }
   int out_counts[most_ranks], in_counts[most_ranks];
   int out_blocks = 0, in_blocks = 0;
-  if (to_all || (!to_root && rank == root)) {
+  if ((to_all && !is_same) || (!to_root && !is_same && rank == root)) {
     out_blocks = size;
     for (int i = 0; i < size; ++i) out_counts[i] = counts[rank][i];
-  } else if (to_root) {
+  } else if (to_root || is_same) {
     out_blocks = 1;
     out_counts[0] = counts[rank][root];
   }
@@ -142,7 +194,7 @@ static void one(int round, MPI_Comm comm, const char* mode, int is_last_on_host)
     in_blocks = 1;
     in_counts[0] = counts[root][rank];
   }
-  if (to_all && in_place) {
+  if (to_all && !is_same && in_place) {
     /* Both sides of a pair have as much. */
     for (int i = 0; i < size; ++i) {
       in_counts[i] = is_even ? all : counts[i < rank ? i : rank][i < rank ? rank : i];
@@ -153,12 +205,14 @@ static void one(int round, MPI_Comm comm, const char* mode, int is_last_on_host)
   const int skips_out = in_place && (to_all || (to_root && rank == root));
   const int skips_in = in_place && !to_all && !to_root && rank == root;
   for (int i = 0; i < out_blocks; ++i) {
-    fill(out.memory.shadow + out.bytes_at[i], round, rank, to_root ? root : i, kind, out.counts[i]);
+    const int to = is_same ? 0 : to_root ? root : i;
+    fill(out.memory.shadow + out.bytes_at[i], round, rank, to, kind, out.counts[i]);
   }
   if (skips_out) {
     for (int i = 0; i < in_blocks; ++i) {
-      if (!to_all && i != rank) continue;
-      fill(in.memory.shadow + in.bytes_at[i], round, rank, to_all ? i : root, kind, in.counts[i]);
+      if ((!to_all || is_same) && i != rank) continue;
+      const int to = is_same ? 0 : to_all ? i : root;
+      fill(in.memory.shadow + in.bytes_at[i], round, rank, to, kind, in.counts[i]);
     }
   }
   put(&out.memory);
@@ -181,6 +235,10 @@ static void one(int round, MPI_Comm comm, const char* mode, int is_last_on_host)
       CHECK_MPI(
           MPI_Gatherv(from, out_counts[0], type, into, in.counts, in.places, type, root, comm));
       break;
+    case allgather: CHECK_MPI(MPI_Allgather(from, all, type, into, all, type, comm)); break;
+    case allgatherv:
+      CHECK_MPI(MPI_Allgatherv(from, out_counts[0], type, into, in.counts, in.places, type, comm));
+      break;
     case scatter: CHECK_MPI(MPI_Scatter(from, all, type, into, all, type, root, comm)); break;
     default:
       CHECK_MPI(
@@ -189,7 +247,8 @@ static void one(int round, MPI_Comm comm, const char* mode, int is_last_on_host)
   get(&in.memory);
   for (int i = 0; i < in_blocks && !skips_in; ++i) {
     const int source = to_all || to_root ? i : root;
-    CHECK(is_right(in.memory.shadow + in.bytes_at[i], round, source, rank, kind, in.counts[i]));
+    const int to = is_same ? 0 : rank;
+    CHECK(is_right(in.memory.shadow + in.bytes_at[i], round, source, to, kind, in.counts[i]));
   }
   drop(&out.memory);
   drop(&in.memory);

@@ -140,7 +140,7 @@ void environment() {
     CHECK(load_with(c.name, "", error));  // set to nothing is not set
   }
   // A family that has no code must not be switched off in vain.
-  CHECK(!load_with("MPRESS_DISABLE_BCAST", "1", error));
+  CHECK(!load_with("MPRESS_DISABLE_BARRIER", "1", error));
   ::setenv("MPRESS_DISABLE_SENDRECV", "1", 1);
   Config config;
   CHECK(load_config(config, error) && config.is_disabled(Family::sendrecv));

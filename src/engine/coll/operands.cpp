@@ -179,6 +179,7 @@ Block Blocks::operator[](int i) const {
 Operands bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm) {
   const Members members(comm);
   Operands operands = operands_of(members, comm);
+  operands.root = root;
   if (!members.takes_part(root)) return operands;
   const Blocks data(1, count, type);
   operands.receive = members.is_root(root) ? sent(buffer, data) : received(buffer, data);

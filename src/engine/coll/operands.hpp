@@ -72,6 +72,9 @@ class Blocks {
   }
 
   int number() const { return number_; }
+
+  /// Have all blocks as many items, of one type?
+  bool is_even() const { return !counts_ && !types_; }
   Block operator[](int i) const;
 
  private:

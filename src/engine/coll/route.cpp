@@ -1,5 +1,6 @@
 #include "engine/coll/route.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -21,15 +22,20 @@ bool await(Job& job, const Context& context, Agreement& agreement) {
   return !agreement.failed();
 }
 
-/// Bytes of a block, of a call that has the same on all ranks.
+/// Bytes of a block, of a call of which all ranks know them: where they differ, the mean.
 std::size_t block_bytes(const Operands& operands) {
   const bool sends = operands.send.reads.number() > 0;
-  const Blocks& blocks = sends ? operands.send.reads : operands.receive.writes;
-  if (blocks.number() == 0) return 0;
-  const Block block = blocks[0];
-  const std::shared_ptr<mpi::TypeInfo> type =
-      block.count > 0 ? mpi::type_info(block.type) : nullptr;
-  return type ? type->size * static_cast<std::size_t>(block.count) : 0;
+  const Operand& receive = operands.receive;
+  const Blocks& data = receive.writes.number() > 0 ? receive.writes : receive.reads;
+  const Blocks& blocks = sends && data.number() < 2 ? operands.send.reads : data;
+  const int number = blocks.is_even() ? std::min(blocks.number(), 1) : blocks.number();
+  std::size_t bytes = 0;
+  for (int i = 0; i < number; ++i) {
+    const Block block = blocks[i];
+    const auto type = block.count > 0 ? mpi::type_info(block.type) : nullptr;
+    if (type) bytes += type->size * static_cast<std::size_t>(block.count);
+  }
+  return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
 }
 
 /// As the call's arguments tell all ranks alike.

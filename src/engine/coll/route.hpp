@@ -24,7 +24,8 @@ class Job;
 struct Collective {
   trace::Op op = trace::Op::count_;  ///< count_: of none that mpress serves
   Family family = Family::count_;    ///< of its kill switch
-  bool has_own_counts = false;       ///< each rank gives its own counts: the v and w forms
+  bool has_own_counts = false;       ///< no rank knows all counts
+  bool has_many_readers = false;     ///< a block goes to several ranks
 };
 
 /// Calls whose number is 1, 2, 4, 8 ..., or a multiple of 1024: where members tell each other.

@@ -28,9 +28,10 @@ struct SendArguments {
 
 /// What a sending call allows, and what it counts as.
 struct SendCall {
-  trace::Op op;       ///< for statistics alone
-  Family family;      ///< whose kill switch holds, beside that of all messages
-  bool buffer_stays;  ///< the program's buffer is the call's until it is over
+  trace::Op op;            ///< for statistics alone
+  Family family;           ///< whose kill switch holds, beside that of all messages
+  bool buffer_stays;       ///< the program's buffer is the call's until it is over
+  bool is_shared = false;  ///< other ranks get the same data, and must get the same bits
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest

@@ -92,6 +92,8 @@ Choice choose(Job& job, const Message& message) {
     reason = Reason::sessions;
   } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
     reason = Reason::disabled;
+  } else if (message.call.is_shared && wanted.lossy()) {
+    reason = Reason::shared;
   } else if (message.device == gpu::host && !message.is_readable) {
     reason = Reason::device;
   } else if (!is_aligned(message)) {

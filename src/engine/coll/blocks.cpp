@@ -1,0 +1,164 @@
+#include "engine/coll/blocks.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "engine/job.hpp"
+#include "mpi/relayout.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using schedule::Op;
+
+/// Pieces of a broadcast begin at multiples of so many bytes.
+constexpr std::size_t grain = 4096;
+
+/// Shorter broadcasts go down a tree in one piece: their rounds count, not their bytes.
+constexpr std::size_t least_cut_bytes = 256 * 1024;
+
+Op op_of(const Collective& call) {
+  switch (call.family) {
+    case Family::bcast: return Op::bcast;
+    case Family::gather: return Op::gather;
+    case Family::scatter: return Op::scatter;
+    case Family::allgather: return Op::allgather;
+    default: return Op::alltoall;
+  }
+}
+
+/// Block `i` of a buffer's. Its type counts only where it has items.
+Part part_of(const Operand& operand, const Blocks& blocks, int i) {
+  if (i >= blocks.number()) return {};
+  const Block block = blocks[i];
+  if (block.count <= 0) return {};
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(block.type);
+  if (!type) return {};
+  const auto at =
+      reinterpret_cast<std::uintptr_t>(operand.buffer) + static_cast<std::uintptr_t>(block.offset);
+  return {reinterpret_cast<void*>(at), block.count, block.type,
+          type->size * static_cast<std::size_t>(block.count)};
+}
+
+/// Copies within this process, where both have the same signature.
+int copy(Job& job, const Part& from, const Part& to) {
+  const std::shared_ptr<mpi::TypeInfo> from_type = mpi::type_info(from.type);
+  const std::shared_ptr<mpi::TypeInfo> to_type = mpi::type_info(to.type);
+  const int from_device = device_of(job, from.data, *from_type);
+  const int to_device = device_of(job, to.data, *to_type);
+  const std::size_t bytes = std::min(from.bytes, to.bytes);
+  if (from_device == gpu::host && to_device == gpu::host) {
+    return mpi::relayout(from.data, {from.count, from.type}, to.data, {to.count, to.type});
+  }
+  const bool is_one =
+      from_device == to_device || from_device == gpu::host || to_device == gpu::host;
+  if (from_type->contiguous && to_type->contiguous && is_one) {
+    const int device = from_device == gpu::host ? to_device : from_device;
+    const QueueLease queue = job.devices.queue(device);
+    if (!queue) return refused(job, device);
+    return job.devices.wait(job, *queue, queue->copy(to.data, from.data, bytes));
+  }
+  const int device = from_device == gpu::host ? to_device : from_device;
+  memory::Buffer packed = job.devices.take_pinned(device, bytes);
+  if (!packed) return MPI_ERR_NO_MEM;
+  const mpi::Layout elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
+                             from_type->packed_type()};
+  int code = from_device != gpu::host
+                 ? pack_from_device(job, from_device, from.data, from.count, *from_type,
+                                    packed.data(), bytes)
+                 : mpi::relayout(from.data, {from.count, from.type}, packed.data(), elements);
+  if (code != MPI_SUCCESS) return code;
+  return to_device != gpu::host
+             ? unpack_to_device(job, to_device, packed.data(), bytes, to.data, to.count, *to_type)
+             : mpi::relayout(packed.data(), elements, to.data, {to.count, to.type});
+}
+
+}  // namespace
+
+BlockMap::BlockMap(Job& job, const Collective& call, const Operands& operands, int rank, int size)
+    : job_(job),
+      call_(call),
+      operands_(operands),
+      rank_(rank),
+      task_{op_of(call), size, operands.root} {}
+
+int BlockMap::open() { return task_.op == Op::bcast ? open_segments() : copy_own(); }
+
+/// The ranks' types have one signature, and any layouts: pieces are cut of what lies without gaps.
+int BlockMap::open_segments() {
+  const bool is_root = rank_ == task_.root;
+  const Operand& operand = operands_.receive;
+  whole_ = part_of(operand, is_root ? operand.reads : operand.writes, 0);
+  if (task_.size > 2 && whole_.bytes >= least_cut_bytes) task_.segments = task_.size - 1;
+  cut_ = whole_;
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(whole_.type);
+  cut_.type = type->packed_type();
+  cut_.count = static_cast<MPI_Count>(whole_.bytes / type->packed_unit());
+  if (type->contiguous) return MPI_SUCCESS;
+  cut_.data = nullptr;
+  const int device = device_of(job_, whole_.data, *type);
+  packed_ = device == gpu::host ? job_.pool.take(whole_.bytes)
+                                : job_.devices.take_pinned(device, whole_.bytes);
+  if (!packed_) return MPI_ERR_NO_MEM;
+  cut_.data = packed_.data();
+  return is_root ? copy(job_, whole_, cut_) : MPI_SUCCESS;
+}
+
+/// What a rank has for itself never leaves it.
+int BlockMap::copy_own() {
+  if (task_.op == Op::scatter && rank_ != task_.root) return MPI_SUCCESS;
+  if (task_.op == Op::gather && rank_ != task_.root) return MPI_SUCCESS;
+  const bool sends_one = task_.op == Op::gather || task_.op == Op::allgather;
+  const bool gets_one = task_.op == Op::scatter;
+  const Part from = part_of(operands_.send, operands_.send.reads, sends_one ? 0 : rank_);
+  const Part to = part_of(operands_.receive, operands_.receive.writes, gets_one ? 0 : rank_);
+  // In place there is none.
+  return from.bytes > 0 && to.bytes > 0 ? copy(job_, from, to) : MPI_SUCCESS;
+}
+
+Part BlockMap::segment(schedule::Block block) const {
+  const std::size_t pieces = static_cast<std::size_t>(task_.segments);
+  const std::size_t piece = (cut_.bytes / pieces + grain) / grain * grain;
+  const std::size_t begin = std::min(cut_.bytes, static_cast<std::size_t>(block) * piece);
+  const std::size_t end = pieces == 1 ? cut_.bytes : std::min(cut_.bytes, begin + piece);
+  if (!cut_.data) return {nullptr, 0, cut_.type, end - begin};  // there was no memory for it
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(cut_.type);
+  return {static_cast<std::byte*>(cut_.data) + begin,
+          static_cast<MPI_Count>((end - begin) / std::max<std::size_t>(type->size, 1)), cut_.type,
+          end - begin};
+}
+
+Part BlockMap::outgoing(schedule::Block block) const {
+  const auto size = static_cast<schedule::Block>(task_.size);
+  const Operand& send = operands_.send;
+  switch (task_.op) {
+    case Op::bcast: return segment(block);
+    case Op::gather: return part_of(send, send.reads, 0);
+    case Op::scatter: return part_of(send, send.reads, static_cast<int>(block));
+    case Op::alltoall: return part_of(send, send.reads, static_cast<int>(block % size));
+    case Op::allgather: break;
+  }
+  const bool is_own = static_cast<int>(block) == rank_ && send.reads.number() > 0;
+  return is_own ? part_of(send, send.reads, 0) : incoming(block);
+}
+
+Part BlockMap::incoming(schedule::Block block) const {
+  const auto size = static_cast<schedule::Block>(task_.size);
+  const Operand& receive = operands_.receive;
+  switch (task_.op) {
+    case Op::bcast: return segment(block);
+    case Op::scatter: return part_of(receive, receive.writes, 0);
+    case Op::alltoall: return part_of(receive, receive.writes, static_cast<int>(block / size));
+    case Op::gather:
+    case Op::allgather: break;
+  }
+  return part_of(receive, receive.writes, static_cast<int>(block));
+}
+
+int BlockMap::close() {
+  return packed_ && rank_ != task_.root ? copy(job_, cut_, whole_) : MPI_SUCCESS;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,57 @@
+// Where the blocks of a collective call lie in this process: the schedule knows their numbers, the
+// call its buffers.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/coll/operands.hpp"
+#include "engine/coll/route.hpp"
+#include "memory/buffer_pool.hpp"
+#include "mpi/calls.hpp"
+#include "schedule/schedule.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+/// Data of a block in this process, as MPI describes it; without bytes where there is none.
+struct Part {
+  void* data = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  std::size_t bytes = 0;
+};
+
+/// Functions return error codes of MPI's, and raise nothing.
+class BlockMap {
+ public:
+  BlockMap(Job& job, const Collective& call, const Operands& operands, int rank, int size);
+
+  const schedule::Task& task() const { return task_; }
+
+  /// Before any block is asked for: copies what this rank has for itself, and brings what cannot be
+  /// cut where it lies to memory of its own.
+  int open();
+
+  Part outgoing(schedule::Block block) const;
+  Part incoming(schedule::Block block) const;
+
+  /// When all blocks have come.
+  int close();
+
+ private:
+  int open_segments();
+  int copy_own();
+  Part segment(schedule::Block block) const;
+
+  Job& job_;
+  const Collective& call_;
+  const Operands& operands_;
+  const int rank_;
+  schedule::Task task_;
+  Part whole_;             ///< of a broadcast, the program's
+  Part cut_;               ///< the same, without gaps
+  memory::Buffer packed_;  ///< where that lies if the program's has gaps
+};
+
+}  // namespace mpress::engine

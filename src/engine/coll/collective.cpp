@@ -1,0 +1,52 @@
+#include "engine/coll/collective.hpp"
+
+#include "engine/coll/blocks.hpp"
+#include "engine/coll/runner.hpp"
+#include "engine/job.hpp"
+#include "schedule/linear.hpp"
+#include "schedule/pairwise.hpp"
+#include "schedule/scatter_allgather.hpp"
+#include "schedule/tree.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// At most so many blocks each way are under way at once.
+constexpr int window = 32;
+
+/// From each origin straight to its readers where one block goes to one; ranks of a host reach each
+/// other alike.
+schedule::Schedule schedule_of(const schedule::Task& task, int rank) {
+  switch (task.op) {
+    case schedule::Op::bcast:
+      return task.segments > 1 ? two_shot_bcast(task, rank) : binomial_bcast(task, rank);
+    case schedule::Op::scatter: return linear_scatter(task, rank, window);
+    case schedule::Op::gather: return linear_gather(task, rank, window);
+    case schedule::Op::allgather: return scattered_allgather(task, rank, window);
+    case schedule::Op::alltoall: break;
+  }
+  return scattered_alltoall(task, rank, window);
+}
+
+}  // namespace
+
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands) {
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(operands.comm);
+  if (!comm) return std::nullopt;
+  const Route route = route_of(job, call, operands, comm);
+  if (route.has_failed) return comm->raise(MPI_ERR_OTHER);
+  if (!route.context) return std::nullopt;
+  const Context& context = *route.context;
+  if (const mpi::Hints hints = comm->hints.get(); !hints.empty()) {
+    if (const auto blocks = mpi::comm_info(context.comm())) blocks->hints.update(hints);
+  }
+  BlockMap blocks(job, call, operands, context.rank(), context.size());
+  // Who fails here still takes part: others wait for blocks.
+  const int opened = blocks.open();
+  const schedule::Schedule schedule = schedule_of(blocks.task(), context.rank());
+  int code = run_schedule(job, call, context, schedule, blocks, opened);
+  if (code == MPI_SUCCESS) code = blocks.close();
+  return code == MPI_SUCCESS ? code : comm->raise(code);
+}
+
+}  // namespace mpress::engine

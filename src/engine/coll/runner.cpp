@@ -1,0 +1,142 @@
+#include "engine/coll/runner.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "engine/job.hpp"
+#include "engine/p2p/exchange.hpp"
+#include "engine/p2p/send.hpp"
+#include "engine/request/completion.hpp"
+#include "mpi/counted.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using schedule::Schedule;
+using schedule::Transfer;
+
+class Runner {
+ public:
+  Runner(Job& job, const Collective& call, const Context& context, const Schedule& schedule,
+         const BlockMap& blocks, int code)
+      : job_(job),
+        call_(call),
+        context_(context),
+        schedule_(schedule),
+        blocks_(blocks),
+        has_own_(code == MPI_SUCCESS),
+        code_(code) {}
+
+  int run();
+
+ private:
+  void note(int code) {
+    if (code_ == MPI_SUCCESS) code_ = code;
+  }
+  void keep(MPI_Request request) {
+    if (request != MPI_REQUEST_NULL) requests_.push_back(request);
+  }
+  void receive(const Transfer& transfer);
+  void send(const Transfer& transfer);
+  void send(int to, const Part& part);
+  void tell_failure(int to);
+  void complete();
+
+  Job& job_;
+  const Collective& call_;
+  const Context& context_;
+  const Schedule& schedule_;
+  const BlockMap& blocks_;
+  std::vector<MPI_Request> requests_;  ///< of this round; receives first
+  std::size_t receives_ = 0;
+  const bool has_own_;  ///< blocks
+  int code_;
+};
+
+int Runner::run() {
+  auto send_next = schedule_.sends.begin();
+  auto receive_next = schedule_.receives.begin();
+  for (int round = 0; round < schedule_.rounds; ++round) {
+    requests_.clear();
+    while (receive_next != schedule_.receives.end() && receive_next->round == round) {
+      receive(*receive_next++);
+    }
+    receives_ = requests_.size();
+    while (send_next != schedule_.sends.end() && send_next->round == round) send(*send_next++);
+    complete();
+  }
+  return code_;
+}
+
+void Runner::receive(const Transfer& transfer) {
+  for (const schedule::Block block : schedule_.blocks_of(transfer)) {
+    const Part part = blocks_.incoming(block);
+    if (part.bytes == 0) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    note(receive_later(job_, call_.op, {part.data, part.count, part.type, context_.comm()},
+                       {transfer.peer, context_.block_tag()}, &request));
+    keep(request);
+  }
+}
+
+void Runner::send(const Transfer& transfer) {
+  for (const schedule::Block block : schedule_.blocks_of(transfer)) {
+    const Part part = blocks_.outgoing(block);
+    if (part.bytes == 0) continue;
+    // What should have come may not have.
+    const bool is_own = blocks_.task().origin(block) == context_.rank();
+    if (is_own ? has_own_ : code_ == MPI_SUCCESS) {
+      send(transfer.peer, part);
+    } else {
+      tell_failure(transfer.peer);
+    }
+  }
+}
+
+void Runner::send(int to, const Part& part) {
+  const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
+  const SendCall call{call_.op, call_.family, true, call_.has_many_readers};
+  Outgoing out = prepare_send(job_, call, arguments);
+  if (out.error != MPI_SUCCESS) {
+    note(out.error);
+    return tell_failure(to);
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  note(send_later(job_, std::move(out), mpi::counted::Isend, context_.block_tag(), &request));
+  keep(request);
+}
+
+void Runner::tell_failure(int to) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  note(mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, context_.block_tag(), context_.comm(),
+                           &request));
+  keep(request);
+}
+
+/// Waits for all requests of the round, also where some fail.
+void Runner::complete() {
+  if (requests_.empty()) return;
+  std::vector<MPI_Status> statuses(requests_.size());
+  const int code = waitall(job_, static_cast<int>(requests_.size()), requests_.data(),
+                           statuses.data(), call_.op);
+  const bool has_errors = code == MPI_ERR_IN_STATUS;
+  if (!has_errors) note(code);
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    int one = has_errors ? statuses[i].MPI_ERROR : code;
+    if (requests_[i] != MPI_REQUEST_NULL) one = wait(job_, &requests_[i], &statuses[i]);
+    note(one);
+    // Its sender could not send it.
+    if (one == MPI_SUCCESS && i < receives_ && mpi::counted::bytes_of(statuses[i]) == 0) {
+      note(job_.device_code);
+    }
+  }
+}
+
+}  // namespace
+
+int run_schedule(Job& job, const Collective& call, const Context& context, const Schedule& schedule,
+                 const BlockMap& blocks, int code) {
+  return Runner(job, call, context, schedule, blocks, code).run();
+}
+
+}  // namespace mpress::engine
