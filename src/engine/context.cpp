@@ -70,6 +70,15 @@ bool Context::share_host(int a, int b) const {
   return all_.hosts_.leader(world_rank(a)) == all_.hosts_.leader(world_rank(b));
 }
 
+const schedule::Hosts& Context::hosts() const {
+  if (!member_hosts_) {
+    std::vector<int> leaders;
+    for (const int member : members_) leaders.push_back(all_.hosts_.leader(member));
+    member_hosts_.emplace(leaders);
+  }
+  return *member_hosts_;
+}
+
 /// Begins with a private duplicate. MPI copies attributes in the call itself.
 void Context::start(MPI_Comm parent) {
   mpi::calls().Comm_rank(parent, &rank_);

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@
 #include "engine/progress.hpp"
 #include "mpi/comm_info.hpp"
 #include "mpi/peek.hpp"
+#include "schedule/hosts.hpp"
 
 namespace mpress::engine {
 
@@ -48,6 +50,8 @@ enum class Fact : unsigned char {
   least_chunk,        ///< bytes: it cuts no message shorter; 0: none at all
   learns,             ///< it measures links
   sends_frames,       ///< it may compress, or cut, messages to memory of the host
+  pays_within,        ///< compressing messages in host memory may pay, to ranks of its host
+  pays_between,       ///< the same to ranks of others
   ever_sends_frames,  ///< it may come to do so
   has_board,          ///< filled in by the context, as is the key
   key,
@@ -113,6 +117,9 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Counts the calls that the members make together, from 0.
   std::uint64_t next_call() { return calls_.fetch_add(1, std::memory_order_relaxed); }
 
+  /// Who shares a host, among its members. For the one thread that makes a collective call.
+  const schedule::Hosts& hosts() const;
+
   // The mode of its collective calls, which engine/coll/route.hpp alone sets. One thread at a time
   // makes such calls.
 
@@ -163,6 +170,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   link::Board* board_ = nullptr;
   std::shared_ptr<Agreements> agreements_;
   std::atomic<std::uint64_t> calls_{0};
+  mutable std::optional<schedule::Hosts> member_hosts_;
   bool has_devices_ = false;
   bool has_had_device_ = false;
 };

@@ -175,6 +175,8 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   const bool sends_from_devices = job.policy.may_have_raw() || job.policy.may_compress_devices();
   facts[Fact::sends_frames] =
       job.policy.may_compress_host() || (gpu::in_use() && sends_from_devices);
+  facts[Fact::pays_within] = job.policy.may_compress_host(policy::Peer::same_host);
+  facts[Fact::pays_between] = job.policy.may_compress_host(policy::Peer::other_host);
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
@@ -284,10 +286,16 @@ void start_job(bool at_init) {
     if (job.config.link == "peer" || job.config.link == "host")
       job.least_peer_bytes = wire::min_frame_bytes;
     // An MPI that takes memory of devices moves what is not encoded between them by itself.
-    job.routes_collectives = job.chunks.is_open() && world->is_true_for_any(Fact::may_see_gpus) &&
-                             (!world->is_true_for_any(Fact::gpu_aware) || job.config.force);
+    job.collectives.on_devices = job.chunks.is_open() &&
+                                 world->is_true_for_any(Fact::may_see_gpus) &&
+                                 (!world->is_true_for_any(Fact::gpu_aware) || job.config.force);
+    job.collectives.within = job.chunks.is_open() && world->is_true_for_any(Fact::pays_within);
+    job.collectives.between = job.chunks.is_open() && world->is_true_for_any(Fact::pays_between);
     if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {
-      job.gets_frames = probe_links(job, *world) || job.gets_frames;
+      const Paying paying = probe_links(job, *world);
+      job.collectives.within = job.collectives.within || paying.within;
+      job.collectives.between = job.collectives.between || paying.between;
+      job.gets_frames = paying.within || paying.between || job.gets_frames;
       job.watches_receives = job.watches_receives || job.gets_frames;
       if (job.gets_frames) {
         Hosts& hosts = job.contexts.hosts();

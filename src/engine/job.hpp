@@ -99,8 +99,13 @@ class Job {
   /// Whether receives are looked at: all ranks told in MPI_Init whether any may ever send anything
   /// but raw messages, and keep to that.
   bool watches_receives = true;
-  /// Whether collective calls may be served by mpress: the same on all ranks.
-  bool routes_collectives = false;
+  /// Which collective calls may be served by mpress: the same on all ranks.
+  struct {
+    bool on_devices = false;  ///< those of communicators that have buffers there
+    bool within = false;      ///< those on host memory, where compressing may pay within hosts
+    bool between = false;     ///< the same between hosts
+    bool any() const { return on_devices || within || between; }
+  } collectives;
   bool learned = false;     ///< links were measured in MPI_Init
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
   std::atomic<bool> has_got_frames{false};

@@ -42,9 +42,7 @@ void Policy::configure(bool force, const Costs& costs) {
   costs_ = costs;
 }
 
-bool Policy::may_compress_host() const {
-  return may_compress({{Place::host, Peer::same_host}, {Place::host, Peer::other_host}});
-}
+bool Policy::may_compress_host(Peer peer) const { return may_compress({{Place::host, peer}}); }
 
 bool Policy::may_compress_devices() const {
   return may_compress({{Place::device, Peer::same_host},

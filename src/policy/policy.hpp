@@ -39,8 +39,12 @@ class Policy {
   /// `force`: everything is compressed.
   void configure(bool force, const Costs& costs);
 
-  /// Could any message in memory of the host be compressed, whatever it becomes?
-  bool may_compress_host() const;
+  /// Could any message in memory of the host be compressed, whatever it becomes? To such peers, or
+  /// to any.
+  bool may_compress_host(Peer peer) const;
+  bool may_compress_host() const {
+    return may_compress_host(Peer::same_host) || may_compress_host(Peer::other_host);
+  }
 
   /// The same in memory of devices.
   bool may_compress_devices() const;

@@ -83,7 +83,7 @@ struct Entries<int(A...)> {
     Job* job = engine::enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
     if constexpr (call.op != trace::Op::count_) {
-      if (job && job->routes_collectives) {
+      if (job && job->collectives.any()) {
         const auto served = engine::serve_collective(*job, call, describe(arguments...));
         if (served) return *served;
       }

@@ -16,6 +16,9 @@ using schedule::Op;
 /// Pieces of a broadcast begin at multiples of so many bytes.
 constexpr std::size_t grain = 4096;
 
+/// Of a broadcast between hosts.
+constexpr std::size_t piece_bytes = 1 << 20;
+
 /// Shorter broadcasts go down a tree in one piece: their rounds count, not their bytes.
 constexpr std::size_t least_cut_bytes = 256 * 1024;
 
@@ -77,12 +80,14 @@ int copy(Job& job, const Part& from, const Part& to) {
 
 }  // namespace
 
-BlockMap::BlockMap(Job& job, const Collective& call, const Operands& operands, int rank, int size)
+BlockMap::BlockMap(Job& job, const Collective& call, const Operands& operands, int rank,
+                   const schedule::Hosts& hosts)
     : job_(job),
       call_(call),
       operands_(operands),
       rank_(rank),
-      task_{op_of(call), size, operands.root} {}
+      spans_hosts_(hosts.count() > 1),
+      task_{op_of(call), hosts.ranks(), operands.root} {}
 
 int BlockMap::open() { return task_.op == Op::bcast ? open_segments() : copy_own(); }
 
@@ -91,7 +96,11 @@ int BlockMap::open_segments() {
   const bool is_root = rank_ == task_.root;
   const Operand& operand = operands_.receive;
   whole_ = part_of(operand, is_root ? operand.reads : operand.writes, 0);
-  if (task_.size > 2 && whole_.bytes >= least_cut_bytes) task_.segments = task_.size - 1;
+  if (spans_hosts_) {  // pieces follow one another, from host to host and within the hosts
+    task_.segments = static_cast<int>(std::clamp<std::size_t>(whole_.bytes / piece_bytes, 1, 64));
+  } else if (task_.size > 2 && whole_.bytes >= least_cut_bytes) {
+    task_.segments = task_.size - 1;
+  }
   cut_ = whole_;
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(whole_.type);
   cut_.type = type->packed_type();

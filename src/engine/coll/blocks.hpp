@@ -8,6 +8,7 @@
 #include "engine/coll/route.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
+#include "schedule/hosts.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {
@@ -25,7 +26,8 @@ struct Part {
 /// Functions return error codes of MPI's, and raise nothing.
 class BlockMap {
  public:
-  BlockMap(Job& job, const Collective& call, const Operands& operands, int rank, int size);
+  BlockMap(Job& job, const Collective& call, const Operands& operands, int rank,
+           const schedule::Hosts& hosts);
 
   const schedule::Task& task() const { return task_; }
 
@@ -48,6 +50,7 @@ class BlockMap {
   const Collective& call_;
   const Operands& operands_;
   const int rank_;
+  const bool spans_hosts_;
   schedule::Task task_;
   Part whole_;             ///< of a broadcast, the program's
   Part cut_;               ///< the same, without gaps

@@ -7,6 +7,7 @@
 #include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
 #include "mpi/type_info.hpp"
+#include "wire/frame.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -38,13 +39,22 @@ std::size_t block_bytes(const Operands& operands) {
   return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
 }
 
-/// As the call's arguments tell all ranks alike.
-bool may_serve(const Job& job, const Collective& call, const Operands& operands) {
-  if (!operands.known || job.config.is_disabled(call.family)) return false;
+/// As the call's arguments tell all ranks alike, and what they agreed on in MPI_Init.
+struct May {
+  bool compress = false;  ///< it may pay, wherever the buffers lie
+  bool be_on_devices = false;
+};
+
+May may_serve(const Job& job, const Collective& call, const Operands& operands) {
+  if (!operands.known || job.config.is_disabled(call.family)) return {};
   // In place, where every rank says so.
-  if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return false;
-  // MPI is faster with what is short, wherever that lies.
-  return call.has_own_counts || block_bytes(operands) >= job.least_peer_bytes;
+  if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
+  const std::size_t bytes = call.has_own_counts ? 0 : block_bytes(operands);
+  const bool is_long =
+      !call.has_own_counts && bytes >= wire::min_frame_bytes && bytes >= job.config.threshold;
+  // With what is shorter MPI is faster, wherever it lies.
+  return {(job.collectives.within || job.collectives.between) && is_long,
+          job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes)};
 }
 
 }  // namespace
@@ -56,11 +66,13 @@ bool tells_mode(std::uint64_t number) {
 
 Route route_of(Job& job, const Collective& call, const Operands& operands,
                const std::shared_ptr<mpi::CommInfo>& comm) {
-  if (!job.routes_collectives || !may_serve(job, call, operands) || !job.contexts.may_have(*comm)) {
-    return {};
-  }
+  const May may = may_serve(job, call, operands);
+  if ((!may.compress && !may.be_on_devices) || !job.contexts.may_have(*comm)) return {};
   Context* const context = job.contexts.await(comm);
-  if (!context || !context->is_ready() || !context->is_true_for_any(Fact::may_see_gpus)) return {};
+  if (!context || !context->is_ready()) return {};
+  const bool pays = context->hosts().count() > 1 ? job.collectives.between : job.collectives.within;
+  if (may.compress && pays) return {context};
+  if (!may.be_on_devices || !context->is_true_for_any(Fact::may_see_gpus)) return {};
   const std::uint64_t number = context->next_call() + 1;
   if (context->has_devices()) return {context};
   if (!context->has_had_device()) {
