@@ -13,6 +13,8 @@ import numpy as np
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
+from mpress.p2p.jobs import COLLECTIVES
+
 _RAW, _WIRE = "#9aa5b1", "#2f6f9f"
 _TIMES = (("encode_seconds", "encoding", "#2f6f9f"), ("decode_seconds", "decoding", "#6fae75"),
           ("wait_seconds", "waiting", "#d9a441"))  # fmt: skip
@@ -95,7 +97,8 @@ def draw_messages(document: dict[str, Any], path: Path) -> None:
     each kind of data, a curve for each path, with quartiles."""
     rows = document["rows"]
     names = list(dict.fromkeys(row["data"] for row in rows))
-    latency = document["benchmark"] == "latency"
+    is_call = document["benchmark"] in COLLECTIVES
+    latency = is_call or document["benchmark"] == "latency"
     figure, axes = plt.subplots(
         1, len(names), figsize=(6 * len(names), 4.5), layout="constrained", squeeze=False,
         sharey=True,
@@ -109,13 +112,17 @@ def draw_messages(document: dict[str, Any], path: Path) -> None:
             _draw_curve(axis, sorted(points, key=lambda row: row["bytes"]), curve, latency)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
-        axis.set_xlabel("bytes of a message")
+        axis.set_xlabel(f"bytes of a {'block' if is_call else 'message'}")
         axis.set_title(name)
         axis.grid(alpha=0.3)
-    axes[0][0].set_ylabel("microseconds, one way" if latency else "GB/s")
+    times = "microseconds, the slowest rank" if is_call else "microseconds, one way"
+    axes[0][0].set_ylabel(times if latency else "GB/s")
     axes[0][0].legend(fontsize="small")
     transport = document["transport"]["seen"] or document["transport"]["asked"]
-    figure.suptitle(f"{document['from']} to {document['to']}, {document['mpi']}, {transport}")
+    places = f"{document['from']} to {document['to']}"
+    if is_call:
+        places = f"{document['benchmark']}, {document['ranks']} ranks, {document['from']}"
+    figure.suptitle(f"{places}, {document['mpi']}, {transport}")
     figure.savefig(path, dpi=120)
     plt.close(figure)
 

@@ -29,19 +29,31 @@ from mpress.cli.errors import (
 from mpress.files import FileError
 from mpress.p2p import data, jobs, memory, nccl
 
-_DEFAULT_SPECS = ("mpc", "zfp:8", "szp:rel=1e-3")
-_MOST_GENERATED = 32 << 20  # larger messages repeat it
-_TITLES = {"latency": "one way", "bandwidth": "one direction", "bibandwidth": "both directions"}
+DEFAULT_SPECS = ("mpc", "zfp:8", "szp:rel=1e-3")
+MOST_GENERATED = 32 << 20  # larger messages repeat it
+TITLES = {
+    "latency": "one way",
+    "bandwidth": "one direction",
+    "bibandwidth": "both directions",
+    "bcast": "bytes in all; the slowest rank",
+    "scatter": "bytes a rank; the slowest rank",
+    "gather": "bytes a rank; the slowest rank",
+    "allgather": "bytes a rank; the slowest rank",
+    "alltoall": "bytes a pair; the slowest rank",
+}
 _MEMORY = {"h": "host", "d": "device", "host": "host", "device": "device"}
-_BESIDE = {
+BESIDE = {
     "plain": "copies and MPI",
     "host": "MPI on the host",
     "copy": "GPU copies",
     "peer-copy": "copy, GPU to GPU",
     "nccl": "NCCL",
+    "mpi": "MPI's own",
+    "messages": "Isend and Irecv, raw",
 }
 
 _LINKS = {"peer": "from GPU to GPU", "host": "by memory of the host that both GPUs have pinned"}
+_OF_MESSAGES = ("plain", "host", "copy", "peer-copy", "nccl")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -82,7 +94,7 @@ def _command(benchmark: str) -> Callable[..., None]:
         ] = None,
         beside: Annotated[
             list[str] | None,
-            typer.Option(metavar="NAME", help=f"{', '.join(_BESIDE)}; may be repeated."),
+            typer.Option(metavar="NAME", help=f"{', '.join(_OF_MESSAGES)}; may be repeated."),
         ] = None,
         sequential: Annotated[
             bool,
@@ -117,10 +129,10 @@ def _command(benchmark: str) -> Callable[..., None]:
             Path | None, typer.Option(metavar="FILE", help="Draw time or rate by size here.")
         ] = None,
     ) -> None:
-        places = {"from": _checked_memory("--from", source), "to": _checked_memory("--to", target)}
-        specs = [checked_spec("--spec", text) for text in spec or (*_DEFAULT_SPECS, "auto")]
+        places = {"from": checked_memory("--from", source), "to": checked_memory("--to", target)}
+        specs = [checked_spec("--spec", text) for text in spec or (*DEFAULT_SPECS, "auto")]
         names = _checked_beside(beside, places, benchmark)
-        all_sizes = _checked_sizes(sizes, factor)
+        all_sizes = checked_sizes(sizes, factor)
         if element_type not in ("f32", "f64"):
             raise UserError(f"--type {element_type!r}: expected f32 or f64")
         checked_transport(transport)
@@ -136,14 +148,14 @@ def _command(benchmark: str) -> Callable[..., None]:
         }  # fmt: skip
         with tempfile.TemporaryDirectory(prefix="mpress-bench-") as folder:
             fields = field or ([] if file else ["wave"])
-            nbytes = min(max(all_sizes), _MOST_GENERATED)
-            found = _data(fields, file or [], nbytes, element_type)
-            _check_types(specs, found)
-            plan["files"] = _write_data(Path(folder), found)
-            shares = _shares(specs, names, sequential)
-            document = _measure(plan, all_sizes, shares, transport, link, mpiexec)
+            nbytes = min(max(all_sizes), MOST_GENERATED)
+            found = make_data(fields, file or [], nbytes, element_type)
+            check_types(specs, found)
+            plan["files"] = write_data(Path(folder), found)
+            shares = job_shares(specs, names, sequential)
+            document = measure_shares(plan, all_sizes, shares, transport, link, mpiexec)
         console = make_console()
-        _print(console, document)
+        print_document(console, document)
         if json_file is not None:
             json_file.write_text(json.dumps(document, indent=1) + "\n")
         if plot is not None:
@@ -162,7 +174,7 @@ def _command(benchmark: str) -> Callable[..., None]:
     return command
 
 
-def _shares(specs: list[str], beside: list[str], sequential: bool) -> dict[str, list[str]]:
+def job_shares(specs: list[str], beside: list[str], sequential: bool) -> dict[str, list[str]]:
     """The paths of each job. Named codecs share one that forces them, and another where messages
     are not cut into chunks; `auto` has one of its own, which decides."""
     named = [spec for spec in specs if spec not in ("none", "auto")]
@@ -176,7 +188,7 @@ def _shares(specs: list[str], beside: list[str], sequential: bool) -> dict[str, 
     return shares
 
 
-def _measure(
+def measure_shares(
     plan: dict[str, Any],
     sizes: list[int],
     shares: dict[str, list[str]],
@@ -198,12 +210,12 @@ def _measure(
         except jobs.JobError as error:
             raise UserError(str(error)) from None
         document = document or jobs.document(plan, result, transport)
-        document["rows"] += jobs.summary(result, plan["benchmark"], job)
+        document["rows"] += jobs.summary(result, plan["benchmark"], job, ("none", "mpi"))
     assert document is not None
     return document | {"link": jobs.link_seen(document["rows"], link)}
 
 
-def _checked_memory(option: str, text: str) -> str:
+def checked_memory(option: str, text: str) -> str:
     kind = _MEMORY.get(text.lower())
     if kind is None:
         raise UserError(f"{option} {text!r}: expected H, host, D or device")
@@ -217,8 +229,8 @@ def _checked_beside(names: list[str] | None, places: dict[str, str], benchmark: 
     if names is None:
         return ["nccl"] if on_devices and nccl.library() else []
     for name in names:
-        if name not in _BESIDE:
-            raise UserError(f"--beside {name!r}: expected one of {', '.join(_BESIDE)}")
+        if name not in _OF_MESSAGES:
+            raise UserError(f"--beside {name!r}: expected one of {', '.join(_OF_MESSAGES)}")
         if name == "nccl" and not (on_devices and nccl.library()):
             raise UserError("--beside nccl: expected NCCL, two GPUs, and device memory on both")
         if name == "peer-copy" and not on_devices:
@@ -230,7 +242,7 @@ def _checked_beside(names: list[str] | None, places: dict[str, str], benchmark: 
     return names
 
 
-def _checked_sizes(text: str, factor: int) -> list[int]:
+def checked_sizes(text: str, factor: int) -> list[int]:
     """Ascending sizes in bytes, whole numbers of 8-byte elements."""
     first, dash, last = text.partition("-")
     if dash:
@@ -247,7 +259,9 @@ def _checked_sizes(text: str, factor: int) -> list[int]:
     return sizes
 
 
-def _data(fields: list[str], files: list[Path], nbytes: int, kind: str) -> dict[str, np.ndarray]:
+def make_data(
+    fields: list[str], files: list[Path], nbytes: int, kind: str
+) -> dict[str, np.ndarray]:
     """What messages hold, by the names that rows have."""
     found: dict[str, np.ndarray] = {}
     for name in fields:
@@ -265,7 +279,7 @@ def _data(fields: list[str], files: list[Path], nbytes: int, kind: str) -> dict[
     return found
 
 
-def _check_types(specs: list[str], found: dict[str, np.ndarray]) -> None:
+def check_types(specs: list[str], found: dict[str, np.ndarray]) -> None:
     """Codecs may not suit all element types."""
     for spec in specs:
         for name, values in found.items():
@@ -275,7 +289,7 @@ def _check_types(specs: list[str], found: dict[str, np.ndarray]) -> None:
                 raise UserError(f"--spec: {error} ({name})") from None
 
 
-def _write_data(folder: Path, found: dict[str, np.ndarray]) -> dict[str, str]:
+def write_data(folder: Path, found: dict[str, np.ndarray]) -> dict[str, str]:
     """Files of numpy's for the ranks."""
     written = {}
     for number, (name, values) in enumerate(found.items()):
@@ -284,14 +298,20 @@ def _write_data(folder: Path, found: dict[str, np.ndarray]) -> dict[str, str]:
     return written
 
 
-def _print(console: Console, document: dict[str, Any]) -> None:
+def print_document(console: Console, document: dict[str, Any]) -> None:
     console.print(
-        f"{document['mpi']}, {_way(document)}; {document['from']} to {document['to']}"
+        f"{document['mpi']}, {_way(document)}; {_places(document)}"
         + (f", {document['gpu']}" if document["gpu"] else "")
     )
     for name in dict.fromkeys(row["data"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["data"] == name]
-        print_table(console, _table(document["benchmark"], name, rows))
+        print_table(console, message_table(document["benchmark"], name, rows))
+
+
+def _places(document: dict[str, Any]) -> str:
+    if document["benchmark"] in jobs.COLLECTIVES:
+        return f"{document['ranks']} ranks, {document['from']} memory"
+    return f"{document['from']} to {document['to']}"
 
 
 def _way(document: dict[str, Any]) -> str:
@@ -304,14 +324,16 @@ def _way(document: dict[str, Any]) -> str:
     return f"{by_mpi}, and in part between GPUs" if link == "several" else by_mpi
 
 
-def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
-    latency = benchmark == "latency"
+def message_table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
+    latency = benchmark not in ("bandwidth", "bibandwidth")
+    references = {"none": "none"} | ({"mpi": "MPI's own"} if benchmark in jobs.COLLECTIVES else {})
     columns = ("median", "quartiles") if latency else ("GB/s", "median")
     table = make_table(
-        f"{benchmark}, {_TITLES[benchmark]}: {name}; times in microseconds",
+        f"{benchmark}, {TITLES[benchmark]}: {name}; times in microseconds",
         "size  path",
-        (*columns, "over none", "ratio", "encode", "decode", "arrived"),
-    )
+        (*columns, *(f"over {name}" for name in references.values()), "ratio", "encode", "decode",
+         "arrived"),
+    )  # fmt: skip
     last = None
     for row in sorted(rows, key=lambda row: (row["bytes"], jobs.JOBS.index(row["job"]))):
         low, high = map(_microseconds, row["quartiles"])
@@ -320,7 +342,7 @@ def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
         table.add_row(
             f"{'' if row['bytes'] == last else size_text(row['bytes']):<5} {_path(row)}",
             *((median, f"{low} {high}") if latency else (rate, median)),
-            _compared(row),
+            *(_compared(row, name) for name in references),
             f"{row['ratio']:.2f}" if counted else "-",
             _microseconds(row["encode_seconds"]) if counted else "-",
             _microseconds(row["decode_seconds"]) if counted else "-",
@@ -335,7 +357,7 @@ def _microseconds(seconds: float) -> str:
 
 
 def _path(row: dict[str, Any]) -> str:
-    name = _BESIDE.get(row["path"], row["path"])
+    name = BESIDE.get(row["path"], row["path"])
     if row["job"] == "sequential":
         name += ", sequential"
     elif (row["job"], name) == ("auto", "none"):
@@ -344,11 +366,12 @@ def _path(row: dict[str, Any]) -> str:
     return name + (f", {link}" if link in _LINKS else "")
 
 
-def _compared(row: dict[str, Any]) -> str:
-    """Time over that of none, with its 95 % interval."""
-    if "over_none" not in row:
+def _compared(row: dict[str, Any], reference: str) -> str:
+    """Time over that of another path, with its 95 % interval."""
+    over = f"over_{reference}"
+    if over not in row:
         return "-"
-    return "{:.2f} ({:.2f} to {:.2f})".format(row["over_none"], *row["over_none_interval"])
+    return "{:.2f} ({:.2f} to {:.2f})".format(row[over], *row[f"{over}_interval"])
 
 
 def _arrived(row: dict[str, Any]) -> str | Text:

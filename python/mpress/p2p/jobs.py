@@ -22,13 +22,18 @@ from mpress.p2p import nccl
 
 Row = dict[str, Any]
 
-BASELINES = ("plain", "host", "copy", "peer-copy", "nccl")
+COLLECTIVES = ("bcast", "scatter", "gather", "allgather", "alltoall")
+
+BASELINES = ("plain", "host", "copy", "peer-copy", "nccl", "mpi", "messages")
 """Paths that are no codec's:
 plain  the program copies to pageable memory of the host, and MPI sends that
 host   MPI alone, between buffers of the host
 copy   one copy out of the GPU and one into it, the slower counts; pinned memory, no MPI
 peer-copy   one copy from GPU to GPU, no MPI; left out where they do not reach each other
-nccl   NCCL's send and receive; left out where it fails"""
+nccl   NCCL's send and receive, or its collective call; left out where it fails
+Of collective calls:
+mpi       MPI's own; of device memory on stand-ins in the host's
+messages  the same blocks by MPI_Irecv and MPI_Isend, raw"""
 
 CHUNKED = "@"
 """Of a path: a spec, this, and the bytes of a chunk (`mpress_chunk`)."""
@@ -83,8 +88,8 @@ def run(
 ) -> dict[str, Any]:
     """Runs a plan on its ranks under `mpress run`, as one of JOBS. Returns what the worker wrote.
 
-    plan         benchmark (latency, bandwidth, bibandwidth); ranks, where they are not two:
-                 bibandwidth alone, and all pairs of them; from, to (host, device); window;
+    plan         benchmark (latency, bandwidth, bibandwidth, COLLECTIVES); ranks, where they are
+                 not two: not of latency and bandwidth; from, to (host, device); window;
                  warmup; repeat, and seconds: how many rounds of a case there are at most, and how
                  long they take, but for the least number of them; files (name: .npy); cases (data,
                  bytes, paths, and what replaces the plan's warmup, repeat, seconds; check false

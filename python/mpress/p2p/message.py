@@ -18,10 +18,14 @@ def message(address: int, values: np.ndarray) -> list[Any]:
 
 def codec_comm(comm: MPI.Comm, spec: str, chunk: str = "") -> MPI.Comm:
     """A duplicate whose messages take a codec, and chunks of so many bytes if that is given."""
+    return hinted_comm(comm, {"mpress_codec": spec} | ({"mpress_chunk": chunk} if chunk else {}))
+
+
+def hinted_comm(comm: MPI.Comm, hints: dict[str, str]) -> MPI.Comm:
+    """A duplicate with info keys."""
     info = MPI.Info.Create()
-    info.Set("mpress_codec", spec)
-    if chunk:
-        info.Set("mpress_chunk", chunk)
+    for name, value in hints.items():
+        info.Set(name, value)
     made = comm.Dup_with_info(info)
     info.Free()
     return made

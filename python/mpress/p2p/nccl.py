@@ -66,6 +66,20 @@ class Communicator:
     def receive(self, address: int, nbytes: int, peer: int) -> None:
         self._check(self._nccl.ncclRecv(*self._message(address, nbytes, peer)))
 
+    def broadcast(self, address: int, nbytes: int) -> None:
+        """From rank 0, in place."""
+        buffer = ctypes.c_void_p(address)
+        self._check(self._nccl.ncclBroadcast(
+            buffer, buffer, ctypes.c_size_t(nbytes), _UINT8, 0, self._comm, self._stream
+        ))  # fmt: skip
+
+    def all_gather(self, send: int, receive: int, nbytes: int) -> None:
+        """`nbytes` of each rank."""
+        self._check(self._nccl.ncclAllGather(
+            ctypes.c_void_p(send), ctypes.c_void_p(receive), ctypes.c_size_t(nbytes), _UINT8,
+            self._comm, self._stream,
+        ))  # fmt: skip
+
     def group_start(self) -> None:
         self._check(self._nccl.ncclGroupStart())
 

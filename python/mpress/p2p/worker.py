@@ -20,7 +20,7 @@ from mpi4py import MPI
 
 from mpress import _core, trace
 from mpress.p2p import arrival, data, loopback, memory, nccl
-from mpress.p2p.jobs import BASELINES, CHUNKED
+from mpress.p2p.jobs import BASELINES, CHUNKED, COLLECTIVES
 from mpress.p2p.message import codec_comm, message
 
 _SAMPLE_SECONDS = 0.006
@@ -58,11 +58,13 @@ class Rank:
         """Room for the messages of any case, which all of them share: programs do so, and GPUs that
         reach each other's memory keep it open."""
         if role not in self._buffers:
-            sizes = {case["bytes"] for case in self.plan["cases"]}
-            if role == "receive":
-                sizes = {n * self.window_of(n) * len(self.peers) for n in sizes}
+            sizes = {self.room(role, case["bytes"]) for case in self.plan["cases"]}
             self._buffers[role] = self.allocate(max(sizes))
         return self._buffers[role]
+
+    def room(self, role: str, nbytes: int) -> int:
+        """Bytes of a buffer, for messages of `nbytes`."""
+        return nbytes * self.window_of(nbytes) * len(self.peers) if role == "receive" else nbytes
 
     def comm_of(self, path: str) -> MPI.Comm:
         if path not in self.comms:
@@ -306,9 +308,8 @@ def _seconds_of(sample: Sample) -> float:
     return time.perf_counter() - begin
 
 
-def run_case(rank: Rank, case: dict[str, Any], values: Any) -> list[dict[str, Any]]:
-    """A row a path; on rank 0, whose clock counts."""
-    messages = Case(rank, case, values)
+def run_case(rank: Rank, messages: Any, case: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row a path of a case, its `messages`; on rank 0, whose clock counts."""
     paths = [path for path in case["paths"] if rank.has(path)]
     samples = {path: messages.sample(path) for path in paths}
     plan, comm = {**rank.plan, **case}, rank.comm
@@ -367,7 +368,12 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
     rank's GPU."""
     comm = MPI.COMM_WORLD
     on_device = plan["to" if comm.rank else "from"] == "device"
-    rank = Rank(plan, allocate_device if on_device else memory.HostBuffer)
+    allocate = allocate_device if on_device else memory.HostBuffer
+    rank, of_case = Rank(plan, allocate), Case
+    if plan["benchmark"] in COLLECTIVES:
+        from mpress.p2p import collectives  # which is made of what is here
+
+        rank, of_case = collectives.CollectiveRank(plan, allocate), collectives.CollectiveCase
     rows = []
     name, values = None, None
     for case in plan["cases"]:
@@ -375,7 +381,7 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
             name = case["data"]
             # The others may not see the file.
             values = comm.bcast(np.load(plan["files"][name]) if comm.rank == 0 else None)
-        rows += run_case(rank, case, values)
+        rows += run_case(rank, of_case(rank, case, values), case)
     mpi = _core.mpi_name(MPI.Get_library_version())
     return {
         "mpi": mpi,
