@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "engine/job.hpp"
@@ -49,15 +50,22 @@ Part part_of(const Operand& operand, const Blocks& blocks, int i) {
 int copy(Job& job, const Part& from, const Part& to) {
   const std::shared_ptr<mpi::TypeInfo> from_type = mpi::type_info(from.type);
   const std::shared_ptr<mpi::TypeInfo> to_type = mpi::type_info(to.type);
-  const int from_device = device_of(job, from.data, *from_type);
-  const int to_device = device_of(job, to.data, *to_type);
+  const Location from_place = locate(job, from.data, *from_type);
+  const Location to_place = locate(job, to.data, *to_type);
+  const int from_device = from_place.device;
+  const int to_device = to_place.device;
   const std::size_t bytes = std::min(from.bytes, to.bytes);
+  const bool is_gapless = from_type->contiguous && to_type->contiguous;
+  if (is_gapless && from_place.is_readable && to_place.is_readable) {
+    std::memcpy(to.data, from.data, bytes);
+    return MPI_SUCCESS;
+  }
   if (from_device == gpu::host && to_device == gpu::host) {
     return mpi::relayout(from.data, {from.count, from.type}, to.data, {to.count, to.type});
   }
   const bool is_one =
       from_device == to_device || from_device == gpu::host || to_device == gpu::host;
-  if (from_type->contiguous && to_type->contiguous && is_one) {
+  if (is_gapless && is_one) {
     const int device = from_device == gpu::host ? to_device : from_device;
     const QueueLease queue = job.devices.queue(device);
     if (!queue) return refused(job, device);
