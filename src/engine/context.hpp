@@ -50,7 +50,7 @@ enum class Fact : unsigned char {
   least_chunk,        ///< bytes: it cuts no message shorter; 0: none at all
   learns,             ///< it measures links
   sends_frames,       ///< it may compress, or cut, messages to memory of the host
-  pays_within,        ///< compressing messages in host memory may pay, to ranks of its host
+  pays_within,        ///< its codec may gain by messages in host memory, to ranks of its host
   pays_between,       ///< the same to ranks of others
   ever_sends_frames,  ///< it may come to do so
   has_board,          ///< filled in by the context, as is the key

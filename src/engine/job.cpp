@@ -175,8 +175,8 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   const bool sends_from_devices = job.policy.may_have_raw() || job.policy.may_compress_devices();
   facts[Fact::sends_frames] =
       job.policy.may_compress_host() || (gpu::in_use() && sends_from_devices);
-  facts[Fact::pays_within] = job.policy.may_compress_host(policy::Peer::same_host);
-  facts[Fact::pays_between] = job.policy.may_compress_host(policy::Peer::other_host);
+  facts[Fact::pays_within] = job.may_pay(policy::Peer::same_host);
+  facts[Fact::pays_between] = job.may_pay(policy::Peer::other_host);
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
@@ -292,10 +292,10 @@ void start_job(bool at_init) {
     job.collectives.within = job.chunks.is_open() && world->is_true_for_any(Fact::pays_within);
     job.collectives.between = job.chunks.is_open() && world->is_true_for_any(Fact::pays_between);
     if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {
-      const Paying paying = probe_links(job, *world);
-      job.collectives.within = job.collectives.within || paying.within;
-      job.collectives.between = job.collectives.between || paying.between;
-      job.gets_frames = paying.within || paying.between || job.gets_frames;
+      const Probed probed = probe_links(job, *world);
+      job.collectives.within = job.collectives.within || probed.pays_within;
+      job.collectives.between = job.collectives.between || probed.pays_between;
+      job.gets_frames = probed.may_compress || job.gets_frames;
       job.watches_receives = job.watches_receives || job.gets_frames;
       if (job.gets_frames) {
         Hosts& hosts = job.contexts.hosts();

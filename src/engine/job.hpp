@@ -65,6 +65,14 @@ class Job {
            progress.is_threaded();
   }
 
+  /// Could the codec that the environment asks for gain anything by messages in host memory to such
+  /// peers?
+  bool may_pay(policy::Peer peer) const {
+    const Codec codec = config.spec.codec;
+    if (codec == Codec::none) return config.force;
+    return policy.may_compress_host(peer, codec == Codec::automatic ? Codec::mpc : codec);
+  }
+
   /// Does the link by MPI send payloads from memory of devices, and receive them there? Not where
   /// a thread of mpress's calls MPI, which has no context of a device.
   bool hands_devices_to_mpi() const { return gpu_aware && !config.progress_thread; }

@@ -234,8 +234,8 @@ bool learns_about(const Job& job, policy::Peer peer) {
 
 }  // namespace
 
-Paying probe_links(Job& job, const Context& world) {
-  if (job.size == 1) return {job.policy.may_compress_host(policy::Peer::same_host), false};
+Probed probe_links(Job& job, const Context& world) {
+  if (job.size == 1) return {job.policy.may_compress_host(), false, false};
   const auto codecs = time_codecs();
   job.policy.learn_codecs(codecs);
   double fastest = INFINITY;
@@ -260,10 +260,10 @@ Paying probe_links(Job& job, const Context& world) {
     if (job.policy.rate(peer) > 0) slowest = std::min(slowest, job.policy.rate(peer));
   }
   job.mpi_link.outbox.be_patient(static_cast<std::uint64_t>(3e9 * chunk / slowest));
-  std::array<int, 2> pays{job.policy.may_compress_host(policy::Peer::same_host),
-                          job.policy.may_compress_host(policy::Peer::other_host)};
-  mpi::calls().Allreduce(MPI_IN_PLACE, pays.data(), 2, MPI_INT, MPI_MAX, world.comm());
-  return {pays[0] != 0, pays[1] != 0};
+  std::array<int, 3> found{job.policy.may_compress_host(), job.may_pay(policy::Peer::same_host),
+                           job.may_pay(policy::Peer::other_host)};
+  mpi::calls().Allreduce(MPI_IN_PLACE, found.data(), found.size(), MPI_INT, MPI_MAX, world.comm());
+  return {found[0] != 0, found[1] != 0, found[2] != 0};
 }
 
 }  // namespace mpress::engine

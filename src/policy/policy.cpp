@@ -42,7 +42,13 @@ void Policy::configure(bool force, const Costs& costs) {
   costs_ = costs;
 }
 
-bool Policy::may_compress_host(Peer peer) const { return may_compress({{Place::host, peer}}); }
+bool Policy::may_compress_host() const {
+  return may_compress({{Place::host, Peer::same_host}, {Place::host, Peer::other_host}});
+}
+
+bool Policy::may_compress_host(Peer peer, Codec codec) const {
+  return may_compress({{Place::host, peer}}, {codec});
+}
 
 bool Policy::may_compress_devices() const {
   return may_compress({{Place::device, Peer::same_host},
@@ -61,12 +67,13 @@ bool Policy::may_have_raw() const {
   return false;
 }
 
-bool Policy::may_compress(std::initializer_list<Path> paths) const {
+bool Policy::may_compress(std::initializer_list<Path> paths,
+                          std::initializer_list<Codec> codecs) const {
   if (force_) return true;
   for (const Path& path : paths) {
     const Wire costs = wire(path);
     for (double bytes = shortest; costs.message() && bytes <= longest; bytes *= 2) {
-      for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
+      for (const Codec codec : codecs) {
         const CodecSeconds least = least_seconds(path, codec, bytes);
         if (costs_.compressed(path, costs.frame(), least, 0) <=
             faster * raw_seconds(path, costs, bytes)) {

@@ -39,12 +39,11 @@ class Policy {
   /// `force`: everything is compressed.
   void configure(bool force, const Costs& costs);
 
-  /// Could any message in memory of the host be compressed, whatever it becomes? To such peers, or
-  /// to any.
-  bool may_compress_host(Peer peer) const;
-  bool may_compress_host() const {
-    return may_compress_host(Peer::same_host) || may_compress_host(Peer::other_host);
-  }
+  /// Could any message in memory of the host be compressed, whatever it becomes?
+  bool may_compress_host() const;
+
+  /// The same of messages to such peers, by one codec.
+  bool may_compress_host(Peer peer, Codec codec) const;
 
   /// The same in memory of devices.
   bool may_compress_devices() const;
@@ -96,7 +95,9 @@ class Policy {
   void decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns);
 
  private:
-  bool may_compress(std::initializer_list<Path> paths) const;
+  bool may_compress(std::initializer_list<Path> paths,
+                    std::initializer_list<Codec> codecs = {Codec::mpc, Codec::zfp,
+                                                           Codec::szp}) const;
   bool is_faster_by_link(Path path, double bytes) const {
     return costs_.message(path) && costs_.message({Place::device, Peer::same_host}) &&
            !costs_.raw_by_mpi(path, bytes);
