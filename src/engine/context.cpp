@@ -243,8 +243,10 @@ Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
     made = world_;
   } else {
     Facts facts = facts_;
-    facts[Fact::hints] = hash_of(comm->hints.get());
+    const mpi::Hints hints = comm->hints.get();
+    facts[Fact::hints] = hash_of(hints);
     made.reset(new Context(*this, comm->world_ranks, facts));
+    if (hints.codec) made->spec_ = hints.codec->value;
     begin(*made, comm->comm);
     progress_.add(std::make_shared<Context::Making>(made));
     std::lock_guard lock(mutex_);

@@ -117,6 +117,9 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Counts the calls that the members make together, from 0.
   std::uint64_t next_call() { return calls_.fetch_add(1, std::memory_order_relaxed); }
 
+  /// The codec that all members have given the communicator as a hint, before the context was made.
+  const std::optional<Spec>& spec() const { return spec_; }
+
   /// Who shares a host, among its members. For the one thread that makes a collective call.
   const schedule::Hosts& hosts() const;
 
@@ -170,6 +173,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   link::Board* board_ = nullptr;
   std::shared_ptr<Agreements> agreements_;
   std::atomic<std::uint64_t> calls_{0};
+  std::optional<Spec> spec_;
   mutable std::optional<schedule::Hosts> member_hosts_;
   bool has_devices_ = false;
   bool has_had_device_ = false;

@@ -82,14 +82,14 @@ struct Entries<int(A...)> {
   static int blocking(A... arguments) {
     Job* job = engine::enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
-    if constexpr (call.op != trace::Op::count_) {
-      if (job && job->collectives.any()) {
-        const auto served = engine::serve_collective(*job, call, describe(arguments...));
-        if (served) return *served;
-      }
-    }
-    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
+    const bool may_be_served = call.op != trace::Op::count_ && job && job->collectives.any();
+    if (!may_be_served && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
+    if (may_be_served) {
+      const auto served = engine::serve_collective(*job, call, operands);
+      if (served) return *served;
+      if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
+    }
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);

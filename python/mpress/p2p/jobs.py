@@ -155,6 +155,8 @@ def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Ro
         if name != row["path"]:
             pairs = [one / other for one, other in zip(seconds, others, strict=True)]
             found[f"over_{name}"], *found[f"over_{name}_interval"] = median_interval(pairs)
+    if row["path"] not in BASELINES:
+        found["check"] = row["check"]
     if row["path"] not in BASELINES and row["raw_bytes"]:
         messages = row["raw_bytes"] / nbytes
         found |= {
@@ -165,7 +167,6 @@ def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Ro
             "encode_seconds": row["encode_seconds"] / messages,
             "decode_seconds": row["decode_seconds"] / messages,
             "loopback_share": row["loopback_bytes"] / row["wire_bytes"],
-            "check": row["check"],
         }
     return found
 

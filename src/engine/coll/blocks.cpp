@@ -111,6 +111,7 @@ int BlockMap::open_segments() {
   }
   cut_ = whole_;
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(whole_.type);
+  if (!type) return MPI_ERR_TYPE;
   cut_.type = type->packed_type();
   cut_.count = static_cast<MPI_Count>(whole_.bytes / type->packed_unit());
   if (type->contiguous) return MPI_SUCCESS;

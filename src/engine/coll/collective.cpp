@@ -50,8 +50,7 @@ schedule::Schedule between_hosts(const schedule::Task& task, int rank,
 }  // namespace
 
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands) {
-  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(operands.comm);
-  if (!comm) return std::nullopt;
+  std::shared_ptr<mpi::CommInfo> comm;
   const Route route = route_of(job, call, operands, comm);
   if (route.has_failed) return comm->raise(MPI_ERR_OTHER);
   if (!route.context) return std::nullopt;

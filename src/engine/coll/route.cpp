@@ -57,6 +57,14 @@ May may_serve(const Job& job, const Collective& call, const Operands& operands) 
           job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes)};
 }
 
+/// By what all members have agreed on: a codec, and who shares a host.
+bool may_pay(const Job& job, const Collective& call, const Context& context) {
+  const Spec spec = context.spec().value_or(job.config.spec);
+  if (spec.codec == Codec::none && !job.config.force) return false;
+  if (spec.lossy() && call.has_many_readers) return false;
+  return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
+}
+
 }  // namespace
 
 bool tells_mode(std::uint64_t number) {
@@ -65,13 +73,14 @@ bool tells_mode(std::uint64_t number) {
 }
 
 Route route_of(Job& job, const Collective& call, const Operands& operands,
-               const std::shared_ptr<mpi::CommInfo>& comm) {
+               std::shared_ptr<mpi::CommInfo>& comm) {
   const May may = may_serve(job, call, operands);
-  if ((!may.compress && !may.be_on_devices) || !job.contexts.may_have(*comm)) return {};
+  if (!may.compress && !may.be_on_devices) return {};
+  comm = mpi::comm_info(operands.comm);
+  if (!comm || !job.contexts.may_have(*comm)) return {};
   Context* const context = job.contexts.await(comm);
   if (!context || !context->is_ready()) return {};
-  const bool pays = context->hosts().count() > 1 ? job.collectives.between : job.collectives.within;
-  if (may.compress && pays) return {context};
+  if (may.compress && may_pay(job, call, *context)) return {context};
   if (!may.be_on_devices || !context->is_true_for_any(Fact::may_see_gpus)) return {};
   const std::uint64_t number = context->next_call() + 1;
   if (context->has_devices()) return {context};

@@ -38,8 +38,9 @@ struct Route {
 };
 
 /// Of a blocking call, as all members of the communicator know. Waits for them where they tell each
-/// other, and at the first call that could be served, which makes the context.
+/// other, and at the first call that could be served, which makes the context. `comm`: the call's,
+/// where MPI does not serve it.
 Route route_of(Job& job, const Collective& call, const Operands& operands,
-               const std::shared_ptr<mpi::CommInfo>& comm);
+               std::shared_ptr<mpi::CommInfo>& comm);
 
 }  // namespace mpress::engine
