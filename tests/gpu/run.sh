@@ -74,14 +74,14 @@ fi
 # Messages in device memory, under every MPI whose compiler wrapper MPICCS names.
 cuda=$(dirname "$(dirname "$(command -v nvcc)")")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-# messages NAME PROGRAM OPTIONS...: as many ranks as `ranks`, the program's argument `argument`, the
-# GPUs of `visible`.
+# messages NAME PROGRAM OPTIONS...: as many ranks as `ranks`, the program's argument `argument`, or
+# words `arguments`, the GPUs of `visible`.
 messages() {
   local name=$1 program=$2
   shift 2
   step "$program $name, ${mpicc%/mpicc}" env ${visible:+"CUDA_VISIBLE_DEVICES=$visible"} \
     mpress run -n $ranks --mpiexec "${mpicc%mpicc}mpiexec" "$@" \
-    -- "$folder/$program" ${argument:+"$argument"}
+    -- "$folder/$program" ${argument:+"$argument"} ${arguments:-}
 }
 # use_mpi MPICC: programs are compiled with it, and mpi4py opens its library.
 use_mpi() {
@@ -104,7 +104,7 @@ for mpicc in $mpiccs; do
   use_mpi "$mpicc"
   ranks=4 argument=
   programs="device_messages device_lossy device_edges device_strewn device_refused device_linked \
-    device_peers device_direct device_direct_long"
+    device_peers device_direct device_direct_long blocks"
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
@@ -127,6 +127,11 @@ for mpicc in $mpiccs; do
     done
     for codec in zfp:16 szp:abs=1e-3 szp:rel=1e-4; do
       messages "with $codec, by $way" device_lossy --codec $codec --force
+    done
+    for seed in 1 2 3; do
+      arguments="$seed 100" messages "of collective calls, by $way" blocks --codec none
+      arguments="$seed 100" messages "of collective calls, encoded, by $way" blocks \
+        --codec mpc --force --threshold 0
     done
     [ "$way" = mpi ] && continue
     argument="every device" messages "as they are, by $way" device_peers --codec none
