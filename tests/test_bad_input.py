@@ -12,7 +12,7 @@ FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
     ("name", "value", "message"),
     [
         ("MPRESS_CODECS", "mpc", "unknown environment variable MPRESS_CODECS; did you mean"),
-        ("MPRESS_DISABLE_BCAST", "1", "unknown environment variable MPRESS_DISABLE_BCAST; did you"),
+        ("MPRESS_DISABLE_BARRIER", "1", "unknown environment variable MPRESS_DISABLE_BARRIER; did"),
         ("MPRESS_CODEC", "zzz", "MPRESS_CODEC: codec spec 'zzz': unknown codec"),
         ("MPRESS_THRESHOLD", "-5", "MPRESS_THRESHOLD='-5': expected bytes"),
         ("MPRESS_FORCE", "yes", "MPRESS_FORCE='yes': expected 0 or 1"),

@@ -8,6 +8,7 @@ import pytest
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 RAW = ("--codec", "none")
+SCARCE = ("--rounds", "20", "--threads", "3", "--scarce", "--max-bytes", "30000")
 TIMEOUT = 600
 
 
@@ -96,7 +97,7 @@ def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_ru
         (2, 42, ("--threads", "3"), FORCED, "peer"),
         (2, 43, ("--threads", "2"), RAW, "peer"),
         (4, 44, ("--one-way",), FORCED, "peer"),
-        (2, 45, ("--threads", "3", "--scarce", "--max-bytes", "30000"), FORCED, "peer"),
+        (2, 45, SCARCE, FORCED, "peer"),
         (3, 46, (), FORCED, "host"),
         (2, 47, ("--threads", "2"), RAW, "host"),
         (4, 48, ("--one-way",), FORCED, "auto"),
