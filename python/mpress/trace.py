@@ -196,13 +196,14 @@ def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return totals
 
 
-def _left_raw(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    left: dict[str, dict[str, int]] = defaultdict(lambda: {"messages": 0, "bytes": 0})
+def _sent_by(rows: list[dict[str, Any]], name: str) -> dict[str, dict[str, int]]:
+    """Messages that were sent, by what the rows say of `name`, where they say anything."""
+    sums: dict[str, dict[str, int]] = defaultdict(lambda: {"messages": 0, "bytes": 0})
     for row in rows:
-        if row["direction"] == "send" and row["reason"]:
-            left[row["reason"]]["messages"] += row["messages"]
-            left[row["reason"]]["bytes"] += row["raw_bytes"]
-    return dict(left)
+        if row["direction"] == "send" and row[name]:
+            sums[row[name]]["messages"] += row["messages"]
+            sums[row[name]]["bytes"] += row["raw_bytes"]
+    return dict(sums)
 
 
 def _ways(rows: list[dict[str, Any]], hosts: dict[int, str]) -> list[dict[str, Any]]:
@@ -221,15 +222,6 @@ def _ways(rows: list[dict[str, Any]], hosts: dict[int, str]) -> list[dict[str, A
             found["seconds"] += row["transfer_seconds"]
     names = ("peer", "memory", "way", "compressed")
     return [dict(zip(names, key, strict=True)) | sums[key] for key in sorted(sums)]
-
-
-def _detours(rows: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    detours: dict[str, dict[str, int]] = defaultdict(lambda: {"messages": 0, "bytes": 0})
-    for row in rows:
-        if row["direction"] == "send" and row["detour"]:
-            detours[row["detour"]]["messages"] += row["messages"]
-            detours[row["detour"]]["bytes"] += row["raw_bytes"]
-    return dict(detours)
 
 
 def read_records(directory: str | Path) -> tuple[list[Record], list[str]]:
@@ -265,9 +257,9 @@ def merge(directory: str | Path) -> dict[str, Any]:
         "simulated_link": any(record.simulated for record in records),
         "run_seconds": max(seconds, default=None),
         "totals": _totals(rows),
-        "left_raw": _left_raw(rows),
+        "left_raw": _sent_by(rows, "reason"),
         "ways": _ways(rows, {record.rank: record.host for record in records}),
-        "detours": _detours(rows),
+        "detours": _sent_by(rows, "detour"),
         "said": [{"rank": r.rank, "text": text} for r in records for text in r.said],
         "ranks": [
             {

@@ -13,6 +13,8 @@ namespace {
 
 using State = Context::State;
 
+constexpr const char* no_communicator = "MPI made no private communicator";
+
 std::uint64_t hash_of(const mpi::Hints& hints) {
   std::string text;
   if (hints.codec) text += "codec=" + hints.codec->text;
@@ -85,17 +87,16 @@ void Context::start(MPI_Comm parent) {
   const mpi::PrivateDuplicate without_attributes;
   if (mpi::calls().Comm_idup(parent, &comm_, &request_) == MPI_SUCCESS) return;
   comm_ = MPI_COMM_NULL;
-  why_not_ = "MPI made no private communicator";
-  state_.store(State::refused, std::memory_order_release);
+  refuse(no_communicator);
 }
 
 /// Begins with a private communicator that MPI makes at once, and blocks meanwhile.
 void Context::split(MPI_Comm parent) {
-  mpi::calls().Comm_rank(parent, &rank_);
-  if (mpi::calls().Comm_split(parent, 0, rank_, &comm_) == MPI_SUCCESS) return exchange();
-  comm_ = MPI_COMM_NULL;
-  why_not_ = "MPI made no private communicator";
-  state_.store(State::refused, std::memory_order_release);
+  int rank = 0;
+  mpi::calls().Comm_rank(parent, &rank);
+  MPI_Comm made = MPI_COMM_NULL;
+  if (mpi::calls().Comm_split(parent, 0, rank, &made) == MPI_SUCCESS) return adopt(made);
+  refuse(no_communicator);
 }
 
 /// Begins with a communicator that is there.
@@ -119,12 +120,13 @@ void Context::exchange() {
   const int code = mpi::buffer_calls().Iallreduce(MPI_IN_PLACE, exchanged_.data(),
                                                   static_cast<int>(exchanged_.size()), MPI_UINT64_T,
                                                   MPI_MAX, comm_, &request_);
-  if (code == MPI_SUCCESS) {
-    state_.store(State::exchanging, std::memory_order_release);
-  } else {
-    why_not_ = "MPI exchanged nothing on its private communicator";
-    state_.store(State::refused, std::memory_order_release);
-  }
+  if (code != MPI_SUCCESS) return refuse("MPI exchanged nothing on its private communicator");
+  state_.store(State::exchanging, std::memory_order_release);
+}
+
+void Context::refuse(const char* why) {
+  why_not_ = why;
+  state_.store(State::refused, std::memory_order_release);
 }
 
 void Context::decide() {
@@ -164,16 +166,14 @@ bool Context::advance() {
       exchange();
     } else {
       comm_ = MPI_COMM_NULL;
-      why_not_ = "MPI made no private communicator";
-      state_.store(State::refused, std::memory_order_release);
+      refuse(no_communicator);
     }
   }
   if (state() == State::exchanging && is_complete(all_.peek_, request_, code)) {
     if (code == MPI_SUCCESS) {
       decide();
     } else {
-      why_not_ = "the exchange on its private communicator failed";
-      state_.store(State::refused, std::memory_order_release);
+      refuse("the exchange on its private communicator failed");
     }
   }
   is_advanced_.store(false, std::memory_order_release);

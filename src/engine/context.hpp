@@ -38,10 +38,9 @@ namespace mpress::engine {
 
 /// What each member knows of itself, and tells the others: a number each.
 enum class Fact : unsigned char {
-  settings,  ///< a hash; where it differs, the context is refused
-  hints,     ///< the same of the communicator's hints
-  wants,     ///< 0: refuses
-  sees_gpus,
+  settings,      ///< a hash; where it differs, the context is refused
+  hints,         ///< the same of the communicator's hints
+  wants,         ///< 0: refuses
   may_see_gpus,  ///< there is a driver
   gpu_aware,
   has_hook,           ///< MPI calls mpress while it blocks
@@ -156,6 +155,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   void adopt(MPI_Comm comm);
   bool advance();
   void exchange();
+  void refuse(const char* why);
   void decide();
   bool free_comm();
 

@@ -182,7 +182,6 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
   facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || gpu::may_come() ||
                                    job.pacer.active() || job.config.trace > 0;
-  facts[Fact::sees_gpus] = gpu::in_use();
   facts[Fact::may_see_gpus] = gpu::in_use() || gpu::may_come();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();

@@ -77,6 +77,11 @@ class Job {
   /// a thread of mpress's calls MPI, which has no context of a device.
   bool hands_devices_to_mpi() const { return gpu_aware && !config.progress_thread; }
 
+  /// Host memory that `device` reaches, or any, where it is the host.
+  memory::Buffer take_on_host(int device, std::size_t bytes) {
+    return device == gpu::host ? pool.take(bytes) : devices.take_pinned(device, bytes);
+  }
+
   link::Link& link_of(link::Kind kind) {
     if (kind == link::Kind::peer) return peer_link;
     if (kind == link::Kind::host) return host_link;

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "schedule/builder.hpp"
+
 namespace mpress::schedule {
 
 /// ceil(log_k n): how many digits of base k the numbers below n have; 0 for n = 1.
@@ -61,5 +63,23 @@ class Knomial {
   std::int64_t radix_;
   int rounds_;
 };
+
+/// A scatter down the tree: each place gets the blocks of its subtree, and passes on those of its
+/// children's. `block_of(place)`: what a place is to get.
+template <class BlockOf>
+void scatter_down(Builder& builder, const Knomial& tree, const Circle& circle, int place,
+                  BlockOf block_of) {
+  const auto add_subtree = [&](int top) {
+    for (int below = top; below < tree.end(top); ++below) builder.block(block_of(below));
+  };
+  if (place != 0) {
+    add_subtree(place);
+    builder.receive(circle.rank(tree.parent(place)), tree.round(place));
+  }
+  tree.for_each_child(place, [&](int child, int round) {
+    add_subtree(child);
+    builder.send(circle.rank(child), round);
+  });
+}
 
 }  // namespace mpress::schedule

@@ -22,17 +22,7 @@ class Scattered {
     if (task.segments != task.size)
       throw std::invalid_argument("task.segments is " + std::to_string(task.segments) +
                                   ": expected one a rank, " + std::to_string(task.size));
-    const auto add_subtree = [&](int top) {
-      for (int segment = top; segment < tree.end(top); ++segment) builder.block(segment);
-    };
-    if (place != 0) {
-      add_subtree(place);
-      builder.receive(circle.rank(tree.parent(place)), tree.round(place));
-    }
-    tree.for_each_child(place, [&](int child, int round) {
-      add_subtree(child);
-      builder.send(circle.rank(child), round);
-    });
+    scatter_down(builder, tree, circle, place, [](int segment) { return segment; });
   }
 
   bool has(int owner, int segment) const { return segment >= owner && segment < tree.end(owner); }

@@ -34,18 +34,8 @@ Schedule knomial(const Task& task, int rank, int radix, Op op) {
   require_at_least("radix", radix, 2);
   const Circle circle(task.size, task.root);
   const Knomial tree(task.size, radix);
-  const int place = circle.place(rank);
-  const auto add_subtree = [&](int top) {
-    for (int below = top; below < tree.end(top); ++below) builder.block(circle.rank(below));
-  };
-  if (place != 0) {
-    add_subtree(place);
-    builder.receive(circle.rank(tree.parent(place)), tree.round(place));
-  }
-  tree.for_each_child(place, [&](int child, int round) {
-    add_subtree(child);
-    builder.send(circle.rank(child), round);
-  });
+  scatter_down(builder, tree, circle, circle.place(rank),
+               [&](int place) { return circle.rank(place); });
   return builder.finish(tree.rounds());
 }
 

@@ -189,18 +189,18 @@ const char* name(Op op) {
 }
 
 /// What crosses to a host is spread over its ranks.
-void check_landings(const Case& c, const Plan& plan) {
-  std::vector<int> landings(index(c.task.size));
+void check_arrivals(const Case& c, const Plan& plan) {
+  std::vector<int> arrivals(index(c.task.size));
   for (int rank = 0; rank < c.task.size; ++rank)
     for (const Transfer& transfer : plan.ranks[index(rank)].sends)
       if (c.hosts.host(rank) != c.hosts.host(transfer.peer)) {
         CHECK(transfer.count == 1);
-        ++landings[index(transfer.peer)];
+        ++arrivals[index(transfer.peer)];
       }
   for (int host = 0; host < c.hosts.count(); ++host) {
     const int members = c.hosts.members_count(host);
     for (const int rank : c.hosts.members(host)) {
-      const int count = landings[index(rank)];
+      const int count = arrivals[index(rank)];
       CHECK(count == (c.task.size - members) / members ||
             count == ceil_of(c.task.size - members, members));
     }
@@ -245,7 +245,7 @@ void check(const Case& c) {
   const auto are_apart = [&](int a, int b) { return c.hosts.host(a) != c.hosts.host(b); };
   if (plan.volume_where(are_apart) != between_of(c))
     expect_none("other volume between hosts than the header says", text(where, c.task));
-  if (c.task.op == Op::allgather) check_landings(c, plan);
+  if (c.task.op == Op::allgather) check_arrivals(c, plan);
   if (c.task.op == Op::alltoall) check_steps(c, plan);
 }
 

@@ -1,7 +1,6 @@
 """mpress bench: measurements on synthetic fields, and of messages."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -9,7 +8,7 @@ import typer
 from rich.table import Table
 
 from mpress import _core, codec_bench, cuda_bench, fields
-from mpress.cli import bench_collectives, bench_messages
+from mpress.cli import bench_collectives, bench_messages, bench_options
 from mpress.cli.console import NO, make_console, make_table, print_table
 from mpress.cli.errors import UserError, checked_bytes, checked_device, checked_output, checked_spec
 
@@ -36,19 +35,14 @@ def codec_command(
     element_type: Annotated[
         str, typer.Option("--type", metavar="TYPES", help="f32, f64 or f32,f64.")
     ] = "f32,f64",
-    spec: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SPEC", help="A codec; may be repeated."),
-    ] = None,
+    spec: bench_options.Specs = None,
     repeat: Annotated[
         int, typer.Option(metavar="N", min=1, help="Repetitions; the fastest counts.")
     ] = 5,
     device: Annotated[
         str, typer.Option(metavar="cpu|cuda", help="One core, or the first GPU.")
     ] = "cpu",
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the results here.")
-    ] = None,
+    json_file: bench_options.JsonFile = None,
 ) -> None:
     """Measure codecs on a GPU, or on one core, there beside libzfp where zfpy is installed."""
     on_gpu = checked_device(device)

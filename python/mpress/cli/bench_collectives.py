@@ -1,26 +1,14 @@
 """mpress bench bcast, scatter, gather, allgather, alltoall: collective calls."""
 
-import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mpress.cli import bench_messages
-from mpress.cli.console import make_console
-from mpress.cli.errors import (
-    UserError,
-    checked_link,
-    checked_output,
-    checked_picture,
-    checked_seconds,
-    checked_spec,
-    checked_transport,
-    load_plots,
-)
-from mpress.p2p import data, jobs, memory, nccl
+from mpress.cli import bench_messages, bench_options
+from mpress.cli.errors import UserError, checked_spec
+from mpress.p2p import jobs, memory, nccl
 
 _BESIDE = ("mpi", "messages", "nccl")
 _TEXTS = {
@@ -44,50 +32,25 @@ def _command(op: str) -> Callable[..., None]:
         place: Annotated[
             str, typer.Option("--memory", metavar="H|D", help="Of all ranks: host, device.")
         ] = "host",
-        sizes: Annotated[
-            str, typer.Option(metavar="SIZES", help="1M; 64K,1M,32M; 64K-256M, by --factor.")
-        ] = "64K-16M",
-        factor: Annotated[int, typer.Option(metavar="N", min=2, help="Between sizes.")] = 4,
-        field: Annotated[
-            list[str] | None,
-            typer.Option(metavar="NAME", help=f"{', '.join(data.NAMES)}; may be repeated."),
-        ] = None,
-        file: Annotated[
-            list[Path] | None,
-            typer.Option(metavar="FILE", help="Data of a .npy, .f32, .f64 or .nc; repeatable."),
-        ] = None,
-        element_type: Annotated[
-            str, typer.Option("--type", metavar="f32|f64", help="Elements of the fields.")
-        ] = "f32",
-        spec: Annotated[
-            list[str] | None, typer.Option(metavar="SPEC", help="A codec; may be repeated.")
-        ] = None,
+        sizes: bench_options.Sizes = "64K-16M",
+        factor: bench_options.Factor = 4,
+        field: bench_options.Field = None,
+        file: bench_options.File = None,
+        element_type: bench_options.ElementType = "f32",
+        spec: bench_options.Specs = None,
         beside: Annotated[
             list[str] | None,
             typer.Option(metavar="NAME", help=f"{', '.join(_BESIDE)}; may be repeated."),
         ] = None,
-        transport: Annotated[
-            str, typer.Option(metavar="mpi|shm|tcp", help="Of the host's MPI; mpi: its choice.")
-        ] = "mpi",
-        link: Annotated[
-            str | None,
-            typer.Option(metavar="auto|mpi|peer|host", help="Between GPUs; default: MPRESS_LINK."),
-        ] = None,
-        mpiexec: Annotated[
-            str | None, typer.Option(metavar="CMD", help="The launcher, with its own options.")
-        ] = None,
+        transport: bench_options.Transport = "mpi",
+        link: bench_options.Link = None,
+        mpiexec: bench_options.Mpiexec = None,
         warmup: Annotated[
             int, typer.Option(metavar="N", min=1, help="Calls before those that count.")
         ] = 5,
-        repeat: Annotated[
-            int, typer.Option(metavar="N", min=1, help="Samples of a path, at most.")
-        ] = 25,
-        seconds: Annotated[
-            float, typer.Option(metavar="S", help="For a size, as far as few samples allow.")
-        ] = 2.0,
-        json_file: Annotated[
-            Path | None, typer.Option("--json", metavar="FILE", help="Write the results here.")
-        ] = None,
+        repeat: bench_options.Repeat = 25,
+        seconds: bench_options.Seconds = 2.0,
+        json_file: bench_options.JsonFile = None,
         plot: Annotated[
             Path | None, typer.Option(metavar="FILE", help="Draw time by size here.")
         ] = None,
@@ -99,36 +62,20 @@ def _command(op: str) -> Callable[..., None]:
                  for text in spec or (*bench_messages.DEFAULT_SPECS, "auto")]  # fmt: skip
         names = _checked_beside(beside, kind, ranks)
         all_sizes = bench_messages.checked_sizes(sizes, factor)
-        if element_type not in ("f32", "f64"):
-            raise UserError(f"--type {element_type!r}: expected f32 or f64")
-        checked_transport(transport)
-        checked_link(link)
-        checked_seconds("--seconds", seconds)
-        if json_file is not None:
-            checked_output("--json", json_file)
-        if plot is not None:
-            checked_picture("--plot", plot)
+        bench_messages.check_options(element_type, transport, link, seconds, json_file, plot)
         plan: dict[str, Any] = {
             "benchmark": op, "ranks": ranks, "from": kind, "to": kind, "warmup": warmup,
             "repeat": repeat, "seconds": seconds, "window": 1,
         }  # fmt: skip
-        with tempfile.TemporaryDirectory(prefix="mpress-bench-") as folder:
-            fields = field or ([] if file else ["wave"])
-            nbytes = min(max(all_sizes), bench_messages.MOST_GENERATED)
-            found = bench_messages.make_data(fields, file or [], nbytes, element_type)
-            bench_messages.check_types(specs, found)
-            plan["files"] = bench_messages.write_data(Path(folder), found)
-            shares = bench_messages.job_shares(specs, names, False)
-            if "auto" in shares:
-                shares["auto"] += [name for name in names if name != "nccl"]
-            document = bench_messages.measure_shares(
-                plan, all_sizes, shares, transport, link, mpiexec
+        shares = bench_messages.job_shares(specs, names, False)
+        if "auto" in shares:
+            shares["auto"] += [name for name in names if name != "nccl"]
+        data_of = bench_messages.written_data(field, file, max(all_sizes), element_type, specs)
+        with data_of as files:
+            document = bench_messages.measure(
+                plan | {"files": files}, all_sizes, shares, transport, link, mpiexec
             )
-        bench_messages.print_document(make_console(), document)
-        if json_file is not None:
-            json_file.write_text(json.dumps(document, indent=1) + "\n")
-        if plot is not None:
-            load_plots().draw_messages(document, plot)
+        bench_messages.show_document(document, json_file, plot)
 
     return command
 

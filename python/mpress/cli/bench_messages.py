@@ -3,7 +3,8 @@
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mpress import _core
+from mpress.cli import bench_options
 from mpress.cli.console import NO, make_console, make_table, print_table, size_text
 from mpress.cli.errors import (
     UserError,
@@ -30,8 +32,8 @@ from mpress.files import FileError
 from mpress.p2p import data, jobs, memory, nccl
 
 DEFAULT_SPECS = ("mpc", "zfp:8", "szp:rel=1e-3")
-MOST_GENERATED = 32 << 20  # larger messages repeat it
-TITLES = {
+_MOST_GENERATED = 32 << 20  # larger messages repeat it
+_TITLES = {
     "latency": "one way",
     "bandwidth": "one direction",
     "bibandwidth": "both directions",
@@ -42,7 +44,7 @@ TITLES = {
     "alltoall": "bytes a pair; the slowest rank",
 }
 _MEMORY = {"h": "host", "d": "device", "host": "host", "device": "device"}
-BESIDE = {
+_BESIDE = {
     "plain": "copies and MPI",
     "host": "MPI on the host",
     "copy": "GPU copies",
@@ -74,24 +76,12 @@ def _command(benchmark: str) -> Callable[..., None]:
         target: Annotated[
             str, typer.Option("--to", metavar="H|D", help="Memory of rank 1: host, device.")
         ] = "host",
-        sizes: Annotated[
-            str, typer.Option(metavar="SIZES", help="1M; 64K,1M,32M; 64K-256M, by --factor.")
-        ] = "64K-16M",
-        factor: Annotated[int, typer.Option(metavar="N", min=2, help="Between sizes.")] = 4,
-        field: Annotated[
-            list[str] | None,
-            typer.Option(metavar="NAME", help=f"{', '.join(data.NAMES)}; may be repeated."),
-        ] = None,
-        file: Annotated[
-            list[Path] | None,
-            typer.Option(metavar="FILE", help="Data of a .npy, .f32, .f64 or .nc; repeatable."),
-        ] = None,
-        element_type: Annotated[
-            str, typer.Option("--type", metavar="f32|f64", help="Elements of the fields.")
-        ] = "f32",
-        spec: Annotated[
-            list[str] | None, typer.Option(metavar="SPEC", help="A codec; may be repeated.")
-        ] = None,
+        sizes: bench_options.Sizes = "64K-16M",
+        factor: bench_options.Factor = 4,
+        field: bench_options.Field = None,
+        file: bench_options.File = None,
+        element_type: bench_options.ElementType = "f32",
+        spec: bench_options.Specs = None,
         beside: Annotated[
             list[str] | None,
             typer.Option(metavar="NAME", help=f"{', '.join(_OF_MESSAGES)}; may be repeated."),
@@ -100,31 +90,18 @@ def _command(benchmark: str) -> Callable[..., None]:
             bool,
             typer.Option("--sequential", help="Also in one piece: encode, send, decode in turn."),
         ] = False,
-        transport: Annotated[
-            str, typer.Option(metavar="mpi|shm|tcp", help="Of the host's MPI; mpi: its choice.")
-        ] = "mpi",
-        link: Annotated[
-            str | None,
-            typer.Option(metavar="auto|mpi|peer|host", help="Between GPUs; default: MPRESS_LINK."),
-        ] = None,
-        mpiexec: Annotated[
-            str | None, typer.Option(metavar="CMD", help="The launcher, with its own options.")
-        ] = None,
+        transport: bench_options.Transport = "mpi",
+        link: bench_options.Link = None,
+        mpiexec: bench_options.Mpiexec = None,
         warmup: Annotated[
             int, typer.Option(metavar="N", min=1, help="Messages before those that count.")
         ] = 5,
-        repeat: Annotated[
-            int, typer.Option(metavar="N", min=1, help="Samples of a path, at most.")
-        ] = 25,
-        seconds: Annotated[
-            float, typer.Option(metavar="S", help="For a size, as far as few samples allow.")
-        ] = 2.0,
+        repeat: bench_options.Repeat = 25,
+        seconds: bench_options.Seconds = 2.0,
         window: Annotated[
             int, typer.Option(metavar="N", min=1, help="Messages under way; not for latency.")
         ] = 16,
-        json_file: Annotated[
-            Path | None, typer.Option("--json", metavar="FILE", help="Write the results here.")
-        ] = None,
+        json_file: bench_options.JsonFile = None,
         plot: Annotated[
             Path | None, typer.Option(metavar="FILE", help="Draw time or rate by size here.")
         ] = None,
@@ -133,33 +110,15 @@ def _command(benchmark: str) -> Callable[..., None]:
         specs = [checked_spec("--spec", text) for text in spec or (*DEFAULT_SPECS, "auto")]
         names = _checked_beside(beside, places, benchmark)
         all_sizes = checked_sizes(sizes, factor)
-        if element_type not in ("f32", "f64"):
-            raise UserError(f"--type {element_type!r}: expected f32 or f64")
-        checked_transport(transport)
-        checked_link(link)
-        checked_seconds("--seconds", seconds)
-        if json_file is not None:
-            checked_output("--json", json_file)
-        if plot is not None:
-            checked_picture("--plot", plot)
+        check_options(element_type, transport, link, seconds, json_file, plot)
         plan: dict[str, Any] = {
             "benchmark": benchmark, **places, "warmup": warmup, "repeat": repeat,
             "seconds": seconds, "window": window,
         }  # fmt: skip
-        with tempfile.TemporaryDirectory(prefix="mpress-bench-") as folder:
-            fields = field or ([] if file else ["wave"])
-            nbytes = min(max(all_sizes), MOST_GENERATED)
-            found = make_data(fields, file or [], nbytes, element_type)
-            check_types(specs, found)
-            plan["files"] = write_data(Path(folder), found)
-            shares = job_shares(specs, names, sequential)
-            document = measure_shares(plan, all_sizes, shares, transport, link, mpiexec)
-        console = make_console()
-        print_document(console, document)
-        if json_file is not None:
-            json_file.write_text(json.dumps(document, indent=1) + "\n")
-        if plot is not None:
-            load_plots().draw_messages(document, plot)
+        shares = job_shares(specs, names, sequential)
+        with written_data(field, file, max(all_sizes), element_type, specs) as files:
+            document = measure(plan | {"files": files}, all_sizes, shares, transport, link, mpiexec)
+        show_document(document, json_file, plot)
         if not document["transport"]["right"]:
             share = document["transport"]["loopback_share"]
             raise UserError(
@@ -172,6 +131,51 @@ def _command(benchmark: str) -> Callable[..., None]:
             print(f"mpress: --link {link}: {some} messages went by MPI", file=sys.stderr)
 
     return command
+
+
+def check_options(
+    element_type: str,
+    transport: str,
+    link: str | None,
+    seconds: float,
+    json_file: Path | None,
+    plot: Path | None,
+) -> None:
+    """Those that every such command has."""
+    if element_type not in ("f32", "f64"):
+        raise UserError(f"--type {element_type!r}: expected f32 or f64")
+    checked_transport(transport)
+    checked_link(link)
+    checked_seconds("--seconds", seconds)
+    if json_file is not None:
+        checked_output("--json", json_file)
+    if plot is not None:
+        checked_picture("--plot", plot)
+
+
+@contextmanager
+def written_data(
+    fields: list[str] | None,
+    files: list[Path] | None,
+    nbytes: int,
+    kind: str,
+    specs: list[str],
+) -> Iterator[dict[str, str]]:
+    """Files of what messages of up to `nbytes` hold, by name, which the specs suit."""
+    with tempfile.TemporaryDirectory(prefix="mpress-bench-") as folder:
+        names = fields or ([] if files else ["wave"])
+        found = _data(names, files or [], min(nbytes, _MOST_GENERATED), kind)
+        _check_types(specs, found)
+        yield _write_data(Path(folder), found)
+
+
+def show_document(document: dict[str, Any], json_file: Path | None, plot: Path | None) -> None:
+    """Prints what was measured, and writes and draws it where that is asked for."""
+    _print(make_console(), document)
+    if json_file is not None:
+        json_file.write_text(json.dumps(document, indent=1) + "\n")
+    if plot is not None:
+        load_plots().draw_messages(document, plot)
 
 
 def job_shares(specs: list[str], beside: list[str], sequential: bool) -> dict[str, list[str]]:
@@ -188,7 +192,7 @@ def job_shares(specs: list[str], beside: list[str], sequential: bool) -> dict[st
     return shares
 
 
-def measure_shares(
+def measure(
     plan: dict[str, Any],
     sizes: list[int],
     shares: dict[str, list[str]],
@@ -259,9 +263,7 @@ def checked_sizes(text: str, factor: int) -> list[int]:
     return sizes
 
 
-def make_data(
-    fields: list[str], files: list[Path], nbytes: int, kind: str
-) -> dict[str, np.ndarray]:
+def _data(fields: list[str], files: list[Path], nbytes: int, kind: str) -> dict[str, np.ndarray]:
     """What messages hold, by the names that rows have."""
     found: dict[str, np.ndarray] = {}
     for name in fields:
@@ -279,7 +281,7 @@ def make_data(
     return found
 
 
-def check_types(specs: list[str], found: dict[str, np.ndarray]) -> None:
+def _check_types(specs: list[str], found: dict[str, np.ndarray]) -> None:
     """Codecs may not suit all element types."""
     for spec in specs:
         for name, values in found.items():
@@ -289,7 +291,7 @@ def check_types(specs: list[str], found: dict[str, np.ndarray]) -> None:
                 raise UserError(f"--spec: {error} ({name})") from None
 
 
-def write_data(folder: Path, found: dict[str, np.ndarray]) -> dict[str, str]:
+def _write_data(folder: Path, found: dict[str, np.ndarray]) -> dict[str, str]:
     """Files of numpy's for the ranks."""
     written = {}
     for number, (name, values) in enumerate(found.items()):
@@ -298,14 +300,14 @@ def write_data(folder: Path, found: dict[str, np.ndarray]) -> dict[str, str]:
     return written
 
 
-def print_document(console: Console, document: dict[str, Any]) -> None:
+def _print(console: Console, document: dict[str, Any]) -> None:
     console.print(
         f"{document['mpi']}, {_way(document)}; {_places(document)}"
         + (f", {document['gpu']}" if document["gpu"] else "")
     )
     for name in dict.fromkeys(row["data"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["data"] == name]
-        print_table(console, message_table(document["benchmark"], name, rows))
+        print_table(console, _table(document["benchmark"], name, rows))
 
 
 def _places(document: dict[str, Any]) -> str:
@@ -324,12 +326,12 @@ def _way(document: dict[str, Any]) -> str:
     return f"{by_mpi}, and in part between GPUs" if link == "several" else by_mpi
 
 
-def message_table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
+def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
     latency = benchmark not in ("bandwidth", "bibandwidth")
     references = {"none": "none"} | ({"mpi": "MPI's own"} if benchmark in jobs.COLLECTIVES else {})
     columns = ("median", "quartiles") if latency else ("GB/s", "median")
     table = make_table(
-        f"{benchmark}, {TITLES[benchmark]}: {name}; times in microseconds",
+        f"{benchmark}, {_TITLES[benchmark]}: {name}; times in microseconds",
         "size  path",
         (*columns, *(f"over {name}" for name in references.values()), "ratio", "encode", "decode",
          "arrived"),
@@ -357,7 +359,7 @@ def _microseconds(seconds: float) -> str:
 
 
 def _path(row: dict[str, Any]) -> str:
-    name = BESIDE.get(row["path"], row["path"])
+    name = _BESIDE.get(row["path"], row["path"])
     if row["job"] == "sequential":
         name += ", sequential"
     elif (row["job"], name) == ("auto", "none"):

@@ -32,7 +32,7 @@ copy   one copy out of the GPU and one into it, the slower counts; pinned memory
 peer-copy   one copy from GPU to GPU, no MPI; left out where they do not reach each other
 nccl   NCCL's send and receive, or its collective call; left out where it fails
 Of collective calls:
-mpi       MPI's own; of device memory on stand-ins in the host's
+mpi       MPI's own; of device memory staged in the host's
 messages  the same blocks by MPI_Irecv and MPI_Isend, raw"""
 
 CHUNKED = "@"

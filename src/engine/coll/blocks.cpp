@@ -63,23 +63,21 @@ int copy(Job& job, const Part& from, const Part& to) {
   if (from_device == gpu::host && to_device == gpu::host) {
     return mpi::relayout(from.data, {from.count, from.type}, to.data, {to.count, to.type});
   }
-  const bool is_one =
-      from_device == to_device || from_device == gpu::host || to_device == gpu::host;
+  const int device = from_device == gpu::host ? to_device : from_device;
+  const bool is_one = to_device == device || to_device == gpu::host;
   if (is_gapless && is_one) {
-    const int device = from_device == gpu::host ? to_device : from_device;
     const QueueLease queue = job.devices.queue(device);
     if (!queue) return refused(job, device);
     return job.devices.wait(job, *queue, queue->copy(to.data, from.data, bytes));
   }
-  const int device = from_device == gpu::host ? to_device : from_device;
-  memory::Buffer packed = job.devices.take_pinned(device, bytes);
+  const memory::Buffer packed = job.devices.take_pinned(device, bytes);
   if (!packed) return MPI_ERR_NO_MEM;
   const mpi::Layout elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
                              from_type->packed_type()};
-  int code = from_device != gpu::host
-                 ? pack_from_device(job, from_device, from.data, from.count, *from_type,
-                                    packed.data(), bytes)
-                 : mpi::relayout(from.data, {from.count, from.type}, packed.data(), elements);
+  const int code = from_device != gpu::host
+                       ? pack_from_device(job, from_device, from.data, from.count, *from_type,
+                                          packed.data(), bytes)
+                       : mpi::relayout(from.data, {from.count, from.type}, packed.data(), elements);
   if (code != MPI_SUCCESS) return code;
   return to_device != gpu::host
              ? unpack_to_device(job, to_device, packed.data(), bytes, to.data, to.count, *to_type)
@@ -91,7 +89,6 @@ int copy(Job& job, const Part& from, const Part& to) {
 BlockMap::BlockMap(Job& job, const Collective& call, const Operands& operands, int rank,
                    const schedule::Hosts& hosts)
     : job_(job),
-      call_(call),
       operands_(operands),
       rank_(rank),
       spans_hosts_(hosts.count() > 1),
@@ -116,9 +113,7 @@ int BlockMap::open_segments() {
   cut_.count = static_cast<MPI_Count>(whole_.bytes / type->packed_unit());
   if (type->contiguous) return MPI_SUCCESS;
   cut_.data = nullptr;
-  const int device = device_of(job_, whole_.data, *type);
-  packed_ = device == gpu::host ? job_.pool.take(whole_.bytes)
-                                : job_.devices.take_pinned(device, whole_.bytes);
+  packed_ = job_.take_on_host(device_of(job_, whole_.data, *type), whole_.bytes);
   if (!packed_) return MPI_ERR_NO_MEM;
   cut_.data = packed_.data();
   return is_root ? copy(job_, whole_, cut_) : MPI_SUCCESS;
@@ -126,8 +121,8 @@ int BlockMap::open_segments() {
 
 /// What a rank has for itself never leaves it.
 int BlockMap::copy_own() {
-  if (task_.op == Op::scatter && rank_ != task_.root) return MPI_SUCCESS;
-  if (task_.op == Op::gather && rank_ != task_.root) return MPI_SUCCESS;
+  const bool is_of_root = task_.op == Op::scatter || task_.op == Op::gather;
+  if (is_of_root && rank_ != task_.root) return MPI_SUCCESS;
   const bool sends_one = task_.op == Op::gather || task_.op == Op::allgather;
   const bool gets_one = task_.op == Op::scatter;
   const Part from = part_of(operands_.send, operands_.send.reads, sends_one ? 0 : rank_);

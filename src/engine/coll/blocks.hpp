@@ -47,7 +47,6 @@ class BlockMap {
   Part segment(schedule::Block block) const;
 
   Job& job_;
-  const Collective& call_;
   const Operands& operands_;
   const int rank_;
   const bool spans_hosts_;

@@ -65,12 +65,13 @@ bool may_pay(const Job& job, const Collective& call, const Context& context) {
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
-}  // namespace
-
+/// Is it a call at which members tell each other: 1, 2, 4, 8 ..., or a multiple of 1024?
 bool tells_mode(std::uint64_t number) {
   constexpr std::uint64_t interval = 1024;
   return std::has_single_bit(number) || number % interval == 0;
 }
+
+}  // namespace
 
 Route route_of(Job& job, const Collective& call, const Operands& operands,
                std::shared_ptr<mpi::CommInfo>& comm) {

@@ -7,7 +7,6 @@
 // buffers on hosts and devices is right; in the wrong one a call is slow, not wrong.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "config/config.hpp"
@@ -27,9 +26,6 @@ struct Collective {
   bool has_own_counts = false;       ///< no rank knows all counts
   bool has_many_readers = false;     ///< a block goes to several ranks
 };
-
-/// Calls whose number is 1, 2, 4, 8 ..., or a multiple of 1024: where members tell each other.
-bool tells_mode(std::uint64_t number);
 
 /// Who serves a call.
 struct Route {

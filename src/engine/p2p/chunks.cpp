@@ -18,7 +18,7 @@ class MpiSlots final : public link::MpiLink::Memory {
  public:
   explicit MpiSlots(Job& job) : job_(job) {}
   memory::Buffer take(int device, std::size_t bytes) override {
-    return device == gpu::host ? job_.pool.take(bytes) : job_.devices.take_pinned(device, bytes);
+    return job_.take_on_host(device, bytes);
   }
   memory::Buffer take_near(int device, std::size_t bytes) override {
     if (device == gpu::host || !job_.hands_devices_to_mpi()) return {};

@@ -19,10 +19,7 @@ class Frame final : public Slots {
 
   std::byte* place(std::uint64_t, std::size_t bytes) override {
     const std::size_t room = wire::frame_bytes(bytes);
-    if (!memory_) {
-      memory_ =
-          device_ == gpu::host ? job_.pool.take(room) : job_.devices.take_pinned(device_, room);
-    }
+    if (!memory_) memory_ = job_.take_on_host(device_, room);
     return memory_ ? memory_.data() + wire::header_bytes : nullptr;
   }
   bool pays(std::size_t bytes, std::size_t raw_bytes) const override {

@@ -11,21 +11,9 @@
 #include "trace/message.hpp"
 
 namespace mpress::link {
-namespace {
-
-constexpr std::uint64_t least_staging = 32u << 20;
-
-/// Where memory ran out, this many messages go by before it is asked for again.
-constexpr std::uint64_t reservations_between_asking = 64;
-
-/// What was sent the longest ago is looked at first, and so many of that before any message.
-constexpr std::size_t some = 8;
-
-}  // namespace
-
 void HostLink::advance() {
   std::lock_guard lock(sending_);
-  reclaim(some);
+  reclaim(reclaimed_first);
 }
 
 /// Pieces of send staging that every reader has pinned, plus one; 0: one has had no message yet, or
@@ -53,7 +41,7 @@ bool HostLink::reserve(const Reservation& wanted, Transfer& transfer) {
   const std::uint64_t total = planned.bytes();
   if (wanted.account && !wanted.may_exceed && !wanted.account->has_room(total)) return false;
   std::lock_guard lock(sending_);
-  for (const std::size_t looked_at : {some, sent_.size()}) {
+  for (const std::size_t looked_at : {reclaimed_first, sent_.size()}) {
     reclaim(looked_at);
     for (std::uint32_t i = 0; i < std::min<std::size_t>(opened - 1, staging_.size()); ++i) {
       if (!staging_[i].free.fits(total)) continue;

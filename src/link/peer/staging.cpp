@@ -9,18 +9,6 @@
 #include "link/sizes.hpp"
 
 namespace mpress::link {
-namespace {
-
-constexpr std::uint64_t least_staging = 32u << 20;
-
-/// Where device memory ran out, this many messages go by before it is asked for again.
-constexpr std::uint64_t reservations_between_asking = 64;
-
-/// What was sent the longest ago is looked at first, and so many of that before any message.
-constexpr std::size_t some = 8;
-
-}  // namespace
-
 /// Several long messages at once need their size each, and GPUs with more memory have longer ones.
 std::uint64_t PeerLink::limit_on(int device) const {
   constexpr std::size_t share = 32;
@@ -48,7 +36,7 @@ std::uint64_t PeerLink::room_of(int rank, const Reservation& wanted, std::uint32
 
 void PeerLink::advance() {
   std::lock_guard lock(sending_);
-  reclaim(some);
+  reclaim(reclaimed_first);
 }
 
 bool PeerLink::reserve(const Reservation& wanted, Transfer& transfer) {
@@ -70,7 +58,7 @@ bool PeerLink::reserve(const Reservation& wanted, Transfer& transfer) {
                    static_cast<std::uint32_t>(wanted.readers.size()), each};
   const std::uint64_t total = planned.bytes();
   std::lock_guard lock(sending_);
-  for (const std::size_t looked_at : {some, sent_.size()}) {
+  for (const std::size_t looked_at : {reclaimed_first, sent_.size()}) {
     reclaim(looked_at);
     if (!reserve_staging(wanted, opened, planned)) continue;
     transfer = planned;
