@@ -142,13 +142,9 @@ bool Runner::is_over(Message& message) {
     note(message.send->ending().code);
     return true;
   }
-  if (message.receive && !message.is_there && !message.is_complete) {
-    // One that another receive overlaps is in the progress list.
-    ReceiveRequest& entry = *message.receive;
-    message.is_there =
-        entry.is_followed() ? entry.is_over() : !entry.may_be_late(job_) || entry.advance();
-    if (!message.is_there) return false;
-  }
+  ReceiveRequest* const entry = message.receive.get();
+  // One that another receive overlaps is in the progress list.
+  if (entry && entry->is_followed() && !entry->is_over()) return false;
   if (!message.is_complete) {
     int is_complete = 0;
     message.code = mpi::test(&message.request, &is_complete, &message.status);
@@ -157,14 +153,19 @@ bool Runner::is_over(Message& message) {
   }
   note(message.code);
   if (message.code != MPI_SUCCESS) return true;
-  if (message.receive) note(message.receive->finish(job_, message.status).code);
+  if (entry && !entry->is_followed()) {
+    Receive& receive = entry->receive;
+    const bool collects = receive.is_collecting() || receive.collects(job_, message.status);
+    if (collects && !receive.collected()) return false;
+  }
+  if (entry) note(entry->finish(job_, message.status).code);
   // Its sender could not send it.
   if (message.is_received && mpi::counted::bytes_of(message.status) == 0) note(job_.device_code);
   return true;
 }
 
 void Runner::wait_in_mpi() {
-  // While no message's data has ever followed its header, finish() waits for that of the first.
+  // Where data may follow headers, this process may be needed meanwhile.
   if (messages_.empty() || job_.expects_data() || !job_.progress.idle()) return;
   std::vector<MPI_Request> requests;
   for (const Message& message : messages_) {

@@ -51,7 +51,6 @@ class Runner {
     std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
     std::shared_ptr<SendOperation> send = nullptr;      ///< its data follows a header
     memory::Buffer frame = {};
-    bool is_there = false;     ///< all that follows the header has come
     bool is_complete = false;  ///< for MPI, which gave `status` and `code`
     MPI_Status status{};
     int code = MPI_SUCCESS;
