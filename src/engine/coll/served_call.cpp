@@ -1,6 +1,7 @@
 #include "engine/coll/served_call.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/job.hpp"
 #include "schedule/hierarchical.hpp"
@@ -81,6 +82,7 @@ void ServedCall::open() {
                                   : flat(blocks_.task(), context_.rank());
   }
   const int tag = context_.first_block_tag() + static_cast<int>(tag_);
+  is_run_ = has_copied_ = false;
   runner_.emplace(job_, call_, context_, tag, *schedule_, blocks_, opened);
   runner_->await(is_awaited_);
 }
@@ -92,7 +94,10 @@ void ServedCall::await(bool is_awaited) {
 
 bool ServedCall::advance() {
   if (!runner_ && !begin()) return false;
-  if (!runner_->advance()) return false;
+  if (!is_run_) is_run_ = runner_->advance();
+  // Behind the first round, which others wait for.
+  if (!std::exchange(has_copied_, true)) blocks_.start_own_copy();
+  if (!is_run_ || !blocks_.is_own_copied()) return false;
   code_ = runner_->code();
   runner_.reset();
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();

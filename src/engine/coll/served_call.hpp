@@ -55,6 +55,8 @@ class ServedCall {
   std::optional<schedule::Schedule> schedule_;
   std::optional<Runner> runner_;  ///< while it is under way
   bool is_awaited_ = false;
+  bool is_run_ = false;      ///< all rounds are over
+  bool has_copied_ = false;  ///< what is this rank's own, or begun to
   int code_ = MPI_SUCCESS;
 };
 
