@@ -28,15 +28,17 @@ HERE = Path(__file__).resolve().parent
 OPS = ("alltoall", "alltoallv", "allgather", "bcast", "scatter", "gather")
 LINKS = ("auto", "host", "mpi")
 TRANSPORTS = ("mpi", "tcp")
+BY_DATA = ("alltoall", "allgather", "bcast")
 SIZES = ("256K", "4M", "64M", "256M")
-SPECS = ("zfp:4", "szp:rel=1e-3", "mpc")
+SPECS = ("zfp:4", "zfp:24", "szp:rel=1e-3", "mpc")
 KINDS = ("forced", "auto")
 NCCL = {"auto": "nvlink", "peer": "nvlink", "host": "shm", "mpi": "shm"}
 REFERENCES = ("none", "mpi", "nccl", "plain")
 _MOST_GENERATED = 32 << 20  # bytes; larger blocks repeat it
+_BY_DATA_BYTES = 64 << 20
 _MOST_CHECKED = 16 << 20  # bytes in all: the host decodes them again, which takes long
 _START_SECONDS = 5
-_END_SECONDS = 3
+_END_SECONDS = 5
 _SAMPLED = 0.5  # of a job's time; the rest is for calls before those that count, and for checks
 _REPEAT = 41
 
@@ -75,7 +77,7 @@ class Wanted:
     ops: Sequence[str]
     sizes: Sequence[int]
     specs: Sequence[str]
-    fields: Sequence[str] = ("wave",)
+    fields: Sequence[str] = ("wave",)  # those after the first at one size, of BY_DATA
     auto_fields: Sequence[str] = ("wave", "bits")
     has_nccl: bool = False
 
@@ -91,15 +93,19 @@ class Wanted:
 
     def cases(self, job: Job) -> list[Row]:
         """The largest come first: time may end before the others."""
-        fields = self.auto_fields if job.kind == "auto" else self.fields
+        whole = self.fields[:1] if job.kind == "forced" else self.auto_fields
+        wanted = [(op, field, nbytes) for field in whole
+                  for nbytes in sorted(self.sizes, reverse=True) for op in self.ops]  # fmt: skip
+        if job.kind == "forced":
+            nbytes = max((n for n in self.sizes if n <= _BY_DATA_BYTES), default=min(self.sizes))
+            wanted += [(op, field, nbytes) for field in self.fields[1:]
+                       for op in self.ops if op in BY_DATA]  # fmt: skip
         return [
             {
                 "op": op, "data": field, "bytes": self.block(op, nbytes),
                 "paths": self.paths(op, job), "check": nbytes <= _MOST_CHECKED,
             }
-            for field in fields
-            for nbytes in sorted(self.sizes, reverse=True)
-            for op in self.ops
+            for op, field, nbytes in wanted
         ]  # fmt: skip
 
     def block(self, op: str, nbytes: int) -> int:
@@ -259,8 +265,11 @@ def main() -> None:
                         help="of the largest buffer of a rank: of all its blocks")  # fmt: skip
     parser.add_argument("--specs", nargs="+", default=SPECS, help="codecs that are forced")
     parser.add_argument("--jobs", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--fields", nargs="+", choices=data.NAMES, default=("wave",))
-    parser.add_argument("--auto-fields", nargs="+", choices=data.NAMES, default=("wave", "bits"))
+    parser.add_argument("--fields", nargs="+", choices=data.NAMES, default=("wave", "turb", "rand"),
+                        help="data; those after the first at one size, of up to 64M, and not of "
+                             "all operations")  # fmt: skip
+    parser.add_argument("--auto-fields", nargs="+", choices=data.NAMES, default=("wave", "bits"),
+                        help="data of auto, all at all sizes")  # fmt: skip
     parser.add_argument("--mpiexec", help="launcher, with its own options")
     options = parser.parse_args()
     try:
