@@ -34,11 +34,8 @@ def test_on_the_host(op, mpi, mpi4py_env, tmp_path):
     forced = {path: rows["forced", path] for path in paths}
     assert all(forced[path]["check"]["kept"] for path in paths[:3])
     assert forced["mpc"]["ratio"] > 1.1
-    # What several ranks get has to have the same bits everywhere: MPI serves it.
-    has_lossy = op not in ("bcast", "allgather")
-    assert (forced["szp:rel=0.01"].get("ratio", 0) > 4) == has_lossy
-    assert ("ratio" in forced["szp:rel=0.01"]) == has_lossy
-    assert (forced["szp:rel=0.01"]["check"]["max_error"] > 0) == has_lossy
+    assert forced["szp:rel=0.01"]["ratio"] > 4
+    assert forced["szp:rel=0.01"]["check"]["max_error"] > 0
     assert all("over_mpi" in forced[path] for path in paths if path != "mpi")
     assert "MPI's own" in done.stdout and "Isend and Irecv, raw" in done.stdout
     assert "the slowest rank" in done.stdout and picture.read_text().startswith("<?xml")

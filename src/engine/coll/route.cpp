@@ -58,10 +58,9 @@ May may_serve(const Job& job, const Collective& call, const Operands& operands) 
 }
 
 /// By what all members have agreed on: a codec, and who shares a host.
-bool may_pay(const Job& job, const Collective& call, const Context& context) {
+bool may_pay(const Job& job, const Context& context) {
   const Spec spec = context.spec().value_or(job.config.spec);
   if (spec.codec == Codec::none && !job.config.force) return false;
-  if (spec.lossy() && call.has_many_readers) return false;
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
@@ -81,7 +80,7 @@ Route route_of(Job& job, const Collective& call, const Operands& operands,
   if (!comm || !job.contexts.may_have(*comm)) return {};
   Context* const context = job.contexts.await(comm);
   if (!context || !context->is_ready()) return {};
-  if (may.compress && may_pay(job, call, *context)) return {context};
+  if (may.compress && may_pay(job, *context)) return {context};
   if (!may.be_on_devices || !context->is_true_for_any(Fact::may_see_gpus)) return {};
   const std::uint64_t number = context->next_call() + 1;
   if (context->has_devices()) return {context};

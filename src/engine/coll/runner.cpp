@@ -1,8 +1,11 @@
 #include "engine/coll/runner.hpp"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "engine/coll/shared_blocks.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/exchange.hpp"
 #include "engine/p2p/send.hpp"
@@ -24,6 +27,7 @@ class Runner {
         context_(context),
         schedule_(schedule),
         blocks_(blocks),
+        shared_(job, call, context, schedule, blocks),
         has_own_(code == MPI_SUCCESS),
         code_(code) {}
 
@@ -38,6 +42,9 @@ class Runner {
   }
   void receive(const Transfer& transfer);
   void send(const Transfer& transfer);
+  void send_shared(std::span<const Transfer> transfers);
+  void send_shared(schedule::Block block, std::span<const int> readers);
+  bool has(schedule::Block block) const;
   void send(int to, const Part& part);
   void tell_failure(int to);
   void complete();
@@ -47,6 +54,7 @@ class Runner {
   const Context& context_;
   const Schedule& schedule_;
   const BlockMap& blocks_;
+  SharedBlocks shared_;
   std::vector<MPI_Request> requests_;  ///< of this round; receives first
   std::size_t receives_ = 0;
   const bool has_own_;  ///< blocks
@@ -62,9 +70,16 @@ int Runner::run() {
       receive(*receive_next++);
     }
     receives_ = requests_.size();
-    while (send_next != schedule_.sends.end() && send_next->round == round) send(*send_next++);
+    const auto first_send = send_next;
+    while (send_next != schedule_.sends.end() && send_next->round == round) ++send_next;
+    if (call_.has_many_readers) {
+      send_shared({first_send, send_next});
+    } else {
+      std::for_each(first_send, send_next, [this](const Transfer& one) { send(one); });
+    }
     complete();
   }
+  note(shared_.finish());
   return code_;
 }
 
@@ -74,7 +89,7 @@ void Runner::receive(const Transfer& transfer) {
     if (part.bytes == 0) continue;
     MPI_Request request = MPI_REQUEST_NULL;
     note(receive_later(job_, call_.op, {part.data, part.count, part.type, context_.comm()},
-                       {transfer.peer, context_.block_tag()}, &request));
+                       {transfer.peer, context_.block_tag()}, &request, shared_.to_keep(block)));
     keep(request);
   }
 }
@@ -83,9 +98,7 @@ void Runner::send(const Transfer& transfer) {
   for (const schedule::Block block : schedule_.blocks_of(transfer)) {
     const Part part = blocks_.outgoing(block);
     if (part.bytes == 0) continue;
-    // What should have come may not have.
-    const bool is_own = blocks_.task().origin(block) == context_.rank();
-    if (is_own ? has_own_ : code_ == MPI_SUCCESS) {
+    if (has(block)) {
       send(transfer.peer, part);
     } else {
       tell_failure(transfer.peer);
@@ -93,9 +106,43 @@ void Runner::send(const Transfer& transfer) {
   }
 }
 
+/// What should have come may not have.
+bool Runner::has(schedule::Block block) const {
+  const bool is_own = blocks_.task().origin(block) == context_.rank();
+  return is_own ? has_own_ : code_ == MPI_SUCCESS || shared_.is_kept(block);
+}
+
+/// All of a round: those that get the same block next, in the order in which each gets them.
+void Runner::send_shared(std::span<const Transfer> transfers) {
+  std::vector<std::uint32_t> sent(transfers.size());
+  for (std::size_t i = 0; i < transfers.size();) {
+    if (sent[i] == transfers[i].count) {
+      ++i;
+      continue;
+    }
+    const schedule::Block block = schedule_.blocks_of(transfers[i])[sent[i]];
+    std::vector<int> readers;
+    for (std::size_t j = i; j < transfers.size(); ++j) {
+      if (sent[j] == transfers[j].count) continue;
+      if (schedule_.blocks_of(transfers[j])[sent[j]] != block) continue;
+      readers.push_back(transfers[j].peer);
+      ++sent[j];
+    }
+    send_shared(block, readers);
+  }
+}
+
+void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
+  const Part part = blocks_.outgoing(block);
+  if (part.bytes == 0) return;
+  std::span<const int> untold = readers;
+  if (has(block)) note(shared_.send(block, part, readers, requests_, untold));
+  for (const int reader : untold) tell_failure(reader);
+}
+
 void Runner::send(int to, const Part& part) {
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
-  const SendCall call{call_.op, call_.family, true, call_.has_many_readers};
+  const SendCall call{call_.op, call_.family, true};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error != MPI_SUCCESS) {
     note(out.error);

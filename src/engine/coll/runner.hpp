@@ -1,6 +1,6 @@
 // Runs a schedule whose blocks are messages between two ranks, on a context's private communicator.
-// So blocks have the protocols, links, codecs, statistics and faults of messages. A block that is
-// forwarded is one that came, decoded: only what codecs keep exactly may be.
+// So blocks have the protocols, links, codecs, statistics and faults of messages. What several
+// ranks get is encoded once and passed on as it came: coll/shared_blocks.
 #pragma once
 
 #include "engine/coll/blocks.hpp"
