@@ -1,6 +1,8 @@
 #include "engine/coll/runner.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -45,9 +47,10 @@ class Runner {
   void send_shared(std::span<const Transfer> transfers);
   void send_shared(schedule::Block block, std::span<const int> readers);
   bool has(schedule::Block block) const;
-  void send(int to, const Part& part);
+  void send(int to, const Part& part, std::optional<trace::Reason> raw_for = {});
   void tell_failure(int to);
   void complete();
+  void complete_requests();
 
   Job& job_;
   const Collective& call_;
@@ -55,7 +58,8 @@ class Runner {
   const Schedule& schedule_;
   const BlockMap& blocks_;
   SharedBlocks shared_;
-  std::vector<MPI_Request> requests_;  ///< of this round; receives first
+  std::vector<std::shared_ptr<ParcelSend>> parcels_;  ///< of this round, that are under way
+  std::vector<MPI_Request> requests_;                 ///< of this round; receives first
   std::size_t receives_ = 0;
   const bool has_own_;  ///< blocks
   int code_;
@@ -135,14 +139,28 @@ void Runner::send_shared(std::span<const Transfer> transfers) {
 void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
   const Part part = blocks_.outgoing(block);
   if (part.bytes == 0) return;
-  std::span<const int> untold = readers;
-  if (has(block)) note(shared_.send(block, part, readers, requests_, untold));
-  for (const int reader : untold) tell_failure(reader);
+  SharedBlocks::Sending sending;
+  const bool is_here = has(block);
+  if (is_here) sending = shared_.send(block, part, readers, context_.block_tag());
+  note(sending.code);
+  if (sending.encoded) {
+    if (sending.encoded->advance()) return note(sending.encoded->code());
+    parcels_.push_back(sending.encoded);
+    job_.progress.add(std::move(sending.encoded));
+    return;
+  }
+  for (const int reader : readers) {
+    if (is_here && sending.code == MPI_SUCCESS) {
+      send(reader, part, sending.raw_for);
+    } else {
+      tell_failure(reader);
+    }
+  }
 }
 
-void Runner::send(int to, const Part& part) {
+void Runner::send(int to, const Part& part, std::optional<trace::Reason> raw_for) {
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
-  const SendCall call{call_.op, call_.family, true};
+  const SendCall call{call_.op, call_.family, true, raw_for};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error != MPI_SUCCESS) {
     note(out.error);
@@ -162,6 +180,15 @@ void Runner::tell_failure(int to) {
 
 /// Waits for all requests of the round, also where some fail.
 void Runner::complete() {
+  complete_requests();
+  for (const auto& parcel : parcels_) {
+    job_.progress.wait_until([&] { return parcel->is_over(); });
+    note(parcel->code());
+  }
+  parcels_.clear();
+}
+
+void Runner::complete_requests() {
   if (requests_.empty()) return;
   std::vector<MPI_Status> statuses(requests_.size());
   const int code = waitall(job_, static_cast<int>(requests_.size()), requests_.data(),

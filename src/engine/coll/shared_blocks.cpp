@@ -4,7 +4,6 @@
 
 #include "engine/job.hpp"
 #include "engine/p2p/send.hpp"
-#include "mpi/counted.hpp"
 
 namespace mpress::engine {
 
@@ -53,40 +52,23 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
   return packing.error;
 }
 
-int SharedBlocks::send(schedule::Block block, const Part& part, std::span<const int> readers,
-                       std::vector<MPI_Request>& requests, std::span<const int>& untold) {
+SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,
+                                         std::span<const int> readers, int tag) {
   Shared& shared = shared_.at(block);
+  if (is_own(block) && shared.readers.size() == 1 && !is_for_self_too(block)) return {};
   const SendArguments arguments{part.data, part.count, part.type, readers.front(), context_.comm()};
-  untold = readers;
   const bool at_once = readers.size() == shared.readers.size();
-  if (const int code = decide(block, shared, arguments, at_once); code != MPI_SUCCESS) return code;
-  shared.sends_left -= readers.size();
-  // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
-  const bool goes_encoded = shared.parcel && (is_own(block) ? shared.parcel->code() == MPI_SUCCESS
-                                                            : shared.parcel->is_whole());
-  if (!goes_encoded && is_own(block) && shared.parcel) return shared.parcel->code();
-  if (!goes_encoded) return send_raw(shared, arguments, requests, untold);
-  untold = {};
-  const int code = send_parcel(job_, {call_.op, call_.family, true, std::nullopt}, arguments,
-                               shared.parcel, readers, context_.block_tag(), requests);
-  if (shared.sends_left == 0 && !is_for_self_too(block)) shared.parcel.reset();
-  return code;
-}
-
-int SharedBlocks::send_raw(const Shared& shared, SendArguments arguments,
-                           std::vector<MPI_Request>& requests, std::span<const int>& untold) {
-  const SendCall call{call_.op, call_.family, true, shared.reason};
-  for (; !untold.empty(); untold = untold.subspan(1)) {
-    arguments.destination = untold.front();
-    Outgoing out = prepare_send(job_, call, arguments);
-    if (out.error != MPI_SUCCESS) return out.error;
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code =
-        send_later(job_, std::move(out), mpi::counted::Isend, context_.block_tag(), &request);
-    if (request != MPI_REQUEST_NULL) requests.push_back(request);
-    if (code != MPI_SUCCESS) return code;
+  if (const int code = decide(block, shared, arguments, at_once); code != MPI_SUCCESS) {
+    return {nullptr, std::nullopt, code};
   }
-  return MPI_SUCCESS;
+  shared.sends_left -= readers.size();
+  const std::shared_ptr<Parcel> parcel = shared.parcel;
+  if (shared.sends_left == 0 && !is_for_self_too(block)) shared.parcel.reset();
+  if (parcel && parcel->code() != MPI_SUCCESS) return {nullptr, std::nullopt, parcel->code()};
+  // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
+  if (!parcel || (!is_own(block) && !parcel->is_whole())) return {nullptr, shared.reason};
+  return {std::make_shared<ParcelSend>(job_, SendCall{call_.op, call_.family, true}, arguments,
+                                       parcel, readers, tag)};
 }
 
 int SharedBlocks::finish() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -27,11 +28,16 @@ class SharedBlocks {
   /// could not decode it.
   bool is_kept(schedule::Block block) const;
 
-  /// Sends a block to ranks that get it in the same round. Its data is there, or it is kept. Adds
-  /// the requests that are left to be completed. Returns an MPI error code; `untold`: those readers
-  /// who have heard nothing, where that is not MPI_SUCCESS.
-  int send(schedule::Block block, const Part& part, std::span<const int> readers,
-           std::vector<MPI_Request>& requests, std::span<const int>& untold);
+  /// How a block leaves.
+  struct Sending {
+    std::shared_ptr<ParcelSend> encoded;  ///< begun, to all; null: by ordinary messages, unless
+    std::optional<trace::Reason> raw_for = {};  ///< as it is, for this reason
+    int code = MPI_SUCCESS;                     ///< it cannot be sent: an MPI error code
+  };
+
+  /// Sends a block to ranks that get it in the same round, or tells that their runner is to do so.
+  /// Its data is there, or it is kept.
+  Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag);
 
   /// When all blocks have come and gone: what others got with a loss this rank has so, too. Returns
   /// an MPI error code.
@@ -49,9 +55,6 @@ class SharedBlocks {
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
   int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once);
-  int send_raw(const Shared& shared, SendArguments arguments, std::vector<MPI_Request>& requests,
-               std::span<const int>& untold);
-
   Job& job_;
   const Collective& call_;
   const Context& context_;
