@@ -180,7 +180,9 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
-  facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || gpu::may_come() ||
+  // The same of a driver that comes late.
+  const bool may_send_from_devices = gpu::may_come() && (!job.gpu_aware || sends_from_devices);
+  facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || may_send_from_devices ||
                                    job.pacer.active() || job.config.trace > 0;
   facts[Fact::may_see_gpus] = gpu::in_use() || gpu::may_come();
   facts[Fact::gpu_aware] = job.gpu_aware;

@@ -9,6 +9,7 @@
 #include "engine/context.hpp"
 #include "engine/devices.hpp"
 #include "engine/p2p/chunks.hpp"
+#include "engine/p2p/header_forecast.hpp"
 #include "engine/p2p/in_place.hpp"
 #include "engine/p2p/probed.hpp"
 #include "engine/p2p/timings.hpp"
@@ -43,6 +44,7 @@ class Job {
   Devices devices;
   RequestTable requests;
   InPlaceReceives in_place;
+  HeaderForecast forecast;  ///< where MPI takes memory of devices
   ProbedMessages probed;
   Progress progress;
   ProgressThread progress_thread{progress};

@@ -151,13 +151,15 @@ class Receive {
     unwatched,  ///< wherever the program says
     in_place,   ///< in the program's buffer, which has no gaps
     scattered,  ///< in the program's layout, which has
-    remote,     ///< in the program's buffer, where the CPU cannot look
+    remote,     ///< where the CPU cannot look: in the program's buffer, or in such memory beside it
     staged,     ///< beside it
     aside,      ///< beside it, as it overlaps another receive's
   };
   enum class Delivery : std::uint8_t { due, done, raised /*by MPI: what went wrong*/ };
 
   bool is_delivered() const { return delivery_ != Delivery::due; }
+  /// Does it lie beside the program's buffer, which other receives bring data to?
+  bool is_aside() const { return place_ == Place::aside || (place_ == Place::remote && staging_); }
   struct Arrived;
   using Beginning = std::array<std::byte, wire::min_frame_bytes>;
   const std::byte* beginning(Job& job, Beginning& room) const;

@@ -136,7 +136,9 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   if (!comm || is_refused(arguments, *type)) return outgoing;
 
   const std::size_t bytes = bytes_of(arguments, *type);
-  const Location location = bytes > 0 ? locate(job, arguments.buffer, *type) : Location{};
+  // Where MPI takes memory of devices, and no rank looks for frames, it is all one where this lies.
+  const bool is_all_one = bytes == 0 || (job.gpu_aware && !job.watches_receives);
+  const Location location = is_all_one ? Location{} : locate(job, arguments.buffer, *type);
   const Message message{call,
                         arguments,
                         *type,
