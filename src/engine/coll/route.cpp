@@ -35,10 +35,9 @@ bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
 }
 
 /// By what all members have agreed on: a codec, and who shares a host.
-bool may_pay(const Job& job, const Collective& call, const Context& context) {
+bool may_pay(const Job& job, const Context& context) {
   const Spec spec = context.spec().value_or(job.config.spec);
   if (spec.codec == Codec::none && !job.config.force) return false;
-  if (spec.lossy() && call.has_many_readers) return false;
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
@@ -122,7 +121,7 @@ bool Routing::is_for_devices() const {
 void Routing::consider() {
   if (!context_.is_ready()) return decide(Server::mpi);
   context_.hosts();  // for those who come without a turn
-  pays_ = may_compress_ && may_pay(job_, call_, context_);
+  pays_ = may_compress_ && may_pay(job_, context_);
   if (!pays_ && !is_for_devices()) return decide(Server::mpi);
   const bool is_persistent = form_ == Form::persistent;
   const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;

@@ -1,8 +1,12 @@
 #include "engine/coll/runner.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
+#include "engine/coll/shared_blocks.hpp"
 #include "engine/job.hpp"
 #include "mpi/counted.hpp"
 #include "mpi/peek.hpp"
@@ -19,6 +23,7 @@ Runner::Runner(Job& job, const Collective& call, const Context& context, int tag
       tag_(tag),
       schedule_(schedule),
       blocks_(blocks),
+      shared_(job, call, context, schedule, blocks),
       has_own_(code == MPI_SUCCESS),
       code_(code) {}
 
@@ -37,18 +42,22 @@ void Runner::begin_round() {
     return i < transfers.size() && transfers[i].round == round_;
   };
   while (is_now(schedule_.receives, next_receive_)) receive(schedule_.receives[next_receive_++]);
-  while (is_now(schedule_.sends, next_send_)) send(schedule_.sends[next_send_++]);
+  const std::size_t first_send = next_send_;
+  while (is_now(schedule_.sends, next_send_)) ++next_send_;
+  const std::span sends(schedule_.sends.data() + first_send, next_send_ - first_send);
+  if (call_.has_many_readers) return send_shared(sends);
+  for (const Transfer& transfer : sends) send(transfer);
 }
 
 void Runner::receive(const Transfer& transfer) {
   for (const schedule::Block block : schedule_.blocks_of(transfer)) {
     const Part part = blocks_.incoming(block);
-    if (part.bytes > 0) receive(transfer.peer, part);
+    if (part.bytes > 0) receive(transfer.peer, part, shared_.to_keep(block));
   }
 }
 
 /// No probe asks for messages of this communicator, so the receive goes straight to MPI.
-void Runner::receive(int from, const Part& part) {
+void Runner::receive(int from, const Part& part, std::shared_ptr<Parcel> keep) {
   Message message{true};
   const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm()};
   const void* buffer = part.data;
@@ -56,6 +65,7 @@ void Runner::receive(int from, const Part& part) {
   MPI_Datatype type = part.type;
   if (Receive::may_need_watching(job_, arguments)) {
     auto entry = std::make_shared<ReceiveRequest>(job_);
+    entry->receive.keep_in(std::move(keep));
     if (entry->receive.watch(job_, call_.op, arguments)) {
       entry->claim_buffer();
       if (job_.pacer.active()) entry->receive.travels_when_posted();
@@ -76,9 +86,7 @@ void Runner::send(const Transfer& transfer) {
   for (const schedule::Block block : schedule_.blocks_of(transfer)) {
     const Part part = blocks_.outgoing(block);
     if (part.bytes == 0) continue;
-    // What should have come may not have.
-    const bool is_own = blocks_.task().origin(block) == context_.rank();
-    if (is_own ? has_own_ : code_ == MPI_SUCCESS) {
+    if (has(block)) {
       send(transfer.peer, part);
     } else {
       tell_failure(transfer.peer);
@@ -86,9 +94,57 @@ void Runner::send(const Transfer& transfer) {
   }
 }
 
-void Runner::send(int to, const Part& part) {
+/// What should have come may not have.
+bool Runner::has(schedule::Block block) const {
+  const bool is_own = blocks_.task().origin(block) == context_.rank();
+  return is_own ? has_own_ : code_ == MPI_SUCCESS || shared_.is_kept(block);
+}
+
+/// All of a round: those that get the same block next, in the order in which each gets them.
+void Runner::send_shared(std::span<const Transfer> transfers) {
+  std::vector<std::uint32_t> sent(transfers.size());
+  for (std::size_t i = 0; i < transfers.size();) {
+    if (sent[i] == transfers[i].count) {
+      ++i;
+      continue;
+    }
+    const schedule::Block block = schedule_.blocks_of(transfers[i])[sent[i]];
+    std::vector<int> readers;
+    for (std::size_t j = i; j < transfers.size(); ++j) {
+      if (sent[j] == transfers[j].count) continue;
+      if (schedule_.blocks_of(transfers[j])[sent[j]] != block) continue;
+      readers.push_back(transfers[j].peer);
+      ++sent[j];
+    }
+    send_shared(block, readers);
+  }
+}
+
+void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
+  const Part part = blocks_.outgoing(block);
+  if (part.bytes == 0) return;
+  SharedBlocks::Sending sending;
+  const bool is_here = has(block);
+  if (is_here) sending = shared_.send(block, part, readers, tag_);
+  note(sending.code);
+  if (sending.encoded) {
+    Message message{false};
+    message.parcel = std::move(sending.encoded);
+    messages_.push_back(std::move(message));
+    return;
+  }
+  for (const int reader : readers) {
+    if (is_here && sending.code == MPI_SUCCESS) {
+      send(reader, part, sending.raw_for);
+    } else {
+      tell_failure(reader);
+    }
+  }
+}
+
+void Runner::send(int to, const Part& part, std::optional<trace::Reason> raw_for) {
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
-  const SendCall call{call_.op, call_.family, true, call_.has_many_readers};
+  const SendCall call{call_.op, call_.family, true, raw_for};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error != MPI_SUCCESS) {
     note(out.error);
@@ -118,8 +174,9 @@ void Runner::tell_failure(int to) {
 }
 
 bool Runner::needs_host() const {
-  return std::any_of(messages_.begin(), messages_.end(),
-                     [](const Message& one) { return one.send && one.send->needs_host(); });
+  return std::any_of(messages_.begin(), messages_.end(), [](const Message& one) {
+    return (one.send && one.send->needs_host()) || (one.parcel && one.parcel->needs_host());
+  });
 }
 
 void Runner::look() {
@@ -140,6 +197,11 @@ bool Runner::is_over(Message& message) {
   if (message.send) {
     if (!message.send->advance()) return false;
     note(message.send->ending().code);
+    return true;
+  }
+  if (message.parcel) {
+    if (!message.parcel->advance()) return false;
+    note(message.parcel->code());
     return true;
   }
   ReceiveRequest* const entry = message.receive.get();
@@ -169,7 +231,7 @@ void Runner::wait_in_mpi() {
   if (messages_.empty() || job_.expects_data() || !job_.progress.idle()) return;
   std::vector<MPI_Request> requests;
   for (const Message& message : messages_) {
-    if (message.send) return;
+    if (message.send || message.parcel) return;
     requests.push_back(message.request);
   }
   std::vector<MPI_Status> statuses(requests.size());

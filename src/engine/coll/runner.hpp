@@ -1,14 +1,18 @@
 // Runs a schedule whose blocks are messages between two ranks, on a context's private communicator.
-// So blocks have the protocols, links, codecs, statistics and faults of messages. A block that is
-// forwarded is one that came, decoded: only what codecs keep exactly may be.
+// So blocks have the protocols, links, codecs, statistics and faults of messages. What several
+// ranks get is encoded once and passed on as it came: coll/shared_blocks.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/route.hpp"
+#include "engine/coll/shared_blocks.hpp"
+#include "engine/p2p/parcel_send.hpp"
 #include "engine/p2p/receive_request.hpp"
 #include "engine/p2p/send.hpp"
 #include "memory/buffer_pool.hpp"
@@ -40,6 +44,10 @@ class Runner {
   /// under way, it waits, and waits best.
   void wait_in_mpi();
 
+  /// Once all rounds are over, and this rank's own data is where it belongs: what others got of it
+  /// with a loss it has so, too. Waits for a device.
+  void finish() { note(shared_.finish()); }
+
   /// An error code of MPI's.
   int code() const { return code_; }
 
@@ -50,6 +58,7 @@ class Runner {
     MPI_Request request = MPI_REQUEST_NULL;             ///< MPI's, unless `send` has it
     std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
     std::shared_ptr<SendOperation> send = nullptr;      ///< its data follows a header
+    std::shared_ptr<ParcelSend> parcel = nullptr;       ///< to several ranks
     memory::Buffer frame = {};
     bool is_complete = false;  ///< for MPI, which gave `status` and `code`
     MPI_Status status{};
@@ -61,9 +70,12 @@ class Runner {
   }
   void begin_round();
   void receive(const schedule::Transfer& transfer);
-  void receive(int from, const Part& part);
+  void receive(int from, const Part& part, std::shared_ptr<Parcel> keep);
   void send(const schedule::Transfer& transfer);
-  void send(int to, const Part& part);
+  void send(int to, const Part& part, std::optional<trace::Reason> raw_for = {});
+  void send_shared(std::span<const schedule::Transfer> transfers);
+  void send_shared(schedule::Block block, std::span<const int> readers);
+  bool has(schedule::Block block) const;
   void tell_failure(int to);
   bool is_over(Message& message);
   void look();
@@ -74,6 +86,7 @@ class Runner {
   const int tag_;
   const schedule::Schedule& schedule_;
   const BlockMap& blocks_;
+  SharedBlocks shared_;
   std::size_t next_send_ = 0;
   std::size_t next_receive_ = 0;
   int round_ = -1;

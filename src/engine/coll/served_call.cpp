@@ -98,6 +98,7 @@ bool ServedCall::advance() {
   // Behind the first round, which others wait for.
   if (!std::exchange(has_copied_, true)) blocks_.start_own_copy();
   if (!is_run_ || !blocks_.is_own_copied()) return false;
+  runner_->finish();
   code_ = runner_->code();
   runner_.reset();
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();

@@ -326,6 +326,7 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
     decoder = host_decoder(job, cut, chunks_to_);
   }
   chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
+  if (kept_in_) chunks_->keep_in(kept_in_);
   return true;
 }
 

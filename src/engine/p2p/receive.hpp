@@ -142,6 +142,9 @@ class Receive {
 
   const std::shared_ptr<mpi::CommInfo>& comm() const { return comm_; }
 
+  /// What comes encoded is kept so in `parcel`, too; what comes as it is leaves that empty.
+  void keep_in(std::shared_ptr<Parcel> parcel) { kept_in_ = std::move(parcel); }
+
  private:
   /// Where MPI puts the message.
   enum class Place : std::uint8_t {
@@ -185,7 +188,8 @@ class Receive {
   memory::Buffer staging_;
   memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
   std::unique_ptr<ReceivePipeline> chunks_;  ///< set while they are collected
-  std::byte* chunks_to_ = nullptr;           ///< where their elements go, without gaps
+  std::shared_ptr<Parcel> kept_in_;
+  std::byte* chunks_to_ = nullptr;  ///< where their elements go, without gaps
   Place place_ = Place::unwatched;
   std::atomic<bool> is_contested_{false};
   /// Where not 0: float runs are received element by element, staged structures byte by byte. A
