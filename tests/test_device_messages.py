@@ -169,19 +169,6 @@ def test_collectives_of_an_mpi_that_takes_devices(mpi_program, mpress_run, takes
         assert done.stdout == "ok\n"
 
 
-@pytest.mark.parametrize("codec", ["none", "auto"])
-def test_calls_by_turns_with_an_mpi_that_takes_devices(
-    codec, mpi_program, mpress_run, takes_devices
-):
-    """The first calls of a kind show who is faster; whoever serves them, they are right."""
-    done = mpress_run(3, mpi_program("blocks"), ["7", "150"], options=("--codec", codec),
-                      env=takes_devices)  # fmt: skip
-    assert done.status == 0, done.output
-    served = {row["operation"] for row in done.report["rows"] if row["direction"] == "send"}
-    assert {"MPI_Alltoall", "MPI_Allgather", "MPI_Bcast"} <= served
-    assert totals(done)["errors"] == 0
-
-
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_edges(setting, mpi_program, mpress_run, simulated_gpu):
     options, env = SETTINGS[setting]

@@ -28,7 +28,6 @@
 
 #include "engine/agreement.hpp"
 #include "engine/coll/call_order.hpp"
-#include "engine/coll/trial.hpp"
 #include "engine/hosts.hpp"
 #include "engine/operation.hpp"
 #include "engine/progress.hpp"
@@ -134,9 +133,6 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   bool has_had_device() const { return has_had_device_; }
   void note_device(bool on_device) { has_had_device_ = has_had_device_ || on_device; }
 
-  /// Of calls on devices, where MPI may be faster.
-  Trials& trials() { return trials_; }
-
   // At any time:
 
   /// Lets the making proceed; returns whether it is decided. Never waits.
@@ -191,7 +187,6 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::atomic<std::uint64_t> calls_{0};
   std::optional<Spec> spec_;
   mutable std::optional<schedule::Hosts> member_hosts_;
-  Trials trials_;
   bool has_devices_ = false;
   bool has_had_device_ = false;
 };

@@ -307,9 +307,10 @@ void start_job(bool at_init) {
                             !job.config.is_pool_limit_set);
     if (job.config.link == "peer" || job.config.link == "host")
       job.least_peer_bytes = wire::min_frame_bytes;
-    job.collectives.on_devices = job.chunks.is_open() && world->is_true_for_any(Fact::may_see_gpus);
-    job.collectives.has_rivals =
-        world && world->is_true_for_any(Fact::gpu_aware) && !job.config.force;
+    // An MPI that takes memory of devices moves what is not encoded between them by itself.
+    job.collectives.on_devices = job.chunks.is_open() &&
+                                 world->is_true_for_any(Fact::may_see_gpus) &&
+                                 (!world->is_true_for_any(Fact::gpu_aware) || job.config.force);
     if (job.chunks.is_open()) {
       job.collectives.immediate = world->is_true_for_all(Fact::gets_on);
       job.collectives.makes_contexts = may_duplicate(world->is_true_for_any(Fact::is_threaded));

@@ -117,7 +117,6 @@ class Job {
   /// Which collective calls may be served by mpress: the same on all ranks.
   struct {
     bool on_devices = false;      ///< those of communicators that have buffers there
-    bool has_rivals = false;      ///< MPI takes memory of devices, too, and may be faster there
     bool within = false;          ///< those on host memory, where compressing may pay within hosts
     bool between = false;         ///< the same between hosts
     bool immediate = false;       ///< non-blocking ones, too

@@ -86,9 +86,8 @@ struct Entries<int(A...)> {
     const bool may_be_served = call.op != trace::Op::count_ && job && job->collectives.any();
     if (!may_be_served && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
-    engine::TrialClock clock;
     if (may_be_served) {
-      const auto served = engine::serve_collective(*job, call, operands, clock);
+      const auto served = engine::serve_collective(*job, call, operands);
       if (served) return *served;
       if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     }

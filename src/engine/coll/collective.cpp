@@ -210,14 +210,12 @@ class PersistentCall final : public CollectiveRequest {
 
 }  // namespace
 
-std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
-                                    TrialClock& clock) {
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands) {
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
   if (!candidate.comm) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
   Routing routing(job, call, Form::blocking, operands, candidate, context);
   wait_for(job, routing);
-  if (routing.trial()) clock.begin(*routing.trial(), routing.server() == Server::mpress);
   if (routing.server() == Server::mpi) return std::nullopt;
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::nobody) return comm.raise(MPI_ERR_OTHER);

@@ -7,15 +7,12 @@
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/coll/trial.hpp"
 
 namespace mpress::engine {
 
 /// Serves a blocking call that moves data. Empty where MPI has to, as all members of the
-/// communicator know. Returns an error code otherwise, which has been raised. `clock` ends with the
-/// call, whoever serves it.
-std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
-                                    TrialClock& clock);
+/// communicator know. Returns an error code otherwise, which has been raised.
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands);
 
 /// Begins a non-blocking call, of which look_at() says that members decide later who serves it:
 /// waits for no other rank. `request` completes when it is over. Returns an error code of MPI's.

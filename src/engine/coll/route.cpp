@@ -62,7 +62,6 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   found.may_be_on_devices =
       job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
   if (!found.may_compress && !found.may_be_on_devices) return {};
-  found.bytes = bytes;
   auto comm = mpi::comm_info(operands.comm);
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
@@ -86,8 +85,7 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
       turn_(context.order().draw()),
       form_(form),
       may_compress_(candidate.may_compress),
-      may_be_on_devices_(candidate.may_be_on_devices),
-      bytes_(candidate.bytes) {}
+      may_be_on_devices_(candidate.may_be_on_devices) {}
 
 bool Routing::advance() {
   if (state_ == State::waiting) {
@@ -136,14 +134,6 @@ void Routing::consider() {
                            StandIn::is_needed(job_, operands_.receive));
     }
   }
-  if (!pays_ && is_served && job_.collectives.has_rivals) {
-    trial_ = &context_.trials().of(call_.op, bytes_);
-    switch (trial_->next(form_ == Form::blocking)) {
-      case Trial::Next::mpi: return serve(false);
-      case Trial::Next::compare: return compare();
-      case Trial::Next::mpress: break;
-    }
-  }
   // Members free persistent calls when they like.
   const bool may_share_tag = is_persistent && made >= CallOrder::persistent_tags;
   if ((is_served || !tells) && !may_share_tag) return serve(is_served);
@@ -154,20 +144,8 @@ void Routing::consider() {
   state_ = State::agreeing;
 }
 
-void Routing::compare() {
-  compares_ = true;
-  const std::array told{Word{Combine::max, trial_->least_ns(false)},
-                        Word{Combine::max, trial_->least_ns(true)}};
-  agreement_ = context_.agreements().combine(told);
-  state_ = State::agreeing;
-}
-
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::nobody);
-  if (compares_) {
-    trial_->decide(agreement_->result()[0], agreement_->result()[1]);
-    return serve(trial_->next(true) == Trial::Next::mpress);
-  }
   if (agreement_->result()[0] != 0) context_.set_has_devices();
   serve((pays_ || context_.has_devices()) && agreement_->result()[1] == 0);
 }

@@ -5,15 +5,13 @@
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
 // 8 ... and then at every 1024th, each whether it has had any so far; and whenever a persistent
 // call is made, which may wait. Within a mode any mix of buffers on hosts and devices is right; in
-// the wrong one a call is slow, not wrong. Where MPI takes memory of devices, too, members also
-// find out who is faster (engine/coll/trial.hpp).
+// the wrong one a call is slow, not wrong.
 #pragma once
 
 #include <memory>
 
 #include "config/config.hpp"
 #include "engine/coll/operands.hpp"
-#include "engine/coll/trial.hpp"
 #include "engine/context.hpp"
 #include "mpi/comm_info.hpp"
 #include "trace/record.hpp"
@@ -38,7 +36,6 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
-  std::size_t bytes = 0;  ///< of a block, where all members know that
 };
 
 /// Asks nobody, and begins nothing.
@@ -69,15 +66,12 @@ class Routing {
   Server server() const { return server_; }
   /// Of the blocks, where mpress serves it; the caller takes it (Context::order()).
   std::uint32_t tag() const { return tag_; }
-  /// Where how long it takes is to be told; null: nowhere.
-  Trial* trial() const { return trial_ && trial_->is_timed() ? trial_ : nullptr; }
 
  private:
   enum class State : unsigned char { waiting, making, agreeing, decided };
 
   bool is_for_devices() const;
   void consider();
-  void compare();
   void agree();
   void serve(bool by_mpress);
   void decide(Server server);
@@ -90,13 +84,10 @@ class Routing {
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
-  const std::size_t bytes_;
   bool pays_ = false;
   State state_ = State::waiting;
   Server server_ = Server::mpi;
   std::uint32_t tag_ = 0;
-  Trial* trial_ = nullptr;  ///< of such calls, where MPI may be faster
-  bool compares_ = false;   ///< what is agreed on ends that
   std::shared_ptr<Agreement> agreement_;
 };
 
