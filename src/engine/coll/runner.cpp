@@ -143,10 +143,10 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
   const bool is_here = has(block);
   if (is_here) sending = shared_.send(block, part, readers, context_.block_tag());
   note(sending.code);
-  if (sending.encoded) {
-    if (sending.encoded->advance()) return note(sending.encoded->code());
-    parcels_.push_back(sending.encoded);
-    job_.progress.add(std::move(sending.encoded));
+  if (sending.begun) {
+    if (sending.begun->advance()) return note(sending.begun->code());
+    parcels_.push_back(sending.begun);
+    job_.progress.add(std::move(sending.begun));
     return;
   }
   for (const int reader : readers) {

@@ -46,6 +46,7 @@ ParcelSend::ParcelSend(Job& job, const SendCall& call, const SendArguments& argu
       operation_(job.mpi_link.next_operation()),
       comm_(arguments.comm),
       tag_(tag),
+      reason_(call.raw_for.value_or(trace::Reason::none)),
       begin_ns_(trace::timeline.now()) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_);
@@ -95,7 +96,7 @@ void ParcelSend::send_frames(const Message& like, std::span<const Reader> reader
   Message message = like;
   for (const Reader& reader : readers) {
     message.peer = reader.world;
-    Departure departure{parcel_->cut().spec.codec};
+    Departure departure{parcel_->cut().spec.codec, reason_};
     departure.wire_bytes = bytes;
     departure.begin_ns = begin_ns_;
     trace::Row& row = count(job_, message, departure, spans_.emplace_back());
@@ -180,7 +181,7 @@ void ParcelSend::send_headers(const Message& like) {
     announced.route = header->route;
     wire::close_frame(announced, job_.nonce, header->bytes.data());
     message.peer = header->reader.world;
-    Departure departure{cut.spec.codec};
+    Departure departure{cut.spec.codec, reason_};
     departure.way = header->way;
     departure.number = link::Route(header->route).number;
     departure.wire_bytes = wire::min_frame_bytes;
