@@ -40,6 +40,7 @@ void receive(const std::vector<std::uint8_t>& bytes) {
   require(wire::read_header(again.data(), again.size(), nonce(), reread) == wire::Parse::frame);
   require(reread.count == header.count && reread.type == header.type);
   require(reread.chunk_bytes == header.chunk_bytes && reread.route == header.route);
+  require(reread.may_be_elements == header.may_be_elements);
   require(header.route == 0 || header.chunk_bytes > 0);
   if (header.chunk_bytes > 0) {
     const std::uint64_t chunks = header.chunks();

@@ -64,7 +64,11 @@ void chunked_headers_round_trip() {
     CHECK(announces_chunks(message.data(), nonce));
     CHECK(got.chunk_bytes == 65536 && got.route == 0xFEDCBA9801234567 && got.payload_bytes == 0);
     CHECK(got.chunks() == (1000003 * element_size(type) + 65535) / 65536);
-    CHECK(got.route != 0);
+    CHECK(got.route != 0 && !got.may_be_elements);
+    sent.may_be_elements = true;
+    const auto kept = message_of(sent, nonce);
+    CHECK(read_header(kept.data(), kept.size(), nonce, got) == Parse::frame && got.may_be_elements);
+    sent.may_be_elements = false;
     sent.route = ~std::uint64_t{0};
     const auto linked = message_of(sent, nonce);
     CHECK(read_header(linked.data(), linked.size(), nonce, got) == Parse::frame);
@@ -74,6 +78,10 @@ void chunked_headers_round_trip() {
     whole.route = 1;
     const auto none = message_of(whole, nonce);
     CHECK(read_header(none.data(), none.size(), nonce, got) == Parse::corrupt);
+    whole.route = 0;
+    whole.may_be_elements = true;
+    const auto flagged = message_of(whole, nonce);
+    CHECK(read_header(flagged.data(), flagged.size(), nonce, got) == Parse::corrupt);
     // A payload here and in chunks; chunks that cut elements; chunks too large for MPI's counts.
     for (const auto& [chunk_bytes, payload] :
          {std::pair<std::uint32_t, std::uint64_t>{65536, 100}, {65532, 0}, {1u << 31, 0}}) {

@@ -127,9 +127,9 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
   const bool is_here = has(block);
   if (is_here) sending = shared_.send(block, part, readers, tag_);
   note(sending.code);
-  if (sending.encoded) {
+  if (sending.begun) {
     Message message{false};
-    message.parcel = std::move(sending.encoded);
+    message.parcel = std::move(sending.begun);
     messages_.push_back(std::move(message));
     return;
   }
@@ -171,6 +171,11 @@ void Runner::tell_failure(int to) {
       mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, context_.comm(), &message.request);
   if (code != MPI_SUCCESS) return note(code);
   messages_.push_back(std::move(message));
+}
+
+bool Runner::is_coming() const {
+  return std::none_of(messages_.begin(), messages_.end(),
+                      [](const Message& one) { return one.is_received && !one.is_complete; });
 }
 
 bool Runner::needs_host() const {

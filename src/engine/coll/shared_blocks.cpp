@@ -11,6 +11,8 @@ SharedBlocks::SharedBlocks(Job& job, const Collective& call, const Context& cont
                            const schedule::Schedule& schedule, const BlockMap& blocks)
     : job_(job), call_(call), context_(context), blocks_(blocks) {
   if (!call.has_many_readers) return;
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(context.comm());
+  may_have_loss_ = comm && comm->hints.codec(job.config.spec).lossy();
   for (const schedule::Transfer& transfer : schedule.sends) {
     for (const schedule::Block block : schedule.blocks_of(transfer)) {
       Shared& shared = shared_[block];
@@ -27,7 +29,7 @@ bool SharedBlocks::is_own(schedule::Block block) const {
 
 /// Of an all-gather, where a rank's own block is among those that it gets.
 bool SharedBlocks::is_for_self_too(schedule::Block block) const {
-  return blocks_.task().op == schedule::Op::allgather && is_own(block);
+  return may_have_loss_ && blocks_.task().op == schedule::Op::allgather && is_own(block);
 }
 
 std::shared_ptr<Parcel> SharedBlocks::to_keep(schedule::Block block) const {
@@ -43,13 +45,13 @@ bool SharedBlocks::is_kept(schedule::Block block) const {
 /// Once for all readers, also of later rounds.
 int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArguments& arguments,
                          bool at_once) {
-  if (shared.is_decided || !is_own(block)) return MPI_SUCCESS;
+  if (shared.is_decided || !is_own(block)) return shared.code;
   shared.is_decided = true;
   Packing packing = pack_parcel(job_, {call_.op, call_.family, true, std::nullopt}, arguments,
                                 shared.readers, at_once);
   shared.parcel = std::move(packing.parcel);
   shared.reason = packing.reason;
-  return packing.error;
+  return shared.code = packing.error;
 }
 
 SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,
@@ -62,28 +64,43 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
     return {nullptr, std::nullopt, code};
   }
   shared.sends_left -= readers.size();
-  const std::shared_ptr<Parcel> parcel = shared.parcel;
+  std::shared_ptr<Parcel> parcel = shared.parcel;
   if (shared.sends_left == 0 && !is_for_self_too(block)) shared.parcel.reset();
   if (parcel && parcel->code() != MPI_SUCCESS) return {nullptr, std::nullopt, parcel->code()};
   // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
-  if (!parcel || (!is_own(block) && !parcel->is_whole())) return {nullptr, shared.reason};
-  return {std::make_shared<ParcelSend>(job_, SendCall{call_.op, call_.family, true}, arguments,
-                                       parcel, readers, tag)};
+  SendCall call{call_.op, call_.family, true};
+  if (!parcel || (!is_own(block) && !parcel->is_whole())) {
+    call.raw_for = shared.reason;
+    parcel = hold_parcel(job_, call, arguments, readers);
+    if (!parcel) return {nullptr, shared.reason};
+  }
+  return {std::make_shared<ParcelSend>(job_, call, arguments, parcel, readers, tag)};
 }
 
-int SharedBlocks::finish() {
-  int code = MPI_SUCCESS;
+/// Of the block that this rank gets, too; null where that is not encoded with a loss.
+Parcel* SharedBlocks::own_parcel() const {
+  if (!may_have_loss_) return nullptr;
   for (const auto& [block, shared] : shared_) {
-    if (!is_for_self_too(block) || !shared.parcel || !shared.parcel->is_whole() ||
-        !shared.parcel->cut().spec.lossy()) {
-      continue;
+    if (is_for_self_too(block) && shared.parcel && shared.parcel->cut().spec.lossy()) {
+      return shared.parcel.get();
     }
-    const Part part = blocks_.incoming(block);
-    const int one =
-        decode_parcel(job_, *shared.parcel, {part.data, part.count, part.type, context_.comm()});
-    if (code == MPI_SUCCESS) code = one;
   }
-  return code;
+  return nullptr;
+}
+
+bool SharedBlocks::advance_own() {
+  if (own_) {
+    if (!own_->advance()) return false;
+    own_code_ = own_->code();
+    return true;
+  }
+  const Parcel* const parcel = own_parcel();
+  if (!parcel || parcel->code() != MPI_SUCCESS) return true;
+  if (!parcel->is_whole()) return false;
+  const auto own = static_cast<schedule::Block>(context_.rank());
+  const Part part = blocks_.incoming(own);
+  own_.emplace(job_, *parcel, ReceiveArguments{part.data, part.count, part.type, context_.comm()});
+  return false;
 }
 
 }  // namespace mpress::engine

@@ -10,6 +10,7 @@
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/route.hpp"
+#include "engine/p2p/parcel_decode.hpp"
 #include "engine/p2p/parcel_send.hpp"
 #include "schedule/schedule.hpp"
 
@@ -30,36 +31,45 @@ class SharedBlocks {
 
   /// How a block leaves.
   struct Sending {
-    std::shared_ptr<ParcelSend> encoded;  ///< begun, to all; null: by ordinary messages, unless
-    std::optional<trace::Reason> raw_for = {};  ///< as it is, for this reason
-    int code = MPI_SUCCESS;                     ///< it cannot be sent: an MPI error code
+    std::shared_ptr<ParcelSend>
+        begun;  ///< to all of them; null: the runner sends messages to each,
+    std::optional<trace::Reason> raw_for = {};  ///< where set of the block as it is, and why;
+    int code = MPI_SUCCESS;  ///< or, where not MPI_SUCCESS, tells each that it does not come
   };
 
-  /// Sends a block to ranks that get it in the same round, or tells that their runner is to do so.
-  /// Its data is there, or it is kept.
+  /// Sends a block, which is there or kept, to ranks that get it in the same round; or tells how
+  /// its runner is to do so. What has begun is the caller's to advance.
   Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag);
 
-  /// When all blocks have come and gone: what others got with a loss this rank has so, too. Returns
-  /// an MPI error code.
-  int finish();
+  /// What others get of this rank's own block with a loss it has so, too, where it gets that.
+  bool has_own_by_decoder() const { return own_parcel() != nullptr; }
+  /// Lets that proceed; see Runner.
+  bool advance_own();
+  int own_code() const { return own_code_; }  ///< an MPI error code
 
  private:
   struct Shared {
     std::vector<int> readers;  ///< in all rounds
     std::size_t sends_left = 0;
     bool is_decided = false;  ///< of an own block: how it goes
+    int code = MPI_SUCCESS;   ///< it cannot be sent
     std::shared_ptr<Parcel> parcel;
     trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is
   };
 
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
+  Parcel* own_parcel() const;
   int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once);
+
   Job& job_;
   const Collective& call_;
   const Context& context_;
   const BlockMap& blocks_;
+  bool may_have_loss_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
+  std::optional<ParcelDecode> own_;  ///< under way, or over
+  int own_code_ = MPI_SUCCESS;
 };
 
 }  // namespace mpress::engine

@@ -83,7 +83,7 @@ Packing pack_parcel(Job& job, const SendCall& call, const SendArguments& argumen
   const auto number =
       static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
   const Chunking cut{choice.spec,  region.type,
-                     region.count, parcel_chunk_bytes(job, message, kind),
+                     region.count, parcel_chunk_bytes(job, message, kind, true),
                      message.peer, number};
   auto parcel = std::make_shared<Parcel>(job);
   const Parcel::Home home =
@@ -101,6 +101,41 @@ Packing pack_parcel(Job& job, const SendCall& call, const SendArguments& argumen
   if (parcel->ready() == 0) return {nullptr, Reason::none, parcel->code()};
   if (!is_shorter(*parcel)) return {nullptr, Reason::incompressible};
   return {std::move(parcel)};
+}
+
+/// The peer link offers what is raw to each reader where it lies.
+std::shared_ptr<Parcel> hold_parcel(Job& job, const SendCall& call, const SendArguments& arguments,
+                                    std::span<const int> readers) {
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
+  const std::shared_ptr<mpi::CommInfo> comm = type ? mpi::comm_info(arguments.comm) : nullptr;
+  if (!comm || readers.size() < 2 || !type->contiguous) return nullptr;
+  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+  const Location place = locate(job, arguments.buffer, *type);
+  if (place.device == gpu::host) return nullptr;
+  Message message{call, arguments, *type, *comm, trace::any_peer, bytes, place.device, false};
+  std::vector<int> world_ranks;
+  for (const int reader : readers) {
+    message.peer = comm->world_rank(reader);
+    world_ranks.push_back(message.peer);
+    if (job.peer_link.may_reach(message.peer) || !may_be_announced(job, message) ||
+        !takes_raw(job, message)) {
+      return nullptr;
+    }
+  }
+  const link::Kind kind = link_for(job, message, world_ranks);
+  if (kind == link::Kind::mpi && (job.gpu_aware || !is_cut(job, message))) return nullptr;
+  const ElementType element = type->element.value_or(ElementType::f32);
+  const Region region{element, static_cast<const std::byte*>(arguments.buffer),
+                      bytes / element_size(element), place.device};
+  const auto number =
+      static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
+  Spec none;
+  none.codec = Codec::none;
+  auto parcel = std::make_shared<Parcel>(job);
+  parcel->hold({none, element, region.count, parcel_chunk_bytes(job, message, kind, false),
+                message.peer, number},
+               region);
+  return parcel;
 }
 
 }  // namespace mpress::engine

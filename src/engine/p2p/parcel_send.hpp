@@ -38,6 +38,12 @@ struct Packing {
 Packing pack_parcel(Job& job, const SendCall& call, const SendArguments& arguments,
                     std::span<const int> readers, bool at_once);
 
+/// Of a block that goes as it is, from memory of a device: a parcel of its elements where they are
+/// copied once for all readers. Null where an ordinary message to each is as good. The buffer stays
+/// as it is while the parcel is sent.
+std::shared_ptr<Parcel> hold_parcel(Job& job, const SendCall& call, const SendArguments& arguments,
+                                    std::span<const int> readers);
+
 /// A parcel, whole or under way, on its way to several readers: a message to each. It proceeds by
 /// advance(), like any operation, and is over when all is published and MPI has done its part.
 class ParcelSend final : public Operation {
@@ -76,6 +82,7 @@ class ParcelSend final : public Operation {
   const std::uint64_t operation_;
   const MPI_Comm comm_;
   const int tag_;
+  const trace::Reason reason_;  ///< why it goes as it is
   const std::uint64_t begin_ns_;
   std::vector<std::unique_ptr<ParcelOutlet>> outlets_;
   std::vector<std::unique_ptr<Header>> headers_;
@@ -84,9 +91,5 @@ class ParcelSend final : public Operation {
   bool is_sent_ = false;               ///< the data, but for what MPI has
   int code_ = MPI_SUCCESS;
 };
-
-/// Decodes a whole parcel to a buffer of this process's with its signature. Waits. Returns an MPI
-/// error code, and raises nothing.
-int decode_parcel(Job& job, const Parcel& parcel, const ReceiveArguments& to);
 
 }  // namespace mpress::engine

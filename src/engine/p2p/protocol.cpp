@@ -10,14 +10,6 @@
 namespace mpress::engine {
 namespace {
 
-/// May a message that is not encoded be announced by a header?
-bool may_be_announced(const Job& job, const Message& message) {
-  return message.peer != trace::any_peer && !job.has_sessions.load(std::memory_order_relaxed) &&
-         !is_switched_off(job.config, message) && message.bytes % 4 == 0 &&
-         (message.type.element || (message.type.contiguous && message.type.size > 0 &&
-                                   wire::min_frame_bytes % message.type.size == 0));
-}
-
 /// The link of mpress's own that could carry it.
 std::optional<policy::Path> own_path(const Job& job, int peer) {
   if (job.peer_link.may_reach(peer)) return {{policy::Place::device, policy::Peer::linked}};
@@ -67,6 +59,13 @@ int prepare_raw(Job& job, const Message& message, const std::optional<Elements>&
 }
 
 }  // namespace
+
+bool may_be_announced(const Job& job, const Message& message) {
+  return message.peer != trace::any_peer && !job.has_sessions.load(std::memory_order_relaxed) &&
+         !is_switched_off(job.config, message) && message.bytes % 4 == 0 &&
+         (message.type.element || (message.type.contiguous && message.type.size > 0 &&
+                                   wire::min_frame_bytes % message.type.size == 0));
+}
 
 bool takes_raw(const Job& job, const Message& message) {
   if (!job.gpu_aware) return true;

@@ -89,6 +89,9 @@ int gather_elements(Job& job, const Message& message, std::optional<Elements>& e
 /// is? Cheap, as it is asked before anybody knows where the message lies.
 bool takes_raw(const Job& job, const Message& message);
 
+/// May a message that is not encoded be announced by a header?
+bool may_be_announced(const Job& job, const Message& message);
+
 /// Prepares a message to be encoded with the chosen spec, which fits it, or, with codec none, one
 /// in device memory or that is to be timed. Chooses the protocol. Returns an MPI error code, and
 /// raises nothing.
@@ -122,7 +125,8 @@ trace::Row& count(Job& job, const Message& message, const Departure& departure, 
 /// The bytes of elements in the chunks of a block of `message`'s that several ranks get, none of
 /// which is in memory of the host's alone where `kind` names a link between devices. As many as it
 /// has: it goes in one piece.
-std::size_t parcel_chunk_bytes(const Job& job, const Message& message, link::Kind kind);
+std::size_t parcel_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
+                               bool encodes);
 
 /// Makes a header the message.
 int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared);

@@ -52,7 +52,7 @@ Parcel::~Parcel() {
   }
 }
 
-std::byte* Parcel::data_of(std::uint64_t chunk) const {
+std::byte* Parcel::room_of(std::uint64_t chunk) const {
   return home_.link ? home_.transfer.place(chunk) : chunks_[chunk].memory.data() + front;
 }
 
@@ -99,7 +99,15 @@ bool Parcel::encode(const Chunking& cut, const Region& region, memory::Buffer pa
   return true;
 }
 
-std::byte* Parcel::place(std::uint64_t chunk, std::size_t) { return data_of(chunk); }
+void Parcel::hold(const Chunking& cut, const Region& region) {
+  cut_ = cut;
+  device_ = region.device;
+  held_ = region.data;
+  chunks_.resize(cut_.chunks());
+  for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) note(chunk, cut_.raw_bytes(chunk));
+}
+
+std::byte* Parcel::place(std::uint64_t chunk, std::size_t) { return room_of(chunk); }
 
 gpu::Report* Parcel::report(std::uint64_t chunk) {
   const bool has_one = home_.link && home_.link->devices_publish();
@@ -159,14 +167,14 @@ bool Parcel::keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_ele
                    !make_room(chunk, arrived.bytes);
     if (is_given_up_) return true;
     if (device_ == gpu::host) {
-      std::memcpy(data_of(chunk), arrived.data, arrived.bytes);
+      std::memcpy(room_of(chunk), arrived.data, arrived.bytes);
       note(chunk, arrived.bytes);
       return true;
     }
     if (!queue_) queue_ = job_.devices.queue(device_);
     is_given_up_ = !queue_;
     if (is_given_up_) return true;
-    copying_ = queue_->copy(data_of(chunk), arrived.data, arrived.bytes);
+    copying_ = queue_->copy(room_of(chunk), arrived.data, arrived.bytes);
   }
   const gpu::State state = queue_->query(copying_);
   if (state == gpu::State::pending) return false;
@@ -180,7 +188,7 @@ const std::byte* Parcel::frame(std::size_t& bytes) {
   const wire::Header header{cut_.spec, cut_.type, cut_.count, bytes_};
   if (is_elements(0) || wire::frame_bytes(bytes_) > cut_.bytes()) return nullptr;
   if (frame_bytes_ == 0) {
-    std::byte* to = data_of(0) - wire::header_bytes;
+    std::byte* to = room_of(0) - wire::header_bytes;
     if (device_ != gpu::host) {
       frame_ = job_.devices.take_pinned(device_, wire::frame_bytes(bytes_));
       const QueueLease queue = job_.devices.queue(device_);

@@ -43,6 +43,10 @@ class Parcel final : private Slots {
   /// `packed`. `cut.spec` names a codec. False where memory is short, or the device refuses.
   bool encode(const Chunking& cut, const Region& region, memory::Buffer packed, const Home& home);
 
+  /// Elements on a device as they are, to be copied once for several readers. They stay valid while
+  /// the parcel is sent.
+  void hold(const Chunking& cut, const Region& region);
+
   /// To be told what encoding gave, in bytes, and took, once it is over without an error.
   void when_encoded(std::function<void(std::size_t bytes, std::uint64_t took_ns)> told) {
     told_ = std::move(told);
@@ -106,7 +110,10 @@ class Parcel final : private Slots {
   gpu::Report* report(std::uint64_t chunk) override;
   bool is_on_host() const override { return home_.transfer.is_on_host; }
   bool is_near() const override { return device_ != gpu::host; }
-  std::byte* data_of(std::uint64_t chunk) const;
+  std::byte* room_of(std::uint64_t chunk) const;
+  const std::byte* data_of(std::uint64_t chunk) const {
+    return held_ ? held_ + cut_.offset(chunk) : room_of(chunk);
+  }
   bool make_room(std::uint64_t chunk, std::size_t bytes);
   void note(std::uint64_t chunk, std::size_t bytes);
   void end();
@@ -126,8 +133,9 @@ class Parcel final : private Slots {
   std::atomic<bool> is_made_{true};
   std::function<void(std::size_t, std::uint64_t)> told_;
   std::atomic<std::uint64_t> took_ns_{0};
-  memory::Buffer packed_;  ///< elements
-  memory::Buffer frame_;   ///< of what lies on a device
+  const std::byte* held_ = nullptr;  ///< elements of the program's
+  memory::Buffer packed_;            ///< elements without gaps, while they are encoded
+  memory::Buffer frame_;             ///< of what lies on a device
   std::size_t frame_bytes_ = 0;
   bool is_given_up_ = false;
   gpu::Event copying_ = 0;
