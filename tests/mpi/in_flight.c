@@ -5,6 +5,7 @@
  * in_flight thousand: broadcasts, while a rank waits in another communicator's.
  * in_flight orders: communicators first used in other orders by other ranks. */
 #include "moves.h"
+#include "simulated_gpu.h"
 
 enum { most_items = 4000, most_moves = 12, kept_moves = 6, most_doubles = 20000 };
 
@@ -70,6 +71,7 @@ static void check_exchange(struct Message* m) {
 
 static void mix(int rounds, const char* mode) {
   const int is_late = strcmp(mode, "late") == 0;
+  is_alltoallv_in_place = 0;
   MPI_Comm comms[4] = {MPI_COMM_WORLD};
   CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
   CHECK_MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, size - world, &comms[2])); /* the other way round */
