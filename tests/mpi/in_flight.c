@@ -2,7 +2,8 @@
  * between them, completed in any order by any call.
  *
  * in_flight mix SEED ROUNDS [host|late]: random ones, checked bit for bit; see blocks.c.
- * in_flight thousand: broadcasts, while a rank waits in another communicator's.
+ * in_flight thousand: broadcasts, while a rank waits in another communicator's, of which the first
+ * call was a blocking one.
  * in_flight orders: communicators first used in other orders by other ranks. */
 #include "moves.h"
 #include "simulated_gpu.h"
@@ -157,6 +158,7 @@ static void thousand(void) {
   for (int i = 0; i < calls * items; ++i) {
     data[i] = i / items % size == world ? (float)(i / items) : -1;
   }
+  CHECK_MPI(MPI_Bcast(data, items, MPI_FLOAT, 0, comm));
   for (int i = 0; i < calls; ++i) {
     CHECK_MPI(MPI_Ibcast(data + i * items, items, MPI_FLOAT, i % size, comm, &requests[i]));
   }
