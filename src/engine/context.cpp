@@ -48,6 +48,7 @@ class Context::Making : public Operation {
  public:
   explicit Making(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   bool advance() override { return context_->advance(); }
+  bool needs_host() const override { return false; }  // it needs all members' calls
   bool may_run_in_hook() const override { return true; }
 
  private:

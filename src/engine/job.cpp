@@ -178,10 +178,13 @@ bool hook_runs_messages(const Job& job) {
   return mpi::has_progress_hook() && (may_be_threaded || !job.threaded);
 }
 
-/// May threads make communicators while a context is being made? See Contexts::of_blocking().
+/// May MPI_Comm_idup make contexts? Not in Open MPI 5, whose tags for it and for other non-blocking
+/// calls on the communicator come in the order in which their steps begin, so other calls of the
+/// program's there mix with it; nor where threads make communicators meanwhile, see
+/// Contexts::of_blocking().
 bool may_duplicate([[maybe_unused]] bool is_threaded) {
 #if defined(OPEN_MPI)
-  return true;
+  return false;
 #else
   return !is_threaded;
 #endif

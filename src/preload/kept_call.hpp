@@ -108,21 +108,22 @@ class Kept final : public engine::KeptCall {
     keep_type<receive_type_at>(given.receive);
   }
 
-  /// A type counts only where there are items.
+  /// A type counts only where there are items, and need not be one elsewhere; but some MPIs look at
+  /// it, and the program may have freed it by then.
   template <std::size_t i>
   void keep_type(const engine::Operand& operand) {
     const engine::Blocks& blocks = operand.writes.number() > 0 ? operand.writes : operand.reads;
+    const auto has_items = [&](int k) { return blocks[k].count > 0; };
+    auto& argument = std::get<i>(arguments_);
     if constexpr (std::is_same_v<Argument<i>, const MPI_Datatype*>) {
-      MPI_Datatype* const types = const_cast<MPI_Datatype*>(std::get<i>(arguments_));
+      auto* const types = const_cast<MPI_Datatype*>(argument);
       for (int k = 0; k < blocks.number(); ++k) {
-        if (blocks[k].count > 0) types[k] = kept_.type(types[k]);
+        types[k] = has_items(k) ? kept_.type(types[k]) : MPI_BYTE;
       }
     } else {
-      for (int k = 0; k < blocks.number(); ++k) {
-        if (blocks[k].count <= 0) continue;
-        std::get<i>(arguments_) = kept_.type(std::get<i>(arguments_));
-        return;
-      }
+      int k = 0;
+      while (k < blocks.number() && !has_items(k)) ++k;
+      argument = k < blocks.number() ? kept_.type(argument) : MPI_BYTE;
     }
   }
 

@@ -4,6 +4,7 @@
  * blocks SEED ROUNDS [host|late]: host: no buffer lies on a device; late: none does in the first
  * ten rounds, and then those of rank 1 alone. */
 #include "moves.h"
+#include "simulated_gpu.h"
 
 enum { most_items = 12000 };
 

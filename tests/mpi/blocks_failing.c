@@ -1,10 +1,29 @@
 /* A device refuses to work in the midst of collective calls: the call is an error, on the ranks
- * that lack its blocks too; nobody waits for ever, and the communicator still works. */
+ * that lack its blocks too; nobody waits for ever, and the communicator still works.
+ *
+ * blocks_failing [immediate|persistent] */
 #include "check.h"
 #include "device_memory.h"
 #include "simulated_gpu.h"
 
 enum { count = 50000 };
+
+static const char* form = "";
+static MPI_Request persistent = MPI_REQUEST_NULL;
+
+/* Returns what the call does that completes it. */
+static int exchange(const char* out, char* in) {
+  MPI_Request request;
+  if (strcmp(form, "persistent") == 0) {
+    CHECK_MPI(MPI_Start(&persistent));
+    return MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+  }
+  if (strcmp(form, "immediate") == 0) {
+    CHECK_MPI(MPI_Ialltoall(out, count, MPI_FLOAT, in, count, MPI_FLOAT, MPI_COMM_WORLD, &request));
+    return MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  return MPI_Alltoall(out, count, MPI_FLOAT, in, count, MPI_FLOAT, MPI_COMM_WORLD);
+}
 
 int main(int argc, char** argv) {
   int rank, size;
@@ -12,6 +31,7 @@ int main(int argc, char** argv) {
   CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
   check_rank = rank;
+  if (argc > 1) form = argv[1];
   CHECK_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   const size_t bytes = sizeof(float) * count * (size_t)size;
   struct Memory out = memory_on(rank % sim_devices, bytes);
@@ -20,13 +40,14 @@ int main(int argc, char** argv) {
   fill_f32((float*)out.shadow, count * size, rank);
   put(&out);
   memcpy(host_out.data, out.shadow, bytes);
-  for (int i = 0; i < 3; ++i) {
-    CHECK_MPI(MPI_Alltoall(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT, MPI_COMM_WORLD));
+  if (strcmp(form, "persistent") == 0) {
+    CHECK_MPI(MPI_Alltoall_init(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT,
+                                MPI_COMM_WORLD, MPI_INFO_NULL, &persistent));
   }
+  for (int i = 0; i < 3; ++i) CHECK_MPI(exchange(out.data, in.data));
   /* Rank 0's device; the others' work. */
   if (rank == 0) sim_set_failing(0, 0);
-  const int code =
-      MPI_Alltoall(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT, MPI_COMM_WORLD);
+  const int code = exchange(out.data, in.data);
   /* What is not encoded the others' devices may have from there all the same. */
   CHECK(code != MPI_SUCCESS || rank != 0);
   if (code != MPI_SUCCESS) {
@@ -44,6 +65,7 @@ int main(int argc, char** argv) {
       CHECK(got[i * count + k] == (float)(i + 1) + 1e-3f * (float)(rank * count + k));
     }
   }
+  if (persistent != MPI_REQUEST_NULL) CHECK_MPI(MPI_Request_free(&persistent));
   if (rank != 0) {
     drop(&out);
     drop(&in);

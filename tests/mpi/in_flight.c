@@ -2,9 +2,11 @@
  * between them, completed in any order by any call.
  *
  * in_flight mix SEED ROUNDS [host|late]: random ones, checked bit for bit; see blocks.c.
- * in_flight thousand: broadcasts, while a rank waits in another communicator's.
+ * in_flight thousand: broadcasts, while a rank waits in another communicator's, of which the first
+ * call was a blocking one.
  * in_flight orders: communicators first used in other orders by other ranks. */
 #include "moves.h"
+#include "simulated_gpu.h"
 
 enum { most_items = 4000, most_moves = 12, kept_moves = 6, most_doubles = 20000 };
 
@@ -70,6 +72,7 @@ static void check_exchange(struct Message* m) {
 
 static void mix(int rounds, const char* mode) {
   const int is_late = strcmp(mode, "late") == 0;
+  is_alltoallv_in_place = 0;
   MPI_Comm comms[4] = {MPI_COMM_WORLD};
   CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
   CHECK_MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, size - world, &comms[2])); /* the other way round */
@@ -155,6 +158,7 @@ static void thousand(void) {
   for (int i = 0; i < calls * items; ++i) {
     data[i] = i / items % size == world ? (float)(i / items) : -1;
   }
+  CHECK_MPI(MPI_Bcast(data, items, MPI_FLOAT, 0, comm));
   for (int i = 0; i < calls; ++i) {
     CHECK_MPI(MPI_Ibcast(data + i * items, items, MPI_FLOAT, i % size, comm, &requests[i]));
   }

@@ -116,6 +116,9 @@ static struct Buffer make(int blocks, const int* counts, const struct Kind* kind
 
 enum Form { blocking, immediate, persistent };
 
+/* Open MPI 5 mixes up what its non-blocking MPI_Alltoallv and MPI_Alltoallw bring in place. */
+static int is_alltoallv_in_place = 1;
+
 /* One call, as this rank makes it. */
 struct Move {
   enum Op op;
@@ -153,7 +156,8 @@ static struct Move draw_move(MPI_Comm comm, int most_of_all, const char* mode,
   m.kind = kinds[below(4)];
   const int root = m.root = (int)below((unsigned)size);
   const int is_even = op == alltoall || op == gather || op == scatter || op == allgather;
-  const int in_place = below(6) == 0;
+  const int in_place =
+      below(6) == 0 && (is_alltoallv_in_place || (op != alltoallv && op != alltoallw));
   const unsigned most = below(3) == 0 ? 40 : (unsigned)most_of_all;
   int counts[most_ranks][most_ranks]; /* from, to */
   const int all = m.all = (int)below(most);

@@ -16,6 +16,7 @@ using Server = Routing::Server;
 
 void wait_for(Job& job, Routing& routing) {
   job.progress.wait_until([&] { return routing.advance(); });
+  routing.pass();
 }
 
 /// Counts a blocking call, and how long it took.
@@ -137,13 +138,14 @@ bool ImmediateCall::proceed() {
     if (!routing_.advance()) return false;
     is_begun_ = true;
     switch (routing_.server()) {
-      case Server::nobody: code_ = MPI_ERR_OTHER; return true;
+      case Server::nobody: code_ = MPI_ERR_OTHER; break;
       case Server::mpi: begin_by_mpi(); break;
       case Server::mpress:
         served_ = std::make_unique<ServedCall>(job_, call_, kept_->operands(), *comm_, context_,
                                                routing_.tag());
         served_->start();
     }
+    routing_.pass();
   }
   if (served_) {
     served_->await(is_awaited_.load(std::memory_order_relaxed));

@@ -158,7 +158,6 @@ void Routing::serve(bool by_mpress) {
 void Routing::decide(Server server) {
   server_ = server;
   state_ = State::decided;
-  context_.order().pass();
 }
 
 }  // namespace mpress::engine

@@ -66,6 +66,9 @@ class Routing {
   Server server() const { return server_; }
   /// Of the blocks, where mpress serves it; the caller takes it (Context::order()).
   std::uint32_t tag() const { return tag_; }
+  /// The next call may be decided. What MPI serves on the private communicator has been begun: MPI
+  /// may let others proceed in that call.
+  void pass() { context_.order().pass(); }
 
  private:
   enum class State : unsigned char { waiting, making, agreeing, decided };
