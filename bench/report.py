@@ -5,13 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import report_aware
+import report_collectives
 import report_cuda
 import report_host
+import report_host_link
 import report_overhead
 import report_p2p
 import report_peer
 import report_user
 import report_wave
+from report_collective_figures import FIGURES
 from tables import filled
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,15 +31,32 @@ FILES = {
     "wave": "wave-scaling-h200.json",
     "overhead": "p2p-overhead-host.json",
 }
+# Each file of these that there is, is a run on their page; without any there is no page.
+SEVERAL = {
+    "host_link": "host-link-*.json",
+    "aware": "cuda-aware-*.json",
+    "collectives": "collectives-*.json",
+}
 CUDA_PLOT = DEV / "codec-cuda-h200.svg"
 P2P_PLOT = DEV / "p2p-device-h200.svg"
 PEER_PLOT = DEV / "p2p-peer-h200.svg"
 WAVE_PLOT = DEV / "wave-scaling.svg"
 WAVE_PICTURE = DEV / "wave-sections.png"
+HOST_LINK_PLOT = DEV / "host-link.svg"
+AWARE_PLOT = DEV / "cuda-aware.svg"
+COLLECTIVE_PLOTS = {name: DEV / f"collectives-{name}.svg" for name in FIGURES}
 
 
-def read() -> dict[str, Any]:
-    return {name: json.loads((RESULTS / file).read_text()) for name, file in FILES.items()}
+def read(folder: Path = RESULTS) -> dict[str, Any]:
+    found = {name: json.loads((folder / file).read_text()) for name, file in FILES.items()}
+    for name, pattern in SEVERAL.items():
+        runs = [json.loads(path.read_text()) | {"file": path.name}
+                for path in sorted(folder.glob(pattern))]  # fmt: skip
+        if name == "aware" and not any(map(report_aware.is_aware, runs)):
+            continue  # those that there are, are to compare with
+        if runs:
+            found[name] = {"runs": runs}
+    return found
 
 
 def pages(found: dict[str, Any]) -> dict[Path, str]:
@@ -49,18 +70,34 @@ def pages(found: dict[str, Any]) -> dict[Path, str]:
         DEV / "results-wave.md": report_wave.section(found["wave"], WAVE_PLOT, WAVE_PICTURE),
         DEV / "results-raw-calls.md": report_overhead.section(found["overhead"]),
     }
+    if "host_link" in found:
+        text = report_host_link.section(found["host_link"], HOST_LINK_PLOT)
+        texts[DEV / "results-host-link.md"] = text
+    if "aware" in found:
+        texts[DEV / "results-cuda-aware.md"] = report_aware.section(found["aware"], AWARE_PLOT)
+    if "collectives" in found:
+        text = report_collectives.section(found["collectives"], COLLECTIVE_PLOTS)
+        texts[DEV / "results-collectives.md"] = text
     return {path: filled(text) for path, text in texts.items()}
 
 
 def drawings(found: dict[str, Any]) -> dict[Path, tuple[Callable[[Any, Path], None], Any]]:
     """What draws each picture, and the results that it shows."""
-    return {
+    wanted: dict[Path, tuple[Callable[[Any, Path], None], Any]] = {
         CUDA_PLOT: (report_cuda.plot, found["cuda"]),
         P2P_PLOT: (report_p2p.plot, found["p2p"]),
         PEER_PLOT: (report_peer.plot, found["peer"]),
         WAVE_PLOT: (report_wave.plot, found["wave"]),
         WAVE_PICTURE: (report_wave.draw_sections, found["wave"]["accuracy"]),
     }
+    if "host_link" in found:
+        wanted[HOST_LINK_PLOT] = report_host_link.plot, found["host_link"]
+    if "aware" in found:
+        wanted[AWARE_PLOT] = report_aware.plot, found["aware"]
+    if "collectives" in found:
+        for name, path in COLLECTIVE_PLOTS.items():
+            wanted[path] = FIGURES[name].plot, found["collectives"]
+    return wanted
 
 
 def main() -> None:

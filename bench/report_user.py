@@ -3,10 +3,12 @@
 from typing import Any
 
 import user_codecs
+import user_collectives
+import user_links
 import user_messages
 import user_program
 from tables import GENERATED, table
-from user_values import Row, commits, mpi
+from user_values import Row, Topic, commits, mpi
 
 HEAD = """\
 # Performance
@@ -40,51 +42,74 @@ MEASURED_BY = {
     "host": "bench/run.py",
     "cuda": "bench/codec_cuda.py",
     "wave": "bench/wave_scaling.py",
+    "host_link": "bench/host_link.py",
+    "aware": "bench/cuda_aware.py",
+    "collectives": "bench/collectives.py",
 }
 
 
-def machine(name: str, document: Row) -> str:
-    run = document["runs"][0] if name == "p2p" else document
+def machine(name: str, run: Row) -> str:
+    parts = [run["cpu"]] if "cpu" in run else []
     gpus = run.get("gpus", [run["gpu"]] if "gpu" in run else [])
-    count = run.get("most_ranks", 2 if name == "p2p" else len(gpus))
-    parts = [run["cpu"]]
+    if isinstance(gpus, int):  # how many
+        gpus = [run["gpu"]] * gpus
+    if name == "aware":
+        gpus = [run["gpu"][0].partition(",")[0]]
+    count = run.get("most_ranks", 2 if name in ("p2p", "aware") else len(gpus))
     if gpus:
         parts.append(f"{count} x {gpus[0]}")
     return ", ".join(parts)
 
 
-def software(name: str, document: Row) -> str:
-    runs = document["runs"] if name == "p2p" else [document]
-    parts = [f"mpress {runs[0]['versions']['mpress']}"]
-    parts += dict.fromkeys(mpi(run) for run in runs if "mpi" in run)
-    if "runtime" in document:
-        parts.append(f"CUDA runtime {document['runtime']}")
+def software(name: str, runs: list[Row]) -> str:
+    first = runs[0]
+    version = first.get("version") or first.get("versions", {}).get("mpress")
+    parts = [f"mpress {version}"] if version else []
+    parts += dict.fromkeys(mpi(run) for run in runs if run.get("mpi"))
+    if "runtime" in first:
+        parts.append(f"CUDA runtime {first['runtime']}")
     if name == "host":
-        parts.append(f"zfpy {document['versions']['zfpy']}")
+        parts.append(f"zfpy {first['versions']['zfpy']}")
     return ", ".join(parts)
 
 
 def sources(found: dict[str, Any], files: dict[str, str]) -> str:
+    """A line a file of results."""
     lines = []
     for name, command in MEASURED_BY.items():
-        runs = found[name]["runs"] if name == "p2p" else [found[name]]
-        dates = ", ".join(sorted({run["date"] for run in runs}))
-        lines.append([
-            f"`{files[name]}`", f"`{command}`", commits(found[name]), dates,
-            machine(name, found[name]), software(name, found[name]),
-        ])  # fmt: skip
+        if name not in found:
+            continue
+        document = found[name]
+        of_files = [(files[name], document)] if name in files else [
+            (run["file"], {"runs": [run]}) for run in document["runs"]
+        ]  # fmt: skip
+        for file, one in of_files:
+            runs = one.get("runs", [one])
+            dates = ", ".join(sorted({run["date"] for run in runs}))
+            lines.append([
+                f"`{file}`", f"`{command}`", commits(one), dates, machine(name, runs[0]),
+                software(name, runs),
+            ])  # fmt: skip
     headings = ("file", "measured by", "commit", "date", "machine", "software")
     return table(headings, lines, words=len(headings))
+
+
+def of_links(found: dict[str, Any]) -> list[Topic]:
+    topics = {"host_link": user_links.without_reach, "aware": user_links.under_aware}
+    return [topic(found[name]) for name, topic in topics.items() if name in found]
 
 
 def page(found: dict[str, Any], files: dict[str, str]) -> str:
     topics = [
         user_messages.linked(found["peer"]),
+        *of_links(found),
         user_messages.by_mpi(found["p2p"]),
         user_messages.idle(found["overhead"], found["p2p"], found["peer"]),
         user_codecs.topic(found["host"], found["cuda"]),
         user_program.topic(found["wave"]),
     ]
+    if "collectives" in found:
+        topics.insert(-3, user_collectives.topic(found["collectives"]))
     glance = [line for topic in topics for line in topic.glance]
     return "\n".join([
         HEAD.format(generated=GENERATED),

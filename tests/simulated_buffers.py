@@ -29,6 +29,12 @@ class SimulatedBuffer:
     def write(self, values: np.ndarray) -> None:
         GPU.sim_copy_in(self.address, values.ctypes.data, values.nbytes)
 
+    def copy_in(self, host: int, nbytes: int) -> None:
+        GPU.sim_copy_in(self.address, host, nbytes)
+
+    def copy_out(self, host: int, nbytes: int) -> None:
+        GPU.sim_copy_out(host, self.address, nbytes)
+
     def fill(self, value: int) -> None:
         self.write(np.full(self.nbytes, value, np.uint8))
 

@@ -2,49 +2,105 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BIN, execute
+from conftest import BIN, ROOT, execute
 
-from mpress.p2p import data, jobs
+from mpress.p2p import blocks, data, jobs
 
 WORKER = Path(__file__).with_name("simulated_messages.py")
 FEW = ("--repeat", "3", "--seconds", "0.01", "--warmup", "1")
 
 
+@pytest.fixture
+def bench(mpi, mpi4py_env, tmp_path):
+    """bench(op, *args): `mpress bench OP`; returns what it printed, and its JSON."""
+
+    def run(op, *args):
+        file = tmp_path / "result.json"
+        command = [BIN / "mpress", "bench", op, "--mpiexec", mpi.mpiexec, "--json", file, *FEW]
+        done = execute([*command, *args], {**mpi.env, **mpi4py_env})
+        assert done.status == 0, done.output
+        return done.stdout, json.loads(file.read_text())
+
+    return run
+
+
 @pytest.mark.parametrize("op", jobs.COLLECTIVES)
-def test_on_the_host(op, mpi, mpi4py_env, tmp_path):
-    file, picture = tmp_path / "result.json", tmp_path / "times.svg"
-    command = [BIN / "mpress", "bench", op, "-n", "2", "--sizes", "64K", "--field", "turb",
-               "--spec", "mpc", "--spec", "szp:rel=1e-2", "--spec", "auto", "--beside", "mpi",
-               "--beside", "messages", "--mpiexec", mpi.mpiexec, "--json", file, "--plot", picture,
-               *FEW]  # fmt: skip
-    done = execute(command, {**mpi.env, **mpi4py_env})
-    assert done.status == 0, done.output
-    document = json.loads(file.read_text())
+def test_on_the_host(op, bench, tmp_path):
+    picture = tmp_path / "times.svg"
+    printed, document = bench(
+        op, "-n", "2", "--sizes", "64K", "--field", "turb", "--spec", "mpc",
+        "--spec", "szp:rel=1e-2", "--spec", "auto", "--beside", "mpi", "--beside", "scattered",
+        "--beside", "pairwise", "--plot", picture,
+    )  # fmt: skip
     rows = {(row["job"], row["path"]): row for row in document["rows"]}
-    paths = ["none", "mpc", "szp:rel=0.01", "mpi", "messages"]
-    assert set(rows) == {("forced", p) for p in paths} | {
-        ("auto", p) for p in ("none", "auto", "mpi", "messages")
-    }
+    specs = ["none", "mpc", "szp:rel=0.01"]
+    paths = [*specs, *(f"{form}/{spec}" for form in jobs.FORMS for spec in specs)]
+    autos = ("none", "auto", "mpi", *(f"{f}/{s}" for f in jobs.FORMS for s in ("none", "auto")))
+    assert set(rows) == {("forced", p) for p in (*paths, "mpi")} | {("auto", p) for p in autos}
     assert document["benchmark"] == op and document["ranks"] == 2
+    assert (document["nccl"], document["gpu_aware"]) == ("nvlink", False)
     forced = {path: rows["forced", path] for path in paths}
-    assert all(forced[path]["check"]["kept"] for path in paths[:3])
+    assert all(row["check"]["kept"] for row in forced.values())
     assert forced["mpc"]["ratio"] > 1.1
     assert forced["szp:rel=0.01"]["ratio"] > 4
     assert forced["szp:rel=0.01"]["check"]["max_error"] > 0
-    assert all("over_mpi" in forced[path] for path in paths if path != "mpi")
-    assert "MPI's own" in done.stdout and "Isend and Irecv, raw" in done.stdout
-    assert "the slowest rank" in done.stdout and picture.read_text().startswith("<?xml")
+    # Messages are always compressed as asked for, and what their forms take is counted by a call.
+    for form in jobs.FORMS:
+        assert forced[f"{form}/szp:rel=0.01"]["ratio"] > 4
+        assert forced[f"{form}/none"]["ratio"] == 1
+        assert 0 < forced[f"{form}/mpc"]["encode_seconds"] < 2 * forced[f"{form}/mpc"]["seconds"]
+        assert forced["mpc"][f"over_{form}"] > 0 and forced["none"][f"over_{form}"] > 0
+    assert all("over_mpi" in forced[path] and "wait_seconds" in rows["forced", "scattered/none"]
+               for path in paths)  # fmt: skip
+    for row in rows.values():
+        assert row["op"] == op and row["interval"][0] <= row["seconds"] <= row["interval"][1]
+        assert row.get("way", "mpi") == "mpi"
+    for text in ("MPI's own", "Isend and Irecv, raw, mpi", "Sendrecv by turns, mpc, mpi", "wait",
+                 "the slowest rank", "MPI's own, beside auto"):  # fmt: skip
+        assert text in printed
+    assert picture.read_text().startswith("<?xml")
 
 
-@pytest.mark.parametrize("op", jobs.COLLECTIVES)
+def test_blocks_of_uneven_size(bench):
+    printed, document = bench(
+        "alltoall", "--uneven", "-n", "3", "--sizes", "24K", "--field", "turb", "--spec", "mpc",
+        "--beside", "mpi", "--beside", "pairwise",
+    )  # fmt: skip
+    assert document["benchmark"] == "alltoallv" and "bytes a pair, on average" in printed
+    rows = {row["path"]: row for row in document["rows"]}
+    assert set(rows) == {"none", "mpc", "mpi", "pairwise/none", "pairwise/mpc"}
+    assert all(row["check"]["kept"] for path, row in rows.items() if path != "mpi")
+    assert rows["pairwise/mpc"]["ratio"] > 1.1
+
+
+def test_counts_of_uneven_blocks():
+    counts = blocks.counts("alltoallv", 4, 1000)
+    assert counts.sum() == 4 * 4 * 1000
+    planes = [3, 3, 2, 2]
+    np.testing.assert_allclose(counts, np.outer(planes, planes) * 160, atol=1)
+    for rank in range(4):
+        outgoing, incoming = blocks.of_rank("alltoallv", rank, counts)
+        assert [outgoing[p].count for p in range(4)] == list(counts[rank])
+        assert [incoming[p].count for p in range(4)] == list(counts[:, rank])
+        for places in (outgoing, incoming):
+            assert all(places[p].first + places[p].count == places[p + 1].first for p in range(3))
+    for role in ("send", "receive"):
+        assert 8 * 4800 <= blocks.room("alltoallv", role, 4, 8 * 1000) < 8 * 4810
+    assert blocks.room("bcast", "send", 4, 80) == 80
+    assert blocks.room("gather", "receive", 4, 80) == 320
+
+
+@pytest.mark.parametrize("op", jobs.OPERATIONS)
 def test_on_devices(op, mpi, mpi4py_env, simulated_gpu, tmp_path):
     np.save(tmp_path / "turb.npy", data.make("turb", 1 << 20, "f32"))
-    paths = ["none", "mpc", "mpi", "messages"]
+    forms = [f"{form}/{spec}" for form in jobs.FORMS for spec in ("none", "mpc")]
+    paths = ["none", "mpc", *forms, "plain", "mpi"]
     plan = {
         "benchmark": op, "ranks": 3, "from": "device", "to": "device", "warmup": 4, "repeat": 2,
         "seconds": 0.01, "window": 1, "files": {"turb": str(tmp_path / "turb.npy")},
@@ -56,18 +112,117 @@ def test_on_devices(op, mpi, mpi4py_env, simulated_gpu, tmp_path):
     )  # fmt: skip
     rows = {row["path"]: row for row in jobs.summary(result, op, "forced", ("none", "mpi"))}
     assert list(rows) == paths
-    for path in ("none", "mpc"):
+    for path in ("none", "mpc", *forms):
         assert rows[path]["check"]["kept"] and rows[path]["peer"] > 0.5
-    assert rows["mpc"]["ratio"] > 1.1 > rows["none"]["ratio"]
+    for path in ("mpc", "scattered/mpc", "pairwise/mpc"):
+        assert rows[path]["ratio"] > 1.1 > rows["none"]["ratio"]
 
 
 @pytest.mark.parametrize("arguments, said", [
     (("-n", "1"), "-n 1: expected 2 ranks or more"),
     (("--memory", "disk"), "--memory 'disk': expected H, host, D or device"),
-    (("--beside", "plain"), "--beside 'plain': expected one of mpi, messages, nccl"),
+    (("--beside", "messages"), "expected one of plain, mpi, scattered, pairwise, nccl"),
+    (("--beside", "plain"), "--beside plain: expected --memory device"),
+    (("--nccl", "ib"), "--nccl 'ib': expected one of nvlink, shm, socket"),
     (("--beside", "nccl"), "expected NCCL, a GPU a rank, and --memory device"),
     (("--sizes", "12"), "expected multiples of 8 bytes"),
 ])  # fmt: skip
 def test_what_cannot_be(arguments, said):
     done = execute([BIN / "mpress", "bench", "alltoall", *arguments])
     assert done.status == 2 and said in done.stderr
+
+
+def test_only_an_all_to_all_is_uneven():
+    done = execute([BIN / "mpress", "bench", "gather", "--uneven"])
+    assert done.status == 2 and "--uneven: expected it of alltoall, not of gather" in done.stderr
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    return importlib.import_module("collectives")
+
+
+def test_all_links_of_a_machine(driver, mpi, mpi4py_env, simulated_gpu, tmp_path):
+    out = tmp_path / "collectives.json"
+    wanted = driver.Wanted(
+        2, "device", ("alltoall", "bcast"), [128 << 10], ["mpc"], ("turb",), ("turb",)
+    )
+    job_list = driver.all_jobs(driver.KINDS, ("peer", "mpi"), ("mpi",), "device")
+    assert [(j.kind, j.link, j.nccl) for j in job_list] == [
+        ("forced", "peer", "nvlink"), ("forced", "mpi", "shm"),
+        ("auto", "peer", "nvlink"), ("auto", "mpi", "shm"),
+    ]  # fmt: skip
+    driver.measure(
+        out, wanted, job_list, seconds=1000, mpiexec=str(mpi.mpiexec), program=[str(WORKER)],
+        environment={**mpi.env, **mpi4py_env, **simulated_gpu}, repeat=1,
+    )  # fmt: skip
+    document = json.loads(out.read_text())
+    assert [(job["failure"], job["left_out"]) for job in document["jobs"]] == [(None, [])] * 4
+    assert document["mpi"] and document["date"] and document["versions"]["mpress"]
+    rows = {(r["job"], r["link"], r["op"], r["path"]): r for r in document["rows"]}
+    both = ["none", "mpc"]
+    forms = [f"{form}/{spec}" for form in jobs.FORMS for spec in both]
+    paths = {
+        ("forced", "alltoall"): {*both, *forms, "mpi", "plain"},
+        ("forced", "bcast"): {*both, *(f for f in forms if f.endswith("none")), "mpi", "plain"},
+        ("auto", "alltoall"): {"none", "auto", "scattered/none", "mpi"},
+        ("auto", "bcast"): {"none", "auto", "scattered/none", "mpi"},
+    }
+    assert set(rows) == {(kind, link, op, path) for (kind, op), every in paths.items()
+                         for path in every for link in ("peer", "mpi")}  # fmt: skip
+    for (kind, link, op, path), row in rows.items():
+        assert row["bytes"] == (64 << 10 if op == "alltoall" else 128 << 10)
+        assert row["in_all"] == 128 << 10 and row["transport"] == "mpi"
+        if kind == "forced" and path in both:
+            assert row["check"]["kept"] and row["way"] == link
+            assert row["over_plain"] > 0 and row["over_mpi"] > 0
+
+
+def test_a_job_that_fails_is_noted(driver, monkeypatch, tmp_path):
+    """With the rows that it had written; the others are measured."""
+    counted = dict.fromkeys(("raw_bytes", "wire_bytes", "loopback_bytes"), 0)
+    case = {"op": "bcast", "data": "turb", "window": 1, "iterations": 1, "calls": 2,
+            "path": "none", "seconds": [1.0], "check": None, **counted}  # fmt: skip
+
+    def run(plan, kind, *, link, **_):
+        known = {"ranks": 2, "mpi": "an MPI", "gpu_aware": False, "sees_loopback": False}
+        rows = [case | {"bytes": one["bytes"]} for one in plan["cases"]]
+        if link == "host":
+            raise jobs.JobError("out of memory", {**known, "rows": rows[:1], "left_out": []})
+        if link == "mpi":
+            raise jobs.JobError("no such program")
+        return {**known, "rows": rows, "left_out": []}
+
+    monkeypatch.setattr(jobs, "run", run)
+    wanted = driver.Wanted(2, "device", ("bcast",), [1 << 10, 1 << 20], [], ("turb",), ("turb",))
+    job_list = driver.all_jobs(("forced",), ("host", "mpi", "auto"), ("mpi",), "device")
+    found = driver.measure(tmp_path / "out.json", wanted, job_list, seconds=1000)
+    assert found == json.loads((tmp_path / "out.json").read_text())
+    of_jobs = {job["link"]: job for job in found["jobs"]}
+    assert of_jobs["host"]["failure"] == "out of memory"
+    assert of_jobs["host"]["left_out"] == [{"op": "bcast", "data": "turb", "bytes": 1 << 10}]
+    assert of_jobs["mpi"]["failure"] == "no such program" and len(of_jobs["mpi"]["left_out"]) == 2
+    assert of_jobs["auto"]["failure"] is None
+    assert [(row["link"], row["bytes"]) for row in found["rows"]] == [
+        ("host", 1 << 20), ("auto", 1 << 20), ("auto", 1 << 10),
+    ]  # fmt: skip
+
+
+def test_without_time_nothing_is_measured(driver, tmp_path):
+    wanted = driver.Wanted(2, "host", ("bcast",), [1 << 10], [], ("turb",), ("turb",))
+    job_list = driver.all_jobs(driver.KINDS, (), ("mpi", "tcp"), "host")
+    found = driver.measure(tmp_path / "out.json", wanted, job_list, seconds=1)
+    assert [(job["transport"], job["failure"]) for job in found["jobs"]] == [
+        (transport, "no time was left") for transport in ("mpi", "tcp", "mpi", "tcp")
+    ]
+    assert found["rows"] == [] and all(job["left_out"] for job in found["jobs"])
+
+
+def test_ranks_that_take_too_long_are_ended(mpi, mpi4py_env):
+    with pytest.raises(jobs.JobError, match="ended after 3 s") as error:
+        jobs.run(
+            {"ranks": 2}, "auto", mpiexec=str(mpi.mpiexec), environment={**mpi.env, **mpi4py_env},
+            program=["-c", "import time; time.sleep(3600)"], most_seconds=3,
+        )  # fmt: skip
+    assert error.value.result is None

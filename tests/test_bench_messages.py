@@ -216,7 +216,8 @@ def test_short_messages_are_like_the_whole():
 def test_times_are_compared_round_by_round():
     counted = {
         "raw_bytes": 4000, "wire_bytes": 1000, "encode_seconds": 0.4, "decode_seconds": 0.2,
-        "chunked": 10, "peer": 0, "by_host": 0, "loopback_bytes": 950, "check": None,
+        "wait_seconds": 0.1, "sent": 10, "chunked": 10, "peer": 0, "by_host": 0,
+        "loopback_bytes": 950, "check": None,
     }  # fmt: skip
     case = {"data": "x", "bytes": 400, "window": 1, "iterations": 1, **counted}
     drifting = [1.0, 2.0, 4.0, 8.0, 16.0]  # a machine that gets slower
@@ -238,14 +239,14 @@ def test_times_are_compared_round_by_round():
 
 
 def test_the_link_is_told_by_what_was_counted():
-    by_mpi, by_peer = {"peer": 0.0}, {"peer": 0.97}
+    by_mpi, by_peer = {"way": "mpi"}, {"way": "peer"}
     assert jobs.link_seen([by_mpi, {}], "auto") == {"asked": "auto", "seen": "mpi"}
     assert jobs.link_seen([by_peer, by_peer], "peer")["seen"] == "peer"
     assert jobs.link_seen([by_mpi, by_peer], None)["seen"] == "several"
-    assert jobs.link_seen([{"peer": 0.5}], None)["seen"] == "several"
+    assert jobs.link_seen([by_peer, {"way": "several"}], None)["seen"] == "several"
     assert jobs.link_seen([{}], None)["seen"] is None
     # What went from GPU to GPU tells nothing of the MPI's transport.
-    row = {"path": "none", "wire_bytes": 1000, "loopback_bytes": 0, "peer": 10}
+    row = {"path": "none", "wire_bytes": 1000, "loopback_bytes": 0, "peer": 10, "by_host": 0}
     told = jobs.transport_seen({"sees_loopback": True, "rows": [row]}, "tcp")
     assert told["seen"] is None and told["right"]
 

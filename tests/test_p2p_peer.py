@@ -46,7 +46,8 @@ def made_up(p2p_peer, sizes) -> dict:
                 "iterations": 1, "raw_bytes": case["bytes"], "chunked": 0, "loopback_bytes": 0,
                 "wire_bytes": case["bytes"] / (1 if path in ("none", "auto") else 8),
                 "seconds": [1e-6 * microseconds(path, case["bytes"], job.link)] * 3,
-                "peer": int(job.link == "peer"), "encode_seconds": 0, "decode_seconds": 0,
+                "peer": int(job.link == "peer"), "by_host": 0, "sent": 1,
+                **dict.fromkeys(jobs.TIMES, 0),
                 "check": None if path in jobs.BASELINES else {"kept": path != "mpc"},
             }
             for case in job.cases

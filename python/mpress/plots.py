@@ -13,7 +13,7 @@ import numpy as np
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-from mpress.p2p.jobs import COLLECTIVES
+from mpress.p2p.jobs import OPERATIONS
 
 _RAW, _WIRE = "#9aa5b1", "#2f6f9f"
 _TIMES = (("encode_seconds", "encoding", "#2f6f9f"), ("decode_seconds", "decoding", "#6fae75"),
@@ -97,7 +97,7 @@ def draw_messages(document: dict[str, Any], path: Path) -> None:
     each kind of data, a curve for each path, with quartiles."""
     rows = document["rows"]
     names = list(dict.fromkeys(row["data"] for row in rows))
-    is_call = document["benchmark"] in COLLECTIVES
+    is_call = document["benchmark"] in OPERATIONS
     latency = is_call or document["benchmark"] == "latency"
     figure, axes = plt.subplots(
         1, len(names), figsize=(6 * len(names), 4.5), layout="constrained", squeeze=False,

@@ -116,9 +116,11 @@ class Job {
   bool watches_receives = true;
   /// Which collective calls may be served by mpress: the same on all ranks.
   struct {
-    bool on_devices = false;  ///< those of communicators that have buffers there
-    bool within = false;      ///< those on host memory, where compressing may pay within hosts
-    bool between = false;     ///< the same between hosts
+    bool on_devices = false;      ///< those of communicators that have buffers there
+    bool within = false;          ///< those on host memory, where compressing may pay within hosts
+    bool between = false;         ///< the same between hosts
+    bool immediate = false;       ///< non-blocking ones, too
+    bool makes_contexts = false;  ///< also as the first call on a communicator
     bool any() const { return on_devices || within || between; }
   } collectives;
   bool learned = false;     ///< links were measured in MPI_Init

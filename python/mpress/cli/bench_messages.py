@@ -42,6 +42,7 @@ _TITLES = {
     "gather": "bytes a rank; the slowest rank",
     "allgather": "bytes a rank; the slowest rank",
     "alltoall": "bytes a pair; the slowest rank",
+    "alltoallv": "bytes a pair, on average; the slowest rank",
 }
 _MEMORY = {"h": "host", "d": "device", "host": "host", "device": "device"}
 _BESIDE = {
@@ -51,8 +52,8 @@ _BESIDE = {
     "peer-copy": "copy, GPU to GPU",
     "nccl": "NCCL",
     "mpi": "MPI's own",
-    "messages": "Isend and Irecv, raw",
 }
+_FORMS = {"scattered": "Isend and Irecv", "pairwise": "Sendrecv by turns"}
 
 _LINKS = {"peer": "from GPU to GPU", "host": "by memory of the host that both GPUs have pinned"}
 _OF_MESSAGES = ("plain", "host", "copy", "peer-copy", "nccl")
@@ -199,6 +200,7 @@ def measure(
     transport: str,
     link: str | None,
     mpiexec: str | None,
+    nccl_transport: str | None = None,
 ) -> dict[str, Any]:
     document: dict[str, Any] | None = None
     for job, paths in shares.items():
@@ -209,11 +211,12 @@ def measure(
         ]
         try:
             result = jobs.run(
-                plan | {"cases": cases}, job, transport=transport, link=link, mpiexec=mpiexec
-            )
+                plan | {"cases": cases}, job, transport=transport, link=link, mpiexec=mpiexec,
+                nccl_transport=nccl_transport,
+            )  # fmt: skip
         except jobs.JobError as error:
             raise UserError(str(error)) from None
-        document = document or jobs.document(plan, result, transport)
+        document = document or jobs.document(plan, result, transport, nccl_transport)
         document["rows"] += jobs.summary(result, plan["benchmark"], job, ("none", "mpi"))
     assert document is not None
     return document | {"link": jobs.link_seen(document["rows"], link)}
@@ -311,8 +314,11 @@ def _print(console: Console, document: dict[str, Any]) -> None:
 
 
 def _places(document: dict[str, Any]) -> str:
-    if document["benchmark"] in jobs.COLLECTIVES:
-        return f"{document['ranks']} ranks, {document['from']} memory"
+    if document["benchmark"] in jobs.OPERATIONS:
+        aware = ", which the MPI takes itself" if document["gpu_aware"] else ""
+        has_nccl = any(row["path"] == "nccl" for row in document["rows"])
+        way = f", NCCL by {document['nccl']}" if has_nccl else ""
+        return f"{document['ranks']} ranks, {document['from']} memory{aware}{way}"
     return f"{document['from']} to {document['to']}"
 
 
@@ -327,14 +333,16 @@ def _way(document: dict[str, Any]) -> str:
 
 
 def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
-    latency = benchmark not in ("bandwidth", "bibandwidth")
-    references = {"none": "none"} | ({"mpi": "MPI's own"} if benchmark in jobs.COLLECTIVES else {})
+    is_call = benchmark in jobs.OPERATIONS
+    latency = is_call or benchmark == "latency"
+    references = {"none": "none"} | ({"mpi": "MPI's own"} if is_call else {})
     columns = ("median", "quartiles") if latency else ("GB/s", "median")
+    times = jobs.TIMES if is_call else jobs.TIMES[:2]
     table = make_table(
         f"{benchmark}, {_TITLES[benchmark]}: {name}; times in microseconds",
         "size  path",
-        (*columns, *(f"over {name}" for name in references.values()), "ratio", "encode", "decode",
-         "arrived"),
+        (*columns, *(f"over {name}" for name in references.values()), "ratio",
+         *(time.partition("_")[0] for time in times), "arrived"),
     )  # fmt: skip
     last = None
     for row in sorted(rows, key=lambda row: (row["bytes"], jobs.JOBS.index(row["job"]))):
@@ -342,12 +350,11 @@ def _table(benchmark: str, name: str, rows: Iterable[dict[str, Any]]) -> Table:
         median, rate = _microseconds(row["seconds"]), f"{row['bandwidth'] / 1e9:.2f}"
         counted = "ratio" in row
         table.add_row(
-            f"{'' if row['bytes'] == last else size_text(row['bytes']):<5} {_path(row)}",
+            f"{'' if row['bytes'] == last else size_text(row['bytes']):<5} {_path(row, is_call)}",
             *((median, f"{low} {high}") if latency else (rate, median)),
             *(_compared(row, name) for name in references),
             f"{row['ratio']:.2f}" if counted else "-",
-            _microseconds(row["encode_seconds"]) if counted else "-",
-            _microseconds(row["decode_seconds"]) if counted else "-",
+            *(_microseconds(row[time]) if counted else "-" for time in times),
             _arrived(row),
         )
         last = row["bytes"]
@@ -358,14 +365,17 @@ def _microseconds(seconds: float) -> str:
     return f"{seconds * 1e6:.{1 if seconds < 1e-3 else 0}f}"
 
 
-def _path(row: dict[str, Any]) -> str:
+def _path(row: dict[str, Any], is_call: bool) -> str:
+    form, spec = jobs.form_of(row["path"]), jobs.codec_of(row["path"])
     name = _BESIDE.get(row["path"], row["path"])
+    if form:
+        name = f"{_FORMS[form]}, {'raw' if spec == 'none' else spec}"
     if row["job"] == "sequential":
         name += ", sequential"
-    elif (row["job"], name) == ("auto", "none"):
+    elif row["job"] == "auto" and spec != "auto":
         name += ", beside auto"
-    link = jobs.link_seen([row], None)["seen"]
-    return name + (f", {link}" if link in _LINKS else "")
+    way = row.get("way")
+    return name + (f", {way}" if way and (is_call or way in _LINKS) else "")
 
 
 def _compared(row: dict[str, Any], reference: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -24,16 +25,30 @@ Row = dict[str, Any]
 
 COLLECTIVES = ("bcast", "scatter", "gather", "allgather", "alltoall")
 
-BASELINES = ("plain", "host", "copy", "peer-copy", "nccl", "mpi", "messages")
+OPERATIONS = (*COLLECTIVES, "alltoallv")
+"""Collective calls that are measured; blocks of the last differ in size (blocks.counts)."""
+
+BASELINES = ("plain", "host", "copy", "peer-copy", "nccl", "mpi")
 """Paths that are no codec's:
-plain  the program copies to pageable memory of the host, and MPI sends that
+plain  the program copies to pageable memory of the host, and MPI sends that; of collective calls
+       MPI's own call on that memory
 host   MPI alone, between buffers of the host
 copy   one copy out of the GPU and one into it, the slower counts; pinned memory, no MPI
 peer-copy   one copy from GPU to GPU, no MPI; left out where they do not reach each other
 nccl   NCCL's send and receive, or its collective call; left out where it fails
-Of collective calls:
-mpi       MPI's own; of device memory staged in the host's
-messages  the same blocks by MPI_Irecv and MPI_Isend, raw"""
+mpi    of collective calls, MPI's own; of device memory, unless MPI takes that, by way of memory of
+       the host in which mpress stages it"""
+
+OF_MPI = ("plain", "mpi")
+"""Those whose collective call is MPI's."""
+
+FORMS = ("scattered", "pairwise")
+"""The blocks of a collective call as messages: all at once by MPI_Irecv and MPI_Isend; in rounds of
+MPI_Sendrecv. Of a path: one of these, FORM, and a spec; without what a rank has for itself."""
+
+FORM = "/"
+
+TIMES = ("encode_seconds", "decode_seconds", "wait_seconds")
 
 CHUNKED = "@"
 """Of a path: a spec, this, and the bytes of a chunk (`mpress_chunk`)."""
@@ -49,12 +64,29 @@ JOBS = ("forced", "sequential", "auto")
 policy decides."""
 
 _FORCED = ("--force", "--threshold", "0")
+_ENDING_SECONDS = 3
 _MOST = 0.9
 _SHARES = {"tcp": 0.9, "shm": 0.1}  # of the bytes, through the loopback: at least; at most
 
 
 class JobError(RuntimeError):
-    """The ranks failed; the message holds what they said."""
+    """The ranks failed, or took too long; the message holds what they said. `result` is what the
+    worker had written by then, or None."""
+
+    def __init__(self, said: str, result: dict[str, Any] | None = None) -> None:
+        super().__init__(said)
+        self.result = result
+
+
+def form_of(path: str) -> str | None:
+    """Of FORMS, that of a path."""
+    form, is_one, _ = path.partition(FORM)
+    return form if is_one else None
+
+
+def codec_of(path: str) -> str:
+    """The spec of a path that has one."""
+    return path.rpartition(FORM)[2].partition(CHUNKED)[0]
 
 
 def transport_environment(transport: str) -> dict[str, str]:
@@ -85,18 +117,23 @@ def run(
     mpiexec: str | None = None,
     environment: Mapping[str, str | None] | None = None,
     program: Sequence[str] = ("-m", "mpress.p2p.worker"),
+    nccl_transport: str | None = None,
+    most_seconds: float | None = None,
 ) -> dict[str, Any]:
     """Runs a plan on its ranks under `mpress run`, as one of JOBS. Returns what the worker wrote.
 
-    plan         benchmark (latency, bandwidth, bibandwidth, COLLECTIVES); ranks, where they are
+    plan         benchmark (latency, bandwidth, bibandwidth, OPERATIONS); ranks, where they are
                  not two: not of latency and bandwidth; from, to (host, device); window;
                  warmup; repeat, and seconds: how many rounds of a case there are at most, and how
-                 long they take, but for the least number of them; files (name: .npy); cases (data,
-                 bytes, paths, and what replaces the plan's warmup, repeat, seconds; check false
-                 leaves out the look at what arrived)
+                 long they take, but for the least number of them; limit: seconds after which no
+                 case begins; files (name: .npy); cases (data, bytes, paths, and what replaces the
+                 plan's warmup, repeat, seconds, and its operation: op; check false leaves out the
+                 look at what arrived)
     link         one of LINKS; None leaves it to the environment
     program      arguments of Python that are the worker, for tests
     environment  of the launcher, beside what the transport needs; None removes a variable
+    nccl_transport  of nccl.TRANSPORTS; None: TCP where that is the transport, else NCCL's choice
+    most_seconds    after which the ranks are ended
 
     Raises JobError.
     """
@@ -113,40 +150,70 @@ def run(
             settings["MPRESS_CHUNK"] = "0"
         if link is not None:
             settings["MPRESS_LINK"] = link
-        env = {**os.environ, **settings, **transport_environment(transport), **(environment or {})}
+        of_nccl = nccl.environment(nccl_transport) if nccl_transport else {}
+        env = {**os.environ, **settings, **transport_environment(transport), **of_nccl,
+               **(environment or {})}  # fmt: skip
         env = {name: value for name, value in env.items() if value is not None}
-        done = subprocess.run(
-            command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL
-        )
-        if done.returncode != 0 or not out.exists():
-            said = (done.stderr + done.stdout).strip()
-            raise JobError(said or f"the ranks ended with status {done.returncode}")
-        sys.stderr.write(done.stderr)
-        return json.loads(out.read_text())
+        status, said = _execute(command, env, most_seconds)
+        result = json.loads(out.read_text()) if out.exists() else None
+        if status != 0 or result is None:
+            raise JobError(said.strip() or f"the ranks ended with status {status}", result)
+        return result
+
+
+def _execute(command: Sequence[str], env: dict[str, str], most: float | None) -> tuple[int, str]:
+    """Its exit status and what it said; standard error goes on where it ends well."""
+    # Of a session of its own, all processes can be ended; else they are the terminal's.
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdin=subprocess.DEVNULL, start_new_session=most is not None,
+    ) as process:  # fmt: skip
+        try:
+            printed, complained = process.communicate(timeout=most)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            try:
+                printed, complained = process.communicate(timeout=_ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                printed, complained = "", ""
+            return 124, f"ended after {most:.0f} s\n{complained}{printed}"
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode == 0:
+        sys.stderr.write(complained)
+    return process.returncode, complained + printed
 
 
 def summary(
     result: Mapping[str, Any], benchmark: str, job: str, references: Sequence[str] = ("none",)
 ) -> list[Row]:
     """A row a case and path: medians, and times over those of `none`, or other paths, in the same
-    round."""
+    round: `over_PATH`, and `over_FORM` for those of FORMS with the same codec."""
     ranks = result["ranks"]
     directions = ranks * (ranks - 1) if benchmark == "bibandwidth" else 1
-    groups: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    groups: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
     for row in result["rows"]:
-        groups[row["data"], row["bytes"]].append(row)
+        groups[row.get("op", ""), row["data"], row["bytes"]].append(row)
     found = []
     for rows in groups.values():
-        beside = {row["path"]: row["seconds"] for row in rows if row["path"] in references}
-        found += [_summary(row, beside, directions) | {"job": job} for row in rows]
+        seconds = {row["path"]: row["seconds"] for row in rows}
+        beside = {path: times for path, times in seconds.items() if path in references}
+        for row in rows:
+            forms = {form: seconds[form + FORM + row["path"]] for form in FORMS
+                     if form + FORM + row["path"] in seconds}  # fmt: skip
+            found.append(_summary(row, beside | forms, directions) | {"job": job})
     return found
 
 
 def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Row:
     seconds, nbytes = row["seconds"], row["bytes"]
     median = statistics.median(seconds)
+    op = {"op": row["op"]} if "op" in row else {}
     found: Row = {
-        "data": row["data"], "bytes": nbytes, "path": row["path"], "seconds": median,
+        **op, "data": row["data"], "bytes": nbytes, "path": row["path"], "seconds": median,
+        "interval": list(median_interval(seconds)[1:]),
         "quartiles": [float(q) for q in np.quantile(seconds, (0.25, 0.75))],
         "bandwidth": directions * nbytes / median,
         "samples": len(seconds), "iterations": row["iterations"], "window": row["window"],
@@ -158,17 +225,24 @@ def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Ro
     if row["path"] not in BASELINES:
         found["check"] = row["check"]
     if row["path"] not in BASELINES and row["raw_bytes"]:
-        messages = row["raw_bytes"] / nbytes
+        shares = {way: row[way] / row["sent"] for way in ("chunked", "peer", "by_host")}
         found |= {
             "ratio": row["raw_bytes"] / row["wire_bytes"],
-            "chunked": row["chunked"] / messages,
-            "peer": row["peer"] / messages,
-            "by_host": row.get("by_host", 0) / messages,
-            "encode_seconds": row["encode_seconds"] / messages,
-            "decode_seconds": row["decode_seconds"] / messages,
+            **shares,
+            "way": _way(shares),
             "loopback_share": row["loopback_bytes"] / row["wire_bytes"],
         }
+        # Of a message; or of a call, on the rank that takes most.
+        for name in TIMES:
+            found[name] = row["most"][name] / row["calls"] if op else row[name] / row["sent"]
     return found
+
+
+def _way(shares: Mapping[str, float]) -> str:
+    """Of most messages: peer, host, mpi, or several where none had most."""
+    ways = {"peer": shares["peer"], "host": shares["by_host"]}
+    ways["mpi"] = 1 - sum(ways.values())
+    return next((way for way, share in ways.items() if share > _MOST), "several")
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
@@ -188,7 +262,7 @@ def transport_seen(result: Mapping[str, Any], asked: str) -> dict[str, Any]:
     """Which way MPI's messages took, by the loopback's own counter: `seen` is tcp, shm, or None
     where there were none or the host does not tell, `right` whether that was asked for."""
     rows = [row for row in result["rows"] if row["wire_bytes"] and row["path"] not in BASELINES]
-    rows = [row for row in rows if row["peer"] + row.get("by_host", 0) == 0]
+    rows = [row for row in rows if row["peer"] + row["by_host"] == 0]
     wire_bytes = sum(row["wire_bytes"] for row in rows)
     share = sum(row["loopback_bytes"] for row in rows) / wire_bytes if rows else 0.0
     seen = None
@@ -201,17 +275,17 @@ def transport_seen(result: Mapping[str, Any], asked: str) -> dict[str, Any]:
 def link_seen(rows: Iterable[Row], asked: str | None) -> dict[str, Any]:
     """Which link the messages took, by mpress's own counter, from rows of summary(): `seen` is
     peer, host or mpi, or several where none had most; None where mpress counted none."""
-    ways = set()
-    for row in rows:
-        if "peer" in row:
-            shares = {"peer": row["peer"], "host": row.get("by_host", 0.0)}
-            shares["mpi"] = 1 - sum(shares.values())
-            ways.add(next((way for way, share in shares.items() if share > _MOST), "several"))
+    ways = {row["way"] for row in rows if "way" in row}
     seen = next(iter(ways)) if len(ways) == 1 else "several" if ways else None
     return {"asked": asked, "seen": seen}
 
 
-def document(plan: Mapping[str, Any], result: Mapping[str, Any], transport: str) -> dict[str, Any]:
+def document(
+    plan: Mapping[str, Any],
+    result: Mapping[str, Any],
+    transport: str,
+    nccl_transport: str | None = None,
+) -> dict[str, Any]:
     """What is needed to judge the rows, which come later; ready for JSON."""
     return codec_bench.document([]) | {
         "kind": "p2p",
@@ -219,5 +293,7 @@ def document(plan: Mapping[str, Any], result: Mapping[str, Any], transport: str)
         "ranks": result["ranks"],
         "mpi": result["mpi"],
         "gpu": result["gpu"],
+        "gpu_aware": result["gpu_aware"],
         "transport": transport_seen(result, transport),
+        "nccl": nccl_transport or ("socket" if transport == "tcp" else "nvlink"),
     }

@@ -47,6 +47,14 @@ class CudaBuffer:
     def write(self, values: np.ndarray) -> None:
         copy_in(self.address, values.ctypes.data, values.nbytes)
 
+    def copy_in(self, host: int, nbytes: int) -> None:
+        """From an address of the host; returns when it is done."""
+        copy_in(self.address, host, nbytes)
+
+    def copy_out(self, host: int, nbytes: int) -> None:
+        """To an address of the host; returns when it is done."""
+        copy_out(host, self.address, nbytes)
+
     def fill(self, value: int) -> None:
         call("cuMemsetD8_v2", ctypes.c_uint64(self.address), ctypes.c_ubyte(value),
              ctypes.c_size_t(self.nbytes))  # fmt: skip

@@ -22,6 +22,19 @@ SOCKETS = {
 """What makes NCCL take TCP between GPUs of a host, as MPI does, instead of NVLink or PCIe."""
 
 
+TRANSPORTS: dict[str, dict[str, str]] = {
+    "nvlink": {},
+    "shm": {"NCCL_P2P_DISABLE": "1"},
+    "socket": SOCKETS,
+}
+"""What lets NCCL take, between GPUs of a host, what it likes best, the host's memory, or TCP."""
+
+
+def environment(transport: str) -> dict[str, str | None]:
+    """What makes NCCL take one of TRANSPORTS, whatever stands in the environment; None removes."""
+    return dict.fromkeys(SOCKETS) | TRANSPORTS[transport]
+
+
 class _UniqueId(ctypes.Structure):
     _fields_ = (("internal", ctypes.c_char * 128),)
 

@@ -1,14 +1,15 @@
 """What the ranks of a benchmark run: python -m mpress.p2p.worker PLAN.json OUT.json.
 
 The plan is made, and the output read, by mpress.p2p.jobs. Its cases are messages of one size and
-content; a case has paths, which take turns: specs of codecs, each on a duplicate of the
-communicator with that hint, alone or with the bytes of a chunk behind CHUNKED, and the names of
-BASELINES.
+content, or of collective calls; a case has paths, which take turns: specs of codecs, each on a
+duplicate of the communicator with that hint, alone or with the bytes of a chunk behind CHUNKED, or
+behind one of FORMS, and the names of BASELINES.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -20,12 +21,13 @@ from mpi4py import MPI
 
 from mpress import _core, trace
 from mpress.p2p import arrival, data, loopback, memory, nccl
-from mpress.p2p.jobs import BASELINES, CHUNKED, COLLECTIVES
+from mpress.p2p.jobs import BASELINES, CHUNKED, OPERATIONS, TIMES
 from mpress.p2p.message import codec_comm, message
 
 _SAMPLE_SECONDS = 0.006
 _CALIBRATIONS = 3
 _MOST_ITERATIONS = 200
+_SLOW_SECONDS = 0.05
 _LEAST_ROUNDS = 5
 _MOST_WINDOW_BYTES = 512 << 20
 _TAG = 1
@@ -58,12 +60,13 @@ class Rank:
         """Room for the messages of any case, which all of them share: programs do so, and GPUs that
         reach each other's memory keep it open."""
         if role not in self._buffers:
-            sizes = {self.room(role, case["bytes"]) for case in self.plan["cases"]}
+            sizes = {self.room(role, case) for case in self.plan["cases"]}
             self._buffers[role] = self.allocate(max(sizes))
         return self._buffers[role]
 
-    def room(self, role: str, nbytes: int) -> int:
-        """Bytes of a buffer, for messages of `nbytes`."""
+    def room(self, role: str, case: dict[str, Any]) -> int:
+        """Bytes of a buffer, for the messages of a case."""
+        nbytes = case["bytes"]
         return nbytes * self.window_of(nbytes) * len(self.peers) if role == "receive" else nbytes
 
     def comm_of(self, path: str) -> MPI.Comm:
@@ -109,6 +112,7 @@ class Rank:
         rows = record.rows if record else []
         sent = [row for row in rows if row["direction"] == "send"]
         return {
+            "sent": sum(row["messages"] for row in sent),
             "raw_bytes": sum(row["raw_bytes"] for row in sent),
             "wire_bytes": sum(row["wire_bytes"] for row in sent),
             "chunked": sum(row["messages"] for row in sent if row["way"] == "chunks"),
@@ -116,12 +120,15 @@ class Rank:
             "by_host": sum(row["messages"] for row in sent if row["way"] == "host"),
             "encode_seconds": sum(row["encode_seconds"] for row in rows),
             "decode_seconds": sum(row["decode_seconds"] for row in rows),
+            "wait_seconds": sum(row["wait_seconds"] for row in rows),
             "loopback_bytes": loopback.sent_bytes(),
         }
 
 
 class Case:
     """Messages of one size and content."""
+
+    op: str | None = None  # of a collective call
 
     def __init__(self, rank: Rank, case: dict[str, Any], values: Any) -> None:
         self.rank = rank
@@ -317,10 +324,13 @@ def run_case(rank: Rank, messages: Any, case: dict[str, Any]) -> list[dict[str, 
     round_seconds = 0.0
     for path, sample in samples.items():
         comm.Barrier()
-        sample(plan["warmup"])
+        first = comm.bcast(_seconds_of(sample))
+        is_slow = first > _SLOW_SECONDS
+        if plan["warmup"] > 1 and not (is_slow and path in BASELINES):
+            sample(plan["warmup"] - 1)
         comm.Barrier()
         # The quickest: a hiccup would give a path fewer messages a sample than it has beside it.
-        took = min(_seconds_of(sample) for _ in range(_CALIBRATIONS))
+        took = min(_seconds_of(sample) for _ in range(1 if is_slow else _CALIBRATIONS))
         iterations[path] = comm.bcast(min(_MOST_ITERATIONS, int(_SAMPLE_SECONDS / took) + 1))
         round_seconds += took * (iterations[path] + 1)
     rounds = int(plan["seconds"] / round_seconds)
@@ -348,8 +358,11 @@ def run_case(rank: Rank, messages: Any, case: dict[str, Any]) -> list[dict[str, 
         total = {name: sum(one[name] for one in every) for name in every[0]}
         total["loopback_bytes"] = max(one["loopback_bytes"] for one in every)
         rows.append({
+            **({"op": messages.op} if messages.op else {}),
             "data": case["data"], "bytes": messages.nbytes, "path": path,
             "window": messages.window, "iterations": iterations[path], "seconds": seconds[path],
+            "calls": rounds * (iterations[path] + 1),
+            "most": {name: max(one[name] for one in every) for name in TIMES},
             "check": checked, **total,
         })  # fmt: skip
     return rows
@@ -363,27 +376,24 @@ def peer_place() -> str:
     return "same-host" if all_here else "other-host"
 
 
-def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str, Any] | None:
-    """All cases of a plan; what rank 0 writes. `allocate_device(nbytes)` gives a buffer of this
-    rank's GPU."""
+def run(
+    plan: dict[str, Any],
+    allocate_device: Callable[[int], Any],
+    keep: Callable[[dict[str, Any]], None],
+) -> None:
+    """All cases of a plan, or those begun within its `limit` of seconds; rank 0 gives `keep` what
+    it has after each. `allocate_device(nbytes)` gives a buffer of this rank's GPU."""
+    begin = time.monotonic()
     comm = MPI.COMM_WORLD
     on_device = plan["to" if comm.rank else "from"] == "device"
     allocate = allocate_device if on_device else memory.HostBuffer
     rank, of_case = Rank(plan, allocate), Case
-    if plan["benchmark"] in COLLECTIVES:
+    if plan["benchmark"] in OPERATIONS:
         from mpress.p2p import collectives  # which is made of what is here
 
         rank, of_case = collectives.CollectiveRank(plan, allocate), collectives.CollectiveCase
-    rows = []
-    name, values = None, None
-    for case in plan["cases"]:
-        if case["data"] != name:
-            name = case["data"]
-            # The others may not see the file.
-            values = comm.bcast(np.load(plan["files"][name]) if comm.rank == 0 else None)
-        rows += run_case(rank, of_case(rank, case, values), case)
     mpi = _core.mpi_name(MPI.Get_library_version())
-    return {
+    result = {
         "mpi": mpi,
         "transport_settings": _core.transport_settings(mpi),
         "ranks": comm.size,
@@ -391,8 +401,23 @@ def run(plan: dict[str, Any], allocate_device: Callable[[int], Any]) -> dict[str
         "hardware": comm.allgather(_core.hardware()),
         "peer": peer_place(),
         "sees_loopback": loopback.is_seen(),
-        "rows": rows,
+        "rows": [],
+        "left_out": [],
     }
+    name, values = None, None
+    for number, case in enumerate(plan["cases"]):
+        if comm.bcast(time.monotonic() - begin > plan.get("limit", math.inf)):
+            result["left_out"] = plan["cases"][number:]
+            break
+        if case["data"] != name:
+            name = case["data"]
+            # The others may not see the file.
+            values = comm.bcast(np.load(plan["files"][name]) if comm.rank == 0 else None)
+        result["rows"] += run_case(rank, of_case(rank, case, values), case)
+        if comm.rank == 0:
+            keep(result)
+    if comm.rank == 0:
+        keep(result)
 
 
 def main(allocate_device: Callable[[int], Any] | None = None) -> None:
@@ -404,10 +429,14 @@ def main(allocate_device: Callable[[int], Any] | None = None) -> None:
     gpu = None
     if allocate_device is None and "device" in (plan["from"], plan["to"]):
         gpu = memory.use_device(comm.rank % memory.devices())
-    result = run(plan, allocate_device or memory.CudaBuffer)
-    if comm.rank == 0:
-        result["gpu"] = gpu
-        Path(sys.argv[2]).write_text(json.dumps(result) + "\n")
+    out = Path(sys.argv[2])
+
+    def keep(result: dict[str, Any]) -> None:
+        aside = out.with_suffix(".new")
+        aside.write_text(json.dumps(result | {"gpu": gpu}) + "\n")
+        aside.replace(out)  # whole at any time, for those whose ranks are ended
+
+    run(plan, allocate_device or memory.CudaBuffer, keep)
 
 
 if __name__ == "__main__":

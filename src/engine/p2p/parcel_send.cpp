@@ -9,6 +9,7 @@
 #include "engine/p2p/send_message.hpp"
 #include "link/route.hpp"
 #include "mpi/counted.hpp"
+#include "mpi/peek.hpp"
 #include "mpi/relayout.hpp"
 
 namespace mpress::engine {
@@ -219,7 +220,7 @@ bool ParcelSend::advance() {
   if (!advance_data()) return false;
   std::erase_if(requests_, [this](MPI_Request& request) {
     int sent = 0;
-    const int code = mpi::calls().Test(&request, &sent, MPI_STATUS_IGNORE);
+    const int code = mpi::test(&request, &sent, MPI_STATUS_IGNORE);
     note(code);
     return code != MPI_SUCCESS || sent != 0;
   });

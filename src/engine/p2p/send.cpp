@@ -6,6 +6,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
 #include "link/route.hpp"
+#include "mpi/peek.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -207,7 +208,7 @@ bool SendOperation::advance() {
   if (header_ != MPI_REQUEST_NULL) {
     int sent = 0;
     MPI_Status status;
-    header_code_ = mpi::calls().Test(&header_, &sent, &status);
+    header_code_ = mpi::test(&header_, &sent, &status);
     if (header_code_ != MPI_SUCCESS) {
       header_ = MPI_REQUEST_NULL;
     } else if (!sent) {

@@ -9,6 +9,8 @@
 
 #include "link/mpi/mpi_link.hpp"
 #include "mpi/counted.hpp"
+#include "mpi/peek.hpp"
+#include "mpi/progress_hook.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::link {
@@ -158,7 +160,7 @@ class MpiLink::Reader final : public Inbound {
     Posted& posted = at(chunk);
     int has_come = 0;
     MPI_Status status;
-    const int code = mpi::calls().Test(&posted.request, &has_come, &status);
+    const int code = mpi::test(&posted.request, &has_come, &status);
     if (code == MPI_SUCCESS && !has_come) {
       has_waited_ = true;
       return gpu::State::pending;
@@ -254,6 +256,7 @@ void MpiLink::tell(int rank, const Word& word) {
 }
 
 bool MpiLink::take_told(Told& told) {
+  if (mpi::in_progress_hook()) return false;  // a probe lets MPI proceed
   const mpi::Calls& mpi = mpi::calls();
   int found = 0;
   MPI_Message message = MPI_MESSAGE_NULL;
