@@ -115,10 +115,13 @@ def test_encoded_once(
                       env=simulated_gpu)  # fmt: skip
     rows = sent(done)
     assert encoded(rows) == sum(row["messages"] for row in rows) > 0
-    events = [event["cat"] for event in json.loads(file.read_text())["traceEvents"]
-              if event["ph"] == "X"]  # fmt: skip
-    assert events.count("encode") == calls * blocks
-    assert events.count("decode") == calls * blocks * readers
+    spans = [event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"]
+    kinds = [event["cat"] for event in spans]
+    assert kinds.count("encode") == calls * blocks
+    assert kinds.count("decode") == calls * blocks * readers
+    shown = [event["args"] for event in spans if event["cat"] == "send"]
+    assert len(shown) == sum(row["messages"] for row in rows)
+    assert sum(one["wire_bytes"] for one in shown) == sum(row["wire_bytes"] for row in rows)
     # Whoever passes a block on has no part in that; each reader's bytes count.
     if op == "bcast":
         assert {row["rank"] for row in rows if row["encode_seconds"] > 0} == {1}
