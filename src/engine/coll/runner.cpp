@@ -173,6 +173,11 @@ void Runner::tell_failure(int to) {
   messages_.push_back(std::move(message));
 }
 
+bool Runner::is_coming() const {
+  return std::none_of(messages_.begin(), messages_.end(),
+                      [](const Message& one) { return one.is_received && !one.is_complete; });
+}
+
 bool Runner::needs_host() const {
   return std::any_of(messages_.begin(), messages_.end(), [](const Message& one) {
     return (one.send && one.send->needs_host()) || (one.parcel && one.parcel->needs_host());

@@ -44,9 +44,20 @@ class Runner {
   /// under way, it waits, and waits best.
   void wait_in_mpi();
 
-  /// Once all rounds are over, and this rank's own data is where it belongs: what others got of it
-  /// with a loss it has so, too. Waits for a device.
-  void finish() { note(shared_.finish()); }
+  /// Has all that this rank gets in this round begun to come?
+  bool is_coming() const;
+
+  /// Is what this rank has for itself what others get of it, with a loss? As far as is known: a
+  /// block's way is chosen when it is first sent.
+  bool has_own_by_decoder() const { return shared_.has_own_by_decoder(); }
+
+  /// Lets that proceed, when nothing else is copied there. True where there is nothing left to do,
+  /// now, or for good once all rounds are over.
+  bool advance_own() {
+    if (!shared_.advance_own()) return false;
+    note(shared_.own_code());
+    return true;
+  }
 
   /// An error code of MPI's.
   int code() const { return code_; }

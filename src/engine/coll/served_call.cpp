@@ -83,6 +83,7 @@ void ServedCall::open() {
   }
   const int tag = context_.first_block_tag() + static_cast<int>(tag_);
   is_run_ = has_copied_ = false;
+  looks_ = 0;
   runner_.emplace(job_, call_, context_, tag, *schedule_, blocks_, opened);
   runner_->await(is_awaited_);
 }
@@ -92,13 +93,21 @@ void ServedCall::await(bool is_awaited) {
   if (runner_) runner_->await(is_awaited);
 }
 
+/// Behind what others wait for, and what has come: to give a device work takes as long as a short
+/// block does.
+void ServedCall::start_own_copy() {
+  constexpr int looks_in_vain = 8;
+  if (has_copied_ || !(is_run_ || runner_->is_coming() || ++looks_ > looks_in_vain)) return;
+  has_copied_ = true;
+  if (!runner_->has_own_by_decoder()) blocks_.start_own_copy();
+}
+
 bool ServedCall::advance() {
   if (!runner_ && !begin()) return false;
   if (!is_run_) is_run_ = runner_->advance();
-  // Behind the first round, which others wait for.
-  if (!std::exchange(has_copied_, true)) blocks_.start_own_copy();
-  if (!is_run_ || !blocks_.is_own_copied()) return false;
-  runner_->finish();
+  start_own_copy();
+  const bool has_own = has_copied_ && blocks_.is_own_copied() && runner_->advance_own();
+  if (!is_run_ || !has_own) return false;
   code_ = runner_->code();
   runner_.reset();
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();

@@ -44,6 +44,7 @@ class ServedCall {
  private:
   bool begin();
   void open();
+  void start_own_copy();
 
   Job& job_;
   const Collective& call_;
@@ -56,7 +57,8 @@ class ServedCall {
   std::optional<Runner> runner_;  ///< while it is under way
   bool is_awaited_ = false;
   bool is_run_ = false;      ///< all rounds are over
-  bool has_copied_ = false;  ///< what is this rank's own, or begun to
+  bool has_copied_ = false;  ///< what is this rank's own, or begun to, or it is decoded
+  int looks_ = 0;            ///< since the start
   int code_ = MPI_SUCCESS;
 };
 

@@ -77,19 +77,30 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   return {std::make_shared<ParcelSend>(job_, call, arguments, parcel, readers, tag)};
 }
 
-int SharedBlocks::finish() {
-  int code = MPI_SUCCESS;
+/// Of the block that this rank gets, too; null where that is not encoded with a loss.
+Parcel* SharedBlocks::own_parcel() const {
+  if (!may_have_loss_) return nullptr;
   for (const auto& [block, shared] : shared_) {
-    if (!is_for_self_too(block) || !shared.parcel || !shared.parcel->is_whole() ||
-        !shared.parcel->cut().spec.lossy()) {
-      continue;
+    if (is_for_self_too(block) && shared.parcel && shared.parcel->cut().spec.lossy()) {
+      return shared.parcel.get();
     }
-    const Part part = blocks_.incoming(block);
-    const int one =
-        decode_parcel(job_, *shared.parcel, {part.data, part.count, part.type, context_.comm()});
-    if (code == MPI_SUCCESS) code = one;
   }
-  return code;
+  return nullptr;
+}
+
+bool SharedBlocks::advance_own() {
+  if (own_) {
+    if (!own_->advance()) return false;
+    own_code_ = own_->code();
+    return true;
+  }
+  const Parcel* const parcel = own_parcel();
+  if (!parcel || parcel->code() != MPI_SUCCESS) return true;
+  if (!parcel->is_whole()) return false;
+  const auto own = static_cast<schedule::Block>(context_.rank());
+  const Part part = blocks_.incoming(own);
+  own_.emplace(job_, *parcel, ReceiveArguments{part.data, part.count, part.type, context_.comm()});
+  return false;
 }
 
 }  // namespace mpress::engine

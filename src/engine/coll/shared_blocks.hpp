@@ -10,6 +10,7 @@
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/route.hpp"
+#include "engine/p2p/parcel_decode.hpp"
 #include "engine/p2p/parcel_send.hpp"
 #include "schedule/schedule.hpp"
 
@@ -40,9 +41,11 @@ class SharedBlocks {
   /// its runner is to do so. What has begun is the caller's to advance.
   Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag);
 
-  /// When all blocks have come and gone: what others got with a loss this rank has so, too. Returns
-  /// an MPI error code.
-  int finish();
+  /// What others get of this rank's own block with a loss it has so, too, where it gets that.
+  bool has_own_by_decoder() const { return own_parcel() != nullptr; }
+  /// Lets that proceed; see Runner.
+  bool advance_own();
+  int own_code() const { return own_code_; }  ///< an MPI error code
 
  private:
   struct Shared {
@@ -56,6 +59,7 @@ class SharedBlocks {
 
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
+  Parcel* own_parcel() const;
   int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once);
 
   Job& job_;
@@ -64,6 +68,8 @@ class SharedBlocks {
   const BlockMap& blocks_;
   bool may_have_loss_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
+  std::optional<ParcelDecode> own_;  ///< under way, or over
+  int own_code_ = MPI_SUCCESS;
 };
 
 }  // namespace mpress::engine

@@ -10,7 +10,6 @@
 #include "link/route.hpp"
 #include "mpi/counted.hpp"
 #include "mpi/peek.hpp"
-#include "mpi/relayout.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -228,39 +227,6 @@ bool ParcelSend::advance() {
   headers_.clear();
   spans_.clear();
   return true;
-}
-
-int decode_parcel(Job& job, const Parcel& parcel, const ReceiveArguments& to) {
-  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(to.type);
-  if (!type) return MPI_ERR_TYPE;
-  const Chunking& cut = parcel.cut();
-  const Location place = locate(job, to.buffer, *type);
-  const bool is_on_device = place.device != gpu::host;
-  const auto address = reinterpret_cast<std::uintptr_t>(to.buffer);
-  memory::Buffer packed;
-  auto* elements = static_cast<std::byte*>(to.buffer);
-  if (!type->contiguous ||
-      (is_on_device ? address % element_size(cut.type) != 0 : !place.is_readable)) {
-    packed =
-        is_on_device ? job.devices.take(place.device, cut.bytes()) : job.pool.take(cut.bytes());
-    if (!packed) return MPI_ERR_NO_MEM;
-    elements = packed.data();
-  }
-  const From from = parcel.device() == place.device ? From::near : From::host;
-  auto decoder = is_on_device ? device_decoder(job, cut, place.device, elements, from)
-                              : host_decoder(job, cut, elements);
-  if (!decoder) return is_on_device ? refused(job, place.device) : MPI_ERR_NO_MEM;
-  ReceivePipeline pipeline(job, cut, std::move(decoder), place.device);
-  pipeline.open(parcel);
-  await_device(place.device, [&] { return pipeline.advance(); });
-  if (pipeline.code() != MPI_SUCCESS || !packed) return pipeline.code();
-  if (is_on_device) {
-    return unpack_to_device(job, place.device, elements, cut.bytes(), to.buffer, to.count, *type);
-  }
-  const mpi::Layout laid{static_cast<MPI_Count>(cut.bytes() / type->packed_unit()),
-                         type->packed_type()};
-  return mpi::relayout(elements, laid, to.buffer,
-                       type->contiguous ? laid : mpi::Layout{to.count, type->layout});
 }
 
 }  // namespace mpress::engine

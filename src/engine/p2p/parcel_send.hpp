@@ -92,8 +92,4 @@ class ParcelSend final : public Operation {
   int code_ = MPI_SUCCESS;
 };
 
-/// Decodes a whole parcel to a buffer of this process's with its signature. Waits. Returns an MPI
-/// error code, and raises nothing.
-int decode_parcel(Job& job, const Parcel& parcel, const ReceiveArguments& to);
-
 }  // namespace mpress::engine

@@ -1,0 +1,40 @@
+// A block that several ranks get, decoded for the one that has encoded it.
+#pragma once
+
+#include <optional>
+
+#include "engine/p2p/receive.hpp"
+#include "engine/pipeline/parcel.hpp"
+#include "engine/pipeline/receive_pipeline.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+/// Decodes a whole parcel to a buffer of this process's with its signature. One thread at a time.
+class ParcelDecode {
+ public:
+  /// The parcel and the buffer outlive it.
+  ParcelDecode(Job& job, const Parcel& parcel, const ReceiveArguments& to);
+
+  /// Waits for nothing but the last step of data with gaps. True once it is over.
+  bool advance();
+
+  /// Then: an MPI error code, which nobody has raised.
+  int code() const { return code_; }
+
+ private:
+  int open(const Parcel& parcel);
+  int lay_out(std::size_t bytes);
+
+  Job& job_;
+  const ReceiveArguments to_;
+  std::shared_ptr<mpi::TypeInfo> type_;
+  int device_ = gpu::host;  ///< whose memory the buffer is
+  memory::Buffer packed_;   ///< elements that the buffer has with gaps, or cannot take as they are
+  std::optional<ReceivePipeline> pipeline_;
+  int code_;
+};
+
+}  // namespace mpress::engine
