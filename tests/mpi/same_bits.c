@@ -21,6 +21,12 @@ static unsigned below(unsigned n) {
   return (unsigned)((state >> 33) % n);
 }
 
+/* Often little, sometimes much. */
+static int some(unsigned most) {
+  const unsigned size = below(8);
+  return (int)below(size == 0 ? most : size < 4 ? 100 : most / 8);
+}
+
 /* Elements of `width` bytes; with gaps, two of every three. */
 struct Kind {
   MPI_Datatype type;
@@ -144,7 +150,7 @@ static void broadcast(MPI_Comm comm, int round, int width, enum Data data, int d
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
   CHECK_MPI(MPI_Comm_size(comm, &size));
   const int root = (int)below((unsigned)size);
-  const int fours = (int)(below(3) == 0 ? below(100) : below(60000));
+  const int fours = some(120000);
   const unsigned layouts = below(1u << most_ranks);
   const struct Kind* const kind = &kinds[(width == 8) + 2 * (int)(layouts >> rank & 1)];
   const int items = 4 * fours / kind->in_item;
@@ -166,7 +172,7 @@ static void allgather(MPI_Comm comm, int round, int width, enum Data data, int o
   /* Where ranks receive in different layouts MPICH cuts differently on each, and fails. */
   const struct Kind* const out_kind = &kinds[(width == 8) + 2 * (int)below(2)];
   const struct Kind* const in_kind = &kinds[(width == 8) + 2 * (int)below(2)];
-  const unsigned most = below(3) == 0 ? 50 : 40000;
+  const unsigned most = 2 + (unsigned)some(50000);
   int fours[most_ranks], counts[most_ranks], places[most_ranks];
   int items = 0;
   const int all = (int)below(most);
