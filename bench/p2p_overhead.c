@@ -1,10 +1,12 @@
 /* What mpress costs a call where nothing is compressed. To be run by `mpress run`: in one process,
  * blocks of calls go by turns to mpress (which comes first in a global look-up) and straight to
  * the MPI library, on the same buffers, so that whatever disturbs the machine disturbs both.
- *   p2p_overhead BLOCKS CALLS single|multiple [cuda]
+ *   p2p_overhead BLOCKS CALLS single|multiple [cuda|device]
  * prints a line for each pattern, size and block: name bytes calls plain_ns mpress_ns, where
  * `calls` is how many MPI calls one repetition makes and the times are those of one repetition.
- * With "cuda", the process uses a GPU: each pointer might be one of that. */
+ * With "cuda", the process uses a GPU: each pointer might be one of that. With "device", buffers
+ * are in memory of GPUs, which MPI has to take, rank r's of GPU r; long messages are repeated less.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -20,9 +22,10 @@ struct calls {
   CALLS(POINTER)
 };
 
-enum { BATCH = 8, LARGEST = 65536 };
+enum { BATCH = 8, WINDOW = 16, LARGEST = 65536, LARGEST_ON_DEVICE = 32 << 20 };
 
-static double out[BATCH][LARGEST / 8], in[BATCH][LARGEST / 8];
+static double host_out[BATCH][LARGEST / 8], host_in[BATCH][LARGEST / 8];
+static double *out[BATCH], *in[BATCH];
 static int rank;
 static const struct calls* use;
 
@@ -84,6 +87,27 @@ static void ping_pong(int count) {
   if (rank == 1) use->Send(out[0], count, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD);
 }
 
+/* As the OSU benchmarks do: all receives share a buffer. */
+static void window(int count, int sends, int receives) {
+  MPI_Request requests[2 * WINDOW];
+  int n = 0;
+  for (int i = 0; receives && i < WINDOW; ++i) {
+    use->Irecv(in[0], count, MPI_DOUBLE, 1 - rank, 1, MPI_COMM_WORLD, &requests[n++]);
+  }
+  for (int i = 0; sends && i < WINDOW; ++i) {
+    use->Isend(out[0], count, MPI_DOUBLE, 1 - rank, 1, MPI_COMM_WORLD, &requests[n++]);
+  }
+  use->Waitall(n, requests, MPI_STATUSES_IGNORE);
+}
+
+static void one_way(int count) {
+  window(count, rank == 0, rank == 1);
+  if (rank == 1) use->Send(NULL, 0, MPI_DOUBLE, 0, 2, MPI_COMM_WORLD);
+  if (rank == 0) use->Recv(NULL, 0, MPI_DOUBLE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void both_ways(int count) { window(count, 1, 1); }
+
 static const struct pattern {
   const char* name;
   void (*run)(int count);
@@ -96,6 +120,8 @@ static const struct pattern {
     {"Iprobe, nothing there", iprobe_in_vain, 1, 1},
     {"8 Irecv, 8 Isend, 2 Waitall", waitall, 18, 1},
     {"ping-pong: Send, Recv", ping_pong, 4, 2},
+    {"window of 16, one way", one_way, 2 * WINDOW + 2, 2},
+    {"window of 16, both ways", both_ways, 4 * WINDOW + 2, 2},
 };
 
 static double nanoseconds(const struct pattern* pattern, int count, int repeat) {
@@ -124,29 +150,54 @@ static void measure(const struct pattern* pattern, int bytes, int blocks, int re
 }
 
 /* Loads the driver and makes a context current, as a program's CUDA runtime does. */
-static int use_gpu(void) {
+static void* use_gpu(int device) {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_GLOBAL);
   int (*init)(unsigned) = driver ? (int (*)(unsigned))dlsym(driver, "cuInit") : NULL;
   int (*retain)(void**, int) =
       driver ? (int (*)(void**, int))dlsym(driver, "cuDevicePrimaryCtxRetain") : NULL;
   int (*set)(void*) = driver ? (int (*)(void*))dlsym(driver, "cuCtxSetCurrent") : NULL;
   void* context = NULL;
-  return init && retain && set && init(0) == 0 && retain(&context, 0) == 0 && set(context) == 0;
+  if (init && retain && set && init(0) == 0 && retain(&context, device) == 0 && set(context) == 0)
+    return driver;
+  return NULL;
+}
+
+static int is_given(int argc, char** argv, const char* mode) {
+  return argc > 4 && strcmp(argv[4], mode) == 0;
+}
+
+/* Host memory, or the device's; 0 where there is none. */
+static int allocate(void* driver) {
+  int (*take)(unsigned long long*, size_t) =
+      driver ? (int (*)(unsigned long long*, size_t))dlsym(driver, "cuMemAlloc_v2") : NULL;
+  for (int i = 0; i < BATCH; ++i) {
+    unsigned long long from = 0, to = 0;
+    out[i] = host_out[i];
+    in[i] = host_in[i];
+    if (!driver) continue;
+    if (!take || take(&from, LARGEST_ON_DEVICE) != 0 || take(&to, LARGEST_ON_DEVICE) != 0) return 0;
+    out[i] = (double*)from;
+    in[i] = (double*)to;
+  }
+  return 1;
 }
 
 int main(int argc, char** argv) {
-  static const int sizes[] = {0, 8, 256, 1024, 8192, 65536};
+  static const int host_sizes[] = {0, 8, 256, 1024, 8192, LARGEST, -1};
+  static const int device_sizes[] = {4096, 65536, 1 << 20, LARGEST_ON_DEVICE, -1};
   struct calls plain, mpress;
   Dl_info info;
-  int size, level;
+  int ranks, level;
   if (argc < 4) return 2;
   MPI_Init_thread(&argc, &argv,
                   strcmp(argv[3], "multiple") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   /* Nobody stands in for this call: whoever defines it is MPI. */
   dladdr(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"), &info);
-  if (argc > 4 && !use_gpu()) {
+  const int on_device = is_given(argc, argv, "device");
+  void* driver = argc > 4 ? use_gpu(on_device ? rank : 0) : NULL;
+  if ((argc > 4 && !driver) || !allocate(on_device ? driver : NULL)) {
     fprintf(stderr, "p2p_overhead: no GPU can be used\n");
     return 2;
   }
@@ -157,10 +208,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   for (size_t p = 0; p < sizeof patterns / sizeof *patterns; ++p) {
-    if (patterns[p].ranks != size) continue;
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
-      if (patterns[p].run == iprobe_in_vain && s > 0) break;
-      measure(&patterns[p], sizes[s], atoi(argv[1]), atoi(argv[2]), &plain, &mpress);
+    if (patterns[p].ranks != ranks) continue;
+    for (const int* size = on_device ? device_sizes : host_sizes; *size >= 0; ++size) {
+      if (patterns[p].run == iprobe_in_vain && *size > 0) break;
+      int repeat = atoi(argv[2]);
+      if (on_device) repeat = *size > 1 << 20 ? 2 : repeat / patterns[p].calls + 2;
+      measure(&patterns[p], *size, atoi(argv[1]), repeat, &plain, &mpress);
     }
   }
   MPI_Finalize();

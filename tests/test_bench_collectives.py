@@ -48,11 +48,8 @@ def test_on_the_host(op, bench, tmp_path):
     forced = {path: rows["forced", path] for path in paths}
     assert all(row["check"]["kept"] for row in forced.values())
     assert forced["mpc"]["ratio"] > 1.1
-    # What several ranks get has to have the same bits everywhere: MPI serves it.
-    has_lossy = op not in ("bcast", "allgather")
-    assert (forced["szp:rel=0.01"].get("ratio", 0) > 4) == has_lossy
-    assert ("ratio" in forced["szp:rel=0.01"]) == has_lossy
-    assert (forced["szp:rel=0.01"]["check"]["max_error"] > 0) == has_lossy
+    assert forced["szp:rel=0.01"]["ratio"] > 4
+    assert forced["szp:rel=0.01"]["check"]["max_error"] > 0
     # Messages are always compressed as asked for, and what their forms take is counted by a call.
     for form in jobs.FORMS:
         assert forced[f"{form}/szp:rel=0.01"]["ratio"] > 4

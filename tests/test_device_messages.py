@@ -108,6 +108,18 @@ def test_messages_by_an_mpi_that_takes_devices(setting, mpi_program, mpress_run,
             assert totals(done)["chunked_messages"] > 0
 
 
+@pytest.mark.parametrize("link", ["mpi", "auto"])
+def test_encoded_and_raw_messages_by_turns(link, mpi_program, mpress_run, takes_devices):
+    """Where headers come they are expected, on the host; what comes in their place is right."""
+    env = {**takes_devices, "MPRESS_LINK": link}
+    done = mpress_run(2, mpi_program("device_by_turns"), options=("--force",), env=env)
+    assert done.status == 0, done.stderr
+    assert "ok" in done.stdout
+    found = totals(done)
+    assert found["errors"] == 0
+    assert 0 < found["compressed_messages"] < found["messages"]
+
+
 @pytest.mark.parametrize("codec", ["zfp:16", "szp:abs=1e-3"])
 def test_codecs_under_an_mpi_that_takes_devices(codec, mpi_program, mpress_run, takes_devices):
     done = mpress_run(
@@ -141,8 +153,9 @@ def test_payloads_stay_on_devices(link, codec, chunk, mpi_program, mpress_run, t
 
 
 def test_raw_messages_are_left_to_mpi(mpi_program, mpress_run, takes_devices):
-    """Nobody copies them, also where receives under way share a buffer."""
-    for options in (("--codec", "none"), ()):
+    """Nobody copies them to the host, also where receives under way share a buffer, and frames may
+    come there."""
+    for options in (("--codec", "none"), (), ("--codec", "none", "--force")):
         env = {**takes_devices, "SIMULATED_GPU_STAGING": "0", "MPRESS_PROFILE": "off"}
         done = mpress_run(2, mpi_program("device_pair"), ["shared"], options=options, env=env)
         assert done.status == 0, done.output
@@ -154,6 +167,19 @@ def test_collectives_of_an_mpi_that_takes_devices(mpi_program, mpress_run, takes
         done = mpress_run(3, mpi_program(program), env=takes_devices)
         assert done.status == 0, done.output
         assert done.stdout == "ok\n"
+
+
+@pytest.mark.parametrize("codec", ["none", "auto"])
+def test_calls_by_turns_with_an_mpi_that_takes_devices(
+    codec, mpi_program, mpress_run, takes_devices
+):
+    """The first calls of a kind show who is faster; whoever serves them, they are right."""
+    done = mpress_run(3, mpi_program("blocks"), ["7", "150"], options=("--codec", codec),
+                      env=takes_devices)  # fmt: skip
+    assert done.status == 0, done.output
+    served = {row["operation"] for row in done.report["rows"] if row["direction"] == "send"}
+    assert {"MPI_Alltoall", "MPI_Allgather", "MPI_Bcast"} <= served
+    assert totals(done)["errors"] == 0
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

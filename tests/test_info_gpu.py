@@ -46,9 +46,11 @@ def test_between_linked_gpus(check):
     pairs = {(row["from"], row["to"]) for row in found["rows"]}
     assert pairs == {(0, 1), (1, 0), (0, 2), (2, 0)}
     assert all(row["seconds"] > 0 and row["peer"] == "same-host" for row in found["rows"])
-    # On a loaded machine a receiver may be too late for what is offered to it.
+    # On a loaded machine a receiver may be too late for what is offered to it, and is not asked
+    # for a while.
     assert ways(found)["device"] <= {("direct", None), ("peer", None)}
-    assert ways(found)["pool"] == {("peer", trace.DETOURS[9])}
+    copied = ("peer", trace.DETOURS[9])
+    assert copied in ways(found)["pool"] <= {copied, ("peer", None)}
     assert ways(found)["host"] == {("whole", None)}
     encoded = ways(found, "mpc")
     assert encoded["device"] == encoded["pool"] == {("peer", None)}

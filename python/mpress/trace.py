@@ -42,7 +42,7 @@ REASONS = {
     11: "would not pay at the ratio seen",
     12: "costs never measured",
     13: "sent raw to time the link",
-    14: "all ranks must get the same bits",
+    14: "came raw, and is passed on so",
 }
 DIRECTIONS = {0: "send", 1: "receive", 2: "complete"}
 WAYS = {0: "whole", 1: "chunks", 2: "peer", 3: "direct", 4: "host"}

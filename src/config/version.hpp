@@ -7,6 +7,6 @@ inline constexpr const char* version = "0.1.0";
 
 /// Raised whenever the frame's header or a codec's payload changes; part of the job's nonce, so
 /// that ranks of different versions never mistake each other's frames.
-inline constexpr int frame_version = 5;
+inline constexpr int frame_version = 6;
 
 }  // namespace mpress

@@ -10,6 +10,11 @@ namespace mpress::engine {
 /// there is no progress thread. Costs a load where nothing is under way.
 void before_blocking(Job& job);
 
+/// The same before a call that completes requests, and lets all else proceed while it can.
+inline void before_waiting(Job& job) {
+  if (job.progress.may_run_in_hook()) before_blocking(job);
+}
+
 /// enter_call(), and that.
 inline Job* enter_blocking_call() {
   Job* job = enter_call();

@@ -143,20 +143,19 @@ void Context::decide() {
     why_not_ = "ranks gave the communicator different hints";
   }
   const std::uint64_t tags = tags_of_world();
-  constexpr std::uint64_t block_tags = 1;
-  tags_ = tags - Agreements::tags - block_tags;
+  tags_ = tags - Agreements::tags - CallOrder::tags;
   const bool is_shared = is_true_for_all(Fact::has_board);
   if (board_ && (!is_shared || !why_not_.empty())) {
     all_.hosts_.free_board(std::exchange(board_, nullptr));
   }
   if (why_not_.empty()) {
-    agreements_ = std::make_shared<Agreements>(all_.hosts_, all_.peek_, comm_, block_tag() + 1,
-                                               members_, rank_, board_, highest_[Fact::key]);
+    const int first_tag = first_block_tag() + static_cast<int>(CallOrder::tags);
+    agreements_ = std::make_shared<Agreements>(all_.hosts_, all_.peek_, comm_, first_tag, members_,
+                                               rank_, board_, highest_[Fact::key]);
   }
   state_.store(why_not_.empty() ? State::ready : State::refused, std::memory_order_release);
 }
 
-/// Lets the making proceed; returns whether it is decided.
 bool Context::advance() {
   if (is_decided()) return true;
   if (is_advanced_.exchange(true, std::memory_order_acquire)) return false;
@@ -195,6 +194,11 @@ void Context::comm_freed() {
   // MPI_Comm_free, which is collective, could not have been called.
   while (state() == State::duplicating) advance();
 #endif
+  let_go();
+}
+
+void Context::let_go() {
+  if (holders_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   auto release = std::make_shared<Release>(shared_from_this());
   if (!release->advance()) all_.progress_.add(std::move(release));
 }
@@ -225,12 +229,10 @@ Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm) {
   return of(comm, [](Context& made, MPI_Comm parent) { made.start(parent); });
 }
 
-Context* Contexts::await(const std::shared_ptr<mpi::CommInfo>& comm) {
+Context* Contexts::of_blocking(const std::shared_ptr<mpi::CommInfo>& comm) {
   // MPICH 5.0 fails an assertion of its own (contextid.c) where a thread is in MPI_Comm_idup and
   // others make communicators. So what may block does.
-  Context* const context = of(comm, [](Context& made, MPI_Comm parent) { made.split(parent); });
-  if (context) progress_.wait_until([&] { return context->advance(); });
-  return context;
+  return of(comm, [](Context& made, MPI_Comm parent) { made.split(parent); });
 }
 
 template <typename Begin>

@@ -27,6 +27,8 @@
 #include <vector>
 
 #include "engine/agreement.hpp"
+#include "engine/coll/call_order.hpp"
+#include "engine/coll/trial.hpp"
 #include "engine/hosts.hpp"
 #include "engine/operation.hpp"
 #include "engine/progress.hpp"
@@ -44,6 +46,7 @@ enum class Fact : unsigned char {
   may_see_gpus,  ///< there is a driver
   gpu_aware,
   has_hook,           ///< MPI calls mpress while it blocks
+  gets_on,            ///< what is under way proceeds while MPI blocks: by that hook, or a thread
   has_thread,         ///< a progress thread
   is_threaded,        ///< MPI_THREAD_MULTIPLE
   least_chunk,        ///< bytes: it cuts no message shorter; 0: none at all
@@ -97,9 +100,8 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// collective calls.
   std::uint64_t tags() const { return tags_; }
 
-  /// Of the blocks of a collective call: one call has messages under way at a time, and MPI keeps
-  /// those of two ranks in order.
-  int block_tag() const { return static_cast<int>(tags_); }
+  /// From here on, those of the blocks of collective calls (engine/coll/call_order.hpp).
+  int first_block_tag() const { return static_cast<int>(tags_); }
 
   // Once it is ready:
 
@@ -119,11 +121,10 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// The codec that all members have given the communicator as a hint, before the context was made.
   const std::optional<Spec>& spec() const { return spec_; }
 
-  /// Who shares a host, among its members. For the one thread that makes a collective call.
+  /// Who shares a host, among its members. First asked for by the call whose turn it is.
   const schedule::Hosts& hosts() const;
 
-  // The mode of its collective calls, which engine/coll/route.hpp alone sets. One thread at a time
-  // makes such calls.
+  // The mode of its collective calls, which engine/coll/route.hpp alone sets, call by call.
 
   /// Does a member have buffers on devices, as of the last call at which they told each other?
   bool has_devices() const { return has_devices_; }
@@ -133,7 +134,21 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   bool has_had_device() const { return has_had_device_; }
   void note_device(bool on_device) { has_had_device_ = has_had_device_ || on_device; }
 
+  /// Of calls on devices, where MPI may be faster.
+  Trials& trials() { return trials_; }
+
   // At any time:
+
+  /// Lets the making proceed; returns whether it is decided. Never waits.
+  bool advance();
+
+  /// Its collective calls.
+  CallOrder& order() { return order_; }
+
+  /// While somebody holds it, the private communicator stays, also when the program has freed its
+  /// own.
+  void hold() { holders_.fetch_add(1, std::memory_order_relaxed); }
+  void let_go();
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }
@@ -153,7 +168,6 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   void start(MPI_Comm parent);
   void split(MPI_Comm parent);
   void adopt(MPI_Comm comm);
-  bool advance();
   void exchange();
   void refuse(const char* why);
   void decide();
@@ -172,9 +186,12 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::uint64_t tags_ = 0;
   link::Board* board_ = nullptr;
   std::shared_ptr<Agreements> agreements_;
+  CallOrder order_;
+  std::atomic<int> holders_{1};  ///< one is the program's communicator
   std::atomic<std::uint64_t> calls_{0};
   std::optional<Spec> spec_;
   mutable std::optional<schedule::Hosts> member_hosts_;
+  Trials trials_;
   bool has_devices_ = false;
   bool has_had_device_ = false;
 };
@@ -196,8 +213,9 @@ class Contexts {
   /// this call at the same place in the order of its collective calls. Null where it may have none.
   Context* of(const std::shared_ptr<mpi::CommInfo>& comm);
 
-  /// The same in a blocking call, which waits until it is decided. Its caller has flushed Progress.
-  Context* await(const std::shared_ptr<mpi::CommInfo>& comm);
+  /// The same in a call that may block, and does so while MPI makes the private communicator. Its
+  /// caller has flushed Progress.
+  Context* of_blocking(const std::shared_ptr<mpi::CommInfo>& comm);
 
   /// Whether it may have one, as all its members know without asking: mpress is at work in all of
   /// them, since MPI_Init.

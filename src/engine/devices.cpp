@@ -1,5 +1,6 @@
 #include "engine/devices.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,7 +13,10 @@
 namespace mpress::engine {
 namespace {
 
-constexpr std::size_t keep_device_bytes = 512u << 20;
+/// Idle memory of a device that is kept: what a long message takes, coming and going, or it would
+/// be allocated, and opened by others, anew for each.
+constexpr std::size_t least_kept_bytes = 512u << 20;
+constexpr std::size_t kept_share = 64;  ///< of all that the device has
 constexpr std::size_t keep_pinned_bytes = 1u << 30;
 
 /// Runs one by one, by way of no memory of the device: there is none to spare.
@@ -38,7 +42,8 @@ struct Devices::Device {
       : own{gpu::Place::device, number}, pinned{gpu::Place::pinned, number} {}
   Source own;
   Source pinned;
-  memory::BufferPool memory{keep_device_bytes, own};
+  memory::BufferPool memory{
+      std::max(least_kept_bytes, gpu::gpu()->memory_bytes(own.device) / kept_share), own};
   memory::BufferPool staging{keep_pinned_bytes, pinned};
   using Queues = std::vector<std::unique_ptr<gpu::Queue>>;
   std::map<gpu::Priority, Queues> idle;  ///< under Devices::mutex_
@@ -70,10 +75,15 @@ bool Devices::usable() {
 }
 
 Devices::Device& Devices::at(int device) {
-  std::lock_guard lock(mutex_);
   const auto index = static_cast<std::size_t>(device);
+  {
+    std::lock_guard lock(mutex_);
+    if (index < devices_.size() && devices_[index]) return *devices_[index];
+  }
+  auto made = std::make_unique<Device>(device);  // which asks the driver
+  std::lock_guard lock(mutex_);
   if (index >= devices_.size()) devices_.resize(index + 1);
-  if (!devices_[index]) devices_[index] = std::make_unique<Device>(device);
+  if (!devices_[index]) devices_[index] = std::move(made);
   return *devices_[index];
 }
 

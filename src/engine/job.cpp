@@ -167,6 +167,26 @@ bool lacks_costs(const Job& job) {
                                 job.policy.lacks_host_costs(policy::Peer::other_host));
 }
 
+/// Does MPI let mpress send and receive while it blocks? Under MPI_THREAD_MULTIPLE MPICH holds a
+/// lock meanwhile, and would wait for itself where a message is laid out (mpi/relayout.hpp).
+bool hook_runs_messages(const Job& job) {
+#if defined(OPEN_MPI)
+  constexpr bool may_be_threaded = true;
+#else
+  constexpr bool may_be_threaded = false;
+#endif
+  return mpi::has_progress_hook() && (may_be_threaded || !job.threaded);
+}
+
+/// May threads make communicators while a context is being made? See Contexts::of_blocking().
+bool may_duplicate([[maybe_unused]] bool is_threaded) {
+#if defined(OPEN_MPI)
+  return true;
+#else
+  return !is_threaded;
+#endif
+}
+
 /// What the members of a communicator tell each other when it gets a context.
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
@@ -180,11 +200,14 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
-  facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || gpu::may_come() ||
+  // The same of a driver that comes late.
+  const bool may_send_from_devices = gpu::may_come() && (!job.gpu_aware || sends_from_devices);
+  facts[Fact::ever_sends_frames] = job.policy.may_compress_host() || may_send_from_devices ||
                                    job.pacer.active() || job.config.trace > 0;
   facts[Fact::may_see_gpus] = gpu::in_use() || gpu::may_come();
   facts[Fact::gpu_aware] = job.gpu_aware;
   facts[Fact::has_hook] = mpi::has_progress_hook();
+  facts[Fact::gets_on] = job.config.progress_thread || hook_runs_messages(job);
   facts[Fact::has_thread] = job.config.progress_thread;
   facts[Fact::is_threaded] = job.threaded;
   return facts;
@@ -284,10 +307,13 @@ void start_job(bool at_init) {
                             !job.config.is_pool_limit_set);
     if (job.config.link == "peer" || job.config.link == "host")
       job.least_peer_bytes = wire::min_frame_bytes;
-    // An MPI that takes memory of devices moves what is not encoded between them by itself.
-    job.collectives.on_devices = job.chunks.is_open() &&
-                                 world->is_true_for_any(Fact::may_see_gpus) &&
-                                 (!world->is_true_for_any(Fact::gpu_aware) || job.config.force);
+    job.collectives.on_devices = job.chunks.is_open() && world->is_true_for_any(Fact::may_see_gpus);
+    job.collectives.has_rivals =
+        world && world->is_true_for_any(Fact::gpu_aware) && !job.config.force;
+    if (job.chunks.is_open()) {
+      job.collectives.immediate = world->is_true_for_all(Fact::gets_on);
+      job.collectives.makes_contexts = may_duplicate(world->is_true_for_any(Fact::is_threaded));
+    }
     job.collectives.within = job.chunks.is_open() && world->is_true_for_any(Fact::pays_within);
     job.collectives.between = job.chunks.is_open() && world->is_true_for_any(Fact::pays_between);
     if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {

@@ -9,6 +9,7 @@
 #include "engine/context.hpp"
 #include "engine/devices.hpp"
 #include "engine/p2p/chunks.hpp"
+#include "engine/p2p/header_forecast.hpp"
 #include "engine/p2p/in_place.hpp"
 #include "engine/p2p/probed.hpp"
 #include "engine/p2p/timings.hpp"
@@ -43,6 +44,7 @@ class Job {
   Devices devices;
   RequestTable requests;
   InPlaceReceives in_place;
+  HeaderForecast forecast;  ///< where MPI takes memory of devices
   ProbedMessages probed;
   Progress progress;
   ProgressThread progress_thread{progress};
@@ -114,9 +116,12 @@ class Job {
   bool watches_receives = true;
   /// Which collective calls may be served by mpress: the same on all ranks.
   struct {
-    bool on_devices = false;  ///< those of communicators that have buffers there
-    bool within = false;      ///< those on host memory, where compressing may pay within hosts
-    bool between = false;     ///< the same between hosts
+    bool on_devices = false;      ///< those of communicators that have buffers there
+    bool has_rivals = false;      ///< MPI takes memory of devices, too, and may be faster there
+    bool within = false;          ///< those on host memory, where compressing may pay within hosts
+    bool between = false;         ///< the same between hosts
+    bool immediate = false;       ///< non-blocking ones, too
+    bool makes_contexts = false;  ///< also as the first call on a communicator
     bool any() const { return on_devices || within || between; }
   } collectives;
   bool learned = false;     ///< links were measured in MPI_Init

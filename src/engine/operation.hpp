@@ -32,7 +32,7 @@ class Operation {
   virtual bool needs_host() const { return true; }
 
   /// May MPI's progress engine call advance()? Only where it keeps to what mpi/progress_hook.hpp
-  /// allows, which MPI_Test of a request that is not complete does not.
+  /// allows, which MPI_Test of a request that is not complete does not. Always the same answer.
   virtual bool may_run_in_hook() const { return false; }
 
   /// Set by Progress once advance() has returned true; may be read by any thread.

@@ -31,10 +31,17 @@ void Progress::push_back(std::shared_ptr<Operation> operation, bool is_over) {
 void Progress::add(std::shared_ptr<Operation> operation) {
   {
     std::lock_guard lock(mutex_);
+    in_hook_.fetch_add(operation->may_run_in_hook() ? 1 : 0, std::memory_order_relaxed);
     count_.fetch_add(1, std::memory_order_relaxed);
     operations_.push_back(std::move(operation));
   }
   if (is_threaded()) wake();
+}
+
+void Progress::end(Operation& operation) {
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  in_hook_.fetch_sub(operation.may_run_in_hook() ? 1 : 0, std::memory_order_relaxed);
+  operation.over_.store(true, std::memory_order_release);
 }
 
 bool Progress::advance(std::size_t most) {
@@ -46,8 +53,7 @@ bool Progress::advance(std::size_t most) {
     const bool is_over = operation->advance();
     if (is_over) {
       ended = true;
-      count_.fetch_sub(1, std::memory_order_relaxed);
-      operation->over_.store(true, std::memory_order_release);
+      end(*operation);
     }
     push_back(is_over ? nullptr : operation, is_over);
     if (!is_over) continue;
@@ -62,27 +68,21 @@ bool Progress::advance(std::size_t most) {
 bool Progress::advance_in_hook(std::size_t most) {
   if (idle()) return false;
   if (std::exchange(advancing, true)) return true;
-  bool is_left = false;
-  for (std::size_t count = count_.load(std::memory_order_relaxed); count > 0; --count) {
+  for (std::size_t count = count_.load(std::memory_order_relaxed);
+       count > 0 && most > 0 && may_run_in_hook(); --count) {
     std::shared_ptr<Operation> operation = pop();
     if (!operation) break;
     bool is_over = false;
     if (operation->may_run_in_hook()) {
-      if (most > 0) {
-        --most;
-        is_over = operation->advance();
-      }
-      is_left = is_left || !is_over;
+      --most;
+      is_over = operation->advance();
     }
-    if (is_over) {
-      count_.fetch_sub(1, std::memory_order_relaxed);
-      operation->over_.store(true, std::memory_order_release);
-    }
+    if (is_over) end(*operation);
     push_back(is_over ? nullptr : operation, is_over);
     if (is_over) operation->ended();
   }
   advancing = false;
-  return is_left;
+  return may_run_in_hook();
 }
 
 void Progress::flush() {

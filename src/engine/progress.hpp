@@ -28,6 +28,9 @@ class Progress {
   /// Is nothing under way? Costs a load.
   bool idle() const { return count_.load(std::memory_order_relaxed) == 0; }
 
+  /// Is something under way that proceeds while MPI blocks, if MPI lets it? Costs a load.
+  bool may_run_in_hook() const { return in_hook_.load(std::memory_order_relaxed) > 0; }
+
   /// Lets at most `most` operations proceed, those first that have waited longest. Never waits.
   /// Returns whether one has ended.
   bool advance(std::size_t most = every);
@@ -59,6 +62,7 @@ class Progress {
       return taken.size() > 0 && taken.back() == operation;
     });
     count_.fetch_sub(taken.size(), std::memory_order_relaxed);
+    for (const auto& one : taken) in_hook_.fetch_sub(one->may_run_in_hook() ? 1 : 0);
     return taken;
   }
 
@@ -86,6 +90,7 @@ class Progress {
 
  private:
   std::shared_ptr<Operation> pop();
+  void end(Operation& operation);
   void push_back(std::shared_ptr<Operation> operation, bool is_over);
 
   mutable std::mutex mutex_;
@@ -94,7 +99,8 @@ class Progress {
   std::size_t advanced_now_ = 0;  ///< by some thread, and so not in the list
   std::atomic<bool> is_threaded_{false};
   std::atomic<std::uint32_t> changes_{0};
-  std::atomic<std::size_t> count_{0};  ///< those that a thread is advancing included
+  std::atomic<std::size_t> count_{0};    ///< those that a thread is advancing included
+  std::atomic<std::size_t> in_hook_{0};  ///< the same, of those that may run in the hook
 };
 
 }  // namespace mpress::engine

@@ -96,6 +96,19 @@ bool Peek::is_complete(MPI_Request request) const {
          complete;
 }
 
+int test(MPI_Request* request, int* complete, MPI_Status* status) {
+#if defined(MPICH_VERSION)
+  if (in_progress_hook() && *request != MPI_REQUEST_NULL) {
+    // What has the hook has this call.
+    static const auto is_complete =
+        reinterpret_cast<int (*)(MPI_Request)>(find_symbol("PMPIX_Request_is_complete"));
+    *complete = 0;
+    if (is_complete && !is_complete(*request)) return MPI_SUCCESS;
+  }
+#endif
+  return calls().Test(request, complete, status);
+}
+
 bool Peek::may_have(MPI_Request request, std::size_t bytes) const {
   std::optional<Silence> silence;
   if (way_ != Way::get_status) {

@@ -42,4 +42,8 @@ class Peek {
 #endif
 };
 
+/// MPI_Test, from within MPI's progress engine, too (mpi/progress_hook.hpp), where it lets nothing
+/// proceed.
+int test(MPI_Request* request, int* complete, MPI_Status* status);
+
 }  // namespace mpress::mpi

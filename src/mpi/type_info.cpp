@@ -134,6 +134,7 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   if (!predefined && !is_committed(type)) return nullptr;
   auto info = std::make_shared<TypeInfo>();
   info->size = static_cast<std::size_t>(size);
+  info->is_predefined = predefined;
   info->contiguous = is_contiguous(type);
   info->element = element_of(type);
   info->leading_floats = leading_floats(type);

@@ -14,7 +14,8 @@
 namespace mpress::mpi {
 
 struct TypeInfo {
-  std::size_t size = 0;     ///< bytes of data in one
+  std::size_t size = 0;  ///< bytes of data in one
+  bool is_predefined = false;
   bool contiguous = false;  ///< n of them are n * size bytes from the buffer's address on
   std::optional<ElementType> element;  ///< set where every leaf is the same float type
   std::ptrdiff_t first_byte = 0;       ///< the least offset of its data

@@ -13,6 +13,7 @@
 #include "engine/coll/staged_call.hpp"
 #include "engine/job.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "preload/kept_call.hpp"
 #include "preload/narrowing.hpp"
 
 namespace mpress::preload {
@@ -85,8 +86,9 @@ struct Entries<int(A...)> {
     const bool may_be_served = call.op != trace::Op::count_ && job && job->collectives.any();
     if (!may_be_served && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
+    engine::TrialClock clock;
     if (may_be_served) {
-      const auto served = engine::serve_collective(*job, call, operands);
+      const auto served = engine::serve_collective(*job, call, operands, clock);
       if (served) return *served;
       if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     }
@@ -102,8 +104,26 @@ struct Entries<int(A...)> {
   template <auto describe, auto own, auto ints>
   static int immediate(A... arguments, MPI_Request* request) {
     Job* job = engine::enter_call();
-    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., request);
+    constexpr engine::Collective call = collective<describe>();
+    const bool may_be_served =
+        call.op != trace::Op::count_ && job && job->collectives.immediate && job->collectives.any();
+    if (!may_be_served && passes<own>(job)) {
+      return (mpi::buffer_calls().*own)(arguments..., request);
+    }
     const Operands operands = describe(arguments...);
+    if constexpr (call.op != trace::Op::count_) {
+      if (may_be_served) {
+        const auto candidate = engine::look_at(*job, call, engine::Form::immediate, operands);
+        if (candidate.comm) {
+          constexpr auto call_own = [](StagedCall& staged, const Operands& kept, auto... given) {
+            return call_mpi<own, ints>(staged, kept, given...);
+          };
+          auto kept = std::make_unique<Kept<describe, call_own, A...>>(operands, arguments...);
+          return engine::begin_collective(*job, call, candidate, std::move(kept), request);
+        }
+        if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., request);
+      }
+    }
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
@@ -119,9 +139,28 @@ struct Entries<int(A...)> {
 
   template <auto describe, auto own, auto ints>
   static int persistent(A... arguments, MPI_Info info, MPI_Request* request) {
-    Job* job = engine::enter_call();
-    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., info, request);
+    Job* job = engine::enter_blocking_call();
+    constexpr engine::Collective call = collective<describe>();
+    const bool may_be_served = call.op != trace::Op::count_ && job && job->collectives.any();
+    if (!may_be_served && passes<own>(job)) {
+      return (mpi::buffer_calls().*own)(arguments..., info, request);
+    }
     const Operands operands = describe(arguments...);
+    if constexpr (call.op != trace::Op::count_) {
+      if (may_be_served) {
+        const auto candidate = engine::look_at(*job, call, engine::Form::persistent, operands);
+        if (candidate.comm) {
+          constexpr auto call_own = [](StagedCall&, const Operands&, auto...) {
+            return MPI_ERR_INTERN;  // it is never MPI's later
+          };
+          auto kept = std::make_unique<Kept<describe, call_own, A...>>(operands, arguments...);
+          const auto made =
+              engine::make_collective(*job, call, candidate, std::move(kept), request);
+          if (made) return *made;
+        }
+        if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., info, request);
+      }
+    }
     StagedCall staged;
     const int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (error != MPI_SUCCESS) return error;

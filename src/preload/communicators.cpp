@@ -1,6 +1,7 @@
 // The calls that take an MPI_Info for a communicator, which may hold hints for mpress, and
 // MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (mpi/comm_info.cpp).
 
+#include "engine/blocking.hpp"
 #include "engine/comm_calls.hpp"
 #include "mpi/calls.hpp"
 #include "mpi/comm_info.hpp"
@@ -17,6 +18,7 @@ MPRESS_EXPORT int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) {
 }
 
 MPRESS_EXPORT int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* created) {
+  engine::enter_blocking_call();
   mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
@@ -26,6 +28,7 @@ MPRESS_EXPORT int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm*
 
 MPRESS_EXPORT int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info,
                                       MPI_Comm* created) {
+  engine::enter_blocking_call();
   mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
@@ -37,6 +40,7 @@ MPRESS_EXPORT int MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[
                                         const int degrees[], const int destinations[],
                                         const int weights[], MPI_Info info, int reorder,
                                         MPI_Comm* created) {
+  engine::enter_blocking_call();
   mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
@@ -49,6 +53,7 @@ MPRESS_EXPORT int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in_degree, c
                                                  const int in_weights[], int out_degree,
                                                  const int destinations[], const int out_weights[],
                                                  MPI_Info info, int reorder, MPI_Comm* created) {
+  engine::enter_blocking_call();
   mpi::Hints hints;
   const int wrong = engine::take_hints(comm, info, hints);
   if (wrong != MPI_SUCCESS) return wrong;
@@ -69,6 +74,7 @@ MPRESS_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm
 
 MPRESS_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
                                              MPI_Errhandler errhandler, MPI_Comm* created) {
+  engine::enter_blocking_call();
   const int code = mpi::calls().Comm_create_from_group(group, tag, info, errhandler, created);
   return engine::give_first_hints(info, created, code);
 }

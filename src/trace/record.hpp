@@ -72,7 +72,7 @@ enum class Reason : std::uint8_t {
   ratio = 11,          ///< compression does not pay with the ratio seen
   unknown = 12,        ///< what messages cost on this path was never measured
   timed = 13,          ///< it went raw to time the link
-  shared = 14,         ///< others get the same data, and must get the same bits
+  forwarded = 14,      ///< it came as it is, and is passed on so
   count_
 };
 

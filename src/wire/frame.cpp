@@ -16,12 +16,15 @@ constexpr std::size_t codec_at = 18;
 constexpr std::size_t type_at = 19;
 constexpr std::size_t mode_at = 20;
 constexpr std::size_t dim_at = 21;
+constexpr std::size_t flags_at = 22;
 constexpr std::size_t count_at = 24;
 constexpr std::size_t payload_at = 32;
 constexpr std::size_t value_at = 40;
 constexpr std::size_t chunk_bytes_at = 48;
 constexpr std::size_t route_at = 52;
 constexpr std::size_t checksum_at = 60;
+
+constexpr std::uint8_t elements_flag = 1;
 
 template <typename T>
 void put(std::uint8_t* header, std::size_t at, T value) {
@@ -74,6 +77,7 @@ void write_header(const Header& header, const Nonce& nonce, void* out) {
   put(bytes, type_at, static_cast<std::uint8_t>(header.type));
   put(bytes, mode_at, static_cast<std::uint8_t>(header.spec.mode));
   put(bytes, dim_at, header.spec.dim);
+  put(bytes, flags_at, header.may_be_elements ? elements_flag : std::uint8_t{0});
   put(bytes, count_at, header.count);
   put(bytes, payload_at, header.payload_bytes);
   put(bytes, value_at, header.spec.value);
@@ -119,6 +123,11 @@ Parse read_header(const void* message, std::size_t bytes, const Nonce& nonce, He
   parsed.payload_bytes = get<std::uint64_t>(in, payload_at);
   parsed.chunk_bytes = get<std::uint32_t>(in, chunk_bytes_at);
   parsed.route = get<std::uint64_t>(in, route_at);
+  const auto flags = get<std::uint8_t>(in, flags_at);
+  parsed.may_be_elements = flags == elements_flag;
+  if (flags > elements_flag || (parsed.may_be_elements && parsed.chunk_bytes == 0)) {
+    return Parse::corrupt;
+  }
   // Only chunks hold elements as they are, or come by a link.
   if (parsed.route != 0 && parsed.chunk_bytes == 0) return Parse::corrupt;
   if (parsed.spec.codec == Codec::none && parsed.chunk_bytes == 0) return Parse::corrupt;

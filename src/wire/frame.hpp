@@ -40,6 +40,9 @@ struct Header {
   std::uint32_t chunk_bytes = 0;
   /// By which link they come, and where: the link's business (link/route.hpp).
   std::uint64_t route = 0;
+  /// A chunk with exactly the size of its elements is those, by any link, and none is longer. By
+  /// MPI that is so anyway.
+  bool may_be_elements = false;
 
   std::uint64_t raw_bytes() const { return count * element_size(type); }
   std::uint64_t chunks() const {

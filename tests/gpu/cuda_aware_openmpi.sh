@@ -26,6 +26,7 @@ build() (
   rm -rf "$prefix" && mkdir -p "$prefix/source"
   "$PYTHON" -m zipfile -e "$wheel" "$prefix/wheel"
   mv "$prefix/wheel/libucx" "$prefix/ucx"
+  mv "$prefix/wheel/libucx_cu13.libs" "$prefix/"  # where its modules for CUDA look
   # They name folders of the machine that the wheel was made on, and libtool believes them.
   find "$prefix/ucx" -name '*.la' -delete
   tar -xf "$source" -C "$prefix/source" --strip-components 1
@@ -49,6 +50,10 @@ export PATH=$prefix/bin:$PATH LD_LIBRARY_PATH=$prefix/lib:$prefix/ucx/lib:${LD_L
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ompi_info --parsable --all | grep -q mpi_built_with_cuda_support:value:true ||
   { echo "the Open MPI in $prefix takes no memory of GPUs"; exit 2; }
+
+# Without its modules UCX takes memory of GPUs for the host's, and ends the process.
+ldd "$prefix"/ucx/lib/ucx/libuc[mt]_cuda.so | grep "not found" &&
+  { echo "the UCX in $prefix takes no memory of GPUs"; exit 2; }
 
 # mpress serves it as any Open MPI; it cannot be built with the headers of one without Fortran.
 export BUILT=1 MPICCS=$prefix/bin/mpicc PARTS=${PARTS:-messages} MPI4PY_MPIABI=openmpi

@@ -104,7 +104,7 @@ for mpicc in $mpiccs; do
   use_mpi "$mpicc"
   ranks=4 argument=
   programs="device_messages device_lossy device_edges device_strewn device_refused device_linked \
-    device_peers device_direct device_direct_long blocks"
+    device_by_turns device_peers device_direct device_direct_long blocks"
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
@@ -125,6 +125,7 @@ for mpicc in $mpiccs; do
       ranks=2 messages "as they are, by $way" $program --codec none
       ranks=2 messages "encoded, by $way" $program --codec mpc --force --threshold 0
     done
+    ranks=2 messages "of both kinds, by $way" device_by_turns --force
     for codec in zfp:16 szp:abs=1e-3 szp:rel=1e-4; do
       messages "with $codec, by $way" device_lossy --codec $codec --force
     done

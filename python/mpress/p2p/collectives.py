@@ -47,6 +47,8 @@ class CollectiveRank(Rank):
         return path != "nccl" or self.nccl() is not None
 
     def comm_of(self, path: str) -> MPI.Comm:
+        if path == "nccl":  # which has one of its own
+            return self.comm
         if path not in OF_MPI:
             return super().comm_of(codec_of(path))
         if "mpi" not in self.comms:

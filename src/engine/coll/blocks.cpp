@@ -46,8 +46,15 @@ Part part_of(const Operand& operand, const Blocks& blocks, int i) {
           type->size * static_cast<std::size_t>(block.count)};
 }
 
-/// Copies within this process, where both have the same signature.
-int copy(Job& job, const Part& from, const Part& to) {
+/// A queue that copies, and when it will have.
+struct Copy {
+  QueueLease queue;
+  gpu::Event event = 0;
+};
+
+/// Copies within this process, where both have the same signature. What takes one copy of a
+/// device's may be left under way in `copying`, where that is given.
+int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
   const std::shared_ptr<mpi::TypeInfo> from_type = mpi::type_info(from.type);
   const std::shared_ptr<mpi::TypeInfo> to_type = mpi::type_info(to.type);
   const Location from_place = locate(job, from.data, *from_type);
@@ -66,9 +73,14 @@ int copy(Job& job, const Part& from, const Part& to) {
   const int device = from_device == gpu::host ? to_device : from_device;
   const bool is_one = to_device == device || to_device == gpu::host;
   if (is_gapless && is_one) {
-    const QueueLease queue = job.devices.queue(device);
+    QueueLease queue = job.devices.queue(device);
     if (!queue) return refused(job, device);
-    return job.devices.wait(job, *queue, queue->copy(to.data, from.data, bytes));
+    const gpu::Event event = from_device == to_device ? queue->copy_near(to.data, from.data, bytes)
+                                                      : queue->copy(to.data, from.data, bytes);
+    if (!copying) return job.devices.wait(job, *queue, event);
+    copying->event = event;
+    copying->queue = std::move(queue);
+    return MPI_SUCCESS;
   }
   const memory::Buffer packed = job.devices.take_pinned(device, bytes);
   if (!packed) return MPI_ERR_NO_MEM;
@@ -94,7 +106,10 @@ BlockMap::BlockMap(Job& job, const Collective& call, const Operands& operands, i
       spans_hosts_(hosts.count() > 1),
       task_{op_of(call), hosts.ranks(), operands.root} {}
 
-int BlockMap::open() { return task_.op == Op::bcast ? open_segments() : copy_own(); }
+int BlockMap::open() {
+  own_code_ = MPI_SUCCESS;
+  return task_.op == Op::bcast ? open_segments() : MPI_SUCCESS;
+}
 
 /// The ranks' types have one signature, and any layouts: pieces are cut of what lies without gaps.
 int BlockMap::open_segments() {
@@ -119,16 +134,28 @@ int BlockMap::open_segments() {
   return is_root ? copy(job_, whole_, cut_) : MPI_SUCCESS;
 }
 
-/// What a rank has for itself never leaves it.
-int BlockMap::copy_own() {
+/// It never leaves the rank.
+void BlockMap::start_own_copy() {
   const bool is_of_root = task_.op == Op::scatter || task_.op == Op::gather;
-  if (is_of_root && rank_ != task_.root) return MPI_SUCCESS;
+  if (task_.op == Op::bcast || (is_of_root && rank_ != task_.root)) return;
   const bool sends_one = task_.op == Op::gather || task_.op == Op::allgather;
   const bool gets_one = task_.op == Op::scatter;
   const Part from = part_of(operands_.send, operands_.send.reads, sends_one ? 0 : rank_);
   const Part to = part_of(operands_.receive, operands_.receive.writes, gets_one ? 0 : rank_);
-  // In place there is none.
-  return from.bytes > 0 && to.bytes > 0 ? copy(job_, from, to) : MPI_SUCCESS;
+  if (from.bytes == 0 || to.bytes == 0) return;  // in place there is none
+  Copy copying;
+  own_code_ = copy(job_, from, to, &copying);
+  own_queue_ = std::move(copying.queue);
+  own_copy_ = copying.event;
+}
+
+bool BlockMap::is_own_copied() {
+  if (!own_queue_) return true;
+  const gpu::State state = own_queue_->query(own_copy_);
+  if (state == gpu::State::pending) return false;
+  if (state == gpu::State::failed) own_code_ = refused(job_, own_queue_->device());
+  own_queue_ = {};
+  return true;
 }
 
 Part BlockMap::segment(schedule::Block block) const {
@@ -171,6 +198,7 @@ Part BlockMap::incoming(schedule::Block block) const {
 }
 
 int BlockMap::close() {
+  if (own_code_ != MPI_SUCCESS) return own_code_;
   return packed_ && rank_ != task_.root ? copy(job_, cut_, whole_) : MPI_SUCCESS;
 }
 

@@ -6,6 +6,8 @@
 
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
+#include "engine/devices.hpp"
+#include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
 #include "schedule/hosts.hpp"
@@ -31,19 +33,23 @@ class BlockMap {
 
   const schedule::Task& task() const { return task_; }
 
-  /// Before any block is asked for: copies what this rank has for itself, and brings what cannot be
-  /// cut where it lies to memory of its own.
+  /// Before any block is asked for: brings what cannot be cut where it lies to memory of its own.
   int open();
+
+  /// Once a call, at any time after that: begins to copy what this rank has for itself. What others
+  /// wait for had better be under way by then.
+  void start_own_copy();
+  /// After that. Never waits; has it ended?
+  bool is_own_copied();
 
   Part outgoing(schedule::Block block) const;
   Part incoming(schedule::Block block) const;
 
-  /// When all blocks have come.
+  /// When all blocks have come, and the own copy has ended.
   int close();
 
  private:
   int open_segments();
-  int copy_own();
   Part segment(schedule::Block block) const;
 
   Job& job_;
@@ -54,6 +60,9 @@ class BlockMap {
   Part whole_;             ///< of a broadcast, the program's
   Part cut_;               ///< the same, without gaps
   memory::Buffer packed_;  ///< where that lies if the program's has gaps
+  QueueLease own_queue_;   ///< while a device copies what is the rank's own
+  gpu::Event own_copy_ = 0;
+  int own_code_ = MPI_SUCCESS;
 };
 
 }  // namespace mpress::engine

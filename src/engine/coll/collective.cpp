@@ -1,73 +1,263 @@
 #include "engine/coll/collective.hpp"
 
-#include <algorithm>
+#include <utility>
 
-#include "engine/coll/blocks.hpp"
-#include "engine/coll/runner.hpp"
+#include "engine/coll/served_call.hpp"
 #include "engine/job.hpp"
-#include "schedule/hierarchical.hpp"
-#include "schedule/linear.hpp"
-#include "schedule/pairwise.hpp"
-#include "schedule/scatter_allgather.hpp"
-#include "schedule/tree.hpp"
+#include "engine/request/finished_request.hpp"
+#include "engine/request/request.hpp"
+#include "mpi/peek.hpp"
+#include "mpi/self_comm.hpp"
 
 namespace mpress::engine {
 namespace {
 
-/// At most so many blocks each way are under way at once.
-constexpr int window = 32;
+using Server = Routing::Server;
 
-/// Where all ranks reach each other alike: from each origin straight to its readers.
-schedule::Schedule flat(const schedule::Task& task, int rank) {
-  switch (task.op) {
-    case schedule::Op::bcast:
-      return task.segments > 1 ? two_shot_bcast(task, rank) : binomial_bcast(task, rank);
-    case schedule::Op::scatter: return linear_scatter(task, rank, window);
-    case schedule::Op::gather: return linear_gather(task, rank, window);
-    case schedule::Op::allgather: return scattered_allgather(task, rank, window);
-    case schedule::Op::alltoall: break;
-  }
-  return scattered_alltoall(task, rank, window);
+void wait_for(Job& job, Routing& routing) {
+  job.progress.wait_until([&] { return routing.advance(); });
 }
 
-/// Where links between hosts are what counts: what several ranks of a host get comes there once.
-schedule::Schedule between_hosts(const schedule::Task& task, int rank,
-                                 const schedule::Hosts& hosts) {
-  switch (task.op) {
-    case schedule::Op::bcast: {
-      schedule::Radices radices;
-      radices.within = std::max(hosts.most_members(), 2);
-      return hierarchical_bcast(task, rank, hosts, radices);
+/// Counts a blocking call, and how long it took.
+void count(Job& job, trace::Op op, std::uint64_t begin_ns) {
+  trace::Row& row = job.record.row({trace::Direction::complete, op, trace::any_peer});
+  trace::add(row.messages, 1);
+  const std::uint64_t end = trace::now_ns();
+  trace::add(row.wait_ns, end - begin_ns);
+  trace::note_wait(op, begin_ns, end);
+}
+
+/// Of what outlives the call that began it.
+class Hold {
+ public:
+  explicit Hold(Context& context) : context_(context) { context_.hold(); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  ~Hold() { context_.let_go(); }
+
+ private:
+  Context& context_;
+};
+
+/// A request whose call mpress completes. One that is over before the program looks stays in the
+/// table, with what went wrong.
+class CollectiveRequest : public Request {
+ public:
+  CollectiveRequest(const Collective& call, std::shared_ptr<mpi::CommInfo> comm, Context& context,
+                    std::unique_ptr<KeptCall> kept, bool is_persistent)
+      : Request(is_persistent),
+        call_(call),
+        comm_(std::move(comm)),
+        context_(context),
+        hold_(context),
+        kept_(std::move(kept)) {}
+
+  bool advance() final {
+    if (!proceed()) return false;
+    is_ended_.store(true, std::memory_order_relaxed);
+    open_.finish();
+    return true;
+  }
+  bool may_run_in_hook() const final { return true; }
+  bool may_be_late(const Job&) const final { return !is_ended_.load(std::memory_order_relaxed); }
+  bool only_mpress_completes() const final { return true; }
+  bool must_end() const final { return true; }
+  Ending finish(Job&, MPI_Status&) final {
+    const int code = this->code();
+    return {code, code == MPI_SUCCESS ? nullptr : comm_};
+  }
+
+ protected:
+  /// Gives the program, or its persistent request, what completes when this is over.
+  void open(MPI_Request* request) {
+    MPI_Status status{};
+    mpi::calls().Status_set_elements_x(&status, MPI_BYTE, 0);
+    mpi::calls().Status_set_cancelled(&status, 0);
+    status.MPI_SOURCE = MPI_ANY_SOURCE;
+    status.MPI_TAG = MPI_ANY_TAG;
+    if (open_.open(status, request) != MPI_SUCCESS) mpi::fatal("MPI refused a generalized request");
+  }
+
+  /// Begins, and drives home what needs this process: the program may compute for long now.
+  void begin(Job& job) {
+    is_ended_.store(false, std::memory_order_relaxed);
+    bool is_over = advance();
+    while (!is_over && !job.progress.is_threaded() && needs_host()) is_over = advance();
+    if (!is_over) follow(job);
+  }
+
+  const Collective call_;
+  const std::shared_ptr<mpi::CommInfo> comm_;  ///< before what refers to its context
+  Context& context_;
+  const Hold hold_;
+  const std::unique_ptr<KeptCall> kept_;
+
+ private:
+  virtual bool proceed() = 0;
+  virtual int code() const = 0;
+
+  OpenRequest open_;
+  std::atomic<bool> is_ended_{false};
+};
+
+/// A non-blocking call: first it is decided who serves it.
+class ImmediateCall final : public CollectiveRequest {
+ public:
+  ImmediateCall(Job& job, const Collective& call, const Candidate& candidate, Context& context,
+                std::unique_ptr<KeptCall> kept)
+      : CollectiveRequest(call, candidate.comm, context, std::move(kept), false),
+        job_(job),
+        routing_(job, call_, Form::immediate, kept_->operands(), candidate, context) {}
+
+  void start(MPI_Request* request) {
+    open(request);
+    begin(job_);
+  }
+
+  bool needs_host() const override { return served_ && served_->needs_host(); }
+  void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
+
+ private:
+  bool proceed() override;
+  void begin_by_mpi();
+  int code() const override { return code_; }
+
+  Job& job_;
+  Routing routing_;
+  bool is_begun_ = false;
+  std::unique_ptr<ServedCall> served_;
+  StagedCall staged_;  ///< where MPI serves it
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  std::atomic<bool> is_awaited_{false};  ///< asked while another thread lets it proceed
+  int code_ = MPI_SUCCESS;
+};
+
+bool ImmediateCall::proceed() {
+  if (!is_begun_) {
+    if (!routing_.advance()) return false;
+    is_begun_ = true;
+    switch (routing_.server()) {
+      case Server::nobody: code_ = MPI_ERR_OTHER; return true;
+      case Server::mpi: begin_by_mpi(); break;
+      case Server::mpress:
+        served_ = std::make_unique<ServedCall>(job_, call_, kept_->operands(), *comm_, context_,
+                                               routing_.tag());
+        served_->start();
     }
-    case schedule::Op::allgather: return hierarchical_allgather(task, rank, hosts);
-    case schedule::Op::alltoall: return hierarchical_alltoall(task, rank, hosts, window);
-    case schedule::Op::scatter:
-    case schedule::Op::gather: break;
   }
-  return flat(task, rank);
+  if (served_) {
+    served_->await(is_awaited_.load(std::memory_order_relaxed));
+    if (!served_->advance()) return false;
+    code_ = served_->code();
+    return true;
+  }
+  if (request_ == MPI_REQUEST_NULL) return true;
+  int is_complete = 0;
+  const int code = mpi::test(&request_, &is_complete, MPI_STATUS_IGNORE);
+  if (code == MPI_SUCCESS && !is_complete) return false;
+  code_ = code == MPI_SUCCESS ? staged_.deliver(job_) : code;
+  return true;
 }
+
+/// On the private communicator: the program may have made other calls on its own by now, and not
+/// the same on all ranks.
+void ImmediateCall::begin_by_mpi() {
+  if (context_.comm() == MPI_COMM_NULL) {
+    code_ = MPI_ERR_INTERN;
+    return;
+  }
+  code_ = staged_.prepare(job_, kept_->operands());
+  if (code_ == MPI_SUCCESS) code_ = kept_->begin(staged_, context_.comm(), &request_);
+  if (code_ != MPI_SUCCESS) request_ = MPI_REQUEST_NULL;
+}
+
+/// A persistent call that mpress serves. The program's request is one of MPI's that never starts:
+/// what completes is another in its place, at each start.
+class PersistentCall final : public CollectiveRequest {
+ public:
+  PersistentCall(Job& job, const Collective& call, const Candidate& candidate, Context& context,
+                 std::unique_ptr<KeptCall> kept, std::uint32_t tag)
+      : CollectiveRequest(call, candidate.comm, context, std::move(kept), true),
+        tag_(tag),
+        served_(job, call_, kept_->operands(), *comm_, context, tag) {
+    context.order().take(tag);
+  }
+  ~PersistentCall() override { context_.order().give(tag_); }
+
+  int start(Job& job, MPI_Request*) override {
+    set_active(true);
+    renew();
+    open(&stand_in_);
+    served_.start();
+    begin(job);
+    return MPI_SUCCESS;
+  }
+
+  bool needs_host() const override { return served_.needs_host(); }
+  void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
+
+ private:
+  bool proceed() override {
+    served_.await(is_awaited_.load(std::memory_order_relaxed));
+    return served_.advance();
+  }
+  int code() const override { return served_.code(); }
+
+  const std::uint32_t tag_;
+  ServedCall served_;
+  std::atomic<bool> is_awaited_{false};
+};
 
 }  // namespace
 
-std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands) {
-  std::shared_ptr<mpi::CommInfo> comm;
-  const Route route = route_of(job, call, operands, comm);
-  if (route.has_failed) return comm->raise(MPI_ERR_OTHER);
-  if (!route.context) return std::nullopt;
-  const Context& context = *route.context;
-  if (const mpi::Hints hints = comm->hints.get(); !hints.empty()) {
-    if (const auto blocks = mpi::comm_info(context.comm())) blocks->hints.update(hints);
-  }
-  const schedule::Hosts& hosts = context.hosts();
-  BlockMap blocks(job, call, operands, context.rank(), hosts);
-  // Who fails here still takes part: others wait for blocks.
-  const int opened = blocks.open();
-  const schedule::Schedule schedule = hosts.count() > 1
-                                          ? between_hosts(blocks.task(), context.rank(), hosts)
-                                          : flat(blocks.task(), context.rank());
-  int code = run_schedule(job, call, context, schedule, blocks, opened);
-  if (code == MPI_SUCCESS) code = blocks.close();
-  return code == MPI_SUCCESS ? code : comm->raise(code);
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
+                                    TrialClock& clock) {
+  const Candidate candidate = look_at(job, call, Form::blocking, operands);
+  if (!candidate.comm) return std::nullopt;
+  Context& context = context_of(job, candidate, Form::blocking);
+  Routing routing(job, call, Form::blocking, operands, candidate, context);
+  wait_for(job, routing);
+  if (routing.trial()) clock.begin(*routing.trial(), routing.server() == Server::mpress);
+  if (routing.server() == Server::mpi) return std::nullopt;
+  mpi::CommInfo& comm = *candidate.comm;
+  if (routing.server() == Server::nobody) return comm.raise(MPI_ERR_OTHER);
+  const std::uint64_t begin = trace::now_ns();
+  ServedCall served(job, call, operands, comm, context, routing.tag());
+  served.await(true);
+  served.start();
+  job.progress.wait_until([&] {
+    if (served.advance()) return true;
+    served.wait_in_mpi();
+    return false;
+  });
+  count(job, call.op, begin);
+  job.mpi_link.outbox.flush();
+  job.timings.collect(job);
+  return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served.code());
+}
+
+int begin_collective(Job& job, const Collective& call, const Candidate& candidate,
+                     std::unique_ptr<KeptCall> kept, MPI_Request* request) {
+  Context& context = context_of(job, candidate, Form::immediate);
+  auto begun = std::make_shared<ImmediateCall>(job, call, candidate, context, std::move(kept));
+  begun->start(request);
+  job.requests.insert(*request, std::move(begun));
+  return MPI_SUCCESS;
+}
+
+std::optional<int> make_collective(Job& job, const Collective& call, const Candidate& candidate,
+                                   std::unique_ptr<KeptCall> kept, MPI_Request* request) {
+  Context& context = context_of(job, candidate, Form::persistent);
+  Routing routing(job, call, Form::persistent, kept->operands(), candidate, context);
+  wait_for(job, routing);
+  if (routing.server() == Server::mpi) return std::nullopt;
+  if (routing.server() == Server::nobody) return candidate.comm->raise(MPI_ERR_OTHER);
+  // One that can be told from all others, and matches nothing.
+  const int code = mpi::calls().Recv_init(nullptr, 0, MPI_BYTE, 0, 0, mpi::self_comm(), request);
+  if (code != MPI_SUCCESS) return candidate.comm->raise(code);
+  job.requests.insert(*request, std::make_shared<PersistentCall>(job, call, candidate, context,
+                                                                 std::move(kept), routing.tag()));
+  return MPI_SUCCESS;
 }
 
 }  // namespace mpress::engine

@@ -1,15 +1,30 @@
-// A collective call that mpress serves, in place of MPI.
+// Collective calls that mpress serves in place of MPI, in all three forms.
 #pragma once
 
+#include <memory>
 #include <optional>
 
+#include "engine/coll/kept_call.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
+#include "engine/coll/trial.hpp"
 
 namespace mpress::engine {
 
 /// Serves a blocking call that moves data. Empty where MPI has to, as all members of the
-/// communicator know. Returns an error code otherwise, which has been raised.
-std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands);
+/// communicator know. Returns an error code otherwise, which has been raised. `clock` ends with the
+/// call, whoever serves it.
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
+                                    TrialClock& clock);
+
+/// Begins a non-blocking call, of which look_at() says that members decide later who serves it:
+/// waits for no other rank. `request` completes when it is over. Returns an error code of MPI's.
+int begin_collective(Job& job, const Collective& call, const Candidate& candidate,
+                     std::unique_ptr<KeptCall> kept, MPI_Request* request);
+
+/// Makes a persistent call, for which it may wait; `request` is inactive. Empty where MPI has to
+/// serve it, as all members know. Returns an error code otherwise, which has been raised.
+std::optional<int> make_collective(Job& job, const Collective& call, const Candidate& candidate,
+                                   std::unique_ptr<KeptCall> kept, MPI_Request* request);
 
 }  // namespace mpress::engine

@@ -6,22 +6,12 @@
 
 #include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
+#include "mpi/progress_hook.hpp"
 #include "mpi/type_info.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
 namespace {
-
-/// Waits for the others' answers. MPI proceeds meanwhile: others may need what it has to send.
-bool await(Job& job, const Context& context, Agreement& agreement) {
-  job.progress.wait_until([&] {
-    int found = 0;
-    mpi::calls().Iprobe(MPI_ANY_SOURCE, context.block_tag(), context.comm(), &found,
-                        MPI_STATUS_IGNORE);
-    return agreement.advance();
-  });
-  return !agreement.failed();
-}
 
 /// Bytes of a block, of a call of which all ranks know them: where they differ, the mean.
 std::size_t block_bytes(const Operands& operands) {
@@ -39,29 +29,15 @@ std::size_t block_bytes(const Operands& operands) {
   return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
 }
 
-/// As the call's arguments tell all ranks alike, and what they agreed on in MPI_Init.
-struct May {
-  bool compress = false;  ///< it may pay, wherever the buffers lie
-  bool be_on_devices = false;
-};
-
-May may_serve(const Job& job, const Collective& call, const Operands& operands) {
-  if (!operands.known || job.config.is_disabled(call.family)) return {};
-  // In place, where every rank says so.
-  if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
-  const std::size_t bytes = call.has_own_counts ? 0 : block_bytes(operands);
-  const bool is_long =
-      !call.has_own_counts && bytes >= wire::min_frame_bytes && bytes >= job.config.threshold;
-  // With what is shorter MPI is faster, wherever it lies.
-  return {(job.collectives.within || job.collectives.between) && is_long,
-          job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes)};
+/// May a context be made without waiting for it?
+bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
+  return comm.attached() || comm.comm == MPI_COMM_WORLD || job.collectives.makes_contexts;
 }
 
 /// By what all members have agreed on: a codec, and who shares a host.
-bool may_pay(const Job& job, const Collective& call, const Context& context) {
+bool may_pay(const Job& job, const Context& context) {
   const Spec spec = context.spec().value_or(job.config.spec);
   if (spec.codec == Codec::none && !job.config.force) return false;
-  if (spec.lossy() && call.has_many_readers) return false;
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
@@ -73,28 +49,138 @@ bool tells_mode(std::uint64_t number) {
 
 }  // namespace
 
-Route route_of(Job& job, const Collective& call, const Operands& operands,
-               std::shared_ptr<mpi::CommInfo>& comm) {
-  const May may = may_serve(job, call, operands);
-  if (!may.compress && !may.be_on_devices) return {};
-  comm = mpi::comm_info(operands.comm);
+Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
+  if (!operands.known || job.config.is_disabled(call.family)) return {};
+  // In place, where every rank says so.
+  if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
+  const std::size_t bytes = call.has_own_counts ? 0 : block_bytes(operands);
+  const bool is_long =
+      !call.has_own_counts && bytes >= wire::min_frame_bytes && bytes >= job.config.threshold;
+  // With what is shorter MPI is faster, wherever it lies.
+  Candidate found;
+  found.may_compress = (job.collectives.within || job.collectives.between) && is_long;
+  found.may_be_on_devices =
+      job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
+  if (!found.may_compress && !found.may_be_on_devices) return {};
+  found.bytes = bytes;
+  auto comm = mpi::comm_info(operands.comm);
   if (!comm || !job.contexts.may_have(*comm)) return {};
-  Context* const context = job.contexts.await(comm);
-  if (!context || !context->is_ready()) return {};
-  if (may.compress && may_pay(job, call, *context)) return {context};
-  if (!may.be_on_devices || !context->is_true_for_any(Fact::may_see_gpus)) return {};
-  const std::uint64_t number = context->next_call() + 1;
-  if (context->has_devices()) return {context};
-  if (!context->has_had_device()) {
-    context->note_device(StandIn::is_needed(job, operands.send) ||
-                         StandIn::is_needed(job, operands.receive));
+  const auto size = static_cast<int>(comm->world_ranks.size());
+  if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
+  if (form == Form::immediate && !(job.collectives.immediate && may_be_made(job, *comm))) return {};
+  found.comm = std::move(comm);
+  return found;
+}
+
+Context& context_of(Job& job, const Candidate& candidate, Form form) {
+  return *(form == Form::immediate ? job.contexts.of(candidate.comm)
+                                   : job.contexts.of_blocking(candidate.comm));
+}
+
+Routing::Routing(Job& job, const Collective& call, Form form, const Operands& operands,
+                 const Candidate& candidate, Context& context)
+    : job_(job),
+      call_(call),
+      operands_(operands),
+      context_(context),
+      turn_(context.order().draw()),
+      form_(form),
+      may_compress_(candidate.may_compress),
+      may_be_on_devices_(candidate.may_be_on_devices),
+      bytes_(candidate.bytes) {}
+
+bool Routing::advance() {
+  if (state_ == State::waiting) {
+    if (!context_.order().is_turn(turn_)) return false;
+    state_ = State::making;
   }
-  if (!tells_mode(number)) return {};
-  const std::array told{Word{Combine::bit_or, context->has_had_device() ? 1u : 0u}};
-  const std::shared_ptr<Agreement> agreement = context->agreements().combine(told);
-  if (!await(job, *context, *agreement)) return {nullptr, true};
-  if (agreement->result()[0] != 0) context->set_has_devices();
-  return {context->has_devices() ? context : nullptr};
+  if (state_ == State::making) {
+    if (!context_.advance()) return false;
+    consider();
+  }
+  if (state_ == State::agreeing) {
+    if (!agreement_->advance()) {
+      // MPI proceeds meanwhile: others may need what it has to send before they come.
+      int found = 0;
+      if (!mpi::in_progress_hook()) {
+        mpi::calls().Iprobe(MPI_ANY_SOURCE, context_.first_block_tag(), context_.comm(), &found,
+                            MPI_STATUS_IGNORE);
+      }
+      return false;
+    }
+    agree();
+  }
+  return state_ == State::decided;
+}
+
+bool Routing::is_for_devices() const {
+  return may_be_on_devices_ && context_.is_true_for_any(Fact::may_see_gpus);
+}
+
+/// All calls before it are decided, and so is the context.
+void Routing::consider() {
+  if (!context_.is_ready()) return decide(Server::mpi);
+  context_.hosts();  // for those who come without a turn
+  pays_ = may_compress_ && may_pay(job_, context_);
+  if (!pays_ && !is_for_devices()) return decide(Server::mpi);
+  const bool is_persistent = form_ == Form::persistent;
+  const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
+  if (is_persistent) tag_ = CallOrder::persistent_tag(made);
+  bool tells = false;
+  bool is_served = pays_;
+  if (!pays_) {
+    tells = tells_mode(context_.next_call() + 1) || is_persistent;
+    is_served = context_.has_devices();
+    if (!is_served && !context_.has_had_device()) {
+      context_.note_device(StandIn::is_needed(job_, operands_.send) ||
+                           StandIn::is_needed(job_, operands_.receive));
+    }
+  }
+  if (!pays_ && is_served && job_.collectives.has_rivals) {
+    trial_ = &context_.trials().of(call_.op, bytes_);
+    switch (trial_->next(form_ == Form::blocking)) {
+      case Trial::Next::mpi: return serve(false);
+      case Trial::Next::compare: return compare();
+      case Trial::Next::mpress: break;
+    }
+  }
+  // Members free persistent calls when they like.
+  const bool may_share_tag = is_persistent && made >= CallOrder::persistent_tags;
+  if ((is_served || !tells) && !may_share_tag) return serve(is_served);
+  const bool is_taken = is_persistent && context_.order().is_taken(tag_);
+  const std::array told{Word{Combine::bit_or, context_.has_had_device() ? 1u : 0u},
+                        Word{Combine::bit_or, is_taken ? 1u : 0u}};
+  agreement_ = context_.agreements().combine(told);
+  state_ = State::agreeing;
+}
+
+void Routing::compare() {
+  compares_ = true;
+  const std::array told{Word{Combine::max, trial_->least_ns(false)},
+                        Word{Combine::max, trial_->least_ns(true)}};
+  agreement_ = context_.agreements().combine(told);
+  state_ = State::agreeing;
+}
+
+void Routing::agree() {
+  if (agreement_->failed()) return decide(Server::nobody);
+  if (compares_) {
+    trial_->decide(agreement_->result()[0], agreement_->result()[1]);
+    return serve(trial_->next(true) == Trial::Next::mpress);
+  }
+  if (agreement_->result()[0] != 0) context_.set_has_devices();
+  serve((pays_ || context_.has_devices()) && agreement_->result()[1] == 0);
+}
+
+void Routing::serve(bool by_mpress) {
+  if (by_mpress && form_ != Form::persistent) tag_ = context_.order().next_tag();
+  decide(by_mpress ? Server::mpress : Server::mpi);
+}
+
+void Routing::decide(Server server) {
+  server_ = server;
+  state_ = State::decided;
+  context_.order().pass();
 }
 
 }  // namespace mpress::engine

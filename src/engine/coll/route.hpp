@@ -3,14 +3,17 @@
 // the communicator. Never by where this rank's buffer lies.
 //
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
-// 8 ... and then at every 1024th, each whether it has had any so far. Within a mode any mix of
-// buffers on hosts and devices is right; in the wrong one a call is slow, not wrong.
+// 8 ... and then at every 1024th, each whether it has had any so far; and whenever a persistent
+// call is made, which may wait. Within a mode any mix of buffers on hosts and devices is right; in
+// the wrong one a call is slow, not wrong. Where MPI takes memory of devices, too, members also
+// find out who is faster (engine/coll/trial.hpp).
 #pragma once
 
 #include <memory>
 
 #include "config/config.hpp"
 #include "engine/coll/operands.hpp"
+#include "engine/coll/trial.hpp"
 #include "engine/context.hpp"
 #include "mpi/comm_info.hpp"
 #include "trace/record.hpp"
@@ -27,16 +30,74 @@ struct Collective {
   bool has_many_readers = false;     ///< a block goes to several ranks
 };
 
-/// Who serves a call.
-struct Route {
-  Context* context = nullptr;  ///< whose members all let mpress do so; null: MPI does
-  bool has_failed = false;     ///< a member has ended, and nobody will
+/// Members give the same call the same form, as MPI asks for.
+enum class Form : unsigned char { blocking, immediate, persistent };
+
+/// What all members know of a call, from its arguments and from MPI_Init.
+struct Candidate {
+  std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
+  bool may_compress = false;                      ///< it may pay, wherever the buffers lie
+  bool may_be_on_devices = false;
+  std::size_t bytes = 0;  ///< of a block, where all members know that
 };
 
-/// Of a blocking call, as all members of the communicator know. Waits for them where they tell each
-/// other, and at the first call that could be served, which makes the context. `comm`: the call's,
-/// where MPI does not serve it.
-Route route_of(Job& job, const Collective& call, const Operands& operands,
-               std::shared_ptr<mpi::CommInfo>& comm);
+/// Asks nobody, and begins nothing.
+Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
+
+/// The context of such a call's communicator, whose making begins where it has none. A call that
+/// may wait makes it by calls that do.
+Context& context_of(Job& job, const Candidate& candidate, Form form);
+
+/// Deciding who serves a call, after all calls before it. It takes other ranks where they tell each
+/// other, and while the context is being made.
+class Routing {
+ public:
+  enum class Server : unsigned char {
+    mpress,
+    mpi,
+    nobody,  ///< a member has ended
+  };
+
+  /// `operands` outlives it.
+  Routing(Job& job, const Collective& call, Form form, const Operands& operands,
+          const Candidate& candidate, Context& context);
+
+  /// Never waits. Returns whether it is decided.
+  bool advance();
+
+  // Then:
+  Server server() const { return server_; }
+  /// Of the blocks, where mpress serves it; the caller takes it (Context::order()).
+  std::uint32_t tag() const { return tag_; }
+  /// Where how long it takes is to be told; null: nowhere.
+  Trial* trial() const { return trial_ && trial_->is_timed() ? trial_ : nullptr; }
+
+ private:
+  enum class State : unsigned char { waiting, making, agreeing, decided };
+
+  bool is_for_devices() const;
+  void consider();
+  void compare();
+  void agree();
+  void serve(bool by_mpress);
+  void decide(Server server);
+
+  Job& job_;
+  const Collective& call_;
+  const Operands& operands_;
+  Context& context_;
+  const std::uint64_t turn_;
+  const Form form_;
+  const bool may_compress_;
+  const bool may_be_on_devices_;
+  const std::size_t bytes_;
+  bool pays_ = false;
+  State state_ = State::waiting;
+  Server server_ = Server::mpi;
+  std::uint32_t tag_ = 0;
+  Trial* trial_ = nullptr;  ///< of such calls, where MPI may be faster
+  bool compares_ = false;   ///< what is agreed on ends that
+  std::shared_ptr<Agreement> agreement_;
+};
 
 }  // namespace mpress::engine

@@ -1,91 +1,92 @@
 #include "engine/coll/runner.hpp"
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
 #include <utility>
-#include <vector>
 
+#include "engine/coll/shared_blocks.hpp"
 #include "engine/job.hpp"
-#include "engine/p2p/exchange.hpp"
-#include "engine/p2p/send.hpp"
-#include "engine/request/completion.hpp"
 #include "mpi/counted.hpp"
+#include "mpi/peek.hpp"
 
 namespace mpress::engine {
-namespace {
 
-using schedule::Schedule;
 using schedule::Transfer;
 
-class Runner {
- public:
-  Runner(Job& job, const Collective& call, const Context& context, const Schedule& schedule,
-         const BlockMap& blocks, int code)
-      : job_(job),
-        call_(call),
-        context_(context),
-        schedule_(schedule),
-        blocks_(blocks),
-        has_own_(code == MPI_SUCCESS),
-        code_(code) {}
+Runner::Runner(Job& job, const Collective& call, const Context& context, int tag,
+               const schedule::Schedule& schedule, const BlockMap& blocks, int code)
+    : job_(job),
+      call_(call),
+      context_(context),
+      tag_(tag),
+      schedule_(schedule),
+      blocks_(blocks),
+      shared_(job, call, context, schedule, blocks),
+      has_own_(code == MPI_SUCCESS),
+      code_(code) {}
 
-  int run();
-
- private:
-  void note(int code) {
-    if (code_ == MPI_SUCCESS) code_ = code;
+bool Runner::advance() {
+  for (;;) {
+    look();
+    if (!messages_.empty()) return false;
+    if (++round_ >= schedule_.rounds) return true;
+    begin_round();
   }
-  void keep(MPI_Request request) {
-    if (request != MPI_REQUEST_NULL) requests_.push_back(request);
-  }
-  void receive(const Transfer& transfer);
-  void send(const Transfer& transfer);
-  void send(int to, const Part& part);
-  void tell_failure(int to);
-  void complete();
+}
 
-  Job& job_;
-  const Collective& call_;
-  const Context& context_;
-  const Schedule& schedule_;
-  const BlockMap& blocks_;
-  std::vector<MPI_Request> requests_;  ///< of this round; receives first
-  std::size_t receives_ = 0;
-  const bool has_own_;  ///< blocks
-  int code_;
-};
-
-int Runner::run() {
-  auto send_next = schedule_.sends.begin();
-  auto receive_next = schedule_.receives.begin();
-  for (int round = 0; round < schedule_.rounds; ++round) {
-    requests_.clear();
-    while (receive_next != schedule_.receives.end() && receive_next->round == round) {
-      receive(*receive_next++);
-    }
-    receives_ = requests_.size();
-    while (send_next != schedule_.sends.end() && send_next->round == round) send(*send_next++);
-    complete();
-  }
-  return code_;
+/// Receives first, so that what others have sent finds them.
+void Runner::begin_round() {
+  const auto is_now = [this](const std::vector<Transfer>& transfers, std::size_t i) {
+    return i < transfers.size() && transfers[i].round == round_;
+  };
+  while (is_now(schedule_.receives, next_receive_)) receive(schedule_.receives[next_receive_++]);
+  const std::size_t first_send = next_send_;
+  while (is_now(schedule_.sends, next_send_)) ++next_send_;
+  const std::span sends(schedule_.sends.data() + first_send, next_send_ - first_send);
+  if (call_.has_many_readers) return send_shared(sends);
+  for (const Transfer& transfer : sends) send(transfer);
 }
 
 void Runner::receive(const Transfer& transfer) {
   for (const schedule::Block block : schedule_.blocks_of(transfer)) {
     const Part part = blocks_.incoming(block);
-    if (part.bytes == 0) continue;
-    MPI_Request request = MPI_REQUEST_NULL;
-    note(receive_later(job_, call_.op, {part.data, part.count, part.type, context_.comm()},
-                       {transfer.peer, context_.block_tag()}, &request));
-    keep(request);
+    if (part.bytes > 0) receive(transfer.peer, part, shared_.to_keep(block));
   }
+}
+
+/// No probe asks for messages of this communicator, so the receive goes straight to MPI.
+void Runner::receive(int from, const Part& part, std::shared_ptr<Parcel> keep) {
+  Message message{true};
+  const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm()};
+  const void* buffer = part.data;
+  MPI_Count count = part.count;
+  MPI_Datatype type = part.type;
+  if (Receive::may_need_watching(job_, arguments)) {
+    auto entry = std::make_shared<ReceiveRequest>(job_);
+    entry->receive.keep_in(std::move(keep));
+    if (entry->receive.watch(job_, call_.op, arguments)) {
+      entry->claim_buffer();
+      if (job_.pacer.active()) entry->receive.travels_when_posted();
+      buffer = entry->receive.buffer();
+      count = entry->receive.count();
+      type = entry->receive.type();
+      message.receive = std::move(entry);
+    }
+  }
+  const int code = mpi::counted::Irecv(const_cast<void*>(buffer), count, type, from, tag_,
+                                       context_.comm(), &message.request);
+  if (code != MPI_SUCCESS) return note(code);
+  if (message.receive) message.receive->begin(message.request);
+  messages_.push_back(std::move(message));
 }
 
 void Runner::send(const Transfer& transfer) {
   for (const schedule::Block block : schedule_.blocks_of(transfer)) {
     const Part part = blocks_.outgoing(block);
     if (part.bytes == 0) continue;
-    // What should have come may not have.
-    const bool is_own = blocks_.task().origin(block) == context_.rank();
-    if (is_own ? has_own_ : code_ == MPI_SUCCESS) {
+    if (has(block)) {
       send(transfer.peer, part);
     } else {
       tell_failure(transfer.peer);
@@ -93,50 +94,157 @@ void Runner::send(const Transfer& transfer) {
   }
 }
 
-void Runner::send(int to, const Part& part) {
+/// What should have come may not have.
+bool Runner::has(schedule::Block block) const {
+  const bool is_own = blocks_.task().origin(block) == context_.rank();
+  return is_own ? has_own_ : code_ == MPI_SUCCESS || shared_.is_kept(block);
+}
+
+/// All of a round: those that get the same block next, in the order in which each gets them.
+void Runner::send_shared(std::span<const Transfer> transfers) {
+  std::vector<std::uint32_t> sent(transfers.size());
+  for (std::size_t i = 0; i < transfers.size();) {
+    if (sent[i] == transfers[i].count) {
+      ++i;
+      continue;
+    }
+    const schedule::Block block = schedule_.blocks_of(transfers[i])[sent[i]];
+    std::vector<int> readers;
+    for (std::size_t j = i; j < transfers.size(); ++j) {
+      if (sent[j] == transfers[j].count) continue;
+      if (schedule_.blocks_of(transfers[j])[sent[j]] != block) continue;
+      readers.push_back(transfers[j].peer);
+      ++sent[j];
+    }
+    send_shared(block, readers);
+  }
+}
+
+void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
+  const Part part = blocks_.outgoing(block);
+  if (part.bytes == 0) return;
+  SharedBlocks::Sending sending;
+  const bool is_here = has(block);
+  if (is_here) sending = shared_.send(block, part, readers, tag_);
+  note(sending.code);
+  if (sending.encoded) {
+    Message message{false};
+    message.parcel = std::move(sending.encoded);
+    messages_.push_back(std::move(message));
+    return;
+  }
+  for (const int reader : readers) {
+    if (is_here && sending.code == MPI_SUCCESS) {
+      send(reader, part, sending.raw_for);
+    } else {
+      tell_failure(reader);
+    }
+  }
+}
+
+void Runner::send(int to, const Part& part, std::optional<trace::Reason> raw_for) {
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
-  const SendCall call{call_.op, call_.family, true, call_.has_many_readers};
+  const SendCall call{call_.op, call_.family, true, raw_for};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error != MPI_SUCCESS) {
     note(out.error);
     return tell_failure(to);
   }
-  MPI_Request request = MPI_REQUEST_NULL;
-  note(send_later(job_, std::move(out), mpi::counted::Isend, context_.block_tag(), &request));
-  keep(request);
+  Message message{false};
+  int code = MPI_SUCCESS;
+  if (out.data) {
+    message.send = std::make_shared<SendOperation>(job_, std::move(out));
+    code = message.send->start(mpi::counted::Isend, tag_);
+  } else {
+    const SendArguments& use = out.arguments;
+    code = mpi::counted::Isend(use.buffer, use.count, use.type, use.destination, tag_, use.comm,
+                               &message.request);
+    message.frame = std::move(out.frame);
+  }
+  if (code != MPI_SUCCESS) return note(code);
+  messages_.push_back(std::move(message));
 }
 
 void Runner::tell_failure(int to) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  note(mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, context_.block_tag(), context_.comm(),
-                           &request));
-  keep(request);
+  Message message{false};
+  const int code =
+      mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, context_.comm(), &message.request);
+  if (code != MPI_SUCCESS) return note(code);
+  messages_.push_back(std::move(message));
 }
 
-/// Waits for all requests of the round, also where some fail.
-void Runner::complete() {
-  if (requests_.empty()) return;
-  std::vector<MPI_Status> statuses(requests_.size());
-  const int code = waitall(job_, static_cast<int>(requests_.size()), requests_.data(),
-                           statuses.data(), call_.op);
-  const bool has_errors = code == MPI_ERR_IN_STATUS;
-  if (!has_errors) note(code);
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    int one = has_errors ? statuses[i].MPI_ERROR : code;
-    if (requests_[i] != MPI_REQUEST_NULL) one = wait(job_, &requests_[i], &statuses[i]);
-    note(one);
-    // Its sender could not send it.
-    if (one == MPI_SUCCESS && i < receives_ && mpi::counted::bytes_of(statuses[i]) == 0) {
-      note(job_.device_code);
-    }
+bool Runner::needs_host() const {
+  return std::any_of(messages_.begin(), messages_.end(), [](const Message& one) {
+    return (one.send && one.send->needs_host()) || (one.parcel && one.parcel->needs_host());
+  });
+}
+
+void Runner::look() {
+  if (messages_.empty()) return;
+  // Who waits for this call waits for all of its messages: those that are offered are given time
+  // while anything else is missing.
+  const bool waits_for_offers =
+      is_awaited_ && std::all_of(messages_.begin(), messages_.end(), [](const Message& one) {
+        return one.send && one.send->is_offered();
+      });
+  for (Message& message : messages_) {
+    if (message.send) message.send->await(waits_for_offers);
   }
+  std::erase_if(messages_, [this](Message& message) { return is_over(message); });
 }
 
-}  // namespace
+bool Runner::is_over(Message& message) {
+  if (message.send) {
+    if (!message.send->advance()) return false;
+    note(message.send->ending().code);
+    return true;
+  }
+  if (message.parcel) {
+    if (!message.parcel->advance()) return false;
+    note(message.parcel->code());
+    return true;
+  }
+  ReceiveRequest* const entry = message.receive.get();
+  // One that another receive overlaps is in the progress list.
+  if (entry && entry->is_followed() && !entry->is_over()) return false;
+  if (!message.is_complete) {
+    int is_complete = 0;
+    message.code = mpi::test(&message.request, &is_complete, &message.status);
+    message.is_complete = message.code != MPI_SUCCESS || is_complete != 0;
+    if (!message.is_complete) return false;
+  }
+  note(message.code);
+  if (message.code != MPI_SUCCESS) return true;
+  if (entry && !entry->is_followed()) {
+    Receive& receive = entry->receive;
+    const bool collects = receive.is_collecting() || receive.collects(job_, message.status);
+    if (collects && !receive.collected()) return false;
+  }
+  if (entry) note(entry->finish(job_, message.status).code);
+  // Its sender could not send it.
+  if (message.is_received && mpi::counted::bytes_of(message.status) == 0) note(job_.device_code);
+  return true;
+}
 
-int run_schedule(Job& job, const Collective& call, const Context& context, const Schedule& schedule,
-                 const BlockMap& blocks, int code) {
-  return Runner(job, call, context, schedule, blocks, code).run();
+void Runner::wait_in_mpi() {
+  // Where data may follow headers, this process may be needed meanwhile.
+  if (messages_.empty() || job_.expects_data() || !job_.progress.idle()) return;
+  std::vector<MPI_Request> requests;
+  for (const Message& message : messages_) {
+    if (message.send || message.parcel) return;
+    requests.push_back(message.request);
+  }
+  std::vector<MPI_Status> statuses(requests.size());
+  const int code =
+      mpi::calls().Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Message& message = messages_[i];
+    message.request = requests[i];
+    if (requests[i] != MPI_REQUEST_NULL) continue;
+    message.is_complete = true;
+    message.status = statuses[i];
+    message.code = code == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR : code;
+  }
 }
 
 }  // namespace mpress::engine

@@ -1,18 +1,99 @@
 // Runs a schedule whose blocks are messages between two ranks, on a context's private communicator.
-// So blocks have the protocols, links, codecs, statistics and faults of messages. A block that is
-// forwarded is one that came, decoded: only what codecs keep exactly may be.
+// So blocks have the protocols, links, codecs, statistics and faults of messages. What several
+// ranks get is encoded once and passed on as it came: coll/shared_blocks.
 #pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/route.hpp"
+#include "engine/coll/shared_blocks.hpp"
+#include "engine/p2p/parcel_send.hpp"
+#include "engine/p2p/receive_request.hpp"
+#include "engine/p2p/send.hpp"
+#include "memory/buffer_pool.hpp"
+#include "mpi/calls.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {
 
-/// Round by round; waits, and returns an error code of MPI's, which is not raised. What cannot be
-/// sent comes empty, so that nobody waits for ever, and is an error there, too: all of it, where
-/// `code` tells of an error already. No message is left under way.
-int run_schedule(Job& job, const Collective& call, const Context& context,
-                 const schedule::Schedule& schedule, const BlockMap& blocks, int code);
+/// A schedule under way, round by round. What cannot be sent comes empty, so that nobody waits for
+/// ever, and is an error there, too. Raises nothing. One thread at a time calls it.
+class Runner {
+ public:
+  /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty. What it
+  /// refers to outlives it.
+  Runner(Job& job, const Collective& call, const Context& context, int tag,
+         const schedule::Schedule& schedule, const BlockMap& blocks, int code);
+
+  /// Lets it proceed, and waits for no rank. True once all rounds are over: no message is left
+  /// under way.
+  bool advance();
+
+  /// Must this process do something for others to get on, which waits for none of them?
+  bool needs_host() const;
+
+  /// The program waits for it.
+  void await(bool is_awaited) { is_awaited_ = is_awaited; }
+
+  /// For a call that blocks, between two calls of advance(): where MPI can complete all that is
+  /// under way, it waits, and waits best.
+  void wait_in_mpi();
+
+  /// Once all rounds are over, and this rank's own data is where it belongs: what others got of it
+  /// with a loss it has so, too. Waits for a device.
+  void finish() { note(shared_.finish()); }
+
+  /// An error code of MPI's.
+  int code() const { return code_; }
+
+ private:
+  /// A message under way.
+  struct Message {
+    bool is_received;
+    MPI_Request request = MPI_REQUEST_NULL;             ///< MPI's, unless `send` has it
+    std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
+    std::shared_ptr<SendOperation> send = nullptr;      ///< its data follows a header
+    std::shared_ptr<ParcelSend> parcel = nullptr;       ///< to several ranks
+    memory::Buffer frame = {};
+    bool is_complete = false;  ///< for MPI, which gave `status` and `code`
+    MPI_Status status{};
+    int code = MPI_SUCCESS;
+  };
+
+  void note(int code) {
+    if (code_ == MPI_SUCCESS) code_ = code;
+  }
+  void begin_round();
+  void receive(const schedule::Transfer& transfer);
+  void receive(int from, const Part& part, std::shared_ptr<Parcel> keep);
+  void send(const schedule::Transfer& transfer);
+  void send(int to, const Part& part, std::optional<trace::Reason> raw_for = {});
+  void send_shared(std::span<const schedule::Transfer> transfers);
+  void send_shared(schedule::Block block, std::span<const int> readers);
+  bool has(schedule::Block block) const;
+  void tell_failure(int to);
+  bool is_over(Message& message);
+  void look();
+
+  Job& job_;
+  const Collective& call_;
+  const Context& context_;
+  const int tag_;
+  const schedule::Schedule& schedule_;
+  const BlockMap& blocks_;
+  SharedBlocks shared_;
+  std::size_t next_send_ = 0;
+  std::size_t next_receive_ = 0;
+  int round_ = -1;
+  std::vector<Message> messages_;  ///< of this round, that are not over
+  bool is_awaited_ = false;
+  const bool has_own_;  ///< blocks
+  int code_;
+};
 
 }  // namespace mpress::engine

@@ -14,18 +14,30 @@ int StagedCall::open(Job& job, const Operands& operands) {
   if (!send && !receive) return MPI_SUCCESS;
   comm_ = mpi::comm_info(operands.comm);
   if (!comm_) return MPI_SUCCESS;
+  return raised(make(job, operands, send, receive));
+}
+
+int StagedCall::prepare(Job& job, const Operands& operands) {
+  const int code = make(job, operands, StandIn::is_needed(job, operands.send),
+                        StandIn::is_needed(job, operands.receive));
+  return code == MPI_SUCCESS ? bring(job) : code;
+}
+
+int StagedCall::make(Job& job, const Operands& operands, bool send, bool receive) {
   int code = send ? send_.open(job, operands.send, operands.receive.buffer) : MPI_SUCCESS;
   if (code == MPI_SUCCESS && receive) {
     code = receive_.open(job, operands.receive, replaced(operands.send.buffer));
   }
-  return raised(code);
+  return code;
 }
 
-int StagedCall::fetch(Job& job) {
+int StagedCall::fetch(Job& job) { return raised(bring(job)); }
+
+int StagedCall::bring(Job& job) {
   delivered_ = false;
   int code = send_ ? send_.fetch(job) : MPI_SUCCESS;
   if (code == MPI_SUCCESS && receive_) code = receive_.fetch(job);
-  return raised(code);
+  return code;
 }
 
 int StagedCall::deliver(Job& job) {

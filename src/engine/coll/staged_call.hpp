@@ -20,6 +20,9 @@ class StagedCall {
   /// Finds the buffers that need a stand-in, and makes those. Raises.
   int open(Job& job, const Operands& operands);
 
+  /// The same and fetch(), for a call that raises later what goes wrong; it has no comm().
+  int prepare(Job& job, const Operands& operands);
+
   /// Before MPI gets the call, or starts it: brings what it reads. Raises.
   int fetch(Job& job);
 
@@ -49,6 +52,8 @@ class StagedCall {
   const std::shared_ptr<mpi::CommInfo>& comm() const { return comm_; }
 
  private:
+  int make(Job& job, const Operands& operands, bool send, bool receive);
+  int bring(Job& job);
   int raised(int code) const { return code == MPI_SUCCESS ? code : comm_->raise(code); }
 
   std::shared_ptr<mpi::CommInfo> comm_;

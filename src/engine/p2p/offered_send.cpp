@@ -38,6 +38,7 @@ class OfferedSend final : public ChunkSend {
   bool proceed(bool waits_for_more) override;
   bool advance_offer(bool waits_for_more);
   void end(int code, std::size_t sent_bytes);
+  void move_to_reader(const link::Reservation& wanted);
   bool open_by_mpi();
   bool open_slots();
   std::uint64_t took_ns() const override { return pipeline_ ? pipeline_->took_ns() : 0; }
@@ -76,9 +77,20 @@ bool OfferedSend::plan(const Elements& elements) {
   is_offered_ = exposure == link::Link::Exposure::offered;
   is_copied_ = exposure == link::Link::Exposure::impossible;
   if (is_offered_) return true;
+  if (is_copied_) move_to_reader(wanted);
   if (!transfer_.memory) return link_.introduce(transfer_) && open_by_mpi();
   link_.lay_out(transfer_);
   return open_slots();
+}
+
+/// What has to be copied anyway crosses the link with that copy, where the reader has given memory
+/// for it.
+void OfferedSend::move_to_reader(const link::Reservation& wanted) {
+  link::Transfer there;
+  if (!link_.reserve_at_reader(wanted, there)) return;
+  link_.abandon(std::exchange(transfer_, there));
+  transfer_.raw_bytes = region_.bytes();
+  route(link::Kind::peer, transfer_.first);
 }
 
 /// The chunks come by MPI, of which the header says the tag.

@@ -115,10 +115,13 @@ bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const
   return true;
 }
 
-/// Bytes in a chunk that is the whole message.
+}  // namespace
+
 std::size_t whole_chunk(std::size_t bytes) {
   return std::min((bytes + 7) / 8 * 8, wire::max_chunk_bytes);
 }
+
+namespace {
 
 /// A long message in device memory takes longer chunks: a device works on a short one alone no
 /// faster.
@@ -161,6 +164,33 @@ std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
       wire::max_chunk_bytes);
 }
 
+namespace {
+
+/// Bytes of elements in each chunk by the host link.
+std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
+  const std::size_t base = job.chunks.chunk_bytes();
+  const std::size_t whole = whole_chunk(bytes);
+  const std::size_t wanted =
+      encodes ? policy::host_chunk(bytes, base) : policy::host_raw_chunk(bytes, base);
+  return encodes && !job.chunks.cuts(bytes) ? whole : std::min(wanted, whole);
+}
+
+}  // namespace
+
+std::size_t parcel_chunk_bytes(const Job& job, const Message& message, link::Kind kind) {
+  std::size_t chunk_bytes = message.bytes;
+  switch (kind) {
+    case link::Kind::peer: chunk_bytes = peer_chunk_bytes(job, message.bytes, true); break;
+    case link::Kind::host: chunk_bytes = host_chunk_bytes(job, message.bytes, true); break;
+    case link::Kind::mpi:
+      if (!is_cut(job, message)) return message.bytes;
+      chunk_bytes = lengthened(mpi_chunk_bytes(job, message), message);
+  }
+  // A device takes all of them in one launch.
+  const std::size_t least = (message.bytes + gpu::Queue::most_pieces - 1) / gpu::Queue::most_pieces;
+  return std::min(std::max(chunk_bytes, whole_chunk(least)), message.bytes);
+}
+
 std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements) {
   const bool is_raw = choice.timing == policy::Timing::raw;
@@ -187,13 +217,7 @@ std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const 
 std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const Spec& spec,
                                         Elements& elements) {
   if (!job.host_link.may_reach(message.peer)) return nullptr;
-  const bool encodes = spec.codec != Codec::none;
-  const std::size_t base = job.chunks.chunk_bytes();
-  const std::size_t whole = whole_chunk(message.bytes);
-  const std::size_t wanted = encodes ? policy::host_chunk(message.bytes, base)
-                                     : policy::host_raw_chunk(message.bytes, base);
-  const std::size_t chunk_bytes =
-      encodes && !job.chunks.cuts(message.bytes) ? whole : std::min(wanted, whole);
+  const std::size_t chunk_bytes = host_chunk_bytes(job, message.bytes, spec.codec != Codec::none);
   auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
   if (!send->plan_by_host(spec, elements)) return nullptr;
   return send;

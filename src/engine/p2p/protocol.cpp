@@ -75,11 +75,10 @@ bool takes_raw(const Job& job, const Message& message) {
   return path && (job.raw_by_link || job.policy.has_raw(*path, message.bytes));
 }
 
-trace::Detour detour_of(const Job& job, const Message& message, const ChunkSend* data,
-                        bool encodes) {
+trace::Detour detour_of(const Job& job, const Message& message, trace::Way way,
+                        trace::Detour of_peer, bool encodes) {
   using trace::Detour;
-  const trace::Way way = data ? data->way() : trace::Way::whole;
-  if (way == trace::Way::peer) return data->detour();
+  if (way == trace::Way::peer) return of_peer;
   // Where the peer link was to be tried first, it cannot have the message.
   if (way == trace::Way::host) {
     return job.peer_link.is_open() ? Detour::unreachable : Detour::none;

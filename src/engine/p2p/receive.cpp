@@ -92,6 +92,11 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   }
   if (!type_->contiguous) return stage(job, Place::staged);
   place_ = is_readable_ ? Place::in_place : Place::remote;
+  // A persistent receive stays where it is.
+  if (device_ != gpu::host && op != trace::Op::start && job.forecast.expects(capacity_)) {
+    staging_ = job.pool.take(capacity_);  // what MPI does not write costs nothing
+    if (staging_) place_ = Place::staged;
+  }
   if (type_->element) elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
   return true;
 }
@@ -122,18 +127,36 @@ bool Receive::stage(Job& job, Place place) {
   return true;
 }
 
-void Receive::stage_aside(Job& job) { stage(job, Place::aside); }
+/// An MPI that takes memory of the device gets such memory here, too: by way of the host long
+/// messages take a hundred times as long.
+void Receive::stage_aside(Job& job) {
+  if (place_ == Place::remote && device_ != gpu::host) {
+    staging_ = job.devices.take(device_, capacity_);
+    if (staging_) return;
+  }
+  stage(job, Place::aside);
+}
 
 /// A contested receive has come that no data follows: a frame is brought to safety before others
 /// write to the program's buffer. Always true.
 bool Receive::rescue(Job& job, const MPI_Status& status) {
-  if (!is_contested_ || staging_ || !is_readable_) return true;
+  if (!is_contested_ || staging_) return true;
   const std::size_t bytes = bytes_of(status);
+  if (!is_readable_ && (device_ == gpu::host || !wire::is_frame_size(bytes))) return true;
+  Beginning room;
   wire::Header header;
-  if (wire::read_header(arguments_.buffer, bytes, job.nonce, header) == wire::Parse::raw)
+  if (wire::read_header(beginning(job, room), bytes, job.nonce, header) == wire::Parse::raw)
     return true;
-  staging_ = job.pool.take(capacity_);
-  if (staging_) std::memcpy(staging_.data(), arguments_.buffer, bytes);
+  memory::Buffer copy = job.pool.take(capacity_);
+  if (!copy) return true;
+  if (is_readable_) {
+    std::memcpy(copy.data(), arguments_.buffer, bytes);
+  } else if (copy_to_host(job, copy.data(), bytes) == MPI_SUCCESS) {
+    place_ = Place::staged;
+  } else {
+    return true;
+  }
+  staging_ = std::move(copy);
   return true;
 }
 
@@ -202,11 +225,11 @@ int Receive::settle_remote(Job& job, MPI_Status& status) {
 int Receive::copy_to_host(Job& job, std::byte* to, std::size_t bytes) const {
   const auto count = static_cast<MPI_Count>(bytes);
   if (device_ == gpu::host) {  // MPI can
-    return mpi::relayout(arguments_.buffer, {count, MPI_BYTE}, to, {count, MPI_BYTE});
+    return mpi::relayout(buffer(), {count, MPI_BYTE}, to, {count, MPI_BYTE});
   }
   const QueueLease queue = job.devices.queue(device_);
   if (!queue) return refused(job, device_);
-  return job.devices.wait(job, *queue, queue->copy(to, arguments_.buffer, bytes));
+  return job.devices.wait(job, *queue, queue->copy(to, buffer(), bytes));
 }
 
 /// The first bytes of what MPI received, without gaps.
@@ -268,6 +291,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   job.has_got_frames.store(true, std::memory_order_relaxed);
   const int rank = comm_->world_rank(source);
   if (!can_come(job, header, rank)) return false;
+  if (device_ != gpu::host) job.forecast.header_came(capacity_);
   const link::Route route(header.route);
   link::Link& link = job.link_of(route.kind);
   const bool is_near = device_ != gpu::host && link.lands_on(rank, route) == device_;
@@ -284,7 +308,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
 bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, From from) {
   const Chunking cut = Chunking::of(header, source);
   std::unique_ptr<Decoder> decoder;
-  const bool is_shared = place_ == Place::aside || is_contested_;
+  const bool is_shared = is_aside() || is_contested_;
   chunks_to_ = takes_in_place(header.type) && !is_shared
                    ? static_cast<std::byte*>(arguments_.buffer)
                    : nullptr;
@@ -302,6 +326,7 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
     decoder = host_decoder(job, cut, chunks_to_);
   }
   chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
+  if (kept_in_) chunks_->keep_in(kept_in_);
   return true;
 }
 
@@ -318,13 +343,15 @@ void Receive::fail(int code) {
 
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
   const int source = knows_comm_ ? comm_->world_rank(status.MPI_SOURCE) : trace::any_peer;
+  const bool is_where_received = data == buffer();
   Arrived arrived{data, bytes, source, data == arguments_.buffer, {}};
   if (device_ != gpu::host) job.connect(source, device_);
   if (job.pacer.active()) {
     job.pacer.arrive(bytes, travel_begin_ns_ ? travel_begin_ns_ : trace::now_ns());
   }
   int code = MPI_SUCCESS;
-  wire::Parse parse = (place_ == Place::scattered || place_ == Place::remote) && arrived.in_place
+  // A frame would have been brought elsewhere from where the CPU cannot look.
+  wire::Parse parse = (place_ == Place::scattered || place_ == Place::remote) && is_where_received
                           ? wire::Parse::raw
                           : wire::read_header(data, bytes, job.nonce, arrived.header);
   // MPI had no room for the rest and has raised that, although MPICH's calls return success once a
@@ -357,6 +384,7 @@ int Receive::deliver_raw(Job& job, const Arrived& arrived) {
   trace::add(row.wire_bytes, arrived.bytes);
   trace::add(row.wait_ns, waited_ns_);
   delivered_bytes_ = std::min(arrived.bytes, capacity_);
+  if (device_ != gpu::host) job.forecast.other_came(capacity_);
   if (!arrived.in_place) {
     const int code = scatter(job, arrived.data, delivered_bytes_);
     if (code != MPI_SUCCESS) return code;
@@ -465,7 +493,7 @@ void Receive::note_message(int source, Codec codec, std::size_t wire_bytes,
 
 /// Lays packed data out as the program's type says.
 int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
-  if (place_ == Place::aside) let_others_leave(job);
+  if (is_aside()) let_others_leave(job);
   if (device_ != gpu::host) {
     return unpack_to_device(job, device_, packed, bytes, arguments_.buffer, arguments_.count,
                             *type_);

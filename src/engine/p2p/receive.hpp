@@ -142,19 +142,24 @@ class Receive {
 
   const std::shared_ptr<mpi::CommInfo>& comm() const { return comm_; }
 
+  /// What comes encoded is kept so in `parcel`, too; what comes as it is leaves that empty.
+  void keep_in(std::shared_ptr<Parcel> parcel) { kept_in_ = std::move(parcel); }
+
  private:
   /// Where MPI puts the message.
   enum class Place : std::uint8_t {
     unwatched,  ///< wherever the program says
     in_place,   ///< in the program's buffer, which has no gaps
     scattered,  ///< in the program's layout, which has
-    remote,     ///< in the program's buffer, where the CPU cannot look
+    remote,     ///< where the CPU cannot look: in the program's buffer, or in such memory beside it
     staged,     ///< beside it
     aside,      ///< beside it, as it overlaps another receive's
   };
   enum class Delivery : std::uint8_t { due, done, raised /*by MPI: what went wrong*/ };
 
   bool is_delivered() const { return delivery_ != Delivery::due; }
+  /// Does it lie beside the program's buffer, which other receives bring data to?
+  bool is_aside() const { return place_ == Place::aside || (place_ == Place::remote && staging_); }
   struct Arrived;
   using Beginning = std::array<std::byte, wire::min_frame_bytes>;
   const std::byte* beginning(Job& job, Beginning& room) const;
@@ -183,7 +188,8 @@ class Receive {
   memory::Buffer staging_;
   memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
   std::unique_ptr<ReceivePipeline> chunks_;  ///< set while they are collected
-  std::byte* chunks_to_ = nullptr;           ///< where their elements go, without gaps
+  std::shared_ptr<Parcel> kept_in_;
+  std::byte* chunks_to_ = nullptr;  ///< where their elements go, without gaps
   Place place_ = Place::unwatched;
   std::atomic<bool> is_contested_{false};
   /// Where not 0: float runs are received element by element, staged structures byte by byte. A

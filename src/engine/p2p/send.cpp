@@ -6,6 +6,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
 #include "link/route.hpp"
+#include "mpi/peek.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -16,34 +17,15 @@ using trace::Reason;
 /// Counts a message as it goes to MPI, in a call that began at `begin_ns`.
 void count_message(Job& job, const Message& message, Codec codec, Reason reason,
                    std::size_t wire_bytes, std::uint64_t begin_ns, Outgoing& outgoing) {
-  const ChunkSend* data = outgoing.data.get();
-  trace::Key key{trace::Direction::send,
-                 message.call.op,
-                 message.peer,
-                 codec,
-                 reason,
-                 data ? data->way() : trace::Way::whole};
-  if (message.device != gpu::host) {
-    key.is_on_device = true;
-    key.detour = detour_of(job, message, data, codec != Codec::none);
+  Departure departure{codec, reason};
+  if (const ChunkSend* data = outgoing.data.get()) {
+    departure.way = data->way();
+    departure.of_peer = data->detour();
+    departure.number = link::Route(data->header().route).number;
   }
-  trace::Row& row = job.record.row(key);
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, message.bytes);
-  trace::add(row.wire_bytes, wire_bytes);
-  outgoing.row = &row;
-  if (!trace::timeline.is_on()) return;
-  outgoing.span =
-      trace::Span({.begin_ns = begin_ns,
-                   .raw_bytes = message.bytes,
-                   .wire_bytes = wire_bytes,
-                   .message = data ? link::Route(data->header().route).number : trace::no_number,
-                   .peer = message.peer,
-                   .device = message.device,
-                   .kind = trace::Kind::send,
-                   .op = message.call.op,
-                   .codec = codec,
-                   .reason = reason});
+  departure.wire_bytes = wire_bytes;
+  departure.begin_ns = begin_ns;
+  outgoing.row = &count(job, message, departure, outgoing.span);
 }
 
 std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) {
@@ -116,6 +98,32 @@ void replace(const Message& message, const void* data, std::size_t bytes, SendAr
 
 }  // namespace
 
+trace::Row& count(Job& job, const Message& message, const Departure& departure, trace::Span& span) {
+  trace::Key key{trace::Direction::send, message.call.op,  message.peer,
+                 departure.codec,        departure.reason, departure.way};
+  if (message.device != gpu::host) {
+    key.is_on_device = true;
+    key.detour =
+        detour_of(job, message, departure.way, departure.of_peer, departure.codec != Codec::none);
+  }
+  trace::Row& row = job.record.row(key);
+  trace::add(row.messages, 1);
+  trace::add(row.raw_bytes, message.bytes);
+  trace::add(row.wire_bytes, departure.wire_bytes);
+  if (!trace::timeline.is_on()) return row;
+  span = trace::Span({.begin_ns = departure.begin_ns,
+                      .raw_bytes = message.bytes,
+                      .wire_bytes = departure.wire_bytes,
+                      .message = departure.number,
+                      .peer = message.peer,
+                      .device = message.device,
+                      .kind = trace::Kind::send,
+                      .op = message.call.op,
+                      .codec = departure.codec,
+                      .reason = departure.reason});
+  return row;
+}
+
 Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments) {
   Outgoing outgoing;
   outgoing.arguments = arguments;
@@ -129,7 +137,9 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   if (!comm || is_refused(arguments, *type)) return outgoing;
 
   const std::size_t bytes = bytes_of(arguments, *type);
-  const Location location = bytes > 0 ? locate(job, arguments.buffer, *type) : Location{};
+  // Where MPI takes memory of devices, and no rank looks for frames, it is all one where this lies.
+  const bool is_all_one = bytes == 0 || (job.gpu_aware && !job.watches_receives);
+  const Location location = is_all_one ? Location{} : locate(job, arguments.buffer, *type);
   const Message message{call,
                         arguments,
                         *type,
@@ -198,7 +208,7 @@ bool SendOperation::advance() {
   if (header_ != MPI_REQUEST_NULL) {
     int sent = 0;
     MPI_Status status;
-    header_code_ = mpi::calls().Test(&header_, &sent, &status);
+    header_code_ = mpi::test(&header_, &sent, &status);
     if (header_code_ != MPI_SUCCESS) {
       header_ = MPI_REQUEST_NULL;
     } else if (!sent) {

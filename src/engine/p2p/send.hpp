@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "config/config.hpp"
 #include "engine/p2p/chunk_send.hpp"
@@ -28,10 +29,11 @@ struct SendArguments {
 
 /// What a sending call allows, and what it counts as.
 struct SendCall {
-  trace::Op op;            ///< for statistics alone
-  Family family;           ///< whose kill switch holds, beside that of all messages
-  bool buffer_stays;       ///< the program's buffer is the call's until it is over
-  bool is_shared = false;  ///< other ranks get the same data, and must get the same bits
+  trace::Op op;       ///< for statistics alone
+  Family family;      ///< whose kill switch holds, beside that of all messages
+  bool buffer_stays;  ///< the program's buffer is the call's until it is over
+  /// Set: it goes as it is, for this reason.
+  std::optional<trace::Reason> raw_for = {};
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest

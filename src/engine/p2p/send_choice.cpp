@@ -77,8 +77,9 @@ policy::Subject subject_of(const Job& job, const Message& message, Codec codec) 
   return {path, codec, *message.type.element, message.bytes, message.comm.ratios};
 }
 
-Choice choose(Job& job, const Message& message) {
+Choice choose(Job& job, const Message& message, bool may_time) {
   const Spec none = no_codec();
+  if (message.call.raw_for) return {none, *message.call.raw_for};
   Reason reason = Reason::none;
   Spec wanted = message.comm.hints.codec(job.config.spec);
   if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
@@ -92,8 +93,6 @@ Choice choose(Job& job, const Message& message) {
     reason = Reason::sessions;
   } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
     reason = Reason::disabled;
-  } else if (message.call.is_shared && wanted.lossy()) {
-    reason = Reason::shared;
   } else if (message.device == gpu::host && !message.is_readable) {
     reason = Reason::device;
   } else if (!is_aligned(message)) {
@@ -104,7 +103,8 @@ Choice choose(Job& job, const Message& message) {
     // No rank looks for frames, as none would gain by them.
     if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;
     const bool encodes = reason == Reason::none;
-    const policy::Timing timing = job.timings.judge(job, subject, encodes);
+    const policy::Timing timing =
+        may_time ? job.timings.judge(job, subject, encodes) : policy::Timing::none;
     if (timing == policy::Timing::raw) return {none, Reason::timed, timing, subject};
     if (encodes) return {wanted, reason, timing, subject};
   }

@@ -10,11 +10,13 @@
 #include "engine/p2p/chunk_send.hpp"
 #include "engine/p2p/send.hpp"
 #include "gpu/gpu.hpp"
+#include "link/route.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/comm_info.hpp"
 #include "mpi/type_info.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
+#include "trace/timeline.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -59,6 +61,9 @@ inline bool is_cut(const Job& job, const Message& message) {
   return chunk_bytes > 0 && message.bytes >= 2 * chunk_bytes;
 }
 
+/// What a header says of a chunk that is the whole message.
+std::size_t whole_chunk(std::size_t bytes);
+
 /// Where it is compressed and goes by MPI: does MPI get its payloads in memory of their device?
 bool leaves_device(const Job& job, const Message& message);
 
@@ -73,7 +78,8 @@ struct Choice {
   std::optional<policy::Subject> subject = {};  ///< where it is timed: of what
 };
 
-Choice choose(Job& job, const Message& message);
+/// `may_time`: it may be chosen to time a link, as far as the policy has to know that.
+Choice choose(Job& job, const Message& message, bool may_time = true);
 
 /// The elements of a message, which is not empty: where the program has them, or packed where they
 /// are. Empty where memory for that is short. Returns an MPI error code, and raises nothing.
@@ -95,9 +101,28 @@ int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elem
                   Prepared& prepared);
 
 /// Why a message in memory of a device did not go from there by a link between devices, as
-/// prepare() has left it. `data`: what follows its header, if anything does.
-trace::Detour detour_of(const Job& job, const Message& message, const ChunkSend* data,
-                        bool encodes);
+/// prepare() has left it. `way`: how it goes; `of_peer`: what the peer link tells of it.
+trace::Detour detour_of(const Job& job, const Message& message, trace::Way way,
+                        trace::Detour of_peer, bool encodes);
+
+/// How a message leaves, as it is counted.
+struct Departure {
+  Codec codec = Codec::none;
+  trace::Reason reason = trace::Reason::none;
+  trace::Way way = trace::Way::whole;
+  trace::Detour of_peer = trace::Detour::none;  ///< what the peer link tells of it
+  std::uint32_t number = trace::no_number;      ///< in the timeline
+  std::size_t wire_bytes = 0;                   ///< of what MPI gets
+  std::uint64_t begin_ns = 0;                   ///< of the call
+};
+
+/// Counts a message in the row that it returns. `span`: the call, for the timeline.
+trace::Row& count(Job& job, const Message& message, const Departure& departure, trace::Span& span);
+
+/// The bytes of elements in the chunks of a block of `message`'s that several ranks get, none of
+/// which is in memory of the host's alone where `kind` names a link between devices. As many as it
+/// has: it goes in one piece.
+std::size_t parcel_chunk_bytes(const Job& job, const Message& message, link::Kind kind);
 
 /// Makes a header the message.
 int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared);

@@ -23,6 +23,7 @@ struct Chunking {
   std::size_t chunk_bytes;  ///< at least 1
   int peer;                 ///< rank in MPI_COMM_WORLD
   std::uint32_t message;    ///< its number in the timeline; or trace::no_number: it has one chunk
+  bool may_be_elements = false;  ///< as wire::Header's
 
   /// Of the message that a header announces, or that lies behind it.
   static Chunking of(const wire::Header& header, int peer) {
@@ -30,8 +31,9 @@ struct Chunking {
       const std::size_t bytes = std::max<std::size_t>(header.raw_bytes(), 1);
       return {header.spec, header.type, header.count, bytes, peer, trace::no_number};
     }
-    return {header.spec,        header.type, header.count,
-            header.chunk_bytes, peer,        link::Route(header.route).number};
+    return {header.spec,           header.type, header.count,
+            header.chunk_bytes,    peer,        link::Route(header.route).number,
+            header.may_be_elements};
   }
 
   bool encodes() const { return spec.codec != Codec::none; }

@@ -41,13 +41,25 @@ void ReceivePipeline::open(link::Link& link, link::Route route, std::uint64_t be
   opened_ns_ = trace::now_ns();
   // Devices that publish payloads ask nobody whether their elements would take less; what MPI
   // carries was looked at, and is never longer than its elements.
-  may_come_raw_ = route.kind == link::Kind::mpi;
+  may_come_raw_ = route.kind == link::Kind::mpi || cut_.may_be_elements;
   inbound_ = link.receive({cut_.peer, route, chunks, cut_.chunk_bytes, cut_.raw_bytes(chunks - 1),
                            !cut_.encodes(), device_, decoder_.get(), &job_.mpi_link, begin_ns});
 }
 
 void ReceivePipeline::open(const std::byte* payload, std::size_t bytes) {
   inbound_ = std::make_unique<Here>(payload, bytes);
+}
+
+void ReceivePipeline::open(const Parcel& parcel) {
+  inbound_ = inbound_of(parcel);
+  may_come_raw_ = cut_.may_be_elements;
+}
+
+/// What is not encoded can be had from where it goes.
+void ReceivePipeline::keep_in(std::shared_ptr<Parcel> parcel) {
+  if (!cut_.encodes()) return;
+  parcel_ = std::move(parcel);
+  parcel_->begin(cut_, device_);
 }
 
 bool ReceivePipeline::advance() {
@@ -88,11 +100,13 @@ bool ReceivePipeline::take_next() {
   }
   if (arrived_.device != gpu::host && device_ == gpu::host && !bring_to_host()) return false;
   if (!has_arrived_) return true;  // it could not be brought
+  const bool is_raw =
+      !cut_.encodes() || (may_come_raw_ && arrived_.bytes == cut_.raw_bytes(taken_));
+  // The decoder may decode it where it lies.
+  if (parcel_ && !parcel_->keep(taken_, arrived_, is_raw)) return false;
   has_arrived_ = false;
   wire_bytes_ += arrived_.bytes;
   note_arrival();
-  const bool is_raw =
-      !cut_.encodes() || (may_come_raw_ && arrived_.bytes == cut_.raw_bytes(taken_));
   decoder_->take(taken_, arrived_, !is_raw);
   taken_ += arrived_.chunks;
   return true;

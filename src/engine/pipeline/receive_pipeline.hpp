@@ -8,6 +8,7 @@
 
 #include "engine/devices.hpp"
 #include "engine/pipeline/decoder.hpp"
+#include "engine/pipeline/parcel.hpp"
 #include "link/link.hpp"
 #include "trace/record.hpp"
 
@@ -23,6 +24,13 @@ class ReceivePipeline {
 
   /// The only chunk is here, a payload, and stays until advance() has returned true.
   void open(const std::byte* payload, std::size_t bytes);
+
+  /// All chunks are here, in a parcel that stays until advance() has returned true.
+  void open(const Parcel& parcel);
+
+  /// Before any advance(): chunks are kept in `parcel`, too, as they come, so that they can be
+  /// passed on.
+  void keep_in(std::shared_ptr<Parcel> parcel);
 
   /// Is it so?
   bool is_here() const { return inbound_->way() == trace::Way::whole; }
@@ -52,6 +60,7 @@ class ReceivePipeline {
 
   Job& job_;
   const Chunking cut_;
+  std::shared_ptr<Parcel> parcel_;
   const int device_;  ///< whose queues read; the host where the decoder takes chunks from there
   std::unique_ptr<Decoder> decoder_;  ///< outlives inbound_
   std::unique_ptr<link::Inbound> inbound_;

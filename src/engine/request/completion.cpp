@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/blocking.hpp"
 #include "engine/job.hpp"
 #include "engine/request/finished_request.hpp"
 #include "engine/request/scratch.hpp"
@@ -256,6 +257,7 @@ int finish_one(Watched& watched, int i, MPI_Status& status, int code) {
 }  // namespace
 
 int wait(Job& job, MPI_Request* request, MPI_Status* status) {
+  before_waiting(job);
   const Linger linger(job);
   Watched watched(job, 1, request);
   if (!watched.any()) return mpi::calls().Wait(request, status);
@@ -269,6 +271,7 @@ int wait(Job& job, MPI_Request* request, MPI_Status* status) {
 }
 
 int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op) {
+  before_waiting(job);
   const Linger linger(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return mpi::calls().Waitall(count, requests, given);
@@ -282,6 +285,7 @@ int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op
 }
 
 int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  before_waiting(job);
   const Linger linger(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return mpi::calls().Waitany(count, requests, index, status);
@@ -304,6 +308,7 @@ int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* 
 
 int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
              MPI_Status* given) {
+  before_waiting(job);
   const Linger linger(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return mpi::calls().Waitsome(count, requests, done, indices, given);

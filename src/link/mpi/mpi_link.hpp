@@ -76,6 +76,11 @@ class MpiLink final : public Link {
   std::unique_ptr<Inbound> receive(const Expected& expected) override;
   bool discard(int, Route, std::uint64_t) override { return false; }
 
+  /// Publishes memory of the caller's, which lives as long as `owner` does, in place of a slot's:
+  /// for transfers that `is_lent` reserved, without memory.
+  void lend(const Transfer& transfer, std::size_t chunk, const std::byte* data, std::size_t bytes,
+            const std::shared_ptr<const void>& owner);
+
   /// What the reader of a timed transfer told.
   struct Told {
     int rank;
@@ -122,6 +127,8 @@ class MpiLink final : public Link {
 
   int told_tag() const { return static_cast<int>(tags_); }
   void tell(int rank, const Word& word);
+  void hand_over(Sending& sending, std::size_t chunk, const std::byte* data, std::size_t bytes,
+                 const std::shared_ptr<const void>& owner);
 
   /// Counts a block that has come.
   void received() { received_.fetch_add(1, std::memory_order_relaxed); }

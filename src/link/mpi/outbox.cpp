@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "mpi/peek.hpp"
 #include "trace/timeline.hpp"
 
 namespace mpress::link {
@@ -26,7 +27,7 @@ bool Outbox::forget_one() {
   chunks_.pop_front();
   lock.unlock();
   int is_sent = 0;
-  const int code = mpi::calls().Test(&chunk.request, &is_sent, MPI_STATUS_IGNORE);
+  const int code = mpi::test(&chunk.request, &is_sent, MPI_STATUS_IGNORE);
   const bool is_over = code != MPI_SUCCESS || is_sent;
   lock.lock();
   if (!is_over) {

@@ -39,7 +39,7 @@ class Outbox {
   /// A chunk that MPI is sending.
   struct Chunk {
     MPI_Request request;
-    std::shared_ptr<const Held> data;  ///< several readers' chunks share it
+    std::shared_ptr<const void> data;  ///< its memory, which several readers' chunks share
     std::uint64_t operation;           ///< for cancel()
     int peer;                          ///< rank in MPI_COMM_WORLD
     trace::Event on_wire;              ///< what the timeline will show of it, if it has begun

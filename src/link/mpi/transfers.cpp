@@ -9,6 +9,8 @@
 
 #include "link/mpi/mpi_link.hpp"
 #include "mpi/counted.hpp"
+#include "mpi/peek.hpp"
+#include "mpi/progress_hook.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::link {
@@ -71,9 +73,10 @@ bool MpiLink::reserve(const Reservation& wanted, Transfer& transfer) {
                                                    wanted.bytes,
                                                    std::vector<memory::Buffer>(wanted.chunks),
                                                    wanted.is_timed});
-  const bool is_near = sending->fill(
-      [this](int device, std::size_t bytes) { return memory_->take_near(device, bytes); });
-  if (!is_near && wanted.device == gpu::host &&
+  const bool is_near = !wanted.is_lent && sending->fill([this](int device, std::size_t bytes) {
+    return memory_->take_near(device, bytes);
+  });
+  if (!is_near && !wanted.is_lent && wanted.device == gpu::host &&
       !sending->fill(
           [this](int device, std::size_t bytes) { return memory_->take(device, bytes); })) {
     return false;
@@ -94,12 +97,22 @@ std::byte* MpiLink::place(const Transfer& transfer, std::size_t chunk, std::size
   return slot.data();
 }
 
-/// An empty one stands for a block that could not be made.
 void MpiLink::publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) {
   Sending& sending = *static_cast<Sending*>(transfer.record);
-  sending.published = chunk + 1;
   sending.give_back(1);
-  const auto data = std::make_shared<const Held>(std::move(sending.slots[chunk]), sending.account);
+  const auto held = std::make_shared<const Held>(std::move(sending.slots[chunk]), sending.account);
+  hand_over(sending, chunk, held->memory.data(), bytes, held);
+}
+
+void MpiLink::lend(const Transfer& transfer, std::size_t chunk, const std::byte* data,
+                   std::size_t bytes, const std::shared_ptr<const void>& owner) {
+  hand_over(*static_cast<Sending*>(transfer.record), chunk, data, bytes, owner);
+}
+
+/// An empty block stands for one that could not be made.
+void MpiLink::hand_over(Sending& sending, std::size_t chunk, const std::byte* data,
+                        std::size_t bytes, const std::shared_ptr<const void>& owner) {
+  sending.published = chunk + 1;
   for (const int reader : sending.readers) {
     trace::Event on_wire = sending.like;
     on_wire.begin_ns = trace::timeline.now();
@@ -107,13 +120,13 @@ void MpiLink::publish(const Transfer& transfer, std::size_t chunk, std::size_t b
     on_wire.chunk = static_cast<std::uint32_t>(chunk);
     on_wire.wire_bytes = bytes;
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code = mpi::calls().Isend(data->memory.data(), static_cast<int>(bytes), MPI_BYTE,
-                                        reader, tag_of(sending.operation), comm_, &request);
+    const int code = mpi::calls().Isend(data, static_cast<int>(bytes), MPI_BYTE, reader,
+                                        tag_of(sending.operation), comm_, &request);
     if (code != MPI_SUCCESS) {  // nor can the reader be told, who would wait for ever
       mpi::fatal("MPI refused to send chunk " + std::to_string(chunk) + " of a message to rank " +
                  std::to_string(reader));
     }
-    outbox.add({request, data, sending.operation, reader, on_wire, sending.is_timed});
+    outbox.add({request, owner, sending.operation, reader, on_wire, sending.is_timed});
   }
 }
 
@@ -147,7 +160,7 @@ class MpiLink::Reader final : public Inbound {
     Posted& posted = at(chunk);
     int has_come = 0;
     MPI_Status status;
-    const int code = mpi::calls().Test(&posted.request, &has_come, &status);
+    const int code = mpi::test(&posted.request, &has_come, &status);
     if (code == MPI_SUCCESS && !has_come) {
       has_waited_ = true;
       return gpu::State::pending;
@@ -243,6 +256,7 @@ void MpiLink::tell(int rank, const Word& word) {
 }
 
 bool MpiLink::take_told(Told& told) {
+  if (mpi::in_progress_hook()) return false;  // a probe lets MPI proceed
   const mpi::Calls& mpi = mpi::calls();
   int found = 0;
   MPI_Message message = MPI_MESSAGE_NULL;

@@ -1,0 +1,63 @@
+// The collective calls of a context that mpress may serve: in which order who serves them is
+// decided, and which tags their blocks have.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace mpress::engine {
+
+/// Members make such calls in one order, whatever their forms, and draw a number for each. Who
+/// serves a call is decided call by call in that order, so members that begin agreements, and give
+/// out tags, do so alike. Thread-safe; one thread at a time makes calls.
+class CallOrder {
+ public:
+  // Turns.
+
+  std::uint64_t draw() { return drawn_.fetch_add(1, std::memory_order_relaxed); }
+  bool is_turn(std::uint64_t number) const {
+    return decided_.load(std::memory_order_acquire) == number;
+  }
+  /// The call whose turn it is has been decided.
+  void pass() { decided_.fetch_add(1, std::memory_order_release); }
+
+  // Tags, from 0: many calls are under way at once, and a receive takes the first message of its
+  // tag. Blocking and non-blocking calls use one range in turn, in the order of the calls;
+  // persistent ones another, in the order in which they were made, as their starts may come in
+  // any order.
+
+  static constexpr std::uint32_t call_tags = 4096;
+  static constexpr std::uint32_t persistent_tags = 4096;
+  static constexpr std::uint32_t tags = call_tags + persistent_tags;
+
+  /// Those whose turn it is:
+  std::uint32_t next_tag() { return static_cast<std::uint32_t>(calls_++ % call_tags); }
+  /// How many persistent calls came before this one.
+  std::uint64_t next_persistent() { return persistent_++; }
+  static std::uint32_t persistent_tag(std::uint64_t number) {
+    return call_tags + static_cast<std::uint32_t>(number % persistent_tags);
+  }
+
+  /// False while a call with this tag is under way in this process. Once that is over here, all
+  /// that it sent was sent, and all its receives were posted: what follows under its tag comes
+  /// behind, as MPI keeps the order of two ranks' messages.
+  bool take(std::uint32_t tag) { return !slot(tag).exchange(true, std::memory_order_acquire); }
+  void give(std::uint32_t tag) { slot(tag).store(false, std::memory_order_release); }
+  bool is_taken(std::uint32_t tag) { return slot(tag).load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool>& slot(std::uint32_t tag) {
+    if (!taken_) taken_ = std::make_unique<std::array<std::atomic<bool>, tags>>();
+    return (*taken_)[tag];
+  }
+
+  std::atomic<std::uint64_t> drawn_{0};
+  std::atomic<std::uint64_t> decided_{0};
+  std::uint64_t calls_ = 0;
+  std::uint64_t persistent_ = 0;
+  std::unique_ptr<std::array<std::atomic<bool>, tags>> taken_;
+};
+
+}  // namespace mpress::engine

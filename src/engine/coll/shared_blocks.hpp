@@ -1,0 +1,65 @@
+// The blocks of a call that several ranks get: each is encoded once, by its origin, and passed on
+// as it came, so that all of them have the same bits.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/coll/blocks.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/p2p/parcel_send.hpp"
+#include "schedule/schedule.hpp"
+
+namespace mpress::engine {
+
+class SharedBlocks {
+ public:
+  /// All of these outlive it. A call whose blocks have one reader each has none.
+  SharedBlocks(Job& job, const Collective& call, const Context& context,
+               const schedule::Schedule& schedule, const BlockMap& blocks);
+
+  /// Where a block that this rank receives is to be kept, to be passed on; null: nowhere.
+  std::shared_ptr<Parcel> to_keep(schedule::Block block) const;
+
+  /// Has a block that came been kept as it came? Then it can be passed on, also where this rank
+  /// could not decode it.
+  bool is_kept(schedule::Block block) const;
+
+  /// How a block leaves.
+  struct Sending {
+    std::shared_ptr<ParcelSend> encoded;  ///< begun, to all; null: by ordinary messages, unless
+    std::optional<trace::Reason> raw_for = {};  ///< as it is, for this reason
+    int code = MPI_SUCCESS;                     ///< it cannot be sent: an MPI error code
+  };
+
+  /// Sends a block to ranks that get it in the same round, or tells that their runner is to do so.
+  /// Its data is there, or it is kept.
+  Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag);
+
+  /// When all blocks have come and gone: what others got with a loss this rank has so, too. Returns
+  /// an MPI error code.
+  int finish();
+
+ private:
+  struct Shared {
+    std::vector<int> readers;  ///< in all rounds
+    std::size_t sends_left = 0;
+    bool is_decided = false;  ///< of an own block: how it goes
+    std::shared_ptr<Parcel> parcel;
+    trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is
+  };
+
+  bool is_own(schedule::Block block) const;
+  bool is_for_self_too(schedule::Block block) const;
+  int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once);
+  Job& job_;
+  const Collective& call_;
+  const Context& context_;
+  const BlockMap& blocks_;
+  std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,106 @@
+// What a block that several ranks get is encoded with, if at all: decided once, by whoever has it
+// first.
+
+#include <algorithm>
+#include <string>
+
+#include "engine/job.hpp"
+#include "engine/p2p/parcel_send.hpp"
+#include "engine/p2p/send_message.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// The link that all readers can be reached by; MPI, where there is none.
+link::Kind link_for(const Job& job, const Message& message, std::span<const int> world_ranks) {
+  if (message.device == gpu::host || message.bytes < job.least_peer_bytes) return link::Kind::mpi;
+  const auto all = [&](const link::Link& link) {
+    return std::ranges::all_of(world_ranks, [&](int rank) { return link.reaches(rank); });
+  };
+  if (all(job.peer_link)) return link::Kind::peer;
+  return all(job.host_link) ? link::Kind::host : link::Kind::mpi;
+}
+
+/// Slots that all readers have, for a device to encode to.
+Parcel::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
+                       std::span<const int> world_ranks) {
+  if (kind == link::Kind::mpi) return {};
+  Parcel::Home home{&job.link_of(kind)};
+  trace::Event like = cut.event(trace::Kind::wire, 0, 0);
+  like.raw_bytes = 0;
+  const link::Reservation wanted{
+      world_ranks, device, cut.chunks(), cut.room(), job.mpi_link.next_operation(), nullptr, like};
+  if (!home.link->reserve(wanted, home.transfer)) return {};
+  home.link->lay_out(home.transfer);
+  return home;
+}
+
+/// Is the first chunk, which is there, so much shorter than its elements that it pays for a header?
+bool is_shorter(const Parcel& parcel) {
+  const std::size_t bytes = parcel.chunk(0).bytes;
+  const Chunking& cut = parcel.cut();
+  if (parcel.is_elements(0)) return false;
+  return cut.chunks() == 1 ? wire::frame_bytes(bytes) <= cut.bytes()
+                           : bytes + wire::min_frame_bytes <= cut.chunk_bytes;
+}
+
+}  // namespace
+
+Packing pack_parcel(Job& job, const SendCall& call, const SendArguments& arguments,
+                    std::span<const int> readers, bool at_once) {
+  using trace::Reason;
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
+  const std::shared_ptr<mpi::CommInfo> comm = type ? mpi::comm_info(arguments.comm) : nullptr;
+  if (!comm || readers.empty()) return {};
+  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+  const Location place = locate(job, arguments.buffer, *type);
+  Message message{call,         arguments,        *type, *comm, trace::any_peer, bytes,
+                  place.device, place.is_readable};
+  std::vector<int> world_ranks;
+  for (const int reader : readers) world_ranks.push_back(comm->world_rank(reader));
+  Choice choice;
+  // It is encoded once, so it is worth it where it is for one of them.
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    message.peer = world_ranks[i];
+    const Choice one = choose(job, message, false);
+    if (i == 0 || one.spec.codec != Codec::none) choice = one;
+    if (one.spec.codec != Codec::none) break;
+  }
+  if (choice.spec.codec == Codec::none) return {nullptr, choice.reason};
+  std::string error;
+  if (!validate_spec(choice.spec, *type->element, error)) {
+    trace::say("rank " + std::to_string(job.rank) + ": " + error);
+    return {nullptr, Reason::none, job.spec_code};
+  }
+  std::optional<Elements> elements;
+  if (const int code = gather_elements(job, message, elements); code != MPI_SUCCESS) {
+    return {nullptr, Reason::none, code};
+  }
+  if (!elements) return {nullptr, Reason::memory};
+  const link::Kind kind = link_for(job, message, world_ranks);
+  const Region region = elements->region;
+  const auto number =
+      static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
+  const Chunking cut{choice.spec,  region.type,
+                     region.count, parcel_chunk_bytes(job, message, kind),
+                     message.peer, number};
+  auto parcel = std::make_shared<Parcel>(job);
+  const Parcel::Home home =
+      at_once ? find_home(job, cut, region.device, kind, world_ranks) : Parcel::Home{};
+  if (!parcel->encode(cut, region, std::move(elements->packed), home)) {
+    return {nullptr, Reason::memory};
+  }
+  const policy::Subject subject = subject_of(job, message, choice.spec.codec);
+  parcel->when_encoded([&job, subject](std::size_t encoded, std::uint64_t took_ns) {
+    job.policy.encoded(subject, encoded + wire::min_frame_bytes, took_ns);
+  });
+  if (kind != link::Kind::mpi) return {std::move(parcel)};
+  // What a device refuses is an error of the call while nothing is announced.
+  await_device(region.device, [&] { return parcel->advance() || parcel->ready() > 0; });
+  if (parcel->ready() == 0) return {nullptr, Reason::none, parcel->code()};
+  if (!is_shorter(*parcel)) return {nullptr, Reason::incompressible};
+  return {std::move(parcel)};
+}
+
+}  // namespace mpress::engine

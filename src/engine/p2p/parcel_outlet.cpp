@@ -1,0 +1,79 @@
+#include "engine/p2p/parcel_outlet.hpp"
+
+#include <cstring>
+
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+ParcelOutlet::~ParcelOutlet() {
+  if (!copies_.empty()) queue_->drain();
+  if (!is_over_) link_.abandon(transfer_);
+}
+
+bool ParcelOutlet::advance() {
+  if (is_over_) return true;
+  const bool is_made = parcel_->advance();
+  while (code_ == MPI_SUCCESS && copied_ < parcel_->ready() && copy_next()) {
+  }
+  publish_copied();
+  if (published_ == parcel_->cut().chunks()) {
+    link_.release(transfer_);
+    is_over_ = true;
+  } else if (code_ != MPI_SUCCESS || (is_made && !parcel_->is_whole() && copies_.empty())) {
+    fail();
+  }
+  return is_over_;
+}
+
+/// False where there is no memory for it, or no queue.
+bool ParcelOutlet::copy_next() {
+  const Parcel::Chunk chunk = parcel_->chunk(copied_);
+  if (lends_) {
+    job_.mpi_link.lend(transfer_, copied_++, chunk.data, chunk.bytes, parcel_);
+    published_ = copied_;
+    return true;
+  }
+  std::byte* const place = link_.place(transfer_, copied_, chunk.bytes);
+  if (!place) code_ = MPI_ERR_NO_MEM;
+  if (place && !queue_) {
+    queue_ = job_.devices.queue(parcel_->device());
+    if (!queue_) code_ = refused(job_, parcel_->device());
+  }
+  if (code_ != MPI_SUCCESS) return false;
+  link::Report* const report = link_.devices_publish() ? link_.report(transfer_, copied_) : nullptr;
+  std::uint32_t* const flag = report ? &report->sequence : nullptr;
+  if (report) report->bytes = chunk.bytes;
+  if (transfer_.is_on_host || !transfer_.memory) {
+    copies_.push_back(queue_->copy(place, chunk.data, chunk.bytes, flag));
+  } else {
+    const gpu::Event copied = queue_->copy_near(place, chunk.data, chunk.bytes);
+    copies_.push_back(flag ? queue_->write(flag, 1) : copied);
+  }
+  ++copied_;
+  return true;
+}
+
+void ParcelOutlet::publish_copied() {
+  for (; !copies_.empty(); copies_.pop_front()) {
+    const gpu::State state = queue_->query(copies_.front());
+    if (state == gpu::State::pending) return;
+    if (state == gpu::State::failed) {
+      code_ = refused(job_, parcel_->device());
+      return;
+    }
+    if (!link_.devices_publish()) {
+      link_.publish(transfer_, published_, parcel_->chunk(published_).bytes);
+    }
+    ++published_;
+  }
+}
+
+void ParcelOutlet::fail() {
+  if (!copies_.empty()) queue_->drain();
+  copies_.clear();
+  link_.fail(transfer_);
+  is_over_ = true;
+}
+
+}  // namespace mpress::engine

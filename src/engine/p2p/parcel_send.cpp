@@ -1,0 +1,265 @@
+#include "engine/p2p/parcel_send.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/p2p/send_message.hpp"
+#include "link/route.hpp"
+#include "mpi/counted.hpp"
+#include "mpi/peek.hpp"
+#include "mpi/relayout.hpp"
+
+namespace mpress::engine {
+namespace {
+
+trace::Way way_by(link::Kind kind) {
+  switch (kind) {
+    case link::Kind::mpi: break;
+    case link::Kind::peer: return trace::Way::peer;
+    case link::Kind::host: return trace::Way::host;
+  }
+  return trace::Way::chunks;
+}
+
+}  // namespace
+
+struct ParcelSend::Reader {
+  int rank;   ///< in the communicator
+  int world;  ///< in MPI_COMM_WORLD
+};
+
+struct ParcelSend::Header {
+  Reader reader;
+  trace::Way way;
+  std::uint64_t route;
+  trace::Row* row = nullptr;
+  trace::Span span = {};
+  std::array<std::byte, wire::min_frame_bytes> bytes = {};
+};
+
+ParcelSend::ParcelSend(Job& job, const SendCall& call, const SendArguments& arguments,
+                       std::shared_ptr<Parcel> parcel, std::span<const int> ranks, int tag)
+    : job_(job),
+      parcel_(std::move(parcel)),
+      operation_(job.mpi_link.next_operation()),
+      comm_(arguments.comm),
+      tag_(tag),
+      begin_ns_(trace::timeline.now()) {
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_);
+  if (!type || !comm) mpi::fatal("a block has no type, or no communicator");
+  const Chunking& cut = parcel_->cut();
+  const Message message{call,        arguments,         *type, *comm, trace::any_peer,
+                        cut.bytes(), parcel_->device(), true};
+  std::vector<Reader> readers;
+  for (const int rank : ranks) readers.push_back({rank, comm->world_rank(rank)});
+  const bool is_one = cut.chunks() == 1;
+  plan(readers, !is_one);
+  if (is_one && !readers.empty()) {
+    await_device(parcel_->device(), [&] { return parcel_->advance(); });
+    std::size_t bytes = 0;
+    if (parcel_->is_whole() && parcel_->frame(bytes)) {
+      send_frames(message, readers);
+      readers.clear();
+    } else {
+      plan(readers, true);
+    }
+  }
+  // For want of memory, or as a device failed.
+  if (!readers.empty()) tell_failure(readers);
+  send_headers(message);
+}
+
+ParcelSend::~ParcelSend() = default;
+
+void ParcelSend::post(const std::byte* data, std::size_t bytes, const Reader& reader) {
+  const ElementType type = parcel_->cut().type;
+  MPI_Request request = MPI_REQUEST_NULL;
+  note(mpi::counted::Isend(data, static_cast<MPI_Count>(bytes / element_size(type)),
+                           type == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE, reader.rank, tag_,
+                           comm_, &request));
+  if (request != MPI_REQUEST_NULL) requests_.push_back(request);
+}
+
+void ParcelSend::tell_failure(std::span<const Reader> readers) {
+  for (const Reader& reader : readers) post(nullptr, 0, reader);
+  note(parcel_->code() != MPI_SUCCESS ? parcel_->code() : MPI_ERR_NO_MEM);
+}
+
+/// The whole parcel as one message of MPI's, to each reader.
+void ParcelSend::send_frames(const Message& like, std::span<const Reader> readers) {
+  std::size_t bytes = 0;
+  const std::byte* const frame = parcel_->frame(bytes);
+  Message message = like;
+  for (const Reader& reader : readers) {
+    message.peer = reader.world;
+    Departure departure{parcel_->cut().spec.codec};
+    departure.wire_bytes = bytes;
+    departure.begin_ns = begin_ns_;
+    trace::Row& row = count(job_, message, departure, spans_.emplace_back());
+    trace::add(row.encode_ns, parcel_->claim_took_ns());
+    post(frame, bytes, reader);
+  }
+}
+
+/// Its slots are the parcel's own.
+void ParcelSend::take_home(std::vector<Reader>& readers) {
+  const Parcel::Home& home = parcel_->home();
+  const auto number = static_cast<std::uint32_t>(job_.mpi_link.tag_of(operation_));
+  for (std::uint32_t i = 0; i < readers.size(); ++i) {
+    headers_.push_back(std::make_unique<Header>(
+        Header{readers[i], way_by(home.link->kind()),
+               link::Route(number, home.link->kind(), home.transfer.first_of(i)).word()}));
+  }
+  parcel_->announce();
+  readers.clear();
+}
+
+bool ParcelSend::reserve(link::Link& link, std::span<const Reader> readers) {
+  if (readers.empty()) return false;
+  std::vector<int> ranks;
+  for (const Reader& reader : readers) ranks.push_back(reader.world);
+  const bool is_mpi = link.kind() == link::Kind::mpi;
+  const auto number = static_cast<std::uint32_t>(job_.mpi_link.tag_of(operation_));
+  const Chunking& cut = parcel_->cut();
+  link::Reservation wanted{ranks, parcel_->device(), cut.chunks(), parcel_->longest(), operation_};
+  wanted.like = cut.event(trace::Kind::wire, 0, 0);
+  wanted.like.raw_bytes = 0;
+  wanted.like.message = number;
+  wanted.is_lent = is_mpi && parcel_->device() == gpu::host;
+  // Where nothing else is left. What is there is bounded by the rounds of a call.
+  wanted.may_exceed = is_mpi;
+  if (is_mpi && !wanted.is_lent) wanted.account = &job_.held_for_mpi;
+  link::Transfer transfer;
+  if (!link.reserve(wanted, transfer)) return false;
+  link.lay_out(transfer);
+  outlets_.push_back(std::make_unique<ParcelOutlet>(job_, link, transfer, parcel_, wanted.is_lent));
+  for (std::uint32_t i = 0; i < readers.size(); ++i) {
+    const std::uint32_t first = is_mpi ? transfer.first : transfer.first_of(i);
+    headers_.push_back(std::make_unique<Header>(
+        Header{readers[i], way_by(link.kind()), link::Route(number, link.kind(), first).word()}));
+  }
+  return true;
+}
+
+/// Finds slots for readers, and removes those that it has some for. Where `all`, by MPI if by no
+/// other link. Those that a link reaches share slots; with others it connects when they ask for
+/// some.
+void ParcelSend::plan(std::vector<Reader>& readers, bool all) {
+  if (parcel_->home().link) return take_home(readers);
+  const bool may_be_linked = parcel_->device() != gpu::host && job_.chunks.is_open() &&
+                             parcel_->cut().bytes() >= job_.least_peer_bytes &&
+                             parcel_->cut().chunk_bytes <= wire::max_chunk_bytes;
+  for (link::Link* link :
+       {static_cast<link::Link*>(&job_.peer_link), static_cast<link::Link*>(&job_.host_link)}) {
+    if (!may_be_linked) break;
+    const auto others =
+        std::stable_partition(readers.begin(), readers.end(),
+                              [&](const Reader& one) { return link->reaches(one.world); });
+    std::vector<Reader> left;
+    const std::span<const Reader> ready(readers.begin(), others);
+    if (!reserve(*link, ready)) left.assign(ready.begin(), ready.end());
+    for (auto other = others; other != readers.end(); ++other) {
+      if (!link->may_reach(other->world) || !reserve(*link, {&*other, 1})) left.push_back(*other);
+    }
+    readers = std::move(left);
+  }
+  if (all && reserve(job_.mpi_link, readers)) readers.clear();
+}
+
+void ParcelSend::send_headers(const Message& like) {
+  const Chunking& cut = parcel_->cut();
+  wire::Header announced{cut.spec, cut.type, cut.count};
+  announced.chunk_bytes =
+      static_cast<std::uint32_t>(cut.chunks() > 1 ? cut.chunk_bytes : whole_chunk(cut.bytes()));
+  announced.may_be_elements = cut.may_be_elements;
+  Message message = like;
+  for (const auto& header : headers_) {
+    announced.route = header->route;
+    wire::close_frame(announced, job_.nonce, header->bytes.data());
+    message.peer = header->reader.world;
+    Departure departure{cut.spec.codec};
+    departure.way = header->way;
+    departure.number = link::Route(header->route).number;
+    departure.wire_bytes = wire::min_frame_bytes;
+    departure.begin_ns = begin_ns_;
+    header->row = &count(job_, message, departure, header->span);
+    post(header->bytes.data(), header->bytes.size(), header->reader);
+  }
+}
+
+bool ParcelSend::needs_host() const {
+  if (is_sent_ || headers_.empty() || parcel_->is_published_by_device()) return false;
+  return outlets_.empty() ||
+         std::ranges::any_of(outlets_, [](const auto& one) { return one->needs_host(); });
+}
+
+/// True once the elements are not needed any more, and all is published or will not come.
+bool ParcelSend::advance_data() {
+  if (is_sent_ || headers_.empty()) return true;
+  bool is_over = parcel_->advance();
+  for (const auto& outlet : outlets_) is_over &= outlet->advance();
+  job_.follow_chunks();
+  if (!is_over) return false;
+  is_sent_ = true;
+  note(parcel_->code());
+  for (const auto& outlet : outlets_) note(outlet->code());
+  for (const auto& header : headers_) {
+    trace::add(header->row->wire_bytes, parcel_->bytes());
+    header->span.add_wire_bytes(parcel_->bytes());
+  }
+  trace::add(headers_.front()->row->encode_ns, parcel_->claim_took_ns());
+  return true;
+}
+
+bool ParcelSend::advance() {
+  if (!advance_data()) return false;
+  std::erase_if(requests_, [this](MPI_Request& request) {
+    int sent = 0;
+    const int code = mpi::test(&request, &sent, MPI_STATUS_IGNORE);
+    note(code);
+    return code != MPI_SUCCESS || sent != 0;
+  });
+  if (!requests_.empty()) return false;
+  headers_.clear();
+  spans_.clear();
+  return true;
+}
+
+int decode_parcel(Job& job, const Parcel& parcel, const ReceiveArguments& to) {
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(to.type);
+  if (!type) return MPI_ERR_TYPE;
+  const Chunking& cut = parcel.cut();
+  const Location place = locate(job, to.buffer, *type);
+  const bool is_on_device = place.device != gpu::host;
+  const auto address = reinterpret_cast<std::uintptr_t>(to.buffer);
+  memory::Buffer packed;
+  auto* elements = static_cast<std::byte*>(to.buffer);
+  if (!type->contiguous ||
+      (is_on_device ? address % element_size(cut.type) != 0 : !place.is_readable)) {
+    packed =
+        is_on_device ? job.devices.take(place.device, cut.bytes()) : job.pool.take(cut.bytes());
+    if (!packed) return MPI_ERR_NO_MEM;
+    elements = packed.data();
+  }
+  const From from = parcel.device() == place.device ? From::near : From::host;
+  auto decoder = is_on_device ? device_decoder(job, cut, place.device, elements, from)
+                              : host_decoder(job, cut, elements);
+  if (!decoder) return is_on_device ? refused(job, place.device) : MPI_ERR_NO_MEM;
+  ReceivePipeline pipeline(job, cut, std::move(decoder), place.device);
+  pipeline.open(parcel);
+  await_device(place.device, [&] { return pipeline.advance(); });
+  if (pipeline.code() != MPI_SUCCESS || !packed) return pipeline.code();
+  if (is_on_device) {
+    return unpack_to_device(job, place.device, elements, cut.bytes(), to.buffer, to.count, *type);
+  }
+  const mpi::Layout laid{static_cast<MPI_Count>(cut.bytes() / type->packed_unit()),
+                         type->packed_type()};
+  return mpi::relayout(elements, laid, to.buffer,
+                       type->contiguous ? laid : mpi::Layout{to.count, type->layout});
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,198 @@
+#include "engine/pipeline/parcel.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "codec/codec.hpp"
+#include "engine/job.hpp"
+#include "wire/frame.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Before each chunk: room for a frame's header, and payloads are aligned for kernels.
+constexpr std::size_t front = 256;
+static_assert(front >= wire::header_bytes);
+
+/// Behind it: a frame's padding.
+constexpr std::size_t back = wire::size_grain + wire::size_above_grain;
+
+class FromParcel final : public link::Inbound {
+ public:
+  explicit FromParcel(const Parcel& parcel) : parcel_(parcel) {}
+
+  gpu::State poll(std::uint64_t chunk, link::Arrived& arrived) override {
+    const Parcel::Chunk kept = parcel_.chunk(chunk);
+    arrived = {kept.data, kept.bytes, parcel_.lies_on(), parcel_.lies_on() != gpu::host};
+    return gpu::State::done;
+  }
+  const char* problem() const override { return ""; }
+  void acknowledge(std::uint64_t) override {}
+  void finish(bool) override {}
+  trace::Way way() const override { return trace::Way::whole; }
+
+ private:
+  const Parcel& parcel_;
+};
+
+}  // namespace
+
+std::unique_ptr<link::Inbound> inbound_of(const Parcel& parcel) {
+  return std::make_unique<FromParcel>(parcel);
+}
+
+Parcel::~Parcel() {
+  encoder_.reset();
+  if (copying_ != 0) queue_->drain();
+  if (!home_.link || is_home_over_) return;
+  if (is_announced_) {
+    home_.link->release(home_.transfer);
+  } else {
+    home_.link->abandon(home_.transfer);
+  }
+}
+
+std::byte* Parcel::data_of(std::uint64_t chunk) const {
+  return home_.link ? home_.transfer.place(chunk) : chunks_[chunk].memory.data() + front;
+}
+
+bool Parcel::make_room(std::uint64_t chunk, std::size_t bytes) {
+  memory::Buffer& memory = chunks_[chunk].memory;
+  const std::size_t room = front + bytes + back;
+  memory = device_ == gpu::host ? job_.pool.take(room) : job_.devices.take(device_, room);
+  return static_cast<bool>(memory);
+}
+
+void Parcel::note(std::uint64_t chunk, std::size_t bytes) {
+  chunks_[chunk].bytes = bytes;
+  bytes_ += bytes;
+  ready_.store(chunk + 1, std::memory_order_release);
+}
+
+std::size_t Parcel::longest() const {
+  if (!is_whole()) return cut_.raw_bytes(0);
+  return std::ranges::max_element(chunks_, {}, &Kept::bytes)->bytes;
+}
+
+/// A device finds a relative bound itself, and payloads tell it.
+bool Parcel::encode(const Chunking& cut, const Region& region, memory::Buffer packed,
+                    const Home& home) {
+  cut_ = cut;
+  home_ = home;
+  // Nobody looks at what a device publishes.
+  cut_.may_be_elements = !home.link || !home.link->devices_publish();
+  device_ = region.device;
+  packed_ = std::move(packed);
+  if (device_ == gpu::host && !resolve(job_, region, cut_.spec)) return false;
+  chunks_.resize(cut_.chunks());
+  for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    if (!home_.link && !make_room(chunk, cut_.room())) return false;
+  }
+  encoder_ = make_encoder(job_, cut_, region, *this);
+  if (!encoder_) return false;
+  is_published_by_device_ = encoder_->is_published_by_device();
+  if (cut_.spec.bound == Bound::rel) {
+    cut_.spec.bound = Bound::abs;
+    cut_.spec.value = 0;
+  }
+  is_made_.store(false, std::memory_order_release);
+  return true;
+}
+
+std::byte* Parcel::place(std::uint64_t chunk, std::size_t) { return data_of(chunk); }
+
+gpu::Report* Parcel::report(std::uint64_t chunk) {
+  const bool has_one = home_.link && home_.link->devices_publish();
+  return has_one ? home_.link->report(home_.transfer, chunk) : nullptr;
+}
+
+bool Parcel::advance() {
+  if (is_made_.load(std::memory_order_acquire)) return true;
+  std::unique_lock making(making_, std::try_to_lock);
+  if (!making) return false;
+  while (encoder_) {
+    Made made;
+    const gpu::State state = encoder_->next(made);
+    if (state == gpu::State::pending) return false;
+    if (state == gpu::State::failed) {
+      code_ = encoder_->code();
+      end();
+      break;
+    }
+    note(made.first, made.bytes);
+    if (home_.link && !is_published_by_device_) {
+      home_.link->publish(home_.transfer, made.first, made.bytes);
+    }
+    const bool encodes_here = encoder_->encodes_here();
+    if (is_whole()) end();
+    if (encodes_here) break;  // other operations have their turn between chunks
+  }
+  return !encoder_;
+}
+
+void Parcel::end() {
+  const std::uint64_t took_ns = encoder_->took_ns();
+  encoder_.reset();
+  packed_.reset();
+  if (code_ != MPI_SUCCESS && is_announced_) {  // readers learn of it now
+    home_.link->fail(home_.transfer);
+    is_home_over_ = true;
+  }
+  took_ns_.store(took_ns, std::memory_order_relaxed);
+  if (code_ == MPI_SUCCESS && told_) told_(bytes_, took_ns);
+  is_made_.store(true, std::memory_order_release);
+}
+
+void Parcel::begin(const Chunking& cut, int device) {
+  cut_ = cut;
+  cut_.may_be_elements = true;
+  device_ = device;
+  chunks_.resize(cut_.chunks());
+}
+
+/// What a device published may be longer than its elements, which not every link takes.
+bool Parcel::keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
+  if (is_given_up_) return true;
+  if (copying_ == 0) {
+    is_given_up_ = chunk != ready() || arrived.chunks != 1 ||
+                   (!is_elements && arrived.bytes >= cut_.raw_bytes(chunk)) ||
+                   !make_room(chunk, arrived.bytes);
+    if (is_given_up_) return true;
+    if (device_ == gpu::host) {
+      std::memcpy(data_of(chunk), arrived.data, arrived.bytes);
+      note(chunk, arrived.bytes);
+      return true;
+    }
+    if (!queue_) queue_ = job_.devices.queue(device_);
+    is_given_up_ = !queue_;
+    if (is_given_up_) return true;
+    copying_ = queue_->copy(data_of(chunk), arrived.data, arrived.bytes);
+  }
+  const gpu::State state = queue_->query(copying_);
+  if (state == gpu::State::pending) return false;
+  copying_ = 0;
+  is_given_up_ = state == gpu::State::failed;
+  if (!is_given_up_) note(chunk, arrived.bytes);
+  return true;
+}
+
+const std::byte* Parcel::frame(std::size_t& bytes) {
+  const wire::Header header{cut_.spec, cut_.type, cut_.count, bytes_};
+  if (is_elements(0) || wire::frame_bytes(bytes_) > cut_.bytes()) return nullptr;
+  if (frame_bytes_ == 0) {
+    std::byte* to = data_of(0) - wire::header_bytes;
+    if (device_ != gpu::host) {
+      frame_ = job_.devices.take_pinned(device_, wire::frame_bytes(bytes_));
+      const QueueLease queue = job_.devices.queue(device_);
+      if (!frame_ || !queue) return nullptr;
+      to = frame_.data();
+      const gpu::Event copied = queue->copy(to + wire::header_bytes, data_of(0), bytes_);
+      if (job_.devices.wait(job_, *queue, copied) != MPI_SUCCESS) return nullptr;
+    }
+    frame_bytes_ = wire::close_frame(header, job_.nonce, to);
+  }
+  bytes = frame_bytes_;
+  return device_ == gpu::host ? data_of(0) - wire::header_bytes : frame_.data();
+}
+
+}  // namespace mpress::engine

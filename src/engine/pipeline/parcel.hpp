@@ -1,0 +1,141 @@
+// A block as it travels: its origin encodes it once, whoever passes it on sends it as it came, and
+// each reader decodes it once. So all readers get the same bits, whatever the links between them.
+//
+// A parcel keeps the chunks of a block in memory of this process: those that its origin encodes, or
+// those that came. Each is a payload shorter than its elements, or the elements; by any link.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "engine/devices.hpp"
+#include "engine/pipeline/encoder.hpp"
+#include "link/link.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+class Parcel final : private Slots {
+ public:
+  explicit Parcel(Job& job) : job_(job) {}
+  Parcel(const Parcel&) = delete;
+  Parcel& operator=(const Parcel&) = delete;
+  ~Parcel();
+
+  // At the origin.
+
+  /// Slots of a link that are the parcel's memory: a device encodes straight to them, and publishes
+  /// what is there. Until the parcel's end they are not used again.
+  struct Home {
+    link::Link* link = nullptr;  ///< null: the parcel has memory of its own
+    link::Transfer transfer = {};
+  };
+
+  /// Begins to encode a region, whose elements stay valid until advance() returns true, or lie in
+  /// `packed`. `cut.spec` names a codec. False where memory is short, or the device refuses.
+  bool encode(const Chunking& cut, const Region& region, memory::Buffer packed, const Home& home);
+
+  /// To be told what encoding gave, in bytes, and took, once it is over without an error.
+  void when_encoded(std::function<void(std::size_t bytes, std::uint64_t took_ns)> told) {
+    told_ = std::move(told);
+  }
+
+  /// Makes chunks that are ready; where the calling thread encodes, one. Never waits. True when no
+  /// more will be: see is_whole() and code(). Thread-safe.
+  bool advance();
+
+  /// Does a device publish in home() what is left to come?
+  bool is_published_by_device() const { return is_published_by_device_; }
+
+  /// Where the readers find it, if all of them do in one place. Nothing else is sent then.
+  const Home& home() const { return home_; }
+
+  /// Readers have heard of home(), or will.
+  void announce() { is_announced_ = true; }
+
+  // Where it is received.
+
+  /// Chunks follow, for a buffer of `device` or the host.
+  void begin(const Chunking& cut, int device);
+
+  /// Keeps a chunk, in order. False while a device copies it; then it is to be asked again. Where
+  /// it cannot be kept the parcel will not be whole.
+  bool keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements);
+
+  // What there is.
+
+  struct Chunk {
+    const std::byte* data;  ///< in memory of lies_on()
+    std::size_t bytes;
+  };
+  const Chunking& cut() const { return cut_; }
+  int device() const { return device_; }
+  std::uint64_t ready() const { return ready_.load(std::memory_order_acquire); }
+  Chunk chunk(std::uint64_t i) const { return {data_of(i), chunks_[i].bytes}; }
+  /// The device that reaches the chunks, or the host where they lie in its memory.
+  int lies_on() const { return home_.transfer.is_on_host ? gpu::host : device_; }
+  bool is_whole() const { return !chunks_.empty() && ready() == chunks_.size(); }
+  bool is_elements(std::uint64_t i) const { return chunks_[i].bytes == cut_.raw_bytes(i); }
+  std::size_t bytes() const { return bytes_; }  ///< of those that are there
+  std::size_t longest() const;                  ///< of any chunk, as far as is known
+  int code() const { return code_; }            ///< of an origin that failed: an MPI error code
+
+  /// What encoding took, the first time that it is asked for.
+  std::uint64_t claim_took_ns() { return took_ns_.exchange(0, std::memory_order_relaxed); }
+
+  /// Of a whole parcel of one payload: it, in one message, in host memory. Null where there is no
+  /// memory for it or the message would be longer than the elements. Waits for a device that has to
+  /// copy. Not thread-safe.
+  const std::byte* frame(std::size_t& bytes);
+
+ private:
+  struct Kept {
+    memory::Buffer memory;
+    std::size_t bytes = 0;
+  };
+
+  std::byte* place(std::uint64_t chunk, std::size_t bytes) override;
+  gpu::Report* report(std::uint64_t chunk) override;
+  bool is_on_host() const override { return home_.transfer.is_on_host; }
+  bool is_near() const override { return device_ != gpu::host; }
+  std::byte* data_of(std::uint64_t chunk) const;
+  bool make_room(std::uint64_t chunk, std::size_t bytes);
+  void note(std::uint64_t chunk, std::size_t bytes);
+  void end();
+
+  Job& job_;
+  Chunking cut_{};
+  int device_ = gpu::host;
+  Home home_;
+  bool is_announced_ = false;
+  bool is_home_over_ = false;
+  bool is_published_by_device_ = false;
+  std::vector<Kept> chunks_;
+  std::atomic<std::uint64_t> ready_{0};
+  std::size_t bytes_ = 0;
+  int code_ = MPI_SUCCESS;
+  std::mutex making_;
+  std::atomic<bool> is_made_{true};
+  std::function<void(std::size_t, std::uint64_t)> told_;
+  std::atomic<std::uint64_t> took_ns_{0};
+  memory::Buffer packed_;  ///< elements
+  memory::Buffer frame_;   ///< of what lies on a device
+  std::size_t frame_bytes_ = 0;
+  bool is_given_up_ = false;
+  gpu::Event copying_ = 0;
+  std::unique_ptr<Encoder> encoder_;
+  QueueLease queue_;
+};
+
+/// Chunks of a whole parcel, for a pipeline that decodes them here.
+std::unique_ptr<link::Inbound> inbound_of(const Parcel& parcel);
+
+}  // namespace mpress::engine

@@ -1,0 +1,133 @@
+// The arguments of a collective call that is not over when it returns.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "engine/coll/kept_call.hpp"
+#include "engine/coll/operands.hpp"
+#include "mpi/calls.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::preload {
+
+/// Copies of arrays, and of datatypes that are not MPI's own.
+class KeptArguments {
+ public:
+  KeptArguments() = default;
+  KeptArguments(const KeptArguments&) = delete;
+  KeptArguments& operator=(const KeptArguments&) = delete;
+  ~KeptArguments() {
+    for (MPI_Datatype& type : types_) mpi::calls().Type_free(&type);
+  }
+
+  /// MPI does not look at all arguments: null where there are no entries.
+  template <typename T>
+  const T* array(const T* given, int entries) {
+    if (entries == 0 || !given) return given;
+    auto copy = std::make_shared<std::vector<T>>(given, given + entries);
+    const T* const kept = copy->data();
+    arrays_.push_back(std::move(copy));
+    return kept;
+  }
+
+  MPI_Datatype type(MPI_Datatype given) {
+    const auto known = mpi::type_info(given);
+    if (!known || known->is_predefined) return given;
+    MPI_Datatype copy = given;
+    if (mpi::calls().Type_dup(given, &copy) != MPI_SUCCESS) return given;
+    types_.push_back(copy);
+    return copy;
+  }
+
+ private:
+  std::vector<std::shared_ptr<void>> arrays_;
+  std::vector<MPI_Datatype> types_;
+};
+
+/// `describe`: the function of engine/coll/operands.hpp; `call_mpi`: makes MPI's non-blocking call
+/// with the kept arguments; A: the blocking call's parameters, the last of which is the
+/// communicator.
+template <auto describe, auto call_mpi, typename... A>
+class Kept final : public engine::KeptCall {
+ public:
+  Kept(const engine::Operands& given, A... arguments) : arguments_(arguments...) {
+    keep_arrays(given, std::index_sequence_for<A...>());
+    keep_types(given);
+    operands_ = std::apply([](A... kept) { return describe(kept...); }, arguments_);
+  }
+
+  int begin(engine::StagedCall& staged, MPI_Comm comm, MPI_Request* request) override {
+    std::get<sizeof...(A) - 1>(arguments_) = comm;
+    return std::apply([&](A... kept) { return call_mpi(staged, operands_, kept..., request); },
+                      arguments_);
+  }
+
+ private:
+  using Arguments = std::tuple<A...>;
+  template <std::size_t i>
+  using Argument = std::tuple_element_t<i, Arguments>;
+
+  /// Where the buffer that is received to comes among the parameters.
+  static constexpr std::size_t receive_at = [] {
+    constexpr bool is_buffer[] = {std::is_same_v<A, void*>...};
+    std::size_t i = 0;
+    while (!is_buffer[i]) ++i;
+    return i;
+  }();
+  static constexpr bool has_root =
+      std::is_same_v<decltype(describe), decltype(&engine::bcast)> ||
+      std::is_same_v<decltype(describe), decltype(&engine::gatherv)> ||
+      std::is_same_v<decltype(describe), decltype(&engine::scatterv)> ||
+      std::is_same_v<decltype(describe), decltype(&engine::gather)>;
+  /// A type is the last that tells about its buffer.
+  static constexpr std::size_t receive_type_at = sizeof...(A) - (has_root ? 3 : 2);
+  static constexpr std::size_t send_type_at = receive_at > 0 ? receive_at - 1 : receive_type_at;
+
+  template <std::size_t... i>
+  void keep_arrays(const engine::Operands& given, std::index_sequence<i...>) {
+    (keep_array<i>(i < receive_at ? given.send_entries : given.receive_entries), ...);
+  }
+
+  template <std::size_t i>
+  void keep_array(int entries) {
+    using T = Argument<i>;
+    // Handles may be pointers, too, but not to what is constant.
+    if constexpr (std::is_pointer_v<T> && !std::is_same_v<T, const void*> &&
+                  std::is_const_v<std::remove_pointer_t<T>>) {
+      std::get<i>(arguments_) = kept_.array(std::get<i>(arguments_), entries);
+    }
+  }
+
+  void keep_types(const engine::Operands& given) {
+    if constexpr (receive_at > 0) keep_type<send_type_at>(given.send);
+    keep_type<receive_type_at>(given.receive);
+  }
+
+  /// A type counts only where there are items.
+  template <std::size_t i>
+  void keep_type(const engine::Operand& operand) {
+    const engine::Blocks& blocks = operand.writes.number() > 0 ? operand.writes : operand.reads;
+    if constexpr (std::is_same_v<Argument<i>, const MPI_Datatype*>) {
+      MPI_Datatype* const types = const_cast<MPI_Datatype*>(std::get<i>(arguments_));
+      for (int k = 0; k < blocks.number(); ++k) {
+        if (blocks[k].count > 0) types[k] = kept_.type(types[k]);
+      }
+    } else {
+      for (int k = 0; k < blocks.number(); ++k) {
+        if (blocks[k].count <= 0) continue;
+        std::get<i>(arguments_) = kept_.type(std::get<i>(arguments_));
+        return;
+      }
+    }
+  }
+
+  Arguments arguments_;
+  KeptArguments kept_;
+};
+
+}  // namespace mpress::preload
