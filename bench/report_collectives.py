@@ -101,6 +101,10 @@ def seconds(row: Row) -> float:
     return row["seconds"]
 
 
+def machine(run: Row) -> str:
+    return f"{run['gpus']} x {run['gpu']}" if run["gpu"] else run["cpu"]
+
+
 def of_block(op: str, nbytes: int) -> str:
     return f"{op}, {size(nbytes)} {UNITS[op]}"
 
@@ -338,10 +342,9 @@ def of_way(run: Row, way: Way) -> list[str]:
 def section(document: Row, pictures: dict[str, Path]) -> str:
     parts = [HEAD.format(generated=GENERATED)]
     for number, run in enumerate(document["runs"]):
-        gpus = f"{run['gpus']} x {run['gpu']}" if run["gpu"] else run["cpu"]
         lost = losses(run)
         parts += [
-            f"## {gpus}, {run['ranks']} ranks, {run['memory']} memory, {run['mpi']}\n",
+            f"## {machine(run)}, {run['ranks']} ranks, {run['memory']} memory, {run['mpi']}\n",
             f"{run['date']}, commit {run['commit']}; {run['seconds']:.0f} s in all."
             + (f" Of this run: {run['note']}." if "note" in run else "") + "\n",
             *(["\n".join(lost) + "\n"] if lost else []),

@@ -55,7 +55,7 @@ def topic(document: Row) -> Topic:
             if lines:
                 texts.append(table(headings, lines))
     sources = "; ".join(
-        f"{run['gpus']} x {run['gpu']}" + f", {run['mpi']}, {run['memory']} memory, {run['date']}, "
+        f"{collectives.machine(run)}, {run['mpi']}, {run['memory']} memory, {run['date']}, "
         f"commit {commits({'runs': [run]})}"
         for run in document["runs"]
     )  # fmt: skip

@@ -320,19 +320,23 @@ def run_case(rank: Rank, messages: Any, case: dict[str, Any]) -> list[dict[str, 
     paths = [path for path in case["paths"] if rank.has(path)]
     samples = {path: messages.sample(path) for path in paths}
     plan, comm = {**rank.plan, **case}, rank.comm
-    iterations = {}
+    iterations, is_slow = {}, {}
     round_seconds = 0.0
     for path, sample in samples.items():
         comm.Barrier()
-        first = comm.bcast(_seconds_of(sample))
-        is_slow = first > _SLOW_SECONDS
-        if plan["warmup"] > 1 and not (is_slow and path in BASELINES):
-            sample(plan["warmup"] - 1)
+        # What takes long is called less often; mpress's own paths need these calls to open links.
+        first = min(_seconds_of(sample) for _ in range(min(plan["warmup"], 2)))
+        is_long = path in BASELINES and first > _SLOW_SECONDS
+        if plan["warmup"] > 2 and not comm.bcast(is_long):
+            sample(plan["warmup"] - 2)
         comm.Barrier()
-        # The quickest: a hiccup would give a path fewer messages a sample than it has beside it.
-        took = min(_seconds_of(sample) for _ in range(1 if is_slow else _CALIBRATIONS))
+        took = _seconds_of(sample)
+        is_slow[path] = comm.bcast(took > _SLOW_SECONDS)
+        if not is_slow[path]:
+            # The quickest: a hiccup would give a path fewer messages a sample than others have.
+            took = min(took, *(_seconds_of(sample) for _ in range(_CALIBRATIONS - 1)))
         iterations[path] = comm.bcast(min(_MOST_ITERATIONS, int(_SAMPLE_SECONDS / took) + 1))
-        round_seconds += took * (iterations[path] + 1)
+        round_seconds += took * (iterations[path] + (not is_slow[path]))
     rounds = int(plan["seconds"] / round_seconds)
     rounds = comm.bcast(max(min(_LEAST_ROUNDS, plan["repeat"]), min(rounds, plan["repeat"])))
 
@@ -343,8 +347,10 @@ def run_case(rank: Rank, messages: Any, case: dict[str, Any]) -> list[dict[str, 
         for path in order:
             before = rank.counters()
             comm.Barrier()
-            # A rank who begins late, and what was idle meanwhile, do not count but in the counters.
-            samples[path](1)
+            # A rank who begins late, and what was idle meanwhile, do not count but in the counters;
+            # they are nothing beside what takes long.
+            if not is_slow[path]:
+                samples[path](1)
             seconds[path].append(samples[path](iterations[path]))
             for name, value in rank.counters().items():
                 counted[path][name] = counted[path].get(name, 0) + value - before[name]
@@ -361,7 +367,7 @@ def run_case(rank: Rank, messages: Any, case: dict[str, Any]) -> list[dict[str, 
             **({"op": messages.op} if messages.op else {}),
             "data": case["data"], "bytes": messages.nbytes, "path": path,
             "window": messages.window, "iterations": iterations[path], "seconds": seconds[path],
-            "calls": rounds * (iterations[path] + 1),
+            "calls": rounds * (iterations[path] + (not is_slow[path])),
             "most": {name: max(one[name] for one in every) for name in TIMES},
             "check": checked, **total,
         })  # fmt: skip
