@@ -118,6 +118,26 @@ def test_on_devices(op, mpi, mpi4py_env, simulated_gpu, tmp_path):
         assert rows[path]["ratio"] > 1.1 > rows["none"]["ratio"]
 
 
+def test_baselines_bring_the_same(mpi, mpi4py_env, simulated_gpu, tmp_path):
+    np.save(tmp_path / "turb.npy", data.make("turb", 1 << 20, "f32"))
+    paths = ["plain", "mpi", "nccl", "scattered/mpc", "pairwise/none"]
+    plan = {
+        "benchmark": "alltoall", "ranks": 3, "from": "device", "to": "device", "warmup": 1,
+        "repeat": 1, "seconds": 0.01, "window": 1, "files": {"turb": str(tmp_path / "turb.npy")},
+        "cases": [{"op": op, "data": "turb", "bytes": 24 << 10, "paths": paths}
+                  for op in jobs.OPERATIONS],
+    }  # fmt: skip
+    result = jobs.run(
+        plan, "forced", link="peer", mpiexec=str(mpi.mpiexec),
+        program=[str(WORKER.with_name("checked_collectives.py"))],
+        environment={**mpi.env, **mpi4py_env, **simulated_gpu},
+    )  # fmt: skip
+    rows = {(row["op"], row["path"]): row["check"] for row in result["rows"]}
+    assert set(rows) == {(op, path) for op in jobs.OPERATIONS for path in paths}
+    assert all(check == {"promise": "exact", "kept": True, "max_error": 0.0}
+               for check in rows.values())  # fmt: skip
+
+
 @pytest.mark.parametrize("arguments, said", [
     (("-n", "1"), "-n 1: expected 2 ranks or more"),
     (("--memory", "disk"), "--memory 'disk': expected H, host, D or device"),
