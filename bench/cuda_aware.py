@@ -1,10 +1,12 @@
 """Measure messages between GPUs under the MPI of the environment, one that takes their memory
 itself, with and without mpress: python bench/cuda_aware.py [--name WAY] [--seconds S] [--json F].
 
-Jobs of two ranks take turns on the same data: MPI alone (`plain`), mpress that
-leaves all to MPI (`none`), one that decides (`auto`), and codecs that are forced, by the peer link
-and by MPI. A row has the median of its rounds' medians, in us a message, one way. The program of
-the ranks is this file, too.
+What stays raw, with mpress that leaves all to MPI (`none`) and one that decides (`auto`), is
+measured beside MPI alone (`plain`) in one process each (bench/p2p_overhead.c): two jobs differ by
+more than what is to be found. Codecs that are forced, by the peer link and by MPI, take turns with
+MPI alone as jobs of two ranks on the same data; the program of the ranks is this file, too. A row
+has the median of its rounds' medians, or of its pairs, in us a message, one way; those of `none`
+and `auto` also the median of what their pairs took over, and more than, MPI alone.
 """
 
 import argparse
@@ -21,17 +23,19 @@ from pathlib import Path
 from typing import Any
 
 import mpi4py
-import numpy as np
 
 mpi4py.rc.initialize = "--rank" in sys.argv  # whoever starts the jobs is no MPI program
 from mpi4py import MPI  # noqa: E402
 
 from mpress.p2p import memory  # noqa: E402
 
-RAW_SIZES = (4 << 10, 64 << 10, 1 << 20, 32 << 20)
 CODED_SIZES = (64 << 10, 1 << 20, 8 << 20, 32 << 20, 256 << 20)
 SPECS = ("szp:rel=0.001", "zfp:4", "mpc")
-WINDOW = 16  # messages
+PATTERNS = {  # of bench/p2p_overhead.c: shape, and messages that follow one another
+    "ping-pong: Send, Recv": ("latency", 2),
+    "window of 16, one way": ("window", 16),
+    "window of 16, both ways": ("both", 16),
+}
 LEAST, MOST = 5, 200  # samples
 FORCED = ("--force", "--threshold", "0")
 
@@ -49,7 +53,6 @@ class Pair:
         self.there = cupy.asarray(data.make("wave", nbytes, "f32", cupy))
         self.back = cupy.empty_like(self.there)
         cupy.cuda.Device().synchronize()
-        self.empty = np.zeros(1, np.uint8)
         # By address: what CuPy's arrays tell of themselves takes longer than a short message.
         self.sent, self.received = (
             [MPI.memory.fromaddress(array.data.ptr, nbytes), nbytes // 4, MPI.FLOAT]
@@ -64,30 +67,16 @@ class Pair:
             self.comm.Recv(self.received, self.peer)
             self.comm.Send(self.sent, self.peer)
 
-    def window(self) -> None:
-        if self.comm.rank == 0:
-            MPI.Request.Waitall([self.comm.Isend(self.sent, self.peer) for _ in range(WINDOW)])
-            self.comm.Recv(self.empty, self.peer)
-        else:
-            MPI.Request.Waitall([self.comm.Irecv(self.received, self.peer) for _ in range(WINDOW)])
-            self.comm.Send(self.empty, self.peer)
-
-    def both(self) -> None:
-        requests = [self.comm.Irecv(self.received, self.peer) for _ in range(WINDOW)]
-        requests += [self.comm.Isend(self.sent, self.peer) for _ in range(WINDOW)]
-        MPI.Request.Waitall(requests)
-
-    def samples(self, shape: str, seconds: float) -> list[float]:
-        """Times of a shape, for about `seconds`."""
-        one = getattr(self, shape)
+    def samples(self, seconds: float) -> list[float]:
+        """Times there and back, for about `seconds`."""
         self.comm.Barrier()
         for _ in range(6):
-            one()
+            self.latency()
         begin, found = time.perf_counter(), []
         while True:
             for _ in range(LEAST):
                 start = time.perf_counter()
-                one()
+                self.latency()
                 found.append(time.perf_counter() - start)
             is_over = time.perf_counter() - begin > seconds or len(found) >= MOST
             if self.comm.bcast(is_over if self.comm.rank == 0 else None):
@@ -99,13 +88,11 @@ def rank(plan: dict[str, Any], out: str) -> None:
     import cupy
 
     cupy.cuda.Device(MPI.COMM_WORLD.rank % memory.devices()).use()
-    shapes = {"latency": 2} | ({"window": WINDOW, "both": WINDOW} if plan["windows"] else {})
     rows = []
     for nbytes in plan["sizes"]:
         pair = Pair(nbytes)
-        for shape, messages in shapes.items():
-            taken = statistics.median(pair.samples(shape, plan["seconds"]))
-            rows.append({"shape": shape, "bytes": nbytes, "seconds": taken / messages})
+        taken = statistics.median(pair.samples(plan["seconds"]))
+        rows.append({"shape": "latency", "bytes": nbytes, "seconds": taken / 2})
     if MPI.COMM_WORLD.rank == 0:
         Path(out).write_text(json.dumps(rows))
 
@@ -130,14 +117,50 @@ def run(plan: dict[str, Any], options: tuple[str, ...] | None, environment: dict
         return json.loads(out.read_text())
 
 
+def raw_rows() -> list[dict[str, Any]]:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder) / "p2p_overhead")
+        source = Path(__file__).with_name("p2p_overhead.c")
+        subprocess.run(["mpicc", "-O2", "-o", program, source, "-ldl"], check=True)
+        for codec in ("none", "auto"):
+            command = [sys.executable, "-m", "mpress", "run", "-n", "2", "--mpiexec",
+                       shutil.which("mpiexec") or "mpiexec", "--codec", codec, "--",
+                       program, "24", "120", "single", "device"]  # fmt: skip
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise SystemExit(f"{codec}: {done.stderr}{done.stdout}")
+            rows += pairs_of(done.stdout, codec, has_plain=codec == "none")
+    return rows
+
+
+def pairs_of(text: str, codec: str, has_plain: bool) -> list[dict[str, Any]]:
+    """The rows of what p2p_overhead printed."""
+    found: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    for line in text.splitlines():
+        pattern, _, rest = line.partition("\t")
+        if pattern in PATTERNS:
+            nbytes, _, plain, own = rest.split("\t")
+            found[pattern, int(nbytes)].append((float(plain), float(own)))
+    rows = []
+    for (pattern, nbytes), pairs in found.items():
+        shape, messages = PATTERNS[pattern]
+        case = {"shape": shape, "bytes": nbytes}
+        plain_us, us, added_us = (
+            statistics.median(values) / messages / 1e3
+            for values in zip(*((a, b, b - a) for a, b in pairs), strict=True)
+        )
+        if has_plain:
+            rows.append({"path": "plain", **case, "us": plain_us})
+        over = statistics.median(b / a for a, b in pairs)
+        rows.append({"path": codec, **case, "us": us, "over": over, "added_us": added_us})
+    return rows
+
+
 def measure(seconds: float, rounds: int, only_forced: bool) -> list[dict[str, Any]]:
-    raw: dict[str, Any] = {"sizes": RAW_SIZES, "windows": True}
-    coded: dict[str, Any] = {"sizes": CODED_SIZES, "windows": False}
+    coded: dict[str, Any] = {"sizes": CODED_SIZES}
     mpi, peer = {"MPRESS_LINK": "mpi"}, {"MPRESS_LINK": "auto"}
     jobs: dict[str, tuple[dict[str, Any], tuple[str, ...] | None, dict[str, str]]] = {
-        "plain": (raw, None, {}),
-        "none": (raw, ("--codec", "none"), {}),
-        "auto": (raw, ("--codec", "auto"), {}),
         "plain, long": (coded, None, {}),
     }
     for spec in SPECS:
@@ -145,7 +168,7 @@ def measure(seconds: float, rounds: int, only_forced: bool) -> list[dict[str, An
         jobs[f"{spec}, mpi"] = (coded, ("--codec", spec, *FORCED), mpi)
     if only_forced:
         jobs = {name: job for name, job in jobs.items() if name.endswith("peer")}
-    cases = sum(len(plan["sizes"]) * (3 if plan["windows"] else 1) for plan, *_ in jobs.values())
+    cases = sum(len(plan["sizes"]) for plan, *_ in jobs.values())
     start = 2.5 * len(jobs)  # seconds that processes take to start
     each = max(seconds / rounds - start, 1) / cases
     found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
@@ -153,7 +176,7 @@ def measure(seconds: float, rounds: int, only_forced: bool) -> list[dict[str, An
         for name, (plan, options, environment) in jobs.items():
             for row in run(plan | {"seconds": each}, options, environment):
                 found[name, row["shape"], row["bytes"]].append(row["seconds"])
-    return [
+    return ([] if only_forced else raw_rows()) + [
         {"path": name, "shape": shape, "bytes": nbytes, "us": 1e6 * statistics.median(times),
          "rounds_us": [round(1e6 * t, 2) for t in times]}
         for (name, shape, nbytes), times in found.items()
