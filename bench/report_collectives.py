@@ -308,7 +308,8 @@ def losses(run: Row) -> list[str]:
         name = f"{job['job']}, {name_of_way(run, (job['link'], job['transport']))}"
         left = "; ".join(left_out(job["left_out"]))
         if job["failure"]:
-            found.append(f"- {name}: {job['failure'].splitlines()[0][:200]}")
+            said = job["failure"].partition("\n===")[0]  # what the launcher adds does not count
+            found.append(f"- {name}: failed: {' '.join(said.split())[:200]}")
         if left:
             found.append(f"- {name}: not measured: {left}")
     return found

@@ -62,6 +62,8 @@ def aware(name: str, **times: float) -> dict:
     ]
     for row in rows:
         row["path"] = row["path"].replace("zfp4", "zfp:4")
+        if row["path"] == "none":
+            row |= {"over": row["us"] / times["plain"], "added_us": row["us"] - times["plain"]}
     return {"name": name, "mpi": "MPI", "gpu": ["GPU, 1.2"], "date": "2026-01-01",
             "commit": "abcdef1", "rows": rows}  # fmt: skip
 
@@ -91,3 +93,17 @@ def test_an_mpi_that_takes_memory_of_gpus(bench, tmp_path):
     alone = copy.deepcopy(document)
     alone["runs"].pop()
     assert "which knows no GPUs" not in page.section(alone, tmp_path / "x.svg")
+
+
+def test_pairs_of_calls_become_messages(bench):
+    """There and back is two messages, and a window is sixteen; a pair is what is compared."""
+    lines = [f"ping-pong: Send, Recv\t4096\t4\t20000\t{own}" for own in (20400, 20200, 29000)]
+    lines += ["window of 16, one way\t4096\t34\t160000\t168000", "Sendrecv\t4096\t1\t1\t1"]
+    rows = bench("cuda_aware").pairs_of("\n".join(lines), "auto", has_plain=True)
+    assert [(row["path"], row["shape"], row["us"]) for row in rows] == [
+        ("plain", "latency", 10.0), ("auto", "latency", 10.2),
+        ("plain", "window", 10.0), ("auto", "window", 10.5),
+    ]  # fmt: skip
+    assert [(row["over"], row["added_us"]) for row in rows if "over" in row] == [
+        (1.02, 0.2), (1.05, 0.5)
+    ]  # fmt: skip
