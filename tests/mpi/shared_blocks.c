@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
       void* const data = rank == 1 ? out.data : in.data;
       CHECK_MPI(MPI_Bcast(data, count, MPI_DOUBLE, 1, MPI_COMM_WORLD));
     } else {
-      CHECK_MPI(MPI_Allgather(out.data, count, MPI_DOUBLE, in.data, count, MPI_DOUBLE,
-                              MPI_COMM_WORLD));
+      CHECK_MPI(
+          MPI_Allgather(out.data, count, MPI_DOUBLE, in.data, count, MPI_DOUBLE, MPI_COMM_WORLD));
     }
     get(&in);
     for (int block = 0; block < (is_broadcast ? rank != 1 : size); ++block) {

@@ -68,7 +68,7 @@ class SharedBlocks {
   const BlockMap& blocks_;
   bool may_have_loss_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
-  std::optional<ParcelDecode> own_;  ///< under way, or over
+  std::optional<ParcelDecode> own_;                     ///< under way, or over
   int own_code_ = MPI_SUCCESS;
 };
 
