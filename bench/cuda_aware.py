@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import mpi4py
+from p2p_overhead import pairs_of
 
 mpi4py.rc.initialize = "--rank" in sys.argv  # whoever starts the jobs is no MPI program
 from mpi4py import MPI  # noqa: E402
@@ -130,20 +131,16 @@ def raw_rows() -> list[dict[str, Any]]:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode != 0:
                 raise SystemExit(f"{codec}: {done.stderr}{done.stdout}")
-            rows += pairs_of(done.stdout, codec, has_plain=codec == "none")
+            rows += rows_of(done.stdout, codec, has_plain=codec == "none")
     return rows
 
 
-def pairs_of(text: str, codec: str, has_plain: bool) -> list[dict[str, Any]]:
+def rows_of(text: str, codec: str, has_plain: bool) -> list[dict[str, Any]]:
     """The rows of what p2p_overhead printed."""
-    found: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
-    for line in text.splitlines():
-        pattern, _, rest = line.partition("\t")
-        if pattern in PATTERNS:
-            nbytes, _, plain, own = rest.split("\t")
-            found[pattern, int(nbytes)].append((float(plain), float(own)))
     rows = []
-    for (pattern, nbytes), pairs in found.items():
+    for (pattern, nbytes, _), pairs in pairs_of(text).items():
+        if pattern not in PATTERNS:
+            continue
         shape, messages = PATTERNS[pattern]
         case = {"shape": shape, "bytes": nbytes}
         plain_us, us, added_us = (

@@ -25,6 +25,19 @@ GPU_RUNS = [(1, "single", True), (2, "single", True)]
 """In a process that uses a GPU."""
 
 
+Pairs = dict[tuple[str, int, int], list[tuple[float, float]]]
+
+
+def pairs_of(text: str) -> Pairs:
+    """What the program printed: (MPI alone, mpress) in nanoseconds a repetition, by pattern, bytes,
+    and calls a repetition."""
+    pairs: Pairs = defaultdict(list)
+    for line in text.splitlines():
+        name, size, per_repetition, plain, mpress = line.split("\t")
+        pairs[name, int(size), int(per_repetition)].append((float(plain), float(mpress)))
+    return pairs
+
+
 def measure(
     program: Path, ranks: int, threads: str, cuda: bool, blocks: int
 ) -> list[dict[str, Any]]:
@@ -33,12 +46,8 @@ def measure(
     command = [BIN / "mpress", "run", "-n", str(ranks), "--", program, *map(str, size), threads]
     command += ["cuda"] if cuda else []
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    pairs: dict[tuple[str, int, int], list[tuple[float, float]]] = defaultdict(list)
-    for line in done.stdout.splitlines():
-        name, size, per_repetition, plain, mpress = line.split("\t")
-        pairs[name, int(size), int(per_repetition)].append((float(plain), float(mpress)))
     rows = []
-    for (name, size, per_repetition), times in pairs.items():
+    for (name, size, per_repetition), times in pairs_of(done.stdout).items():
         added = [(mpress - plain) / per_repetition for plain, mpress in times]
         median, low, high = median_interval(added)
         plain = statistics.median(plain for plain, _ in times) / per_repetition

@@ -50,10 +50,10 @@ def other_runs(document: Row) -> list[Row]:
     return [run for run in document["runs"] if not is_aware(run)]
 
 
-def one(run: Row, path: str, nbytes: int, shape: str = "latency") -> float | None:
-    """Microseconds."""
+def one(run: Row, path: str, nbytes: int, shape: str = "latency", of: str = "us") -> float | None:
+    """Microseconds a message, or what else a row has of it."""
     key = (path, shape, nbytes)
-    return next((row["us"] for row in run["rows"]
+    return next((row[of] for row in run["rows"]
                  if (row["path"], row["shape"], row["bytes"]) == key), None)  # fmt: skip
 
 
@@ -71,11 +71,9 @@ def ratio(mine: float | None, other: float | None) -> float | None:
     return mine / other if mine and other else None
 
 
-def raw_over(run: Row, path: str, shape: str, nbytes: int, of: str = "over") -> float | None:
-    """Over the MPI alone; or `added_us`, more than that."""
-    key = (path, shape, nbytes)
-    return next((row[of] for row in run["rows"]
-                 if (row["path"], row["shape"], row["bytes"]) == key), None)  # fmt: skip
+def raw_over(run: Row, path: str, shape: str, nbytes: int) -> float | None:
+    """Over the MPI alone, of pairs."""
+    return one(run, path, nbytes, shape, "over")
 
 
 def coded_over(run: Row, spec: str, way: str, nbytes: int) -> float | None:
@@ -112,7 +110,7 @@ def goals(run: Row, others: list[Row]) -> list[list[str]]:
         for path, shape, nbytes in cases:
             over = raw_over(run, path, shape, nbytes)
             if over is not None and (nbytes >= MB) == is_long:
-                added = raw_over(run, path, shape, nbytes, "added_us")
+                added = one(run, path, nbytes, shape, "added_us")
                 found.append((over if is_long else added, path, shape, nbytes))
         if found:
             worst, path, shape, nbytes = max(found)

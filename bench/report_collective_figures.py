@@ -74,6 +74,14 @@ def _panels(rows: int, columns: int) -> tuple[Any, Any]:
     )  # fmt: skip
 
 
+def _panels_of_ways(found: list[Way]) -> tuple[Any, Any, list[tuple[Any, Way]]]:
+    """Two panels a row, one a way; a panel that is left over is not shown."""
+    figure, axes = _panels((len(found) + 1) // 2, 2)
+    for axis in axes.flat[len(found) :]:
+        axis.set_visible(False)
+    return figure, axes, list(zip(axes.flat, found, strict=False))
+
+
 def _said(run: Row) -> str:
     where = f"{run['gpus']} x {run['gpu']}" if run["gpu"] else "host memory"
     return f"{where}, {run['ranks']} ranks, {run['mpi']}"
@@ -82,12 +90,9 @@ def _said(run: Row) -> str:
 def draw_alltoall(document: Row, path: Path) -> None:
     """Time by size, a panel a link."""
     run = document["runs"][0]
-    found = _ways_with(run, "alltoall")
-    figure, axes = _panels((len(found) + 1) // 2, 2)
-    for axis in axes.flat[len(found) :]:
-        axis.set_visible(False)
+    figure, axes, panels = _panels_of_ways(_ways_with(run, "alltoall"))
     data = _main_data(run)
-    for axis, way in zip(axes.flat, found, strict=False):
+    for axis, way in panels:
         rows = [_named(row) for row in _forced(run, way, "alltoall", data)
                 if jobs.form_of(row["path"]) is None]  # fmt: skip
         curves(axis, rows, [_LABELS[peer] for peer in _PEERS])
@@ -131,11 +136,8 @@ def _bars(axis: Any, run: Row, way: Way, op: str) -> None:
 
 def draw_data(document: Row, path: Path) -> None:
     run = document["runs"][0]
-    found = _ways_with(run, "alltoall")
-    figure, axes = _panels((len(found) + 1) // 2, 2)
-    for axis in axes.flat[len(found) :]:
-        axis.set_visible(False)
-    for axis, way in zip(axes.flat, found, strict=False):
+    figure, axes, panels = _panels_of_ways(_ways_with(run, "alltoall"))
+    for axis, way in panels:
         _bars(axis, run, way, "alltoall")
     axes[0][0].legend(fontsize=7)
     figure.suptitle(f"MPI_Alltoall by data, bytes a pair: {_said(run)}")

@@ -153,7 +153,7 @@ def test_payloads_stay_on_devices(link, codec, chunk, mpi_program, mpress_run, t
 
 
 def test_raw_messages_are_left_to_mpi(mpi_program, mpress_run, takes_devices):
-    """Nobody copies them to the host, also where receives under way share a buffer, and frames may
+    """They are not copied to the host, also where receives under way share a buffer, and frames may
     come there."""
     for options in (("--codec", "none"), (), ("--codec", "none", "--force")):
         env = {**takes_devices, "SIMULATED_GPU_STAGING": "0", "MPRESS_PROFILE": "off"}

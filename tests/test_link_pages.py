@@ -99,7 +99,7 @@ def test_pairs_of_calls_become_messages(bench):
     """There and back is two messages, and a window is sixteen; a pair is what is compared."""
     lines = [f"ping-pong: Send, Recv\t4096\t4\t20000\t{own}" for own in (20400, 20200, 29000)]
     lines += ["window of 16, one way\t4096\t34\t160000\t168000", "Sendrecv\t4096\t1\t1\t1"]
-    rows = bench("cuda_aware").pairs_of("\n".join(lines), "auto", has_plain=True)
+    rows = bench("cuda_aware").rows_of("\n".join(lines), "auto", has_plain=True)
     assert [(row["path"], row["shape"], row["us"]) for row in rows] == [
         ("plain", "latency", 10.0), ("auto", "latency", 10.2),
         ("plain", "window", 10.0), ("auto", "window", 10.5),

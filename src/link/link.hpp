@@ -86,7 +86,7 @@ struct Reservation {
   trace::Event like = {};        ///< what the timeline shows of all its blocks
   bool may_exceed = false;       ///< what the account has room for
   bool is_timed = false;         ///< readers tell how long it took; for the link by MPI
-  bool is_lent = false;          ///< the caller has the memory; for the link by MPI
+  bool is_zero_copy = false;     ///< the caller has the memory; for the link by MPI
 };
 
 /// A block that has come; or several one behind the other, as they are.

@@ -67,6 +67,11 @@ constexpr engine::Collective collective() {
   return {};
 }
 
+/// May mpress serve it, as far as the call's name and MPI_Init tell?
+bool may_be_served(const Job* job, const engine::Collective& call) {
+  return call.op != trace::Op::count_ && job && job->collectives.any();
+}
+
 /// Has MPI made a request? MPICH may return success, and none, once a handler of the program's was
 /// called.
 bool has_begun(int code, MPI_Request request) {
@@ -83,10 +88,10 @@ struct Entries<int(A...)> {
   static int blocking(A... arguments) {
     Job* job = engine::enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
-    const bool may_be_served = call.op != trace::Op::count_ && job && job->collectives.any();
-    if (!may_be_served && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
+    const bool is_candidate = may_be_served(job, call);
+    if (!is_candidate && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
-    if (may_be_served) {
+    if (is_candidate) {
       const auto served = engine::serve_collective(*job, call, operands);
       if (served) return *served;
       if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
@@ -104,14 +109,13 @@ struct Entries<int(A...)> {
   static int immediate(A... arguments, MPI_Request* request) {
     Job* job = engine::enter_call();
     constexpr engine::Collective call = collective<describe>();
-    const bool may_be_served =
-        call.op != trace::Op::count_ && job && job->collectives.immediate && job->collectives.any();
-    if (!may_be_served && passes<own>(job)) {
+    const bool is_candidate = may_be_served(job, call) && job->collectives.immediate;
+    if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., request);
     }
     const Operands operands = describe(arguments...);
     if constexpr (call.op != trace::Op::count_) {
-      if (may_be_served) {
+      if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, engine::Form::immediate, operands);
         if (candidate.comm) {
           constexpr auto call_own = [](StagedCall& staged, const Operands& kept, auto... given) {
@@ -140,13 +144,13 @@ struct Entries<int(A...)> {
   static int persistent(A... arguments, MPI_Info info, MPI_Request* request) {
     Job* job = engine::enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
-    const bool may_be_served = call.op != trace::Op::count_ && job && job->collectives.any();
-    if (!may_be_served && passes<own>(job)) {
+    const bool is_candidate = may_be_served(job, call);
+    if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., info, request);
     }
     const Operands operands = describe(arguments...);
     if constexpr (call.op != trace::Op::count_) {
-      if (may_be_served) {
+      if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, engine::Form::persistent, operands);
         if (candidate.comm) {
           constexpr auto call_own = [](StagedCall&, const Operands&, auto...) {

@@ -62,4 +62,12 @@ static inline int same_f64(const double* values, int count, int seed) {
   return 1;
 }
 
+/* Is it the error of a device that refuses to work, as its text tells? */
+static inline int is_device_error(int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length;
+  CHECK_MPI(MPI_Error_string(code, text, &length));
+  return strstr(text, "device") != NULL;
+}
+
 #endif

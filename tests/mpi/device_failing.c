@@ -7,13 +7,6 @@
 
 enum { MOST_ROUNDS = 100 };
 
-static int is_device_error(int code) {
-  char text[MPI_MAX_ERROR_STRING];
-  int length;
-  MPI_Error_string(code, text, &length);
-  return strstr(text, "device") != NULL;
-}
-
 int main(int argc, char** argv) {
   int failed = 0;
   MPI_Init(&argc, &argv);

@@ -43,11 +43,7 @@ int main(int argc, char** argv) {
       const int code = MPI_Send(from, count, MPI_FLOAT, 1, round, MPI_COMM_WORLD);
       if (works) CHECK(code == MPI_SUCCESS);
       if (!works) {
-        char text[MPI_MAX_ERROR_STRING];
-        int length;
-        CHECK(code != MPI_SUCCESS);
-        MPI_Error_string(code, text, &length);
-        CHECK(strstr(text, "device") != NULL);
+        CHECK(code != MPI_SUCCESS && is_device_error(code));
         CHECK_MPI(MPI_Send(values, count, MPI_FLOAT, 1, round, MPI_COMM_WORLD));
       }
       /* Which memory a receiver takes messages in is known from its first receive on. */

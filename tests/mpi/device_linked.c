@@ -107,19 +107,19 @@ static void no_send_waits(void) {
 /* More than there is memory for: what finds none takes another way, and order stays. */
 static void more_than_fits(void) {
   enum { MORE = 2 * MANY };
-  static struct Memory parcels[MORE];
+  static struct Memory buffers[MORE];
   static MPI_Request requests[MORE];
-  for (int i = 0; i < MORE && rank == 0; ++i) parcels[i] = room_on(0);
+  for (int i = 0; i < MORE && rank == 0; ++i) buffers[i] = room_on(0);
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < MORE && rank == 0; ++i) {
-      set_values(&parcels[i], N, i);
-      CHECK_MPI(MPI_Isend(parcels[i].data, N, MPI_FLOAT, 1, 0, comm, &requests[i]));
+      set_values(&buffers[i], N, i);
+      CHECK_MPI(MPI_Isend(buffers[i].data, N, MPI_FLOAT, 1, 0, comm, &requests[i]));
     }
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < MORE && rank == 1; ++i) receive_one(N, 0, i);
     if (rank == 0) CHECK_MPI(MPI_Waitall(MORE, requests, MPI_STATUSES_IGNORE));
   }
-  for (int i = 0; i < MORE && rank == 0; ++i) drop(&parcels[i]);
+  for (int i = 0; i < MORE && rank == 0; ++i) drop(&buffers[i]);
 }
 
 /* Synchronous sends complete when they are received, not before. */
@@ -149,11 +149,11 @@ static void order(void) {
   static struct Memory host;
   host = room_on(-1);
   MPI_Request requests[MANY];
-  struct Memory parcels[MANY];
+  struct Memory buffers[MANY];
   for (int i = 0; i < MANY && rank == 0; ++i) {
-    parcels[i] = room_on(i % 3 - 1);
-    set_values(&parcels[i], counts[i % 7], i);
-    CHECK_MPI(MPI_Isend(parcels[i].data, counts[i % 7], MPI_FLOAT, 1, 7, comm, &requests[i]));
+    buffers[i] = room_on(i % 3 - 1);
+    set_values(&buffers[i], counts[i % 7], i);
+    CHECK_MPI(MPI_Isend(buffers[i].data, counts[i % 7], MPI_FLOAT, 1, 7, comm, &requests[i]));
   }
   for (int i = 0; i < MANY && rank == 1; ++i) {
     struct Memory* const into = i / 2 % 2 ? &host : &to;
@@ -163,7 +163,7 @@ static void order(void) {
     check_values(into, counts[i % 7], i);
   }
   if (rank == 0) CHECK_MPI(MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE));
-  for (int i = 0; i < MANY && rank == 0; ++i) drop(&parcels[i]);
+  for (int i = 0; i < MANY && rank == 0; ++i) drop(&buffers[i]);
   drop(&host);
 }
 

@@ -1,5 +1,5 @@
 /* A device refuses to work in the midst of calls of which several ranks get the same: a reader's is
- * that reader's error, an origin's an error of all that lack its block. Nobody waits for ever, and
+ * that reader's error, an origin's an error of all that lack its block. No rank waits for ever, and
  * the communicator still works.
  *
  * shared_failing PIECES: of work that the device does before it refuses. */
@@ -16,14 +16,6 @@ static void check_blocks(const char* data, int blocks) {
   for (int i = 0; i < blocks; ++i) {
     for (int k = 0; k < count; ++k) CHECK(fabs(got[i * count + k] - value(i, k)) < 1e-2);
   }
-}
-
-static void check_code(int code) {
-  char text[MPI_MAX_ERROR_STRING];
-  int length;
-  if (code == MPI_SUCCESS) return;
-  CHECK_MPI(MPI_Error_string(code, text, &length));
-  CHECK(strstr(text, "device") != NULL);
 }
 
 int main(int argc, char** argv) {
@@ -43,8 +35,7 @@ int main(int argc, char** argv) {
   put(&out);
   memcpy(host_out.data, out.shadow, bytes);
   for (int i = 0; i < 3; ++i) {
-    CHECK_MPI(MPI_Allgather(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT,
-                            MPI_COMM_WORLD));
+    CHECK_MPI(MPI_Allgather(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT, MPI_COMM_WORLD));
     get(&in);
     check_blocks(in.shadow, 3);
   }
@@ -53,7 +44,7 @@ int main(int argc, char** argv) {
   int code = MPI_Bcast(rank == 0 ? out.data : in.data, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
   CHECK(rank == 2 || code == MPI_SUCCESS);
   CHECK(rank != 2 || pieces > 0 || code != MPI_SUCCESS);
-  check_code(code);
+  CHECK(code == MPI_SUCCESS || is_device_error(code));
   if (rank == 1) {
     get(&in);
     check_blocks(in.shadow, 1);
@@ -61,7 +52,7 @@ int main(int argc, char** argv) {
   /* All lack its block, if it was not made before. */
   code = MPI_Allgather(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT, MPI_COMM_WORLD);
   CHECK(code != MPI_SUCCESS || pieces > 0);
-  check_code(code);
+  CHECK(code == MPI_SUCCESS || is_device_error(code));
   if (rank != 2) {
     get(&in);
     check_blocks(in.shadow, code == MPI_SUCCESS ? 3 : 2);

@@ -63,6 +63,7 @@ class CollectiveRequest : public Request {
   bool may_be_late(const Job&) const final { return !is_ended_.load(std::memory_order_relaxed); }
   bool only_mpress_completes() const final { return true; }
   bool must_end() const final { return true; }
+  void await(bool alone) final { is_awaited_.store(alone, std::memory_order_relaxed); }
   Ending finish(Job&, MPI_Status&) final {
     const int code = this->code();
     return {code, code == MPI_SUCCESS ? nullptr : comm_};
@@ -70,13 +71,11 @@ class CollectiveRequest : public Request {
 
  protected:
   /// Gives the program, or its persistent request, what completes when this is over.
-  void open(MPI_Request* request) {
-    MPI_Status status{};
-    mpi::calls().Status_set_elements_x(&status, MPI_BYTE, 0);
-    mpi::calls().Status_set_cancelled(&status, 0);
-    status.MPI_SOURCE = MPI_ANY_SOURCE;
-    status.MPI_TAG = MPI_ANY_TAG;
-    if (open_.open(status, request) != MPI_SUCCESS) mpi::fatal("MPI refused a generalized request");
+  void open(MPI_Request* request) { open_.open_empty(request); }
+
+  bool proceed_with(ServedCall& served) const {
+    served.await(is_awaited_.load(std::memory_order_relaxed));
+    return served.advance();
   }
 
   /// Begins, and drives home what needs this process: the program may compute for long now.
@@ -99,6 +98,7 @@ class CollectiveRequest : public Request {
 
   OpenRequest open_;
   std::atomic<bool> is_ended_{false};
+  std::atomic<bool> is_awaited_{false};  ///< asked while another thread lets it proceed
 };
 
 /// A non-blocking call: first it is decided who serves it.
@@ -116,7 +116,6 @@ class ImmediateCall final : public CollectiveRequest {
   }
 
   bool needs_host() const override { return served_ && served_->needs_host(); }
-  void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
 
  private:
   bool proceed() override;
@@ -129,7 +128,6 @@ class ImmediateCall final : public CollectiveRequest {
   std::unique_ptr<ServedCall> served_;
   StagedCall staged_;  ///< where MPI serves it
   MPI_Request request_ = MPI_REQUEST_NULL;
-  std::atomic<bool> is_awaited_{false};  ///< asked while another thread lets it proceed
   int code_ = MPI_SUCCESS;
 };
 
@@ -138,7 +136,7 @@ bool ImmediateCall::proceed() {
     if (!routing_.advance()) return false;
     is_begun_ = true;
     switch (routing_.server()) {
-      case Server::nobody: code_ = MPI_ERR_OTHER; break;
+      case Server::failed: code_ = MPI_ERR_OTHER; break;
       case Server::mpi: begin_by_mpi(); break;
       case Server::mpress:
         served_ = std::make_unique<ServedCall>(job_, call_, kept_->operands(), *comm_, context_,
@@ -148,8 +146,7 @@ bool ImmediateCall::proceed() {
     routing_.pass();
   }
   if (served_) {
-    served_->await(is_awaited_.load(std::memory_order_relaxed));
-    if (!served_->advance()) return false;
+    if (!proceed_with(*served_)) return false;
     code_ = served_->code();
     return true;
   }
@@ -196,18 +193,13 @@ class PersistentCall final : public CollectiveRequest {
   }
 
   bool needs_host() const override { return served_.needs_host(); }
-  void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
 
  private:
-  bool proceed() override {
-    served_.await(is_awaited_.load(std::memory_order_relaxed));
-    return served_.advance();
-  }
+  bool proceed() override { return proceed_with(served_); }
   int code() const override { return served_.code(); }
 
   const std::uint32_t tag_;
   ServedCall served_;
-  std::atomic<bool> is_awaited_{false};
 };
 
 }  // namespace
@@ -220,7 +212,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   wait_for(job, routing);
   if (routing.server() == Server::mpi) return std::nullopt;
   mpi::CommInfo& comm = *candidate.comm;
-  if (routing.server() == Server::nobody) return comm.raise(MPI_ERR_OTHER);
+  if (routing.server() == Server::failed) return comm.raise(MPI_ERR_OTHER);
   const std::uint64_t begin = trace::now_ns();
   ServedCall served(job, call, operands, comm, context, routing.tag());
   served.await(true);
@@ -251,7 +243,7 @@ std::optional<int> make_collective(Job& job, const Collective& call, const Candi
   Routing routing(job, call, Form::persistent, kept->operands(), candidate, context);
   wait_for(job, routing);
   if (routing.server() == Server::mpi) return std::nullopt;
-  if (routing.server() == Server::nobody) return candidate.comm->raise(MPI_ERR_OTHER);
+  if (routing.server() == Server::failed) return candidate.comm->raise(MPI_ERR_OTHER);
   // One that can be told from all others, and matches nothing.
   const int code = mpi::calls().Recv_init(nullptr, 0, MPI_BYTE, 0, 0, mpi::self_comm(), request);
   if (code != MPI_SUCCESS) return candidate.comm->raise(code);

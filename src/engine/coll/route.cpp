@@ -145,7 +145,7 @@ void Routing::consider() {
 }
 
 void Routing::agree() {
-  if (agreement_->failed()) return decide(Server::nobody);
+  if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) context_.set_has_devices();
   serve((pays_ || context_.has_devices()) && agreement_->result()[1] == 0);
 }

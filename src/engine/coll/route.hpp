@@ -38,7 +38,7 @@ struct Candidate {
   bool may_be_on_devices = false;
 };
 
-/// Asks nobody, and begins nothing.
+/// Local: no other rank is asked, and nothing begins.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
 
 /// The context of such a call's communicator, whose making begins where it has none. A call that
@@ -52,7 +52,7 @@ class Routing {
   enum class Server : unsigned char {
     mpress,
     mpi,
-    nobody,  ///< a member has ended
+    failed,  ///< a member has ended
   };
 
   /// `operands` outlives it.

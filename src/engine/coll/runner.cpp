@@ -1,12 +1,8 @@
 #include "engine/coll/runner.hpp"
 
 #include <algorithm>
-#include <memory>
-#include <optional>
-#include <span>
 #include <utility>
 
-#include "engine/coll/shared_blocks.hpp"
 #include "engine/job.hpp"
 #include "mpi/counted.hpp"
 #include "mpi/peek.hpp"
@@ -57,7 +53,7 @@ void Runner::receive(const Transfer& transfer) {
 }
 
 /// No probe asks for messages of this communicator, so the receive goes straight to MPI.
-void Runner::receive(int from, const Part& part, std::shared_ptr<Parcel> keep) {
+void Runner::receive(int from, const Part& part, std::shared_ptr<OpaqueBlock> keep) {
   Message message{true};
   const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm()};
   const void* buffer = part.data;
@@ -129,7 +125,7 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
   note(sending.code);
   if (sending.begun) {
     Message message{false};
-    message.parcel = std::move(sending.begun);
+    message.opaque = std::move(sending.begun);
     messages_.push_back(std::move(message));
     return;
   }
@@ -180,7 +176,7 @@ bool Runner::is_coming() const {
 
 bool Runner::needs_host() const {
   return std::any_of(messages_.begin(), messages_.end(), [](const Message& one) {
-    return (one.send && one.send->needs_host()) || (one.parcel && one.parcel->needs_host());
+    return (one.send && one.send->needs_host()) || (one.opaque && one.opaque->needs_host());
   });
 }
 
@@ -204,9 +200,9 @@ bool Runner::is_over(Message& message) {
     note(message.send->ending().code);
     return true;
   }
-  if (message.parcel) {
-    if (!message.parcel->advance()) return false;
-    note(message.parcel->code());
+  if (message.opaque) {
+    if (!message.opaque->advance()) return false;
+    note(message.opaque->code());
     return true;
   }
   ReceiveRequest* const entry = message.receive.get();
@@ -236,7 +232,7 @@ void Runner::wait_in_mpi() {
   if (messages_.empty() || job_.expects_data() || !job_.progress.idle()) return;
   std::vector<MPI_Request> requests;
   for (const Message& message : messages_) {
-    if (message.send || message.parcel) return;
+    if (message.send || message.opaque) return;
     requests.push_back(message.request);
   }
   std::vector<MPI_Status> statuses(requests.size());

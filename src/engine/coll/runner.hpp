@@ -12,7 +12,7 @@
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/coll/shared_blocks.hpp"
-#include "engine/p2p/parcel_send.hpp"
+#include "engine/p2p/block_send.hpp"
 #include "engine/p2p/receive_request.hpp"
 #include "engine/p2p/send.hpp"
 #include "memory/buffer_pool.hpp"
@@ -21,7 +21,7 @@
 
 namespace mpress::engine {
 
-/// A schedule under way, round by round. What cannot be sent comes empty, so that nobody waits for
+/// A schedule under way, round by round. What cannot be sent comes empty, so that no rank waits for
 /// ever, and is an error there, too. Raises nothing. One thread at a time calls it.
 class Runner {
  public:
@@ -69,7 +69,7 @@ class Runner {
     MPI_Request request = MPI_REQUEST_NULL;             ///< MPI's, unless `send` has it
     std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
     std::shared_ptr<SendOperation> send = nullptr;      ///< its data follows a header
-    std::shared_ptr<ParcelSend> parcel = nullptr;       ///< to several ranks
+    std::shared_ptr<BlockSend> opaque = nullptr;        ///< to several ranks
     memory::Buffer frame = {};
     bool is_complete = false;  ///< for MPI, which gave `status` and `code`
     MPI_Status status{};
@@ -81,7 +81,7 @@ class Runner {
   }
   void begin_round();
   void receive(const schedule::Transfer& transfer);
-  void receive(int from, const Part& part, std::shared_ptr<Parcel> keep);
+  void receive(int from, const Part& part, std::shared_ptr<OpaqueBlock> keep);
   void send(const schedule::Transfer& transfer);
   void send(int to, const Part& part, std::optional<trace::Reason> raw_for = {});
   void send_shared(std::span<const schedule::Transfer> transfers);

@@ -18,7 +18,7 @@ SharedBlocks::SharedBlocks(Job& job, const Collective& call, const Context& cont
       Shared& shared = shared_[block];
       shared.readers.push_back(transfer.peer);
       ++shared.sends_left;
-      if (!is_own(block) && !shared.parcel) shared.parcel = std::make_shared<Parcel>(job);
+      if (!is_own(block) && !shared.opaque) shared.opaque = std::make_shared<OpaqueBlock>(job);
     }
   }
 }
@@ -32,14 +32,14 @@ bool SharedBlocks::is_for_self_too(schedule::Block block) const {
   return may_have_loss_ && blocks_.task().op == schedule::Op::allgather && is_own(block);
 }
 
-std::shared_ptr<Parcel> SharedBlocks::to_keep(schedule::Block block) const {
+std::shared_ptr<OpaqueBlock> SharedBlocks::to_keep(schedule::Block block) const {
   const auto found = shared_.find(block);
-  return found != shared_.end() ? found->second.parcel : nullptr;
+  return found != shared_.end() ? found->second.opaque : nullptr;
 }
 
 bool SharedBlocks::is_kept(schedule::Block block) const {
-  const std::shared_ptr<Parcel> parcel = to_keep(block);
-  return parcel && parcel->is_whole();
+  const std::shared_ptr<OpaqueBlock> opaque = to_keep(block);
+  return opaque && opaque->is_whole();
 }
 
 /// Once for all readers, also of later rounds.
@@ -47,9 +47,9 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
                          bool at_once) {
   if (shared.is_decided || !is_own(block)) return shared.code;
   shared.is_decided = true;
-  Packing packing = pack_parcel(job_, {call_.op, call_.family, true, std::nullopt}, arguments,
-                                shared.readers, at_once);
-  shared.parcel = std::move(packing.parcel);
+  BlockChoice packing = encode_block(job_, {call_.op, call_.family, true, std::nullopt}, arguments,
+                                     shared.readers, at_once);
+  shared.opaque = std::move(packing.opaque);
   shared.reason = packing.reason;
   return shared.code = packing.error;
 }
@@ -64,28 +64,26 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
     return {nullptr, std::nullopt, code};
   }
   shared.sends_left -= readers.size();
-  std::shared_ptr<Parcel> parcel = shared.parcel;
-  if (shared.sends_left == 0 && !is_for_self_too(block)) shared.parcel.reset();
-  if (parcel && parcel->code() != MPI_SUCCESS) return {nullptr, std::nullopt, parcel->code()};
+  std::shared_ptr<OpaqueBlock> opaque = shared.opaque;
+  if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
+  if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
   // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
   SendCall call{call_.op, call_.family, true};
-  if (!parcel || (!is_own(block) && !parcel->is_whole())) {
+  if (!opaque || (!is_own(block) && !opaque->is_whole())) {
     call.raw_for = shared.reason;
-    parcel = hold_parcel(job_, call, arguments, readers);
-    if (!parcel) return {nullptr, shared.reason};
+    opaque = hold_block(job_, call, arguments, readers);
+    if (!opaque) return {nullptr, shared.reason};
   }
-  return {std::make_shared<ParcelSend>(job_, call, arguments, parcel, readers, tag)};
+  return {std::make_shared<BlockSend>(job_, call, arguments, opaque, readers, tag)};
 }
 
 /// Of the block that this rank gets, too; null where that is not encoded with a loss.
-Parcel* SharedBlocks::own_parcel() const {
-  if (!may_have_loss_) return nullptr;
-  for (const auto& [block, shared] : shared_) {
-    if (is_for_self_too(block) && shared.parcel && shared.parcel->cut().spec.lossy()) {
-      return shared.parcel.get();
-    }
-  }
-  return nullptr;
+OpaqueBlock* SharedBlocks::own_block() const {
+  const auto own = static_cast<schedule::Block>(context_.rank());
+  if (!is_for_self_too(own)) return nullptr;
+  const auto found = shared_.find(own);
+  OpaqueBlock* const opaque = found != shared_.end() ? found->second.opaque.get() : nullptr;
+  return opaque && opaque->cut().spec.lossy() ? opaque : nullptr;
 }
 
 bool SharedBlocks::advance_own() {
@@ -94,12 +92,12 @@ bool SharedBlocks::advance_own() {
     own_code_ = own_->code();
     return true;
   }
-  const Parcel* const parcel = own_parcel();
-  if (!parcel || parcel->code() != MPI_SUCCESS) return true;
-  if (!parcel->is_whole()) return false;
+  const OpaqueBlock* const opaque = own_block();
+  if (!opaque || opaque->code() != MPI_SUCCESS) return true;
+  if (!opaque->is_whole()) return false;
   const auto own = static_cast<schedule::Block>(context_.rank());
   const Part part = blocks_.incoming(own);
-  own_.emplace(job_, *parcel, ReceiveArguments{part.data, part.count, part.type, context_.comm()});
+  own_.emplace(job_, *opaque, ReceiveArguments{part.data, part.count, part.type, context_.comm()});
   return false;
 }
 

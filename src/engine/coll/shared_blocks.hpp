@@ -10,8 +10,8 @@
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/p2p/parcel_decode.hpp"
-#include "engine/p2p/parcel_send.hpp"
+#include "engine/p2p/block_decode.hpp"
+#include "engine/p2p/block_send.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {
@@ -23,7 +23,7 @@ class SharedBlocks {
                const schedule::Schedule& schedule, const BlockMap& blocks);
 
   /// Where a block that this rank receives is to be kept, to be passed on; null: nowhere.
-  std::shared_ptr<Parcel> to_keep(schedule::Block block) const;
+  std::shared_ptr<OpaqueBlock> to_keep(schedule::Block block) const;
 
   /// Has a block that came been kept as it came? Then it can be passed on, also where this rank
   /// could not decode it.
@@ -31,8 +31,7 @@ class SharedBlocks {
 
   /// How a block leaves.
   struct Sending {
-    std::shared_ptr<ParcelSend>
-        begun;  ///< to all of them; null: the runner sends messages to each,
+    std::shared_ptr<BlockSend> begun;  ///< to all of them; null: the runner sends messages to each,
     std::optional<trace::Reason> raw_for = {};  ///< where set of the block as it is, and why;
     int code = MPI_SUCCESS;  ///< or, where not MPI_SUCCESS, tells each that it does not come
   };
@@ -42,7 +41,7 @@ class SharedBlocks {
   Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag);
 
   /// What others get of this rank's own block with a loss it has so, too, where it gets that.
-  bool has_own_by_decoder() const { return own_parcel() != nullptr; }
+  bool has_own_by_decoder() const { return own_block() != nullptr; }
   /// Lets that proceed; see Runner.
   bool advance_own();
   int own_code() const { return own_code_; }  ///< an MPI error code
@@ -53,13 +52,13 @@ class SharedBlocks {
     std::size_t sends_left = 0;
     bool is_decided = false;  ///< of an own block: how it goes
     int code = MPI_SUCCESS;   ///< it cannot be sent
-    std::shared_ptr<Parcel> parcel;
+    std::shared_ptr<OpaqueBlock> opaque;
     trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is
   };
 
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
-  Parcel* own_parcel() const;
+  OpaqueBlock* own_block() const;
   int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once);
 
   Job& job_;
@@ -68,7 +67,7 @@ class SharedBlocks {
   const BlockMap& blocks_;
   bool may_have_loss_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
-  std::optional<ParcelDecode> own_;                     ///< under way, or over
+  std::optional<BlockDecode> own_;                      ///< under way, or over
   int own_code_ = MPI_SUCCESS;
 };
 

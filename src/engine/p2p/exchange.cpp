@@ -181,7 +181,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
 }
 
 int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
-                  MPI_Request* request, std::shared_ptr<Parcel> keep) {
+                  MPI_Request* request, std::shared_ptr<OpaqueBlock> keep) {
   std::shared_ptr<ReceiveRequest> entry;
   bool watched = false;
   if (Receive::may_need_watching(job, arguments)) {

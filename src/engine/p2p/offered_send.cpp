@@ -152,9 +152,7 @@ bool OfferedSend::advance_offer(bool waits_for_more) {
 }  // namespace
 
 std::unique_ptr<ChunkSend> send_by_offer(Job& job, const Message& message, Elements& elements) {
-  Spec none;
-  none.codec = Codec::none;
-  auto send = std::make_unique<OfferedSend>(job, message, none, elements.region,
+  auto send = std::make_unique<OfferedSend>(job, message, no_codec(), elements.region,
                                             peer_chunk_bytes(job, message.bytes, false));
   if (!send->plan(elements)) return nullptr;
   return send;

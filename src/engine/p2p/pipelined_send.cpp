@@ -177,8 +177,8 @@ std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
 
 }  // namespace
 
-std::size_t parcel_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
-                               bool encodes) {
+std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
+                              bool encodes) {
   std::size_t chunk_bytes = message.bytes;
   switch (kind) {
     case link::Kind::peer: chunk_bytes = peer_chunk_bytes(job, message.bytes, encodes); break;

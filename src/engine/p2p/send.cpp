@@ -183,13 +183,7 @@ int SendOperation::start(ImmediateSend send, int tag) {
 }
 
 void SendOperation::open_request(MPI_Request* request) {
-  MPI_Status status{};
-  mpi::calls().Status_set_elements_x(&status, MPI_BYTE, 0);
-  mpi::calls().Status_set_cancelled(&status, 0);
-  status.MPI_SOURCE = MPI_ANY_SOURCE;
-  status.MPI_TAG = MPI_ANY_TAG;
-  if (request_.open(status, request) != MPI_SUCCESS)
-    mpi::fatal("MPI refused a generalized request");
+  request_.open_empty(request);
   has_request_ = true;
 }
 

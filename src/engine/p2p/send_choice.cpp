@@ -39,12 +39,6 @@ Reason reason_of(Job& job, const policy::Subject& subject) {
   return Reason::ratio;
 }
 
-Spec no_codec() {
-  Spec none;
-  none.codec = Codec::none;
-  return none;
-}
-
 }  // namespace
 
 bool is_short(const Job& job, const Message& message) {

@@ -61,6 +61,13 @@ inline bool is_cut(const Job& job, const Message& message) {
   return chunk_bytes > 0 && message.bytes >= 2 * chunk_bytes;
 }
 
+/// Of what is not encoded.
+inline Spec no_codec() {
+  Spec none;
+  none.codec = Codec::none;
+  return none;
+}
+
 /// What a header says of a chunk that is the whole message.
 std::size_t whole_chunk(std::size_t bytes);
 
@@ -125,8 +132,8 @@ trace::Row& count(Job& job, const Message& message, const Departure& departure, 
 /// The bytes of elements in the chunks of a block of `message`'s that several ranks get, none of
 /// which is in memory of the host's alone where `kind` names a link between devices. As many as it
 /// has: it goes in one piece.
-std::size_t parcel_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
-                               bool encodes);
+std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
+                              bool encodes);
 
 /// Makes a header the message.
 int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared);

@@ -9,21 +9,40 @@
 namespace mpress::engine {
 namespace {
 
-/// A payload that came with its header.
-class Here final : public link::Inbound {
+/// What is in memory of this process already.
+class Here : public link::Inbound {
  public:
-  Here(const std::byte* payload, std::size_t bytes) : arrived_{payload, bytes} {}
-  gpu::State poll(std::uint64_t, link::Arrived& arrived) override {
-    arrived = arrived_;
-    return gpu::State::done;
-  }
   const char* problem() const override { return ""; }
   void acknowledge(std::uint64_t) override {}
   void finish(bool) override {}
   trace::Way way() const override { return trace::Way::whole; }
+};
+
+/// A payload that came with its header.
+class Payload final : public Here {
+ public:
+  Payload(const std::byte* payload, std::size_t bytes) : arrived_{payload, bytes} {}
+  gpu::State poll(std::uint64_t, link::Arrived& arrived) override {
+    arrived = arrived_;
+    return gpu::State::done;
+  }
 
  private:
   const link::Arrived arrived_;
+};
+
+class Whole final : public Here {
+ public:
+  explicit Whole(const OpaqueBlock& opaque) : opaque_(opaque) {}
+  gpu::State poll(std::uint64_t chunk, link::Arrived& arrived) override {
+    const OpaqueBlock::Chunk kept = opaque_.chunk(chunk);
+    const int device = opaque_.lies_on();
+    arrived = {kept.data, kept.bytes, device, device != gpu::host};
+    return gpu::State::done;
+  }
+
+ private:
+  const OpaqueBlock& opaque_;
 };
 
 }  // namespace
@@ -47,19 +66,19 @@ void ReceivePipeline::open(link::Link& link, link::Route route, std::uint64_t be
 }
 
 void ReceivePipeline::open(const std::byte* payload, std::size_t bytes) {
-  inbound_ = std::make_unique<Here>(payload, bytes);
+  inbound_ = std::make_unique<Payload>(payload, bytes);
 }
 
-void ReceivePipeline::open(const Parcel& parcel) {
-  inbound_ = inbound_of(parcel);
+void ReceivePipeline::open(const OpaqueBlock& opaque) {
+  inbound_ = std::make_unique<Whole>(opaque);
   may_come_raw_ = cut_.may_be_elements;
 }
 
 /// What is not encoded can be had from where it goes.
-void ReceivePipeline::keep_in(std::shared_ptr<Parcel> parcel) {
+void ReceivePipeline::keep_in(std::shared_ptr<OpaqueBlock> opaque) {
   if (!cut_.encodes()) return;
-  parcel_ = std::move(parcel);
-  parcel_->begin(cut_, device_);
+  opaque_ = std::move(opaque);
+  opaque_->begin(cut_, device_);
 }
 
 bool ReceivePipeline::advance() {
@@ -103,7 +122,7 @@ bool ReceivePipeline::take_next() {
   const bool is_raw =
       !cut_.encodes() || (may_come_raw_ && arrived_.bytes == cut_.raw_bytes(taken_));
   // The decoder may decode it where it lies.
-  if (parcel_ && !parcel_->keep(taken_, arrived_, is_raw)) return false;
+  if (opaque_ && !opaque_->keep(taken_, arrived_, is_raw)) return false;
   has_arrived_ = false;
   wire_bytes_ += arrived_.bytes;
   note_arrival();

@@ -8,7 +8,7 @@
 
 #include "engine/devices.hpp"
 #include "engine/pipeline/decoder.hpp"
-#include "engine/pipeline/parcel.hpp"
+#include "engine/pipeline/opaque_block.hpp"
 #include "link/link.hpp"
 #include "trace/record.hpp"
 
@@ -25,12 +25,12 @@ class ReceivePipeline {
   /// The only chunk is here, a payload, and stays until advance() has returned true.
   void open(const std::byte* payload, std::size_t bytes);
 
-  /// All chunks are here, in a parcel that stays until advance() has returned true.
-  void open(const Parcel& parcel);
+  /// All chunks are here, in an opaque block that stays until advance() has returned true.
+  void open(const OpaqueBlock& opaque);
 
-  /// Before any advance(): chunks are kept in `parcel`, too, as they come, so that they can be
+  /// Before any advance(): chunks are kept in `opaque`, too, as they come, so that they can be
   /// passed on.
-  void keep_in(std::shared_ptr<Parcel> parcel);
+  void keep_in(std::shared_ptr<OpaqueBlock> opaque);
 
   /// Is it so?
   bool is_here() const { return inbound_->way() == trace::Way::whole; }
@@ -60,7 +60,7 @@ class ReceivePipeline {
 
   Job& job_;
   const Chunking cut_;
-  std::shared_ptr<Parcel> parcel_;
+  std::shared_ptr<OpaqueBlock> opaque_;
   const int device_;  ///< whose queues read; the host where the decoder takes chunks from there
   std::unique_ptr<Decoder> decoder_;  ///< outlives inbound_
   std::unique_ptr<link::Inbound> inbound_;

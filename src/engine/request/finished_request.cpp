@@ -43,6 +43,15 @@ int OpenRequest::open(const MPI_Status& status, MPI_Request* request) {
   return code;
 }
 
+void OpenRequest::open_empty(MPI_Request* request) {
+  MPI_Status status{};
+  mpi::calls().Status_set_elements_x(&status, MPI_BYTE, 0);
+  mpi::calls().Status_set_cancelled(&status, 0);
+  status.MPI_SOURCE = MPI_ANY_SOURCE;
+  status.MPI_TAG = MPI_ANY_TAG;
+  if (open(status, request) != MPI_SUCCESS) mpi::fatal("MPI refused a generalized request");
+}
+
 int OpenRequest::finish() { return mpi::calls().Grequest_complete(request_); }
 
 int make_finished_request(const MPI_Status& status, MPI_Request* request) {

@@ -18,6 +18,9 @@ class OpenRequest {
   /// Makes the request. `status` is what is known by now.
   int open(const MPI_Status& status, MPI_Request* request);
 
+  /// The same of what brings no message: its status is empty. Ends the process where MPI refuses.
+  void open_empty(MPI_Request* request);
+
   /// What the request will complete with.
   MPI_Status& status() { return outcome_->status; }
 

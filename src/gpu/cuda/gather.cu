@@ -59,8 +59,7 @@ __device__ void copy_units(unsigned char* to, const unsigned char* from, std::ui
 
 __device__ void copy_piece(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
                            unsigned worker, unsigned workers) {
-  const auto apart =
-      reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
+  const auto apart = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
   if (apart % 16 == 0) {
     copy_units<uint4>(to, from, bytes, worker, workers);
   } else if (apart % 8 == 0) {
@@ -208,7 +207,8 @@ cudaError_t copy_and_tell(void* to, const void* from, std::size_t bytes, unsigne
                           std::uint32_t* flag, std::uint32_t value, cudaStream_t stream) {
   constexpr std::uint64_t in_block = threads * 16;  // an access of each thread
   const std::uint64_t most = std::uint64_t{codec::cuda::multiprocessors()} * 16;
-  const std::uint64_t blocks = std::clamp<std::uint64_t>((bytes + in_block - 1) / in_block, 1, most);
+  const std::uint64_t blocks =
+      std::clamp<std::uint64_t>((bytes + in_block - 1) / in_block, 1, most);
   copy_then_flag<<<static_cast<unsigned>(blocks), threads, 0, stream>>>(
       static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, counter,
       flag, value);

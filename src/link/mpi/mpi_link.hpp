@@ -77,9 +77,9 @@ class MpiLink final : public Link {
   bool discard(int, Route, std::uint64_t) override { return false; }
 
   /// Publishes memory of the caller's, which lives as long as `owner` does, in place of a slot's:
-  /// for transfers that `is_lent` reserved, without memory.
-  void lend(const Transfer& transfer, std::size_t chunk, const std::byte* data, std::size_t bytes,
-            const std::shared_ptr<const void>& owner);
+  /// for transfers that `is_zero_copy` reserved, without memory.
+  void publish_from(const Transfer& transfer, std::size_t chunk, const std::byte* data,
+                    std::size_t bytes, const std::shared_ptr<const void>& owner);
 
   /// What the reader of a timed transfer told.
   struct Told {

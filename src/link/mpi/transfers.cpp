@@ -73,10 +73,10 @@ bool MpiLink::reserve(const Reservation& wanted, Transfer& transfer) {
                                                    wanted.bytes,
                                                    std::vector<memory::Buffer>(wanted.chunks),
                                                    wanted.is_timed});
-  const bool is_near = !wanted.is_lent && sending->fill([this](int device, std::size_t bytes) {
+  const bool is_near = !wanted.is_zero_copy && sending->fill([this](int device, std::size_t bytes) {
     return memory_->take_near(device, bytes);
   });
-  if (!is_near && !wanted.is_lent && wanted.device == gpu::host &&
+  if (!is_near && !wanted.is_zero_copy && wanted.device == gpu::host &&
       !sending->fill(
           [this](int device, std::size_t bytes) { return memory_->take(device, bytes); })) {
     return false;
@@ -104,8 +104,8 @@ void MpiLink::publish(const Transfer& transfer, std::size_t chunk, std::size_t b
   hand_over(sending, chunk, held->memory.data(), bytes, held);
 }
 
-void MpiLink::lend(const Transfer& transfer, std::size_t chunk, const std::byte* data,
-                   std::size_t bytes, const std::shared_ptr<const void>& owner) {
+void MpiLink::publish_from(const Transfer& transfer, std::size_t chunk, const std::byte* data,
+                           std::size_t bytes, const std::shared_ptr<const void>& owner) {
   hand_over(*static_cast<Sending*>(transfer.record), chunk, data, bytes, owner);
 }
 

@@ -1,4 +1,4 @@
-#include "engine/p2p/parcel_send.hpp"
+#include "engine/p2p/block_send.hpp"
 
 #include <algorithm>
 #include <array>
@@ -25,12 +25,12 @@ trace::Way way_by(link::Kind kind) {
 
 }  // namespace
 
-struct ParcelSend::Reader {
+struct BlockSend::Reader {
   int rank;   ///< in the communicator
   int world;  ///< in MPI_COMM_WORLD
 };
 
-struct ParcelSend::Header {
+struct BlockSend::Header {
   Reader reader;
   trace::Way way;
   std::uint64_t route;
@@ -39,10 +39,10 @@ struct ParcelSend::Header {
   std::array<std::byte, wire::min_frame_bytes> bytes = {};
 };
 
-ParcelSend::ParcelSend(Job& job, const SendCall& call, const SendArguments& arguments,
-                       std::shared_ptr<Parcel> parcel, std::span<const int> ranks, int tag)
+BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& arguments,
+                     std::shared_ptr<OpaqueBlock> opaque, std::span<const int> ranks, int tag)
     : job_(job),
-      parcel_(std::move(parcel)),
+      opaque_(std::move(opaque)),
       operation_(job.mpi_link.next_operation()),
       comm_(arguments.comm),
       tag_(tag),
@@ -51,17 +51,17 @@ ParcelSend::ParcelSend(Job& job, const SendCall& call, const SendArguments& argu
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_);
   if (!type || !comm) mpi::fatal("a block has no type, or no communicator");
-  const Chunking& cut = parcel_->cut();
+  const Chunking& cut = opaque_->cut();
   const Message message{call,        arguments,         *type, *comm, trace::any_peer,
-                        cut.bytes(), parcel_->device(), true};
+                        cut.bytes(), opaque_->device(), true};
   std::vector<Reader> readers;
   for (const int rank : ranks) readers.push_back({rank, comm->world_rank(rank)});
   const bool is_one = cut.chunks() == 1;
   plan(readers, !is_one);
   if (is_one && !readers.empty()) {
-    await_device(parcel_->device(), [&] { return parcel_->advance(); });
+    await_device(opaque_->device(), [&] { return opaque_->advance(); });
     std::size_t bytes = 0;
-    if (parcel_->is_whole() && parcel_->frame(bytes)) {
+    if (opaque_->is_whole() && opaque_->frame(bytes)) {
       send_frames(message, readers);
       readers.clear();
     } else {
@@ -73,10 +73,10 @@ ParcelSend::ParcelSend(Job& job, const SendCall& call, const SendArguments& argu
   send_headers(message);
 }
 
-ParcelSend::~ParcelSend() = default;
+BlockSend::~BlockSend() = default;
 
-void ParcelSend::post(const std::byte* data, std::size_t bytes, const Reader& reader) {
-  const ElementType type = parcel_->cut().type;
+void BlockSend::post(const std::byte* data, std::size_t bytes, const Reader& reader) {
+  const ElementType type = opaque_->cut().type;
   MPI_Request request = MPI_REQUEST_NULL;
   note(mpi::counted::Isend(data, static_cast<MPI_Count>(bytes / element_size(type)),
                            type == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE, reader.rank, tag_,
@@ -84,59 +84,60 @@ void ParcelSend::post(const std::byte* data, std::size_t bytes, const Reader& re
   if (request != MPI_REQUEST_NULL) requests_.push_back(request);
 }
 
-void ParcelSend::tell_failure(std::span<const Reader> readers) {
+void BlockSend::tell_failure(std::span<const Reader> readers) {
   for (const Reader& reader : readers) post(nullptr, 0, reader);
-  note(parcel_->code() != MPI_SUCCESS ? parcel_->code() : MPI_ERR_NO_MEM);
+  note(opaque_->code() != MPI_SUCCESS ? opaque_->code() : MPI_ERR_NO_MEM);
 }
 
-/// The whole parcel as one message of MPI's, to each reader.
-void ParcelSend::send_frames(const Message& like, std::span<const Reader> readers) {
+/// The whole block as one message of MPI's, to each reader.
+void BlockSend::send_frames(const Message& like, std::span<const Reader> readers) {
   std::size_t bytes = 0;
-  const std::byte* const frame = parcel_->frame(bytes);
+  const std::byte* const frame = opaque_->frame(bytes);
   Message message = like;
   for (const Reader& reader : readers) {
     message.peer = reader.world;
-    Departure departure{parcel_->cut().spec.codec, reason_};
+    Departure departure{opaque_->cut().spec.codec, reason_};
     departure.wire_bytes = bytes;
     departure.begin_ns = begin_ns_;
     trace::Row& row = count(job_, message, departure, spans_.emplace_back());
-    trace::add(row.encode_ns, parcel_->claim_took_ns());
+    trace::add(row.encode_ns, opaque_->claim_took_ns());
     post(frame, bytes, reader);
   }
 }
 
-/// Its slots are the parcel's own.
-void ParcelSend::take_home(std::vector<Reader>& readers) {
-  const Parcel::Home& home = parcel_->home();
+/// Its slots are the block's own.
+void BlockSend::take_home(std::vector<Reader>& readers) {
+  const OpaqueBlock::Home& home = opaque_->home();
   const auto number = static_cast<std::uint32_t>(job_.mpi_link.tag_of(operation_));
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
     headers_.push_back(std::make_unique<Header>(
         Header{readers[i], way_by(home.link->kind()),
                link::Route(number, home.link->kind(), home.transfer.first_of(i)).word()}));
   }
-  parcel_->announce();
+  opaque_->announce();
   readers.clear();
 }
 
-bool ParcelSend::reserve(link::Link& link, std::span<const Reader> readers) {
+bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   if (readers.empty()) return false;
   std::vector<int> ranks;
   for (const Reader& reader : readers) ranks.push_back(reader.world);
   const bool is_mpi = link.kind() == link::Kind::mpi;
   const auto number = static_cast<std::uint32_t>(job_.mpi_link.tag_of(operation_));
-  const Chunking& cut = parcel_->cut();
-  link::Reservation wanted{ranks, parcel_->device(), cut.chunks(), parcel_->longest(), operation_};
+  const Chunking& cut = opaque_->cut();
+  link::Reservation wanted{ranks, opaque_->device(), cut.chunks(), opaque_->longest(), operation_};
   wanted.like = cut.event(trace::Kind::wire, 0, 0);
   wanted.like.raw_bytes = 0;
   wanted.like.message = number;
-  wanted.is_lent = is_mpi && parcel_->device() == gpu::host;
+  wanted.is_zero_copy = is_mpi && opaque_->device() == gpu::host;
   // Where nothing else is left. What is there is bounded by the rounds of a call.
   wanted.may_exceed = is_mpi;
-  if (is_mpi && !wanted.is_lent) wanted.account = &job_.held_for_mpi;
+  if (is_mpi && !wanted.is_zero_copy) wanted.account = &job_.held_for_mpi;
   link::Transfer transfer;
   if (!link.reserve(wanted, transfer)) return false;
   link.lay_out(transfer);
-  outlets_.push_back(std::make_unique<ParcelOutlet>(job_, link, transfer, parcel_, wanted.is_lent));
+  outlets_.push_back(
+      std::make_unique<BlockOutlet>(job_, link, transfer, opaque_, wanted.is_zero_copy));
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
     const std::uint32_t first = is_mpi ? transfer.first : transfer.first_of(i);
     headers_.push_back(std::make_unique<Header>(
@@ -148,11 +149,11 @@ bool ParcelSend::reserve(link::Link& link, std::span<const Reader> readers) {
 /// Finds slots for readers, and removes those that it has some for. Where `all`, by MPI if by no
 /// other link. Those that a link reaches share slots; with others it connects when they ask for
 /// some.
-void ParcelSend::plan(std::vector<Reader>& readers, bool all) {
-  if (parcel_->home().link) return take_home(readers);
-  const bool may_be_linked = parcel_->device() != gpu::host && job_.chunks.is_open() &&
-                             parcel_->cut().bytes() >= job_.least_peer_bytes &&
-                             parcel_->cut().chunk_bytes <= wire::max_chunk_bytes;
+void BlockSend::plan(std::vector<Reader>& readers, bool all) {
+  if (opaque_->home().link) return take_home(readers);
+  const bool may_be_linked = opaque_->device() != gpu::host && job_.chunks.is_open() &&
+                             opaque_->cut().bytes() >= job_.least_peer_bytes &&
+                             opaque_->cut().chunk_bytes <= wire::max_chunk_bytes;
   for (link::Link* link :
        {static_cast<link::Link*>(&job_.peer_link), static_cast<link::Link*>(&job_.host_link)}) {
     if (!may_be_linked) break;
@@ -170,8 +171,8 @@ void ParcelSend::plan(std::vector<Reader>& readers, bool all) {
   if (all && reserve(job_.mpi_link, readers)) readers.clear();
 }
 
-void ParcelSend::send_headers(const Message& like) {
-  const Chunking& cut = parcel_->cut();
+void BlockSend::send_headers(const Message& like) {
+  const Chunking& cut = opaque_->cut();
   wire::Header announced{cut.spec, cut.type, cut.count};
   announced.chunk_bytes =
       static_cast<std::uint32_t>(cut.chunks() > 1 ? cut.chunk_bytes : whole_chunk(cut.bytes()));
@@ -191,31 +192,31 @@ void ParcelSend::send_headers(const Message& like) {
   }
 }
 
-bool ParcelSend::needs_host() const {
-  if (is_sent_ || headers_.empty() || parcel_->is_published_by_device()) return false;
+bool BlockSend::needs_host() const {
+  if (is_sent_ || headers_.empty() || opaque_->is_published_by_device()) return false;
   return outlets_.empty() ||
          std::ranges::any_of(outlets_, [](const auto& one) { return one->needs_host(); });
 }
 
 /// True once the elements are not needed any more, and all is published or will not come.
-bool ParcelSend::advance_data() {
+bool BlockSend::advance_data() {
   if (is_sent_ || headers_.empty()) return true;
-  bool is_over = parcel_->advance();
+  bool is_over = opaque_->advance();
   for (const auto& outlet : outlets_) is_over &= outlet->advance();
   job_.follow_chunks();
   if (!is_over) return false;
   is_sent_ = true;
-  note(parcel_->code());
+  note(opaque_->code());
   for (const auto& outlet : outlets_) note(outlet->code());
   for (const auto& header : headers_) {
-    trace::add(header->row->wire_bytes, parcel_->bytes());
-    header->span.add_wire_bytes(parcel_->bytes());
+    trace::add(header->row->wire_bytes, opaque_->bytes());
+    header->span.add_wire_bytes(opaque_->bytes());
   }
-  trace::add(headers_.front()->row->encode_ns, parcel_->claim_took_ns());
+  trace::add(headers_.front()->row->encode_ns, opaque_->claim_took_ns());
   return true;
 }
 
-bool ParcelSend::advance() {
+bool BlockSend::advance() {
   if (!advance_data()) return false;
   std::erase_if(requests_, [this](MPI_Request& request) {
     int sent = 0;

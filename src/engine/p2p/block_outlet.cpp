@@ -1,4 +1,4 @@
-#include "engine/p2p/parcel_outlet.hpp"
+#include "engine/p2p/block_outlet.hpp"
 
 #include <cstring>
 
@@ -6,39 +6,39 @@
 
 namespace mpress::engine {
 
-ParcelOutlet::~ParcelOutlet() {
+BlockOutlet::~BlockOutlet() {
   if (!copies_.empty()) queue_->drain();
   if (!is_over_) link_.abandon(transfer_);
 }
 
-bool ParcelOutlet::advance() {
+bool BlockOutlet::advance() {
   if (is_over_) return true;
-  const bool is_made = parcel_->advance();
-  while (code_ == MPI_SUCCESS && copied_ < parcel_->ready() && copy_next()) {
+  const bool is_made = opaque_->advance();
+  while (code_ == MPI_SUCCESS && copied_ < opaque_->ready() && copy_next()) {
   }
   publish_copied();
-  if (published_ == parcel_->cut().chunks()) {
+  if (published_ == opaque_->cut().chunks()) {
     link_.release(transfer_);
     is_over_ = true;
-  } else if (code_ != MPI_SUCCESS || (is_made && !parcel_->is_whole() && copies_.empty())) {
+  } else if (code_ != MPI_SUCCESS || (is_made && !opaque_->is_whole() && copies_.empty())) {
     fail();
   }
   return is_over_;
 }
 
 /// False where there is no memory for it, or no queue.
-bool ParcelOutlet::copy_next() {
-  const Parcel::Chunk chunk = parcel_->chunk(copied_);
-  if (lends_) {
-    job_.mpi_link.lend(transfer_, copied_++, chunk.data, chunk.bytes, parcel_);
+bool BlockOutlet::copy_next() {
+  const OpaqueBlock::Chunk chunk = opaque_->chunk(copied_);
+  if (is_zero_copy_) {
+    job_.mpi_link.publish_from(transfer_, copied_++, chunk.data, chunk.bytes, opaque_);
     published_ = copied_;
     return true;
   }
   std::byte* const place = link_.place(transfer_, copied_, chunk.bytes);
   if (!place) code_ = MPI_ERR_NO_MEM;
   if (place && !queue_) {
-    queue_ = job_.devices.queue(parcel_->device());
-    if (!queue_) code_ = refused(job_, parcel_->device());
+    queue_ = job_.devices.queue(opaque_->device());
+    if (!queue_) code_ = refused(job_, opaque_->device());
   }
   if (code_ != MPI_SUCCESS) return false;
   link::Report* const report = link_.devices_publish() ? link_.report(transfer_, copied_) : nullptr;
@@ -54,22 +54,22 @@ bool ParcelOutlet::copy_next() {
   return true;
 }
 
-void ParcelOutlet::publish_copied() {
+void BlockOutlet::publish_copied() {
   for (; !copies_.empty(); copies_.pop_front()) {
     const gpu::State state = queue_->query(copies_.front());
     if (state == gpu::State::pending) return;
     if (state == gpu::State::failed) {
-      code_ = refused(job_, parcel_->device());
+      code_ = refused(job_, opaque_->device());
       return;
     }
     if (!link_.devices_publish()) {
-      link_.publish(transfer_, published_, parcel_->chunk(published_).bytes);
+      link_.publish(transfer_, published_, opaque_->chunk(published_).bytes);
     }
     ++published_;
   }
 }
 
-void ParcelOutlet::fail() {
+void BlockOutlet::fail() {
   if (!copies_.empty()) queue_->drain();
   copies_.clear();
   link_.fail(transfer_);

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/p2p/receive.hpp"
-#include "engine/pipeline/parcel.hpp"
+#include "engine/pipeline/opaque_block.hpp"
 #include "engine/pipeline/receive_pipeline.hpp"
 #include "memory/buffer_pool.hpp"
 
@@ -12,20 +12,21 @@ namespace mpress::engine {
 
 class Job;
 
-/// Decodes a whole parcel to a buffer of this process's with its signature. One thread at a time.
-class ParcelDecode {
+/// Decodes a whole opaque block to a buffer of this process's with its signature. One thread at a
+/// time.
+class BlockDecode {
  public:
-  /// The parcel and the buffer outlive it.
-  ParcelDecode(Job& job, const Parcel& parcel, const ReceiveArguments& to);
+  /// The block and the buffer outlive it.
+  BlockDecode(Job& job, const OpaqueBlock& opaque, const ReceiveArguments& to);
 
   /// Waits for nothing but the last step of data with gaps. True once it is over.
   bool advance();
 
-  /// Then: an MPI error code, which nobody has raised.
+  /// Then: an MPI error code, that is not raised.
   int code() const { return code_; }
 
  private:
-  int open(const Parcel& parcel);
+  int open(const OpaqueBlock& opaque);
   int lay_out(std::size_t bytes);
 
   Job& job_;

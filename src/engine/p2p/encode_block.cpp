@@ -5,12 +5,17 @@
 #include <string>
 
 #include "engine/job.hpp"
-#include "engine/p2p/parcel_send.hpp"
+#include "engine/p2p/block_send.hpp"
 #include "engine/p2p/send_message.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
+
+/// Of a block, for the timeline.
+std::uint32_t next_number(Job& job) {
+  return static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
+}
 
 /// The link that all readers can be reached by; MPI, where there is none.
 link::Kind link_for(const Job& job, const Message& message, std::span<const int> world_ranks) {
@@ -23,10 +28,10 @@ link::Kind link_for(const Job& job, const Message& message, std::span<const int>
 }
 
 /// Slots that all readers have, for a device to encode to.
-Parcel::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
-                       std::span<const int> world_ranks) {
+OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
+                            std::span<const int> world_ranks) {
   if (kind == link::Kind::mpi) return {};
-  Parcel::Home home{&job.link_of(kind)};
+  OpaqueBlock::Home home{&job.link_of(kind)};
   trace::Event like = cut.event(trace::Kind::wire, 0, 0);
   like.raw_bytes = 0;
   const link::Reservation wanted{
@@ -37,18 +42,18 @@ Parcel::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kin
 }
 
 /// Is the first chunk, which is there, so much shorter than its elements that it pays for a header?
-bool is_shorter(const Parcel& parcel) {
-  const std::size_t bytes = parcel.chunk(0).bytes;
-  const Chunking& cut = parcel.cut();
-  if (parcel.is_elements(0)) return false;
+bool is_shorter(const OpaqueBlock& opaque) {
+  const std::size_t bytes = opaque.chunk(0).bytes;
+  const Chunking& cut = opaque.cut();
+  if (opaque.is_elements(0)) return false;
   return cut.chunks() == 1 ? wire::frame_bytes(bytes) <= cut.bytes()
                            : bytes + wire::min_frame_bytes <= cut.chunk_bytes;
 }
 
 }  // namespace
 
-Packing pack_parcel(Job& job, const SendCall& call, const SendArguments& arguments,
-                    std::span<const int> readers, bool at_once) {
+BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& arguments,
+                         std::span<const int> readers, bool at_once) {
   using trace::Reason;
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   const std::shared_ptr<mpi::CommInfo> comm = type ? mpi::comm_info(arguments.comm) : nullptr;
@@ -80,32 +85,31 @@ Packing pack_parcel(Job& job, const SendCall& call, const SendArguments& argumen
   if (!elements) return {nullptr, Reason::memory};
   const link::Kind kind = link_for(job, message, world_ranks);
   const Region region = elements->region;
-  const auto number =
-      static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
   const Chunking cut{choice.spec,  region.type,
-                     region.count, parcel_chunk_bytes(job, message, kind, true),
-                     message.peer, number};
-  auto parcel = std::make_shared<Parcel>(job);
-  const Parcel::Home home =
-      at_once ? find_home(job, cut, region.device, kind, world_ranks) : Parcel::Home{};
-  if (!parcel->encode(cut, region, std::move(elements->packed), home)) {
+                     region.count, block_chunk_bytes(job, message, kind, true),
+                     message.peer, next_number(job)};
+  auto opaque = std::make_shared<OpaqueBlock>(job);
+  const OpaqueBlock::Home home =
+      at_once ? find_home(job, cut, region.device, kind, world_ranks) : OpaqueBlock::Home{};
+  if (!opaque->encode(cut, region, std::move(elements->packed), home)) {
     return {nullptr, Reason::memory};
   }
   const policy::Subject subject = subject_of(job, message, choice.spec.codec);
-  parcel->when_encoded([&job, subject](std::size_t encoded, std::uint64_t took_ns) {
+  opaque->when_encoded([&job, subject](std::size_t encoded, std::uint64_t took_ns) {
     job.policy.encoded(subject, encoded + wire::min_frame_bytes, took_ns);
   });
-  if (kind != link::Kind::mpi) return {std::move(parcel)};
+  if (kind != link::Kind::mpi) return {std::move(opaque)};
   // What a device refuses is an error of the call while nothing is announced.
-  await_device(region.device, [&] { return parcel->advance() || parcel->ready() > 0; });
-  if (parcel->ready() == 0) return {nullptr, Reason::none, parcel->code()};
-  if (!is_shorter(*parcel)) return {nullptr, Reason::incompressible};
-  return {std::move(parcel)};
+  await_device(region.device, [&] { return opaque->advance() || opaque->ready() > 0; });
+  if (opaque->ready() == 0) return {nullptr, Reason::none, opaque->code()};
+  if (!is_shorter(*opaque)) return {nullptr, Reason::incompressible};
+  return {std::move(opaque)};
 }
 
 /// The peer link offers what is raw to each reader where it lies.
-std::shared_ptr<Parcel> hold_parcel(Job& job, const SendCall& call, const SendArguments& arguments,
-                                    std::span<const int> readers) {
+std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
+                                        const SendArguments& arguments,
+                                        std::span<const int> readers) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   const std::shared_ptr<mpi::CommInfo> comm = type ? mpi::comm_info(arguments.comm) : nullptr;
   if (!comm || readers.size() < 2 || !type->contiguous) return nullptr;
@@ -127,15 +131,11 @@ std::shared_ptr<Parcel> hold_parcel(Job& job, const SendCall& call, const SendAr
   const ElementType element = type->element.value_or(ElementType::f32);
   const Region region{element, static_cast<const std::byte*>(arguments.buffer),
                       bytes / element_size(element), place.device};
-  const auto number =
-      static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
-  Spec none;
-  none.codec = Codec::none;
-  auto parcel = std::make_shared<Parcel>(job);
-  parcel->hold({none, element, region.count, parcel_chunk_bytes(job, message, kind, false),
-                message.peer, number},
+  auto opaque = std::make_shared<OpaqueBlock>(job);
+  opaque->hold({no_codec(), element, region.count, block_chunk_bytes(job, message, kind, false),
+                message.peer, next_number(job)},
                region);
-  return parcel;
+  return opaque;
 }
 
 }  // namespace mpress::engine

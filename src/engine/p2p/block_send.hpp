@@ -2,7 +2,7 @@
 // sent to each as one message of the context's communicator.
 //
 // Readers that one link reaches share its slots; each has a header of its own. By MPI the memory of
-// the parcel is sent from as it is.
+// the block is sent from as it is.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "engine/operation.hpp"
-#include "engine/p2p/parcel_outlet.hpp"
+#include "engine/p2p/block_outlet.hpp"
 #include "engine/p2p/receive.hpp"
 #include "engine/p2p/send.hpp"
-#include "engine/pipeline/parcel.hpp"
+#include "engine/pipeline/opaque_block.hpp"
 #include "mpi/calls.hpp"
 #include "trace/record.hpp"
 
@@ -25,35 +25,37 @@ class Job;
 struct Message;
 
 /// What becomes of a block.
-struct Packing {
-  std::shared_ptr<Parcel> parcel;              ///< null: it goes to every reader as it is
+struct BlockChoice {
+  std::shared_ptr<OpaqueBlock> opaque;         ///< null: it goes to every reader as it is
   trace::Reason reason = trace::Reason::none;  ///< why
-  int error = MPI_SUCCESS;                     ///< an MPI error code, which nobody has raised
+  int error = MPI_SUCCESS;                     ///< an MPI error code, which is not raised
 };
 
 /// Decides, once, how a block goes to `readers`, ranks of the communicator, and begins to encode it
 /// where that pays for any of them. `arguments.destination` does not count; the buffer stays as it
-/// is until Parcel::advance() returns true. `at_once`: all of them get it by the same
-/// send_parcel().
-Packing pack_parcel(Job& job, const SendCall& call, const SendArguments& arguments,
-                    std::span<const int> readers, bool at_once);
+/// is until OpaqueBlock::advance() returns true. `at_once`: all of them get it by the same
+/// BlockSend.
+BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& arguments,
+                         std::span<const int> readers, bool at_once);
 
-/// Of a block that goes as it is, from memory of a device: a parcel of its elements where they are
-/// copied once for all readers. Null where an ordinary message to each is as good. The buffer stays
-/// as it is while the parcel is sent.
-std::shared_ptr<Parcel> hold_parcel(Job& job, const SendCall& call, const SendArguments& arguments,
-                                    std::span<const int> readers);
+/// Of a block that goes as it is, from memory of a device: an opaque block of its elements where
+/// they are copied once for all readers. Null where an ordinary message to each is as good. The
+/// buffer stays as it is while the block is sent.
+std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
+                                        const SendArguments& arguments,
+                                        std::span<const int> readers);
 
-/// A parcel, whole or under way, on its way to several readers: a message to each. It proceeds by
-/// advance(), like any operation, and is over when all is published and MPI has done its part.
-class ParcelSend final : public Operation {
+/// An opaque block, whole or under way, on its way to several readers: a message to each. It
+/// proceeds by advance(), like any operation, and is over when all is published and MPI has done
+/// its part.
+class BlockSend final : public Operation {
  public:
   /// Counts the messages. `arguments`: the block where this process has it, for reports; of its
   /// communicator `readers` are ranks. Where a device has to encode or to copy what goes in one
   /// piece, waits for that. Raises nothing: see code().
-  ParcelSend(Job& job, const SendCall& call, const SendArguments& arguments,
-             std::shared_ptr<Parcel> parcel, std::span<const int> readers, int tag);
-  ~ParcelSend() override;
+  BlockSend(Job& job, const SendCall& call, const SendArguments& arguments,
+            std::shared_ptr<OpaqueBlock> opaque, std::span<const int> readers, int tag);
+  ~BlockSend() override;
 
   bool advance() override;
   bool needs_host() const override;
@@ -78,13 +80,13 @@ class ParcelSend final : public Operation {
   }
 
   Job& job_;
-  const std::shared_ptr<Parcel> parcel_;
+  const std::shared_ptr<OpaqueBlock> opaque_;
   const std::uint64_t operation_;
   const MPI_Comm comm_;
   const int tag_;
   const trace::Reason reason_;  ///< why it goes as it is
   const std::uint64_t begin_ns_;
-  std::vector<std::unique_ptr<ParcelOutlet>> outlets_;
+  std::vector<std::unique_ptr<BlockOutlet>> outlets_;
   std::vector<std::unique_ptr<Header>> headers_;
   std::vector<MPI_Request> requests_;  ///< of MPI's, that are not over
   std::vector<trace::Span> spans_;     ///< of frames

@@ -1,8 +1,9 @@
 // A block as it travels: its origin encodes it once, whoever passes it on sends it as it came, and
 // each reader decodes it once. So all readers get the same bits, whatever the links between them.
 //
-// A parcel keeps the chunks of a block in memory of this process: those that its origin encodes, or
-// those that came. Each is a payload shorter than its elements, or the elements; by any link.
+// An opaque block keeps the chunks of a block in memory of this process: those that its origin
+// encodes, or those that came. Each is a payload shorter than its elements, or the elements; by any
+// link.
 #pragma once
 
 #include <atomic>
@@ -23,19 +24,19 @@ namespace mpress::engine {
 
 class Job;
 
-class Parcel final : private Slots {
+class OpaqueBlock final : private Slots {
  public:
-  explicit Parcel(Job& job) : job_(job) {}
-  Parcel(const Parcel&) = delete;
-  Parcel& operator=(const Parcel&) = delete;
-  ~Parcel();
+  explicit OpaqueBlock(Job& job) : job_(job) {}
+  OpaqueBlock(const OpaqueBlock&) = delete;
+  OpaqueBlock& operator=(const OpaqueBlock&) = delete;
+  ~OpaqueBlock();
 
   // At the origin.
 
-  /// Slots of a link that are the parcel's memory: a device encodes straight to them, and publishes
-  /// what is there. Until the parcel's end they are not used again.
+  /// Slots of a link that are the block's memory: a device encodes straight to them, and publishes
+  /// what is there. Until the block's end they are not used again.
   struct Home {
-    link::Link* link = nullptr;  ///< null: the parcel has memory of its own
+    link::Link* link = nullptr;  ///< null: the block has memory of its own
     link::Transfer transfer = {};
   };
 
@@ -44,7 +45,7 @@ class Parcel final : private Slots {
   bool encode(const Chunking& cut, const Region& region, memory::Buffer packed, const Home& home);
 
   /// Elements on a device as they are, to be copied once for several readers. They stay valid while
-  /// the parcel is sent.
+  /// the block is sent.
   void hold(const Chunking& cut, const Region& region);
 
   /// To be told what encoding gave, in bytes, and took, once it is over without an error.
@@ -71,7 +72,7 @@ class Parcel final : private Slots {
   void begin(const Chunking& cut, int device);
 
   /// Keeps a chunk, in order. False while a device copies it; then it is to be asked again. Where
-  /// it cannot be kept the parcel will not be whole.
+  /// it cannot be kept the block will not be whole.
   bool keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements);
 
   // What there is.
@@ -95,9 +96,9 @@ class Parcel final : private Slots {
   /// What encoding took, the first time that it is asked for.
   std::uint64_t claim_took_ns() { return took_ns_.exchange(0, std::memory_order_relaxed); }
 
-  /// Of a whole parcel of one payload: it, in one message, in host memory. Null where there is no
-  /// memory for it or the message would be longer than the elements. Waits for a device that has to
-  /// copy. Not thread-safe.
+  /// Of a whole opaque block of one payload: it, in one message, in host memory. Null where there
+  /// is no memory for it or the message would be longer than the elements. Waits for a device that
+  /// has to copy. Not thread-safe.
   const std::byte* frame(std::size_t& bytes);
 
  private:
@@ -142,8 +143,5 @@ class Parcel final : private Slots {
   std::unique_ptr<Encoder> encoder_;
   QueueLease queue_;
 };
-
-/// Chunks of a whole parcel, for a pipeline that decodes them here.
-std::unique_ptr<link::Inbound> inbound_of(const Parcel& parcel);
 
 }  // namespace mpress::engine

@@ -1,4 +1,4 @@
-#include "engine/pipeline/parcel.hpp"
+#include "engine/pipeline/opaque_block.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -17,31 +17,9 @@ static_assert(front >= wire::header_bytes);
 /// Behind it: a frame's padding.
 constexpr std::size_t back = wire::size_grain + wire::size_above_grain;
 
-class FromParcel final : public link::Inbound {
- public:
-  explicit FromParcel(const Parcel& parcel) : parcel_(parcel) {}
-
-  gpu::State poll(std::uint64_t chunk, link::Arrived& arrived) override {
-    const Parcel::Chunk kept = parcel_.chunk(chunk);
-    arrived = {kept.data, kept.bytes, parcel_.lies_on(), parcel_.lies_on() != gpu::host};
-    return gpu::State::done;
-  }
-  const char* problem() const override { return ""; }
-  void acknowledge(std::uint64_t) override {}
-  void finish(bool) override {}
-  trace::Way way() const override { return trace::Way::whole; }
-
- private:
-  const Parcel& parcel_;
-};
-
 }  // namespace
 
-std::unique_ptr<link::Inbound> inbound_of(const Parcel& parcel) {
-  return std::make_unique<FromParcel>(parcel);
-}
-
-Parcel::~Parcel() {
+OpaqueBlock::~OpaqueBlock() {
   encoder_.reset();
   if (copying_ != 0) queue_->drain();
   if (!home_.link || is_home_over_) return;
@@ -52,34 +30,34 @@ Parcel::~Parcel() {
   }
 }
 
-std::byte* Parcel::room_of(std::uint64_t chunk) const {
+std::byte* OpaqueBlock::room_of(std::uint64_t chunk) const {
   return home_.link ? home_.transfer.place(chunk) : chunks_[chunk].memory.data() + front;
 }
 
-bool Parcel::make_room(std::uint64_t chunk, std::size_t bytes) {
+bool OpaqueBlock::make_room(std::uint64_t chunk, std::size_t bytes) {
   memory::Buffer& memory = chunks_[chunk].memory;
   const std::size_t room = front + bytes + back;
   memory = device_ == gpu::host ? job_.pool.take(room) : job_.devices.take(device_, room);
   return static_cast<bool>(memory);
 }
 
-void Parcel::note(std::uint64_t chunk, std::size_t bytes) {
+void OpaqueBlock::note(std::uint64_t chunk, std::size_t bytes) {
   chunks_[chunk].bytes = bytes;
   bytes_ += bytes;
   ready_.store(chunk + 1, std::memory_order_release);
 }
 
-std::size_t Parcel::longest() const {
+std::size_t OpaqueBlock::longest() const {
   if (!is_whole()) return cut_.raw_bytes(0);
   return std::ranges::max_element(chunks_, {}, &Kept::bytes)->bytes;
 }
 
 /// A device finds a relative bound itself, and payloads tell it.
-bool Parcel::encode(const Chunking& cut, const Region& region, memory::Buffer packed,
-                    const Home& home) {
+bool OpaqueBlock::encode(const Chunking& cut, const Region& region, memory::Buffer packed,
+                         const Home& home) {
   cut_ = cut;
   home_ = home;
-  // Nobody looks at what a device publishes.
+  // No host looks at what a device publishes.
   cut_.may_be_elements = !home.link || !home.link->devices_publish();
   device_ = region.device;
   packed_ = std::move(packed);
@@ -99,7 +77,7 @@ bool Parcel::encode(const Chunking& cut, const Region& region, memory::Buffer pa
   return true;
 }
 
-void Parcel::hold(const Chunking& cut, const Region& region) {
+void OpaqueBlock::hold(const Chunking& cut, const Region& region) {
   cut_ = cut;
   device_ = region.device;
   held_ = region.data;
@@ -107,14 +85,14 @@ void Parcel::hold(const Chunking& cut, const Region& region) {
   for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) note(chunk, cut_.raw_bytes(chunk));
 }
 
-std::byte* Parcel::place(std::uint64_t chunk, std::size_t) { return room_of(chunk); }
+std::byte* OpaqueBlock::place(std::uint64_t chunk, std::size_t) { return room_of(chunk); }
 
-gpu::Report* Parcel::report(std::uint64_t chunk) {
+gpu::Report* OpaqueBlock::report(std::uint64_t chunk) {
   const bool has_one = home_.link && home_.link->devices_publish();
   return has_one ? home_.link->report(home_.transfer, chunk) : nullptr;
 }
 
-bool Parcel::advance() {
+bool OpaqueBlock::advance() {
   if (is_made_.load(std::memory_order_acquire)) return true;
   std::unique_lock making(making_, std::try_to_lock);
   if (!making) return false;
@@ -138,7 +116,7 @@ bool Parcel::advance() {
   return !encoder_;
 }
 
-void Parcel::end() {
+void OpaqueBlock::end() {
   const std::uint64_t took_ns = encoder_->took_ns();
   encoder_.reset();
   packed_.reset();
@@ -151,7 +129,7 @@ void Parcel::end() {
   is_made_.store(true, std::memory_order_release);
 }
 
-void Parcel::begin(const Chunking& cut, int device) {
+void OpaqueBlock::begin(const Chunking& cut, int device) {
   cut_ = cut;
   cut_.may_be_elements = true;
   device_ = device;
@@ -159,7 +137,7 @@ void Parcel::begin(const Chunking& cut, int device) {
 }
 
 /// What a device published may be longer than its elements, which not every link takes.
-bool Parcel::keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
+bool OpaqueBlock::keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
   if (is_given_up_) return true;
   if (copying_ == 0) {
     is_given_up_ = chunk != ready() || arrived.chunks != 1 ||
@@ -184,7 +162,7 @@ bool Parcel::keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_ele
   return true;
 }
 
-const std::byte* Parcel::frame(std::size_t& bytes) {
+const std::byte* OpaqueBlock::frame(std::size_t& bytes) {
   const wire::Header header{cut_.spec, cut_.type, cut_.count, bytes_};
   if (is_elements(0) || wire::frame_bytes(bytes_) > cut_.bytes()) return nullptr;
   if (frame_bytes_ == 0) {

@@ -1,4 +1,4 @@
-#include "engine/p2p/parcel_decode.hpp"
+#include "engine/p2p/block_decode.hpp"
 
 #include "engine/job.hpp"
 #include "mpi/relayout.hpp"
@@ -6,12 +6,12 @@
 
 namespace mpress::engine {
 
-ParcelDecode::ParcelDecode(Job& job, const Parcel& parcel, const ReceiveArguments& to)
-    : job_(job), to_(to), type_(mpi::type_info(to.type)), code_(open(parcel)) {}
+BlockDecode::BlockDecode(Job& job, const OpaqueBlock& opaque, const ReceiveArguments& to)
+    : job_(job), to_(to), type_(mpi::type_info(to.type)), code_(open(opaque)) {}
 
-int ParcelDecode::open(const Parcel& parcel) {
+int BlockDecode::open(const OpaqueBlock& opaque) {
   if (!type_) return MPI_ERR_TYPE;
-  const Chunking& cut = parcel.cut();
+  const Chunking& cut = opaque.cut();
   const Location place = locate(job_, to_.buffer, *type_);
   device_ = place.device;
   const bool is_on_device = device_ != gpu::host;
@@ -23,16 +23,16 @@ int ParcelDecode::open(const Parcel& parcel) {
     if (!packed_) return MPI_ERR_NO_MEM;
     elements = packed_.data();
   }
-  const From from = parcel.device() == device_ ? From::near : From::host;
+  const From from = opaque.device() == device_ ? From::near : From::host;
   auto decoder = is_on_device ? device_decoder(job_, cut, device_, elements, from)
                               : host_decoder(job_, cut, elements);
   if (!decoder) return is_on_device ? refused(job_, device_) : MPI_ERR_NO_MEM;
   pipeline_.emplace(job_, cut, std::move(decoder), device_);
-  pipeline_->open(parcel);
+  pipeline_->open(opaque);
   return MPI_SUCCESS;
 }
 
-bool ParcelDecode::advance() {
+bool BlockDecode::advance() {
   if (!pipeline_) return true;
   if (!pipeline_->advance()) return false;
   code_ = pipeline_->code();
@@ -41,7 +41,7 @@ bool ParcelDecode::advance() {
   return true;
 }
 
-int ParcelDecode::lay_out(std::size_t bytes) {
+int BlockDecode::lay_out(std::size_t bytes) {
   if (device_ != gpu::host) {
     return unpack_to_device(job_, device_, packed_.data(), bytes, to_.buffer, to_.count, *type_);
   }
