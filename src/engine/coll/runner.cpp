@@ -11,15 +11,16 @@ namespace mpress::engine {
 
 using schedule::Transfer;
 
-Runner::Runner(Job& job, const Collective& call, const Context& context, int tag,
-               const schedule::Schedule& schedule, const BlockMap& blocks, int code)
+Runner::Runner(Job& job, const Collective& call, trace::Called called, const Context& context,
+               int tag, const schedule::Schedule& schedule, const BlockMap& blocks, int code)
     : job_(job),
       call_(call),
+      called_(called),
       context_(context),
       tag_(tag),
       schedule_(schedule),
       blocks_(blocks),
-      shared_(job, call, context, schedule, blocks),
+      shared_(job, call, called, context, schedule, blocks),
       has_own_(code == MPI_SUCCESS),
       code_(code) {}
 
@@ -62,7 +63,7 @@ void Runner::receive(int from, const Part& part, std::shared_ptr<OpaqueBlock> ke
   if (Receive::may_need_watching(job_, arguments)) {
     auto entry = std::make_shared<ReceiveRequest>(job_);
     entry->receive.keep_in(std::move(keep));
-    if (entry->receive.watch(job_, call_.op, arguments)) {
+    if (entry->receive.watch(job_, called_, arguments)) {
       entry->claim_buffer();
       if (job_.pacer.active()) entry->receive.travels_when_posted();
       buffer = entry->receive.buffer();
@@ -140,7 +141,7 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
 
 void Runner::send(int to, const Part& part, std::optional<trace::Reason> raw_for) {
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
-  const SendCall call{call_.op, call_.family, true, raw_for};
+  const SendCall call{called_, call_.family, true, raw_for};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error != MPI_SUCCESS) {
     note(out.error);

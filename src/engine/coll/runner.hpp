@@ -27,7 +27,7 @@ class Runner {
  public:
   /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty. What it
   /// refers to outlives it.
-  Runner(Job& job, const Collective& call, const Context& context, int tag,
+  Runner(Job& job, const Collective& call, trace::Called called, const Context& context, int tag,
          const schedule::Schedule& schedule, const BlockMap& blocks, int code);
 
   /// Lets it proceed, and waits for no rank. True once all rounds are over: no message is left
@@ -93,6 +93,7 @@ class Runner {
 
   Job& job_;
   const Collective& call_;
+  const trace::Called called_;
   const Context& context_;
   const int tag_;
   const schedule::Schedule& schedule_;
