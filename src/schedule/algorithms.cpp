@@ -25,6 +25,16 @@ bool has_mixed_hosts(const Hosts& hosts) { return hosts.count() > 1 && hosts.mos
 /// Trees with few rounds within hosts: all of a host have it from its first in one.
 Radices radices_of(const Hosts& hosts) { return {2, std::max(hosts.most_members(), 2)}; }
 
+bool turns(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::linear:
+    case Algorithm::chain:
+    case Algorithm::ring:
+    case Algorithm::two_shot: return false;
+    default: return true;
+  }
+}
+
 /// Of n ranks that all reach each other alike.
 struct FlatWork {
   int rounds;
@@ -206,11 +216,16 @@ Schedule make(const Method& method, const Task& task, int rank, const Hosts& hos
 
 Work work(const Method& method, Op op, const Hosts& hosts, bool is_shared) {
   if (hosts.ranks() == 1) return {};
-  if (has_mixed_hosts(hosts)) return mixed_work(method, op, hosts, is_shared);
+  if (has_mixed_hosts(hosts)) {
+    Work work = mixed_work(method, op, hosts, is_shared);
+    work.turns = turns(method.algorithm);
+    return work;
+  }
   const bool is_within = hosts.count() == 1;
   const FlatWork flat = flat_work(method, op, hosts.ranks(), is_shared && is_within);
-  return is_within ? Work{flat.rounds, 0, flat.path, 0, flat.at_once}
-                   : Work{0, flat.rounds, 0, flat.path, flat.at_once};
+  const bool has_turns = turns(method.algorithm);
+  return is_within ? Work{flat.rounds, 0, flat.path, 0, flat.at_once, has_turns}
+                   : Work{0, flat.rounds, 0, flat.path, flat.at_once, has_turns};
 }
 
 }  // namespace mpress::schedule

@@ -77,6 +77,7 @@ struct Work {
   double within = 0;   ///< blocks that one rank sends, or receives, one after another, in its host
   double between = 0;  ///< the same of a host, to and from others
   int at_once = 1;     ///< partners of a rank in one round
+  bool turns = false;  ///< to other partners, from round to round
 };
 
 /// With one host everything is within, with one rank a host everything between. Exact for hosts of
