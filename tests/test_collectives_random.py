@@ -1,0 +1,105 @@
+"""Random scripts of collective calls (tests/collective_scripts.py), each made through mpress and by
+MPI alone, and compared: tests/mpi/scripted. What fails is shrunk, and shown as a script.
+
+The extended test draws other scripts in each run; --hypothesis-seed repeats one."""
+
+from pathlib import Path
+
+import pytest
+from collective_scripts import BOUNDS, Script, Setting, scripts
+from hypothesis import HealthCheck, given, seed, settings
+
+TIMEOUT = 60  # of a script that takes a second
+SERVED = {f"MPI_{name}" for name in ("Bcast", "Gather", "Gatherv", "Scatter", "Scatterv",
+          "Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw")}  # fmt: skip
+OPTIONS = {
+    "database": None,
+    "deadline": None,
+    "print_blob": False,
+    "suppress_health_check": list(HealthCheck),
+}
+
+
+@pytest.fixture
+def surroundings(mpi, simulated_gpu) -> list[Setting]:
+    """The plainest first: hypothesis shrinks to that."""
+    off = {"MPRESS_GPU": "off"}
+    found = [
+        Setting(off, False),
+        Setting({**off, "MPRESS_CHUNK": "8K"}, False),
+        Setting(simulated_gpu, True),
+        Setting({**simulated_gpu, "MPRESS_CHUNK": "64K"}, True),
+        Setting({**simulated_gpu, "MPRESS_LINK": "mpi", "MPRESS_CHUNK": "32K"}, True),
+        Setting({**simulated_gpu, "MPRESS_LINK": "host", "MPRESS_CHUNK": "32K"}, True),
+        Setting({**simulated_gpu, "MPRESS_POOL_LIMIT": "300K", "MPRESS_CHUNK": "32K"}, True),
+    ]
+    if mpi.name != "openmpi":  # only MPICH takes parts of a host for hosts
+        two_hosts = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1"}
+        found += [
+            Setting({**off, **two_hosts}, False),
+            Setting({**simulated_gpu, **two_hosts}, True),
+        ]
+    if mpi.name != "abi":  # which has no way to look at requests from several threads
+        found.append(Setting({**simulated_gpu, "MPRESS_PROGRESS": "thread"}, True))
+    return found
+
+
+def write(script: Script, folder: Path) -> Path:
+    file = folder / "script"
+    file.write_text("\n".join([*script.lines, ""]))
+    return file
+
+
+@pytest.fixture
+def checked(mpi_program, mpress_run, tmp_path):
+    """checked(script): runs it, and returns the calls of which mpress sent blocks."""
+
+    def run(script: Script) -> set[str]:
+        arguments = [write(script, tmp_path), script.bound]
+        options = ("--codec", script.codec, *script.options)
+        done = mpress_run(
+            script.ranks, mpi_program("scripted"), arguments, options, script.env, timeout=TIMEOUT
+        )
+        assert done.status == 0 and done.stdout == "ok\n", f"{done.output}\n{script}"
+        assert done.report["totals"]["errors"] == 0, script
+        rows = done.report["rows"]
+        return {row["operation"] for row in rows if row["direction"] == "send"} & SERVED
+
+    return run
+
+
+@pytest.mark.parametrize("codec", BOUNDS)
+def test_scripts(codec, surroundings, checked):
+    """The same ones in each run."""
+    served = set()
+
+    @seed(list(BOUNDS).index(codec))
+    @settings(max_examples=3, **OPTIONS)
+    @given(scripts(codec, surroundings))
+    def run(script):
+        served.update(checked(script))
+
+    run()
+    assert len(served) > 4  # of ten, by chance
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("codec", BOUNDS)
+def test_many_scripts(codec, surroundings, checked):
+    @settings(max_examples=40, **OPTIONS)
+    @given(scripts(codec, surroundings))
+    def run(script):
+        checked(script)
+
+    run()
+
+
+def test_the_program_is_right_without_mpress(mpi_program, mpirun, tmp_path):
+    @seed(1)
+    @settings(max_examples=3, **OPTIONS)
+    @given(scripts("none", [Setting({}, False)]))
+    def run(script):
+        done = mpirun(script.ranks, mpi_program("scripted"), [write(script, tmp_path), "exact"])
+        assert done.status == 0 and done.stdout == "ok\n", f"{done.output}\n{script}"
+
+    run()
