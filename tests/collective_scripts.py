@@ -83,6 +83,8 @@ def calls(draw: st.DrawFn, ranks: int, on_devices: bool) -> str:
     op = draw(st.sampled_from(OPS))
     form = draw(st.sampled_from(FORMS))
     in_place = op != "bcast" and draw(st.integers(0, 5)) == 5
+    if op in MATRIX and form != "blocking":
+        in_place = False  # Open MPI 5 mixes up what they bring
     seed = draw(st.integers(0, 99))
     chance = random.Random(seed)
     layouts = [draw(st.sampled_from(list(LAYOUTS))) for _ in range(2)]

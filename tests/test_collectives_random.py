@@ -1,13 +1,15 @@
 """Random scripts of collective calls (tests/collective_scripts.py), each made through mpress and by
 MPI alone, and compared: tests/mpi/scripted. What fails is shrunk, and shown as a script.
 
-The extended test draws other scripts in each run; --hypothesis-seed repeats one."""
+Where a test fails now and then, its seed tells the scripts that led to it."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from random import SystemRandom
 
 import pytest
 from collective_scripts import BOUNDS, Script, Setting, scripts
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, given, note, seed, settings
 
 TIMEOUT = 60  # of a script that takes a second
 SERVED = {f"MPI_{name}" for name in ("Bcast", "Gather", "Gatherv", "Scatter", "Scatterv",
@@ -68,30 +70,45 @@ def checked(mpi_program, mpress_run, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("codec", BOUNDS)
-def test_scripts(codec, surroundings, checked):
-    """The same ones in each run."""
+@pytest.fixture
+def try_scripts(surroundings, checked):
+    """try_scripts(codec, seeds, number): so many scripts for each seed; returns the calls of which
+    mpress sent blocks. The first of a seed is empty; of more than eight most are variants."""
+
     served = set()
 
-    @seed(list(BOUNDS).index(codec))
-    @settings(max_examples=3, **OPTIONS)
-    @given(scripts(codec, surroundings))
-    def run(script):
-        served.update(checked(script))
+    def run_seed(codec: str, value: int, number: int) -> None:
+        @seed(value)
+        @settings(max_examples=number, **OPTIONS)
+        @given(scripts(codec, surroundings))
+        def run_one(script):
+            if script.lines:
+                note(f"seed {value}")
+                served.update(checked(script))
 
-    run()
+        run_one()
+
+    def run(codec: str, seeds: Iterable[int], number: int) -> set[str]:
+        for value in seeds:
+            run_seed(codec, value, number)
+        return served
+
+    return run
+
+
+@pytest.mark.parametrize("codec", BOUNDS)
+def test_scripts(codec, try_scripts):
+    """The same ones in each run."""
+    served = try_scripts(codec, [list(BOUNDS).index(codec)], 3)
     assert len(served) > 4  # of ten, by chance
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("codec", BOUNDS)
-def test_many_scripts(codec, surroundings, checked):
-    @settings(max_examples=40, **OPTIONS)
-    @given(scripts(codec, surroundings))
-    def run(script):
-        checked(script)
-
-    run()
+def test_many_scripts(codec, try_scripts):
+    """Other ones in each run."""
+    first = SystemRandom().randrange(1 << 32)
+    try_scripts(codec, range(first, first + 6), 8)
 
 
 def test_the_program_is_right_without_mpress(mpi_program, mpirun, tmp_path):
