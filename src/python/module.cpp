@@ -15,6 +15,7 @@
 #include "codec/szp/format.hpp"
 #include "config/config.hpp"
 #include "config/knobs.hpp"
+#include "schedule/algorithms.hpp"
 #include "python/arguments.hpp"
 
 namespace nb = nanobind;
@@ -250,6 +251,13 @@ NB_MODULE(_core, m) {
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");
+  m.def(
+      "algorithms",
+      [] {
+        return std::vector<std::string>(std::begin(schedule::algorithm_names),
+                                        std::end(schedule::algorithm_names));
+      },
+      "Names of the algorithms of collective calls, by their numbers in a rank's statistics.");
   m.def(
       "knobs", [] { return table_of(knobs); },
       "Every environment variable: (name, meaning, default).");

@@ -20,12 +20,12 @@ void wait_for(Job& job, Routing& routing) {
 }
 
 /// Counts a blocking call, and how long it took.
-void count(Job& job, trace::Op op, std::uint64_t begin_ns) {
-  trace::Row& row = job.record.row({trace::Direction::complete, op, trace::any_peer});
+void count(Job& job, trace::Called called, std::uint64_t begin_ns) {
+  trace::Row& row = job.record.row({trace::Direction::complete, called, trace::any_peer});
   trace::add(row.messages, 1);
   const std::uint64_t end = trace::now_ns();
   trace::add(row.wait_ns, end - begin_ns);
-  trace::note_wait(op, begin_ns, end);
+  trace::note_wait(called, begin_ns, end);
 }
 
 /// Of what outlives the call that began it.
@@ -140,7 +140,7 @@ bool ImmediateCall::proceed() {
       case Server::mpi: begin_by_mpi(); break;
       case Server::mpress:
         served_ = std::make_unique<ServedCall>(job_, call_, kept_->operands(), *comm_, context_,
-                                               routing_.tag());
+                                               routing_.served());
         served_->start();
     }
     routing_.pass();
@@ -175,11 +175,11 @@ void ImmediateCall::begin_by_mpi() {
 class PersistentCall final : public CollectiveRequest {
  public:
   PersistentCall(Job& job, const Collective& call, const Candidate& candidate, Context& context,
-                 std::unique_ptr<KeptCall> kept, std::uint32_t tag)
+                 std::unique_ptr<KeptCall> kept, const Served& served)
       : CollectiveRequest(call, candidate.comm, context, std::move(kept), true),
-        tag_(tag),
-        served_(job, call_, kept_->operands(), *comm_, context, tag) {
-    context.order().take(tag);
+        tag_(served.tag),
+        served_(job, call_, kept_->operands(), *comm_, context, served) {
+    context.order().take(tag_);
   }
   ~PersistentCall() override { context_.order().give(tag_); }
 
@@ -214,7 +214,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(MPI_ERR_OTHER);
   const std::uint64_t begin = trace::now_ns();
-  ServedCall served(job, call, operands, comm, context, routing.tag());
+  ServedCall served(job, call, operands, comm, context, routing.served());
   served.await(true);
   served.start();
   job.progress.wait_until([&] {
@@ -222,7 +222,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
     served.wait_in_mpi();
     return false;
   });
-  count(job, call.op, begin);
+  count(job, served.called(), begin);
   job.mpi_link.outbox.flush();
   job.timings.collect(job);
   return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served.code());
@@ -248,7 +248,7 @@ std::optional<int> make_collective(Job& job, const Collective& call, const Candi
   const int code = mpi::calls().Recv_init(nullptr, 0, MPI_BYTE, 0, 0, mpi::self_comm(), request);
   if (code != MPI_SUCCESS) return candidate.comm->raise(code);
   job.requests.insert(*request, std::make_shared<PersistentCall>(job, call, candidate, context,
-                                                                 std::move(kept), routing.tag()));
+                                                                 std::move(kept), routing.served()));
   return MPI_SUCCESS;
 }
 

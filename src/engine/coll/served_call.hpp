@@ -17,10 +17,10 @@ namespace mpress::engine {
 /// starts it again and again. Raises nothing. One thread at a time calls it.
 class ServedCall {
  public:
-  /// `tag`: as Routing gave it out. A persistent call has it for its lifetime; others take it while
+  /// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it while
   /// they are under way, and wait for it. What it refers to outlives it.
   ServedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
-             Context& context, std::uint32_t tag);
+             Context& context, const Served& served);
   ServedCall(const ServedCall&) = delete;
   ServedCall& operator=(const ServedCall&) = delete;
 
@@ -38,6 +38,11 @@ class ServedCall {
     if (runner_) runner_->wait_in_mpi();
   }
 
+  /// How it is counted.
+  trace::Called called() const {
+    return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
+  }
+
   /// Once it is over: an error code of MPI's.
   int code() const { return code_; }
 
@@ -50,7 +55,7 @@ class ServedCall {
   const Collective& call_;
   mpi::CommInfo& comm_;
   Context& context_;
-  const std::uint32_t tag_;
+  const Served served_;
   const bool keeps_tag_;
   BlockMap blocks_;
   std::optional<schedule::Schedule> schedule_;

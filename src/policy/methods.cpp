@@ -1,0 +1,93 @@
+#include "policy/methods.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace mpress::policy {
+namespace {
+
+using schedule::Algorithm;
+using schedule::Hosts;
+using schedule::Method;
+using schedule::Op;
+
+/// Shorter segments of a broadcast are not worth a codec's calls, nor a link's.
+constexpr std::size_t least_segment = 64 * 1024;
+constexpr int most_segments = 256;
+
+/// Rounds of so many partners count as crowded.
+constexpr int crowd = 3;
+
+double seconds_of(const LinkCosts& costs, int rounds, double bytes, int at_once) {
+  const double crowding = at_once >= crowd ? costs.crowding : 1;
+  return rounds * costs.round_seconds + bytes * costs.seconds_a_byte * crowding;
+}
+
+/// Numbers of segments to try: each twice the one before.
+std::vector<int> segments_of(Algorithm algorithm, Op op, std::size_t bytes, const Hosts& hosts) {
+  if (op != Op::bcast) return {1};
+  const bool has_shared_hosts = hosts.count() > 1 && hosts.most_members() > 1;
+  int unit = 1;
+  switch (algorithm) {
+    case Algorithm::scatter_ring:
+    case Algorithm::scatter_doubling: return {hosts.ranks()};
+    case Algorithm::two_shot:
+      unit = std::max((has_shared_hosts ? hosts.count() : hosts.ranks()) - 1, 1);
+      break;
+    // One that all receive whole in their only round is a message: that is cut by its link.
+    case Algorithm::linear: return {1};
+    case Algorithm::binomial:
+      if (!has_shared_hosts) return {1};
+      break;
+    default: break;
+  }
+  std::vector<int> found{unit};
+  for (int segments = 2 * unit; segments <= most_segments; segments *= 2) {
+    if (bytes / static_cast<std::size_t>(segments) < least_segment) break;
+    found.push_back(segments);
+  }
+  return found;
+}
+
+}  // namespace
+
+double collective_seconds(const Method& method, Op op, double bytes, const Hosts& hosts,
+                          const CollectiveCosts& costs) {
+  const schedule::Work work = schedule::work(method, op, hosts, costs.within.is_shared);
+  const double block = bytes / method.segments;
+  const double latency =
+      work.rounds_within * costs.within.round_seconds +
+      work.rounds_between * costs.between.round_seconds;
+  const double within = seconds_of(costs.within, 0, work.within * block, work.at_once);
+  const double between = seconds_of(costs.between, 0, work.between * block, work.at_once);
+  const double first = std::min(within, between) / std::max(method.segments, 1);
+  return latency + std::max(within, between) + first;
+}
+
+Method choose_method(Op op, std::size_t bytes, const Hosts& hosts, const CollectiveCosts& costs,
+                     double wire_per_raw, Algorithm wanted) {
+  const int window = std::min(most_at_once, std::max(hosts.ranks() - 1, 1));
+  Method best;
+  double least = 0;
+  const auto consider = [&](Algorithm algorithm) {
+    for (const int segments : segments_of(algorithm, op, bytes, hosts)) {
+      const Method method{algorithm, segments, algorithm == Algorithm::pairwise ? 1 : window};
+      const double seconds = collective_seconds(
+          method, op, static_cast<double>(bytes) * wire_per_raw, hosts, costs);
+      if (best.algorithm != Algorithm::none && seconds >= least) continue;
+      best = method;
+      least = seconds;
+    }
+  };
+  const std::vector<Algorithm> serving = schedule::algorithms_of(op, hosts);
+  if (std::find(serving.begin(), serving.end(), wanted) != serving.end()) {
+    consider(wanted);
+  } else if (bytes == 0) {
+    consider(serving.front());
+  } else {
+    for (const Algorithm algorithm : serving) consider(algorithm);
+  }
+  return best;
+}
+
+}  // namespace mpress::policy
