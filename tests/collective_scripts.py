@@ -28,6 +28,12 @@ DATA = ("smooth", "noise", "wild", "huge", "constant", "nothing")
 SIZES = (40, 0, 1000, 5000, 20000, 80000)
 LAYOUTS = {"contiguous": "c", "gaps": "g", "backwards": "b", "any": "cgb"}
 PLACES = {"host": "h", "device": "0", "any": "h01"}
+# How mpress may serve a call, where it suits the communicator's hosts; the first: as costs tell.
+ALGORITHMS = {
+    "bcast": ("", "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot"),
+    "allgather": ("", "scattered", "ring", "doubling", "bruck", "by-host"),
+    "alltoall": ("", "scattered", "pairwise"),
+}
 MOST_ACTIONS = 60
 
 
@@ -127,7 +133,11 @@ def scripts(draw: st.DrawFn, codec: str, settings: list[Setting]) -> Script:
     if draw(st.integers(0, 4)) == 4:
         options = ()  # mpress decides where it pays
     script = Script(ranks, codec, options, dict(setting.variables))
-    # A list of up to so many has few elements as a rule; what shrinks turns into no action.
+    chosen = {op: draw(st.sampled_from(names)) for op, names in ALGORITHMS.items()}
+    if any(chosen.values()):
+        named = (f"{op}={algorithm}" for op, algorithm in chosen.items() if algorithm)
+        script.env["MPRESS_ALGORITHM"] = ",".join(named)
+    # Not a list, which as a rule would be short. What is left out shrinks well.
     for _ in range(MOST_ACTIONS):
         kind = draw(st.integers(0, 9))
         if kind > 2:
