@@ -1,10 +1,13 @@
 #include "config/config.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <string_view>
+#include <vector>
 
 #include "config/knobs.hpp"
 #include "config/version.hpp"
@@ -53,11 +56,12 @@ bool read_algorithms(const char* name, const char* value, Config& config, std::s
                    "OPERATION=ALGORITHM, with one of bcast, scatter, gather, allgather, alltoall");
     }
     const auto algorithm = schedule::algorithm_of(item.substr(std::min(middle + 1, item.size())));
-    if (!algorithm || !schedule::may_serve(*algorithm, *op)) {
+    std::vector<schedule::Algorithm> choices = schedule::all_algorithms_of(*op);
+    std::erase_if(choices, [&](auto one) { return schedule::passes_on_others(one, *op); });
+    if (!algorithm || std::find(choices.begin(), choices.end(), *algorithm) == choices.end()) {
       std::string expected = std::string("for ") + schedule::name(*op) + " one of";
-      for (const schedule::Algorithm one : schedule::all_algorithms_of(*op)) {
+      for (const schedule::Algorithm one : choices)
         expected += std::string(" ") + schedule::name(one);
-      }
       return wrong(error, name, value, expected.c_str());
     }
     config.algorithms[static_cast<std::size_t>(*op)] = *algorithm;

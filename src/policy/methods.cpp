@@ -14,16 +14,25 @@ using schedule::Op;
 /// Shorter segments of a broadcast are not worth a codec's calls, nor a link's.
 constexpr std::size_t least_segment = 64 * 1024;
 constexpr int most_segments = 256;
+/// And shorter ones are cut for no algorithm that is not asked for.
+constexpr std::size_t least_piece = 16 * 1024;
 
 /// Rounds of so many partners count as crowded.
 constexpr int crowd = 3;
 
-double seconds_of(const LinkCosts& costs, int rounds, double bytes, int at_once) {
-  const double crowding = at_once >= crowd ? costs.crowding : 1;
-  return rounds * costs.round_seconds + bytes * costs.seconds_a_byte * crowding;
+/// What a further partner adds to a round, of what one takes: messages start one after another.
+constexpr double partner_share = 0.1;
+
+double latency_of(const LinkCosts& costs, int rounds, int at_once) {
+  return rounds * costs.round_seconds * (1 + partner_share * (at_once - 1));
 }
 
-/// Numbers of segments to try: each twice the one before.
+double moving(const LinkCosts& costs, double bytes, int at_once) {
+  return bytes * costs.seconds_a_byte * (at_once >= crowd ? costs.crowding : 1);
+}
+
+/// Numbers of segments to try: each twice the one before. The first is the least that the algorithm
+/// takes.
 std::vector<int> segments_of(Algorithm algorithm, Op op, std::size_t bytes, const Hosts& hosts) {
   if (op != Op::bcast) return {1};
   const bool has_shared_hosts = hosts.count() > 1 && hosts.most_members() > 1;
@@ -55,11 +64,10 @@ double collective_seconds(const Method& method, Op op, double bytes, const Hosts
                           const CollectiveCosts& costs) {
   const schedule::Work work = schedule::work(method, op, hosts, costs.within.is_shared);
   const double block = bytes / method.segments;
-  const double latency =
-      work.rounds_within * costs.within.round_seconds +
-      work.rounds_between * costs.between.round_seconds;
-  const double within = seconds_of(costs.within, 0, work.within * block, work.at_once);
-  const double between = seconds_of(costs.between, 0, work.between * block, work.at_once);
+  const double latency = latency_of(costs.within, work.rounds_within, work.at_once) +
+                         latency_of(costs.between, work.rounds_between, work.at_once);
+  const double within = moving(costs.within, work.within * block, work.at_once);
+  const double between = moving(costs.between, work.between * block, work.at_once);
   const double first = std::min(within, between) / std::max(method.segments, 1);
   return latency + std::max(within, between) + first;
 }
@@ -71,15 +79,18 @@ Method choose_method(Op op, std::size_t bytes, const Hosts& hosts, const Collect
   double least = 0;
   const auto consider = [&](Algorithm algorithm) {
     for (const int segments : segments_of(algorithm, op, bytes, hosts)) {
+      const bool is_short = bytes / static_cast<std::size_t>(segments) < least_piece;
+      if (segments > 1 && is_short && algorithm != wanted) continue;
       const Method method{algorithm, segments, algorithm == Algorithm::pairwise ? 1 : window};
-      const double seconds = collective_seconds(
-          method, op, static_cast<double>(bytes) * wire_per_raw, hosts, costs);
+      const double seconds =
+          collective_seconds(method, op, static_cast<double>(bytes) * wire_per_raw, hosts, costs);
       if (best.algorithm != Algorithm::none && seconds >= least) continue;
       best = method;
       least = seconds;
     }
   };
-  const std::vector<Algorithm> serving = schedule::algorithms_of(op, hosts);
+  std::vector<Algorithm> serving = schedule::algorithms_of(op, hosts);
+  std::erase_if(serving, [op](Algorithm one) { return schedule::passes_on_others(one, op); });
   if (std::find(serving.begin(), serving.end(), wanted) != serving.end()) {
     consider(wanted);
   } else if (bytes == 0) {

@@ -16,7 +16,8 @@ namespace mpress::policy {
 
 /// Of raw bytes on links of one kind.
 struct LinkCosts {
-  double round_seconds = 0;   ///< of a round, however little it moves
+  /// Of a round, however little it moves, with one partner; each other partner adds a tenth.
+  double round_seconds = 0;
   double seconds_a_byte = 0;  ///< of one rank's transfer; between hosts, of one host's
   /// By how much longer bytes take when a rank has many partners at once; at least 1.
   double crowding = 1;
@@ -31,12 +32,13 @@ struct CollectiveCosts {
 /// Most blocks each way that are under way at once, in rounds of many.
 inline constexpr int most_at_once = 32;
 
-/// Seconds of a call; not of its codecs. `bytes`: on the wire, of a broadcast's whole data, or of one
-/// block.
+/// Seconds of a call; not of its codecs. `bytes`: on the wire, of a broadcast's whole data, or of
+/// one block.
 double collective_seconds(const schedule::Method& method, schedule::Op op, double bytes,
                           const schedule::Hosts& hosts, const CollectiveCosts& costs);
 
-/// The one that takes least, of those that serve the collective on these hosts. `bytes`: as above,
+/// The one that takes least, of those that serve the collective on these hosts and pass on nothing
+/// of others'. `bytes`: as above,
 /// before they are encoded; 0: no rank knows, so nothing is forwarded. `wire_per_raw`: what is
 /// expected of encoding. `wanted`: the algorithm, where it is among those; none: any.
 schedule::Method choose_method(schedule::Op op, std::size_t bytes, const schedule::Hosts& hosts,

@@ -142,8 +142,7 @@ LinkCosts Policy::link_costs(Path path) const {
   if (!known.message()) return costs;
   const double at_brief = known.message().at(brief);
   costs.seconds_a_byte = (known.message().at(long_one) - at_brief) / (long_one - brief);
-  costs.round_seconds =
-      std::max(costs.round_seconds, at_brief - brief * costs.seconds_a_byte);
+  costs.round_seconds = std::max(costs.round_seconds, at_brief - brief * costs.seconds_a_byte);
   costs.crowding = std::max(1.0, costs_.crowding(path));
   return costs;
 }

@@ -15,8 +15,8 @@
 #include "codec/szp/format.hpp"
 #include "config/config.hpp"
 #include "config/knobs.hpp"
-#include "schedule/algorithms.hpp"
 #include "python/arguments.hpp"
+#include "schedule/algorithms.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -254,8 +254,9 @@ NB_MODULE(_core, m) {
   m.def(
       "algorithms",
       [] {
-        return std::vector<std::string>(std::begin(schedule::algorithm_names),
-                                        std::end(schedule::algorithm_names));
+        nb::list names;
+        for (const char* name : schedule::algorithm_names) names.append(name);
+        return names;
       },
       "Names of the algorithms of collective calls, by their numbers in a rank's statistics.");
   m.def(

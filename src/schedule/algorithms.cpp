@@ -133,9 +133,9 @@ std::vector<Algorithm> all_algorithms_of(Op op) {
   return {scattered, bruck, pairwise};
 }
 
-bool may_serve(Algorithm algorithm, Op op) {
-  const std::vector<Algorithm> all = all_algorithms_of(op);
-  return std::find(all.begin(), all.end(), algorithm) != all.end();
+bool passes_on_others(Algorithm algorithm, Op op) {
+  if (op == Op::scatter || op == Op::gather) return algorithm == Algorithm::binomial;
+  return op == Op::alltoall && algorithm == Algorithm::bruck;
 }
 
 std::vector<Algorithm> algorithms_of(Op op, const Hosts& hosts) {

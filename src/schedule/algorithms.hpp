@@ -30,8 +30,8 @@ enum class Algorithm : std::uint8_t {
 };
 
 inline constexpr const char* algorithm_names[] = {
-    "none",     "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot",
-    "scattered", "ring",  "doubling", "bruck", "by-host",      "pairwise"};
+    "none",      "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot",
+    "scattered", "ring",   "doubling", "bruck", "by-host",      "pairwise"};
 
 inline const char* name(Algorithm algorithm) {
   return algorithm_names[static_cast<std::size_t>(algorithm)];
@@ -47,7 +47,11 @@ std::optional<Op> op_of(std::string_view name);
 
 /// Those that serve a collective on some hosts.
 std::vector<Algorithm> all_algorithms_of(Op op);
-bool may_serve(Algorithm algorithm, Op op);
+
+/// Does a rank pass on what it does not want? Such algorithms need memory for blocks of others, and
+/// pay for short blocks alone: they are priced here, and the engine, which leaves short blocks to
+/// MPI, does not run them.
+bool passes_on_others(Algorithm algorithm, Op op);
 
 /// An algorithm with its parameters.
 struct Method {
@@ -58,8 +62,8 @@ struct Method {
 
 /// Those that serve a collective on such hosts, in the order of the list above. Where several ranks
 /// share each of several hosts, these are the algorithms of hierarchical.hpp: binomial and two_shot
-/// broadcasts, linear and binomial scatters and gathers, by_host all-gathers, scattered and pairwise
-/// (of one step a round) all-to-alls.
+/// broadcasts, linear and binomial scatters and gathers, by_host all-gathers, scattered and
+/// pairwise (of one step a round) all-to-alls.
 std::vector<Algorithm> algorithms_of(Op op, const Hosts& hosts);
 
 /// The method has to be of algorithms_of(); else std::invalid_argument, as for wrong parameters.

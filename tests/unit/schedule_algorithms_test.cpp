@@ -87,10 +87,10 @@ void check(Op op, const Hosts& hosts) {
     for (const Method& way : plans_of(algorithm, op, hosts)) {
       const Task task{op, n, has_root ? random_int(0, n - 1) : 0, way.segments};
       const Plan plan(task, [&](int rank) { return named::make(way, task, rank, hosts); });
-      const std::string where = text(std::string(named::name(algorithm)) + " on " +
-                                         std::to_string(hosts.count()) + " hosts, window " +
-                                         std::to_string(way.window),
-                                     task);
+      const std::string where =
+          text(std::string(named::name(algorithm)) + " on " + std::to_string(hosts.count()) +
+                   " hosts, window " + std::to_string(way.window),
+               task);
       expect_none(Verifier(plan).verify(), where);
       const int rounds = plan.ranks[0].rounds;
       for (const bool is_shared : {false, true}) {
@@ -147,7 +147,8 @@ void two_shots_reach_thousands_of_hosts() {
     for (const int members : {1, 3}) {
       const Hosts hosts = even_hosts(count, members);
       const Task task{Op::bcast, hosts.ranks(), 7, 2 * (count - 1)};
-      const Plan plan(task, [&](int rank) { return hierarchical_two_shot_bcast(task, rank, hosts); });
+      const Plan plan(task,
+                      [&](int rank) { return hierarchical_two_shot_bcast(task, rank, hosts); });
       expect_none(Verifier(plan).verify(), text("hierarchical_two_shot_bcast", task));
       const auto are_apart = [&](int a, int b) { return hosts.host(a) != hosts.host(b); };
       CHECK(plan.volume_where(are_apart) ==

@@ -247,8 +247,9 @@ std::optional<int> make_collective(Job& job, const Collective& call, const Candi
   // One that can be told from all others, and matches nothing.
   const int code = mpi::calls().Recv_init(nullptr, 0, MPI_BYTE, 0, 0, mpi::self_comm(), request);
   if (code != MPI_SUCCESS) return candidate.comm->raise(code);
-  job.requests.insert(*request, std::make_shared<PersistentCall>(job, call, candidate, context,
-                                                                 std::move(kept), routing.served()));
+  job.requests.insert(
+      *request, std::make_shared<PersistentCall>(job, call, candidate, context, std::move(kept),
+                                                 routing.served()));
   return MPI_SUCCESS;
 }
 

@@ -41,7 +41,7 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
       costs->between.seconds_a_byte /= ranks;
     }
   }
-  const std::array all{&found.host.within,    &found.host.between,   &found.linked.within,
+  const std::array all{&found.host.within,    &found.host.between,  &found.linked.within,
                        &found.linked.between, &found.pinned.within, &found.pinned.between};
   std::array<double, 3 * all.size()> numbers;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -63,7 +63,7 @@ schedule::Method method_of(const Job& job, const Collective& call, const CallSha
                            const Context& context) {
   const schedule::Op op = schedule_op(call);
   const CollectiveCosts& costs = job.collective_costs;
-  const policy::CollectiveCosts& here = !shape.on_devices      ? costs.host
+  const policy::CollectiveCosts& here = !shape.on_devices     ? costs.host
                                         : context.is_pinned() ? costs.pinned
                                                               : costs.linked;
   const Spec spec = context.spec().value_or(job.config.spec);

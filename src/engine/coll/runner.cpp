@@ -62,7 +62,7 @@ bool Runner::begin_sends() {
   std::size_t end = next_send_;
   while (end < schedule_.sends.size() && schedule_.sends[end].round == round) ++end;
   const std::span sends(schedule_.sends.data() + next_send_, end - next_send_);
-  if (!has_all(sends)) return false;
+  if (!has_all(sends) || !may_follow(sends)) return false;
   sending_ = round;
   next_send_ = end;
   if (call_.has_many_readers) {
@@ -71,6 +71,20 @@ bool Runner::begin_sends() {
     for (const Transfer& transfer : sends) send(transfer);
   }
   return true;
+}
+
+/// What goes to other ranks than before would take its share of a link from what they wait for, as
+/// in trees. To the same ranks it comes behind.
+bool Runner::may_follow(std::span<const Transfer> sends) const {
+  const bool is_first = std::none_of(messages_.begin(), messages_.end(),
+                                     [](const Message& message) { return !message.is_received; });
+  if (is_first || sends.empty()) return true;
+  const auto end = schedule_.sends.begin() + static_cast<std::ptrdiff_t>(next_send_);
+  return std::all_of(sends.begin(), sends.end(), [&](const Transfer& transfer) {
+    return std::any_of(schedule_.sends.begin(), end, [&](const Transfer& before) {
+      return before.round + 1 == transfer.round && before.peer == transfer.peer;
+    });
+  });
 }
 
 /// Or has it come to nothing?
@@ -282,8 +296,8 @@ void Runner::wait_in_mpi() {
   std::vector<int> ended(requests.size());
   std::vector<MPI_Status> statuses(requests.size());
   int ended_count = 0;
-  const int code = mpi::calls().Waitsome(count, requests.data(), &ended_count, ended.data(),
-                                         statuses.data());
+  const int code =
+      mpi::calls().Waitsome(count, requests.data(), &ended_count, ended.data(), statuses.data());
   if (ended_count == MPI_UNDEFINED) return;
   for (std::size_t i = 0; i < static_cast<std::size_t>(ended_count); ++i) {
     Message& message = messages_[static_cast<std::size_t>(ended[i])];

@@ -22,9 +22,10 @@
 namespace mpress::engine {
 
 /// A schedule under way. A round may begin while the one before it is not over, so that links work
-/// while blocks are encoded and decoded: its receives at once, its sends when this rank has all that
-/// they bring. Transfers to a peer begin in the order of their rounds (schedule/schedule.hpp). What cannot be sent comes empty, so that no rank waits for
-/// ever, and is an error there, too. Raises nothing. One thread at a time calls it.
+/// while blocks are encoded and decoded: its receives at once, its sends when this rank has all
+/// that they bring. Transfers to a peer begin in the order of their rounds (schedule/schedule.hpp).
+/// What cannot be sent comes empty, so that no rank waits for ever, and is an error there, too.
+/// Raises nothing. One thread at a time calls it.
 class Runner {
  public:
   /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty. What it
@@ -75,7 +76,7 @@ class Runner {
     std::shared_ptr<BlockSend> opaque = nullptr;        ///< to several ranks
     memory::Buffer frame = {};
     std::optional<schedule::Block> block = {};  ///< of one that is received
-    bool is_complete = false;  ///< for MPI, which gave `status` and `code`
+    bool is_complete = false;                   ///< for MPI, which gave `status` and `code`
     MPI_Status status{};
     int code = MPI_SUCCESS;
   };
@@ -86,6 +87,7 @@ class Runner {
   int oldest_round() const;
   bool begin_receives();
   bool begin_sends();
+  bool may_follow(std::span<const schedule::Transfer> sends) const;
   bool has_all(std::span<const schedule::Transfer> sends) const;
   void receive(const schedule::Transfer& transfer);
   void receive(int from, const Part& part, schedule::Block block);

@@ -36,8 +36,7 @@ void ServedCall::open() {
   // Who fails here still takes part: others wait for blocks.
   const int opened = blocks_.open();
   if (!schedule_) {
-    schedule_ =
-        schedule::make(served_.method, blocks_.task(), context_.rank(), context_.hosts());
+    schedule_ = schedule::make(served_.method, blocks_.task(), context_.rank(), context_.hosts());
   }
   const int tag = context_.first_block_tag() + static_cast<int>(served_.tag);
   is_run_ = has_copied_ = false;

@@ -17,8 +17,8 @@ namespace mpress::engine {
 /// starts it again and again. Raises nothing. One thread at a time calls it.
 class ServedCall {
  public:
-  /// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it while
-  /// they are under way, and wait for it. What it refers to outlives it.
+  /// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it
+  /// while they are under way, and wait for it. What it refers to outlives it.
   ServedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
              Context& context, const Served& served);
   ServedCall(const ServedCall&) = delete;

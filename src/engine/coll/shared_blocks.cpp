@@ -49,7 +49,7 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
   if (shared.is_decided || !is_own(block)) return shared.code;
   shared.is_decided = true;
   BlockChoice choice = encode_block(job_, {called_, call_.family, true, std::nullopt}, arguments,
-                                     shared.readers, at_once);
+                                    shared.readers, at_once);
   shared.opaque = std::move(choice.opaque);
   shared.reason = choice.reason;
   return shared.code = choice.error;
