@@ -23,7 +23,9 @@ def served(done) -> dict[str, int]:
 
 @pytest.mark.parametrize("link", ["auto", "mpi", "host"])
 @pytest.mark.parametrize("codec", [FORCED, ("--codec", "none")], ids=["mpc", "none"])
-@pytest.mark.parametrize("ranks", [2, 3, pytest.param(5, marks=EXTENDED)])
+@pytest.mark.parametrize(
+    "ranks", [pytest.param(2, marks=EXTENDED), 3, pytest.param(5, marks=EXTENDED)]
+)
 def test_blocks(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
     env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
     done = mpress_run(ranks, mpi_program("blocks"), [str(ranks), "80"], codec, env=env)

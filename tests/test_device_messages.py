@@ -34,7 +34,16 @@ def totals(done):
     return done.report["totals"]
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+# Extended: settings of which the edges below show as much.
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(
+            name, marks=EXTENDED if name in ("as they are, in one piece", "switched off") else ()
+        )
+        for name in SETTINGS
+    ],
+)
 @pytest.mark.parametrize(
     ("ranks", "args"),
     [

@@ -30,8 +30,7 @@ MESSAGES = (
 # What passes through, and what takes long on many ranks. Of processes that are spawned, and of
 # one-sided communication, tests/mpi has less that takes seconds; "all" has the suite's.
 OTHERS = (
-    "p2p_buf_part", "msgspec", "util_pkl5", "cco_buf", "cco_buf_inter", "dynproc",
-    "file", "win",
+    "p2p_buf_part", "util_pkl5", "cco_buf", "cco_buf_inter", "dynproc", "file", "win",
 )  # fmt: skip
 # Those of arrays, for arrays of GPUs. Windows, files and partitioned communication take the host's
 # memory alone, and say so (docs/semantics.md).

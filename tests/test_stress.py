@@ -98,7 +98,7 @@ def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_ru
     ("ranks", "seed", "threads", "options", "codec", "link"),
     [
         (3, 41, 1, (), FORCED, "peer"),
-        (2, 42, 3, (), FORCED, "peer"),
+        (2, 42, 2, (), FORCED, "peer"),
         (2, 43, 2, (), RAW, "peer"),
         (4, 44, 1, ("--one-way",), FORCED, "peer"),
         (2, 45, 3, SCARCE, FORCED, "peer"),
