@@ -36,11 +36,10 @@ def surroundings(mpi, simulated_gpu) -> list[Setting]:
         Setting({**simulated_gpu, "MPRESS_POOL_LIMIT": "300K", "MPRESS_CHUNK": "32K"}, True),
     ]
     if mpi.name != "openmpi":  # only MPICH takes parts of a host for hosts
-        two_hosts = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1"}
-        found += [
-            Setting({**off, **two_hosts}, False),
-            Setting({**simulated_gpu, **two_hosts}, True),
-        ]
+        for name, value in (("ODD_EVEN_CLIQUES", "1"), ("NUM_CLIQUES", "3")):
+            several = {f"MPIR_CVAR_{name}": value}
+            found.append(Setting({**off, **several}, False))
+            found.append(Setting({**simulated_gpu, **several}, True))
     if mpi.name != "abi":  # which has no way to look at requests from several threads
         found.append(Setting({**simulated_gpu, "MPRESS_PROGRESS": "thread"}, True))
     return found
