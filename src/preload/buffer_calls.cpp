@@ -4,6 +4,8 @@
 #include "preload/buffer_calls.hpp"
 
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -15,6 +17,7 @@
 #include "gpu/loaded_gpu.hpp"
 #include "preload/kept_call.hpp"
 #include "preload/narrowing.hpp"
+#include "preload/rest_of_call.hpp"
 
 namespace mpress::preload {
 namespace {
@@ -92,10 +95,25 @@ struct Entries<int(A...)> {
     if (!is_candidate && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
     if (is_candidate) {
-      const auto served = engine::serve_collective(*job, call, operands);
+      std::optional<engine::PairwiseCall> begun;
+      const auto served = engine::serve_collective(*job, call, operands, begun);
       if (served) return *served;
-      if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
+      if constexpr (call.has_own_counts) {
+        if (begun) {
+          const RestOfCall<A...> rest(begun->pairs(), operands, arguments...);
+          return begun->end(std::apply(
+              [&](A... left) { return by_mpi<own, ints>(job, describe(left...), left...); },
+              rest.arguments()));
+        }
+      }
     }
+    return by_mpi<own, ints>(job, operands, arguments...);
+  }
+
+  /// MPI's own blocking call.
+  template <auto own, auto ints>
+  static int by_mpi(Job* job, const Operands& operands, A... arguments) {
+    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);

@@ -19,15 +19,6 @@ void wait_for(Job& job, Routing& routing) {
   routing.pass();
 }
 
-/// Counts a blocking call, and how long it took.
-void count(Job& job, trace::Op op, std::uint64_t begin_ns) {
-  trace::Row& row = job.record.row({trace::Direction::complete, op, trace::any_peer});
-  trace::add(row.messages, 1);
-  const std::uint64_t end = trace::now_ns();
-  trace::add(row.wait_ns, end - begin_ns);
-  trace::note_wait(op, begin_ns, end);
-}
-
 /// Of what outlives the call that began it.
 class Hold {
  public:
@@ -204,27 +195,28 @@ class PersistentCall final : public CollectiveRequest {
 
 }  // namespace
 
-std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands) {
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
+                                    std::optional<PairwiseCall>& begun) {
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
   if (!candidate.comm) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
   Routing routing(job, call, Form::blocking, operands, candidate, context);
   wait_for(job, routing);
   if (routing.server() == Server::mpi) return std::nullopt;
+  if (routing.server() == Server::both) {
+    LongPairs pairs(job, context, operands);
+    if (pairs.any()) {
+      begun.emplace(job, call, operands, candidate.comm, context, routing.tag(), std::move(pairs));
+    }
+    return std::nullopt;
+  }
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(MPI_ERR_OTHER);
   const std::uint64_t begin = trace::now_ns();
   ServedCall served(job, call, operands, comm, context, routing.tag());
-  served.await(true);
   served.start();
-  job.progress.wait_until([&] {
-    if (served.advance()) return true;
-    served.wait_in_mpi();
-    return false;
-  });
-  count(job, call.op, begin);
-  job.mpi_link.outbox.flush();
-  job.timings.collect(job);
+  wait_for(job, served);
+  count_blocking(job, call.op, begin);
   return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served.code());
 }
 

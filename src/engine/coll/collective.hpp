@@ -6,13 +6,17 @@
 
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/operands.hpp"
+#include "engine/coll/pairwise_call.hpp"
 #include "engine/coll/route.hpp"
 
 namespace mpress::engine {
 
 /// Serves a blocking call that moves data. Empty where MPI has to, as all members of the
-/// communicator know. Returns an error code otherwise, which has been raised.
-std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands);
+/// communicator know; then `pairs` is set where blocks of this rank's have begun that MPI must not
+/// move. Returns an error code otherwise, which has been raised. `call` and `operands` outlive
+/// `pairs`.
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
+                                    std::optional<PairwiseCall>& pairs);
 
 /// Begins a non-blocking call, of which look_at() says that members decide later who serves it:
 /// waits for no other rank. `request` completes when it is over. Returns an error code of MPI's.

@@ -49,16 +49,20 @@ bool tells_mode(std::uint64_t number) {
 
 }  // namespace
 
+std::size_t least_long(const Job& job) {
+  return std::max(wire::min_frame_bytes, job.config.threshold);
+}
+
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   if (!operands.known || job.config.is_disabled(call.family)) return {};
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
   const std::size_t bytes = call.has_own_counts ? 0 : block_bytes(operands);
-  const bool is_long =
-      !call.has_own_counts && bytes >= wire::min_frame_bytes && bytes >= job.config.threshold;
+  // Any rank's pairs may be long.
+  const bool may_be_long = call.has_own_counts ? form == Form::blocking : bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
-  found.may_compress = (job.collectives.within || job.collectives.between) && is_long;
+  found.may_compress = (job.collectives.within || job.collectives.between) && may_be_long;
   found.may_be_on_devices =
       job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
   if (!found.may_compress && !found.may_be_on_devices) return {};
@@ -119,8 +123,10 @@ bool Routing::is_for_devices() const {
 void Routing::consider() {
   if (!context_.is_ready()) return decide(Server::mpi);
   context_.hosts();  // for those who come without a turn
-  pays_ = may_compress_ && may_pay(job_, context_);
-  if (!pays_ && !is_for_devices()) return decide(Server::mpi);
+  const bool pays = may_compress_ && may_pay(job_, context_);
+  pays_ = pays && !call_.has_own_counts;
+  pays_pairs_ = pays && call_.has_own_counts;
+  if (!pays_ && !is_for_devices()) return serve(false);
   const bool is_persistent = form_ == Form::persistent;
   const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
   if (is_persistent) tag_ = CallOrder::persistent_tag(made);
@@ -150,9 +156,10 @@ void Routing::agree() {
   serve((pays_ || context_.has_devices()) && agreement_->result()[1] == 0);
 }
 
-void Routing::serve(bool by_mpress) {
-  if (by_mpress && form_ != Form::persistent) tag_ = context_.order().next_tag();
-  decide(by_mpress ? Server::mpress : Server::mpi);
+void Routing::serve(bool whole) {
+  if (!whole && !pays_pairs_) return decide(Server::mpi);
+  if (form_ != Form::persistent) tag_ = context_.order().next_tag();
+  decide(whole ? Server::mpress : Server::both);
 }
 
 void Routing::decide(Server server) {

@@ -1,6 +1,6 @@
-// Who serves a collective call: MPI, or mpress. All members of a communicator answer alike, without
-// asking at every call: by what the call is, by its number, by its signature, and by the mode of
-// the communicator. Never by where this rank's buffer lies.
+// Who serves a collective call: MPI, or mpress, or each a part. All members of a communicator
+// answer alike, without asking at every call: by what the call is, by its number, by its signature,
+// and by the mode of the communicator. Never by where this rank's buffer lies.
 //
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
 // 8 ... and then at every 1024th, each whether it has had any so far; and whenever a persistent
@@ -24,7 +24,7 @@ class Job;
 struct Collective {
   trace::Op op = trace::Op::count_;  ///< count_: of none that mpress serves
   Family family = Family::count_;    ///< of its kill switch
-  bool has_own_counts = false;       ///< no rank knows all counts
+  bool has_own_counts = false;       ///< no rank knows all counts, each those of its own pairs
   bool has_many_readers = false;     ///< a block goes to several ranks
 };
 
@@ -37,6 +37,9 @@ struct Candidate {
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
 };
+
+/// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
+std::size_t least_long(const Job& job);
 
 /// Local: no other rank is asked, and nothing begins.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
@@ -52,6 +55,7 @@ class Routing {
   enum class Server : unsigned char {
     mpress,
     mpi,
+    both,    ///< mpress the long pairs (coll/long_pairs), MPI the rest
     failed,  ///< a member has ended
   };
 
@@ -64,7 +68,7 @@ class Routing {
 
   // Then:
   Server server() const { return server_; }
-  /// Of the blocks, where mpress serves it; the caller takes it (Context::order()).
+  /// Of the blocks, where there are any; the caller takes it (Context::order()).
   std::uint32_t tag() const { return tag_; }
   /// The next call may be decided. What MPI serves on the private communicator has been begun: MPI
   /// may let others proceed in that call.
@@ -76,7 +80,7 @@ class Routing {
   bool is_for_devices() const;
   void consider();
   void agree();
-  void serve(bool by_mpress);
+  void serve(bool whole);
   void decide(Server server);
 
   Job& job_;
@@ -87,7 +91,8 @@ class Routing {
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
-  bool pays_ = false;
+  bool pays_ = false;        ///< all of it goes as blocks, whatever lies on devices
+  bool pays_pairs_ = false;  ///< pair by pair
   State state_ = State::waiting;
   Server server_ = Server::mpi;
   std::uint32_t tag_ = 0;

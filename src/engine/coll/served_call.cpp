@@ -49,13 +49,15 @@ schedule::Schedule between_hosts(const schedule::Task& task, int rank,
 }  // namespace
 
 ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operands,
-                       mpi::CommInfo& comm, Context& context, std::uint32_t tag)
+                       mpi::CommInfo& comm, Context& context, std::uint32_t tag,
+                       const LongPairs* pairs)
     : job_(job),
       call_(call),
       comm_(comm),
       context_(context),
       tag_(tag),
       keeps_tag_(tag >= CallOrder::call_tags),
+      pairs_(pairs),
       blocks_(job, call, operands, context.rank(), context.hosts()) {}
 
 void ServedCall::start() {
@@ -76,13 +78,15 @@ bool ServedCall::begin() {
 void ServedCall::open() {
   // Who fails here still takes part: others wait for blocks.
   const int opened = blocks_.open();
+  if (!schedule_ && pairs_) schedule_ = pairs_->schedule(blocks_.task(), context_, window);
   if (!schedule_) {
     const schedule::Hosts& hosts = context_.hosts();
     schedule_ = hosts.count() > 1 ? between_hosts(blocks_.task(), context_.rank(), hosts)
                                   : flat(blocks_.task(), context_.rank());
   }
   const int tag = context_.first_block_tag() + static_cast<int>(tag_);
-  is_run_ = has_copied_ = false;
+  is_run_ = false;
+  has_copied_ = pairs_ != nullptr;
   looks_ = 0;
   runner_.emplace(job_, call_, context_, tag, *schedule_, blocks_, opened);
   runner_->await(is_awaited_);
@@ -113,6 +117,25 @@ bool ServedCall::advance() {
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();
   if (!keeps_tag_) context_.order().give(tag_);
   return true;
+}
+
+void wait_for(Job& job, ServedCall& served) {
+  served.await(true);
+  job.progress.wait_until([&] {
+    if (served.advance()) return true;
+    served.wait_in_mpi();
+    return false;
+  });
+}
+
+void count_blocking(Job& job, trace::Op op, std::uint64_t begin_ns) {
+  trace::Row& row = job.record.row({trace::Direction::complete, op, trace::any_peer});
+  trace::add(row.messages, 1);
+  const std::uint64_t end = trace::now_ns();
+  trace::add(row.wait_ns, end - begin_ns);
+  trace::note_wait(op, begin_ns, end);
+  job.mpi_link.outbox.flush();
+  job.timings.collect(job);
 }
 
 }  // namespace mpress::engine
