@@ -135,11 +135,18 @@ struct Entries<int(A...)> {
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, engine::Form::immediate, operands);
-        if (candidate.comm) {
-          constexpr auto call_own = [](StagedCall& staged, const Operands& kept, auto... given) {
-            return call_mpi<own, ints>(staged, kept, given...);
-          };
-          auto kept = std::make_unique<Kept<describe, call_own, A...>>(operands, arguments...);
+        constexpr auto call_own = [](StagedCall& staged, const Operands& kept, auto... given) {
+          return call_mpi<own, ints>(staged, kept, given...);
+        };
+        using Stored = Kept<describe, call_own, A...>;
+        if (candidate.comm && call.has_own_counts && candidate.may_compress) {
+          if (auto found = engine::find_pairs(*job, call, candidate, operands)) {
+            auto kept = std::make_unique<Stored>(operands, arguments...);
+            return engine::begin_pairwise(*job, call, candidate, std::move(*found), std::move(kept),
+                                          request);
+          }
+        } else if (candidate.comm) {
+          auto kept = std::make_unique<Stored>(operands, arguments...);
           return engine::begin_collective(*job, call, candidate, std::move(kept), request);
         }
         if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., request);

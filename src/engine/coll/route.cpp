@@ -41,6 +41,12 @@ bool may_pay(const Job& job, const Context& context) {
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
+/// Of a call whose pairs may be long at any rank. Non-blocking ones have to be decided at once, as
+/// MPI's half is begun at once; persistent ones are MPI's.
+bool may_go_by_pairs(const Job& job, Form form) {
+  return form == Form::blocking || (form == Form::immediate && !job.collectives.on_devices);
+}
+
 /// Is it a call at which members tell each other: 1, 2, 4, 8 ..., or a multiple of 1024?
 bool tells_mode(std::uint64_t number) {
   constexpr std::uint64_t interval = 1024;
@@ -58,8 +64,8 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
   const std::size_t bytes = call.has_own_counts ? 0 : block_bytes(operands);
-  // Any rank's pairs may be long.
-  const bool may_be_long = call.has_own_counts ? form == Form::blocking : bytes >= least_long(job);
+  const bool may_be_long =
+      call.has_own_counts ? may_go_by_pairs(job, form) : bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
   found.may_compress = (job.collectives.within || job.collectives.between) && may_be_long;
@@ -70,6 +76,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
+  if (call.has_own_counts && form == Form::immediate && found.may_compress &&
+      !job.contexts.is_settled(*comm)) {
+    return {};
+  }
   if (form == Form::immediate && !(job.collectives.immediate && may_be_made(job, *comm))) return {};
   found.comm = std::move(comm);
   return found;
