@@ -2,6 +2,8 @@
 tests/mpi/pairs. The long pairs travel as blocks, MPI moves the rest."""
 
 import pytest
+from test_same_bits import several_hosts as several_hosts  # fixtures
+from test_tune import profiled as profiled
 
 FORCED = ("--codec", "mpc", "--force")
 PAIRWISE = {"MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gatherv", "MPI_Scatterv"}
@@ -24,7 +26,8 @@ def blocks_sent(done, codec: str | None = None) -> dict[str, int]:
 
 
 def long_pairs(done) -> list[int]:
-    """Of blocking, non-blocking and persistent calls, as the program drew them."""
+    """Of blocking, non-blocking and persistent calls, as the program drew them; and of blocking
+    ones between odd ranks and even ones."""
     return [int(number) for number in done.stdout.split()]
 
 
@@ -59,6 +62,20 @@ def test_within_bounds(codec, mpi_program, mpress_run):
     assert sum(blocks_sent(done, "szp").values()) == long_pairs(done)[0] > 0
 
 
+@pytest.mark.parametrize("ranks", [4, pytest.param(7, marks=EXTENDED)])
+@pytest.mark.parametrize("within", [True, False])
+def test_on_two_hosts(within, ranks, several_hosts, profiled, mpi_program, mpress_run):
+    """Where compressing pays between hosts alone, MPI moves the pairs within them."""
+    fast = "4096:1e-6 67108864:1e-4"
+    text = profiled.text() if within else profiled.text(same_host=fast)
+    profiled.path.write_text(text)
+    env = {**NO_GPU, **several_hosts, "MPRESS_PROFILE": str(profiled.path)}
+    options = ("--codec", "mpc", "--threshold", str(LEAST))
+    done = mpress_run(ranks, mpi_program("pairs"), arguments(7, 60), options, env=env)
+    everything, *_, between = long_pairs(done)
+    assert sum(blocks_sent(done).values()) == (everything if within else between) > 0
+
+
 def test_chunks(mpi_program, mpress_run):
     """Data that follow their headers are handed over before MPI's own call."""
     env = {**NO_GPU, "MPRESS_CHUNK": "64K"}
@@ -86,7 +103,7 @@ def test_all_forms_mixed(seed, mpi, mpi_program, mpress_run):
     ones, too."""
     args = arguments(seed, 60, forms="mixed")
     done = mpress_run(3, mpi_program("pairs"), args, FORCED, env=NO_GPU)
-    blocking, immediate, persistent = long_pairs(done)
+    blocking, immediate, persistent, _ = long_pairs(done)
     assert min(blocking, immediate) > 0 and (persistent > 0) == (mpi.name != "openmpi")
     expected = blocking if mpi.name == "abi" else blocking + immediate
     assert sum(blocks_sent(done).values()) == expected

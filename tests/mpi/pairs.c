@@ -3,7 +3,8 @@
  *
  * pairs SEED ROUNDS LEAST FORMS BOUND: pairs of LEAST bytes and more are long; FORMS: blocking, or
  * mixed: of all forms; BOUND: by how much data may differ. Prints how many pairs were long, of
- * blocking calls, of non-blocking and of persistent ones. */
+ * blocking calls, of non-blocking and of persistent ones; and of blocking ones those between ranks
+ * of which one is odd. */
 #include <stdint.h>
 
 #include "check.h"
@@ -208,7 +209,21 @@ static void draw(int fours[most_ranks][most_ranks], int least) {
   fours[1][0] = least / 32 - 1;
 }
 
-static struct Call make_call(MPI_Comm comm, int round, enum Form form, int least, int* long_pairs) {
+static int world_rank(MPI_Comm comm, int rank) {
+  MPI_Group all, group;
+  int found;
+  CHECK_MPI(MPI_Comm_group(MPI_COMM_WORLD, &all));
+  CHECK_MPI(MPI_Comm_group(comm, &group));
+  CHECK_MPI(MPI_Group_translate_ranks(group, 1, &rank, all, &found));
+  CHECK_MPI(MPI_Group_free(&all));
+  CHECK_MPI(MPI_Group_free(&group));
+  return found;
+}
+
+/* Counts the long pairs that this rank sends, and those to a rank that is odd where it is not, or
+ * even where it is odd. */
+static struct Call make_call(MPI_Comm comm, int round, enum Form form, int least, int* long_pairs,
+                             int* odd_pairs) {
   struct Call c = {.comm = comm, .round = round, .form = form};
   int fours[most_ranks][most_ranks], out[most_ranks], in[most_ranks];
   CHECK_MPI(MPI_Comm_rank(comm, &c.rank));
@@ -240,7 +255,9 @@ static struct Call make_call(MPI_Comm comm, int round, enum Form form, int least
   for (int i = 0; i < outs; ++i) {
     const int to = c.op == gatherv ? c.root : i;
     fill(&c.out, i, round, c.rank, to);
-    *long_pairs += to != c.rank && out[i] * 32 >= least;
+    const int is_long = to != c.rank && out[i] * 32 >= least;
+    *long_pairs += is_long;
+    *odd_pairs += is_long && (world_rank(comm, to) - world_rank(comm, c.rank)) % 2 != 0;
   }
   if (c.op == gatherv && is_root && c.in_place) fill(&c.in, c.rank, round, c.rank, c.rank);
   return c;
@@ -276,7 +293,7 @@ static void beside(MPI_Comm comm, double bound, MPI_Request* request, double* da
 }
 
 int main(int argc, char** argv) {
-  int world, size, long_pairs[3] = {0};
+  int world, size, long_pairs[6] = {0};
   CHECK_MPI(MPI_Init(&argc, &argv));
   CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &world));
   CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
@@ -318,7 +335,8 @@ int main(int argc, char** argv) {
       const MPI_Comm comm = comms[below(4)];
       const uint64_t before = state;           /* halves draw other numbers of times */
       struct Call* const call = &calls[begun]; /* MPI reads its arrays meanwhile */
-      *call = make_call(comm, round * most_calls + i, form, least, &long_pairs[form]);
+      *call = make_call(comm, round * most_calls + i, form, least, &long_pairs[form],
+                        &long_pairs[3 + form]);
       state = before ^ 0x9E3779B97F4A7C15u;
       CHECK_MPI(start(call, &requests[begun]));
       if (call->form == blocking) {
@@ -344,9 +362,9 @@ int main(int argc, char** argv) {
   free(behind);
   for (int i = 1; i < 4; ++i) CHECK_MPI(MPI_Comm_free(&comms[i]));
   for (int i = 1; i < kind_count; ++i) CHECK_MPI(MPI_Type_free(&kinds[i].type));
-  int all[3];
-  CHECK_MPI(MPI_Reduce(long_pairs, all, 3, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
+  int all[6];
+  CHECK_MPI(MPI_Reduce(long_pairs, all, 6, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
   CHECK_MPI(MPI_Finalize());
-  if (world == 0) printf("%d %d %d\n", all[blocking], all[immediate], all[persistent]);
+  if (world == 0) printf("%d %d %d %d\n", all[0], all[1], all[2], all[3]);
   return 0;
 }
