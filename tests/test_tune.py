@@ -125,6 +125,10 @@ def test_the_default_is_in_the_cache_directory(profiled, monkeypatch, tmp_path):
             "mpress profile 1\n[link same-host, device]\nchunk = 1M",
             "line 3: expected BYTES, a mult",
         ),
+        (
+            "mpress profile 1\n[link other-host, host]\ncrowding = 0.9",
+            "line 3: expected a number of at least 1",
+        ),
         ("", "line 1: expected 'mpress profile 1'"),
     ],
 )
@@ -140,7 +144,7 @@ def test_text_and_back():
     profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "A=b C=d", {1024: 1e-5}, 2 << 20))
     profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "", {1024: 2e-5}))
     profile.add(tune.Link("same-host", "device", "MPICH 5.0.2", "", {1024: 3e-5}))
-    profile.add(tune.Link("linked", "device", "", "", {1024: 4e-5}))
+    profile.add(tune.Link("linked", "device", "", "", {1024: 4e-5}, crowding=1.25))
     again = tune.parse(profile.text())
     assert again == profile and len(again.links) == 3
     with pytest.raises(tune.ProfileError, match="line 3"):
@@ -218,6 +222,20 @@ def test_chunks_are_measured_where_messages_are_cut(on_simulated_gpus, monkeypat
     monkeypatch.setenv("SIMULATED_GPU_OPEN", "1")
     monkeypatch.setenv("MPRESS_GPU_AWARE", "1")  # raw ones are MPI's own business
     assert set(tune.measure_chunks()) == {("mpc", 4 << 20)}
+
+
+def test_crowded_links(monkeypatch):
+    """Real ranks, and what is made of times."""
+    assert tune.measure_crowding("host", tune.CROWD, seconds=0.02) >= 1
+
+    def measured(by_turns: float, at_once: float) -> float:
+        rows = [{"path": "pairwise/none", "seconds": [by_turns]},
+                {"path": "scattered/none", "seconds": [at_once]}]  # fmt: skip
+        monkeypatch.setattr(tune, "_measured", lambda *_, **__: {"rows": rows})
+        return tune.measure_crowding("host", tune.CROWD)
+
+    assert measured(1.0, 1.5) == 1.5
+    assert measured(1.0, 1.04) == 1 and measured(1.0, 0.5) == 1
 
 
 def test_a_chunk_must_be_clearly_better():

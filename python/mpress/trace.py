@@ -60,6 +60,11 @@ DETOURS = {
     9: "its memory cannot be shared: copied first",
 }
 """Why a message in memory of a GPU took a longer way than another could have."""
+ALGORITHMS = (
+    None, "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot",
+    "scattered", "ring", "doubling", "bruck", "by-host", "pairwise",
+)  # fmt: skip
+"""Of collective calls: as ``src/schedule/algorithms.hpp`` has them."""
 
 _HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s4352s4096s")
 _ROW = struct.Struct("<9Q")
@@ -101,11 +106,12 @@ def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
     return {
         "rank": rank,
         "operation": OPERATIONS[key & 0x7F],
+        "algorithm": ALGORITHMS[key >> 20 & 0xF],
         "direction": DIRECTIONS[key >> 24 & 0xF],
         "peer": None if peer == 0xFFFFFFFF else peer,
         "memory": "device" if key >> 7 & 1 else "host",
         "codec": CODECS[key >> 8 & 0xF],
-        "reason": REASONS[key >> 16 & 0xFF],
+        "reason": REASONS[key >> 16 & 0xF],
         "way": WAYS[key >> 28 & 7],
         "detour": DETOURS[key >> 12 & 0xF],
         "messages": messages,

@@ -35,6 +35,12 @@ DEFAULT_CHUNK = _core.parse_bytes(
 )
 CHUNK_GAIN = 0.03
 """How much less time another chunk must take to replace the default."""
+CROWD = 4
+"""Ranks of which each has several partners."""
+CROWDED_BYTES = 1 << 20
+"""Of a block to each of them."""
+CROWDING = 0.05
+"""How much longer blocks must take all at once than one after another for a profile to say so."""
 
 Curve = dict[int, float]
 """Seconds by bytes."""
@@ -51,7 +57,8 @@ class ProfileError(ValueError):
 class Link:
     """Raw messages between two ranks, in memory of one kind. Those from GPU to GPU (`linked`), and
     by host memory that both GPUs have pinned (`pinned`), tell nothing of MPI. `chunk`: the best
-    bytes of a chunk; 0: not measured."""
+    bytes of a chunk; 0: not measured. `crowding`: how much longer a rank's messages take to several
+    others at once than one after another; 0: not measured."""
 
     peer: str
     place: str
@@ -59,6 +66,7 @@ class Link:
     transport: str
     message: Curve
     chunk: int = 0
+    crowding: float = 0.0
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -90,6 +98,7 @@ class Profile:
             lines += [f"transport = {link.transport}"] if link.transport else []
             lines += [f"message = {_points(link.message)}"]
             lines += [f"chunk = {link.chunk}"] if link.chunk else []
+            lines += [f"crowding = {link.crowding:.3g}"] if link.crowding else []
         return "\n".join(lines) + "\n"
 
 
@@ -238,6 +247,27 @@ def best_chunk(times: ChunkTimes) -> int:
     return best if over[best] < 1 - CHUNK_GAIN else DEFAULT_CHUNK
 
 
+def measure_crowding(
+    place: str,
+    ranks: int,
+    *,
+    link: str = "mpi",
+    transport: str = "mpi",
+    mpiexec: str | None = None,
+    seconds: float = 0.3,
+    program: Sequence[str] = ("-m", "mpress.p2p.worker"),
+) -> float:
+    """Raw blocks from each rank to each, all at once, over the same in rounds of one partner each;
+    1 where that is about as fast. Raises jobs.JobError, as measure_link."""
+    at_once, by_turns = (f"{form}{jobs.FORM}none" for form in jobs.FORMS)
+    case = {"data": "turb", "bytes": CROWDED_BYTES, "paths": [at_once, by_turns], "check": False}
+    result = _measured([case], place, link, transport, mpiexec, seconds, program,
+                       benchmark="alltoall", ranks=ranks)  # fmt: skip
+    seconds_of = {row["path"]: statistics.median(row["seconds"]) for row in result["rows"]}
+    crowding = seconds_of[at_once] / seconds_of[by_turns]
+    return crowding if crowding > 1 + CROWDING else 1.0
+
+
 def _raw(sizes: Iterable[int]) -> list[dict[str, Any]]:
     """A plan's cases (jobs.run)."""
     return [{"data": "turb", "bytes": n, "paths": ["none"], "check": False} for n in sizes]
@@ -252,13 +282,16 @@ def _measured(
     seconds: float,
     program: Sequence[str],
     settings: Mapping[str, str] | None = None,
+    *,
+    benchmark: str = "latency",
+    ranks: int = 2,
 ) -> dict[str, Any]:
     """What the ranks measured (jobs.run), with some settings in their environment."""
     with tempfile.TemporaryDirectory(prefix="mpress-tune-") as folder:
         values = Path(folder) / "turb.npy"
         np.save(values, _turbulence(1 << 20))
         plan = {
-            "benchmark": "latency", "from": place, "to": place, "window": 1,
+            "benchmark": benchmark, "ranks": ranks, "from": place, "to": place, "window": 1,
             "warmup": 10, "repeat": 25, "seconds": seconds, "files": {"turb": str(values)},
             "cases": cases,
         }  # fmt: skip

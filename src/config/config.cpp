@@ -1,10 +1,13 @@
 #include "config/config.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <string_view>
+#include <vector>
 
 #include "config/knobs.hpp"
 #include "config/version.hpp"
@@ -37,6 +40,32 @@ bool read_flag(const char* name, bool& flag, std::string& error) {
     return wrong(error, name, value, "0 or 1");
   }
   flag = *value == '1';
+  return true;
+}
+
+/// op=algorithm, separated by commas.
+bool read_algorithms(const char* name, const char* value, Config& config, std::string& error) {
+  std::string_view rest = value;
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    const auto middle = std::min(item.find('='), item.size());
+    const auto op = schedule::op_of(item.substr(0, middle));
+    if (!op) {
+      return wrong(error, name, value,
+                   "OPERATION=ALGORITHM, with one of bcast, scatter, gather, allgather, alltoall");
+    }
+    const auto algorithm = schedule::algorithm_of(item.substr(std::min(middle + 1, item.size())));
+    std::vector<schedule::Algorithm> choices = schedule::all_algorithms_of(*op);
+    std::erase_if(choices, [&](auto one) { return schedule::passes_on_others(one, *op); });
+    if (!algorithm || std::find(choices.begin(), choices.end(), *algorithm) == choices.end()) {
+      std::string expected = std::string("for ") + schedule::name(*op) + " one of";
+      for (const schedule::Algorithm one : choices)
+        expected += std::string(" ") + schedule::name(one);
+      return wrong(error, name, value, expected.c_str());
+    }
+    config.algorithms[static_cast<std::size_t>(*op)] = *algorithm;
+  }
   return true;
 }
 
@@ -172,6 +201,9 @@ bool load_config(Config& config, std::string& error) {
     }
     config.learn = value;
   }
+  if (const char* value = knob_value("MPRESS_ALGORITHM")) {
+    if (!read_algorithms("MPRESS_ALGORITHM", value, config, error)) return false;
+  }
   if (const char* value = knob_value("MPRESS_JOB")) {
     if (!is_job(value)) return wrong(error, "MPRESS_JOB", value, "32 hexadecimal digits");
     config.job = value;
@@ -193,12 +225,19 @@ bool load_config(Config& config, std::string& error) {
 std::string agreed_settings(const Config& config) {
   std::string families;  // a digit each
   for (const bool disabled : config.disabled_families) families += disabled ? '1' : '0';
+  std::string algorithms;  // of those that are set
+  for (std::size_t op = 0; op < config.algorithms.size(); ++op) {
+    if (config.algorithms[op] == schedule::Algorithm::none) continue;
+    algorithms += std::string(algorithms.empty() ? " algorithm=" : ",") +
+                  schedule::name(static_cast<schedule::Op>(op)) + "=" +
+                  schedule::name(config.algorithms[op]);
+  }
   return std::string("version=") + version + " frame=" + std::to_string(frame_version) +
          " codec=" + to_string(config.spec) + " force=" + (config.force ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +
          " disable=" + (config.disabled ? "1" : "0") + " disable_families=" + families +
          " chunk=" + std::to_string(config.chunk) + " link=" + config.link +
-         " link_rate=" + std::to_string(config.link_rate);
+         " link_rate=" + std::to_string(config.link_rate) + algorithms;
 }
 
 }  // namespace mpress

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "codec/spec.hpp"
+#include "schedule/algorithms.hpp"
 
 namespace mpress {
 
@@ -45,6 +46,8 @@ struct Config {
   std::string profile;                ///< a path, "off", or empty for the default
   double link_rate = 0;               ///< bytes a second; 0: not paced
   std::string learn = "auto";         ///< or "off", "all"
+  /// MPRESS_ALGORITHM, by schedule::Op; none: the cost model's choice.
+  std::array<schedule::Algorithm, schedule::op_count> algorithms{};
   std::string job;                    ///< MPRESS_JOB, or empty
   std::string record_directory;       ///< or empty
   std::size_t trace = 0;              ///< events to keep for the timeline; 0: none

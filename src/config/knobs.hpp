@@ -73,6 +73,10 @@ inline constexpr Knob knobs[] = {
      "neither "
      "a profile nor MPRESS_LINK_RATE tells), off (what they do not tell stays raw), or all (they "
      "are not asked)."},
+    {"MPRESS_ALGORITHM", "",
+     "Algorithms of collective calls that mpress serves, as bcast=two-shot,alltoall=pairwise, in "
+     "place of what their costs tell (docs/tuning.md lists them). One that the communicator's hosts "
+     "do not suit is not taken."},
     {"MPRESS_JOB", "",
      "Identity of the job, 32 hexadecimal digits, the same for all ranks. mpress run sets it; "
      "without it the launcher's own job identity serves."},

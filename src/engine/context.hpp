@@ -56,17 +56,14 @@ enum class Fact : unsigned char {
   ever_sends_frames,  ///< it may come to do so
   has_board,          ///< filled in by the context, as is the key
   key,
-  first_cost,  ///< `cost_count` numbers that all have to share
+  count_
 };
-constexpr std::size_t cost_count = 16;
-constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::first_cost) + cost_count;
+constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::count_);
 
 class Facts {
  public:
   std::uint64_t& operator[](Fact fact) { return numbers_[static_cast<std::size_t>(fact)]; }
   std::uint64_t operator[](Fact fact) const { return numbers_[static_cast<std::size_t>(fact)]; }
-  std::uint64_t& cost(std::size_t i) { return numbers_[fact_count - cost_count + i]; }
-  std::uint64_t cost(std::size_t i) const { return numbers_[fact_count - cost_count + i]; }
 
   std::array<std::uint64_t, fact_count>& numbers() { return numbers_; }
   const std::array<std::uint64_t, fact_count>& numbers() const { return numbers_; }
@@ -128,6 +125,10 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Does a member have buffers on devices, as of the last call at which they told each other?
   bool has_devices() const { return has_devices_; }
   void set_has_devices() { has_devices_ = true; }
+
+  /// And does data of theirs go by host memory that both GPUs have pinned, between some two?
+  bool is_pinned() const { return is_pinned_; }
+  void set_is_pinned(bool is_pinned) { is_pinned_ = is_pinned; }
 
   /// Has this one had any?
   bool has_had_device() const { return has_had_device_; }
@@ -195,6 +196,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   bool has_devices_ = false;
   bool has_had_device_ = false;
   bool is_settled_ = false;
+  bool is_pinned_ = false;
 };
 
 /// The contexts of this process. Thread-safe, but for open() and close().

@@ -333,6 +333,7 @@ void start_job(bool at_init) {
       job.learned = true;
       tuning.lacking[static_cast<std::size_t>(policy::Medium::host)].clear();
     }
+    if (job.collectives.any()) job.collective_costs = agree_on_costs(job, *world);
   }
   if (!job.chunks.is_open()) {
     tuning.costs.device_chunks = {};

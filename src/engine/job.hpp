@@ -6,6 +6,7 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "engine/coll/methods.hpp"
 #include "engine/context.hpp"
 #include "engine/devices.hpp"
 #include "engine/p2p/chunks.hpp"
@@ -123,6 +124,7 @@ class Job {
     bool makes_contexts = false;  ///< also as the first call on a communicator
     bool any() const { return on_devices || within || between; }
   } collectives;
+  CollectiveCosts collective_costs;  ///< once all ranks agreed on them
   bool learned = false;     ///< links were measured in MPI_Init
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
   std::atomic<bool> has_got_frames{false};

@@ -89,6 +89,7 @@ void costs_of(const Profile& profile, const std::string& mpi, const Transports& 
       if (!link) continue;
       costs.messages[peer][place] = link->message;
       if (static_cast<Place>(place) == Place::device) costs.assumed[peer] = false;
+      costs.crowded[peer][place] = link->crowding;
       if (link->chunk > 0) costs.device_chunks[peer] = link->chunk;
     }
   }

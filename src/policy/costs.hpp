@@ -59,12 +59,18 @@ struct Costs {
   /// Messages on devices of this kind of peer cost what nobody has measured: a link of the host's
   /// that is slower counts in their place.
   std::array<bool, peer_count> assumed{};
+  /// By how much longer a rank's messages take to several others at once than one after another;
+  /// 0: not measured.
+  std::array<std::array<double, place_count>, peer_count> crowded{};
   /// Seconds a byte of elements that encoding and decoding take in host memory at the least, by
   /// codec; 0: not known. They count where no profile tells the times of codecs.
   std::array<double, codec_count> least_host_seconds{};
 
   const Curve& message(Path path) const {
     return messages[static_cast<std::size_t>(path.peer)][static_cast<std::size_t>(path.place)];
+  }
+  double crowding(Path path) const {
+    return crowded[static_cast<std::size_t>(path.peer)][static_cast<std::size_t>(path.place)];
   }
   /// Where a raw message of an own link's path goes by MPI, that takes: what; else null.
   const Curve* raw_by_mpi(Path path, double bytes) const;

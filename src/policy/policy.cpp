@@ -31,6 +31,19 @@ void note(Ratios::Seen& seen, double wire_per_raw) {
 constexpr double worth_seconds = 20e-6;
 constexpr std::size_t least_worth = 4096;
 
+/// A round of a collective call takes at least this long, and, where nobody has measured a link,
+/// such bytes a second pass: as on machines of these years.
+struct Usual {
+  double round_seconds;
+  double rate;
+};
+constexpr Usual usual(Path path) {
+  if (path.peer == Peer::linked) return {10e-6, 200e9};
+  if (path.peer == Peer::pinned) return {20e-6, 25e9};
+  if (path.peer == Peer::same_host) return {path.place == Place::host ? 3e-6 : 30e-6, 8e9};
+  return {30e-6, 10e9};
+}
+
 /// Bytes of the messages that are thought of where all are.
 constexpr double shortest = 1 << 10;
 constexpr double longest = 1 << 30;
@@ -117,6 +130,21 @@ Policy::Wire Policy::wire(Path path) const {
 double Policy::raw_seconds(Path path, const Wire& costs, double bytes) const {
   const Curve* const by_mpi = costs_.raw_by_mpi(path, bytes);
   return (by_mpi ? *by_mpi : costs.message()).at(bytes);
+}
+
+LinkCosts Policy::link_costs(Path path) const {
+  constexpr double brief = 64 << 10;
+  constexpr double long_one = 4 << 20;
+  const Usual otherwise = usual(path);
+  LinkCosts costs{otherwise.round_seconds, 1 / otherwise.rate};
+  costs.is_shared = path.peer == Peer::pinned;
+  const Wire known = wire(path);
+  if (!known.message()) return costs;
+  const double at_brief = known.message().at(brief);
+  costs.seconds_a_byte = (known.message().at(long_one) - at_brief) / (long_one - brief);
+  costs.round_seconds = std::max(costs.round_seconds, at_brief - brief * costs.seconds_a_byte);
+  if (costs_.crowding(path) > 0) costs.crowding = costs_.crowding(path);
+  return costs;
 }
 
 std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {

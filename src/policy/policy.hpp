@@ -13,6 +13,7 @@
 #include "codec/spec.hpp"
 #include "policy/costs.hpp"
 #include "policy/links.hpp"
+#include "policy/methods.hpp"
 #include "policy/ratios.hpp"
 
 namespace mpress::policy {
@@ -81,6 +82,8 @@ class Policy {
   void heard(Peer peer, double rate) { links_.hear(peer, rate); }
   /// What has been learned, in bytes a second; 0: nothing.
   double rate(Peer peer) const { return links_.rate(peer); }
+  /// What rounds of raw messages cost on a path, as far as is known, else as is usual.
+  LinkCosts link_costs(Path path) const;
   void not_timed(const Subject& subject, bool was_encoded) {
     links_.lose(subject.path.peer, !was_encoded);
   }

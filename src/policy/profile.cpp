@@ -126,14 +126,18 @@ class Parser {
     if (is_link_) {
       Profile::Link& link = profile_.links.back();
       if (key == "message") return read_curve(value, link.message) ? nullptr : curve;
-      if (has_own_link(link.peer)) return "message =";
+      if (key == "crowding") {
+        return read_number(value, link.crowding) && link.crowding >= 1 ? nullptr
+                                                                       : "a number of at least 1";
+      }
+      if (has_own_link(link.peer)) return "message = or crowding =";
       if (key == "mpi") return link.mpi = value, nullptr;
       if (key == "transport") return link.transport = value, nullptr;
-      if (link.place == Place::host) return "mpi =, transport = or message =";
+      if (link.place == Place::host) return "mpi =, transport =, message = or crowding =";
       if (key == "chunk") {
         return read_chunk(value, link.chunk) ? nullptr : "BYTES, a multiple of 4096 up to 1 GiB";
       }
-      return "mpi =, transport =, message = or chunk =";
+      return "mpi =, transport =, message =, chunk = or crowding =";
     }
     if (key == "hardware") return profile_.hardware = value, nullptr;
     if (key == "date") return profile_.date = value, nullptr;

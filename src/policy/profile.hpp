@@ -57,6 +57,9 @@ struct Profile {
     Curve message;
     /// Bytes in a chunk of a message between devices, the best found; 0: not measured.
     std::size_t chunk = 0;
+    /// By how much longer a rank's messages take to several others at once than one after another;
+    /// 0: not measured.
+    double crowding = 0;
   };
 
   std::string date;

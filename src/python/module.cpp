@@ -16,6 +16,7 @@
 #include "config/config.hpp"
 #include "config/knobs.hpp"
 #include "python/arguments.hpp"
+#include "schedule/algorithms.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -250,6 +251,14 @@ NB_MODULE(_core, m) {
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");
+  m.def(
+      "algorithms",
+      [] {
+        nb::list names;
+        for (const char* name : schedule::algorithm_names) names.append(name);
+        return names;
+      },
+      "Names of the algorithms of collective calls, by their numbers in a rank's statistics.");
   m.def(
       "knobs", [] { return table_of(knobs); },
       "Every environment variable: (name, meaning, default).");

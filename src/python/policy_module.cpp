@@ -56,7 +56,8 @@ nb::dict read_profile(const std::string& text) {
   for (const policy::Profile::Link& link : profile.links) {
     links.append(nb::make_tuple(policy::peer_names[static_cast<std::size_t>(link.peer)],
                                 policy::place_names[static_cast<std::size_t>(link.place)], link.mpi,
-                                link.transport, points_of(link.message), link.chunk));
+                                link.transport, points_of(link.message), link.chunk,
+                                link.crowding));
   }
   nb::dict found;
   found["hardware"] = profile.hardware;

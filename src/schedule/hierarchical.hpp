@@ -10,6 +10,7 @@
 // |-------------------|----------------------------|---------------------|-----------|-----------|
 // | bcast             | (s-1) max(B, W) + B + W    | s (c(h,b) + c(m,w)) | s (n - 1) | s (h - 1) |
 // |                   |                            | (1)                 |           |           |
+// | two_shot_bcast    | t + (h > 2) + (v > 1)      | (5)                 | s (n - 1) | s (h - 1) |
 // | scatter, gather   | B + W                      | n - 1               | (2)       | (2)       |
 // | allgather         | h, but h - 1 for m = 1     | n - 1 (3)           | n (n - 1) | n (h - 1) |
 // | alltoall          | ceil((n-1) / window)       | n - 1               | n (n - 1) | (4)       |
@@ -22,6 +23,9 @@
 // (3) With as many ranks on each host. Else, if that is more, the most over hosts of i ranks of
 //     h - 1 + (i - 1) (1 + ceil((n - i) / i)).
 // (4) Each block of a pair on two hosts, once.
+// (5) t = ceil(s / (h-1)), and v ranks at most on a host that is not the root's; t = s for h = 1.
+//     The root has s m of its own host's m ranks, s (m-1) where that is alone; the first rank of
+//     another host has s (m-1), and h - 2 times the segments that the root sends it, t at most.
 //
 // task.size has to be hosts.ranks() (else std::invalid_argument).
 #pragma once
@@ -43,6 +47,13 @@ struct Radices {
 /// first, in one round: for links on which many read what was written once. Each segment reaches
 /// each other host once. As "two-level" broadcasts of MPICH, Open MPI's han.
 Schedule hierarchical_bcast(const Task& task, int rank, const Hosts& hosts, Radices radices = {});
+
+/// The root sends each segment to the first rank of one other host, by turns, and that one in the
+/// next round to those of all others; each first rank passes on in one round to its host what it
+/// got in the one before. So what bounds it is that each host gets everything once, whatever the
+/// number of hosts: for large messages. Best with a multiple of h - 1 segments. two_shot_bcast
+/// (scatter_allgather.hpp) with hosts in place of ranks.
+Schedule hierarchical_two_shot_bcast(const Task& task, int rank, const Hosts& hosts);
 
 /// The same trees, for short blocks: a host's blocks come to its first rank as one message. With
 /// `radices.between` of at least the hosts' count, each block goes from host to host once. For long

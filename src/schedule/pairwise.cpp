@@ -1,7 +1,6 @@
 #include "schedule/pairwise.hpp"
 
 #include "schedule/builder.hpp"
-#include "schedule/recursive.hpp"
 
 namespace mpress::schedule {
 namespace {
@@ -13,18 +12,7 @@ Block pair_block(const Task& task, int origin, int destination) {
 
 }  // namespace
 
-Schedule pairwise_alltoall(const Task& task, int rank) {
-  if (!is_power_of_two(task.size)) return scattered_alltoall(task, rank, 1);
-  Builder builder(task, Op::alltoall, rank);
-  for (int round = 0; round < task.size - 1; ++round) {
-    const int peer = rank ^ (round + 1);
-    builder.block(pair_block(task, rank, peer));
-    builder.send(peer, round);
-    builder.block(pair_block(task, peer, rank));
-    builder.receive(peer, round);
-  }
-  return builder.finish(task.size - 1);
-}
+Schedule pairwise_alltoall(const Task& task, int rank) { return scattered_alltoall(task, rank, 1); }
 
 Schedule scattered_alltoall(const Task& task, int rank, int window) {
   Builder builder(task, Op::alltoall, rank);

@@ -1,9 +1,12 @@
 #include "schedule/scatter_allgather.hpp"
 
+#include <numeric>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "schedule/builder.hpp"
+#include "schedule/hierarchical.hpp"
 #include "schedule/knomial.hpp"
 #include "schedule/recursive.hpp"
 
@@ -74,30 +77,10 @@ Schedule scatter_recursive_doubling_bcast(const Task& task, int rank) {
 }
 
 Schedule two_shot_bcast(const Task& task, int rank) {
-  Builder builder(task, Op::bcast, rank);
-  if (task.size == 1) return builder.finish(0);
-  const Circle circle(task.size, task.root);
-  const int place = circle.place(rank);
-  const int owners = task.size - 1;
-  for (int segment = 0; segment < task.segments; ++segment) {
-    const int owner = 1 + segment % owners;
-    const int round = segment / owners;
-    if (place == 0) {
-      builder.block(segment);
-      builder.send(circle.rank(owner), round);
-    } else if (place == owner) {
-      builder.block(segment);
-      builder.receive(task.root, round);
-      for (int step = 1; step < owners; ++step) {
-        builder.block(segment);
-        builder.send(circle.rank(1 + (owner - 1 + step) % owners), round + 1);
-      }
-    } else {
-      builder.block(segment);
-      builder.receive(circle.rank(owner), round + 1);
-    }
-  }
-  return builder.finish(divided_up(task.segments, owners) + (task.size > 2));
+  const Builder checked(task, Op::bcast, rank);
+  std::vector<int> each_its_own(static_cast<std::size_t>(task.size));
+  std::iota(each_its_own.begin(), each_its_own.end(), 0);
+  return hierarchical_two_shot_bcast(task, rank, Hosts(each_its_own));
 }
 
 }  // namespace mpress::schedule

@@ -21,6 +21,7 @@
 // ready to take it. Many schedules at once end, too, if none waits for a slot that another holds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -30,6 +31,7 @@ namespace mpress::schedule {
 
 /// Collectives that move data.
 enum class Op : std::uint8_t { bcast, scatter, gather, allgather, alltoall };
+inline constexpr std::size_t op_count = 5;
 
 /// 64 bits: an alltoall among 2^16 ranks has 2^32 blocks.
 using Block = std::uint64_t;

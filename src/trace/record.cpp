@@ -18,9 +18,10 @@ constexpr std::uint32_t row_capacity = 1u << 15;  // a sparse file: untouched ro
 constexpr std::size_t record_bytes = sizeof(RecordHeader) + row_capacity * sizeof(Row);
 
 std::uint64_t key_bits(const Key& key) {
-  return static_cast<std::uint64_t>(key.op) | std::uint64_t{key.is_on_device} << 7 |
+  return static_cast<std::uint64_t>(key.called.op) | std::uint64_t{key.is_on_device} << 7 |
          static_cast<std::uint64_t>(key.codec) << 8 | static_cast<std::uint64_t>(key.detour) << 12 |
          static_cast<std::uint64_t>(key.reason) << 16 |
+         static_cast<std::uint64_t>(key.called.algorithm) << 20 |
          static_cast<std::uint64_t>(key.direction) << 24 |
          static_cast<std::uint64_t>(key.way) << 28 | std::uint64_t{1} << 31 |
          static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.peer)) << 32;
@@ -64,7 +65,7 @@ Row& Record::row(const Key& key) {
   const std::uint64_t bits = key_bits(key);
   // The row this thread touched last for this operation is most often the one it wants again.
   thread_local Row* recent[3][static_cast<std::size_t>(Op::count_)] = {};
-  Row*& cached = recent[static_cast<std::size_t>(key.direction)][static_cast<std::size_t>(key.op)];
+  Row*& cached = recent[static_cast<std::size_t>(key.direction)][static_cast<std::size_t>(key.called.op)];
   if (cached && cached->key.load(std::memory_order_relaxed) == bits) return *cached;
   std::uint64_t at = bits * 0x9E3779B97F4A7C15u >> 40;
   for (std::uint32_t probe = 0; probe + 1 < row_capacity; ++probe, ++at) {

@@ -56,6 +56,16 @@ enum class Op : std::uint8_t {
   count_
 };
 
+/// The operation that a message belongs to.
+struct Called {
+  Op op;
+  std::uint8_t algorithm = 0;  ///< of a collective call: schedule::Algorithm's value; 0: none
+
+  constexpr Called(Op op, std::uint8_t algorithm = 0)  // NOLINT: an Op is one
+      : op(op), algorithm(algorithm) {}
+  constexpr operator Op() const { return op; }  // NOLINT
+};
+
 /// Why a message was left raw. The values are part of the record's format.
 enum class Reason : std::uint8_t {
   none = 0,            ///< not left raw
@@ -75,6 +85,7 @@ enum class Reason : std::uint8_t {
   forwarded = 14,      ///< it came as it is, and is passed on so
   count_
 };
+static_assert(static_cast<int>(Reason::count_) <= 16, "4 bits of a row's key");
 
 /// How a message travels. The values are part of the record's format.
 enum class Way : std::uint8_t {
@@ -108,7 +119,7 @@ inline constexpr std::int32_t any_peer = -1;
 /// What a line of the statistics is about.
 struct Key {
   Direction direction;
-  Op op;
+  Called called;
   std::int32_t peer;  ///< rank in MPI_COMM_WORLD
   Codec codec = Codec::none;
   Reason reason = Reason::none;
@@ -119,8 +130,8 @@ struct Key {
 
 /// One line of the statistics: an operation with one peer and one codec.
 struct Row {
-  /// op | is_on_device << 7 | codec << 8 | detour << 12 | reason << 16 | direction << 24 |
-  /// way << 28 | 1 << 31 | peer << 32
+  /// op | is_on_device << 7 | codec << 8 | detour << 12 | reason << 16 | algorithm << 20 |
+  /// direction << 24 | way << 28 | 1 << 31 | peer << 32
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> messages;
   std::atomic<std::uint64_t> raw_bytes;

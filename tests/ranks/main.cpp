@@ -70,7 +70,7 @@ int main(int count, char** words) {
   facts[engine::Fact::wants] = 1;
   facts[engine::Fact::settings] = 17;
   facts[engine::Fact::has_hook] = mpi::has_progress_hook();
-  facts.cost(0) = static_cast<std::uint64_t>(rank.rank) + 5;
+  facts[engine::Fact::least_chunk] = static_cast<std::uint64_t>(rank.rank) + 5;
   rank.contexts.open({1, 2, 3}, facts, count > 3 ? std::atoi(words[3]) : 0);
   CHECK(rank.contexts.world()->is_ready());
   for (const Named& named : tests) {

@@ -105,8 +105,8 @@ bool poll_progress() {
 void agree(Rank& rank) {
   Context& world = *rank.contexts.world();
   for (int i = 0; i < world.size(); ++i) CHECK(world.world_rank(i) == i);
-  CHECK(world.lowest().cost(0) == 5);
-  CHECK(world.highest().cost(0) == 5 + static_cast<uint64_t>(rank.size) - 1);
+  CHECK(world.lowest()[Fact::least_chunk] == 5);
+  CHECK(world.highest()[Fact::least_chunk] == 5 + static_cast<uint64_t>(rank.size) - 1);
   for (int round = 0; round < 600; ++round) {
     if (round % 7 == 0) rank.dawdle();
     const auto one = start(rank, world, round);

@@ -99,15 +99,6 @@ void tasks_count_their_blocks() {
   CHECK(large.blocks() == 4900000000U && large.origin(large.blocks() - 1) == 69999);
 }
 
-void partners_exchange_where_they_can() {
-  const Task task{Op::alltoall, 16};
-  for (int rank = 0; rank < task.size; ++rank) {
-    const Schedule schedule = pairwise_alltoall(task, rank);
-    for (std::size_t i = 0; i < schedule.sends.size(); ++i)
-      CHECK(schedule.sends[i].peer == schedule.receives[i].peer);
-  }
-}
-
 void nobody_is_met_by_more_than_the_window() {
   for (const int size : {7, 16, 33})
     for (const int window : {1, 4}) {
@@ -247,7 +238,6 @@ int main() {
   bad_input_is_named();
   the_simulator_finds_mistakes();
   the_simulator_finds_deadlocks();
-  partners_exchange_where_they_can();
   nobody_is_met_by_more_than_the_window();
   any_blocks_may_be_missing();
   every_size_to_64();

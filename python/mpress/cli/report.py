@@ -49,8 +49,12 @@ def report(
             pictures.append(plot / name)
     console = make_console()
     _print_summary(console, document)
-    if document["rows"]:
-        print_table(console, _operations(document["rows"], by_peer))
+    collective = [row for row in document["rows"] if row.get("algorithm")]
+    others = [row for row in document["rows"] if not row.get("algorithm")]
+    if others:
+        print_table(console, _operations(others, by_peer))
+    if collective:
+        print_table(console, _collectives(collective))
     if document["left_raw"]:
         print_table(console, _sums("messages left raw", document["left_raw"]))
     if document.get("ways"):
@@ -150,6 +154,52 @@ def _operations(rows: list[dict[str, Any]], by_peer: bool) -> Table:
             f"{row['decode_seconds']:.3f}",
             f"{row['wait_seconds']:.3f}",
         )
+    return table
+
+
+def _collectives(rows: list[dict[str, Any]]) -> Table:
+    """Calls that mpress served: what became of their blocks, as received, by algorithm, codec and
+    way."""
+    calls: dict[tuple[str, str], dict[str, float]] = {}
+    blocks: dict[tuple[str, str, str, str], dict[str, float]] = {}
+    counted = ("messages", "raw_bytes", "wire_bytes", "encode_seconds", "decode_seconds")
+    for row in rows:
+        served = (row["operation"], row["algorithm"])
+        called = calls.setdefault(served, {"messages": 0, "wait_seconds": 0})
+        if row["direction"] == "complete":
+            for name in called:
+                called[name] += row[name]
+            continue
+        key = (*served, row["codec"], WAYS[row["way"]])
+        sums = blocks.setdefault(key, dict.fromkeys(counted, 0))
+        came = row["direction"] == "receive"
+        for name in counted:
+            sums[name] += row[name] if came or name.endswith("seconds") else 0
+    table = make_table(
+        "collective calls",
+        "operation",
+        ("algorithm", "calls", "seconds", "codec", "way", "blocks", "raw MB", "wire MB", "ratio",
+         "encode s", "decode s"),
+    )  # fmt: skip
+    for served in sorted(calls):
+        lines = sorted(
+            key for key, sums in blocks.items() if key[:2] == served and any(sums.values())
+        )
+        for i, key in enumerate(lines or [(*served, "-", "-")]):
+            sums = blocks.get(key, dict.fromkeys(counted, 0))
+            called = calls[served]
+            table.add_row(
+                *(served if i == 0 else ("", "")),
+                f"{called['messages']:.0f}" if i == 0 else "",
+                f"{called['wait_seconds']:.3f}" if i == 0 else "",
+                *key[2:],
+                f"{sums['messages']:.0f}",
+                _megabytes(sums["raw_bytes"]),
+                _megabytes(sums["wire_bytes"]),
+                f"{sums['raw_bytes'] / sums['wire_bytes']:.2f}" if sums["wire_bytes"] else "-",
+                f"{sums['encode_seconds']:.3f}",
+                f"{sums['decode_seconds']:.3f}",
+            )
     return table
 
 

@@ -36,6 +36,18 @@ def tune_machine(
         Path | None, typer.Option(metavar="FILE", help="The profile; default: MPRESS_PROFILE.")
     ] = None,
     seconds: Annotated[float, typer.Option(metavar="S", help="For each size of message.")] = 0.3,
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--ranks",
+            metavar="N",
+            min=2,
+            help="Of the exchange of all with all, which collective calls are judged by; fewer "
+            "than 4: it is left out. Default: 4, where the host has as many cores; 2 with "
+            "--mpiexec.",
+        ),
+    ] = None,
 ) -> None:
     """Measure messages between two ranks and the codecs; write the profile that the policy reads.
 
@@ -52,6 +64,8 @@ def tune_machine(
         profile.codecs[name, "host"] = tune.host_codec(name)
         if on_gpus:
             profile.codecs[name, "device"] = tune.device_codec(name)
+    if ranks is None:
+        ranks = tune.CROWD if mpiexec is None and (os.cpu_count() or 1) >= tune.CROWD else 2
     links = []
     chunks: dict[tuple[str, ...], tune.ChunkTimes] = {}
     for name in transports:
@@ -66,10 +80,11 @@ def tune_machine(
                 continue
             if place == "device":
                 chunks[link.key] = measured_chunks(link, name, mpiexec, seconds)
+            add_crowding(link, ranks, name, mpiexec, seconds)
             profile.add(link)
             links.append(link)
     if on_gpus:
-        links += measured_own_links(profile, transports[0], mpiexec, seconds)
+        links += measured_own_links(profile, transports[0], mpiexec, seconds, ranks)
     profile.date = tune.today()
     _print(console, profile, links, chunks)
     try:
@@ -94,8 +109,28 @@ def measured_chunks(
     return times
 
 
+def add_crowding(
+    link: tune.Link,
+    ranks: int,
+    transport: str,
+    mpiexec: str | None,
+    seconds: float,
+    own: str = "mpi",
+) -> None:
+    """Notes what a link's messages take when all ranks exchange at once, where there are enough.
+    `own`: MPRESS_LINK of one of mpress's own."""
+    if ranks < tune.CROWD:
+        return
+    try:
+        link.crowding = tune.measure_crowding(
+            link.place, ranks, link=own, transport=transport, mpiexec=mpiexec, seconds=seconds
+        )
+    except jobs.JobError as error:
+        print(f"mpress: an exchange of {ranks} ranks was not measured: {error}", file=sys.stderr)
+
+
 def measured_own_links(
-    profile: tune.Profile, transport: str, mpiexec: str | None, seconds: float
+    profile: tune.Profile, transport: str, mpiexec: str | None, seconds: float, ranks: int = 2
 ) -> list[tune.Link]:
     """Adds what messages between GPUs take by the first of mpress's links that they can take; where
     there is none, says so."""
@@ -108,6 +143,7 @@ def measured_own_links(
             print(f"mpress: messages between GPUs were not measured: {error}", file=sys.stderr)
             return []
         if link is not None:
+            add_crowding(link, ranks, transport, mpiexec, seconds, name)
             profile.add(link)
             return [link]
     print("mpress: messages between the GPUs of these two ranks go by MPI alone", file=sys.stderr)
@@ -161,6 +197,12 @@ def _print(
     for letter, link in zip(_letters(links), links, strict=True):
         console.print(f"{letter}: {_name(link)}")
     print_table(console, _messages(links))
+    for letter, link in zip(_letters(links), links, strict=True):
+        if link.crowding:
+            console.print(
+                f"{letter}: blocks of {size_text(tune.CROWDED_BYTES)} to all others at once take "
+                f"{link.crowding:.2f} of what they take one after another"
+            )
     for letter, link in zip(_letters(links), links, strict=True):
         if chunks.get(link.key):
             print_table(console, _chunks(letter, link, chunks[link.key]))

@@ -17,22 +17,6 @@ using schedule::Op;
 /// Pieces of a broadcast begin at multiples of so many bytes.
 constexpr std::size_t grain = 4096;
 
-/// Of a broadcast between hosts.
-constexpr std::size_t piece_bytes = 1 << 20;
-
-/// Shorter broadcasts go down a tree in one piece: their rounds count, not their bytes.
-constexpr std::size_t least_cut_bytes = 256 * 1024;
-
-Op op_of(const Collective& call) {
-  switch (call.family) {
-    case Family::bcast: return Op::bcast;
-    case Family::gather: return Op::gather;
-    case Family::scatter: return Op::scatter;
-    case Family::allgather: return Op::allgather;
-    default: return Op::alltoall;
-  }
-}
-
 /// Block `i` of a buffer's. Its type counts only where it has items.
 Part part_of(const Operand& operand, const Blocks& blocks, int i) {
   if (i >= blocks.number()) return {};
@@ -98,13 +82,22 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
 
 }  // namespace
 
-BlockMap::BlockMap(Job& job, const Collective& call, const Operands& operands, int rank,
-                   const schedule::Hosts& hosts)
+Op schedule_op(const Collective& call) {
+  switch (call.family) {
+    case Family::bcast: return Op::bcast;
+    case Family::gather: return Op::gather;
+    case Family::scatter: return Op::scatter;
+    case Family::allgather: return Op::allgather;
+    default: return Op::alltoall;
+  }
+}
+
+BlockMap::BlockMap(Job& job, const Collective& call, const Operands& operands, int rank, int ranks,
+                   int segments)
     : job_(job),
       operands_(operands),
       rank_(rank),
-      spans_hosts_(hosts.count() > 1),
-      task_{op_of(call), hosts.ranks(), operands.root} {}
+      task_{schedule_op(call), ranks, operands.root, segments} {}
 
 int BlockMap::open() {
   own_code_ = MPI_SUCCESS;
@@ -116,11 +109,6 @@ int BlockMap::open_segments() {
   const bool is_root = rank_ == task_.root;
   const Operand& operand = operands_.receive;
   whole_ = part_of(operand, is_root ? operand.reads : operand.writes, 0);
-  if (spans_hosts_) {  // pieces follow one another, from host to host and within the hosts
-    task_.segments = static_cast<int>(std::clamp<std::size_t>(whole_.bytes / piece_bytes, 1, 64));
-  } else if (task_.size > 2 && whole_.bytes >= least_cut_bytes) {
-    task_.segments = task_.size - 1;
-  }
   cut_ = whole_;
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(whole_.type);
   if (!type) return MPI_ERR_TYPE;

@@ -10,12 +10,14 @@
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
-#include "schedule/hosts.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {
 
 class Job;
+
+/// The collective that a call makes, as schedules know it.
+schedule::Op schedule_op(const Collective& call);
 
 /// Data of a block in this process, as MPI describes it; without bytes where there is none.
 struct Part {
@@ -28,8 +30,9 @@ struct Part {
 /// Functions return error codes of MPI's, and raise nothing.
 class BlockMap {
  public:
-  BlockMap(Job& job, const Collective& call, const Operands& operands, int rank,
-           const schedule::Hosts& hosts);
+  /// `segments`: of a broadcast.
+  BlockMap(Job& job, const Collective& call, const Operands& operands, int rank, int ranks,
+           int segments);
 
   const schedule::Task& task() const { return task_; }
 
@@ -55,7 +58,6 @@ class BlockMap {
   Job& job_;
   const Operands& operands_;
   const int rank_;
-  const bool spans_hosts_;
   schedule::Task task_;
   Part whole_;             ///< of a broadcast, the program's
   Part cut_;               ///< the same, without gaps

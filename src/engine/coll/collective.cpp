@@ -133,7 +133,7 @@ bool ImmediateCall::proceed() {
       case Server::mpi: begin_by_mpi(); break;
       case Server::mpress:
         served_ = std::make_unique<ServedCall>(job_, call_, kept_->operands(), *comm_, context_,
-                                               routing_.tag());
+                                               routing_.served());
         served_->start();
     }
     routing_.pass();
@@ -171,7 +171,7 @@ class PairwiseRequest final : public CollectiveRequest {
       : CollectiveRequest(call, candidate.comm, context, std::move(kept), false),
         job_(job),
         pairs_(std::move(found.pairs)),
-        blocks_(job, call_, kept_->operands(), *comm_, context, found.tag, &pairs_) {}
+        blocks_(job, call_, kept_->operands(), *comm_, context, found.served, &pairs_) {}
 
   int start(MPI_Request* request) {
     const int code = kept_->begin_rest(job_, staged_, pairs_, &rest_);
@@ -215,11 +215,11 @@ class PairwiseRequest final : public CollectiveRequest {
 class PersistentCall final : public CollectiveRequest {
  public:
   PersistentCall(Job& job, const Collective& call, const Candidate& candidate, Context& context,
-                 std::unique_ptr<KeptCall> kept, std::uint32_t tag)
+                 std::unique_ptr<KeptCall> kept, const Served& served)
       : CollectiveRequest(call, candidate.comm, context, std::move(kept), true),
-        tag_(tag),
-        served_(job, call_, kept_->operands(), *comm_, context, tag) {
-    context.order().take(tag);
+        tag_(served.tag),
+        served_(job, call_, kept_->operands(), *comm_, context, served) {
+    context.order().take(tag_);
   }
   ~PersistentCall() override { context_.order().give(tag_); }
 
@@ -255,17 +255,18 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   if (routing.server() == Server::both) {
     LongPairs pairs(job, context, operands);
     if (pairs.any()) {
-      begun.emplace(job, call, operands, candidate.comm, context, routing.tag(), std::move(pairs));
+      begun.emplace(job, call, operands, candidate.comm, context, routing.served(),
+                    std::move(pairs));
     }
     return std::nullopt;
   }
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(MPI_ERR_OTHER);
   const std::uint64_t begin = trace::now_ns();
-  ServedCall served(job, call, operands, comm, context, routing.tag());
+  ServedCall served(job, call, operands, comm, context, routing.served());
   served.start();
   wait_for(job, served);
-  count_blocking(job, call.op, begin);
+  count_blocking(job, served.called(), begin);
   return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served.code());
 }
 
@@ -286,7 +287,7 @@ std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const C
   if (routing.server() != Server::both) return std::nullopt;
   LongPairs pairs(job, context, operands);
   if (!pairs.any()) return std::nullopt;
-  return PairsToBegin{std::move(pairs), routing.tag()};
+  return PairsToBegin{std::move(pairs), routing.served()};
 }
 
 int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate, PairsToBegin found,
@@ -309,8 +310,9 @@ std::optional<int> make_collective(Job& job, const Collective& call, const Candi
   // One that can be told from all others, and matches nothing.
   const int code = mpi::calls().Recv_init(nullptr, 0, MPI_BYTE, 0, 0, mpi::self_comm(), request);
   if (code != MPI_SUCCESS) return candidate.comm->raise(code);
-  job.requests.insert(*request, std::make_shared<PersistentCall>(job, call, candidate, context,
-                                                                 std::move(kept), routing.tag()));
+  job.requests.insert(
+      *request, std::make_shared<PersistentCall>(job, call, candidate, context, std::move(kept),
+                                                 routing.served()));
   return MPI_SUCCESS;
 }
 

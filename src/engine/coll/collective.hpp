@@ -1,7 +1,6 @@
 // Collective calls that mpress serves in place of MPI, in all three forms.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -28,7 +27,7 @@ int begin_collective(Job& job, const Collective& call, const Candidate& candidat
 /// rank, and what their blocks need. Waits for no other rank.
 struct PairsToBegin {
   LongPairs pairs;
-  std::uint32_t tag;
+  Served served;
 };
 /// Empty where MPI serves all of it, as far as this rank is concerned: on the program's
 /// communicator, here and now.

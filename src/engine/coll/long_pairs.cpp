@@ -53,6 +53,7 @@ std::vector<bool> long_blocks(const Job& job, const Context& context, const Bloc
   return found;
 }
 
+/// Nothing is forwarded, whoever shares hosts: schedule::make() has other algorithms there.
 schedule::Schedule whole(const schedule::Task& task, const Context& context, int window) {
   switch (task.op) {
     case schedule::Op::scatter: return linear_scatter(task, context.rank(), window);
@@ -70,8 +71,15 @@ LongPairs::LongPairs(const Job& job, const Context& context, const Operands& ope
     : sent_(long_blocks(job, context, operands.send.reads, operands.root)),
       received_(long_blocks(job, context, operands.receive.writes, operands.root)) {}
 
-schedule::Schedule LongPairs::schedule(const schedule::Task& task, const Context& context,
-                                       int window) const {
+schedule::Method LongPairs::method(schedule::Op op) {
+  // At most so many blocks each way are under way at once.
+  constexpr int window = 32;
+  const bool is_alltoall = op == schedule::Op::alltoall;
+  return {is_alltoall ? schedule::Algorithm::scattered : schedule::Algorithm::linear, 1, window};
+}
+
+schedule::Schedule LongPairs::schedule(const schedule::Method& method, const schedule::Task& task,
+                                       const Context& context) const {
   const auto size = static_cast<schedule::Block>(task.size);
   const bool is_alltoall = task.op == schedule::Op::alltoall;
   // Where a rank has one block, that is the root's.
@@ -82,10 +90,10 @@ schedule::Schedule LongPairs::schedule(const schedule::Task& task, const Context
     const schedule::Block peer = !is_alltoall ? block : is_own ? block % size : block / size;
     return static_cast<bool>(marks[marks.size() == size ? static_cast<std::size_t>(peer) : 0]);
   };
-  schedule::Schedule found = restricted(whole(task, context, window), is_long);
+  schedule::Schedule found = restricted(whole(task, context, method.window), is_long);
   // Few of them go at once. What is there already keeps nobody waiting who has more of them, and
   // goes round by round.
-  const auto most = static_cast<std::size_t>(window);
+  const auto most = static_cast<std::size_t>(method.window);
   if (found.sends.size() > most || found.receives.size() > most) return found;
   for (auto* transfers : {&found.sends, &found.receives}) {
     for (schedule::Transfer& transfer : *transfers) transfer.round = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/coll/operands.hpp"
+#include "schedule/algorithms.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {
@@ -29,8 +30,12 @@ class LongPairs {
     return !received_.empty() && received_[static_cast<std::size_t>(i)];
   }
 
-  /// Straight from rank to rank, at most `window` blocks each way at once. `task`: the whole call.
-  schedule::Schedule schedule(const schedule::Task& task, const Context& context, int window) const;
+  /// By which they travel: straight from rank to rank, so that two ends are enough to agree.
+  static schedule::Method method(schedule::Op op);
+
+  /// At most method.window blocks each way at once. `task`: the whole call.
+  schedule::Schedule schedule(const schedule::Method& method, const schedule::Task& task,
+                              const Context& context) const;
 
  private:
   // By block of either operand; empty where none is long.

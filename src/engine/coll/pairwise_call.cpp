@@ -8,14 +8,14 @@
 namespace mpress::engine {
 
 PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& operands,
-                           std::shared_ptr<mpi::CommInfo> comm, Context& context, std::uint32_t tag,
-                           LongPairs pairs)
+                           std::shared_ptr<mpi::CommInfo> comm, Context& context,
+                           const Served& served, LongPairs pairs)
     : job_(job),
       call_(call),
       comm_(std::move(comm)),
       pairs_(std::move(pairs)),
       begin_ns_(trace::now_ns()),
-      served_(job, call_, operands, *comm_, context, tag, &pairs_) {
+      served_(job, call_, operands, *comm_, context, served, &pairs_) {
   served_.start();
   // MPI's call may wait for long. What others need of this process for their blocks they have then.
   is_over_ = served_.advance();
@@ -25,7 +25,7 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
 
 int PairwiseCall::end(int code) {
   if (!is_over_) wait_for(job_, served_);
-  count_blocking(job_, call_.op, begin_ns_);
+  count_blocking(job_, served_.called(), begin_ns_);
   if (code != MPI_SUCCESS || served_.code() == MPI_SUCCESS) return code;
   return comm_->raise(served_.code());
 }

@@ -19,7 +19,7 @@ class PairwiseCall {
  public:
   /// Begins the blocks: waits for no rank. `job`, `call`, `operands` and `context` outlive it.
   PairwiseCall(Job& job, const Collective& call, const Operands& operands,
-               std::shared_ptr<mpi::CommInfo> comm, Context& context, std::uint32_t tag,
+               std::shared_ptr<mpi::CommInfo> comm, Context& context, const Served& served,
                LongPairs pairs);
 
   /// Those that MPI's call must not move.

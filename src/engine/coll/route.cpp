@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 
+#include "engine/coll/blocks.hpp"
+#include "engine/coll/long_pairs.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
 #include "mpi/progress_hook.hpp"
@@ -68,6 +70,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
       call.has_own_counts ? may_go_by_pairs(job, form) : bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
+  found.bytes = bytes;
   found.may_compress = (job.collectives.within || job.collectives.between) && may_be_long;
   found.may_be_on_devices =
       job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
@@ -99,7 +102,8 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
       turn_(context.order().draw()),
       form_(form),
       may_compress_(candidate.may_compress),
-      may_be_on_devices_(candidate.may_be_on_devices) {}
+      may_be_on_devices_(candidate.may_be_on_devices),
+      bytes_(candidate.bytes) {}
 
 bool Routing::advance() {
   if (state_ == State::waiting) {
@@ -129,6 +133,17 @@ bool Routing::is_for_devices() const {
   return may_be_on_devices_ && context_.is_true_for_any(Fact::may_see_gpus);
 }
 
+/// Does data go to a member of this host by host memory that both GPUs have pinned?
+bool Routing::has_pinned_peer() const {
+  const schedule::Hosts& hosts = context_.hosts();
+  const std::span<const int> members = hosts.members(hosts.host(context_.rank()));
+  return std::any_of(members.begin(), members.end(), [&](int member) {
+    const int rank = context_.world_rank(member);
+    return member != context_.rank() && !job_.peer_link.may_reach(rank) &&
+           job_.host_link.may_reach(rank);
+  });
+}
+
 /// All calls before it are decided, and so is the context.
 void Routing::consider() {
   if (!context_.is_ready()) return decide(Server::mpi);
@@ -139,7 +154,7 @@ void Routing::consider() {
   if (!pays_ && !is_for_devices()) return serve(false);
   const bool is_persistent = form_ == Form::persistent;
   const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
-  if (is_persistent) tag_ = CallOrder::persistent_tag(made);
+  if (is_persistent) served_.tag = CallOrder::persistent_tag(made);
   bool tells = false;
   bool is_served = pays_;
   if (!pays_) {
@@ -153,9 +168,10 @@ void Routing::consider() {
   // Members free persistent calls when they like.
   const bool may_share_tag = is_persistent && made >= CallOrder::persistent_tags;
   if ((is_served || !tells) && !may_share_tag) return serve(is_served);
-  const bool is_taken = is_persistent && context_.order().is_taken(tag_);
+  const bool is_taken = is_persistent && context_.order().is_taken(served_.tag);
   const std::array told{Word{Combine::bit_or, context_.has_had_device() ? 1u : 0u},
-                        Word{Combine::bit_or, is_taken ? 1u : 0u}};
+                        Word{Combine::bit_or, is_taken ? 1u : 0u},
+                        Word{Combine::bit_or, has_pinned_peer() ? 1u : 0u}};
   agreement_ = context_.agreements().combine(told);
   state_ = State::agreeing;
 }
@@ -163,12 +179,15 @@ void Routing::consider() {
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) context_.set_has_devices();
+  context_.set_is_pinned(agreement_->result()[2] != 0);
   serve((pays_ || context_.has_devices()) && agreement_->result()[1] == 0);
 }
 
 void Routing::serve(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
-  if (form_ != Form::persistent) tag_ = context_.order().next_tag();
+  if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
+  served_.method = whole ? method_of(job_, call_, {bytes_, pays_, context_.has_devices()}, context_)
+                         : LongPairs::method(schedule_op(call_));
   decide(whole ? Server::mpress : Server::both);
 }
 

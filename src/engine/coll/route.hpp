@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "config/config.hpp"
+#include "engine/coll/methods.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/context.hpp"
 #include "mpi/comm_info.hpp"
@@ -36,6 +37,13 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
+  std::size_t bytes = 0;  ///< of a block, or of all of a broadcast; 0: no rank knows all
+};
+
+/// What those who serve a call have to know alike.
+struct Served {
+  std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Context::order())
+  schedule::Method method;  ///< by which they travel
 };
 
 /// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
@@ -68,8 +76,8 @@ class Routing {
 
   // Then:
   Server server() const { return server_; }
-  /// Of the blocks, where there are any; the caller takes it (Context::order()).
-  std::uint32_t tag() const { return tag_; }
+  /// Where there are blocks.
+  const Served& served() const { return served_; }
   /// The next call may be decided. What MPI serves on the private communicator has been begun: MPI
   /// may let others proceed in that call.
   void pass() { context_.order().pass(); }
@@ -78,6 +86,7 @@ class Routing {
   enum class State : unsigned char { waiting, making, agreeing, decided };
 
   bool is_for_devices() const;
+  bool has_pinned_peer() const;
   void consider();
   void agree();
   void serve(bool whole);
@@ -91,11 +100,12 @@ class Routing {
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
+  const std::size_t bytes_;
   bool pays_ = false;        ///< all of it goes as blocks, whatever lies on devices
   bool pays_pairs_ = false;  ///< pair by pair
   State state_ = State::waiting;
   Server server_ = Server::mpi;
-  std::uint32_t tag_ = 0;
+  Served served_;
   std::shared_ptr<Agreement> agreement_;
 };
 

@@ -11,58 +11,113 @@ namespace mpress::engine {
 
 using schedule::Transfer;
 
-Runner::Runner(Job& job, const Collective& call, const Context& context, int tag,
-               const schedule::Schedule& schedule, const BlockMap& blocks, int code)
+namespace {
+
+/// More hide no more of what a codec takes, and hold memory.
+constexpr int rounds_at_once = 2;
+
+}  // namespace
+
+Runner::Runner(Job& job, const Collective& call, trace::Called called, const Context& context,
+               int tag, const schedule::Schedule& schedule, const BlockMap& blocks, int code)
     : job_(job),
       call_(call),
+      called_(called),
       context_(context),
       tag_(tag),
       schedule_(schedule),
       blocks_(blocks),
-      shared_(job, call, context, schedule, blocks),
+      shared_(job, call, called, context, schedule, blocks),
       has_own_(code == MPI_SUCCESS),
       code_(code) {}
 
 bool Runner::advance() {
-  for (;;) {
-    look();
-    if (!messages_.empty()) return false;
-    if (++round_ >= schedule_.rounds) return true;
-    begin_round();
-  }
+  look();
+  while (begin_receives() || begin_sends()) look();
+  return messages_.empty() && sending_ + 1 == schedule_.rounds;
 }
 
-/// Receives first, so that what others have sent finds them.
-void Runner::begin_round() {
-  const auto is_now = [this](const std::vector<Transfer>& transfers, std::size_t i) {
-    return i < transfers.size() && transfers[i].round == round_;
+/// That is not over.
+int Runner::oldest_round() const {
+  int oldest = sending_ + 1;
+  for (const Message& message : messages_) oldest = std::min(oldest, message.round);
+  return oldest;
+}
+
+/// Of the next round, if it may begin. Before its sends, so that what others have sent finds them.
+bool Runner::begin_receives() {
+  const int round = receiving_ + 1;
+  if (round == schedule_.rounds || round >= oldest_round() + rounds_at_once) return false;
+  receiving_ = round;
+  const std::vector<Transfer>& transfers = schedule_.receives;
+  while (next_receive_ < transfers.size() && transfers[next_receive_].round == round) {
+    receive(transfers[next_receive_++]);
+  }
+  return true;
+}
+
+bool Runner::begin_sends() {
+  const int round = sending_ + 1;
+  if (round > receiving_) return false;
+  std::size_t end = next_send_;
+  while (end < schedule_.sends.size() && schedule_.sends[end].round == round) ++end;
+  const std::span sends(schedule_.sends.data() + next_send_, end - next_send_);
+  if (!has_all(sends) || !may_follow(sends)) return false;
+  sending_ = round;
+  next_send_ = end;
+  if (call_.has_many_readers) {
+    send_shared(sends);
+  } else {
+    for (const Transfer& transfer : sends) send(transfer);
+  }
+  return true;
+}
+
+/// What goes to other ranks than before would take its share of a link from what they wait for, as
+/// in trees. To the same ranks it comes behind.
+bool Runner::may_follow(std::span<const Transfer> sends) const {
+  const bool is_first = std::none_of(messages_.begin(), messages_.end(),
+                                     [](const Message& message) { return !message.is_received; });
+  if (is_first || sends.empty()) return true;
+  const auto end = schedule_.sends.begin() + static_cast<std::ptrdiff_t>(next_send_);
+  return std::all_of(sends.begin(), sends.end(), [&](const Transfer& transfer) {
+    return std::any_of(schedule_.sends.begin(), end, [&](const Transfer& before) {
+      return before.round + 1 == transfer.round && before.peer == transfer.peer;
+    });
+  });
+}
+
+/// Or has it come to nothing?
+bool Runner::has_all(std::span<const Transfer> sends) const {
+  const auto is_missing = [&](schedule::Block block) {
+    return std::any_of(messages_.begin(), messages_.end(),
+                       [&](const Message& message) { return message.block == block; });
   };
-  while (is_now(schedule_.receives, next_receive_)) receive(schedule_.receives[next_receive_++]);
-  const std::size_t first_send = next_send_;
-  while (is_now(schedule_.sends, next_send_)) ++next_send_;
-  const std::span sends(schedule_.sends.data() + first_send, next_send_ - first_send);
-  if (call_.has_many_readers) return send_shared(sends);
-  for (const Transfer& transfer : sends) send(transfer);
+  return std::none_of(sends.begin(), sends.end(), [&](const Transfer& transfer) {
+    const auto blocks = schedule_.blocks_of(transfer);
+    return std::any_of(blocks.begin(), blocks.end(), is_missing);
+  });
 }
 
 void Runner::receive(const Transfer& transfer) {
   for (const schedule::Block block : schedule_.blocks_of(transfer)) {
     const Part part = blocks_.incoming(block);
-    if (part.bytes > 0) receive(transfer.peer, part, shared_.to_keep(block));
+    if (part.bytes > 0) receive(transfer.peer, part, block);
   }
 }
 
 /// No probe asks for messages of this communicator, so the receive goes straight to MPI.
-void Runner::receive(int from, const Part& part, std::shared_ptr<OpaqueBlock> keep) {
-  Message message{true};
+void Runner::receive(int from, const Part& part, schedule::Block block) {
+  Message message{true, receiving_};
+  message.block = block;
   const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm()};
   const void* buffer = part.data;
   MPI_Count count = part.count;
   MPI_Datatype type = part.type;
   if (Receive::may_need_watching(job_, arguments)) {
     auto entry = std::make_shared<ReceiveRequest>(job_);
-    entry->receive.keep_in(std::move(keep));
-    if (entry->receive.watch(job_, call_.op, arguments)) {
+    entry->receive.keep_in(shared_.to_keep(block));
+    if (entry->receive.watch(job_, called_, arguments)) {
       entry->claim_buffer();
       if (job_.pacer.active()) entry->receive.travels_when_posted();
       buffer = entry->receive.buffer();
@@ -124,7 +179,7 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
   if (is_here) sending = shared_.send(block, part, readers, tag_);
   note(sending.code);
   if (sending.begun) {
-    Message message{false};
+    Message message{false, sending_};
     message.opaque = std::move(sending.begun);
     messages_.push_back(std::move(message));
     return;
@@ -140,13 +195,13 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
 
 void Runner::send(int to, const Part& part, std::optional<trace::Reason> raw_for) {
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
-  const SendCall call{call_.op, call_.family, true, raw_for};
+  const SendCall call{called_, call_.family, true, raw_for};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error != MPI_SUCCESS) {
     note(out.error);
     return tell_failure(to);
   }
-  Message message{false};
+  Message message{false, sending_};
   int code = MPI_SUCCESS;
   if (out.data) {
     message.send = std::make_shared<SendOperation>(job_, std::move(out));
@@ -162,7 +217,7 @@ void Runner::send(int to, const Part& part, std::optional<trace::Reason> raw_for
 }
 
 void Runner::tell_failure(int to) {
-  Message message{false};
+  Message message{false, sending_};
   const int code =
       mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, context_.comm(), &message.request);
   if (code != MPI_SUCCESS) return note(code);
@@ -184,9 +239,10 @@ void Runner::look() {
   if (messages_.empty()) return;
   // Who waits for this call waits for all of its messages: those that are offered are given time
   // while anything else is missing.
+  const int oldest = oldest_round();
   const bool waits_for_offers =
-      is_awaited_ && std::all_of(messages_.begin(), messages_.end(), [](const Message& one) {
-        return one.send && one.send->is_offered();
+      is_awaited_ && std::all_of(messages_.begin(), messages_.end(), [&](const Message& one) {
+        return one.round > oldest || (one.send && one.send->is_offered());
       });
   for (Message& message : messages_) {
     if (message.send) message.send->await(waits_for_offers);
@@ -235,13 +291,17 @@ void Runner::wait_in_mpi() {
     if (message.send || message.opaque) return;
     requests.push_back(message.request);
   }
+  // Some, not all: what comes in a later round may need what this rank is to send then.
+  const int count = static_cast<int>(requests.size());
+  std::vector<int> ended(requests.size());
   std::vector<MPI_Status> statuses(requests.size());
+  int ended_count = 0;
   const int code =
-      mpi::calls().Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    Message& message = messages_[i];
-    message.request = requests[i];
-    if (requests[i] != MPI_REQUEST_NULL) continue;
+      mpi::calls().Waitsome(count, requests.data(), &ended_count, ended.data(), statuses.data());
+  if (ended_count == MPI_UNDEFINED) return;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(ended_count); ++i) {
+    Message& message = messages_[static_cast<std::size_t>(ended[i])];
+    message.request = MPI_REQUEST_NULL;
     message.is_complete = true;
     message.status = statuses[i];
     message.code = code == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR : code;

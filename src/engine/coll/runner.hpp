@@ -21,13 +21,16 @@
 
 namespace mpress::engine {
 
-/// A schedule under way, round by round. What cannot be sent comes empty, so that no rank waits for
-/// ever, and is an error there, too. Raises nothing. One thread at a time calls it.
+/// A schedule under way. A round may begin while the one before it is not over, so that links work
+/// while blocks are encoded and decoded: its receives at once, its sends when this rank has all
+/// that they bring. Transfers to a peer begin in the order of their rounds (schedule/schedule.hpp).
+/// What cannot be sent comes empty, so that no rank waits for ever, and is an error there, too.
+/// Raises nothing. One thread at a time calls it.
 class Runner {
  public:
   /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty. What it
   /// refers to outlives it.
-  Runner(Job& job, const Collective& call, const Context& context, int tag,
+  Runner(Job& job, const Collective& call, trace::Called called, const Context& context, int tag,
          const schedule::Schedule& schedule, const BlockMap& blocks, int code);
 
   /// Lets it proceed, and waits for no rank. True once all rounds are over: no message is left
@@ -44,7 +47,7 @@ class Runner {
   /// under way, it waits, and waits best.
   void wait_in_mpi();
 
-  /// Has all that this rank gets in this round begun to come?
+  /// Has all that this rank gets in the rounds that have begun come?
   bool is_coming() const;
 
   /// Is what this rank has for itself what others get of it, with a loss? As far as is known: a
@@ -66,12 +69,14 @@ class Runner {
   /// A message under way.
   struct Message {
     bool is_received;
+    int round;
     MPI_Request request = MPI_REQUEST_NULL;             ///< MPI's, unless `send` has it
     std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
     std::shared_ptr<SendOperation> send = nullptr;      ///< its data follows a header
     std::shared_ptr<BlockSend> opaque = nullptr;        ///< to several ranks
     memory::Buffer frame = {};
-    bool is_complete = false;  ///< for MPI, which gave `status` and `code`
+    std::optional<schedule::Block> block = {};  ///< of one that is received
+    bool is_complete = false;                   ///< for MPI, which gave `status` and `code`
     MPI_Status status{};
     int code = MPI_SUCCESS;
   };
@@ -79,9 +84,13 @@ class Runner {
   void note(int code) {
     if (code_ == MPI_SUCCESS) code_ = code;
   }
-  void begin_round();
+  int oldest_round() const;
+  bool begin_receives();
+  bool begin_sends();
+  bool may_follow(std::span<const schedule::Transfer> sends) const;
+  bool has_all(std::span<const schedule::Transfer> sends) const;
   void receive(const schedule::Transfer& transfer);
-  void receive(int from, const Part& part, std::shared_ptr<OpaqueBlock> keep);
+  void receive(int from, const Part& part, schedule::Block block);
   void send(const schedule::Transfer& transfer);
   void send(int to, const Part& part, std::optional<trace::Reason> raw_for = {});
   void send_shared(std::span<const schedule::Transfer> transfers);
@@ -93,6 +102,7 @@ class Runner {
 
   Job& job_;
   const Collective& call_;
+  const trace::Called called_;
   const Context& context_;
   const int tag_;
   const schedule::Schedule& schedule_;
@@ -100,8 +110,9 @@ class Runner {
   SharedBlocks shared_;
   std::size_t next_send_ = 0;
   std::size_t next_receive_ = 0;
-  int round_ = -1;
-  std::vector<Message> messages_;  ///< of this round, that are not over
+  int sending_ = -1;               ///< the last round whose sends have begun
+  int receiving_ = -1;             ///< and whose receives have
+  std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
   bool is_awaited_ = false;
   const bool has_own_;  ///< blocks
   int code_;

@@ -18,11 +18,11 @@ namespace mpress::engine {
 /// starts it again and again. Raises nothing. One thread at a time calls it.
 class ServedCall {
  public:
-  /// `tag`: as Routing gave it out. A persistent call has it for its lifetime; others take it while
-  /// they are under way, and wait for it. `pairs`: where set of these alone, without what is this
-  /// rank's own. What it refers to outlives it.
+  /// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it
+  /// while they are under way, and wait for it. `pairs`: where set of these alone, without what is
+  /// this rank's own. What it refers to outlives it.
   ServedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
-             Context& context, std::uint32_t tag, const LongPairs* pairs = nullptr);
+             Context& context, const Served& served, const LongPairs* pairs = nullptr);
   ServedCall(const ServedCall&) = delete;
   ServedCall& operator=(const ServedCall&) = delete;
 
@@ -40,6 +40,11 @@ class ServedCall {
     if (runner_) runner_->wait_in_mpi();
   }
 
+  /// How it is counted.
+  trace::Called called() const {
+    return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
+  }
+
   /// Once it is over: an error code of MPI's.
   int code() const { return code_; }
 
@@ -52,7 +57,7 @@ class ServedCall {
   const Collective& call_;
   mpi::CommInfo& comm_;
   Context& context_;
-  const std::uint32_t tag_;
+  const Served served_;
   const bool keeps_tag_;
   const LongPairs* const pairs_;
   BlockMap blocks_;
@@ -71,6 +76,6 @@ class ServedCall {
 void wait_for(Job& job, ServedCall& served);
 
 /// Counts one that is over, which began at `begin_ns`, and what it found out.
-void count_blocking(Job& job, trace::Op op, std::uint64_t begin_ns);
+void count_blocking(Job& job, trace::Called called, std::uint64_t begin_ns);
 
 }  // namespace mpress::engine

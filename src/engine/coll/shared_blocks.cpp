@@ -7,9 +7,10 @@
 
 namespace mpress::engine {
 
-SharedBlocks::SharedBlocks(Job& job, const Collective& call, const Context& context,
-                           const schedule::Schedule& schedule, const BlockMap& blocks)
-    : job_(job), call_(call), context_(context), blocks_(blocks) {
+SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called called,
+                           const Context& context, const schedule::Schedule& schedule,
+                           const BlockMap& blocks)
+    : job_(job), call_(call), called_(called), context_(context), blocks_(blocks) {
   if (!call.has_many_readers) return;
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(context.comm());
   may_have_loss_ = comm && comm->hints.codec(job.config.spec).lossy();
@@ -47,11 +48,11 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
                          bool at_once) {
   if (shared.is_decided || !is_own(block)) return shared.code;
   shared.is_decided = true;
-  BlockChoice packing = encode_block(job_, {call_.op, call_.family, true, std::nullopt}, arguments,
-                                     shared.readers, at_once);
-  shared.opaque = std::move(packing.opaque);
-  shared.reason = packing.reason;
-  return shared.code = packing.error;
+  BlockChoice choice = encode_block(job_, {called_, call_.family, true, std::nullopt}, arguments,
+                                    shared.readers, at_once);
+  shared.opaque = std::move(choice.opaque);
+  shared.reason = choice.reason;
+  return shared.code = choice.error;
 }
 
 SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,
@@ -68,7 +69,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
   if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
   // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
-  SendCall call{call_.op, call_.family, true};
+  SendCall call{called_, call_.family, true};
   if (!opaque || (!is_own(block) && !opaque->is_whole())) {
     call.raw_for = shared.reason;
     opaque = hold_block(job_, call, arguments, readers);

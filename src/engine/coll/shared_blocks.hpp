@@ -19,7 +19,7 @@ namespace mpress::engine {
 class SharedBlocks {
  public:
   /// All of these outlive it. A call whose blocks have one reader each has none.
-  SharedBlocks(Job& job, const Collective& call, const Context& context,
+  SharedBlocks(Job& job, const Collective& call, trace::Called called, const Context& context,
                const schedule::Schedule& schedule, const BlockMap& blocks);
 
   /// Where a block that this rank receives is to be kept, to be passed on; null: nowhere.
@@ -63,6 +63,7 @@ class SharedBlocks {
 
   Job& job_;
   const Collective& call_;
+  const trace::Called called_;
   const Context& context_;
   const BlockMap& blocks_;
   bool may_have_loss_ = false;

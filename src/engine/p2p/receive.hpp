@@ -41,7 +41,7 @@ struct ReceiveArguments {
 class Receive {
  public:
   /// Notes the arguments. False where they are wrong and MPI may say so.
-  bool describe(Job& job, trace::Op op, const ReceiveArguments& arguments);
+  bool describe(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
   /// Can a receive with these arguments bring a frame, as far as its size tells, or is it one into
   /// memory of a device?
@@ -49,10 +49,10 @@ class Receive {
 
   /// Notes the arguments and prepares to receive from MPI. False where this receive cannot bring
   /// a frame, and MPI may have it unwatched; whoever has it otherwise describes it.
-  bool watch(Job& job, trace::Op op, const ReceiveArguments& arguments);
+  bool watch(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
   /// The same for a message that MPI has matched, and that is no frame.
-  bool watch_matched(Job& job, trace::Op op, const ReceiveArguments& arguments);
+  bool watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
   // After watch(): receives that overlap.
 
@@ -165,7 +165,7 @@ class Receive {
   const std::byte* beginning(Job& job, Beginning& room) const;
   int copy_to_host(Job& job, std::byte* to, std::size_t bytes) const;
   int settle_remote(Job& job, MPI_Status& status);
-  void describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments);
+  void describe_data(Job& job, trace::Called op, const ReceiveArguments& arguments);
   bool takes_in_place(ElementType type) const;
   bool stage(Job& job, Place place);
   int deliver_raw(Job& job, const Arrived& arrived);
@@ -198,7 +198,7 @@ class Receive {
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;
   std::uint64_t posted_ns_ = 0;  ///< when, for the timeline
-  trace::Op op_ = trace::Op::recv;
+  trace::Called op_ = trace::Op::recv;
   Delivery delivery_ = Delivery::due;
   int delivered_code_ = MPI_SUCCESS;
   std::size_t delivered_bytes_ = 0;

@@ -13,14 +13,14 @@
 
 namespace mpress::engine {
 
-bool Receive::describe(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+bool Receive::describe(Job& job, trace::Called op, const ReceiveArguments& arguments) {
   describe_data(job, op, arguments);
   comm_ = type_ ? mpi::comm_info(arguments.comm) : nullptr;
   return comm_ != nullptr;
 }
 
 /// All but the communicator.
-void Receive::describe_data(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+void Receive::describe_data(Job& job, trace::Called op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
   op_ = op;
   posted_ns_ = trace::timeline.now();
@@ -47,7 +47,7 @@ bool Receive::may_need_watching(Job& job, const ReceiveArguments& arguments) {
                   (!job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host));
 }
 
-bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
   if (!job.watches_receives) return false;
   describe_data(job, op, arguments);
@@ -75,7 +75,7 @@ bool Receive::watch(Job& job, trace::Op op, const ReceiveArguments& arguments) {
   return true;
 }
 
-bool Receive::watch_matched(Job& job, trace::Op op, const ReceiveArguments& arguments) {
+bool Receive::watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments) {
   describe_data(job, op, arguments);
   comm_ = mpi::comm_info(
       MPI_COMM_SELF);  // MPI does not tell the message's; errors have to go somewhere

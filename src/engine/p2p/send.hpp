@@ -29,7 +29,7 @@ struct SendArguments {
 
 /// What a sending call allows, and what it counts as.
 struct SendCall {
-  trace::Op op;       ///< for statistics alone
+  trace::Called op;   ///< for statistics alone
   Family family;      ///< whose kill switch holds, beside that of all messages
   bool buffer_stays;  ///< the program's buffer is the call's until it is over
   /// Set: it goes as it is, for this reason.

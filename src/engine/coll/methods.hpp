@@ -1,0 +1,37 @@
+// Which algorithm moves the data of a call that mpress serves, chosen by policy/methods from
+// numbers that all members share.
+#pragma once
+
+#include <cstddef>
+
+#include "policy/methods.hpp"
+
+namespace mpress::engine {
+
+class Context;
+class Job;
+struct Collective;
+
+/// What links cost, as all ranks of MPI_COMM_WORLD agreed in MPI_Init: of each number the one of
+/// the rank that has it worst. The same on all of them.
+struct CollectiveCosts {
+  policy::CollectiveCosts host;    ///< memory of the host
+  policy::CollectiveCosts linked;  ///< of devices, that reach each other's within a host
+  policy::CollectiveCosts pinned;  ///< of devices, by memory of the host that both have pinned
+};
+
+/// Collective over MPI_COMM_WORLD, whose context `world` is; waits.
+CollectiveCosts agree_on_costs(const Job& job, const Context& world);
+
+/// What members know alike of a call, when its turn has come.
+struct CallShape {
+  std::size_t bytes;  ///< of a broadcast's data, or of a block of another call; 0: they do not know
+  bool compresses;    ///< its messages are expected to be encoded
+  bool on_devices;    ///< the communicator has buffers there
+};
+
+/// The same on all members.
+schedule::Method method_of(const Job& job, const Collective& call, const CallShape& shape,
+                           const Context& context);
+
+}  // namespace mpress::engine

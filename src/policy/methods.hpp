@@ -1,0 +1,48 @@
+// Which algorithm moves the data of a collective call: by what rounds and bytes cost, from numbers
+// that all ranks share, so that all choose alike.
+//
+// T = rounds latency + blocks bytes / rate, the model of Hockney as R. Thakur et al. apply it
+// ("Optimization of Collective Communication Operations in MPICH", IJHPCA 19(1), 2005), with rounds
+// and blocks counted by schedule::work(). Links within hosts and between them work at the same
+// time: of their bytes the longer time counts, and one segment of the other. Codecs are not in it:
+// each block is encoded once and decoded once by each reader, whatever the algorithm.
+#pragma once
+
+#include <cstddef>
+
+#include "schedule/algorithms.hpp"
+
+namespace mpress::policy {
+
+/// Of raw bytes on links of one kind.
+struct LinkCosts {
+  /// Of a round, however little it moves, with one partner; each other partner adds a tenth.
+  double round_seconds = 0;
+  double seconds_a_byte = 0;  ///< of one rank's transfer; between hosts, of one host's
+  /// By how much longer bytes take when a rank has many partners at once; at least 1.
+  double crowding = 1;
+  bool is_shared = false;  ///< many may read what was written once
+};
+
+struct CollectiveCosts {
+  LinkCosts within;   ///< of a host
+  LinkCosts between;  ///< hosts
+};
+
+/// Most blocks each way that are under way at once, in rounds of many.
+inline constexpr int most_at_once = 32;
+
+/// Seconds of a call; not of its codecs. `bytes`: on the wire, of a broadcast's whole data, or of
+/// one block.
+double collective_seconds(const schedule::Method& method, schedule::Op op, double bytes,
+                          const schedule::Hosts& hosts, const CollectiveCosts& costs);
+
+/// The one that takes least, of those that serve the collective on these hosts and pass on nothing
+/// of others'. `bytes`: as above,
+/// before they are encoded; 0: no rank knows, so nothing is forwarded. `wire_per_raw`: what is
+/// expected of encoding. `wanted`: the algorithm, where it is among those; none: any.
+schedule::Method choose_method(schedule::Op op, std::size_t bytes, const schedule::Hosts& hosts,
+                               const CollectiveCosts& costs, double wire_per_raw,
+                               schedule::Algorithm wanted = schedule::Algorithm::none);
+
+}  // namespace mpress::policy

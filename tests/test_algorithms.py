@@ -1,0 +1,86 @@
+"""Algorithms of the collective calls that mpress serves: every one of them is right under real
+ranks, is what reports name, and is taken by all ranks alike."""
+
+import pytest
+from test_collectives import FORCED, SERVED, served
+
+from mpress import _core, trace
+
+HOSTS = {"one": None, "two": "2", "each its own": "4"}
+"""MPIR_CVAR_NUM_CLIQUES: into how many hosts MPICH parts a host of four ranks."""
+
+SETS = [
+    "bcast=linear,scatter=linear,gather=linear,allgather=scattered,alltoall=scattered",
+    "bcast=binomial,allgather=ring,alltoall=pairwise",
+    "bcast=chain,allgather=doubling",
+    "bcast=scatter-ring,allgather=bruck",
+    "bcast=scatter-doubling,allgather=by-host",
+    "bcast=two-shot",
+]
+ON_SHARED_HOSTS = {
+    "bcast": {"binomial", "two-shot"},
+    "scatter": {"linear"},
+    "gather": {"linear"},
+    "allgather": {"by-host"},
+    "alltoall": {"scattered", "pairwise"},
+}
+
+
+def algorithms(done) -> dict[str, set[str]]:
+    """By operation, without MPI_ and the letters of other forms."""
+    found: dict[str, set[str]] = {}
+    for row in done.report["rows"]:
+        if row["operation"] in SERVED:
+            name = row["operation"].removeprefix("MPI_").lower()
+            if not name.endswith(("v", "w")):
+                found.setdefault(name, set()).add(row["algorithm"])
+    return found
+
+
+@pytest.mark.parametrize("hosts", HOSTS)
+@pytest.mark.parametrize("choice", SETS, ids=lambda text: text.split(",")[0])
+def test_every_algorithm(choice, hosts, mpi, mpi_program, mpress_run, simulated_gpu):
+    if hosts != "one" and mpi.name == "openmpi":
+        pytest.skip("only MPICH takes parts of a host for hosts")
+    env = {**simulated_gpu, "MPRESS_ALGORITHM": choice}
+    if HOSTS[hosts]:
+        env["MPIR_CVAR_NUM_CLIQUES"] = HOSTS[hosts]
+    done = mpress_run(4, mpi_program("blocks"), ["31", "60"], FORCED, env=env)
+    assert served(done)
+    found = algorithms(done)
+    for item in choice.split(","):
+        operation, algorithm = item.split("=")
+        if hosts == "two" and algorithm not in ON_SHARED_HOSTS[operation]:
+            assert found[operation] & ON_SHARED_HOSTS[operation]
+        elif hosts == "two":  # some communicators have a rank a host, or all of one
+            assert algorithm in found[operation]
+        elif algorithm == "by-host":
+            assert algorithm not in found[operation]
+        else:
+            assert found[operation] == {algorithm}
+    for name in found:
+        calls = [row for row in done.report["rows"]
+                 if row["operation"] == f"MPI_{name.capitalize()}"
+                 and row["direction"] == "complete"]  # fmt: skip
+        assert sum(row["messages"] for row in calls) > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("ring", "expected OPERATION=ALGORITHM, with one of bcast, scatter"),
+        ("reduce=ring", "expected OPERATION=ALGORITHM"),
+        ("bcast=", "expected for bcast one of linear binomial chain"),
+        ("bcast=ring", "expected for bcast one of linear binomial chain"),
+        ("alltoall=scattered,bcast=two_shot", "expected for bcast one of"),
+        ("alltoall=bruck", "expected for alltoall one of scattered pairwise"),
+    ],
+)
+def test_what_is_no_algorithm(value, said, mpi_program, mpress_run):
+    done = mpress_run(1, mpi_program("blocks"), ["1", "1"], env={"MPRESS_ALGORITHM": value})
+    assert done.status != 0
+    assert f"MPRESS_ALGORITHM='{value}'" in done.stderr and said in done.stderr
+
+
+def test_names_of_the_statistics():
+    assert [name or "none" for name in trace.ALGORITHMS] == _core.algorithms()
