@@ -49,11 +49,10 @@ def test_a_device_that_comes_late(mpi_program, mpress_run, simulated_gpu):
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_no_gpu_at_all(ranks, mpi_program, mpress_run, simulated_gpu):
-    """Compressing pays, or is asked for: on memory of the host, where all ranks know the bytes."""
+    """Compressing pays, or is asked for: on memory of the host."""
     env = {**simulated_gpu, "MPRESS_GPU": "off"}
     done = mpress_run(ranks, mpi_program("blocks"), ["9", "80", "host"], FORCED, env=env)
-    assert set(served(done)) == SERVED - {"MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gatherv",
-                                          "MPI_Scatterv"}  # fmt: skip
+    assert set(served(done)) == SERVED
     assert done.report["totals"]["compressed_messages"] > 30
     done = mpress_run(ranks, mpi_program("blocks"), ["9", "60", "host"], env=env)
     assert served(done) == {}
