@@ -288,7 +288,8 @@ void Runner::wait_in_mpi() {
   if (messages_.empty() || job_.expects_data() || !job_.progress.idle()) return;
   std::vector<MPI_Request> requests;
   for (const Message& message : messages_) {
-    if (message.send || message.opaque) return;
+    // Also one whose data follows what has come.
+    if (message.send || message.opaque || message.is_complete) return;
     requests.push_back(message.request);
   }
   // Some, not all: what comes in a later round may need what this rank is to send then.
