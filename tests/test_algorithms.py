@@ -2,7 +2,7 @@
 ranks, is what reports name, and is taken by all ranks alike."""
 
 import pytest
-from test_collectives import FORCED, SERVED, served
+from test_collectives import EXTENDED, FORCED, SERVED, served
 
 from mpress import _core, trace
 
@@ -37,8 +37,19 @@ def algorithms(done) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("hosts", HOSTS)
-@pytest.mark.parametrize("choice", SETS, ids=lambda text: text.split(",")[0])
+@pytest.mark.parametrize(
+    ("choice", "hosts"),
+    [
+        pytest.param(
+            choice,
+            hosts,
+            id=f"{choice.split(',')[0]}-{hosts}",
+            marks=() if hosts == "one" or (hosts == "two" and "two-shot" in choice) else EXTENDED,
+        )
+        for choice in SETS
+        for hosts in HOSTS
+    ],
+)
 def test_every_algorithm(choice, hosts, mpi, mpi_program, mpress_run, simulated_gpu):
     if hosts != "one" and mpi.name == "openmpi":
         pytest.skip("only MPICH takes parts of a host for hosts")

@@ -15,6 +15,7 @@ import mpress
 from mpress.p2p import arrival, data, jobs
 
 WORKER = Path(__file__).with_name("simulated_messages.py")
+EXTENDED = pytest.mark.extended
 FEW = ("--repeat", "3", "--seconds", "0.01", "--warmup", "2")
 
 
@@ -37,7 +38,12 @@ def arrived(rows) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["latency", pytest.param("bandwidth", marks=pytest.mark.extended), "bibandwidth"]
+    "name",
+    [
+        "latency",
+        pytest.param("bandwidth", marks=EXTENDED),
+        pytest.param("bibandwidth", marks=EXTENDED),
+    ],
 )
 def test_codecs_beside_raw_messages(bench, tmp_path, name):
     picture = tmp_path / "curves.svg"

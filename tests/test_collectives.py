@@ -23,10 +23,12 @@ def served(done) -> dict[str, int]:
 
 @pytest.mark.parametrize("link", ["auto", "mpi", "host"])
 @pytest.mark.parametrize("codec", [FORCED, ("--codec", "none")], ids=["mpc", "none"])
-@pytest.mark.parametrize("ranks", [2, 3, pytest.param(5, marks=EXTENDED)])
+@pytest.mark.parametrize(
+    "ranks", [pytest.param(2, marks=EXTENDED), 3, pytest.param(5, marks=EXTENDED)]
+)
 def test_blocks(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
     env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
-    done = mpress_run(ranks, mpi_program("blocks"), [str(ranks), "150"], codec, env=env)
+    done = mpress_run(ranks, mpi_program("blocks"), [str(ranks), "80"], codec, env=env)
     assert set(served(done)) == SERVED
     totals = done.report["totals"]
     assert (totals["compressed_messages"] > 30) == (codec is FORCED)
@@ -36,22 +38,21 @@ def test_blocks(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
 
 def test_no_buffer_on_a_device(mpi_program, mpress_run, simulated_gpu):
     """There could be one: members tell each other that there is none, and MPI serves."""
-    done = mpress_run(3, mpi_program("blocks"), ["7", "150", "host"], env=simulated_gpu)
+    done = mpress_run(3, mpi_program("blocks"), ["7", "80", "host"], env=simulated_gpu)
     assert served(done) == {}
 
 
 def test_a_device_that_comes_late(mpi_program, mpress_run, simulated_gpu):
-    done = mpress_run(3, mpi_program("blocks"), ["8", "150", "late"], env=simulated_gpu)
+    done = mpress_run(3, mpi_program("blocks"), ["8", "80", "late"], env=simulated_gpu)
     assert served(done)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_no_gpu_at_all(ranks, mpi_program, mpress_run, simulated_gpu):
-    """Compressing pays, or is asked for: on memory of the host, where all ranks know the bytes."""
+    """Compressing pays, or is asked for: on memory of the host."""
     env = {**simulated_gpu, "MPRESS_GPU": "off"}
-    done = mpress_run(ranks, mpi_program("blocks"), ["9", "150", "host"], FORCED, env=env)
-    assert set(served(done)) == SERVED - {"MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gatherv",
-                                          "MPI_Scatterv"}  # fmt: skip
+    done = mpress_run(ranks, mpi_program("blocks"), ["9", "80", "host"], FORCED, env=env)
+    assert set(served(done)) == SERVED
     assert done.report["totals"]["compressed_messages"] > 30
     done = mpress_run(ranks, mpi_program("blocks"), ["9", "60", "host"], env=env)
     assert served(done) == {}
@@ -60,7 +61,7 @@ def test_no_gpu_at_all(ranks, mpi_program, mpress_run, simulated_gpu):
 @pytest.mark.parametrize("family", ["ALLTOALL", "GATHER", "SCATTER", "ALLGATHER", "BCAST"])
 def test_kill_switches(family, mpi_program, mpress_run, simulated_gpu):
     env = {**simulated_gpu, f"MPRESS_DISABLE_{family}": "1"}
-    done = mpress_run(2, mpi_program("blocks"), ["10", "150"], env=env)
+    done = mpress_run(2, mpi_program("blocks"), ["10", "80"], env=env)
     left = {name for name in SERVED if name.rstrip("vw") == f"MPI_{family.capitalize()}"}
     assert set(served(done)) == SERVED - left
 

@@ -98,10 +98,10 @@ def test_devices_that_cannot_publish(setting, part, mpi_program, mpress_run, lin
     assert done.report["totals"]["peer_messages"] == PARTS[part]
 
 
-@pytest.mark.parametrize("part", sorted(PARTS.keys() - NOT_PROMISED))
-def test_the_program_is_right_without_mpress(part, mpi_program, mpirun, simulated_gpu):
+def test_the_program_is_right_without_mpress(mpi_program, mpirun, simulated_gpu):
     env = {**simulated_gpu, "SIMULATED_GPU_OPEN": "1"}
-    done = mpirun(2, mpi_program("device_linked"), [part], env)
+    parts = sorted(PARTS.keys() - NOT_PROMISED)
+    done = mpirun(2, mpi_program("device_linked"), parts, env)
     assert done.status == 0, done.output
 
 

@@ -34,7 +34,16 @@ def totals(done):
     return done.report["totals"]
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+# Extended: settings of which the edges below show as much.
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(
+            name, marks=EXTENDED if name in ("as they are, in one piece", "switched off") else ()
+        )
+        for name in SETTINGS
+    ],
+)
 @pytest.mark.parametrize(
     ("ranks", "args"),
     [
@@ -72,7 +81,10 @@ def takes_devices(simulated_gpu):
     "setting",
     [
         pytest.param(
-            name, marks=() if name in ("as they are", "linked") or "in chunks" in name else EXTENDED
+            name,
+            marks=()
+            if name in ("as they are", "linked") or name.endswith("encoded, in chunks")
+            else EXTENDED,
         )
         for name in SETTINGS
     ],
@@ -132,8 +144,16 @@ def test_codecs_under_an_mpi_that_takes_devices(codec, mpi_program, mpress_run, 
     assert totals(done)["compressed_messages"] == totals(done)["messages"] > 0
 
 
-@pytest.mark.parametrize("chunk", ["64K", "1M"])
-@pytest.mark.parametrize("codec", ["mpc", "zfp:16", "szp:abs=1e-3", "szp:rel=1e-4,mode=dense"])
+@pytest.mark.parametrize(
+    ("codec", "chunk"),
+    [
+        ("mpc", "64K"),
+        ("mpc", "1M"),
+        ("zfp:16", "64K"),
+        ("szp:abs=1e-3", "64K"),
+        ("szp:rel=1e-4,mode=dense", "64K"),
+    ],
+)
 @pytest.mark.parametrize("link", ["mpi", "auto"])
 def test_payloads_stay_on_devices(link, codec, chunk, mpi_program, mpress_run, takes_devices):
     """Headers alone are copied to the host."""

@@ -25,11 +25,11 @@ def test_data_arrives_while_the_sender_computes(mpi, mpi_program, mpress_run, tm
     assert done.stdout.endswith("ok\n"), done.output
 
 
-@pytest.mark.parametrize("threads", ["1", "3"])
-def test_everything_else_stays_right(threads, mpi, mpi_program, mpress_run):
+@pytest.mark.parametrize(("threads", "rounds"), [("1", "20"), ("3", "8")])
+def test_everything_else_stays_right(threads, rounds, mpi, mpi_program, mpress_run):
     if refuses(mpi):
         return  # the test above shows that
-    options = ["--seed", "2", "--rounds", "20", "--threads", threads]
+    options = ["--seed", "2", "--rounds", rounds, "--threads", threads]
     env = THREAD | {"MPRESS_CHUNK": "16K"}
     done = mpress_run(2, mpi_program("stress"), options, options=FORCED, env=env, timeout=300)
     assert done.status == 0, done.output
@@ -39,7 +39,7 @@ def test_on_devices(mpi, mpi_program, mpress_run, simulated_gpu):
     if refuses(mpi):
         return  # see above
     env = simulated_gpu | THREAD | {"MPRESS_CHUNK": "16K"}
-    options = ["--seed", "4", "--rounds", "20", "--devices", "--threads", "3"]
+    options = ["--seed", "4", "--rounds", "8", "--devices", "--threads", "3"]
     done = mpress_run(2, mpi_program("stress"), options, options=FORCED, env=env, timeout=300)
     assert done.status == 0, done.output
 

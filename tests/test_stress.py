@@ -8,7 +8,7 @@ import pytest
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 RAW = ("--codec", "none")
-SCARCE = ("--rounds", "20", "--threads", "3", "--scarce", "--max-bytes", "30000")
+SCARCE = ("--scarce", "--max-bytes", "30000")
 TIMEOUT = 600
 
 
@@ -31,13 +31,13 @@ def cuts(mpi, threads: int) -> bool:
 @pytest.mark.parametrize(
     ("ranks", "seed", "options"),
     [
-        (1, 1, ("--rounds", "100")),
-        (2, 2, ("--rounds", "150")),
-        (2, 3, ("--rounds", "600", "--max-bytes", "4000")),
-        (3, 4, ("--rounds", "60")),
-        (4, 5, ("--rounds", "40", "--max-bytes", "100000")),
-        (2, 6, ("--rounds", "80", "--threads", "2")),
-        (2, 7, ("--rounds", "80", "--threads", "4", "--max-bytes", "100000")),
+        (1, 1, ("--rounds", "50")),
+        (2, 2, ("--rounds", "80")),
+        (2, 3, ("--rounds", "300", "--max-bytes", "4000")),
+        (3, 4, ("--rounds", "40")),
+        (4, 5, ("--rounds", "30", "--max-bytes", "100000")),
+        (2, 6, ("--rounds", "30", "--threads", "2")),
+        (2, 7, ("--rounds", "30", "--threads", "4", "--max-bytes", "100000")),
     ],
 )
 def test_compressed(ranks, seed, options, stress, mpress_run):
@@ -48,10 +48,15 @@ def test_compressed(ranks, seed, options, stress, mpress_run):
     assert totals["errors"] == 0
 
 
+def rounds(threads: int, number: int) -> list[str]:
+    """Fewer of several threads, which wait for each other: `make stress` has hours of them."""
+    return ["--threads", str(threads), "--rounds", str(number if threads == 1 else number // 4)]
+
+
 @pytest.mark.parametrize(("ranks", "seed", "threads"), [(1, 11, 1), (3, 12, 1), (2, 13, 3)])
 def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
     """Most messages of some size are two chunks or more."""
-    arguments = ["--seed", str(seed), "--rounds", "50", "--threads", str(threads)]
+    arguments = ["--seed", str(seed), *rounds(threads, 45)]
     env = {"MPRESS_CHUNK": "8K"}
     outcome = checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
     if cuts(mpi, threads):
@@ -70,7 +75,7 @@ def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
 )
 def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simulated_gpu, mpi):
     """Half the buffers lie on simulated GPUs."""
-    arguments = ["--seed", str(seed), "--rounds", "50", "--threads", str(threads), "--devices"]
+    arguments = ["--seed", str(seed), *rounds(threads, 45), "--devices"]
     careful = [] if options is FORCED else ["--careful"]
     env = {**simulated_gpu, "MPRESS_LINK": "mpi", **({"MPRESS_CHUNK": chunk} if chunk else {})}
     outcome = checked(
@@ -83,31 +88,31 @@ def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simul
 
 @pytest.mark.parametrize(("ranks", "seed", "threads"), [(2, 31, 1), (2, 32, 3), (3, 33, 1)])
 def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_run, simulated_gpu):
-    arguments = ["--seed", str(seed), "--rounds", "40", "--threads", str(threads), "--scarce"]
-    arguments += ["--max-bytes", "30000"]
+    arguments = ["--seed", str(seed), *rounds(threads, 36), "--scarce", "--max-bytes", "30000"]
     env = {**simulated_gpu, "MPRESS_LINK": "mpi", "MPRESS_CHUNK": "4K"}
     outcome = checked(mpress_run(ranks, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
     assert outcome.report["totals"]["errors"] == 0
 
 
 @pytest.mark.parametrize(
-    ("ranks", "seed", "options", "codec", "link"),
+    ("ranks", "seed", "threads", "options", "codec", "link"),
     [
-        (3, 41, (), FORCED, "peer"),
-        (2, 42, ("--threads", "3"), FORCED, "peer"),
-        (2, 43, ("--threads", "2"), RAW, "peer"),
-        (4, 44, ("--one-way",), FORCED, "peer"),
-        (2, 45, SCARCE, FORCED, "peer"),
-        (3, 46, (), FORCED, "host"),
-        (2, 47, ("--threads", "2"), RAW, "host"),
-        (4, 48, ("--one-way",), FORCED, "auto"),
+        (3, 41, 1, (), FORCED, "peer"),
+        (2, 42, 2, (), FORCED, "peer"),
+        (2, 43, 2, (), RAW, "peer"),
+        (4, 44, 1, ("--one-way",), FORCED, "peer"),
+        (2, 45, 3, SCARCE, FORCED, "peer"),
+        (3, 46, 1, (), FORCED, "host"),
+        (2, 47, 2, (), RAW, "host"),
+        (4, 48, 1, ("--one-way",), FORCED, "auto"),
     ],
 )
 def test_by_links_between_gpus(
-    ranks, seed, options, codec, link, stress, mpi, mpress_run, simulated_gpu
+    ranks, seed, threads, options, codec, link, stress, mpi, mpress_run, simulated_gpu
 ):
     """Of all sizes, between all pairs, with codecs of each communicator's own."""
-    arguments = ["--seed", str(seed), "--rounds", "40", "--devices", *options]
+    number = 18 if "--scarce" in options else 36
+    arguments = ["--seed", str(seed), *rounds(threads, number), "--devices", *options]
     careful = [] if codec is FORCED else ["--careful"]
     env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
     env |= {"MPRESS_CHUNK": "8K", "MPRESS_POOL_LIMIT": "16M"}
@@ -116,7 +121,7 @@ def test_by_links_between_gpus(
     )
     totals = outcome.report["totals"]
     assert totals["errors"] == 0
-    if mpi.name == "abi" and "--threads" in options:
+    if mpi.name == "abi" and threads > 1:
         # It cannot look at requests from several threads.
         assert totals["peer_messages"] == totals["host_messages"] == 0
     elif "--scarce" not in options:
@@ -144,5 +149,5 @@ def test_where_it_pays(options, threads, stress, mpress_run):
     ],
 )
 def test_the_program_is_right_without_mpress(ranks, seed, threads, stress, mpirun):
-    arguments = ["--seed", str(seed), "--rounds", "40", "--threads", str(threads), "--careful"]
+    arguments = ["--seed", str(seed), *rounds(threads, 40), "--careful"]
     checked(mpirun(ranks, stress, arguments, timeout=TIMEOUT))

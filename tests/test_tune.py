@@ -29,12 +29,15 @@ class Profiled:
     run: Callable[..., Any]
     path: Path
 
-    def text(self, *, hardware: str | None = None, message: str = SLOW) -> str:
+    def text(
+        self, *, hardware: str | None = None, message: str = SLOW, same_host: str | None = None
+    ) -> str:
         lines = ["mpress profile 1", f"hardware = {hardware or _core.hardware()}",
                  "date = 2026-01-02", "[codec mpc, host]", "encode = 65536:1e-5 1048576:1.6e-4",
                  "decode = 65536:1e-5 1048576:1.6e-4"]  # fmt: skip
         for peer in ("same-host", "other-host"):
-            lines += [f"[link {peer}, host]", f"mpi = {self.mpi}", f"message = {message}"]
+            times = same_host or message if peer == "same-host" else message
+            lines += [f"[link {peer}, host]", f"mpi = {self.mpi}", f"message = {times}"]
             lines += [f"transport = {self.transport}"] if self.transport else []
         return "\n".join(lines)
 

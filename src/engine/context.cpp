@@ -226,6 +226,12 @@ bool Contexts::may_have(const mpi::CommInfo& comm) const {
              comm.world_ranks.end();
 }
 
+bool Contexts::is_settled(const mpi::CommInfo& comm) const {
+  if (comm.comm == MPI_COMM_WORLD) return is_open();
+  const auto* const context = static_cast<const Context*>(comm.attached());
+  return context && context->is_settled();
+}
+
 Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm) {
   return of(comm, [](Context& made, MPI_Comm parent) { made.start(parent); });
 }

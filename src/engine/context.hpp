@@ -134,6 +134,11 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   bool has_had_device() const { return has_had_device_; }
   void note_device(bool on_device) { has_had_device_ = has_had_device_ || on_device; }
 
+  /// Do all members know that it is decided, and so are all calls before the next one? Once one
+  /// that may wait was. Then decisions that take no agreement are made at once.
+  bool is_settled() const { return is_settled_; }
+  void settle() { is_settled_ = true; }
+
   // At any time:
 
   /// Lets the making proceed; returns whether it is decided. Never waits.
@@ -190,6 +195,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   mutable std::optional<schedule::Hosts> member_hosts_;
   bool has_devices_ = false;
   bool has_had_device_ = false;
+  bool is_settled_ = false;
   bool is_pinned_ = false;
 };
 
@@ -209,6 +215,9 @@ class Contexts {
   /// That of a communicator, whose making begins where it has none: then all members have to make
   /// this call at the same place in the order of its collective calls. Null where it may have none.
   Context* of(const std::shared_ptr<mpi::CommInfo>& comm);
+
+  /// Has it one that is settled? That of MPI_COMM_WORLD is from MPI_Init on.
+  bool is_settled(const mpi::CommInfo& comm) const;
 
   /// The same in a call that may block, and does so while MPI makes the private communicator. Its
   /// caller has flushed Progress.

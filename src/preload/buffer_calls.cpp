@@ -4,6 +4,8 @@
 #include "preload/buffer_calls.hpp"
 
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -15,6 +17,7 @@
 #include "gpu/loaded_gpu.hpp"
 #include "preload/kept_call.hpp"
 #include "preload/narrowing.hpp"
+#include "preload/rest_of_call.hpp"
 
 namespace mpress::preload {
 namespace {
@@ -92,10 +95,25 @@ struct Entries<int(A...)> {
     if (!is_candidate && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     const Operands operands = describe(arguments...);
     if (is_candidate) {
-      const auto served = engine::serve_collective(*job, call, operands);
+      std::optional<engine::PairwiseCall> begun;
+      const auto served = engine::serve_collective(*job, call, operands, begun);
       if (served) return *served;
-      if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
+      if constexpr (call.has_own_counts) {
+        if (begun) {
+          const RestOfCall<A...> rest(begun->pairs(), operands, arguments...);
+          return begun->end(std::apply(
+              [&](A... left) { return by_mpi<own, ints>(job, describe(left...), left...); },
+              rest.arguments()));
+        }
+      }
     }
+    return by_mpi<own, ints>(job, operands, arguments...);
+  }
+
+  /// MPI's own blocking call.
+  template <auto own, auto ints>
+  static int by_mpi(Job* job, const Operands& operands, A... arguments) {
+    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
@@ -117,11 +135,18 @@ struct Entries<int(A...)> {
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, engine::Form::immediate, operands);
-        if (candidate.comm) {
-          constexpr auto call_own = [](StagedCall& staged, const Operands& kept, auto... given) {
-            return call_mpi<own, ints>(staged, kept, given...);
-          };
-          auto kept = std::make_unique<Kept<describe, call_own, A...>>(operands, arguments...);
+        constexpr auto call_own = [](StagedCall& staged, const Operands& kept, auto... given) {
+          return call_mpi<own, ints>(staged, kept, given...);
+        };
+        using Stored = Kept<describe, call_own, A...>;
+        if (candidate.comm && call.has_own_counts && candidate.may_compress) {
+          if (auto found = engine::find_pairs(*job, call, candidate, operands)) {
+            auto kept = std::make_unique<Stored>(operands, arguments...);
+            return engine::begin_pairwise(*job, call, candidate, std::move(*found), std::move(kept),
+                                          request);
+          }
+        } else if (candidate.comm) {
+          auto kept = std::make_unique<Stored>(operands, arguments...);
           return engine::begin_collective(*job, call, candidate, std::move(kept), request);
         }
         if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., request);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "engine/coll/operands.hpp"
 #include "mpi/calls.hpp"
 #include "mpi/type_info.hpp"
+#include "preload/rest_of_call.hpp"
 
 namespace mpress::preload {
 
@@ -65,6 +67,19 @@ class Kept final : public engine::KeptCall {
     std::get<sizeof...(A) - 1>(arguments_) = comm;
     return std::apply([&](A... kept) { return call_mpi(staged, operands_, kept..., request); },
                       arguments_);
+  }
+
+  int begin_rest(engine::Job& job, engine::StagedCall& staged, const engine::LongPairs& pairs,
+                 MPI_Request* request) override {
+    std::apply([&](A... kept) { rest_.emplace(pairs, operands_, kept...); }, arguments_);
+    return std::apply(
+        [&](A... left) {
+          const engine::Operands operands = describe(left...);
+          int code = staged.open(job, operands);
+          if (code == MPI_SUCCESS) code = staged.fetch(job);
+          return code == MPI_SUCCESS ? call_mpi(staged, operands, left..., request) : code;
+        },
+        rest_->arguments());
   }
 
  private:
@@ -129,6 +144,7 @@ class Kept final : public engine::KeptCall {
 
   Arguments arguments_;
   KeptArguments kept_;
+  std::optional<RestOfCall<A...>> rest_;
 };
 
 }  // namespace mpress::preload

@@ -1,5 +1,5 @@
 /* What MPI promises of messages, where they go from GPU to GPU and only their headers through MPI.
- * Two ranks, which meet first; the argument says what to do. To be run with MPRESS_POOL_LIMIT=4M:
+ * Two ranks, which meet first; the arguments say what to do. To be run with MPRESS_POOL_LIMIT=4M:
  * most parts send more than that, so later messages find memory only where earlier ones' is free.
  * MPI alone has "no send waits" and "unreceived" wait or abort. */
 #include <unistd.h>
@@ -437,8 +437,10 @@ int main(int argc, char** argv) {
   from = room_on(rank);
   to = room_on(rank);
   meet();
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
-    if (strcmp(argv[1], parts[i].name) == 0) parts[i].run();
+  for (int k = 1; k < argc; ++k) {
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
+      if (strcmp(argv[k], parts[i].name) == 0) parts[i].run();
+    }
   }
   drop(&from);
   drop(&to);

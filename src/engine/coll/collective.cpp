@@ -14,18 +14,10 @@ namespace {
 
 using Server = Routing::Server;
 
-void wait_for(Job& job, Routing& routing) {
+void wait_for(Job& job, Routing& routing, Context& context) {
   job.progress.wait_until([&] { return routing.advance(); });
   routing.pass();
-}
-
-/// Counts a blocking call, and how long it took.
-void count(Job& job, trace::Called called, std::uint64_t begin_ns) {
-  trace::Row& row = job.record.row({trace::Direction::complete, called, trace::any_peer});
-  trace::add(row.messages, 1);
-  const std::uint64_t end = trace::now_ns();
-  trace::add(row.wait_ns, end - begin_ns);
-  trace::note_wait(called, begin_ns, end);
+  context.settle();
 }
 
 /// Of what outlives the call that began it.
@@ -66,7 +58,7 @@ class CollectiveRequest : public Request {
   void await(bool alone) final { is_awaited_.store(alone, std::memory_order_relaxed); }
   Ending finish(Job&, MPI_Status&) final {
     const int code = this->code();
-    return {code, code == MPI_SUCCESS ? nullptr : comm_};
+    return {code, code == MPI_SUCCESS || is_raised() ? nullptr : comm_};
   }
 
  protected:
@@ -95,6 +87,7 @@ class CollectiveRequest : public Request {
  private:
   virtual bool proceed() = 0;
   virtual int code() const = 0;
+  virtual bool is_raised() const { return false; }
 
   OpenRequest open_;
   std::atomic<bool> is_ended_{false};
@@ -170,6 +163,53 @@ void ImmediateCall::begin_by_mpi() {
   if (code_ != MPI_SUCCESS) request_ = MPI_REQUEST_NULL;
 }
 
+/// A non-blocking call of which MPI moves all but the long pairs.
+class PairwiseRequest final : public CollectiveRequest {
+ public:
+  PairwiseRequest(Job& job, const Collective& call, const Candidate& candidate, Context& context,
+                  std::unique_ptr<KeptCall> kept, PairsToBegin found)
+      : CollectiveRequest(call, candidate.comm, context, std::move(kept), false),
+        job_(job),
+        pairs_(std::move(found.pairs)),
+        blocks_(job, call_, kept_->operands(), *comm_, context, found.served, &pairs_) {}
+
+  int start(MPI_Request* request) {
+    const int code = kept_->begin_rest(job_, staged_, pairs_, &rest_);
+    if (code != MPI_SUCCESS) return code;
+    open(request);
+    blocks_.start();
+    begin(job_);
+    return MPI_SUCCESS;
+  }
+
+  bool needs_host() const override { return blocks_.needs_host(); }
+
+ private:
+  bool proceed() override {
+    if (!has_blocks_) has_blocks_ = proceed_with(blocks_);
+    if (rest_ != MPI_REQUEST_NULL) {
+      int is_complete = 0;
+      rest_code_ = mpi::test(&rest_, &is_complete, MPI_STATUS_IGNORE);
+      if (rest_code_ != MPI_SUCCESS || is_complete) rest_ = MPI_REQUEST_NULL;
+    }
+    if (!has_blocks_ || rest_ != MPI_REQUEST_NULL) return false;
+    code_ = blocks_.code();
+    if (code_ == MPI_SUCCESS && rest_code_ == MPI_SUCCESS) code_ = staged_.deliver(job_);
+    return true;
+  }
+  int code() const override { return is_raised() ? rest_code_ : code_; }
+  bool is_raised() const override { return rest_code_ != MPI_SUCCESS; }
+
+  Job& job_;
+  const LongPairs pairs_;
+  ServedCall blocks_;
+  StagedCall staged_;  ///< MPI's half
+  MPI_Request rest_ = MPI_REQUEST_NULL;
+  int rest_code_ = MPI_SUCCESS;
+  int code_ = MPI_SUCCESS;
+  bool has_blocks_ = false;
+};
+
 /// A persistent call that mpress serves. The program's request is one of MPI's that never starts:
 /// what completes is another in its place, at each start.
 class PersistentCall final : public CollectiveRequest {
@@ -204,27 +244,29 @@ class PersistentCall final : public CollectiveRequest {
 
 }  // namespace
 
-std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands) {
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
+                                    std::optional<PairwiseCall>& begun) {
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
   if (!candidate.comm) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
   Routing routing(job, call, Form::blocking, operands, candidate, context);
-  wait_for(job, routing);
+  wait_for(job, routing, context);
   if (routing.server() == Server::mpi) return std::nullopt;
+  if (routing.server() == Server::both) {
+    LongPairs pairs(job, context, operands);
+    if (pairs.any()) {
+      begun.emplace(job, call, operands, candidate.comm, context, routing.served(),
+                    std::move(pairs));
+    }
+    return std::nullopt;
+  }
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(MPI_ERR_OTHER);
   const std::uint64_t begin = trace::now_ns();
   ServedCall served(job, call, operands, comm, context, routing.served());
-  served.await(true);
   served.start();
-  job.progress.wait_until([&] {
-    if (served.advance()) return true;
-    served.wait_in_mpi();
-    return false;
-  });
-  count(job, served.called(), begin);
-  job.mpi_link.outbox.flush();
-  job.timings.collect(job);
+  wait_for(job, served);
+  count_blocking(job, served.called(), begin);
   return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served.code());
 }
 
@@ -237,11 +279,32 @@ int begin_collective(Job& job, const Collective& call, const Candidate& candidat
   return MPI_SUCCESS;
 }
 
+std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const Candidate& candidate,
+                                       const Operands& operands) {
+  Context& context = context_of(job, candidate, Form::immediate);
+  Routing routing(job, call, Form::immediate, operands, candidate, context);
+  wait_for(job, routing, context);  // for nobody: the context is settled
+  if (routing.server() != Server::both) return std::nullopt;
+  LongPairs pairs(job, context, operands);
+  if (!pairs.any()) return std::nullopt;
+  return PairsToBegin{std::move(pairs), routing.served()};
+}
+
+int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate, PairsToBegin found,
+                   std::unique_ptr<KeptCall> kept, MPI_Request* request) {
+  Context& context = context_of(job, candidate, Form::immediate);
+  auto begun = std::make_shared<PairwiseRequest>(job, call, candidate, context, std::move(kept),
+                                                 std::move(found));
+  const int code = begun->start(request);
+  if (code == MPI_SUCCESS) job.requests.insert(*request, std::move(begun));
+  return code;
+}
+
 std::optional<int> make_collective(Job& job, const Collective& call, const Candidate& candidate,
                                    std::unique_ptr<KeptCall> kept, MPI_Request* request) {
   Context& context = context_of(job, candidate, Form::persistent);
   Routing routing(job, call, Form::persistent, kept->operands(), candidate, context);
-  wait_for(job, routing);
+  wait_for(job, routing, context);
   if (routing.server() == Server::mpi) return std::nullopt;
   if (routing.server() == Server::failed) return candidate.comm->raise(MPI_ERR_OTHER);
   // One that can be told from all others, and matches nothing.

@@ -6,18 +6,38 @@
 
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/operands.hpp"
+#include "engine/coll/pairwise_call.hpp"
 #include "engine/coll/route.hpp"
 
 namespace mpress::engine {
 
 /// Serves a blocking call that moves data. Empty where MPI has to, as all members of the
-/// communicator know. Returns an error code otherwise, which has been raised.
-std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands);
+/// communicator know; then `pairs` is set where blocks of this rank's have begun that MPI must not
+/// move. Returns an error code otherwise, which has been raised. `call` and `operands` outlive
+/// `pairs`.
+std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
+                                    std::optional<PairwiseCall>& pairs);
 
 /// Begins a non-blocking call, of which look_at() says that members decide later who serves it:
 /// waits for no other rank. `request` completes when it is over. Returns an error code of MPI's.
 int begin_collective(Job& job, const Collective& call, const Candidate& candidate,
                      std::unique_ptr<KeptCall> kept, MPI_Request* request);
+
+/// Of a non-blocking call that look_at() leaves to be decided pair by pair: the long pairs of this
+/// rank, and what their blocks need. Waits for no other rank.
+struct PairsToBegin {
+  LongPairs pairs;
+  Served served;
+};
+/// Empty where MPI serves all of it, as far as this rank is concerned: on the program's
+/// communicator, here and now.
+std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const Candidate& candidate,
+                                       const Operands& operands);
+
+/// Begins such a call: MPI's half and the blocks. `request` completes when both are over. Returns
+/// MPI's error code, which has been raised.
+int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate, PairsToBegin found,
+                   std::unique_ptr<KeptCall> kept, MPI_Request* request);
 
 /// Makes a persistent call, for which it may wait; `request` is inactive. Empty where MPI has to
 /// serve it, as all members know. Returns an error code otherwise, which has been raised.

@@ -1,6 +1,7 @@
 // A collective call whose arguments have to outlive it, because it ends later.
 #pragma once
 
+#include "engine/coll/long_pairs.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/staged_call.hpp"
 
@@ -20,6 +21,10 @@ class KeptCall {
   /// MPI's own non-blocking call, on another communicator with the same members. `staged` has the
   /// buffers. Returns MPI's error code.
   virtual int begin(StagedCall& staged, MPI_Comm comm, MPI_Request* request) = 0;
+
+  /// The same on the program's communicator, without what `pairs` move; once. Raises.
+  virtual int begin_rest(Job& job, StagedCall& staged, const LongPairs& pairs,
+                         MPI_Request* request) = 0;
 
  protected:
   Operands operands_;

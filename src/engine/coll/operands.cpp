@@ -165,7 +165,7 @@ struct Neighbours {
 
 Block Blocks::operator[](int i) const {
   const int at = first_ + i;
-  Block block{shift_, counts_ ? counts_[at] : count_, types_ ? types_[at] : type_};
+  Block block{shift_, count(i), type(i)};
   std::int64_t place = displacements_ ? displacements_[at] : at * count_;
   if (place != 0 && !types_) {
     MPI_Count lb = 0, extent = 0;

@@ -75,7 +75,15 @@ class Blocks {
 
   /// Have all blocks as many items, of one type?
   bool is_even() const { return !counts_ && !types_; }
+
+  /// Of block `i`; see Block.
+  MPI_Count count(int i) const { return counts_ ? counts_[first_ + i] : count_; }
+  MPI_Datatype type(int i) const { return types_ ? types_[first_ + i] : type_; }
+
+  /// Asks MPI where there are displacements in items.
   Block operator[](int i) const;
+  MPI_Count count(int i) const { return counts_ ? counts_[first_ + i] : count_; }
+  MPI_Datatype type(int i) const { return types_ ? types_[first_ + i] : type_; }
 
  private:
   int number_ = 0;

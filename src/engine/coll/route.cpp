@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 
+#include "engine/coll/blocks.hpp"
+#include "engine/coll/long_pairs.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
 #include "mpi/progress_hook.hpp"
@@ -41,6 +43,12 @@ bool may_pay(const Job& job, const Context& context) {
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
+/// Of a call whose pairs may be long at any rank. Non-blocking ones have to be decided at once, as
+/// MPI's half is begun at once; persistent ones are MPI's.
+bool may_go_by_pairs(const Job& job, Form form) {
+  return form == Form::blocking || (form == Form::immediate && !job.collectives.on_devices);
+}
+
 /// Is it a call at which members tell each other: 1, 2, 4, 8 ..., or a multiple of 1024?
 bool tells_mode(std::uint64_t number) {
   constexpr std::uint64_t interval = 1024;
@@ -49,17 +57,21 @@ bool tells_mode(std::uint64_t number) {
 
 }  // namespace
 
+std::size_t least_long(const Job& job) {
+  return std::max(wire::min_frame_bytes, job.config.threshold);
+}
+
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   if (!operands.known || job.config.is_disabled(call.family)) return {};
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
   const std::size_t bytes = call.has_own_counts ? 0 : block_bytes(operands);
-  const bool is_long =
-      !call.has_own_counts && bytes >= wire::min_frame_bytes && bytes >= job.config.threshold;
+  const bool may_be_long =
+      call.has_own_counts ? may_go_by_pairs(job, form) : bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
   found.bytes = bytes;
-  found.may_compress = (job.collectives.within || job.collectives.between) && is_long;
+  found.may_compress = (job.collectives.within || job.collectives.between) && may_be_long;
   found.may_be_on_devices =
       job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
   if (!found.may_compress && !found.may_be_on_devices) return {};
@@ -67,6 +79,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
+  if (call.has_own_counts && form == Form::immediate && found.may_compress &&
+      !job.contexts.is_settled(*comm)) {
+    return {};
+  }
   if (form == Form::immediate && !(job.collectives.immediate && may_be_made(job, *comm))) return {};
   found.comm = std::move(comm);
   return found;
@@ -132,8 +148,10 @@ bool Routing::has_pinned_peer() const {
 void Routing::consider() {
   if (!context_.is_ready()) return decide(Server::mpi);
   context_.hosts();  // for those who come without a turn
-  pays_ = may_compress_ && may_pay(job_, context_);
-  if (!pays_ && !is_for_devices()) return decide(Server::mpi);
+  const bool pays = may_compress_ && may_pay(job_, context_);
+  pays_ = pays && !call_.has_own_counts;
+  pays_pairs_ = pays && call_.has_own_counts;
+  if (!pays_ && !is_for_devices()) return serve(false);
   const bool is_persistent = form_ == Form::persistent;
   const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
   if (is_persistent) served_.tag = CallOrder::persistent_tag(made);
@@ -165,12 +183,12 @@ void Routing::agree() {
   serve((pays_ || context_.has_devices()) && agreement_->result()[1] == 0);
 }
 
-void Routing::serve(bool by_mpress) {
-  if (by_mpress) {
-    if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
-    served_.method = method_of(job_, call_, {bytes_, pays_, context_.has_devices()}, context_);
-  }
-  decide(by_mpress ? Server::mpress : Server::mpi);
+void Routing::serve(bool whole) {
+  if (!whole && !pays_pairs_) return decide(Server::mpi);
+  if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
+  served_.method = whole ? method_of(job_, call_, {bytes_, pays_, context_.has_devices()}, context_)
+                         : LongPairs::method(schedule_op(call_));
+  decide(whole ? Server::mpress : Server::both);
 }
 
 void Routing::decide(Server server) {

@@ -1,6 +1,6 @@
-// Who serves a collective call: MPI, or mpress. All members of a communicator answer alike, without
-// asking at every call: by what the call is, by its number, by its signature, and by the mode of
-// the communicator. Never by where this rank's buffer lies.
+// Who serves a collective call: MPI, or mpress, or each a part. All members of a communicator
+// answer alike, without asking at every call: by what the call is, by its number, by its signature,
+// and by the mode of the communicator. Never by where this rank's buffer lies.
 //
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
 // 8 ... and then at every 1024th, each whether it has had any so far; and whenever a persistent
@@ -25,7 +25,7 @@ class Job;
 struct Collective {
   trace::Op op = trace::Op::count_;  ///< count_: of none that mpress serves
   Family family = Family::count_;    ///< of its kill switch
-  bool has_own_counts = false;       ///< no rank knows all counts
+  bool has_own_counts = false;       ///< no rank knows all counts, each those of its own pairs
   bool has_many_readers = false;     ///< a block goes to several ranks
 };
 
@@ -46,6 +46,9 @@ struct Served {
   schedule::Method method;  ///< by which they travel
 };
 
+/// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
+std::size_t least_long(const Job& job);
+
 /// Local: no other rank is asked, and nothing begins.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
 
@@ -60,6 +63,7 @@ class Routing {
   enum class Server : unsigned char {
     mpress,
     mpi,
+    both,    ///< mpress the long pairs (coll/long_pairs), MPI the rest
     failed,  ///< a member has ended
   };
 
@@ -72,7 +76,7 @@ class Routing {
 
   // Then:
   Server server() const { return server_; }
-  /// Where mpress serves it.
+  /// Where there are blocks.
   const Served& served() const { return served_; }
   /// The next call may be decided. What MPI serves on the private communicator has been begun: MPI
   /// may let others proceed in that call.
@@ -85,7 +89,7 @@ class Routing {
   bool has_pinned_peer() const;
   void consider();
   void agree();
-  void serve(bool by_mpress);
+  void serve(bool whole);
   void decide(Server server);
 
   Job& job_;
@@ -97,7 +101,8 @@ class Routing {
   const bool may_compress_;
   const bool may_be_on_devices_;
   const std::size_t bytes_;
-  bool pays_ = false;
+  bool pays_ = false;        ///< all of it goes as blocks, whatever lies on devices
+  bool pays_pairs_ = false;  ///< pair by pair
   State state_ = State::waiting;
   Server server_ = Server::mpi;
   Served served_;

@@ -7,14 +7,17 @@
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
+
 ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operands,
-                       mpi::CommInfo& comm, Context& context, const Served& served)
+                       mpi::CommInfo& comm, Context& context, const Served& served,
+                       const LongPairs* pairs)
     : job_(job),
       call_(call),
       comm_(comm),
       context_(context),
       served_(served),
       keeps_tag_(served.tag >= CallOrder::call_tags),
+      pairs_(pairs),
       blocks_(job, call, operands, context.rank(), context.size(), served.method.segments) {}
 
 void ServedCall::start() {
@@ -35,11 +38,13 @@ bool ServedCall::begin() {
 void ServedCall::open() {
   // Who fails here still takes part: others wait for blocks.
   const int opened = blocks_.open();
+  if (!schedule_ && pairs_) schedule_ = pairs_->schedule(served_.method, blocks_.task(), context_);
   if (!schedule_) {
     schedule_ = schedule::make(served_.method, blocks_.task(), context_.rank(), context_.hosts());
   }
   const int tag = context_.first_block_tag() + static_cast<int>(served_.tag);
-  is_run_ = has_copied_ = false;
+  is_run_ = false;
+  has_copied_ = pairs_ != nullptr;
   looks_ = 0;
   runner_.emplace(job_, call_, called(), context_, tag, *schedule_, blocks_, opened);
   runner_->await(is_awaited_);
@@ -70,6 +75,25 @@ bool ServedCall::advance() {
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();
   if (!keeps_tag_) context_.order().give(served_.tag);
   return true;
+}
+
+void wait_for(Job& job, ServedCall& served) {
+  served.await(true);
+  job.progress.wait_until([&] {
+    if (served.advance()) return true;
+    served.wait_in_mpi();
+    return false;
+  });
+}
+
+void count_blocking(Job& job, trace::Called called, std::uint64_t begin_ns) {
+  trace::Row& row = job.record.row({trace::Direction::complete, called, trace::any_peer});
+  trace::add(row.messages, 1);
+  const std::uint64_t end = trace::now_ns();
+  trace::add(row.wait_ns, end - begin_ns);
+  trace::note_wait(called, begin_ns, end);
+  job.mpi_link.outbox.flush();
+  job.timings.collect(job);
 }
 
 }  // namespace mpress::engine

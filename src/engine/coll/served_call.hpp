@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/coll/blocks.hpp"
+#include "engine/coll/long_pairs.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/coll/runner.hpp"
 #include "mpi/comm_info.hpp"
@@ -18,9 +19,10 @@ namespace mpress::engine {
 class ServedCall {
  public:
   /// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it
-  /// while they are under way, and wait for it. What it refers to outlives it.
+  /// while they are under way, and wait for it. `pairs`: where set of these alone, without what is
+  /// this rank's own. What it refers to outlives it.
   ServedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
-             Context& context, const Served& served);
+             Context& context, const Served& served, const LongPairs* pairs = nullptr);
   ServedCall(const ServedCall&) = delete;
   ServedCall& operator=(const ServedCall&) = delete;
 
@@ -57,6 +59,7 @@ class ServedCall {
   Context& context_;
   const Served served_;
   const bool keeps_tag_;
+  const LongPairs* const pairs_;
   BlockMap blocks_;
   std::optional<schedule::Schedule> schedule_;
   std::optional<Runner> runner_;  ///< while it is under way
@@ -66,5 +69,13 @@ class ServedCall {
   int looks_ = 0;            ///< since the start
   int code_ = MPI_SUCCESS;
 };
+
+// Of blocking calls:
+
+/// Waits for one that has started.
+void wait_for(Job& job, ServedCall& served);
+
+/// Counts one that is over, which began at `begin_ns`, and what it found out.
+void count_blocking(Job& job, trace::Called called, std::uint64_t begin_ns);
 
 }  // namespace mpress::engine

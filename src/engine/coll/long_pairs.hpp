@@ -1,0 +1,46 @@
+// The long pairs of a collective call whose members know no counts but those of their own pairs:
+// MPI_Scatterv, Gatherv, Alltoallv, Alltoallw. Both sides of a pair know its bytes, so both know
+// whether it travels as a block; MPI's own call moves the others, and is given none of these.
+#pragma once
+
+#include <vector>
+
+#include "engine/coll/operands.hpp"
+#include "schedule/algorithms.hpp"
+#include "schedule/schedule.hpp"
+
+namespace mpress::engine {
+
+class Context;
+class Job;
+
+/// Those of one rank. A pair is two ranks: what a rank has for itself is MPI's.
+class LongPairs {
+ public:
+  /// Looks at each count once, and asks no other rank. `context` is ready. Without any long pair
+  /// nothing is allocated.
+  LongPairs(const Job& job, const Context& context, const Operands& operands);
+
+  bool any() const { return !sent_.empty() || !received_.empty(); }
+
+  /// Does block `i` that operands.send reads belong to one? And of those that operands.receive
+  /// writes?
+  bool is_sent(int i) const { return !sent_.empty() && sent_[static_cast<std::size_t>(i)]; }
+  bool is_received(int i) const {
+    return !received_.empty() && received_[static_cast<std::size_t>(i)];
+  }
+
+  /// By which they travel: straight from rank to rank, so that two ends are enough to agree.
+  static schedule::Method method(schedule::Op op);
+
+  /// At most method.window blocks each way at once. `task`: the whole call.
+  schedule::Schedule schedule(const schedule::Method& method, const schedule::Task& task,
+                              const Context& context) const;
+
+ private:
+  // By block of either operand; empty where none is long.
+  std::vector<bool> sent_;
+  std::vector<bool> received_;
+};
+
+}  // namespace mpress::engine
