@@ -24,6 +24,7 @@ PARTS = {
     "synchronous": 240,
     "order": None,
     "probes": 120,
+    "what does not compress": 120,
     "unreceived": 3,
     "completions": 42,
     "cancelled receives": 120,
@@ -85,6 +86,16 @@ def test_what_mpi_promises(part, setting, mpi_program, mpress_run, linked):
         assert count == PARTS[part]
     else:
         assert 0 < count < done.report["totals"]["messages"]
+
+
+@pytest.mark.parametrize("part", ["what does not compress", "truncation"])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_devices_that_cannot_publish(setting, part, mpi_program, mpress_run, linked):
+    """They do not write to memory of the host, so the host says what has come."""
+    options, env = SETTINGS[setting]
+    env = {**env, **linked, "SIMULATED_GPU_MAP": "0"}
+    done = checked(mpress_run(2, mpi_program("device_linked"), [part], options, env))
+    assert done.report["totals"]["peer_messages"] == PARTS[part]
 
 
 def test_the_program_is_right_without_mpress(mpi_program, mpirun, simulated_gpu):

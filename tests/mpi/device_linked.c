@@ -197,6 +197,31 @@ static void probes(void) {
   }
 }
 
+/* Values that a codec makes longer, alone and behind others that it makes shorter. */
+static void what_does_not_compress(void) {
+  struct Memory host = room_on(-1), expected = room_on(-1);
+  for (int i = 0; i < MANY; ++i) {
+    struct Memory* const into = i % 4 == 3 ? &host : &to;
+    const size_t bytes = sizeof(float) * N, smooth = i % 2 ? bytes / 2 : 0;
+    memset(expected.shadow, 0x5a, expected.bytes);
+    fill_f32((float*)expected.shadow, N, i);
+    fill_noise(expected.shadow + smooth, bytes - smooth, (unsigned)i);
+    if (rank == 0) {
+      memcpy(from.shadow, expected.shadow, from.bytes);
+      put(&from);
+      CHECK_MPI(MPI_Send(from.data, N, MPI_FLOAT, 1, 0, comm));
+    }
+    if (rank == 1) {
+      CHECK_MPI(MPI_Recv(into->data, ROOM, MPI_FLOAT, 0, 0, comm, MPI_STATUS_IGNORE));
+      get(into);
+      CHECK(memcmp(into->shadow, expected.shadow, expected.bytes) == 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  drop(&host);
+  drop(&expected);
+}
+
 /* Messages that are seen, or matched, and never received; one that is not even seen. */
 static void unreceived(void) {
   MPI_Message message;
@@ -396,6 +421,7 @@ int main(int argc, char** argv) {
                {"synchronous", synchronous},
                {"order", order},
                {"probes", probes},
+               {"what does not compress", what_does_not_compress},
                {"unreceived", unreceived},
                {"completions", completions},
                {"cancelled receives", cancelled_receives},

@@ -111,6 +111,9 @@ bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const
   link.lay_out(transfer);
   pipeline_.emplace(job_, link, transfer, all);
   if (!pipeline_->open(elements.region)) return false;
+  // A host that publishes looks at payloads first, and readers by MPI expect that.
+  header_.may_be_elements =
+      all.encodes() && link.kind() != link::Kind::mpi && pipeline_->needs_host();
   packed_ = std::move(elements.packed);
   return true;
 }
