@@ -82,8 +82,6 @@ class Blocks {
 
   /// Asks MPI where there are displacements in items.
   Block operator[](int i) const;
-  MPI_Count count(int i) const { return counts_ ? counts_[first_ + i] : count_; }
-  MPI_Datatype type(int i) const { return types_ ? types_[first_ + i] : type_; }
 
  private:
   int number_ = 0;
