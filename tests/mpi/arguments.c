@@ -62,6 +62,35 @@ static void uncommitted_types(int rank) {
   MPI_Type_free(&gaps);
 }
 
+/* Collective calls with an argument that is wrong on all ranks: nobody waits. */
+static void refused_collectives(void) {
+  enum { MOST = 4, EACH = N / MOST };
+  static float out[N], in[N];
+  const MPI_Comm world = MPI_COMM_WORLD;
+  int size, counts[MOST], places[MOST];
+  MPI_Datatype one;
+  MPI_Comm_size(world, &size);
+  CHECK(size <= MOST);
+  for (int i = 0; i < size; ++i) counts[i] = EACH, places[i] = i * EACH;
+  MPI_Type_contiguous(1, MPI_FLOAT, &one);
+  CHECK(error_class(MPI_Bcast(out, N, one, 0, world)) == MPI_ERR_TYPE);
+  CHECK(error_class(MPI_Allgather(out, EACH, one, in, EACH, MPI_FLOAT, world)) == MPI_ERR_TYPE);
+  CHECK(error_class(MPI_Alltoall(out, EACH, one, in, EACH, MPI_FLOAT, world)) == MPI_ERR_TYPE);
+  CHECK(error_class(MPI_Alltoall(out, -1, MPI_FLOAT, in, EACH, MPI_FLOAT, world)) == MPI_ERR_COUNT);
+  counts[size - 1] = -1;
+#if !defined(OPEN_MPI) /* which looks at no count of these */
+  CHECK(error_class(MPI_Allgatherv(out, EACH, MPI_FLOAT, in, counts, places, MPI_FLOAT, world)) ==
+        MPI_ERR_COUNT);
+#endif
+  CHECK(error_class(MPI_Alltoallv(out, counts, places, MPI_FLOAT, in, counts, places, MPI_FLOAT,
+                                  world)) == MPI_ERR_COUNT);
+  MPI_Type_free(&one);
+  /* Later calls find each other. */
+  fill_f32(out, N, 5);
+  CHECK_MPI(MPI_Bcast(out, N, MPI_FLOAT, 0, world));
+  CHECK(same_f32(out, N, 5));
+}
+
 int main(int argc, char** argv) {
   static float values[N], back[N];
   int rank, provided, index = 0;
@@ -93,6 +122,7 @@ int main(int argc, char** argv) {
 
   uncommitted_types(rank);
   refused_probes();
+  refused_collectives();
   fill_f32(values, N, 1);
   CHECK_MPI(MPI_Irecv(back, N, MPI_FLOAT, rank, 0, world, &request));
   CHECK_MPI(MPI_Send(values, N, MPI_FLOAT, rank, 0, world));

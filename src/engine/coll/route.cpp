@@ -31,6 +31,24 @@ std::size_t block_bytes(const Operands& operands) {
   return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
 }
 
+/// Does MPI take its counts and types? Those of a buffer without data are not looked at.
+bool is_sound(const void* buffer, const Blocks& blocks) {
+  const int number = blocks.is_even() ? std::min(blocks.number(), 1) : blocks.number();
+  MPI_Datatype known = MPI_DATATYPE_NULL;
+  for (int i = 0; i < number; ++i) {
+    if (blocks.count(i) < 0) return false;
+    if (blocks.count(i) == 0 || (i > 0 && blocks.type(i) == known)) continue;
+    known = blocks.type(i);
+    const auto type = mpi::glance_at_type(known);
+    if (!type || (!buffer && blocks.is_even() && type->contiguous && type->size > 0)) return false;
+  }
+  return true;
+}
+
+bool is_sound(const Operand& operand) {
+  return is_sound(operand.buffer, operand.reads) && is_sound(operand.buffer, operand.writes);
+}
+
 /// May a context be made without waiting for it?
 bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
   return comm.attached() || comm.comm == MPI_COMM_WORLD || job.collectives.makes_contexts;
@@ -75,6 +93,8 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   found.may_be_on_devices =
       job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
   if (!found.may_compress && !found.may_be_on_devices) return {};
+  // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
+  if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
   auto comm = mpi::comm_info(operands.comm);
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
