@@ -134,6 +134,10 @@ for mpicc in $mpiccs; do
       arguments="$seed 100" messages "of collective calls, encoded, by $way" blocks \
         --codec mpc --force --threshold 0
     done
+    for choice in bcast=chain,allgather=ring,alltoall=pairwise bcast=two-shot,allgather=doubling; do
+      arguments="4 100" MPRESS_ALGORITHM=$choice messages "of collective calls, $choice, by $way" \
+        blocks --codec mpc --force --threshold 0
+    done
     [ "$way" = mpi ] && continue
     argument="every device" messages "as they are, by $way" device_peers --codec none
     for part in truncation "no send waits" "more than fits" order probes completions freed; do
