@@ -48,9 +48,9 @@ struct Config {
   std::string learn = "auto";         ///< or "off", "all"
   /// MPRESS_ALGORITHM, by schedule::Op; none: the cost model's choice.
   std::array<schedule::Algorithm, schedule::op_count> algorithms{};
-  std::string job;                    ///< MPRESS_JOB, or empty
-  std::string record_directory;       ///< or empty
-  std::size_t trace = 0;              ///< events to keep for the timeline; 0: none
+  std::string job;               ///< MPRESS_JOB, or empty
+  std::string record_directory;  ///< or empty
+  std::size_t trace = 0;         ///< events to keep for the timeline; 0: none
 
   bool is_disabled(Family family) const {
     return disabled_families[static_cast<std::size_t>(family)];

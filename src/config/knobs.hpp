@@ -75,7 +75,8 @@ inline constexpr Knob knobs[] = {
      "are not asked)."},
     {"MPRESS_ALGORITHM", "",
      "Algorithms of collective calls that mpress serves, as bcast=two-shot,alltoall=pairwise, in "
-     "place of what their costs tell (docs/tuning.md lists them). One that the communicator's hosts "
+     "place of what their costs tell (docs/tuning.md lists them). One that the communicator's "
+     "hosts "
      "do not suit is not taken."},
     {"MPRESS_JOB", "",
      "Identity of the job, 32 hexadecimal digits, the same for all ranks. mpress run sets it; "

@@ -72,8 +72,8 @@ double collective_seconds(const Method& method, Op op, double bytes, const Hosts
   const double latency = latency_of(costs.within, work.rounds_within, work.at_once) +
                          latency_of(costs.between, work.rounds_between, work.at_once);
   const double within = moving(costs.within, work.within * block, work.at_once);
-  const double between = (work.turns ? turning : 1) *
-                         moving(costs.between, work.between * block, work.at_once);
+  const double between =
+      (work.turns ? turning : 1) * moving(costs.between, work.between * block, work.at_once);
   const double first = std::min(within, between) / std::max(method.segments, 1);
   return latency + std::max(within, between) + first;
 }

@@ -13,8 +13,8 @@
 
 namespace mpress::schedule {
 
-/// One partner each way a round: to rank + round, from rank - round. For large blocks. "pairwise" in
-/// Open MPI; MPICH's has partners exchange where there is a power of two.
+/// One partner each way a round: to rank + round, from rank - round. For large blocks. "pairwise"
+/// in Open MPI; MPICH's has partners exchange where there is a power of two.
 Schedule pairwise_alltoall(const Task& task, int rank);
 
 /// To the `window` next ranks in one round, from as many before. For blocks of middling size, and

@@ -65,7 +65,8 @@ Row& Record::row(const Key& key) {
   const std::uint64_t bits = key_bits(key);
   // The row this thread touched last for this operation is most often the one it wants again.
   thread_local Row* recent[3][static_cast<std::size_t>(Op::count_)] = {};
-  Row*& cached = recent[static_cast<std::size_t>(key.direction)][static_cast<std::size_t>(key.called.op)];
+  Row*& cached =
+      recent[static_cast<std::size_t>(key.direction)][static_cast<std::size_t>(key.called.op)];
   if (cached && cached->key.load(std::memory_order_relaxed) == bits) return *cached;
   std::uint64_t at = bits * 0x9E3779B97F4A7C15u >> 40;
   for (std::uint32_t probe = 0; probe + 1 < row_capacity; ++probe, ++at) {

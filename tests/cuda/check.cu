@@ -209,8 +209,7 @@ int check(const Spec& spec, ElementType type, std::uint64_t seed, bool quick) {
     for (const Case& c : batch) {
       together.insert(together.end(), c.elements.begin(), c.elements.end());
     }
-    const Spec resolved =
-        codec::resolve(spec, type, together.data(), together.size() / sizeof(T));
+    const Spec resolved = codec::resolve(spec, type, together.data(), together.size() / sizeof(T));
     for (Case& c : batch) encode(c, resolved);
     check_batch<T>(spec, type, batch, work, random, RangeOf::call);
     check_batch<T>(spec, type, batch, work, random, RangeOf::call);

@@ -1,9 +1,9 @@
 #include "codec/mpc/cuda.hpp"
 
 #include "codec/cuda/support.cuh"
-#include "codec/mpc/format.hpp"
 #include "codec/mpc/cuda_decode.cuh"
 #include "codec/mpc/cuda_encode.cuh"
+#include "codec/mpc/format.hpp"
 
 namespace mpress::codec::mpc::cuda {
 namespace {

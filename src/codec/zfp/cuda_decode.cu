@@ -9,12 +9,12 @@ cudaError_t decode_with(std::uint32_t block_bits, std::span<const DecodeSegment>
   constexpr unsigned residency = decode_residency<words, plain>;
   const Workspace work = workspace_of(workspace, segments.size());
   const unsigned run = chunks_a_task<Element, residency>(segments);
-  return for_each_batch(segments, tasks_of<Element>(run),
-                        [&]<unsigned capacity>(const Batch<capacity>& batch) {
-                          const Grid grid = grid_for<residency>(batch, run);
-                          decode_kernel<Element, words, plain><<<grid.blocks, threads, 0, stream>>>(
-                              batch, work, block_bits, grid, run, combine);
-                        });
+  return for_each_batch(
+      segments, tasks_of<Element>(run), [&]<unsigned capacity>(const Batch<capacity>& batch) {
+        const Grid grid = grid_for<residency>(batch, run);
+        decode_kernel<Element, words, plain>
+            <<<grid.blocks, threads, 0, stream>>>(batch, work, block_bits, grid, run, combine);
+      });
 }
 
 }  // namespace
