@@ -86,7 +86,10 @@ def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simul
         assert outcome.report["totals"]["chunked_messages"] > 30
 
 
-@pytest.mark.parametrize(("ranks", "seed", "threads"), [(2, 31, 1), (2, 32, 3), (3, 33, 1)])
+@pytest.mark.parametrize(
+    ("ranks", "seed", "threads"),
+    [pytest.param(2, 31, 1, marks=pytest.mark.extended), (2, 32, 3), (3, 33, 1)],
+)
 def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_run, simulated_gpu):
     arguments = ["--seed", str(seed), *rounds(threads, 36), "--scarce", "--max-bytes", "30000"]
     env = {**simulated_gpu, "MPRESS_LINK": "mpi", "MPRESS_CHUNK": "4K"}
