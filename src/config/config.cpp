@@ -56,8 +56,7 @@ bool read_algorithms(const char* name, const char* value, Config& config, std::s
                    "OPERATION=ALGORITHM, with one of bcast, scatter, gather, allgather, alltoall");
     }
     const auto algorithm = schedule::algorithm_of(item.substr(std::min(middle + 1, item.size())));
-    std::vector<schedule::Algorithm> choices = schedule::all_algorithms_of(*op);
-    std::erase_if(choices, [&](auto one) { return schedule::passes_on_others(one, *op); });
+    const auto choices = schedule::run_only(schedule::all_algorithms_of(*op), *op);
     if (!algorithm || std::find(choices.begin(), choices.end(), *algorithm) == choices.end()) {
       std::string expected = std::string("for ") + schedule::name(*op) + " one of";
       for (const schedule::Algorithm one : choices)

@@ -40,18 +40,17 @@ double moving(const LinkCosts& costs, double bytes, int at_once) {
 /// takes.
 std::vector<int> segments_of(Algorithm algorithm, Op op, std::size_t bytes, const Hosts& hosts) {
   if (op != Op::bcast) return {1};
-  const bool has_shared_hosts = hosts.count() > 1 && hosts.most_members() > 1;
   int unit = 1;
   switch (algorithm) {
     case Algorithm::scatter_ring:
     case Algorithm::scatter_doubling: return {hosts.ranks()};
     case Algorithm::two_shot:
-      unit = std::max((has_shared_hosts ? hosts.count() : hosts.ranks()) - 1, 1);
+      unit = std::max((hosts.is_mixed() ? hosts.count() : hosts.ranks()) - 1, 1);
       break;
     // One that all receive whole in their only round is a message: that is cut by its link.
     case Algorithm::linear: return {1};
     case Algorithm::binomial:
-      if (!has_shared_hosts) return {1};
+      if (!hosts.is_mixed()) return {1};
       break;
     default: break;
   }
@@ -95,8 +94,7 @@ Method choose_method(Op op, std::size_t bytes, const Hosts& hosts, const Collect
       least = seconds;
     }
   };
-  std::vector<Algorithm> serving = schedule::algorithms_of(op, hosts);
-  std::erase_if(serving, [op](Algorithm one) { return schedule::passes_on_others(one, op); });
+  const std::vector<Algorithm> serving = schedule::run_only(schedule::algorithms_of(op, hosts), op);
   if (std::find(serving.begin(), serving.end(), wanted) != serving.end()) {
     consider(wanted);
   } else if (bytes == 0) {

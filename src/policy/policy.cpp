@@ -31,7 +31,7 @@ void note(Ratios::Seen& seen, double wire_per_raw) {
 constexpr double worth_seconds = 20e-6;
 constexpr std::size_t least_worth = 4096;
 
-/// A round of a collective call takes at least this long, and, where nobody has measured a link,
+/// A round of a collective call takes at least this long, and, where a link was not measured,
 /// such bytes a second pass: as on machines of these years.
 struct Usual {
   double round_seconds;

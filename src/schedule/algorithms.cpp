@@ -20,8 +20,6 @@ namespace {
 
 static_assert(std::size(algorithm_names) == static_cast<std::size_t>(Algorithm::count_));
 
-bool has_mixed_hosts(const Hosts& hosts) { return hosts.count() > 1 && hosts.most_members() > 1; }
-
 /// Trees with few rounds within hosts: all of a host have it from its first in one.
 Radices radices_of(const Hosts& hosts) { return {2, std::max(hosts.most_members(), 2)}; }
 
@@ -148,8 +146,13 @@ bool passes_on_others(Algorithm algorithm, Op op) {
   return op == Op::alltoall && algorithm == Algorithm::bruck;
 }
 
+std::vector<Algorithm> run_only(std::vector<Algorithm> algorithms, Op op) {
+  std::erase_if(algorithms, [op](Algorithm one) { return passes_on_others(one, op); });
+  return algorithms;
+}
+
 std::vector<Algorithm> algorithms_of(Op op, const Hosts& hosts) {
-  const bool is_mixed = has_mixed_hosts(hosts);
+  const bool is_mixed = hosts.is_mixed();
   const bool is_power = is_power_of_two(hosts.ranks());
   std::vector<Algorithm> found = all_algorithms_of(op);
   std::erase_if(found, [&](Algorithm algorithm) {
@@ -172,7 +175,7 @@ std::vector<Algorithm> algorithms_of(Op op, const Hosts& hosts) {
 }
 
 Schedule make(const Method& method, const Task& task, int rank, const Hosts& hosts) {
-  const bool is_mixed = has_mixed_hosts(hosts);
+  const bool is_mixed = hosts.is_mixed();
   const std::vector<Algorithm> serving = algorithms_of(task.op, hosts);
   if (std::find(serving.begin(), serving.end(), method.algorithm) == serving.end())
     throw std::invalid_argument(std::string("method.algorithm is ") + name(method.algorithm) +
@@ -216,7 +219,7 @@ Schedule make(const Method& method, const Task& task, int rank, const Hosts& hos
 
 Work work(const Method& method, Op op, const Hosts& hosts, bool is_shared) {
   if (hosts.ranks() == 1) return {};
-  if (has_mixed_hosts(hosts)) {
+  if (hosts.is_mixed()) {
     Work work = mixed_work(method, op, hosts, is_shared);
     work.turns = turns(method.algorithm);
     return work;

@@ -53,6 +53,9 @@ std::vector<Algorithm> all_algorithms_of(Op op);
 /// MPI, does not run them.
 bool passes_on_others(Algorithm algorithm, Op op);
 
+/// Those of `algorithms` that the engine runs.
+std::vector<Algorithm> run_only(std::vector<Algorithm> algorithms, Op op);
+
 /// An algorithm with its parameters.
 struct Method {
   Algorithm algorithm = Algorithm::none;

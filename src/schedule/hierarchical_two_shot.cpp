@@ -30,7 +30,6 @@ class Shots {
   std::span<const int> members(int host) const { return hosts_.members(circle_.rank(host)); }
 
   int hosts() const { return hosts_.count(); }
-  int turns() const { return turns_; }
   int owner(int segment) const { return 1 + segment % owners_; }
 
   /// visit(segment), of those that the root sends in a turn; of none before the first turn and

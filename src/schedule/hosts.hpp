@@ -23,6 +23,8 @@ class Hosts {
   int members_count(int host) const { return static_cast<int>(members(host).size()); }
   /// Of the host that has the most.
   int most_members() const { return most_; }
+  /// Several, some of which have several ranks?
+  bool is_mixed() const { return count() > 1 && most_ > 1; }
   bool is_even() const { return most_ * count() == ranks(); }
 
   /// All ranks, host by host, and where among them `rank` is.

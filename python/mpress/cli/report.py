@@ -147,11 +147,7 @@ def _operations(rows: list[dict[str, Any]], by_peer: bool) -> Table:
         table.add_row(
             *("any" if part is None else str(part) for part in key),
             f"{row['messages']:.0f}",
-            _megabytes(row["raw_bytes"]),
-            _megabytes(row["wire_bytes"]),
-            f"{row['raw_bytes'] / row['wire_bytes']:.2f}" if row["wire_bytes"] else "-",
-            f"{row['encode_seconds']:.3f}",
-            f"{row['decode_seconds']:.3f}",
+            *_bytes_and_codec(row),
             f"{row['wait_seconds']:.3f}",
         )
     return table
@@ -194,13 +190,20 @@ def _collectives(rows: list[dict[str, Any]]) -> Table:
                 f"{called['wait_seconds']:.3f}" if i == 0 else "",
                 *key[2:],
                 f"{sums['messages']:.0f}",
-                _megabytes(sums["raw_bytes"]),
-                _megabytes(sums["wire_bytes"]),
-                f"{sums['raw_bytes'] / sums['wire_bytes']:.2f}" if sums["wire_bytes"] else "-",
-                f"{sums['encode_seconds']:.3f}",
-                f"{sums['decode_seconds']:.3f}",
+                *_bytes_and_codec(sums),
             )
     return table
+
+
+def _bytes_and_codec(sums: dict[str, float]) -> list[str]:
+    """Cells of what became of some messages."""
+    return [
+        _megabytes(sums["raw_bytes"]),
+        _megabytes(sums["wire_bytes"]),
+        f"{sums['raw_bytes'] / sums['wire_bytes']:.2f}" if sums["wire_bytes"] else "-",
+        f"{sums['encode_seconds']:.3f}",
+        f"{sums['decode_seconds']:.3f}",
+    ]
 
 
 def _ways(ways: list[dict[str, Any]]) -> Table:

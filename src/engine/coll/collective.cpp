@@ -283,7 +283,7 @@ std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const C
                                        const Operands& operands) {
   Context& context = context_of(job, candidate, Form::immediate);
   Routing routing(job, call, Form::immediate, operands, candidate, context);
-  wait_for(job, routing, context);  // for nobody: the context is settled
+  wait_for(job, routing, context);  // for no rank: the context is settled
   if (routing.server() != Server::both) return std::nullopt;
   LongPairs pairs(job, context, operands);
   if (!pairs.any()) return std::nullopt;

@@ -9,6 +9,7 @@
 #include "engine/context.hpp"
 #include "engine/job.hpp"
 #include "mpi/type_info.hpp"
+#include "policy/methods.hpp"
 #include "schedule/hierarchical.hpp"
 #include "schedule/linear.hpp"
 #include "schedule/pairwise.hpp"
@@ -72,10 +73,9 @@ LongPairs::LongPairs(const Job& job, const Context& context, const Operands& ope
       received_(long_blocks(job, context, operands.receive.writes, operands.root)) {}
 
 schedule::Method LongPairs::method(schedule::Op op) {
-  // At most so many blocks each way are under way at once.
-  constexpr int window = 32;
   const bool is_alltoall = op == schedule::Op::alltoall;
-  return {is_alltoall ? schedule::Algorithm::scattered : schedule::Algorithm::linear, 1, window};
+  return {is_alltoall ? schedule::Algorithm::scattered : schedule::Algorithm::linear, 1,
+          policy::most_at_once};
 }
 
 schedule::Schedule LongPairs::schedule(const schedule::Method& method, const schedule::Task& task,
@@ -91,7 +91,7 @@ schedule::Schedule LongPairs::schedule(const schedule::Method& method, const sch
     return static_cast<bool>(marks[marks.size() == size ? static_cast<std::size_t>(peer) : 0]);
   };
   schedule::Schedule found = restricted(whole(task, context, method.window), is_long);
-  // Few of them go at once. What is there already keeps nobody waiting who has more of them, and
+  // Few of them go at once. What is there already keeps no rank waiting that has more of them, and
   // goes round by round.
   const auto most = static_cast<std::size_t>(method.window);
   if (found.sends.size() > most || found.receives.size() > most) return found;

@@ -1,6 +1,5 @@
 #include "engine/coll/served_call.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/job.hpp"
