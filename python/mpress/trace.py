@@ -25,6 +25,7 @@ OPERATIONS = (
     "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Request_get_status",
     "MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gather", "MPI_Gatherv", "MPI_Scatter",
     "MPI_Scatterv", "MPI_Allgather", "MPI_Allgatherv", "MPI_Bcast",
+    "MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
 )  # fmt: skip
 CODECS = {0: "none", 1: "mpc", 2: "zfp", 3: "szp"}
 REASONS = {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "codec/checksum.hpp"  // MPRESS_HOST_DEVICE
 #include "codec/element.hpp"
@@ -24,5 +25,10 @@ MPRESS_HOST_DEVICE __attribute__((always_inline)) constexpr T combine(T have, T 
 /// On the host, over `count` elements of any alignment.
 void combine_elements(Combine how, ElementType type, void* have, const void* values,
                       std::size_t count);
+
+/// The same over `inputs`, one or more, in their order: the first with the second, what comes of it
+/// with the third, and so on. Each is of `count` elements; `out` may be one of them.
+void combine_all(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
+                 std::size_t count);
 
 }  // namespace mpress::codec

@@ -22,6 +22,9 @@ enum class Family : unsigned char {
   scatter,
   allgather,
   bcast,
+  allreduce,
+  reduce,
+  reduce_scatter,
   count_
 };
 

@@ -33,6 +33,10 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_DISABLE_SCATTER", "0", "1: leave MPI_Scatter and MPI_Scatterv to MPI."},
     {"MPRESS_DISABLE_ALLGATHER", "0", "1: leave MPI_Allgather and MPI_Allgatherv to MPI."},
     {"MPRESS_DISABLE_BCAST", "0", "1: leave MPI_Bcast to MPI."},
+    {"MPRESS_DISABLE_ALLREDUCE", "0", "1: leave MPI_Allreduce to MPI."},
+    {"MPRESS_DISABLE_REDUCE", "0", "1: leave MPI_Reduce to MPI."},
+    {"MPRESS_DISABLE_REDUCE_SCATTER", "0",
+     "1: leave MPI_Reduce_scatter and MPI_Reduce_scatter_block to MPI."},
     {"MPRESS_CHUNK", "1M",
      "Compressed messages of at least two chunks of this many bytes travel in chunks, so that "
      "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece). Unless it is set, "

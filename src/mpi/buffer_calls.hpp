@@ -40,7 +40,7 @@ namespace mpress::mpi {
     const void*, void*, const N*, MPI_Datatype, MPI_Op, MPI_Comm)                                 \
   X(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block,                            \
     const void*, void*, N, MPI_Datatype, MPI_Op, MPI_Comm)                                        \
-  X(Scan, Iscan, allreduce, const void*, void*, N, MPI_Datatype, MPI_Op, MPI_Comm)                \
+  X(Scan, Iscan, scan, const void*, void*, N, MPI_Datatype, MPI_Op, MPI_Comm)                \
   X(Exscan, Iexscan, exscan, const void*, void*, N, MPI_Datatype, MPI_Op, MPI_Comm)               \
   X(Neighbor_allgather, Ineighbor_allgather, neighbor_allgather,                                  \
     const void*, N, MPI_Datatype, void*, N, MPI_Datatype, MPI_Comm)                               \

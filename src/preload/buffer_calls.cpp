@@ -67,6 +67,14 @@ constexpr engine::Collective collective() {
   if (is(&engine::allgather)) return {Op::allgather, Family::allgather, false, true};
   if (is(&engine::allgatherv)) return {Op::allgatherv, Family::allgather, false, true};
   if (is(&engine::bcast)) return {Op::bcast, Family::bcast, false, true};
+  if (is(&engine::allreduce)) return {Op::allreduce, Family::allreduce, false, false, true};
+  if (is(&engine::reduce)) return {Op::reduce, Family::reduce, false, false, true};
+  if (is(&engine::reduce_scatter)) {
+    return {Op::reduce_scatter, Family::reduce_scatter, false, false, true};
+  }
+  if (is(&engine::reduce_scatter_block)) {
+    return {Op::reduce_scatter_block, Family::reduce_scatter, false, false, true};
+  }
   return {};
 }
 

@@ -71,19 +71,25 @@ class Kept final : public engine::KeptCall {
 
   int begin_rest(engine::Job& job, engine::StagedCall& staged, const engine::LongPairs& pairs,
                  MPI_Request* request) override {
-    std::apply([&](A... kept) { rest_.emplace(pairs, operands_, kept...); }, arguments_);
-    return std::apply(
-        [&](A... left) {
-          const engine::Operands operands = describe(left...);
-          int code = staged.open(job, operands);
-          if (code == MPI_SUCCESS) code = staged.fetch(job);
-          return code == MPI_SUCCESS ? call_mpi(staged, operands, left..., request) : code;
-        },
-        rest_->arguments());
+    if constexpr (reduces) {
+      return MPI_ERR_INTERN;  // they are served whole
+    } else {
+      std::apply([&](A... kept) { rest_.emplace(pairs, operands_, kept...); }, arguments_);
+      return std::apply(
+          [&](A... left) {
+            const engine::Operands operands = describe(left...);
+            int code = staged.open(job, operands);
+            if (code == MPI_SUCCESS) code = staged.fetch(job);
+            return code == MPI_SUCCESS ? call_mpi(staged, operands, left..., request) : code;
+          },
+          rest_->arguments());
+    }
   }
 
  private:
   using Arguments = std::tuple<A...>;
+  /// Both buffers have one count and one type.
+  static constexpr bool reduces = std::is_same_v<std::tuple_element_t<1, Arguments>, void*>;
   template <std::size_t i>
   using Argument = std::tuple_element_t<i, Arguments>;
 
@@ -118,9 +124,12 @@ class Kept final : public engine::KeptCall {
     }
   }
 
+  /// Those of reductions that are kept are MPI's own.
   void keep_types(const engine::Operands& given) {
-    if constexpr (receive_at > 0) keep_type<send_type_at>(given.send);
-    keep_type<receive_type_at>(given.receive);
+    if constexpr (!reduces) {
+      if constexpr (receive_at > 0) keep_type<send_type_at>(given.send);
+      keep_type<receive_type_at>(given.receive);
+    }
   }
 
   /// A type counts only where there are items, and need not be one elsewhere; but some MPIs look at
@@ -144,7 +153,8 @@ class Kept final : public engine::KeptCall {
 
   Arguments arguments_;
   KeptArguments kept_;
-  std::optional<RestOfCall<A...>> rest_;
+  struct Nothing {};
+  std::conditional_t<reduces, Nothing, std::optional<RestOfCall<A...>>> rest_;
 };
 
 }  // namespace mpress::preload

@@ -53,6 +53,10 @@ enum class Op : std::uint8_t {
   allgather,
   allgatherv,
   bcast,
+  allreduce,
+  reduce,
+  reduce_scatter,
+  reduce_scatter_block,
   count_
 };
 

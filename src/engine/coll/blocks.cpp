@@ -92,12 +92,8 @@ Op schedule_op(const Collective& call) {
   }
 }
 
-BlockMap::BlockMap(Job& job, const Collective& call, const Operands& operands, int rank, int ranks,
-                   int segments)
-    : job_(job),
-      operands_(operands),
-      rank_(rank),
-      task_{schedule_op(call), ranks, operands.root, segments} {}
+BlockMap::BlockMap(Job& job, Op op, const Operands& operands, int rank, int ranks, int segments)
+    : job_(job), operands_(operands), rank_(rank), task_{op, ranks, operands.root, segments} {}
 
 int BlockMap::open() {
   own_code_ = MPI_SUCCESS;

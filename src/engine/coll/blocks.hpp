@@ -31,8 +31,7 @@ struct Part {
 class BlockMap {
  public:
   /// `segments`: of a broadcast.
-  BlockMap(Job& job, const Collective& call, const Operands& operands, int rank, int ranks,
-           int segments);
+  BlockMap(Job& job, schedule::Op op, const Operands& operands, int rank, int ranks, int segments);
 
   const schedule::Task& task() const { return task_; }
 

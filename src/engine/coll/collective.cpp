@@ -65,7 +65,7 @@ class CollectiveRequest : public Request {
   /// Gives the program, or its persistent request, what completes when this is over.
   void open(MPI_Request* request) { open_.open_empty(request); }
 
-  bool proceed_with(ServedCall& served) const {
+  bool proceed_with(CollectiveOperation& served) const {
     served.await(is_awaited_.load(std::memory_order_relaxed));
     return served.advance();
   }
@@ -118,7 +118,7 @@ class ImmediateCall final : public CollectiveRequest {
   Job& job_;
   Routing routing_;
   bool is_begun_ = false;
-  std::unique_ptr<ServedCall> served_;
+  std::unique_ptr<CollectiveOperation> served_;
   StagedCall staged_;  ///< where MPI serves it
   MPI_Request request_ = MPI_REQUEST_NULL;
   int code_ = MPI_SUCCESS;
@@ -132,8 +132,8 @@ bool ImmediateCall::proceed() {
       case Server::failed: code_ = MPI_ERR_OTHER; break;
       case Server::mpi: begin_by_mpi(); break;
       case Server::mpress:
-        served_ = std::make_unique<ServedCall>(job_, call_, kept_->operands(), *comm_, context_,
-                                               routing_.served());
+        served_ =
+            make_operation(job_, call_, kept_->operands(), *comm_, context_, routing_.served());
         served_->start();
     }
     routing_.pass();
@@ -218,7 +218,7 @@ class PersistentCall final : public CollectiveRequest {
                  std::unique_ptr<KeptCall> kept, const Served& served)
       : CollectiveRequest(call, candidate.comm, context, std::move(kept), true),
         tag_(served.tag),
-        served_(job, call_, kept_->operands(), *comm_, context, served) {
+        served_(make_operation(job, call_, kept_->operands(), *comm_, context, served)) {
     context.order().take(tag_);
   }
   ~PersistentCall() override { context_.order().give(tag_); }
@@ -227,19 +227,19 @@ class PersistentCall final : public CollectiveRequest {
     set_active(true);
     renew();
     open(&stand_in_);
-    served_.start();
+    served_->start();
     begin(job);
     return MPI_SUCCESS;
   }
 
-  bool needs_host() const override { return served_.needs_host(); }
+  bool needs_host() const override { return served_->needs_host(); }
 
  private:
-  bool proceed() override { return proceed_with(served_); }
-  int code() const override { return served_.code(); }
+  bool proceed() override { return proceed_with(*served_); }
+  int code() const override { return served_->code(); }
 
   const std::uint32_t tag_;
-  ServedCall served_;
+  const std::unique_ptr<CollectiveOperation> served_;
 };
 
 }  // namespace
@@ -263,11 +263,11 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(MPI_ERR_OTHER);
   const std::uint64_t begin = trace::now_ns();
-  ServedCall served(job, call, operands, comm, context, routing.served());
-  served.start();
-  wait_for(job, served);
-  count_blocking(job, served.called(), begin);
-  return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served.code());
+  const auto served = make_operation(job, call, operands, comm, context, routing.served());
+  served->start();
+  wait_for(job, *served);
+  count_blocking(job, served->called(), begin);
+  return served->code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served->code());
 }
 
 int begin_collective(Job& job, const Collective& call, const Candidate& candidate,

@@ -59,9 +59,8 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
   return found;
 }
 
-schedule::Method method_of(const Job& job, const Collective& call, const CallShape& shape,
+schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
                            const Context& context) {
-  const schedule::Op op = schedule_op(call);
   const CollectiveCosts& costs = job.collective_costs;
   const policy::CollectiveCosts& here = !shape.on_devices     ? costs.host
                                         : context.is_pinned() ? costs.pinned

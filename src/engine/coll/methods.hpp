@@ -10,7 +10,6 @@ namespace mpress::engine {
 
 class Context;
 class Job;
-struct Collective;
 
 /// What links cost, as all ranks of MPI_COMM_WORLD agreed in MPI_Init: of each number the one of
 /// the rank that has it worst. The same on all of them.
@@ -31,7 +30,7 @@ struct CallShape {
 };
 
 /// The same on all members.
-schedule::Method method_of(const Job& job, const Collective& call, const CallShape& shape,
+schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
                            const Context& context);
 
 }  // namespace mpress::engine

@@ -100,8 +100,9 @@ Operands exchanged(const Members& members, const Operand& send, const Operand& r
 
 /// All processes have inputs of one shape.
 Operands reduced(const Members& members, const void* out, const Blocks& inputs, void* in,
-                 const Blocks& results, MPI_Comm comm) {
+                 const Blocks& results, MPI_Op op, MPI_Comm comm) {
   Operands operands = operands_of(members, comm);
+  operands.op = op;
   operands.receive = {in, {}, results};
   if (out == MPI_IN_PLACE) {
     operands.receive.reads = inputs;
@@ -293,50 +294,59 @@ Operands neighbor_alltoallw(const void* out, Numbers out_counts, Numbers out_pla
       received(in, {neighbours.sources, in_counts, in_places, in_types}), comm);
 }
 
-Operands reduce(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op, int root,
+Operands reduce(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
                 MPI_Comm comm) {
   const Members members(comm);
   const Blocks data(1, count, type);
   const bool is_root = members.is_root(root);
-  if (!members.takes_part(root)) return operands_of(members, comm);
-  if (is_root && !members.inter) return reduced(members, out, data, in, data, comm);
   Operands operands = operands_of(members, comm);
-  if (is_root) {
+  if (!members.takes_part(root)) return operands;
+  if (is_root && !members.inter) {
+    operands = reduced(members, out, data, in, data, op, comm);
+  } else if (is_root) {
     operands.receive = received(in, data);
   } else {
     operands.send = sent(out, data);
   }
+  operands.op = op;
+  operands.root = root;
   return operands;
 }
 
-Operands allreduce(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op,
+Operands allreduce(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op,
                    MPI_Comm comm) {
   const Blocks data(1, count, type);
-  return reduced(Members(comm), out, data, in, data, comm);
+  return reduced(Members(comm), out, data, in, data, op, comm);
 }
 
-Operands exscan(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op,
+Operands scan(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op,
+              MPI_Comm comm) {
+  return allreduce(out, in, count, type, op, comm);
+}
+
+Operands exscan(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op,
                 MPI_Comm comm) {
   const Members members(comm);
   const Blocks data(1, count, type);
-  return reduced(members, out, data, in, members.rank == 0 ? Blocks() : data, comm);
+  return reduced(members, out, data, in, members.rank == 0 ? Blocks() : data, op, comm);
 }
 
-Operands reduce_scatter(const void* out, void* in, Numbers counts, MPI_Datatype type, MPI_Op,
+Operands reduce_scatter(const void* out, void* in, Numbers counts, MPI_Datatype type, MPI_Op op,
                         MPI_Comm comm) {
   const Members members(comm);
   std::int64_t total = 0;
   for (int i = 0; i < members.local; ++i) total += counts[i];
   const std::int64_t own = members.known ? counts[members.rank] : 0;
-  Operands operands = reduced(members, out, {1, total, type}, in, {1, own, type}, comm);
+  Operands operands = reduced(members, out, {1, total, type}, in, {1, own, type}, op, comm);
   operands.receive_entries = members.local;
+  operands.result_counts = counts;
   return operands;
 }
 
-Operands reduce_scatter_block(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op,
-                              MPI_Comm comm) {
+Operands reduce_scatter_block(const void* out, void* in, MPI_Count count, MPI_Datatype type,
+                              MPI_Op op, MPI_Comm comm) {
   const Members members(comm);
-  return reduced(members, out, {members.local, count, type}, in, {1, count, type}, comm);
+  return reduced(members, out, {members.local, count, type}, in, {1, count, type}, op, comm);
 }
 
 Operands reduce_local(const void* in, void* in_out, MPI_Count count, MPI_Datatype type, MPI_Op) {

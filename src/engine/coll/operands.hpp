@@ -106,12 +106,14 @@ struct Operand {
 struct Operands {
   bool known = true;  ///< false: the arguments are wrong, and MPI may say so
   MPI_Comm comm = MPI_COMM_NULL;
-  int root = 0;  ///< of calls that have one
+  int root = 0;             ///< of calls that have one
+  MPI_Op op = MPI_OP_NULL;  ///< of reductions
   Operand send;
   Operand receive;
   /// Entries of the arrays that tell about either buffer; 0 where these do not count.
   int send_entries = 0;
   int receive_entries = 0;
+  Numbers result_counts = {};  ///< of MPI_Reduce_scatter: the items that each rank gets
 };
 
 Operands bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm);
@@ -153,7 +155,9 @@ Operands neighbor_alltoallw(const void* out, Numbers out_counts, Numbers out_pla
 Operands reduce(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
                 MPI_Comm comm);
 Operands allreduce(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op,
-                   MPI_Comm comm);  // and MPI_Scan
+                   MPI_Comm comm);
+Operands scan(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op,
+              MPI_Comm comm);
 Operands exscan(const void* out, void* in, MPI_Count count, MPI_Datatype type, MPI_Op op,
                 MPI_Comm comm);
 Operands reduce_scatter(const void* out, void* in, Numbers counts, MPI_Datatype type, MPI_Op op,

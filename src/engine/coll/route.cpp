@@ -6,6 +6,7 @@
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/long_pairs.hpp"
+#include "engine/coll/reduction.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
 #include "mpi/progress_hook.hpp"
@@ -29,6 +30,16 @@ std::size_t block_bytes(const Operands& operands) {
     if (type) bytes += type->size * static_cast<std::size_t>(block.count);
   }
   return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
+}
+
+/// Of the piece that each rank combines; 0 where mpress does not serve such a reduction.
+std::size_t piece_bytes(const Operands& operands) {
+  const std::optional<Reduction> reduction = reduction_of(operands);
+  int ranks = 0;
+  if (!reduction || mpi::calls().Comm_size(operands.comm, &ranks) != MPI_SUCCESS) return 0;
+  const std::size_t bytes =
+      static_cast<std::size_t>(reduction->count) * element_size(reduction->type);
+  return ranks > 1 ? bytes / static_cast<std::size_t>(ranks) : 0;
 }
 
 /// Does MPI take its counts and types? Those of a buffer without data are not looked at.
@@ -83,15 +94,17 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!operands.known || job.config.is_disabled(call.family)) return {};
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
-  const std::size_t bytes = call.has_own_counts ? 0 : block_bytes(operands);
+  const std::size_t bytes = call.has_own_counts ? 0
+                            : call.reduces      ? piece_bytes(operands)
+                                                : block_bytes(operands);
   const bool may_be_long =
       call.has_own_counts ? may_go_by_pairs(job, form) : bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
   found.bytes = bytes;
   found.may_compress = (job.collectives.within || job.collectives.between) && may_be_long;
-  found.may_be_on_devices =
-      job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
+  found.may_be_on_devices = job.collectives.on_devices && !call.reduces &&
+                            (call.has_own_counts || bytes >= job.least_peer_bytes);
   if (!found.may_compress && !found.may_be_on_devices) return {};
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
@@ -168,7 +181,9 @@ bool Routing::has_pinned_peer() const {
 void Routing::consider() {
   if (!context_.is_ready()) return decide(Server::mpi);
   context_.hosts();  // for those who come without a turn
-  const bool pays = may_compress_ && may_pay(job_, context_);
+  // MPIs add up within each of several hosts first; a reduction in two shots does not.
+  const bool is_apt = !call_.reduces || !context_.hosts().is_mixed();
+  const bool pays = may_compress_ && is_apt && may_pay(job_, context_);
   pays_ = pays && !call_.has_own_counts;
   pays_pairs_ = pays && call_.has_own_counts;
   if (!pays_ && !is_for_devices()) return serve(false);
@@ -206,8 +221,10 @@ void Routing::agree() {
 void Routing::serve(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
-  served_.method = whole ? method_of(job_, call_, {bytes_, pays_, context_.has_devices()}, context_)
-                         : LongPairs::method(schedule_op(call_));
+  served_.method = call_.reduces ? schedule::Method{schedule::Algorithm::two_shot}
+                   : whole       ? method_of(job_, schedule_op(call_),
+                                             {bytes_, pays_, context_.has_devices()}, context_)
+                                 : LongPairs::method(schedule_op(call_));
   decide(whole ? Server::mpress : Server::both);
 }
 

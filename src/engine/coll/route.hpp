@@ -27,6 +27,7 @@ struct Collective {
   Family family = Family::count_;    ///< of its kill switch
   bool has_own_counts = false;       ///< no rank knows all counts, each those of its own pairs
   bool has_many_readers = false;     ///< a block goes to several ranks
+  bool reduces = false;
 };
 
 /// Members give the same call the same form, as MPI asks for.

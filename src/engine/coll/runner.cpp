@@ -19,7 +19,8 @@ constexpr int rounds_at_once = 2;
 }  // namespace
 
 Runner::Runner(Job& job, const Collective& call, trace::Called called, const Context& context,
-               int tag, const schedule::Schedule& schedule, const BlockMap& blocks, int code)
+               int tag, const schedule::Schedule& schedule, const BlockMap& blocks, int code,
+               const Coding* coding)
     : job_(job),
       call_(call),
       called_(called),
@@ -27,7 +28,8 @@ Runner::Runner(Job& job, const Collective& call, trace::Called called, const Con
       tag_(tag),
       schedule_(schedule),
       blocks_(blocks),
-      shared_(job, call, called, context, schedule, blocks),
+      coding_(coding),
+      shared_(job, call, called, context, schedule, blocks, coding),
       has_own_(code == MPI_SUCCESS),
       code_(code) {}
 
@@ -116,7 +118,8 @@ void Runner::receive(int from, const Part& part, schedule::Block block) {
   MPI_Datatype type = part.type;
   if (Receive::may_need_watching(job_, arguments)) {
     auto entry = std::make_shared<ReceiveRequest>(job_);
-    entry->receive.keep_in(shared_.to_keep(block));
+    const auto [opaque, alone] = shared_.to_keep(block);
+    entry->receive.keep_in(opaque, alone);
     if (entry->receive.watch(job_, called_, arguments)) {
       entry->claim_buffer();
       if (job_.pacer.active()) entry->receive.travels_when_posted();
@@ -195,7 +198,7 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
 
 void Runner::send(int to, const Part& part, std::optional<trace::Reason> raw_for) {
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
-  const SendCall call{called_, call_.family, true, raw_for};
+  const SendCall call{called_, call_.family, true, raw_for, coding_};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error != MPI_SUCCESS) {
     note(out.error);

@@ -28,10 +28,14 @@ namespace mpress::engine {
 /// Raises nothing. One thread at a time calls it.
 class Runner {
  public:
-  /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty. What it
-  /// refers to outlives it.
+  /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty.
+  /// `coding`: see SharedBlocks. What it refers to outlives it.
   Runner(Job& job, const Collective& call, trace::Called called, const Context& context, int tag,
-         const schedule::Schedule& schedule, const BlockMap& blocks, int code);
+         const schedule::Schedule& schedule, const BlockMap& blocks, int code,
+         const Coding* coding = nullptr);
+
+  /// The blocks that are encoded once for all of their readers.
+  SharedBlocks& shared() { return shared_; }
 
   /// Lets it proceed, and waits for no rank. True once all rounds are over: no message is left
   /// under way.
@@ -107,6 +111,7 @@ class Runner {
   const int tag_;
   const schedule::Schedule& schedule_;
   const BlockMap& blocks_;
+  const Coding* const coding_;
   SharedBlocks shared_;
   std::size_t next_send_ = 0;
   std::size_t next_receive_ = 0;

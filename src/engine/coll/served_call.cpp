@@ -17,7 +17,8 @@ ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operand
       served_(served),
       keeps_tag_(served.tag >= CallOrder::call_tags),
       pairs_(pairs),
-      blocks_(job, call, operands, context.rank(), context.size(), served.method.segments) {}
+      blocks_(job, schedule_op(call), operands, context.rank(), context.size(),
+              served.method.segments) {}
 
 void ServedCall::start() {
   code_ = MPI_SUCCESS;
@@ -74,25 +75,6 @@ bool ServedCall::advance() {
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();
   if (!keeps_tag_) context_.order().give(served_.tag);
   return true;
-}
-
-void wait_for(Job& job, ServedCall& served) {
-  served.await(true);
-  job.progress.wait_until([&] {
-    if (served.advance()) return true;
-    served.wait_in_mpi();
-    return false;
-  });
-}
-
-void count_blocking(Job& job, trace::Called called, std::uint64_t begin_ns) {
-  trace::Row& row = job.record.row({trace::Direction::complete, called, trace::any_peer});
-  trace::add(row.messages, 1);
-  const std::uint64_t end = trace::now_ns();
-  trace::add(row.wait_ns, end - begin_ns);
-  trace::note_wait(called, begin_ns, end);
-  job.mpi_link.outbox.flush();
-  job.timings.collect(job);
 }
 
 }  // namespace mpress::engine

@@ -9,11 +9,12 @@ namespace mpress::engine {
 
 SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called called,
                            const Context& context, const schedule::Schedule& schedule,
-                           const BlockMap& blocks)
-    : job_(job), call_(call), called_(called), context_(context), blocks_(blocks) {
+                           const BlockMap& blocks, const Coding* coding)
+    : job_(job), call_(call), called_(called), context_(context), blocks_(blocks), coding_(coding) {
   if (!call.has_many_readers) return;
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(context.comm());
-  may_have_loss_ = comm && comm->hints.codec(job.config.spec).lossy();
+  may_have_loss_ =
+      coding ? coding->spec.lossy() : comm && comm->hints.codec(job.config.spec).lossy();
   for (const schedule::Transfer& transfer : schedule.sends) {
     for (const schedule::Block block : schedule.blocks_of(transfer)) {
       Shared& shared = shared_[block];
@@ -33,13 +34,22 @@ bool SharedBlocks::is_for_self_too(schedule::Block block) const {
   return may_have_loss_ && blocks_.task().op == schedule::Op::allgather && is_own(block);
 }
 
-std::shared_ptr<OpaqueBlock> SharedBlocks::to_keep(schedule::Block block) const {
+void SharedBlocks::provide(std::shared_ptr<OpaqueBlock> own) {
+  for (auto& [block, shared] : shared_) {
+    if (!is_own(block)) continue;
+    shared.opaque = own;
+    shared.is_decided = true;
+  }
+}
+
+SharedBlocks::Keeping SharedBlocks::to_keep(schedule::Block block) const {
+  if (const auto left = left_in_.find(block); left != left_in_.end()) return {left->second, true};
   const auto found = shared_.find(block);
-  return found != shared_.end() ? found->second.opaque : nullptr;
+  return {found != shared_.end() ? found->second.opaque : nullptr};
 }
 
 bool SharedBlocks::is_kept(schedule::Block block) const {
-  const std::shared_ptr<OpaqueBlock> opaque = to_keep(block);
+  const std::shared_ptr<OpaqueBlock> opaque = to_keep(block).opaque;
   return opaque && opaque->is_whole();
 }
 
@@ -48,8 +58,8 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
                          bool at_once) {
   if (shared.is_decided || !is_own(block)) return shared.code;
   shared.is_decided = true;
-  BlockChoice choice = encode_block(job_, {called_, call_.family, true, std::nullopt}, arguments,
-                                    shared.readers, at_once);
+  BlockChoice choice = encode_block(job_, {called_, call_.family, true, std::nullopt, coding_},
+                                    arguments, shared.readers, at_once);
   shared.opaque = std::move(choice.opaque);
   shared.reason = choice.reason;
   return shared.code = choice.error;
@@ -58,7 +68,10 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
 SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,
                                          std::span<const int> readers, int tag) {
   Shared& shared = shared_.at(block);
-  if (is_own(block) && shared.readers.size() == 1 && !is_for_self_too(block)) return {};
+  // Otherwise an ordinary message does it.
+  const bool is_summed = coding_ && coding_->is_summed;
+  const bool is_opaque = shared.readers.size() > 1 || is_for_self_too(block) || is_summed;
+  if (is_own(block) && !is_opaque) return {};
   const SendArguments arguments{part.data, part.count, part.type, readers.front(), context_.comm()};
   const bool at_once = readers.size() == shared.readers.size();
   if (const int code = decide(block, shared, arguments, at_once); code != MPI_SUCCESS) {
@@ -69,7 +82,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
   if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
   // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
-  SendCall call{called_, call_.family, true};
+  SendCall call{called_, call_.family, true, std::nullopt, coding_};
   if (!opaque || (!is_own(block) && !opaque->is_whole())) {
     call.raw_for = shared.reason;
     opaque = hold_block(job_, call, arguments, readers);

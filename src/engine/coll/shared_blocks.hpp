@@ -18,12 +18,27 @@ namespace mpress::engine {
 
 class SharedBlocks {
  public:
-  /// All of these outlive it. A call whose blocks have one reader each has none.
+  /// All of these outlive it. A call whose blocks have one reader each has none. `coding`: null, or
+  /// how all blocks are encoded.
   SharedBlocks(Job& job, const Collective& call, trace::Called called, const Context& context,
-               const schedule::Schedule& schedule, const BlockMap& blocks);
+               const schedule::Schedule& schedule, const BlockMap& blocks, const Coding* coding);
 
-  /// Where a block that this rank receives is to be kept, to be passed on; null: nowhere.
-  std::shared_ptr<OpaqueBlock> to_keep(schedule::Block block) const;
+  // Before the first round:
+
+  /// This rank has its own block so, whole or under way.
+  void provide(std::shared_ptr<OpaqueBlock> own);
+
+  /// A block that this rank receives is kept so, and not decoded, as far as it comes encoded.
+  void leave_in(schedule::Block block, std::shared_ptr<OpaqueBlock> opaque) {
+    left_in_.emplace(block, std::move(opaque));
+  }
+
+  /// Where a block that this rank receives is to be kept.
+  struct Keeping {
+    std::shared_ptr<OpaqueBlock> opaque;  ///< null: nowhere
+    bool alone = false;                   ///< it is not to be decoded
+  };
+  Keeping to_keep(schedule::Block block) const;
 
   /// Has a block that came been kept as it came? Then it can be passed on, also where this rank
   /// could not decode it.
@@ -66,9 +81,11 @@ class SharedBlocks {
   const trace::Called called_;
   const Context& context_;
   const BlockMap& blocks_;
+  const Coding* const coding_;
   bool may_have_loss_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
-  std::optional<BlockDecode> own_;                      ///< under way, or over
+  std::unordered_map<schedule::Block, std::shared_ptr<OpaqueBlock>> left_in_;
+  std::optional<BlockDecode> own_;  ///< under way, or over
   int own_code_ = MPI_SUCCESS;
 };
 

@@ -85,9 +85,11 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
   if (!elements) return {nullptr, Reason::memory};
   const link::Kind kind = link_for(job, message, world_ranks);
   const Region region = elements->region;
-  const Chunking cut{choice.spec,  region.type,
-                     region.count, block_chunk_bytes(job, message, kind, true),
-                     message.peer, next_number(job)};
+  const bool is_summed = call.coding && call.coding->is_summed;
+  const std::size_t chunk_bytes =
+      is_summed ? call.coding->chunk_of(bytes) : block_chunk_bytes(job, message, kind, true);
+  const Chunking cut{choice.spec, region.type,  region.count,
+                     chunk_bytes, message.peer, next_number(job)};
   auto opaque = std::make_shared<OpaqueBlock>(job);
   const OpaqueBlock::Home home =
       at_once ? find_home(job, cut, region.device, kind, world_ranks) : OpaqueBlock::Home{};

@@ -181,12 +181,11 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
 }
 
 int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
-                  MPI_Request* request, std::shared_ptr<OpaqueBlock> keep) {
+                  MPI_Request* request) {
   std::shared_ptr<ReceiveRequest> entry;
   bool watched = false;
   if (Receive::may_need_watching(job, arguments)) {
     entry = std::make_shared<ReceiveRequest>(job);
-    entry->receive.keep_in(std::move(keep));
     watched = entry->receive.watch(job, op, arguments);
     if (watched) entry->claim_buffer();
     if (job.pacer.active()) entry->receive.travels_when_posted();

@@ -18,9 +18,9 @@ struct Envelope {
 /// MPI_Recv.
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* status);
 
-/// MPI_Irecv, which counts as `op`. `keep`: see Receive::keep_in(); may be null.
+/// MPI_Irecv, which counts as `op`.
 int receive_later(Job& job, trace::Op op, const ReceiveArguments& arguments, const Envelope& from,
-                  MPI_Request* request, std::shared_ptr<OpaqueBlock> keep = nullptr);
+                  MPI_Request* request);
 
 /// MPI_Mrecv of a message that MPI holds, and its non-blocking form.
 int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,

@@ -145,6 +145,15 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
 bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, From from) {
   const Chunking cut = Chunking::of(header, source);
   std::unique_ptr<Decoder> decoder;
+  const bool is_left = kept_in_ && is_kept_alone_ && cut.encodes();
+  if (is_left) {
+    const bool is_on_device = device_ != gpu::host;
+    decoder = keeping_decoder(job, cut, *kept_in_, is_on_device);
+    chunks_to_ = static_cast<std::byte*>(arguments_.buffer);
+    chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
+    chunks_->keep_in(kept_in_);
+    return true;
+  }
   const bool is_shared = is_aside() || is_contested_;
   chunks_to_ = takes_in_place(header.type) && !is_shared
                    ? static_cast<std::byte*>(arguments_.buffer)
@@ -298,7 +307,7 @@ int Receive::conclude(Job& job) {
   trace::add(row.decode_ns, chunks->decode_ns());
   trace::add(row.wait_ns, waited_ns_);
   trace::add(row.transfer_ns, chunks->transfer_ns());
-  if (cut.encodes()) {
+  if (cut.encodes() && !is_kept_alone_) {
     const policy::Place place = device_ != gpu::host ? policy::Place::device : policy::Place::host;
     job.policy.decoded(place, cut.spec.codec, delivered_bytes_, chunks->decode_ns());
   }

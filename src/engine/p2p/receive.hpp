@@ -142,8 +142,12 @@ class Receive {
 
   const std::shared_ptr<mpi::CommInfo>& comm() const { return comm_; }
 
-  /// What comes encoded is kept so in `opaque`, too; what comes as it is leaves that empty.
-  void keep_in(std::shared_ptr<OpaqueBlock> opaque) { kept_in_ = std::move(opaque); }
+  /// What comes encoded is kept so in `opaque`, too, or there alone; what comes as it is leaves
+  /// that empty.
+  void keep_in(std::shared_ptr<OpaqueBlock> opaque, bool alone) {
+    kept_in_ = std::move(opaque);
+    is_kept_alone_ = alone;
+  }
 
  private:
   /// Where MPI puts the message.
@@ -189,6 +193,7 @@ class Receive {
   memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
   std::unique_ptr<ReceivePipeline> chunks_;  ///< set while they are collected
   std::shared_ptr<OpaqueBlock> kept_in_;
+  bool is_kept_alone_ = false;
   std::byte* chunks_to_ = nullptr;  ///< where their elements go, without gaps
   Place place_ = Place::unwatched;
   std::atomic<bool> is_contested_{false};

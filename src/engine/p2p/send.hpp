@@ -27,6 +27,19 @@ struct SendArguments {
   MPI_Comm comm = MPI_COMM_NULL;
 };
 
+/// How data is encoded where its communicator's codec does not say.
+struct Coding {
+  Spec spec;                    ///< none: it goes as it is
+  bool is_decided = false;      ///< whether that pays is not asked any more
+  bool is_summed = false;       ///< payloads are added up, so all blocks are encoded as such
+  std::size_t chunk_bytes = 0;  ///< of those; 0: in one piece
+
+  /// Bytes of elements in the chunks of a block that is summed.
+  std::size_t chunk_of(std::size_t bytes) const {
+    return chunk_bytes > 0 && bytes >= 2 * chunk_bytes ? chunk_bytes : bytes;
+  }
+};
+
 /// What a sending call allows, and what it counts as.
 struct SendCall {
   trace::Called op;   ///< for statistics alone
@@ -34,6 +47,7 @@ struct SendCall {
   bool buffer_stays;  ///< the program's buffer is the call's until it is over
   /// Set: it goes as it is, for this reason.
   std::optional<trace::Reason> raw_for = {};
+  const Coding* coding = nullptr;  ///< set: how it is encoded; outlives the call
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest

@@ -75,9 +75,11 @@ Choice choose(Job& job, const Message& message, bool may_time) {
   const Spec none = no_codec();
   if (message.call.raw_for) return {none, *message.call.raw_for};
   Reason reason = Reason::none;
-  Spec wanted = message.comm.hints.codec(job.config.spec);
+  const Coding* const coding = message.call.coding;
+  const bool is_decided = coding && coding->is_decided;
+  Spec wanted = coding ? coding->spec : message.comm.hints.codec(job.config.spec);
   if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
-  if (is_short(job, message)) {
+  if (is_decided ? message.bytes < wire::min_frame_bytes : is_short(job, message)) {
     reason = Reason::threshold;
   } else if (!message.type.element) {
     reason = Reason::type;
@@ -91,6 +93,8 @@ Choice choose(Job& job, const Message& message, bool may_time) {
     reason = Reason::device;
   } else if (!is_aligned(message)) {
     reason = Reason::unaligned;
+  } else if (is_decided) {
+    return {wanted, reason};
   } else {
     const policy::Subject subject = subject_of(job, message, wanted.codec);
     reason = reason_of(job, subject);

@@ -6,6 +6,7 @@
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
+#include "engine/pipeline/opaque_block.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -59,6 +60,28 @@ class HostDecoder final : public Decoder {
   std::uint64_t taken_ = 0;
 };
 
+class KeepingDecoder final : public Decoder {
+ public:
+  KeepingDecoder(Job& job, const Chunking& cut, OpaqueBlock& opaque, bool reads_devices)
+      : Decoder(job, cut), opaque_(opaque), reads_devices_(reads_devices) {}
+
+  bool reads_devices() const override { return reads_devices_; }
+  std::byte* place_of(std::uint64_t chunk, std::size_t) override {
+    return reads_devices_ ? nullptr : opaque_.place_for(chunk, cut_.room());
+  }
+  void take(std::uint64_t chunk, const link::Arrived& arrived, bool) override {
+    taken_ = chunk + arrived.chunks;
+    if (opaque_.ready() < taken_ && code_ == MPI_SUCCESS) code_ = MPI_ERR_NO_MEM;
+  }
+  void skip(std::uint64_t chunk) override { taken_ = chunk + 1; }
+  std::uint64_t settled() override { return taken_; }
+
+ private:
+  OpaqueBlock& opaque_;
+  const bool reads_devices_;
+  std::uint64_t taken_ = 0;
+};
+
 /// Every chunk goes the same place, so a link gets it for one at a time.
 class NoDecoder final : public Decoder {
  public:
@@ -95,6 +118,11 @@ void Decoder::judge(std::uint64_t chunk, Status status) {
 
 std::unique_ptr<Decoder> host_decoder(Job& job, const Chunking& cut, std::byte* elements) {
   return std::make_unique<HostDecoder>(job, cut, elements);
+}
+
+std::unique_ptr<Decoder> keeping_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,
+                                         bool reads_devices) {
+  return std::make_unique<KeepingDecoder>(job, cut, opaque, reads_devices);
 }
 
 std::unique_ptr<Decoder> no_decoder(Job& job, const Chunking& cut) {

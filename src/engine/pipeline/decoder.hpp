@@ -13,6 +13,7 @@
 namespace mpress::engine {
 
 class Job;
+class OpaqueBlock;
 
 /// Takes the chunks of one region, in order. None of its calls waits for a device but drain().
 class Decoder : public link::ReceiveBuffers {
@@ -69,6 +70,11 @@ enum class From : std::uint8_t {
 /// Into memory of `device`. Null where it has no memory or no queue.
 std::unique_ptr<Decoder> device_decoder(Job& job, const Chunking& cut, int device,
                                         std::byte* elements, From from);
+
+/// Leaves what comes encoded: `opaque` keeps it, whose memory links bring it to. `reads_devices`:
+/// that is a device's.
+std::unique_ptr<Decoder> keeping_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,
+                                         bool reads_devices);
 
 /// Drops what comes, as soon as there is memory to do so.
 std::unique_ptr<Decoder> no_decoder(Job& job, const Chunking& cut);

@@ -55,18 +55,26 @@ std::size_t OpaqueBlock::longest() const {
 /// A device finds a relative bound itself, and payloads tell it.
 bool OpaqueBlock::encode(const Chunking& cut, const Region& region, memory::Buffer packed,
                          const Home& home) {
+  packed_ = std::move(packed);
+  Chunking resolved = cut;
+  if (region.device == gpu::host && !resolve(job_, region, resolved.spec)) return false;
+  return make(resolved, region.device, home, [&](const Chunking& all, Slots& slots) {
+    return make_encoder(job_, all, region, slots);
+  });
+}
+
+bool OpaqueBlock::make(const Chunking& cut, int device, const Home& home,
+                       const MakeEncoder& made_by) {
   cut_ = cut;
   home_ = home;
   // No host looks at what a device publishes.
   cut_.may_be_elements = !home.link || !home.link->devices_publish();
-  device_ = region.device;
-  packed_ = std::move(packed);
-  if (device_ == gpu::host && !resolve(job_, region, cut_.spec)) return false;
+  device_ = device;
   chunks_.resize(cut_.chunks());
   for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     if (!home_.link && !make_room(chunk, cut_.room())) return false;
   }
-  encoder_ = make_encoder(job_, cut_, region, *this);
+  encoder_ = made_by(cut_, *this);
   if (!encoder_) return false;
   is_published_by_device_ = encoder_->is_published_by_device();
   if (cut_.spec.bound == Bound::rel) {
@@ -136,16 +144,23 @@ void OpaqueBlock::begin(const Chunking& cut, int device) {
   chunks_.resize(cut_.chunks());
 }
 
+std::byte* OpaqueBlock::place_for(std::uint64_t chunk, std::size_t bytes) {
+  const bool is_there = static_cast<bool>(chunks_[chunk].memory);
+  return is_there || make_room(chunk, bytes) ? room_of(chunk) : nullptr;
+}
+
 /// What a device published may be longer than its elements, which not every link takes.
 bool OpaqueBlock::keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
   if (is_given_up_) return true;
   if (copying_ == 0) {
     is_given_up_ = chunk != ready() || arrived.chunks != 1 ||
                    (!is_elements && arrived.bytes >= cut_.raw_bytes(chunk)) ||
-                   !make_room(chunk, arrived.bytes);
+                   !place_for(chunk, arrived.bytes);
     if (is_given_up_) return true;
     if (device_ == gpu::host) {
-      std::memcpy(room_of(chunk), arrived.data, arrived.bytes);
+      if (arrived.data != room_of(chunk)) {
+        std::memcpy(room_of(chunk), arrived.data, arrived.bytes);
+      }
       note(chunk, arrived.bytes);
       return true;
     }

@@ -44,6 +44,11 @@ class OpaqueBlock final : private Slots {
   /// `packed`. `cut.spec` names a codec. False where memory is short, or the device refuses.
   bool encode(const Chunking& cut, const Region& region, memory::Buffer packed, const Home& home);
 
+  /// The same with chunks that `made_by` makes, of any sources, which outlive that: in memory of
+  /// `device`, or the host's.
+  using MakeEncoder = std::function<std::unique_ptr<Encoder>(const Chunking& cut, Slots& slots)>;
+  bool make(const Chunking& cut, int device, const Home& home, const MakeEncoder& made_by);
+
   /// Elements on a device as they are, to be copied once for several readers. They stay valid while
   /// the block is sent.
   void hold(const Chunking& cut, const Region& region);
@@ -70,6 +75,9 @@ class OpaqueBlock final : private Slots {
 
   /// Chunks follow, for a buffer of `device` or the host.
   void begin(const Chunking& cut, int device);
+
+  /// Where the next chunk may be brought, so that it need not be copied; null: there is no memory.
+  std::byte* place_for(std::uint64_t chunk, std::size_t bytes);
 
   /// Keeps a chunk, in order. False while a device copies it; then it is to be asked again. Where
   /// it cannot be kept the block will not be whole.

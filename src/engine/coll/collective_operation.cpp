@@ -1,0 +1,37 @@
+#include "engine/coll/collective_operation.hpp"
+
+#include "engine/coll/reduced_call.hpp"
+#include "engine/coll/served_call.hpp"
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
+                                                    const Operands& operands, mpi::CommInfo& comm,
+                                                    Context& context, const Served& served) {
+  if (call.reduces) {
+    return std::make_unique<ReducedCall>(job, call, operands, comm, context, served);
+  }
+  return std::make_unique<ServedCall>(job, call, operands, comm, context, served);
+}
+
+void wait_for(Job& job, CollectiveOperation& operation) {
+  operation.await(true);
+  job.progress.wait_until([&] {
+    if (operation.advance()) return true;
+    operation.wait_in_mpi();
+    return false;
+  });
+}
+
+void count_blocking(Job& job, trace::Called called, std::uint64_t begin_ns) {
+  trace::Row& row = job.record.row({trace::Direction::complete, called, trace::any_peer});
+  trace::add(row.messages, 1);
+  const std::uint64_t end = trace::now_ns();
+  trace::add(row.wait_ns, end - begin_ns);
+  trace::note_wait(called, begin_ns, end);
+  job.mpi_link.outbox.flush();
+  job.timings.collect(job);
+}
+
+}  // namespace mpress::engine

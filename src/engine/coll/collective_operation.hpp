@@ -1,0 +1,58 @@
+// A collective call that mpress serves, whatever it does and in whichever form.
+#pragma once
+
+#include <memory>
+
+#include "engine/coll/operands.hpp"
+#include "engine/coll/route.hpp"
+#include "mpi/comm_info.hpp"
+#include "trace/record.hpp"
+
+namespace mpress::engine {
+
+/// A blocking call waits for it, a non-blocking one has it once, a persistent one starts it again
+/// and again. Raises nothing. One thread at a time calls it.
+class CollectiveOperation {
+ public:
+  CollectiveOperation() = default;
+  CollectiveOperation(const CollectiveOperation&) = delete;
+  CollectiveOperation& operator=(const CollectiveOperation&) = delete;
+  virtual ~CollectiveOperation() = default;
+
+  /// From now on advance() lets it proceed. Not while it is under way.
+  virtual void start() = 0;
+
+  /// Waits for no rank. True once it is over: then what it brought is the program's.
+  virtual bool advance() = 0;
+
+  /// Must this process do something for others to get on, which waits for none of them?
+  virtual bool needs_host() const = 0;
+
+  /// The program waits for it.
+  virtual void await(bool is_awaited) = 0;
+
+  /// For a call that blocks, between two calls of advance(): see Runner.
+  virtual void wait_in_mpi() = 0;
+
+  /// How it is counted.
+  virtual trace::Called called() const = 0;
+
+  /// Once it is over: an error code of MPI's.
+  virtual int code() const = 0;
+};
+
+/// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it while
+/// they are under way, and wait for it. All but `served` outlives it.
+std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
+                                                    const Operands& operands, mpi::CommInfo& comm,
+                                                    Context& context, const Served& served);
+
+// Of blocking calls:
+
+/// Waits for one that has started.
+void wait_for(Job& job, CollectiveOperation& operation);
+
+/// Counts one that is over, which began at `begin_ns`, and what it found out.
+void count_blocking(Job& job, trace::Called called, std::uint64_t begin_ns);
+
+}  // namespace mpress::engine

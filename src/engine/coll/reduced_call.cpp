@@ -1,0 +1,385 @@
+#include "engine/coll/reduced_call.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "codec/codec.hpp"
+#include "codec/szp/format.hpp"
+#include "engine/job.hpp"
+#include "engine/p2p/send_message.hpp"
+#include "engine/pipeline/sum_encoder.hpp"
+#include "mpi/type_info.hpp"
+#include "policy/methods.hpp"
+#include "schedule/algorithms.hpp"
+#include "schedule/bruck.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// What each of `ranks` contributions may err by, so that their sum errs by no more than `bound`,
+/// where none is above `most`; empty where quanta cannot tell it. With u the rounding of the type,
+/// a quantum's multiple of the step is what it decodes to but for u most, and so for the sum's,
+/// which is below ranks * most: docs/codecs.md, Reductions.
+std::optional<double> bound_of_contribution(double bound, int ranks, ElementType type,
+                                            double most) {
+  const bool is_f32 = type == ElementType::f32;
+  const double u = is_f32 ? 0x1p-24 : 0x1p-53;
+  const double largest = is_f32 ? 0x1p22 : 0x1p51;
+  const double largest_sum = is_f32 ? 0x1p24 : 0x1p53;
+  const double each = (bound / ranks - 2.5 * u * most) / (1 + 4 * u);
+  if (!(each > 0) || !(each <= bound)) return std::nullopt;
+  const double quantum = most / (2 * each * codec::szp::step_shrink) + 1;
+  if (quantum > largest || quantum * ranks >= largest_sum) return std::nullopt;
+  return each;
+}
+
+// Told::flags.
+constexpr std::uint32_t pays_flag = 1;
+constexpr std::uint32_t finite_flag = 2;  ///< there are finite elements
+
+/// Elements that are combined between two looks at all else.
+constexpr std::int64_t stride = 1 << 18;
+
+}  // namespace
+
+ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& operands,
+                         mpi::CommInfo& comm, Context& context, const Served& served)
+    : job_(job),
+      call_(call),
+      operands_(operands),
+      comm_(comm),
+      context_(context),
+      served_(served),
+      keeps_tag_(served.tag >= CallOrder::call_tags),
+      goal_(call.family == Family::allreduce ? Goal::all
+            : call.family == Family::reduce  ? Goal::root
+                                             : Goal::each),
+      spec_(context.spec().value_or(job.config.spec)),
+      reduction_(*reduction_of(operands)),
+      begins_(pieces_of(call, operands, reduction_, context.size())) {}
+
+void ReducedCall::start() {
+  code_ = MPI_SUCCESS;
+  phase_ = Phase::waiting;
+  if (const mpi::Hints hints = comm_.hints.get(); !hints.empty()) {
+    if (const auto blocks = mpi::comm_info(context_.comm())) blocks->hints.update(hints);
+  }
+  begin();
+}
+
+/// Unless another call has its tag.
+void ReducedCall::begin() {
+  if (!keeps_tag_ && !context_.order().take(served_.tag)) return;
+  coding_ = Coding{spec_};
+  adds_quanta_ = false;
+  if (spec_.codec == Codec::szp) {
+    begin_exchange();
+  } else {
+    begin_contributions();
+  }
+}
+
+const std::byte* ReducedCall::own_input() const {
+  const auto first = begins_[static_cast<std::size_t>(context_.rank())];
+  return static_cast<const std::byte*>(reduction_.input) +
+         static_cast<std::size_t>(first) * width();
+}
+
+void ReducedCall::move(Phase phase, bool shares, schedule::Op op, const Operand& send,
+                       const Operand& receive, schedule::Schedule schedule, const Coding* coding) {
+  Operands operands;
+  operands.comm = context_.comm();
+  operands.root = operands_.root;
+  operands.send = send;
+  operands.receive = receive;
+  const int tag = context_.first_block_tag() + static_cast<int>(served_.tag);
+  const Movement::Of of{job_, called(), call_.family, context_, tag, code_, coding};
+  phase_ = phase;
+  movement_ = std::make_unique<Movement>(of, op, shares, operands, std::move(schedule));
+  movement_->runner().await(is_awaited_);
+}
+
+/// Is the movement over? Then what went wrong is noted.
+bool ReducedCall::has_moved() {
+  if (!movement_->runner().advance()) return false;
+  note(movement_->runner().code());
+  return true;
+}
+
+bool ReducedCall::advance() {
+  if (phase_ == Phase::waiting) begin();
+  if (phase_ == Phase::exchanging) {
+    if (!has_moved()) return false;
+    conclude_exchange();
+    begin_contributions();
+  }
+  if (phase_ == Phase::contributing) {
+    const std::shared_ptr<OpaqueBlock>* own =
+        opaque_.empty() ? nullptr : &opaque_[static_cast<std::size_t>(context_.rank())];
+    const bool has_own = !own || !*own || (*own)->advance();
+    if (!has_moved() || !has_own) return false;
+    if (own && *own) note((*own)->code());
+    begin_combining();
+  }
+  if (phase_ == Phase::combining) {
+    if (!combine()) return false;
+    begin_sharing();
+  }
+  if (phase_ == Phase::sharing) {
+    const bool has_sum = !sum_ || sum_->advance();
+    const bool has_moved =
+        !movement_ || (movement_->runner().advance() && movement_->runner().advance_own());
+    const bool has_own = !own_ || (has_sum && own_->advance());
+    if (!has_sum || !has_moved || !has_own) return false;
+    if (sum_) note(sum_->code());
+    finish();
+  }
+  return phase_ == Phase::over;
+}
+
+void ReducedCall::await(bool is_awaited) {
+  is_awaited_ = is_awaited;
+  if (movement_) movement_->runner().await(is_awaited);
+}
+
+void ReducedCall::wait_in_mpi() {
+  const bool works_here = phase_ == Phase::waiting || phase_ == Phase::combining ||
+                          (phase_ == Phase::contributing && adds_quanta_) || sum_ || own_;
+  if (movement_ && !works_here) movement_->runner().wait_in_mpi();
+}
+
+/// Is a piece worth encoding on its way from this rank to the member that is hardest to reach?
+bool ReducedCall::pays() const {
+  const int me = context_.rank();
+  int peer = me == 0 ? 1 : 0;
+  for (int other = 0; other < context_.size(); ++other) {
+    if (!context_.share_host(me, other)) peer = other;
+  }
+  const SendArguments arguments{reduction_.input,
+                                static_cast<MPI_Count>(reduction_.count) / context_.size(),
+                                reduction_.mpi_type(), peer, context_.comm()};
+  const auto type = mpi::type_info(arguments.type);
+  const auto comm = mpi::comm_info(arguments.comm);
+  if (!type || !comm) return false;
+  const SendCall call{called(), call_.family, true};
+  const Location place = locate(job_, arguments.buffer, *type);
+  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+  const Message message{call,         arguments,        *type, *comm, comm->world_rank(peer), bytes,
+                        place.device, place.is_readable};
+  return choose(job_, message, false).spec.codec != Codec::none;
+}
+
+void ReducedCall::begin_exchange() {
+  const auto members = static_cast<std::size_t>(context_.size());
+  const codec::Range range = codec::finite_range(reduction_.type, reduction_.input,
+                                                 static_cast<std::size_t>(reduction_.count));
+  const std::uint32_t flags = (pays() ? pays_flag : 0) | (range.any_finite ? finite_flag : 0);
+  const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
+  told_.assign(members, {});
+  told_[static_cast<std::size_t>(context_.rank())] = {range.min, range.max, chunk_bytes, flags};
+  const Blocks all(context_.size(), static_cast<MPI_Count>(sizeof(Told)), MPI_BYTE);
+  const schedule::Task task{schedule::Op::allgather, context_.size()};
+  move(Phase::exchanging, false, task.op, {}, {told_.data(), {}, all},
+       schedule::bruck_allgather(task, context_.rank()), nullptr);
+}
+
+/// All members find the same, from what all have told.
+void ReducedCall::conclude_exchange() {
+  codec::Range range;
+  bool pays = false;
+  std::uint64_t chunk_bytes = told_.front().chunk_bytes;
+  for (const Told& one : told_) {
+    range.join({one.min, one.max, (one.flags & finite_flag) != 0, false});
+    pays = pays || (one.flags & pays_flag) != 0;
+    chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
+  }
+  const double bound = spec_.bound == Bound::rel ? spec_.value * range.width() : spec_.value;
+  coding_ = Coding{no_codec(), true};
+  if (!pays) return;
+  const bool is_sum = reduction_.how == codec::Combine::sum;
+  const double most = std::max(std::fabs(range.min), std::fabs(range.max));
+  const std::optional<double> part =
+      is_sum ? bound_of_contribution(bound, context_.size(), reduction_.type, most)
+             : std::optional(bound);
+  if (!part || !(*part > 0) || !codec::szp::resolvable(reduction_.type, *part)) {
+    coding_.spec.codec = Codec::mpc;  // nothing is lost, and so no bound is exceeded
+    return;
+  }
+  coding_.spec = spec_;
+  coding_.spec.bound = Bound::abs;
+  coding_.spec.value = *part;
+  coding_.chunk_bytes = chunk_bytes;
+  coding_.is_summed = adds_quanta_ = is_sum;
+}
+
+void ReducedCall::begin_contributions() {
+  const int me = context_.rank();
+  const int ranks = context_.size();
+  const auto own_bytes = static_cast<std::size_t>(own_elements()) * width();
+  counts_.clear();
+  places_.assign(begins_.begin(), begins_.end() - 1);
+  in_counts_.assign(static_cast<std::size_t>(ranks), own_elements());
+  in_places_.clear();
+  for (int rank = 0; rank < ranks; ++rank) {
+    counts_.push_back(elements_of(rank));
+    in_places_.push_back((rank < me ? rank : rank - 1) * own_elements());
+  }
+  in_places_[static_cast<std::size_t>(me)] = 0;
+  in_counts_[static_cast<std::size_t>(me)] = 0;
+  counts_[static_cast<std::size_t>(me)] = 0;
+  if (own_bytes > 0) {
+    brought_ = job_.pool.take(own_bytes * static_cast<std::size_t>(ranks - 1));
+    if (!brought_) note(MPI_ERR_NO_MEM);
+  }
+  const MPI_Datatype type = reduction_.mpi_type();
+  const Operand send{reduction_.input, {ranks, counts_.data(), places_.data(), type}, {}};
+  const Operand receive{brought_.data(), {}, {ranks, in_counts_.data(), in_places_.data(), type}};
+  const schedule::Task task{schedule::Op::alltoall, ranks};
+  const schedule::Method method{schedule::Algorithm::scattered, 1,
+                                std::min(policy::most_at_once, ranks - 1)};
+  opaque_.clear();
+  move(Phase::contributing, adds_quanta_, task.op, send, receive,
+       schedule::make(method, task, me, context_.hosts()), &coding_);
+  // What is shorter than any frame comes as it is.
+  has_payloads_ = adds_quanta_ && own_bytes >= wire::min_frame_bytes && code_ == MPI_SUCCESS;
+  if (!has_payloads_) return;
+  for (int rank = 0; rank < ranks; ++rank) {
+    opaque_.push_back(std::make_shared<OpaqueBlock>(job_));
+    if (rank == me) continue;
+    const auto block = static_cast<schedule::Block>(rank) * static_cast<schedule::Block>(ranks) +
+                       static_cast<schedule::Block>(me);
+    movement_->runner().shared().leave_in(block, opaque_.back());
+  }
+  const Region region{reduction_.type, own_input(), static_cast<std::uint64_t>(own_elements())};
+  if (!opaque_[static_cast<std::size_t>(me)]->encode(cut_of_own(), region, {}, {})) {
+    note(MPI_ERR_NO_MEM);
+  }
+}
+
+Chunking ReducedCall::cut_of_own() const {
+  const auto own_bytes = static_cast<std::size_t>(own_elements()) * width();
+  return {coding_.spec,
+          reduction_.type,
+          static_cast<std::uint64_t>(own_elements()),
+          coding_.chunk_of(own_bytes),
+          job_.rank,
+          trace::no_number};
+}
+
+/// Where the results of the own piece go, if they are wanted here or passed on as elements.
+void ReducedCall::begin_combining() {
+  phase_ = Phase::combining;
+  movement_.reset();
+  combined_ = 0;
+  result_ = nullptr;
+  if (code_ != MPI_SUCCESS || own_elements() == 0) {
+    combined_ = own_elements();
+    return;
+  }
+  const auto own_bytes = static_cast<std::size_t>(own_elements()) * width();
+  const std::size_t begin =
+      static_cast<std::size_t>(begins_[static_cast<std::size_t>(context_.rank())]) * width();
+  const bool is_each = goal_ == Goal::each;
+  if (goal_ == Goal::all || is_at_root()) {
+    result_ = results() + begin;
+  } else if (is_each && !reduction_.is_in_place) {
+    result_ = results();
+  } else if (is_each || !has_payloads_) {
+    aside_ = job_.pool.take(own_bytes);
+    result_ = aside_.data();
+    if (!aside_) note(MPI_ERR_NO_MEM);
+  }
+  if (code_ == MPI_SUCCESS && has_payloads_) begin_sum();
+  if (code_ != MPI_SUCCESS || has_payloads_) combined_ = own_elements();
+}
+
+void ReducedCall::begin_sum() {
+  std::vector<Summand> summands;
+  for (int rank = 0; rank < context_.size(); ++rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    const bool is_encoded = opaque_[i]->is_whole();
+    const std::byte* const elements = brought_by(rank);
+    summands.push_back(is_encoded ? Summand{opaque_[i]} : Summand{nullptr, elements});
+  }
+  sum_ = std::make_shared<OpaqueBlock>(job_);
+  const bool is_made =
+      sum_->make(cut_of_own(), gpu::host, {}, [&](const Chunking& cut, Slots& slots) {
+        return sum_encoder(job_, cut, slots, std::move(summands));
+      });
+  if (is_made) return;
+  sum_.reset();
+  note(MPI_ERR_NO_MEM);
+}
+
+/// Elements of the own piece that a rank has brought.
+const std::byte* ReducedCall::brought_by(int rank) const {
+  if (rank == context_.rank()) return own_input();
+  const auto i = static_cast<std::size_t>(rank);
+  return brought_.data() + static_cast<std::size_t>(in_places_[i]) * width();
+}
+
+/// Some of the elements, in the order of the ranks. True once all are.
+bool ReducedCall::combine() {
+  if (combined_ == own_elements()) return true;
+  const std::int64_t count = std::min(stride, own_elements() - combined_);
+  const std::size_t offset = static_cast<std::size_t>(combined_) * width();
+  std::vector<const void*> inputs;
+  for (int rank = 0; rank < context_.size(); ++rank) inputs.push_back(brought_by(rank) + offset);
+  codec::combine_all(reduction_.how, reduction_.type, inputs, result_ + offset,
+                     static_cast<std::size_t>(count));
+  combined_ += count;
+  return combined_ == own_elements();
+}
+
+void ReducedCall::begin_sharing() {
+  if (!has_payloads_) brought_.reset();
+  phase_ = Phase::sharing;
+  const int me = context_.rank();
+  const int ranks = context_.size();
+  const MPI_Datatype type = reduction_.mpi_type();
+  counts_.clear();
+  for (int rank = 0; rank < ranks; ++rank) counts_.push_back(elements_of(rank));
+  const Operand all{results(), {}, {ranks, counts_.data(), places_.data(), type}};
+  schedule::Task task{schedule::Op::allgather, ranks};
+  if (goal_ == Goal::root) task = {schedule::Op::gather, ranks, operands_.root};
+  if (goal_ != Goal::each) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(reduction_.count) * width() / static_cast<std::size_t>(ranks);
+    const CallShape shape{bytes, coding_.spec.codec != Codec::none, false};
+    const schedule::Method method = method_of(job_, task.op, shape, context_);
+    const Operand own{result_, {1, own_elements(), type}, {}};
+    const bool is_gather = goal_ == Goal::root;
+    move(Phase::sharing, !is_gather || adds_quanta_, task.op, is_gather ? own : Operand{},
+         is_gather && !is_at_root() ? Operand{} : all,
+         schedule::make(method, task, me, context_.hosts()), &coding_);
+    if (sum_) movement_->runner().shared().provide(sum_);
+  }
+  const bool is_for_all = goal_ == Goal::all;
+  if (sum_ && result_ && !is_for_all) {
+    own_.emplace(
+        job_, *sum_,
+        ReceiveArguments{result_, static_cast<MPI_Count>(own_elements()), type, context_.comm()});
+  }
+}
+
+void ReducedCall::finish() {
+  if (own_) note(own_->code());
+  if (movement_) note(movement_->runner().code());
+  if (goal_ == Goal::each && aside_ && code_ == MPI_SUCCESS) {
+    std::memcpy(results(), aside_.data(), static_cast<std::size_t>(own_elements()) * width());
+  }
+  own_.reset();
+  movement_.reset();
+  sum_.reset();
+  opaque_.clear();
+  brought_.reset();
+  aside_.reset();
+  if (!keeps_tag_) context_.order().give(served_.tag);
+  phase_ = Phase::over;
+}
+
+}  // namespace mpress::engine

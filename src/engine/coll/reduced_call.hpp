@@ -1,0 +1,126 @@
+// A reduction that mpress serves, in two shots: each rank combines one piece of the data, to which
+// all others bring theirs, and passes on what comes of it.
+//
+// States (docs/architecture.md has them as a table):
+// - waiting, while another call has its tag;
+// - exchanging: with a bound on the error, members tell each other the range of what they bring;
+// - contributing: the pieces travel to those who combine them, as an all-to-all does;
+// - combining: of szp the payloads are added in quanta, of all else the elements;
+// - sharing: the results travel as those of an all-gather or of a gather do; MPI_Reduce_scatter has
+//   them where they belong;
+// - over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/movement.hpp"
+#include "engine/coll/reduction.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/p2p/block_decode.hpp"
+#include "engine/p2p/send.hpp"
+#include "engine/pipeline/opaque_block.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+class ReducedCall final : public CollectiveOperation {
+ public:
+  ReducedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
+              Context& context, const Served& served);
+
+  void start() override;
+  bool advance() override;
+  bool needs_host() const override { return movement_ && movement_->runner().needs_host(); }
+  void await(bool is_awaited) override;
+  void wait_in_mpi() override;
+  trace::Called called() const override {
+    return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
+  }
+  int code() const override { return code_; }
+
+ private:
+  enum class Phase : unsigned char {
+    waiting,
+    exchanging,
+    contributing,
+    combining,
+    sharing,
+    over,
+  };
+  /// Who gets the result.
+  enum class Goal : unsigned char { all, root, each };
+
+  /// What a member tells of what it brings.
+  struct Told {
+    double min, max;  ///< of finite elements; both 0 where there are none
+    std::uint64_t chunk_bytes;
+    std::uint64_t flags;
+  };
+
+  void begin();
+  void begin_exchange();
+  void conclude_exchange();
+  void begin_contributions();
+  void begin_combining();
+  void begin_sum();
+  bool combine();
+  void begin_sharing();
+  void finish();
+  Chunking cut_of_own() const;
+  const std::byte* brought_by(int rank) const;
+  bool pays() const;
+  void move(Phase phase, bool shares, schedule::Op op, const Operand& send, const Operand& receive,
+            schedule::Schedule schedule, const Coding* coding);
+  bool has_moved();
+  void note(int code) {
+    if (code_ == MPI_SUCCESS) code_ = code;
+  }
+  std::size_t width() const { return element_size(reduction_.type); }
+  std::int64_t elements_of(int rank) const {
+    const auto i = static_cast<std::size_t>(rank);
+    return begins_[i + 1] - begins_[i];
+  }
+  std::int64_t own_elements() const { return elements_of(context_.rank()); }
+  const std::byte* own_input() const;
+  std::byte* results() const {
+    return static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
+  }
+  bool is_at_root() const { return goal_ == Goal::root && context_.rank() == operands_.root; }
+
+  Job& job_;
+  const Collective& call_;
+  const Operands& operands_;
+  mpi::CommInfo& comm_;
+  Context& context_;
+  const Served served_;
+  const bool keeps_tag_;
+  const Goal goal_;
+  const Spec spec_;  ///< which members share
+  Reduction reduction_;
+  std::vector<std::int64_t> begins_;  ///< of pieces, in elements
+  Phase phase_ = Phase::over;
+  std::vector<Told> told_;
+  Coding coding_;
+  bool adds_quanta_ = false;   ///< of payloads
+  bool has_payloads_ = false;  ///< of the own piece
+  std::unique_ptr<Movement> movement_;
+  std::vector<std::int64_t> counts_;  ///< of blocks that move, in elements
+  std::vector<std::int64_t> places_;  ///< where, in elements
+  std::vector<std::int64_t> in_counts_, in_places_;
+  memory::Buffer brought_;  ///< of other ranks for the own piece, one behind the other
+  std::vector<std::shared_ptr<OpaqueBlock>> opaque_;  ///< the same, encoded, by rank
+  std::shared_ptr<OpaqueBlock> sum_;
+  memory::Buffer aside_;         ///< results that do not lie where the program wants any
+  std::byte* result_ = nullptr;  ///< of the own piece; null: nobody here wants it
+  std::optional<BlockDecode> own_;
+  std::int64_t combined_ = 0;  ///< elements
+  bool is_awaited_ = false;
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,58 @@
+#include "engine/coll/reduction.hpp"
+
+#include <algorithm>
+
+#include "engine/coll/route.hpp"
+#include "gpu/gpu.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Pieces begin at multiples of so many bytes: whole units of szp, in memory that kernels read
+/// well.
+constexpr std::uint64_t grain_bytes = 16384;
+
+std::optional<codec::Combine> combination_of(MPI_Op op) {
+  if (op == MPI_SUM) return codec::Combine::sum;
+  if (op == MPI_MIN) return codec::Combine::min;
+  if (op == MPI_MAX) return codec::Combine::max;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Reduction> reduction_of(const Operands& operands) {
+  const std::optional<codec::Combine> how = combination_of(operands.op);
+  const bool is_in_place = operands.send.reads.number() == 0;
+  const Operand& input = is_in_place ? operands.receive : operands.send;
+  if (!how || input.reads.number() == 0 || input.reads.count(0) < 0) return std::nullopt;
+  const auto type = mpi::glance_at_type(input.reads.type(0));
+  if (!type || !type->is_predefined || !type->element || !type->contiguous) return std::nullopt;
+  const std::size_t item = type->size / element_size(*type->element);
+  if (item > 1 && *how != codec::Combine::sum) return std::nullopt;
+  const auto items = static_cast<std::uint64_t>(input.reads.count(0)) *
+                     static_cast<std::uint64_t>(input.reads.number());
+  return Reduction{*how, *type->element, items * item, item, input.buffer, gpu::host, is_in_place};
+}
+
+std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
+                                    const Reduction& reduction, int ranks) {
+  std::vector<std::int64_t> begins(static_cast<std::size_t>(ranks) + 1);
+  const std::uint64_t grain = grain_bytes / element_size(reduction.type);
+  const auto n = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t even = (reduction.count / n + grain) / grain * grain;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint64_t piece = even;
+    if (call.op == trace::Op::reduce_scatter_block) piece = reduction.count / n;
+    if (call.op == trace::Op::reduce_scatter) {
+      piece =
+          static_cast<std::uint64_t>(operands.result_counts[static_cast<int>(i)]) * reduction.item;
+    }
+    const std::uint64_t end = static_cast<std::uint64_t>(begins[i]) + piece;
+    begins[i + 1] = static_cast<std::int64_t>(std::min(reduction.count, end));
+  }
+  return begins;
+}
+
+}  // namespace mpress::engine

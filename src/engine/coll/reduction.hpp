@@ -1,0 +1,42 @@
+// What a reduction combines, and which rank combines which elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "codec/combine.hpp"
+#include "codec/element.hpp"
+#include "engine/coll/operands.hpp"
+#include "mpi/calls.hpp"
+
+namespace mpress::engine {
+
+struct Collective;
+
+/// Of a call's arguments; the same on all ranks.
+struct Reduction {
+  codec::Combine how;
+  ElementType type;
+  std::uint64_t count;       ///< elements that each rank brings
+  std::uint64_t item;        ///< elements of an item of MPI's: 2, where that is complex
+  const void* input;         ///< this rank's
+  int device;                ///< whose memory that is, or gpu::host
+  bool is_in_place = false;  ///< what it brings lies where results go
+
+  MPI_Datatype mpi_type() const { return type == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE; }
+};
+
+class Job;
+
+/// Empty where mpress does not serve such a reduction: sums, minima and maxima of f32 and f64, and
+/// sums of complex numbers. Without a look at where buffers lie: `device` is gpu::host.
+std::optional<Reduction> reduction_of(const Operands& operands);
+
+/// Elements of each rank's piece: piece i is the elements from [i] to [i + 1]. Of
+/// MPI_Reduce_scatter as the call says, else about even, in whole units of the codecs.
+std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
+                                    const Reduction& reduction, int ranks);
+
+}  // namespace mpress::engine

@@ -1,0 +1,130 @@
+#include "engine/pipeline/sum_encoder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "codec/codec.hpp"
+#include "codec/szp/format.hpp"
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+namespace {
+
+class SumEncoder final : public Encoder {
+ public:
+  SumEncoder(Job& job, const Chunking& cut, Slots& slots, std::vector<Summand> summands)
+      : Encoder(job, cut, Region{cut.type, nullptr, cut.count}, slots),
+        summands_(std::move(summands)) {}
+
+  bool encodes_here() const override { return true; }
+
+  gpu::State next(Made& made) override {
+    if (!std::ranges::all_of(summands_, [&](const Summand& one) { return is_there(one); })) {
+      return gpu::State::pending;
+    }
+    const std::uint64_t begin = trace::now_ns();
+    made = {next_, 1, 0, true};
+    std::byte* const place = slots_.place(next_, cut_.room());
+    if (!place || !make(place, made)) {
+      code_ = MPI_ERR_NO_MEM;
+      return gpu::State::failed;
+    }
+    took_ns_ += trace::now_ns() - begin;
+    cut_.note(trace::Kind::encode, next_++, begin, made.bytes);
+    return gpu::State::done;
+  }
+
+ private:
+  bool is_there(const Summand& one) const { return !one.opaque || one.opaque->ready() > next_; }
+
+  bool is_payload(const Summand& one) const {
+    return one.opaque && !one.opaque->is_elements(next_);
+  }
+
+  bool make(std::byte* place, Made& made) {
+    const bool are_payloads =
+        std::ranges::all_of(summands_, [&](const Summand& one) { return is_payload(one); });
+    if (are_payloads && add_quanta(place, made.bytes) && made.bytes < cut_.raw_bytes(next_)) {
+      return true;
+    }
+    made.is_encoded = false;
+    made.bytes = cut_.raw_bytes(next_);
+    return add_elements(place);
+  }
+
+  bool has_room(memory::Buffer& buffer, std::size_t bytes) {
+    if (!buffer) buffer = job_.pool.take(bytes);
+    return static_cast<bool>(buffer);
+  }
+
+  /// The sum's payload to `place`. False where it is not one of quanta.
+  bool add_quanta(std::byte* place, std::size_t& bytes) {
+    const std::size_t count = cut_.elements(next_);
+    OpaqueBlock::Chunk sum = summands_[0].opaque->chunk(next_);
+    for (std::size_t i = 1; i < summands_.size(); ++i) {
+      const OpaqueBlock::Chunk one = summands_[i].opaque->chunk(next_);
+      // By turns, so that the last comes to its place.
+      const bool is_last_turn = (summands_.size() - 1 - i) % 2 == 0;
+      if (!is_last_turn && !has_room(scratch_, cut_.room())) return false;
+      std::byte* const to = is_last_turn ? place : scratch_.data();
+      const Status status =
+          codec::szp::add(cut_.type, sum.data, sum.bytes, one.data, one.bytes, count, to, bytes);
+      if (status != Status::ok) return false;
+      sum = {to, bytes};
+    }
+    if (summands_.size() == 1) std::memcpy(place, sum.data, bytes = sum.bytes);
+    return true;
+  }
+
+  /// The elements' sums to `place`.
+  bool add_elements(std::byte* place) {
+    return cut_.type == ElementType::f32 ? add_as<float>(place) : add_as<double>(place);
+  }
+
+  template <typename T>
+  bool add_as(std::byte* place) {
+    const std::size_t count = cut_.elements(next_);
+    if (!has_room(scratch_, cut_.room()) || !has_room(sums_, count * sizeof(double))) return false;
+    auto* const sums = reinterpret_cast<double*>(sums_.data());
+    std::fill_n(sums, count, -0.0);  // which every number is the sum of with itself
+    for (const Summand& one : summands_) {
+      const std::byte* elements = one.elements + (one.opaque ? 0 : cut_.offset(next_));
+      if (one.opaque) {
+        const OpaqueBlock::Chunk chunk = one.opaque->chunk(next_);
+        elements = chunk.data;
+        if (is_payload(one)) {
+          elements = scratch_.data();
+          if (codec::decode(cut_.spec, cut_.type, chunk.data, chunk.bytes, scratch_.data(),
+                            count) != Status::ok) {
+            return false;
+          }
+        }
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        T value;
+        std::memcpy(&value, elements + i * sizeof(T), sizeof value);
+        sums[i] += static_cast<double>(value);
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const T value = static_cast<T>(sums[i]);
+      std::memcpy(place + i * sizeof(T), &value, sizeof value);
+    }
+    return true;
+  }
+
+  const std::vector<Summand> summands_;
+  std::uint64_t next_ = 0;
+  memory::Buffer scratch_;
+  memory::Buffer sums_;
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, Slots& slots,
+                                     std::vector<Summand> summands) {
+  return std::make_unique<SumEncoder>(job, cut, slots, std::move(summands));
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,27 @@
+// Payloads of szp added up in quanta, chunk by chunk, as one more way in which chunks are made.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/pipeline/encoder.hpp"
+#include "engine/pipeline/opaque_block.hpp"
+
+namespace mpress::engine {
+
+/// What one rank brings to a sum: an opaque block, whole or under way, or elements that are there.
+struct Summand {
+  std::shared_ptr<const OpaqueBlock> opaque;
+  const std::byte* elements = nullptr;  ///< in host memory; without an opaque block
+};
+
+/// Makes the sum of `summands`, one or more, all cut as `cut` says, in host memory. A chunk whose
+/// sum is one of quanta becomes its payload. Any other comes as elements: those of all summands,
+/// added up in the order of the summands, and rounded once. So the result depends on the summands
+/// alone. Chunks are made when those of all summands are there. Null where memory is short.
+std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, Slots& slots,
+                                     std::vector<Summand> summands);
+
+}  // namespace mpress::engine

@@ -1,0 +1,67 @@
+"""Reductions that mpress serves: tests/mpi/reductions, against sums in higher precision."""
+
+import pytest
+
+EXTENDED = pytest.mark.extended
+FORCED = ("--force", "--threshold", "0")
+SERVED = {"MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block"}
+CODECS = {
+    "none": "exact",
+    "mpc": "exact",
+    "zfp:16": "loose",
+    "szp:abs=1e-3": "abs=1e-3",
+    "szp:rel=1e-4": "rel=1e-4",
+    "szp:rel=1e-6,mode=dense": "rel=1e-6",
+}
+
+
+def served(done) -> set[str]:
+    """The operations whose pieces were sent as messages."""
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+    assert done.report["totals"]["errors"] == 0
+    rows = done.report["rows"]
+    return {row["operation"] for row in rows if row["direction"] == "send"} & SERVED
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    "ranks", [pytest.param(2, marks=EXTENDED), 3, pytest.param(5, marks=EXTENDED)]
+)
+def test_results(ranks, codec, mpi_program, mpress_run):
+    arguments = [str(ranks), "150", CODECS[codec]]
+    done = mpress_run(ranks, mpi_program("reductions"), arguments, ("--codec", codec, *FORCED))
+    assert served(done) == SERVED
+    assert (done.report["totals"]["compressed_messages"] > 100) == (codec != "none")
+    algorithms = {row["algorithm"] for row in done.report["rows"] if row["operation"] in SERVED}
+    assert algorithms == {"two-shot"}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run):
+    env = {"MPRESS_PROGRESS": "thread"}
+    arguments = [str(30 + seed), "80", "rel=1e-4"]
+    options = ("--codec", "szp:rel=1e-4", *FORCED)
+    done = mpress_run(3, mpi_program("reductions"), arguments, options, env=env)
+    if mpi.name != "abi":
+        assert served(done) == SERVED
+
+
+@pytest.mark.parametrize("family", ["ALLREDUCE", "REDUCE", "REDUCE_SCATTER"])
+def test_kill_switches(family, mpi_program, mpress_run):
+    env = {f"MPRESS_DISABLE_{family}": "1"}
+    options = ("--codec", "mpc", *FORCED)
+    done = mpress_run(2, mpi_program("reductions"), ["7", "60", "exact", "plain"], options, env=env)
+    left = {name for name in SERVED if name.upper().removesuffix("_BLOCK") == f"MPI_{family}"}
+    assert served(done) == SERVED - left
+
+
+def test_where_nothing_pays(mpi_program, mpress_run):
+    done = mpress_run(3, mpi_program("reductions"), ["8", "60", "exact", "plain"])
+    assert served(done) == set()
+
+
+def test_by_mpi_alone(mpi_program, mpirun):
+    """The program is right without mpress."""
+    done = mpirun(3, mpi_program("reductions"), ["9", "150", "exact", "plain"])
+    assert done.status == 0 and done.stdout == "ok\n", done.output
