@@ -2,6 +2,7 @@
 simulated queues count how often they are given something to encode."""
 
 import pytest
+from test_same_bits import several_hosts as several_hosts  # fixtures
 
 EXTENDED = pytest.mark.extended
 CODECS = ["zfp:8", "szp:abs=1e-3", "szp:rel=1e-3", "mpc"]
@@ -56,6 +57,12 @@ def test_forms(form, codec, mpi, launches):
 @pytest.mark.parametrize("way", WAYS)
 def test_ways(way, form, codec, launches):
     launches(1, codec, form, env=WAYS[way])
+
+
+@pytest.mark.parametrize("form", ["blocking", "alltoallv"])
+def test_on_two_hosts(form, several_hosts, launches):
+    """One of the others shares the host; blocks for the two elsewhere are eager messages."""
+    launches(3, "zfp:8", form, env=several_hosts)
 
 
 def test_chunks_of_all_blocks_go_together(launches):
