@@ -94,3 +94,14 @@ def test_a_device_that_fails(link, form, codec, mpi, mpi_program, mpress_run, si
     done = mpress_run(3, mpi_program("blocks_failing"), [form], codec, env=env)
     assert done.status == 0 and "ok" in done.stdout, done.output
     assert "device 0 refuses to work" in done.stderr
+
+
+@pytest.mark.parametrize("pieces", [1, pytest.param(2, marks=EXTENDED)])
+@pytest.mark.parametrize("link", ["auto", "host"])
+def test_a_device_that_fails_between_blocks(link, pieces, mpi_program, mpress_run, simulated_gpu):
+    """Of what it was given to encode for all at once, some have theirs."""
+    env = {**simulated_gpu, "MPRESS_LINK": link}
+    args = ["blocking", str(pieces)]
+    done = mpress_run(3, mpi_program("blocks_failing"), args, FORCED, env=env)
+    assert done.status == 0 and "ok" in done.stdout, done.output
+    assert "rank 0: device 0 refuses to work" in done.stderr

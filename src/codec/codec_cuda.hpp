@@ -15,6 +15,7 @@
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/range_of.hpp"
 #include "codec/report.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
@@ -66,19 +67,16 @@ using codec::Combine;
 std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t count,
                             std::size_t segments);
 
-/// The elements whose range a relative bound refers to.
-enum class RangeOf : std::uint8_t {
-  segment,  ///< each segment's own
-  call,     ///< those of all segments, of which there are at most `max_common_range`
-  given,    ///< others': the range of all `extents` together
-};
+using codec::RangeOf;
+/// Segments of a call that have one range, by RangeOf::call.
 inline constexpr std::size_t max_common_range = 256;
 
 /// Encodes every segment; its Result tells the payload's size. `spec` is valid for `type` and names
 /// a codec. Segments are worked on in their order, so that the first of a few long ones is reported
-/// when about its share of the time has passed. `extents`, for RangeOf::given: one or more in
-/// memory that the device reads when the call's work begins, whose minima and maxima are values of
-/// `type`. Payloads are those of elements that had this range of their own.
+/// when about its share of the time has passed. `extents`, for RangeOf::given, which means the
+/// range of all of them together: one or more in memory that the device reads when the call's work
+/// begins, whose minima and maxima are values of `type`. Payloads are those of elements that had
+/// this range of their own.
 cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSegment> segments,
                    void* workspace, cudaStream_t stream, RangeOf range = RangeOf::segment,
                    std::span<const Extent> extents = {});

@@ -33,6 +33,7 @@
 #include "engine/progress.hpp"
 #include "mpi/comm_info.hpp"
 #include "mpi/peek.hpp"
+#include "policy/methods.hpp"
 #include "schedule/hosts.hpp"
 
 namespace mpress::engine {
@@ -120,6 +121,9 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Who shares a host, among its members. First asked for by the call whose turn it is.
   const schedule::Hosts& hosts() const;
 
+  /// By which algorithms its calls go. For the call whose turn it is.
+  policy::MethodChoice& method_choice() const { return method_choice_; }
+
   // The mode of its collective calls, which engine/coll/route.hpp alone sets, call by call.
 
   /// Does a member have buffers on devices, as of the last call at which they told each other?
@@ -193,6 +197,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::atomic<std::uint64_t> calls_{0};
   std::optional<Spec> spec_;
   mutable std::optional<schedule::Hosts> member_hosts_;
+  mutable policy::MethodChoice method_choice_;
   bool has_devices_ = false;
   bool has_had_device_ = false;
   bool is_settled_ = false;

@@ -14,6 +14,7 @@
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/range_of.hpp"
 #include "codec/report.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
@@ -21,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 7;
+inline constexpr std::uint32_t interface_version = 8;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -50,6 +51,7 @@ struct Outcome {
 };
 
 using codec::Combine;
+using codec::RangeOf;
 using mpress::Extent;
 using mpress::Report;
 
@@ -161,16 +163,22 @@ class Queue {
   /// Encodes pieces, one or more and at most `most_pieces`, in one go: each has an event of its
   /// own, the next after that of the piece before. Returns the first. Elements are on the queue's
   /// device, aligned as their type; payloads there, in memory opened for it, or in the host's from
-  /// Gpu::map(). `spec` names a codec; a relative bound is of the range of all pieces together, or,
-  /// where `range` is given, of all that it tells of together. Those are read when the work begins,
-  /// in memory as for extent(): they may be those of other ranks, for which the queue waits. Their
-  /// bounds are values of `type`.
+  /// Gpu::map(). `spec` names a codec; a relative bound is of the range that `range` names: each
+  /// piece's own, that of all pieces together, or, for RangeOf::given, that of all that `extents`
+  /// tell of together. Those are read when the work begins, in memory as for extent(): they may be
+  /// those of other ranks, for which the queue waits. Their bounds are values of `type`.
   virtual Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
-                       std::span<const Extent> range) = 0;
+                       RangeOf range, std::span<const Extent> extents) = 0;
   static constexpr std::size_t most_pieces = 256;
 
-  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces) {
-    return encode(spec, type, pieces, {});
+  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
+               RangeOf range = RangeOf::call) {
+    return encode(spec, type, pieces, range, {});
+  }
+  /// By the range that `extents` tell of, or, where there are none, that of all pieces.
+  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
+               std::span<const Extent> extents) {
+    return encode(spec, type, pieces, extents.empty() ? RangeOf::call : RangeOf::given, extents);
   }
   Event encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
                void* payload) {

@@ -105,4 +105,15 @@ Method choose_method(Op op, std::size_t bytes, const Hosts& hosts, const Collect
   return best;
 }
 
+Method MethodChoice::operator()(Op op, std::size_t bytes, const Hosts& hosts,
+                                const CollectiveCosts& costs, double wire_per_raw,
+                                Algorithm wanted) {
+  std::optional<Choice>& last = last_[static_cast<std::size_t>(op)];
+  const Question question{bytes, wire_per_raw, wanted, costs};
+  if (!last || last->question != question) {
+    last = {question, choose_method(op, bytes, hosts, costs, wire_per_raw, wanted)};
+  }
+  return last->method;
+}
+
 }  // namespace mpress::policy

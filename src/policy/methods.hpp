@@ -8,7 +8,9 @@
 // each block is encoded once and decoded once by each reader, whatever the algorithm.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <optional>
 
 #include "schedule/algorithms.hpp"
 
@@ -22,11 +24,15 @@ struct LinkCosts {
   /// By how much longer bytes take when a rank has many partners at once; at least 1.
   double crowding = 1;
   bool is_shared = false;  ///< many may read what was written once
+
+  bool operator==(const LinkCosts&) const = default;
 };
 
 struct CollectiveCosts {
   LinkCosts within;   ///< of a host
   LinkCosts between;  ///< hosts
+
+  bool operator==(const CollectiveCosts&) const = default;
 };
 
 /// Most blocks each way that are under way at once, in rounds of many.
@@ -44,5 +50,28 @@ double collective_seconds(const schedule::Method& method, schedule::Op op, doubl
 schedule::Method choose_method(schedule::Op op, std::size_t bytes, const schedule::Hosts& hosts,
                                const CollectiveCosts& costs, double wire_per_raw,
                                schedule::Algorithm wanted = schedule::Algorithm::none);
+
+/// choose_method() for the same hosts at every call. Remembers the last choice for each operation,
+/// as a call is mostly like the one before: pricing all takes some hundred nanoseconds.
+class MethodChoice {
+ public:
+  schedule::Method operator()(schedule::Op op, std::size_t bytes, const schedule::Hosts& hosts,
+                              const CollectiveCosts& costs, double wire_per_raw,
+                              schedule::Algorithm wanted = schedule::Algorithm::none);
+
+ private:
+  struct Question {
+    std::size_t bytes;
+    double wire_per_raw;
+    schedule::Algorithm wanted;
+    CollectiveCosts costs;
+    bool operator==(const Question&) const = default;
+  };
+  struct Choice {
+    Question question;
+    schedule::Method method;
+  };
+  std::array<std::optional<Choice>, schedule::op_count> last_;
+};
 
 }  // namespace mpress::policy

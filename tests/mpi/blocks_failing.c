@@ -1,7 +1,8 @@
 /* A device refuses to work in the midst of collective calls: the call is an error, on the ranks
  * that lack its blocks too; no rank waits for ever, and the communicator still works.
  *
- * blocks_failing [immediate|persistent] */
+ * blocks_failing FORM [PIECES]: how the call is made (immediate, persistent, or any other word),
+ * and what the device does of it before it refuses. */
 #include "check.h"
 #include "device_memory.h"
 #include "simulated_gpu.h"
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
   CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
   check_rank = rank;
   if (argc > 1) form = argv[1];
+  const unsigned pieces = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
   CHECK_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   const size_t bytes = sizeof(float) * count * (size_t)size;
   struct Memory out = memory_on(rank % sim_devices, bytes);
@@ -46,7 +48,7 @@ int main(int argc, char** argv) {
   }
   for (int i = 0; i < 3; ++i) CHECK_MPI(exchange(out.data, in.data));
   /* Rank 0's device; the others' work. */
-  if (rank == 0) sim_set_failing(0, 0);
+  if (rank == 0) sim_set_failing(0, pieces);
   const int code = exchange(out.data, in.data);
   /* What is not encoded the others' devices may have from there all the same. */
   CHECK(code != MPI_SUCCESS || rank != 0);

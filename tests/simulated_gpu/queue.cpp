@@ -21,6 +21,8 @@ constexpr int rubbish = 0xee;
 /// Pieces that each device still does; less than 0 once it has failed.
 std::atomic<std::int64_t> pieces_left[devices] = {INT64_MAX, INT64_MAX};
 
+std::atomic<std::size_t> encoded{0};  ///< calls
+
 unsigned next_seed() {
   static const char* const text = std::getenv("SIMULATED_GPU_SEED");
   static std::atomic<unsigned> queues{0};
@@ -113,6 +115,8 @@ Access check_runs(int device, const void* buffer, std::span<const gpu::Run> runs
 void set_failing(int device, unsigned pieces) { pieces_left[device] = pieces; }
 
 bool is_failed(int device) { return pieces_left[device] < 0; }
+
+std::size_t encode_calls() { return encoded; }
 
 Queue::Queue(int device, gpu::Priority priority)
     : device_(device), priority_(priority), random_(next_seed()) {
@@ -416,8 +420,9 @@ gpu::Event Queue::extent(ElementType type, const void* elements, std::size_t cou
 }
 
 gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces,
-                         std::span<const Extent> given) {
+                         gpu::RangeOf range, std::span<const Extent> extents) {
   const Call call(in_call_);
+  ++encoded;
   if (pieces.empty() || pieces.size() > most_pieces) fault("%zu pieces to encode", pieces.size());
   for (const gpu::Piece& piece : pieces) {
     check_codec(spec, piece.payload, type, piece.elements);
@@ -430,25 +435,31 @@ gpu::Event Queue::encode(const Spec& spec, ElementType type, std::span<const gpu
     }
     prepare(piece.published);
   }
-  if (!given.empty()) check_reached(given.data(), given.size_bytes());
-  // The first piece finds the range of all.
+  if ((range == gpu::RangeOf::given) == extents.empty()) {
+    fault("%zu ranges to encode by", extents.size());
+  }
+  if (!extents.empty()) check_reached(extents.data(), extents.size_bytes());
+  // Where pieces have one range, the first finds that of all.
   const auto resolved = std::make_shared<Spec>(spec);
-  const auto resolve = [=, all = std::vector(pieces.begin(), pieces.end())] {
-    if (spec.bound != Bound::rel) return;
-    codec::Range range;
-    for (const Extent& one : given) range.join(codec::range_of(one));
-    for (const gpu::Piece& piece : given.empty() ? all : std::vector<gpu::Piece>()) {
-      range.join(codec::finite_range(type, Memory::instance().view(piece.elements), piece.count));
+  const auto resolve = [=, all = std::vector(pieces.begin(), pieces.end())](std::size_t piece) {
+    const bool is_own = range == gpu::RangeOf::segment;
+    if (spec.bound != Bound::rel || (piece > 0 && !is_own)) return;
+    codec::Range found;
+    for (const Extent& one : extents) found.join(codec::range_of(one));
+    for (std::size_t i = 0; i < all.size() && extents.empty(); ++i) {
+      if (is_own && i != piece) continue;
+      found.join(codec::finite_range(type, Memory::instance().view(all[i].elements), all[i].count));
     }
-    *resolved = codec::resolve(spec, type, nullptr, 0, range);
+    *resolved = codec::resolve(spec, type, nullptr, 0, found);
   };
   gpu::Event first = 0;
   for (const gpu::Piece& piece : pieces) {
     const std::size_t room = codec::max_payload_bytes(spec, type, piece.count);
     const gpu::Event event =
         give({reads(piece.elements, piece.count * element_size(type)), writes(piece.payload, room)},
-             [=, this, is_first = first == 0, event = given_ + 1]() -> std::optional<gpu::Outcome> {
-               if (is_first) resolve();
+             [=, this, number = &piece - pieces.data(),
+              event = given_ + 1]() -> std::optional<gpu::Outcome> {
+               resolve(static_cast<std::size_t>(number));
                const Memory& memory = Memory::instance();
                std::byte* const payload = memory.view(static_cast<std::byte*>(piece.payload));
                const std::size_t bytes = codec::encode(*resolved, type, memory.view(piece.elements),

@@ -21,6 +21,9 @@ namespace mpress::simulated {
 void set_failing(int device, unsigned pieces);
 bool is_failed(int device);
 
+/// Calls of Queue::encode() until now.
+std::size_t encode_calls();
+
 /// How far a queue is, for others that wait for it. Outlives it.
 struct Progress {
   std::atomic<gpu::Event> done{0};
@@ -46,7 +49,7 @@ class Queue final : public gpu::Queue {
                     std::uint32_t sequence) override;
   using gpu::Queue::encode;
   gpu::Event encode(const Spec& spec, ElementType type, std::span<const gpu::Piece> pieces,
-                    std::span<const Extent> range) override;
+                    gpu::RangeOf range, std::span<const Extent> extents) override;
   using gpu::Queue::decode;
   gpu::Event decode(const Spec& spec, ElementType type, std::span<const gpu::Incoming> payloads,
                     gpu::Combine how) override;

@@ -57,6 +57,9 @@ void sim_set_limit(int device, size_t bytes);
 /* The device refuses all work after the next `pieces` pieces. */
 void sim_set_failing(int device, unsigned pieces);
 
+/* How often mpress has given a queue of this process pieces to encode: what takes a launch. */
+size_t sim_encode_calls(void);
+
 /* Bytes of a device, or of pinned memory, that mpress holds. */
 size_t sim_held(int device);
 

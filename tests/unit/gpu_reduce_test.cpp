@@ -249,6 +249,37 @@ void ranges() {
   other->drain();
 }
 
+/// Pieces of one launch, each by its own range: as if each had a launch of its own.
+template <class T>
+void own_ranges() {
+  constexpr ElementType type = type_of<T>;
+  std::vector<std::vector<T>> parts = {wave<T>(40000), wave<T>(5), {}, wave<T>(100001), wave<T>(1)};
+  for (T& value : parts[1]) value *= T(1e6);
+  for (T& value : parts[3]) value = value * T(1e-6) + T(3);
+  parts[4][0] = std::numeric_limits<T>::quiet_NaN();
+  const Spec spec = parsed("szp:rel=1e-4");
+  const std::unique_ptr<Queue> queue = open_queue();
+  std::vector<std::unique_ptr<Block>> elements, payloads;
+  std::vector<gpu::Piece> pieces;
+  for (const std::vector<T>& part : parts) {
+    const std::size_t room = codec::max_payload_bytes(spec, type, part.size());
+    elements.push_back(std::make_unique<Block>(Place::device, part.size() * sizeof(T) + 1));
+    payloads.push_back(std::make_unique<Block>(Place::device, room));
+    put(*queue, elements.back()->data, part.data(), part.size() * sizeof(T));
+    pieces.push_back({elements.back()->data, part.size(), payloads.back()->data});
+  }
+  for (int round = 0; round < 2; ++round) {  // workspaces are left as they were
+    const Event first = queue->encode(spec, type, pieces, gpu::RangeOf::segment);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const Spec resolved = codec::resolve(spec, type, parts[i].data(), parts[i].size());
+      const std::vector<std::byte> expected = encoded(resolved, parts[i].data(), parts[i].size());
+      Outcome outcome;
+      CHECK(finish(*queue, first + i, &outcome) == State::done);
+      CHECK(bytes_of(*queue, payloads[i]->data, outcome.bytes) == expected);
+    }
+  }
+}
+
 /// A queue between what the program has on a stream before and after.
 void streams(const char* path) {
   constexpr std::size_t bytes = 24 << 20;
@@ -296,6 +327,8 @@ int main(int argc, char** argv) {
   sums<double>();
   ranges<float>();
   ranges<double>();
+  own_ranges<float>();
+  own_ranges<double>();
   streams(path);
   return check::failures != 0;
 }

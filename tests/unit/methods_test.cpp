@@ -141,6 +141,38 @@ void one_rank_has_nothing_to_do() {
   }
 }
 
+/// Whatever changes from one call to the next.
+void what_is_remembered_is_what_is_asked_for() {
+  CollectiveCosts costs{shared_memory, gigabit};
+  const Hosts hosts = even_hosts(4, 3);
+  MethodChoice choice;
+  const auto is_right = [&](Op op, std::size_t bytes, double wire_per_raw, Algorithm wanted) {
+    const Method right = choose_method(op, bytes, hosts, costs, wire_per_raw, wanted);
+    for (int i = 0; i < 2; ++i) {
+      const Method found = choice(op, bytes, hosts, costs, wire_per_raw, wanted);
+      if (found.algorithm != right.algorithm || found.segments != right.segments ||
+          found.window != right.window) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (const Op op : {Op::bcast, Op::scatter, Op::gather, Op::allgather, Op::alltoall}) {
+      CHECK(is_right(op, 64 * megabyte, 1, Algorithm::none));
+      CHECK(is_right(op, 1024, 1, Algorithm::none));
+    }
+    CHECK(is_right(Op::bcast, 64 * megabyte, 1, Algorithm::none));
+    CHECK(is_right(Op::bcast, 64 * megabyte, 0.01, Algorithm::none));
+    CHECK(is_right(Op::bcast, 64 * megabyte, 0.01, Algorithm::binomial));
+    costs = {linked, gigabit};
+    CHECK(is_right(Op::bcast, 64 * megabyte, 0.01, Algorithm::binomial));
+    CHECK(is_right(Op::bcast, 64 * megabyte, 1, Algorithm::none));
+    costs.between.crowding = 20;
+    CHECK(is_right(Op::alltoall, megabyte, 1, Algorithm::none));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -153,5 +185,6 @@ int main() {
   what_is_wanted_is_taken_where_it_suits();
   the_least_is_chosen();
   one_rank_has_nothing_to_do();
+  what_is_remembered_is_what_is_asked_for();
   return check::failures == 0 ? 0 : 1;
 }

@@ -85,8 +85,10 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
 Op schedule_op(const Collective& call) {
   switch (call.family) {
     case Family::bcast: return Op::bcast;
+    case Family::reduce:
     case Family::gather: return Op::gather;
     case Family::scatter: return Op::scatter;
+    case Family::allreduce:
     case Family::allgather: return Op::allgather;
     default: return Op::alltoall;
   }

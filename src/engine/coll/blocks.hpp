@@ -16,7 +16,8 @@ namespace mpress::engine {
 
 class Job;
 
-/// The collective that a call makes, as schedules know it.
+/// The collective that a call makes, as schedules know it; of a reduction the one by which results
+/// travel.
 schedule::Op schedule_op(const Collective& call);
 
 /// Data of a block in this process, as MPI describes it; without bytes where there is none.

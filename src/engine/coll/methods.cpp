@@ -67,8 +67,8 @@ schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& sha
                                                               : costs.linked;
   const Spec spec = context.spec().value_or(job.config.spec);
   const double wire_per_raw = shape.compresses ? expected_wire_per_raw(spec) : 1;
-  return policy::choose_method(op, shape.bytes, context.hosts(), here, wire_per_raw,
-                               job.config.algorithms[static_cast<std::size_t>(op)]);
+  return context.method_choice()(op, shape.bytes, context.hosts(), here, wire_per_raw,
+                                 job.config.algorithms[static_cast<std::size_t>(op)]);
 }
 
 }  // namespace mpress::engine

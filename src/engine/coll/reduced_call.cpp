@@ -347,15 +347,11 @@ void ReducedCall::begin_sharing() {
   schedule::Task task{schedule::Op::allgather, ranks};
   if (goal_ == Goal::root) task = {schedule::Op::gather, ranks, operands_.root};
   if (goal_ != Goal::each) {
-    const std::size_t bytes =
-        static_cast<std::size_t>(reduction_.count) * width() / static_cast<std::size_t>(ranks);
-    const CallShape shape{bytes, coding_.spec.codec != Codec::none, false};
-    const schedule::Method method = method_of(job_, task.op, shape, context_);
     const Operand own{result_, {1, own_elements(), type}, {}};
     const bool is_gather = goal_ == Goal::root;
     move(Phase::sharing, !is_gather || adds_quanta_, task.op, is_gather ? own : Operand{},
          is_gather && !is_at_root() ? Operand{} : all,
-         schedule::make(method, task, me, context_.hosts()), &coding_);
+         schedule::make(served_.method, task, me, context_.hosts()), &coding_);
     if (sum_) movement_->runner().shared().provide(sum_);
   }
   const bool is_for_all = goal_ == Goal::all;

@@ -39,7 +39,7 @@ class ReducedCall final : public CollectiveOperation {
   void await(bool is_awaited) override;
   void wait_in_mpi() override;
   trace::Called called() const override {
-    return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
+    return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::two_shot)};
   }
   int code() const override { return code_; }
 

@@ -221,10 +221,9 @@ void Routing::agree() {
 void Routing::serve(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
-  served_.method = call_.reduces ? schedule::Method{schedule::Algorithm::two_shot}
-                   : whole       ? method_of(job_, schedule_op(call_),
-                                             {bytes_, pays_, context_.has_devices()}, context_)
-                                 : LongPairs::method(schedule_op(call_));
+  served_.method = whole ? method_of(job_, schedule_op(call_),
+                                     {bytes_, pays_, context_.has_devices()}, context_)
+                         : LongPairs::method(schedule_op(call_));
   decide(whole ? Server::mpress : Server::both);
 }
 

@@ -44,7 +44,7 @@ struct Candidate {
 /// What those who serve a call have to know alike.
 struct Served {
   std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Context::order())
-  schedule::Method method;  ///< by which they travel
+  schedule::Method method;  ///< by which they travel; of a reduction: results
 };
 
 /// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.

@@ -70,7 +70,7 @@ bool Runner::begin_sends() {
   if (call_.has_many_readers) {
     send_shared(sends);
   } else {
-    for (const Transfer& transfer : sends) send(transfer);
+    send_each(sends);
   }
   return true;
 }
@@ -136,14 +136,42 @@ void Runner::receive(int from, const Part& part, schedule::Block block) {
   messages_.push_back(std::move(message));
 }
 
-void Runner::send(const Transfer& transfer) {
+/// Those that devices may encode straight to slots, which no host waits for: all of a round at
+/// once, and before the others, which may be waited for here.
+void Runner::send_each(std::span<const Transfer> transfers) {
+  LaunchBatch batch(job_);
+  std::vector<Departure> held;
+  for (const bool is_near : {true, false}) {
+    for (const Transfer& transfer : transfers) {
+      if (is_near_to(transfer.peer) == is_near) send(transfer, batch, held);
+    }
+    batch.launch();
+    for (Departure& one : held) start(std::move(one));
+    held.clear();
+  }
+}
+
+/// Do payloads for this rank leave a device without this process's host?
+bool Runner::is_near_to(int peer) const {
+  const int rank = context_.world_rank(peer);
+  return job_.hands_devices_to_mpi() || job_.peer_link.may_reach(rank) ||
+         job_.host_link.may_reach(rank);
+}
+
+/// What waits for the batch is `held`, and what goes to the same rank behind it.
+void Runner::send(const Transfer& transfer, LaunchBatch& batch, std::vector<Departure>& held) {
+  bool waits = false;
   for (const schedule::Block block : schedule_.blocks_of(transfer)) {
     const Part part = blocks_.outgoing(block);
     if (part.bytes == 0) continue;
-    if (has(block)) {
-      send(transfer.peer, part);
+    const std::size_t added = batch.added();
+    Departure departure{transfer.peer, std::nullopt};
+    if (has(block)) departure.out = prepare(transfer.peer, part, {}, &batch);
+    waits = waits || batch.added() > added;
+    if (waits) {
+      held.push_back(std::move(departure));
     } else {
-      tell_failure(transfer.peer);
+      start(std::move(departure));
     }
   }
 }
@@ -189,21 +217,27 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
   }
   for (const int reader : readers) {
     if (is_here && sending.code == MPI_SUCCESS) {
-      send(reader, part, sending.raw_for);
+      start({reader, prepare(reader, part, sending.raw_for, nullptr)});
     } else {
       tell_failure(reader);
     }
   }
 }
 
-void Runner::send(int to, const Part& part, std::optional<trace::Reason> raw_for) {
+/// Nothing where it cannot be sent.
+std::optional<Outgoing> Runner::prepare(int to, const Part& part,
+                                        std::optional<trace::Reason> raw_for, LaunchBatch* batch) {
   const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
-  const SendCall call{called_, call_.family, true, raw_for, coding_};
+  const SendCall call{called_, call_.family, true, raw_for, coding_, batch};
   Outgoing out = prepare_send(job_, call, arguments);
-  if (out.error != MPI_SUCCESS) {
-    note(out.error);
-    return tell_failure(to);
-  }
+  if (out.error == MPI_SUCCESS) return out;
+  note(out.error);
+  return std::nullopt;
+}
+
+void Runner::start(Departure departure) {
+  if (!departure.out) return tell_failure(departure.to);
+  Outgoing& out = *departure.out;
   Message message{false, sending_};
   int code = MPI_SUCCESS;
   if (out.data) {

@@ -15,6 +15,7 @@
 #include "engine/p2p/block_send.hpp"
 #include "engine/p2p/receive_request.hpp"
 #include "engine/p2p/send.hpp"
+#include "engine/pipeline/launch_batch.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls.hpp"
 #include "schedule/schedule.hpp"
@@ -85,6 +86,12 @@ class Runner {
     int code = MPI_SUCCESS;
   };
 
+  /// A message that is ready to start.
+  struct Departure {
+    int to;
+    std::optional<Outgoing> out;  ///< nothing: it could not be made, which its reader is told
+  };
+
   void note(int code) {
     if (code_ == MPI_SUCCESS) code_ = code;
   }
@@ -95,8 +102,12 @@ class Runner {
   bool has_all(std::span<const schedule::Transfer> sends) const;
   void receive(const schedule::Transfer& transfer);
   void receive(int from, const Part& part, schedule::Block block);
-  void send(const schedule::Transfer& transfer);
-  void send(int to, const Part& part, std::optional<trace::Reason> raw_for = {});
+  void send_each(std::span<const schedule::Transfer> transfers);
+  bool is_near_to(int peer) const;
+  void send(const schedule::Transfer& transfer, LaunchBatch& batch, std::vector<Departure>& held);
+  std::optional<Outgoing> prepare(int to, const Part& part, std::optional<trace::Reason> raw_for,
+                                  LaunchBatch* batch);
+  void start(Departure departure);
   void send_shared(std::span<const schedule::Transfer> transfers);
   void send_shared(schedule::Block block, std::span<const int> readers);
   bool has(schedule::Block block) const;

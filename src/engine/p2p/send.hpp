@@ -17,6 +17,7 @@
 namespace mpress::engine {
 
 class Job;
+class LaunchBatch;
 
 /// Arguments of a sending call.
 struct SendArguments {
@@ -48,6 +49,9 @@ struct SendCall {
   /// Set: it goes as it is, for this reason.
   std::optional<trace::Reason> raw_for = {};
   const Coding* coding = nullptr;  ///< set: how it is encoded; outlives the call
+  /// Set: what devices encode for it may wait for the launch() of this, which comes before
+  /// SendOperation::start().
+  LaunchBatch* batch = nullptr;
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest

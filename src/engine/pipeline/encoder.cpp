@@ -48,9 +48,9 @@ std::unique_ptr<Encoder> host_encoder(Job& job, const Chunking& cut, const Regio
 }
 
 std::unique_ptr<Encoder> make_encoder(Job& job, const Chunking& cut, const Region& region,
-                                      Slots& slots) {
+                                      Slots& slots, LaunchBatch* batch) {
   if (region.device == gpu::host) return host_encoder(job, cut, region, slots);
-  return slots.is_near() ? near_encoder(job, cut, region, slots)
+  return slots.is_near() ? near_encoder(job, cut, region, slots, batch)
                          : staging_encoder(job, cut, region, slots);
 }
 

@@ -13,6 +13,7 @@
 namespace mpress::engine {
 
 class Job;
+class LaunchBatch;
 
 /// The memory that chunks are written to.
 class Slots {
@@ -88,9 +89,11 @@ class Encoder {
 
 /// Makes the encoder of a region; `cut.spec` is resolved, but for a relative bound where the slots
 /// are near. With codec none the elements go as they are. `slots` and the elements stay valid until
-/// all is made. Null where the device has no memory or no queue, or refuses at once.
+/// all is made. Null where the device has no memory or no queue, or refuses at once. Where there is
+/// a `batch`, what a device is to encode may wait for its launch(): before that no chunk is ready,
+/// and what the device refuses is found after it.
 std::unique_ptr<Encoder> make_encoder(Job& job, const Chunking& cut, const Region& region,
-                                      Slots& slots);
+                                      Slots& slots, LaunchBatch* batch = nullptr);
 
 /// The kinds that it chooses from: in the calling thread; by a device in memory of its own, from
 /// where payloads are copied to the slots; by a device in the slots themselves.
@@ -99,7 +102,7 @@ std::unique_ptr<Encoder> host_encoder(Job& job, const Chunking& cut, const Regio
 std::unique_ptr<Encoder> staging_encoder(Job& job, const Chunking& cut, const Region& region,
                                          Slots& slots);
 std::unique_ptr<Encoder> near_encoder(Job& job, const Chunking& cut, const Region& region,
-                                      Slots& slots);
+                                      Slots& slots, LaunchBatch* batch);
 
 /// The spec that encodes a region: a relative bound becomes absolute. False where a device refuses.
 bool resolve(Job& job, const Region& region, Spec& spec);

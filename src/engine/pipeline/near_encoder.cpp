@@ -1,11 +1,14 @@
 // Chunks of a region on a device, for slots that its queues write to at full speed: all work is
-// given at once, and the device publishes it where it can.
+// given at once, alone or with that of other regions, and the device publishes it where it can.
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/job.hpp"
 #include "engine/pipeline/encoder.hpp"
+#include "engine/pipeline/launch_batch.hpp"
 #include "link/link.hpp"
 
 namespace mpress::engine {
@@ -15,20 +18,28 @@ class NearEncoder final : public Encoder {
  public:
   using Encoder::Encoder;
 
-  /// Gives a queue all of the work. False where the device refuses.
-  bool open() {
-    queue_ = job_.devices.queue(region_.device);
-    if (!queue_) return false;
+  /// Others may have the slots and the elements then.
+  ~NearEncoder() override {
+    if (launch_ && ended_ < work_.size()) launch_->withdraw(first_piece_, cut_.chunks());
+  }
+
+  /// Gives a queue all of the work, or `batch` what is to be encoded. False where the device
+  /// refuses.
+  bool open(LaunchBatch* batch) {
     given_ns_ = trace::now_ns();
     is_published_by_device_ = slots_.report(0) != nullptr;
     if (cut_.encodes()) {
-      start_encoding();
-    } else if (slots_.is_on_host()) {
-      if (!start_copying_out()) return false;
+      if (!start_encoding(batch)) return false;
     } else {
-      start_copying();
+      queue_ = job_.devices.queue(region_.device);
+      if (!queue_) return false;
+      if (!slots_.is_on_host()) {
+        start_copying();
+      } else if (!start_copying_out()) {
+        return false;
+      }
     }
-    return queue_of(work_[0]).query(work_[0].event) != gpu::State::failed;
+    return look(work_[0], nullptr) != gpu::State::failed;
   }
 
   bool is_published_by_device() const override { return is_published_by_device_; }
@@ -36,11 +47,12 @@ class NearEncoder final : public Encoder {
   gpu::State next(Made& made) override {
     Work& work = work_[ended_];
     gpu::Outcome outcome;
-    const gpu::State state = queue_of(work).query(work.event, &outcome);
+    const gpu::State state = look(work, &outcome);
     if (state == gpu::State::failed) {
       // What is under way ends first, as others may have the memory then.
       code_ = refused(job_, region_.device);
-      queue_->drain();
+      if (launch_) launch_->drain();
+      if (queue_) queue_->drain();
       if (other_queue_) other_queue_->drain();
     }
     if (state != gpu::State::done) return state;
@@ -48,19 +60,21 @@ class NearEncoder final : public Encoder {
     const std::size_t raw_bytes = cut_.raw_bytes(work.first);
     if (is_payload && !is_published_by_device_ && !slots_.pays(outcome.bytes, raw_bytes)) {
       // The payload makes way for its elements.
-      work.event = queue_of(work).copy_near(slots_.place(work.first, raw_bytes),
-                                            region_.data + cut_.offset(work.first), raw_bytes);
+      work.queue = &copying_queue();
+      work.event = work.queue->copy_near(slots_.place(work.first, raw_bytes),
+                                         region_.data + cut_.offset(work.first), raw_bytes);
       work.is_raw = true;
       return gpu::State::pending;
     }
     made = {work.first, work.chunks, 0, is_payload};
+    const std::uint64_t given_ns = launch_ ? launch_->launched_ns() : given_ns_;
     for (std::uint64_t chunk = work.first; chunk < work.first + work.chunks; ++chunk) {
       const std::size_t bytes = is_payload ? outcome.bytes : cut_.raw_bytes(chunk);
-      cut_.note(cut_.encodes() ? trace::Kind::encode : trace::Kind::copy_out, chunk, given_ns_,
+      cut_.note(cut_.encodes() ? trace::Kind::encode : trace::Kind::copy_out, chunk, given_ns,
                 bytes, region_.device);
       made.bytes += bytes;
     }
-    if (++ended_ == work_.size()) took_ns_ = trace::now_ns() - given_ns_;
+    if (++ended_ == work_.size()) took_ns_ = trace::now_ns() - given_ns;
     return gpu::State::done;
   }
 
@@ -69,17 +83,27 @@ class NearEncoder final : public Encoder {
   struct Work {
     std::uint64_t first;
     std::uint64_t chunks;
-    gpu::Event event;
-    bool is_others = false;  ///< given to the other queue
-    bool is_raw = false;     ///< its elements go, as its payload does not pay
+    gpu::Queue* queue = nullptr;  ///< that copies it; null: it is encoded by the launch
+    gpu::Event event = 0;
+    bool is_raw = false;  ///< its elements go, as its payload does not pay
   };
 
-  gpu::Queue& queue_of(const Work& work) const { return work.is_others ? *other_queue_ : *queue_; }
+  gpu::State look(const Work& work, gpu::Outcome* outcome) {
+    return work.queue ? work.queue->query(work.event, outcome)
+                      : launch_->query(first_piece_ + work.first, outcome);
+  }
+
+  /// Of what does not wait for others' work.
+  gpu::Queue& copying_queue() {
+    if (!queue_ && launch_->pieces() > work_.size()) queue_ = job_.devices.queue(region_.device);
+    return queue_ ? *queue_ : launch_->queue();
+  }
 
   /// All chunks in one go: launches take longer than short ones do. The first is ready when its
   /// share of the time has passed. A payload that is larger than its elements stays as it is where
-  /// the device publishes it, which asks nobody.
-  void start_encoding() {
+  /// the device publishes it, which asks nobody. Chunks that have one range do not go with others:
+  /// they would wait until the ranges of all were found.
+  bool start_encoding(LaunchBatch* batch) {
     const std::uint64_t chunks = cut_.chunks();
     std::vector<gpu::Piece> pieces;
     pieces.reserve(chunks);
@@ -87,10 +111,18 @@ class NearEncoder final : public Encoder {
       pieces.push_back({region_.data + cut_.offset(chunk), cut_.elements(chunk),
                         slots_.place(chunk, cut_.room()), slots_.report(chunk)});
     }
-    const gpu::Event first = queue_->encode(cut_.spec, cut_.type, pieces);
-    for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
-      work_.push_back({chunk, 1, first + chunk});
+    for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) work_.push_back({chunk, 1});
+    const bool has_range = cut_.spec.bound == Bound::rel && chunks > 1;
+    if (batch && !has_range) {
+      launch_ = batch->add(region_.device, cut_.spec, cut_.type, pieces, first_piece_);
+      return launch_ != nullptr;
     }
+    QueueLease queue = job_.devices.queue(region_.device);
+    if (!queue) return false;
+    launch_ = std::make_shared<Launch>(std::move(queue), cut_.spec, cut_.type, gpu::RangeOf::call);
+    first_piece_ = launch_->add(pieces);
+    launch_->launch();
+    return true;
   }
 
   void start_copying() {
@@ -101,7 +133,7 @@ class NearEncoder final : public Encoder {
       gpu::Event event = queue_->copy_near(slots_.place(run, cut_.raw_bytes(run)),
                                            region_.data + cut_.offset(run), bytes);
       if (is_published_by_device_) event = queue_->write(&slots_.report(run)->sequence, 1);
-      work_.push_back({run, end - run, event});
+      work_.push_back({run, end - run, &*queue_, event});
     }
   }
 
@@ -116,9 +148,9 @@ class NearEncoder final : public Encoder {
       const std::size_t bytes = cut_.raw_bytes(chunk);
       std::uint32_t* const flag =
           is_published_by_device_ ? &slots_.report(chunk)->sequence : nullptr;
-      Work work{chunk, 1, 0, chunk % 2 == 1};
-      work.event = queue_of(work).copy(slots_.place(chunk, bytes),
-                                       region_.data + cut_.offset(chunk), bytes, flag);
+      Work work{chunk, 1, chunk % 2 == 1 ? &*other_queue_ : &*queue_};
+      work.event = work.queue->copy(slots_.place(chunk, bytes), region_.data + cut_.offset(chunk),
+                                    bytes, flag);
       work_.push_back(work);
     }
     return true;
@@ -128,16 +160,18 @@ class NearEncoder final : public Encoder {
   std::size_t ended_ = 0;  ///< pieces of work
   std::uint64_t given_ns_ = 0;
   bool is_published_by_device_ = false;
-  QueueLease queue_;
+  std::shared_ptr<Launch> launch_;  ///< of what is encoded
+  std::size_t first_piece_ = 0;     ///< of it that is this encoder's
+  QueueLease queue_;                ///< of what is copied
   QueueLease other_queue_;
 };
 
 }  // namespace
 
 std::unique_ptr<Encoder> near_encoder(Job& job, const Chunking& cut, const Region& region,
-                                      Slots& slots) {
+                                      Slots& slots, LaunchBatch* batch) {
   auto encoder = std::make_unique<NearEncoder>(job, cut, region, slots);
-  if (!encoder->open()) return nullptr;
+  if (!encoder->open(batch)) return nullptr;
   return encoder;
 }
 

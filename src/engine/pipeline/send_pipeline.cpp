@@ -9,8 +9,8 @@ SendPipeline::~SendPipeline() {
   if (!is_over_) link_.abandon(transfer_);
 }
 
-bool SendPipeline::open(const Region& region) {
-  encoder_ = make_encoder(job_, cut_, region, *this);
+bool SendPipeline::open(const Region& region, LaunchBatch* batch) {
+  encoder_ = make_encoder(job_, cut_, region, *this, batch);
   return encoder_ != nullptr;
 }
 

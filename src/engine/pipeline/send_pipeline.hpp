@@ -21,8 +21,8 @@ class SendPipeline final : private Slots {
   ~SendPipeline();
 
   /// Begins with elements that stay valid until all is over; the slots are laid out. False where a
-  /// device refuses, or memory is short: nothing was published.
-  bool open(const Region& region);
+  /// device refuses, or memory is short: nothing was published. `batch`: as for make_encoder().
+  bool open(const Region& region, LaunchBatch* batch = nullptr);
 
   /// Waits for the first chunk. False where it failed: nothing was published. `bytes`: its size.
   bool make_first(std::size_t& bytes);

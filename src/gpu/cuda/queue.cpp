@@ -12,7 +12,6 @@
 namespace mpress::gpu {
 namespace {
 
-using codec::cuda::RangeOf;
 using memory::check;
 
 /// Enough for messages of hundreds of megabytes, so that encoding needs no memory of its own.
@@ -291,7 +290,7 @@ Event CudaQueue::extent(ElementType type, const void* elements, std::size_t coun
 }
 
 Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
-                        std::span<const Extent> range) {
+                        RangeOf range, std::span<const Extent> extents) {
   const auto enqueue = [&](Event event) {
     std::vector<codec::cuda::EncodeSegment> segments;
     segments.reserve(pieces.size());
@@ -302,9 +301,8 @@ Event CudaQueue::encode(const Spec& spec, ElementType type, std::span<const Piec
       count += piece.count;
     }
     void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, pieces.size()));
-    const Extent* const extents = range.empty() ? nullptr : as_mapped(range.data());
-    check(codec::cuda::encode(spec, type, segments, work, stream_,
-                              extents ? RangeOf::given : RangeOf::call, {extents, range.size()}),
+    const Extent* const mapped = extents.empty() ? nullptr : as_mapped(extents.data());
+    check(codec::cuda::encode(spec, type, segments, work, stream_, range, {mapped, extents.size()}),
           "encoding");
   };
   static_assert(most_pieces <= codec::cuda::max_common_range);

@@ -32,8 +32,8 @@ class CudaQueue final : public Queue {
   Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
                std::uint32_t sequence) override;
   using Queue::encode;
-  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces,
-               std::span<const Extent> range) override;
+  Event encode(const Spec& spec, ElementType type, std::span<const Piece> pieces, RangeOf range,
+               std::span<const Extent> extents) override;
   using Queue::decode;
   Event decode(const Spec& spec, ElementType type, std::span<const Incoming> payloads,
                Combine how) override;

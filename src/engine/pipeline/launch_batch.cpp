@@ -1,0 +1,69 @@
+#include "engine/pipeline/launch_batch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "trace/timeline.hpp"
+
+namespace mpress::engine {
+
+std::size_t Launch::add(std::span<const gpu::Piece> pieces) {
+  const std::size_t first = pieces_.size();
+  for (const gpu::Piece& piece : pieces) pieces_.push_back({piece});
+  return first;
+}
+
+void Launch::launch() {
+  is_launched_ = true;
+  launched_ns_ = trace::now_ns();
+  std::vector<gpu::Piece> wanted;
+  wanted.reserve(std::min(pieces_.size(), gpu::Queue::most_pieces));
+  std::size_t next = 0;
+  const auto flush = [&](std::size_t end) {
+    if (wanted.empty()) return;
+    gpu::Event event = queue_->encode(spec_, type_, wanted, range_);
+    for (; next < end; ++next) {
+      if (!pieces_[next].is_withdrawn) pieces_[next].event = event++;
+    }
+    wanted.clear();
+  };
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].is_withdrawn) continue;
+    wanted.push_back(pieces_[i].piece);
+    if (wanted.size() == gpu::Queue::most_pieces) flush(i + 1);
+  }
+  flush(pieces_.size());
+}
+
+gpu::State Launch::query(std::size_t piece, gpu::Outcome* outcome) {
+  return is_launched_ ? queue_->query(pieces_[piece].event, outcome) : gpu::State::pending;
+}
+
+void Launch::withdraw(std::size_t first, std::size_t count) {
+  for (std::size_t i = first; i < first + count; ++i) pieces_[i].is_withdrawn = true;
+  if (is_launched_) queue_->drain();
+}
+
+std::shared_ptr<Launch> LaunchBatch::add(int device, const Spec& spec, ElementType type,
+                                         std::span<const gpu::Piece> pieces, std::size_t& first) {
+  auto found = std::ranges::find_if(
+      launches_, [&](const auto& launch) { return launch->is_for(device, spec, type); });
+  if (found == launches_.end()) {
+    QueueLease queue = job_.devices.queue(device);
+    if (!queue) return nullptr;
+    launches_.push_back(
+        std::make_shared<Launch>(std::move(queue), spec, type, codec::RangeOf::segment));
+    found = launches_.end() - 1;
+  }
+  first = (*found)->add(pieces);
+  ++added_;
+  return *found;
+}
+
+void LaunchBatch::launch() {
+  for (const auto& launch : launches_) launch->launch();
+  launches_.clear();
+}
+
+}  // namespace mpress::engine
