@@ -37,6 +37,21 @@ def test_results(ranks, codec, mpi_program, mpress_run):
     assert algorithms == {"two-shot"}
 
 
+@pytest.mark.parametrize("link", ["auto", "mpi", pytest.param("host", marks=EXTENDED)])
+@pytest.mark.parametrize("codec", ["none", "mpc", "szp:rel=1e-4"])
+@pytest.mark.parametrize("ranks", [3, pytest.param(4, marks=EXTENDED)])
+def test_on_devices(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
+    """And on both hosts and devices, each rank as it likes: with the same bits."""
+    env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
+    arguments = [str(10 * ranks), "100", CODECS[codec], "device"]
+    options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
+    done = mpress_run(ranks, mpi_program("reductions"), arguments, options, env=env)
+    assert served(done) == SERVED
+    totals = done.report["totals"]
+    assert (totals["peer_messages"] > 0) == (link == "auto")
+    assert (totals["host_messages"] > 0) == (link == "host")
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run):
     env = {"MPRESS_PROGRESS": "thread"}

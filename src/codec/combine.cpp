@@ -31,6 +31,21 @@ void combine_as(Combine how, unsigned char* have, const unsigned char* values, s
   }
 }
 
+/// Takes f32, or adds them to what is there.
+void widen(Combine how, double* sums, const unsigned char* values, std::size_t count) {
+  const auto* from = reinterpret_cast<const Loose<float>*>(values);
+  const bool is_first = how == Combine::replace;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = static_cast<double>(from[i].value);
+    sums[i] = is_first ? value : sums[i] + value;
+  }
+}
+
+void narrow(unsigned char* elements, const double* sums, std::size_t count) {
+  auto* const to = reinterpret_cast<Loose<float>*>(elements);
+  for (std::size_t i = 0; i < count; ++i) to[i].value = static_cast<float>(sums[i]);
+}
+
 }  // namespace
 
 void combine_elements(Combine how, ElementType type, void* have, const void* values,
@@ -45,20 +60,29 @@ void combine_elements(Combine how, ElementType type, void* have, const void* val
 }
 
 void combine_all(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
-                 std::size_t count) {
-  constexpr std::size_t tile_bytes = 8192;  // of the first-level cache
-  alignas(64) unsigned char tile[tile_bytes];
+                 std::size_t count, bool wide) {
+  constexpr std::size_t step = 1024;  // elements: within the first-level cache
+  alignas(64) unsigned char tile[step * sizeof(double)];
   const std::size_t width = element_size(type);
-  const std::size_t step = tile_bytes / width;
+  const bool widens = wide && how == Combine::sum && type == ElementType::f32;
   for (std::size_t first = 0; first < count; first += step) {
     const std::size_t elements = std::min(step, count - first);
+    auto* const to = static_cast<unsigned char*>(out) + first * width;
     Combine next = Combine::replace;
     for (const void* input : inputs) {
       const auto* from = static_cast<const unsigned char*>(input) + first * width;
-      combine_elements(next, type, tile, from, elements);
+      if (widens) {
+        widen(next, reinterpret_cast<double*>(tile), from, elements);
+      } else {
+        combine_elements(next, type, tile, from, elements);
+      }
       next = how;
     }
-    std::memcpy(static_cast<unsigned char*>(out) + first * width, tile, elements * width);
+    if (widens) {
+      narrow(to, reinterpret_cast<const double*>(tile), elements);
+    } else {
+      std::memcpy(to, tile, elements * width);
+    }
   }
 }
 

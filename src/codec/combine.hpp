@@ -27,8 +27,9 @@ void combine_elements(Combine how, ElementType type, void* have, const void* val
                       std::size_t count);
 
 /// The same over `inputs`, one or more, in their order: the first with the second, what comes of it
-/// with the third, and so on. Each is of `count` elements; `out` may be one of them.
+/// with the third, and so on. Each is of `count` elements; `out` may be one of them. `wide`: sums
+/// are made in double precision, and rounded once.
 void combine_all(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
-                 std::size_t count);
+                 std::size_t count, bool wide = false);
 
 }  // namespace mpress::codec

@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 8;
+inline constexpr std::uint32_t interface_version = 9;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -203,6 +203,13 @@ class Queue {
   /// as for encode(). The Outcome's status is not ok where the host's add() (codec/szp/format.hpp)
   /// says so, Status::inexact among others; the sum's payload is unspecified then.
   virtual Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) = 0;
+
+  /// Combines inputs of `count` elements each, in their order: the first with the second, what comes
+  /// of it with the third, and so on. All are on the queue's device and aligned as their type; `out`
+  /// may be one of them. `wide`: sums are made in double precision, and rounded once.
+  virtual Event combine(Combine how, ElementType type, std::span<const void* const> inputs,
+                        void* out, std::size_t count, bool wide) = 0;
+  static constexpr std::size_t most_inputs = 256;  ///< one or more, and at most
 
   /// All work given later waits for what the program has enqueued on `stream`, one of the queue's
   /// device (a cudaStream_t; null: the default stream), until now. False where the device refuses,

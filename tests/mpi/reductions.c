@@ -1,13 +1,16 @@
 /* Random reductions, checked against sums in higher precision: each rank can compute what any other
  * brings. All ranks that get a result get the same bits.
  *
- * reductions SEED ROUNDS BOUND [plain]: exact (but for rounding), abs=E, rel=E (of the range of
- * what all ranks bring) or loose. plain: MPI serves some. */
+ * reductions SEED ROUNDS BOUND [plain|device]: exact (but for rounding), abs=E, rel=E (of the range
+ * of what all ranks bring) or loose. plain: MPI serves some. device: buffers lie on devices, too,
+ * each rank's its own. */
 #include <complex.h>
 #include <float.h>
 #include <stdint.h>
 
 #include "check.h"
+#include "device_memory.h"
+#include "simulated_gpu.h"
 
 enum { most_items = 60000, guard = 64 };
 
@@ -100,9 +103,9 @@ static void read_bound(const char* text) {
   if (strncmp(text, "rel=", 4) == 0) bound_of_range = atof(text + 4);
 }
 
-static uint64_t hash_of(const unsigned char* bytes, size_t count) {
+static uint64_t hash_of(const char* bytes, size_t count) {
   uint64_t hash = 1469598103934665603u;
-  for (size_t i = 0; i < count; ++i) hash = (hash ^ bytes[i]) * 1099511628211u;
+  for (size_t i = 0; i < count; ++i) hash = (hash ^ (unsigned char)bytes[i]) * 1099511628211u;
   return hash;
 }
 
@@ -117,6 +120,7 @@ int main(int argc, char** argv) {
   const int rounds = atoi(argv[2]);
   read_bound(argv[3]);
   const int is_plain = argc > 4 && strcmp(argv[4], "plain") == 0;
+  const int has_devices = argc > 4 && strcmp(argv[4], "device") == 0;
   MPI_Comm comms[4] = {MPI_COMM_WORLD};
   CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
   CHECK_MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, size - world, &comms[2])); /* the other way round */
@@ -176,12 +180,20 @@ int main(int argc, char** argv) {
 
     const size_t in_bytes = (size_t)leaves * width;
     const size_t out_bytes = (size_t)(in_place ? leaves : results) * width;
-    unsigned char* const input = malloc(in_bytes + guard);
-    unsigned char* const output = malloc((in_bytes > out_bytes ? in_bytes : out_bytes) + guard);
-    CHECK(input && output);
+    const uint64_t after = state;
+    state ^= (uint64_t)(world + 1) * 0x9E3779B97F4A7C15u;
+    const int in_device = has_devices && below(3) != 0 ? world % 2 : -1;
+    const int out_device = has_devices && below(3) != 0 ? world % 2 : -1;
+    state = after;
+    struct Memory in_memory = memory_on(in_device, in_bytes + guard);
+    struct Memory out_memory =
+        memory_on(out_device, (in_bytes > out_bytes ? in_bytes : out_bytes) + guard);
+    char* const input = in_memory.shadow;
+    char* const output = out_memory.shadow;
     const int starts = form == persistent ? 2 : 1;
     MPI_Request request = MPI_REQUEST_NULL;
-    const void* const out = in_place ? MPI_IN_PLACE : (const void*)input;
+    const void* const out = in_place ? MPI_IN_PLACE : (const void*)in_memory.data;
+    void* const in = out_memory.data;
     for (int start = 0; start < starts; ++start) {
       const int seed = round * 3 + start;
       for (int64_t i = 0; i < leaves; ++i) {
@@ -189,52 +201,55 @@ int main(int argc, char** argv) {
       }
       if (!in_place) memset(output, 0xA5, out_bytes);
       memset(output + out_bytes, 0x5A, guard);
+      put(&in_memory);
+      put(&out_memory);
       if (start == 0) {
         switch (call) {
           case allreduce:
             if (form == blocking) {
-              CHECK_MPI(MPI_Allreduce(out, output, items, type->mpi, op, comm));
+              CHECK_MPI(MPI_Allreduce(out, in, items, type->mpi, op, comm));
             } else if (form == immediate) {
-              CHECK_MPI(MPI_Iallreduce(out, output, items, type->mpi, op, comm, &request));
+              CHECK_MPI(MPI_Iallreduce(out, in, items, type->mpi, op, comm, &request));
             } else {
-              CHECK_MPI(MPI_Allreduce_init(out, output, items, type->mpi, op, comm, MPI_INFO_NULL,
-                                           &request));
+              CHECK_MPI(
+                  MPI_Allreduce_init(out, in, items, type->mpi, op, comm, MPI_INFO_NULL, &request));
             }
             break;
           case reduce:
             if (form == blocking) {
-              CHECK_MPI(MPI_Reduce(out, output, items, type->mpi, op, root, comm));
+              CHECK_MPI(MPI_Reduce(out, in, items, type->mpi, op, root, comm));
             } else if (form == immediate) {
-              CHECK_MPI(MPI_Ireduce(out, output, items, type->mpi, op, root, comm, &request));
+              CHECK_MPI(MPI_Ireduce(out, in, items, type->mpi, op, root, comm, &request));
             } else {
-              CHECK_MPI(MPI_Reduce_init(out, output, items, type->mpi, op, root, comm,
-                                        MPI_INFO_NULL, &request));
+              CHECK_MPI(MPI_Reduce_init(out, in, items, type->mpi, op, root, comm, MPI_INFO_NULL,
+                                        &request));
             }
             break;
           case reduce_scatter:
             if (form == blocking) {
-              CHECK_MPI(MPI_Reduce_scatter(out, output, counts, type->mpi, op, comm));
+              CHECK_MPI(MPI_Reduce_scatter(out, in, counts, type->mpi, op, comm));
             } else if (form == immediate) {
-              CHECK_MPI(MPI_Ireduce_scatter(out, output, counts, type->mpi, op, comm, &request));
+              CHECK_MPI(MPI_Ireduce_scatter(out, in, counts, type->mpi, op, comm, &request));
             } else {
-              CHECK_MPI(MPI_Reduce_scatter_init(out, output, counts, type->mpi, op, comm,
-                                                MPI_INFO_NULL, &request));
+              CHECK_MPI(MPI_Reduce_scatter_init(out, in, counts, type->mpi, op, comm, MPI_INFO_NULL,
+                                                &request));
             }
             break;
           default:
             if (form == blocking) {
-              CHECK_MPI(MPI_Reduce_scatter_block(out, output, items, type->mpi, op, comm));
+              CHECK_MPI(MPI_Reduce_scatter_block(out, in, items, type->mpi, op, comm));
             } else if (form == immediate) {
-              CHECK_MPI(
-                  MPI_Ireduce_scatter_block(out, output, items, type->mpi, op, comm, &request));
+              CHECK_MPI(MPI_Ireduce_scatter_block(out, in, items, type->mpi, op, comm, &request));
             } else {
-              CHECK_MPI(MPI_Reduce_scatter_block_init(out, output, items, type->mpi, op, comm,
+              CHECK_MPI(MPI_Reduce_scatter_block_init(out, in, items, type->mpi, op, comm,
                                                       MPI_INFO_NULL, &request));
             }
         }
       }
       if (form == persistent) CHECK_MPI(MPI_Start(&request));
       if (form != blocking) CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      get(&in_memory);
+      get(&out_memory);
 
       double least = INFINITY, greatest = -INFINITY;
       if (bound_of_range > 0) {
@@ -301,8 +316,8 @@ int main(int argc, char** argv) {
       }
     }
     if (form == persistent) CHECK_MPI(MPI_Request_free(&request));
-    free(input);
-    free(output);
+    drop(&in_memory);
+    drop(&out_memory);
     state = before;
   }
   for (int i = 1; i < 4; ++i) CHECK_MPI(MPI_Comm_free(&comms[i]));

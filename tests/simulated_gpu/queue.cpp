@@ -556,6 +556,31 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
   return first;
 }
 
+gpu::Event Queue::combine(gpu::Combine how, ElementType type, std::span<const void* const> inputs,
+                          void* out, std::size_t count, bool wide) {
+  const Call call(in_call_);
+  if (inputs.empty() || inputs.size() > most_inputs) fault("%zu inputs to combine", inputs.size());
+  const std::size_t bytes = count * element_size(type);
+  std::vector<Access> accesses = {writes(out, bytes)};
+  for (const void* input : inputs) {
+    Memory::instance().check(device_, input, bytes);
+    if (reinterpret_cast<std::uintptr_t>(input) % element_size(type) != 0) {
+      fault("%p: elements are not aligned", input);
+    }
+    accesses.push_back(reads(input, bytes));
+  }
+  Memory::instance().check(device_, out, bytes);
+  return give(
+      accesses,
+      [=, all = std::vector(inputs.begin(), inputs.end())]() -> std::optional<gpu::Outcome> {
+        const Memory& memory = Memory::instance();
+        std::vector<const void*> views;
+        for (const void* input : all) views.push_back(memory.view(input));
+        codec::combine_all(how, type, views, memory.view(out), count, wide);
+        return std::nullopt;
+      });
+}
+
 gpu::State Queue::query(gpu::Event event, gpu::Outcome* outcome) {
   const Call call(in_call_);
   std::unique_lock lock(mutex_);

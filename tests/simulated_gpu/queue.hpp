@@ -54,6 +54,8 @@ class Queue final : public gpu::Queue {
   gpu::Event decode(const Spec& spec, ElementType type, std::span<const gpu::Incoming> payloads,
                     gpu::Combine how) override;
   gpu::Event add(const Spec& spec, ElementType type, std::span<const gpu::Sum> sums) override;
+  gpu::Event combine(gpu::Combine how, ElementType type, std::span<const void* const> inputs,
+                     void* out, std::size_t count, bool wide) override;
   bool wait_for(void* stream) override;
   bool signal(void* stream) override;
   gpu::State query(gpu::Event event, gpu::Outcome* outcome) override;

@@ -82,6 +82,8 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
 
 }  // namespace
 
+int copy_part(Job& job, const Part& from, const Part& to) { return copy(job, from, to); }
+
 Op schedule_op(const Collective& call) {
   switch (call.family) {
     case Family::bcast: return Op::bcast;

@@ -28,6 +28,9 @@ struct Part {
   std::size_t bytes = 0;
 };
 
+/// Copies within this process, where both have the same signature. Returns an MPI error code.
+int copy_part(Job& job, const Part& from, const Part& to);
+
 /// Functions return error codes of MPI's, and raise nothing.
 class BlockMap {
  public:

@@ -76,17 +76,46 @@ void ReducedCall::begin() {
   if (!keeps_tag_ && !context_.order().take(served_.tag)) return;
   coding_ = Coding{spec_};
   adds_quanta_ = false;
+  note(open());
   if (spec_.codec == Codec::szp) {
-    begin_exchange();
+    begin_measuring();
   } else {
     begin_contributions();
   }
 }
 
+/// Finds where the input lies.
+int ReducedCall::open() {
+  input_ = static_cast<const std::byte*>(reduction_.input);
+  home_ = gpu::host;
+  const auto type = mpi::type_info(reduction_.mpi_type());
+  if (!type) return MPI_ERR_TYPE;
+  if (reduction_.count == 0) return MPI_SUCCESS;
+  const Location place = locate(job_, input_, *type);
+  home_ = place.device;
+  if (home_ == gpu::host) return place.is_readable ? MPI_SUCCESS : job_.device_code;
+  if (is_aligned(input_)) return MPI_SUCCESS;
+  const std::size_t bytes = static_cast<std::size_t>(reduction_.count) * width();
+  aligned_ = take(bytes);
+  if (!aligned_) return MPI_ERR_NO_MEM;
+  const auto count = static_cast<MPI_Count>(reduction_.count);
+  const Part from{const_cast<std::byte*>(input_), count, reduction_.mpi_type(), bytes};
+  input_ = aligned_.data();
+  return copy_part(job_, from, {aligned_.data(), count, reduction_.mpi_type(), bytes});
+}
+
+/// Of the device that the input lies on, or of the host.
+memory::Buffer ReducedCall::take(std::size_t bytes) {
+  return home_ == gpu::host ? job_.pool.take(bytes) : job_.devices.take(home_, bytes);
+}
+
+bool ReducedCall::is_aligned(const void* data) const {
+  return reinterpret_cast<std::uintptr_t>(data) % width() == 0;
+}
+
 const std::byte* ReducedCall::own_input() const {
   const auto first = begins_[static_cast<std::size_t>(context_.rank())];
-  return static_cast<const std::byte*>(reduction_.input) +
-         static_cast<std::size_t>(first) * width();
+  return input_ + static_cast<std::size_t>(first) * width();
 }
 
 void ReducedCall::move(Phase phase, bool shares, schedule::Op op, const Operand& send,
@@ -112,6 +141,7 @@ bool ReducedCall::has_moved() {
 
 bool ReducedCall::advance() {
   if (phase_ == Phase::waiting) begin();
+  if (phase_ == Phase::measuring && !is_measured()) return false;
   if (phase_ == Phase::exchanging) {
     if (!has_moved()) return false;
     conclude_exchange();
@@ -147,7 +177,8 @@ void ReducedCall::await(bool is_awaited) {
 }
 
 void ReducedCall::wait_in_mpi() {
-  const bool works_here = phase_ == Phase::waiting || phase_ == Phase::combining ||
+  const bool works_here = phase_ == Phase::waiting || phase_ == Phase::measuring ||
+                          phase_ == Phase::combining ||
                           (phase_ == Phase::contributing && adds_quanta_) || sum_ || own_;
   if (movement_ && !works_here) movement_->runner().wait_in_mpi();
 }
@@ -159,8 +190,7 @@ bool ReducedCall::pays() const {
   for (int other = 0; other < context_.size(); ++other) {
     if (!context_.share_host(me, other)) peer = other;
   }
-  const SendArguments arguments{reduction_.input,
-                                static_cast<MPI_Count>(reduction_.count) / context_.size(),
+  const SendArguments arguments{input_, static_cast<MPI_Count>(reduction_.count) / context_.size(),
                                 reduction_.mpi_type(), peer, context_.comm()};
   const auto type = mpi::type_info(arguments.type);
   const auto comm = mpi::comm_info(arguments.comm);
@@ -173,10 +203,41 @@ bool ReducedCall::pays() const {
   return choose(job_, message, false).spec.codec != Codec::none;
 }
 
-void ReducedCall::begin_exchange() {
+void ReducedCall::begin_measuring() {
+  const auto count = static_cast<std::size_t>(reduction_.count);
+  if (code_ != MPI_SUCCESS) return begin_exchange({});
+  if (home_ == gpu::host) {
+    return begin_exchange(codec::finite_range(reduction_.type, input_, count));
+  }
+  extent_ = job_.devices.take_pinned(home_, sizeof(Extent));
+  queue_ = job_.devices.queue(home_);
+  if (!extent_ || !queue_) {
+    note(extent_ ? refused(job_, home_) : MPI_ERR_NO_MEM);
+    return begin_exchange({});
+  }
+  auto* const extent = new (extent_.data()) Extent;
+  event_ = queue_->extent(reduction_.type, input_, count, extent, 1);
+  phase_ = Phase::measuring;
+}
+
+/// Then the exchange begins.
+bool ReducedCall::is_measured() {
+  const gpu::State state = queue_->query(event_);
+  if (state == gpu::State::pending) return false;
+  codec::Range range;
+  if (state == gpu::State::failed) {
+    note(refused(job_, home_));
+  } else {
+    range = codec::range_of(*reinterpret_cast<const Extent*>(extent_.data()));
+  }
+  queue_ = {};
+  extent_.reset();
+  begin_exchange(range);
+  return true;
+}
+
+void ReducedCall::begin_exchange(const codec::Range& range) {
   const auto members = static_cast<std::size_t>(context_.size());
-  const codec::Range range = codec::finite_range(reduction_.type, reduction_.input,
-                                                 static_cast<std::size_t>(reduction_.count));
   const std::uint32_t flags = (pays() ? pays_flag : 0) | (range.any_finite ? finite_flag : 0);
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(members, {});
@@ -220,23 +281,26 @@ void ReducedCall::begin_contributions() {
   const int me = context_.rank();
   const int ranks = context_.size();
   const auto own_bytes = static_cast<std::size_t>(own_elements()) * width();
+  // One behind the other, as kernels read them well.
+  const auto grain = static_cast<std::int64_t>(256 / width());
+  const std::int64_t stride = (own_elements() + grain - 1) / grain * grain;
   counts_.clear();
   places_.assign(begins_.begin(), begins_.end() - 1);
   in_counts_.assign(static_cast<std::size_t>(ranks), own_elements());
   in_places_.clear();
   for (int rank = 0; rank < ranks; ++rank) {
     counts_.push_back(elements_of(rank));
-    in_places_.push_back((rank < me ? rank : rank - 1) * own_elements());
+    in_places_.push_back((rank < me ? rank : rank - 1) * stride);
   }
   in_places_[static_cast<std::size_t>(me)] = 0;
   in_counts_[static_cast<std::size_t>(me)] = 0;
   counts_[static_cast<std::size_t>(me)] = 0;
   if (own_bytes > 0) {
-    brought_ = job_.pool.take(own_bytes * static_cast<std::size_t>(ranks - 1));
+    brought_ = take(static_cast<std::size_t>(stride * (ranks - 1)) * width());
     if (!brought_) note(MPI_ERR_NO_MEM);
   }
   const MPI_Datatype type = reduction_.mpi_type();
-  const Operand send{reduction_.input, {ranks, counts_.data(), places_.data(), type}, {}};
+  const Operand send{input_, {ranks, counts_.data(), places_.data(), type}, {}};
   const Operand receive{brought_.data(), {}, {ranks, in_counts_.data(), in_places_.data(), type}};
   const schedule::Task task{schedule::Op::alltoall, ranks};
   const schedule::Method method{schedule::Algorithm::scattered, 1,
@@ -254,7 +318,8 @@ void ReducedCall::begin_contributions() {
                        static_cast<schedule::Block>(me);
     movement_->runner().shared().leave_in(block, opaque_.back());
   }
-  const Region region{reduction_.type, own_input(), static_cast<std::uint64_t>(own_elements())};
+  const Region region{reduction_.type, own_input(), static_cast<std::uint64_t>(own_elements()),
+                      home_};
   if (!opaque_[static_cast<std::size_t>(me)]->encode(cut_of_own(), region, {}, {})) {
     note(MPI_ERR_NO_MEM);
   }
@@ -270,31 +335,39 @@ Chunking ReducedCall::cut_of_own() const {
           trace::no_number};
 }
 
-/// Where the results of the own piece go, if they are wanted here or passed on as elements.
+/// Where the program has its results of the own piece, if it wants any.
+Part ReducedCall::own_results() const {
+  const auto bytes = static_cast<std::size_t>(own_elements()) * width();
+  const bool is_wanted = bytes > 0 && (goal_ != Goal::root || is_at_root());
+  const std::int64_t first =
+      goal_ == Goal::each ? 0 : begins_[static_cast<std::size_t>(context_.rank())];
+  std::byte* const data =
+      is_wanted ? results() + static_cast<std::size_t>(first) * width() : nullptr;
+  return {data, static_cast<MPI_Count>(own_elements()), reduction_.mpi_type(), bytes};
+}
+
+/// Finds where the results of the own piece go, if they are wanted here, or passed on as elements:
+/// where the program has them, if that is where they are made.
 void ReducedCall::begin_combining() {
   phase_ = Phase::combining;
   movement_.reset();
-  combined_ = 0;
+  combined_ = own_elements();
   result_ = nullptr;
-  if (code_ != MPI_SUCCESS || own_elements() == 0) {
-    combined_ = own_elements();
-    return;
-  }
-  const auto own_bytes = static_cast<std::size_t>(own_elements()) * width();
-  const std::size_t begin =
-      static_cast<std::size_t>(begins_[static_cast<std::size_t>(context_.rank())]) * width();
-  const bool is_each = goal_ == Goal::each;
-  if (goal_ == Goal::all || is_at_root()) {
-    result_ = results() + begin;
-  } else if (is_each && !reduction_.is_in_place) {
-    result_ = results();
-  } else if (is_each || !has_payloads_) {
-    aside_ = job_.pool.take(own_bytes);
+  if (code_ != MPI_SUCCESS || own_elements() == 0) return;
+  const Part wanted = own_results();
+  const auto type = mpi::type_info(wanted.type);
+  const bool is_overlapped = goal_ == Goal::each && reduction_.is_in_place;
+  if (wanted.data && type && !is_overlapped && is_aligned(wanted.data) &&
+      locate(job_, wanted.data, *type).device == home_) {
+    result_ = static_cast<std::byte*>(wanted.data);
+  } else if (wanted.data || !has_payloads_) {
+    aside_ = take(wanted.bytes);
     result_ = aside_.data();
     if (!aside_) note(MPI_ERR_NO_MEM);
   }
-  if (code_ == MPI_SUCCESS && has_payloads_) begin_sum();
-  if (code_ != MPI_SUCCESS || has_payloads_) combined_ = own_elements();
+  if (code_ != MPI_SUCCESS) return;
+  if (has_payloads_) return begin_sum();
+  combined_ = 0;
 }
 
 void ReducedCall::begin_sum() {
@@ -306,10 +379,9 @@ void ReducedCall::begin_sum() {
     summands.push_back(is_encoded ? Summand{opaque_[i]} : Summand{nullptr, elements});
   }
   sum_ = std::make_shared<OpaqueBlock>(job_);
-  const bool is_made =
-      sum_->make(cut_of_own(), gpu::host, {}, [&](const Chunking& cut, Slots& slots) {
-        return sum_encoder(job_, cut, slots, std::move(summands));
-      });
+  const bool is_made = sum_->make(cut_of_own(), home_, {}, [&](const Chunking& cut, Slots& slots) {
+    return sum_encoder(job_, cut, home_, slots, std::move(summands));
+  });
   if (is_made) return;
   sum_.reset();
   note(MPI_ERR_NO_MEM);
@@ -325,6 +397,7 @@ const std::byte* ReducedCall::brought_by(int rank) const {
 /// Some of the elements, in the order of the ranks. True once all are.
 bool ReducedCall::combine() {
   if (combined_ == own_elements()) return true;
+  if (home_ != gpu::host) return combine_on_device();
   const std::int64_t count = std::min(stride, own_elements() - combined_);
   const std::size_t offset = static_cast<std::size_t>(combined_) * width();
   std::vector<const void*> inputs;
@@ -333,6 +406,37 @@ bool ReducedCall::combine() {
                      static_cast<std::size_t>(count));
   combined_ += count;
   return combined_ == own_elements();
+}
+
+/// True once the device has done it, or failed.
+bool ReducedCall::combine_on_device() {
+  if (!queue_) {
+    queue_ = job_.devices.queue(home_);
+    if (!queue_) {
+      note(refused(job_, home_));
+      return true;
+    }
+    std::vector<const void*> inputs;
+    for (int rank = 0; rank < context_.size(); ++rank) {
+      if (inputs.size() == gpu::Queue::most_inputs) {
+        give_combining(inputs);
+        inputs.assign(1, result_);
+      }
+      inputs.push_back(brought_by(rank));
+    }
+    give_combining(inputs);
+  }
+  const gpu::State state = queue_->query(event_);
+  if (state == gpu::State::pending) return false;
+  if (state == gpu::State::failed) note(refused(job_, home_));
+  queue_ = {};
+  combined_ = own_elements();
+  return true;
+}
+
+void ReducedCall::give_combining(std::span<const void* const> inputs) {
+  event_ = queue_->combine(reduction_.how, reduction_.type, inputs, result_,
+                           static_cast<std::size_t>(own_elements()), false);
 }
 
 void ReducedCall::begin_sharing() {
@@ -344,29 +448,35 @@ void ReducedCall::begin_sharing() {
   counts_.clear();
   for (int rank = 0; rank < ranks; ++rank) counts_.push_back(elements_of(rank));
   const Operand all{results(), {}, {ranks, counts_.data(), places_.data(), type}};
-  schedule::Task task{schedule::Op::allgather, ranks};
-  if (goal_ == Goal::root) task = {schedule::Op::gather, ranks, operands_.root};
+  const Operand own{result_, {1, own_elements(), type}, {}};
   if (goal_ != Goal::each) {
-    const Operand own{result_, {1, own_elements(), type}, {}};
+    const schedule::Task task{schedule_op(call_), ranks, operands_.root};
     const bool is_gather = goal_ == Goal::root;
-    move(Phase::sharing, !is_gather || adds_quanta_, task.op, is_gather ? own : Operand{},
+    move(Phase::sharing, !is_gather || adds_quanta_, task.op, own,
          is_gather && !is_at_root() ? Operand{} : all,
          schedule::make(served_.method, task, me, context_.hosts()), &coding_);
     if (sum_) movement_->runner().shared().provide(sum_);
   }
-  const bool is_for_all = goal_ == Goal::all;
-  if (sum_ && result_ && !is_for_all) {
+  if (sum_ && result_ && goal_ != Goal::all) {
     own_.emplace(
         job_, *sum_,
         ReceiveArguments{result_, static_cast<MPI_Count>(own_elements()), type, context_.comm()});
   }
 }
 
+/// What was not made where the program has it is brought there.
 void ReducedCall::finish() {
   if (own_) note(own_->code());
-  if (movement_) note(movement_->runner().code());
-  if (goal_ == Goal::each && aside_ && code_ == MPI_SUCCESS) {
-    std::memcpy(results(), aside_.data(), static_cast<std::size_t>(own_elements()) * width());
+  bool has_results = own_ || !sum_;
+  if (movement_) {
+    note(movement_->runner().code());
+    has_results = has_results && !movement_->runner().has_own_by_decoder();
+  }
+  const Part wanted = own_results();
+  if (code_ == MPI_SUCCESS && aside_ && wanted.data && has_results) {
+    Part made = wanted;
+    made.data = result_;
+    note(copy_part(job_, made, wanted));
   }
   own_.reset();
   movement_.reset();
@@ -374,6 +484,7 @@ void ReducedCall::finish() {
   opaque_.clear();
   brought_.reset();
   aside_.reset();
+  aligned_.reset();
   if (!keeps_tag_) context_.order().give(served_.tag);
   phase_ = Phase::over;
 }

@@ -3,7 +3,9 @@
 //
 // States (docs/architecture.md has them as a table):
 // - waiting, while another call has its tag;
-// - exchanging: with a bound on the error, members tell each other the range of what they bring;
+// - measuring: a device finds the range of what this rank brings, where there is a bound on the
+//   error;
+// - exchanging: then members tell each other the range of what they bring;
 // - contributing: the pieces travel to those who combine them, as an all-to-all does;
 // - combining: of szp the payloads are added in quanta, of all else the elements;
 // - sharing: the results travel as those of an all-gather or of a gather do; MPI_Reduce_scatter has
@@ -15,12 +17,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "codec/range.hpp"
+#include "engine/coll/blocks.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/movement.hpp"
 #include "engine/coll/reduction.hpp"
 #include "engine/coll/route.hpp"
+#include "engine/devices.hpp"
 #include "engine/p2p/block_decode.hpp"
 #include "engine/p2p/send.hpp"
 #include "engine/pipeline/opaque_block.hpp"
@@ -46,6 +52,7 @@ class ReducedCall final : public CollectiveOperation {
  private:
   enum class Phase : unsigned char {
     waiting,
+    measuring,
     exchanging,
     contributing,
     combining,
@@ -63,12 +70,20 @@ class ReducedCall final : public CollectiveOperation {
   };
 
   void begin();
-  void begin_exchange();
+  int open();
+  void begin_measuring();
+  bool is_measured();
+  void begin_exchange(const codec::Range& range);
   void conclude_exchange();
   void begin_contributions();
   void begin_combining();
   void begin_sum();
   bool combine();
+  bool combine_on_device();
+  void give_combining(std::span<const void* const> inputs);
+  memory::Buffer take(std::size_t bytes);
+  bool is_aligned(const void* data) const;
+  Part own_results() const;
   void begin_sharing();
   void finish();
   Chunking cut_of_own() const;
@@ -103,6 +118,12 @@ class ReducedCall final : public CollectiveOperation {
   const Spec spec_;  ///< which members share
   Reduction reduction_;
   std::vector<std::int64_t> begins_;  ///< of pieces, in elements
+  const std::byte* input_ = nullptr;
+  int home_ = gpu::host;    ///< the device that the input lies on: there pieces are combined
+  memory::Buffer aligned_;  ///< a copy of the input, where a device cannot load its elements
+  QueueLease queue_;        ///< of that device, while it works here
+  gpu::Event event_ = 0;
+  memory::Buffer extent_;  ///< what it tells of the range
   Phase phase_ = Phase::over;
   std::vector<Told> told_;
   Coding coding_;

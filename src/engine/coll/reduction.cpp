@@ -33,7 +33,7 @@ std::optional<Reduction> reduction_of(const Operands& operands) {
   if (item > 1 && *how != codec::Combine::sum) return std::nullopt;
   const auto items = static_cast<std::uint64_t>(input.reads.count(0)) *
                      static_cast<std::uint64_t>(input.reads.number());
-  return Reduction{*how, *type->element, items * item, item, input.buffer, gpu::host, is_in_place};
+  return Reduction{*how, *type->element, items * item, item, input.buffer, is_in_place};
 }
 
 std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,

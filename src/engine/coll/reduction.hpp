@@ -22,7 +22,6 @@ struct Reduction {
   std::uint64_t count;       ///< elements that each rank brings
   std::uint64_t item;        ///< elements of an item of MPI's: 2, where that is complex
   const void* input;         ///< this rank's
-  int device;                ///< whose memory that is, or gpu::host
   bool is_in_place = false;  ///< what it brings lies where results go
 
   MPI_Datatype mpi_type() const { return type == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE; }
@@ -31,7 +30,7 @@ struct Reduction {
 class Job;
 
 /// Empty where mpress does not serve such a reduction: sums, minima and maxima of f32 and f64, and
-/// sums of complex numbers. Without a look at where buffers lie: `device` is gpu::host.
+/// sums of complex numbers. Does not look where buffers lie.
 std::optional<Reduction> reduction_of(const Operands& operands);
 
 /// Elements of each rank's piece: piece i is the elements from [i] to [i + 1]. Of

@@ -103,8 +103,8 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   Candidate found;
   found.bytes = bytes;
   found.may_compress = (job.collectives.within || job.collectives.between) && may_be_long;
-  found.may_be_on_devices = job.collectives.on_devices && !call.reduces &&
-                            (call.has_own_counts || bytes >= job.least_peer_bytes);
+  found.may_be_on_devices =
+      job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
   if (!found.may_compress && !found.may_be_on_devices) return {};
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};

@@ -151,7 +151,7 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
     decoder = keeping_decoder(job, cut, *kept_in_, is_on_device);
     chunks_to_ = static_cast<std::byte*>(arguments_.buffer);
     chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
-    chunks_->keep_in(kept_in_);
+    chunks_->keep_in(kept_in_, true);
     return true;
   }
   const bool is_shared = is_aside() || is_contested_;
@@ -172,7 +172,7 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
     decoder = host_decoder(job, cut, chunks_to_);
   }
   chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
-  if (kept_in_) chunks_->keep_in(kept_in_);
+  if (kept_in_) chunks_->keep_in(kept_in_, false);
   return true;
 }
 

@@ -41,8 +41,9 @@ bool OpaqueBlock::make_room(std::uint64_t chunk, std::size_t bytes) {
   return static_cast<bool>(memory);
 }
 
-void OpaqueBlock::note(std::uint64_t chunk, std::size_t bytes) {
+void OpaqueBlock::note(std::uint64_t chunk, std::size_t bytes, bool is_elements) {
   chunks_[chunk].bytes = bytes;
+  chunks_[chunk].is_elements = is_elements;
   bytes_ += bytes;
   ready_.store(chunk + 1, std::memory_order_release);
 }
@@ -90,7 +91,7 @@ void OpaqueBlock::hold(const Chunking& cut, const Region& region) {
   device_ = region.device;
   held_ = region.data;
   chunks_.resize(cut_.chunks());
-  for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) note(chunk, cut_.raw_bytes(chunk));
+  for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) note(chunk, cut_.raw_bytes(chunk), true);
 }
 
 std::byte* OpaqueBlock::place(std::uint64_t chunk, std::size_t) { return room_of(chunk); }
@@ -113,7 +114,7 @@ bool OpaqueBlock::advance() {
       end();
       break;
     }
-    note(made.first, made.bytes);
+    note(made.first, made.bytes, !made.is_encoded);
     if (home_.link && !is_published_by_device_) {
       home_.link->publish(home_.transfer, made.first, made.bytes);
     }
@@ -137,7 +138,8 @@ void OpaqueBlock::end() {
   is_made_.store(true, std::memory_order_release);
 }
 
-void OpaqueBlock::begin(const Chunking& cut, int device) {
+void OpaqueBlock::begin(const Chunking& cut, int device, bool is_last) {
+  is_last_ = is_last;
   cut_ = cut;
   cut_.may_be_elements = true;
   device_ = device;
@@ -154,14 +156,14 @@ bool OpaqueBlock::keep(std::uint64_t chunk, const link::Arrived& arrived, bool i
   if (is_given_up_) return true;
   if (copying_ == 0) {
     is_given_up_ = chunk != ready() || arrived.chunks != 1 ||
-                   (!is_elements && arrived.bytes >= cut_.raw_bytes(chunk)) ||
+                   (!is_last_ && !is_elements && arrived.bytes >= cut_.raw_bytes(chunk)) ||
                    !place_for(chunk, arrived.bytes);
     if (is_given_up_) return true;
     if (device_ == gpu::host) {
       if (arrived.data != room_of(chunk)) {
         std::memcpy(room_of(chunk), arrived.data, arrived.bytes);
       }
-      note(chunk, arrived.bytes);
+      note(chunk, arrived.bytes, is_elements);
       return true;
     }
     if (!queue_) queue_ = job_.devices.queue(device_);
@@ -173,7 +175,7 @@ bool OpaqueBlock::keep(std::uint64_t chunk, const link::Arrived& arrived, bool i
   if (state == gpu::State::pending) return false;
   copying_ = 0;
   is_given_up_ = state == gpu::State::failed;
-  if (!is_given_up_) note(chunk, arrived.bytes);
+  if (!is_given_up_) note(chunk, arrived.bytes, is_elements);
   return true;
 }
 

@@ -73,8 +73,9 @@ class OpaqueBlock final : private Slots {
 
   // Where it is received.
 
-  /// Chunks follow, for a buffer of `device` or the host.
-  void begin(const Chunking& cut, int device);
+  /// Chunks follow, for a buffer of `device` or the host. `is_last`: they are not passed on from
+  /// here, so a payload may be longer than its elements.
+  void begin(const Chunking& cut, int device, bool is_last);
 
   /// Where the next chunk may be brought, so that it need not be copied; null: there is no memory.
   std::byte* place_for(std::uint64_t chunk, std::size_t bytes);
@@ -96,7 +97,7 @@ class OpaqueBlock final : private Slots {
   /// The device that reaches the chunks, or the host where they lie in its memory.
   int lies_on() const { return home_.transfer.is_on_host ? gpu::host : device_; }
   bool is_whole() const { return !chunks_.empty() && ready() == chunks_.size(); }
-  bool is_elements(std::uint64_t i) const { return chunks_[i].bytes == cut_.raw_bytes(i); }
+  bool is_elements(std::uint64_t i) const { return chunks_[i].is_elements; }
   std::size_t bytes() const { return bytes_; }  ///< of those that are there
   std::size_t longest() const;                  ///< of any chunk, as far as is known
   int code() const { return code_; }            ///< of an origin that failed: an MPI error code
@@ -113,6 +114,7 @@ class OpaqueBlock final : private Slots {
   struct Kept {
     memory::Buffer memory;
     std::size_t bytes = 0;
+    bool is_elements = false;
   };
 
   std::byte* place(std::uint64_t chunk, std::size_t bytes) override;
@@ -124,7 +126,7 @@ class OpaqueBlock final : private Slots {
     return held_ ? held_ + cut_.offset(chunk) : room_of(chunk);
   }
   bool make_room(std::uint64_t chunk, std::size_t bytes);
-  void note(std::uint64_t chunk, std::size_t bytes);
+  void note(std::uint64_t chunk, std::size_t bytes, bool is_elements);
   void end();
 
   Job& job_;
@@ -147,6 +149,7 @@ class OpaqueBlock final : private Slots {
   memory::Buffer frame_;             ///< of what lies on a device
   std::size_t frame_bytes_ = 0;
   bool is_given_up_ = false;
+  bool is_last_ = false;
   gpu::Event copying_ = 0;
   std::unique_ptr<Encoder> encoder_;
   QueueLease queue_;

@@ -75,10 +75,10 @@ void ReceivePipeline::open(const OpaqueBlock& opaque) {
 }
 
 /// What is not encoded can be had from where it goes.
-void ReceivePipeline::keep_in(std::shared_ptr<OpaqueBlock> opaque) {
+void ReceivePipeline::keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_last) {
   if (!cut_.encodes()) return;
   opaque_ = std::move(opaque);
-  opaque_->begin(cut_, device_);
+  opaque_->begin(cut_, device_, is_last);
 }
 
 bool ReceivePipeline::advance() {

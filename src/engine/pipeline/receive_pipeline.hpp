@@ -29,8 +29,8 @@ class ReceivePipeline {
   void open(const OpaqueBlock& opaque);
 
   /// Before any advance(): chunks are kept in `opaque`, too, as they come, so that they can be
-  /// passed on.
-  void keep_in(std::shared_ptr<OpaqueBlock> opaque);
+  /// passed on, unless they are not (`is_last`).
+  void keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_last);
 
   /// Is it so?
   bool is_here() const { return inbound_->way() == trace::Way::whole; }

@@ -122,8 +122,11 @@ class SumEncoder final : public Encoder {
 
 }  // namespace
 
-std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, Slots& slots,
+std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
                                      std::vector<Summand> summands) {
+  if (device != gpu::host) {
+    return device_sum_encoder(job, cut, device, slots, std::move(summands));
+  }
   return std::make_unique<SumEncoder>(job, cut, slots, std::move(summands));
 }
 

@@ -7,6 +7,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/codec_cuda.hpp"
+#include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/driver.hpp"
 
 namespace mpress::gpu {
@@ -342,6 +343,14 @@ Event CudaQueue::add(const Spec& spec, ElementType type, std::span<const Sum> su
     check(codec::cuda::add(spec, type, segments, work, stream_), "adding");
   };
   return give(enqueue, sums.size());
+}
+
+Event CudaQueue::combine(Combine how, ElementType type, std::span<const void* const> inputs,
+                         void* out, std::size_t count, bool wide) {
+  return give([&](Event event) {
+    check(combine_elements(how, type, inputs, out, count, wide, stream_), "combining");
+    mark(event);
+  });
 }
 
 /// One event is enough, made at the first call: a stream that waits for one waits for what had been

@@ -38,6 +38,8 @@ class CudaQueue final : public Queue {
   Event decode(const Spec& spec, ElementType type, std::span<const Incoming> payloads,
                Combine how) override;
   Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) override;
+  Event combine(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
+                std::size_t count, bool wide) override;
   bool wait_for(void* stream) override;
   bool signal(void* stream) override;
   State query(Event event, Outcome* outcome) override;

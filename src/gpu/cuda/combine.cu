@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "gpu/cuda/combine.hpp"
+#include "gpu/gpu.hpp"
+
+namespace mpress::gpu {
+namespace {
+
+using codec::Combine;
+
+struct Inputs {
+  const void* at[Queue::most_inputs];
+  unsigned number;
+};
+
+constexpr unsigned threads = 256;
+
+/// `lanes` elements that are loaded and stored at once.
+template <class T, unsigned lanes>
+struct alignas(sizeof(T) * lanes) Pack {
+  T lane[lanes];
+};
+
+template <Combine how, class Sum, class T, unsigned lanes>
+__device__ void join(Sum (&sums)[lanes], const Pack<T, lanes>& pack) {
+#pragma unroll
+  for (unsigned i = 0; i < lanes; ++i) {
+    sums[i] = codec::combine<how>(sums[i], static_cast<Sum>(pack.lane[i]));
+  }
+}
+
+/// Each thread has every input's elements at one place: those of four inputs are on their way at
+/// once. Everything is read once, and `out` behind all that lies in its place.
+template <Combine how, class Sum, class T, unsigned lanes>
+__global__ void __launch_bounds__(threads)
+    combine_kernel(const __grid_constant__ Inputs inputs, T* out, std::size_t packs) {
+  using Packed = Pack<T, lanes>;
+  constexpr unsigned ahead = 4;
+  const std::size_t stride = std::size_t{gridDim.x} * threads;
+  for (std::size_t i = std::size_t{blockIdx.x} * threads + threadIdx.x; i < packs; i += stride) {
+    const auto load = [&](unsigned input) {
+      return static_cast<const Packed*>(inputs.at[input])[i];
+    };
+    Sum sums[lanes];
+    const Packed first = load(0);
+#pragma unroll
+    for (unsigned k = 0; k < lanes; ++k) sums[k] = static_cast<Sum>(first.lane[k]);
+    unsigned input = 1;
+    for (; input + ahead <= inputs.number; input += ahead) {
+      Packed packs_ahead[ahead];
+#pragma unroll
+      for (unsigned k = 0; k < ahead; ++k) packs_ahead[k] = load(input + k);
+#pragma unroll
+      for (unsigned k = 0; k < ahead; ++k) join<how>(sums, packs_ahead[k]);
+    }
+#pragma unroll 3
+    for (; input < inputs.number; ++input) join<how>(sums, load(input));
+    Packed result;
+#pragma unroll
+    for (unsigned k = 0; k < lanes; ++k) result.lane[k] = static_cast<T>(sums[k]);
+    reinterpret_cast<Packed*>(out)[i] = result;
+  }
+}
+
+template <Combine how, class Sum, class T, unsigned lanes>
+void launch_packs(const Inputs& inputs, T* out, std::size_t packs, cudaStream_t stream) {
+  constexpr std::size_t most_blocks = 8 * 132;  // as many as large devices have room for
+  if (packs == 0) return;
+  const auto blocks = static_cast<unsigned>(std::min(most_blocks, (packs + threads - 1) / threads));
+  combine_kernel<how, Sum, T, lanes><<<blocks, threads, 0, stream>>>(inputs, out, packs);
+}
+
+/// In packs of 16 bytes where all addresses allow that, and what is left one by one.
+template <Combine how, class Sum, class T>
+void launch(Inputs inputs, T* out, std::size_t count, cudaStream_t stream) {
+  constexpr unsigned lanes = 16 / sizeof(T);
+  auto bits = reinterpret_cast<std::uintptr_t>(out);
+  for (unsigned i = 0; i < inputs.number; ++i) {
+    bits |= reinterpret_cast<std::uintptr_t>(inputs.at[i]);
+  }
+  const std::size_t packs = bits % 16 == 0 ? count / lanes : 0;
+  launch_packs<how, Sum, T, lanes>(inputs, out, packs, stream);
+  const std::size_t done = packs * lanes;
+  for (unsigned i = 0; i < inputs.number; ++i) {
+    inputs.at[i] = static_cast<const T*>(inputs.at[i]) + done;
+  }
+  launch_packs<how, Sum, T, 1>(inputs, out + done, count - done, stream);
+}
+
+template <class T>
+cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t count, bool wide,
+                       cudaStream_t stream) {
+  T* const to = static_cast<T*>(out);
+  switch (how) {
+    case Combine::sum:
+      if (wide) {
+        launch<Combine::sum, double>(inputs, to, count, stream);
+      } else {
+        launch<Combine::sum, T>(inputs, to, count, stream);
+      }
+      break;
+    case Combine::min: launch<Combine::min, T>(inputs, to, count, stream); break;
+    case Combine::max: launch<Combine::max, T>(inputs, to, count, stream); break;
+    case Combine::replace: return cudaErrorInvalidValue;
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t combine_elements(Combine how, ElementType type, std::span<const void* const> inputs,
+                             void* out, std::size_t count, bool wide, cudaStream_t stream) {
+  if (inputs.empty() || inputs.size() > Queue::most_inputs) return cudaErrorInvalidValue;
+  Inputs all{};
+  std::copy(inputs.begin(), inputs.end(), all.at);
+  all.number = static_cast<unsigned>(inputs.size());
+  return type == ElementType::f32 ? combine_as<float>(how, all, out, count, wide, stream)
+                                  : combine_as<double>(how, all, out, count, wide, stream);
+}
+
+}  // namespace mpress::gpu

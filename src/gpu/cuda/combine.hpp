@@ -1,0 +1,19 @@
+// The kernel that combines several arrays of elements into one.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <span>
+
+#include "codec/combine.hpp"
+#include "codec/element.hpp"
+
+namespace mpress::gpu {
+
+/// See Queue::combine(); on the current device.
+cudaError_t combine_elements(codec::Combine how, ElementType type,
+                             std::span<const void* const> inputs, void* out, std::size_t count,
+                             bool wide, cudaStream_t stream);
+
+}  // namespace mpress::gpu
