@@ -44,6 +44,19 @@ def test_every_operation(op, bench):
     assert rows["mpc"]["over_scattered"] > 0 and "Isend and Irecv, mpc, mpi" in printed
 
 
+@pytest.mark.parametrize("op", jobs.REDUCTIONS)
+def test_every_reduction(op, bench):
+    printed, document = bench(
+        op, "-n", "2", "--sizes", "256K", "--spec", "mpc", "--spec", "szp:rel=1e-4",
+        "--spec", "zfp:8", "--beside", "mpi",
+    )  # fmt: skip
+    rows = {row["path"]: row for row in document["rows"]}
+    assert set(rows) == {"none", "mpc", "szp:rel=1e-04", "zfp:8", "mpi"}
+    assert all(row["check"]["kept"] for row in rows.values())
+    assert rows["szp:rel=1e-04"]["check"]["promise"] == "bound"
+    assert rows["szp:rel=1e-04"]["ratio"] > 8 and "bytes a rank" in printed
+
+
 def test_all_that_is_compared(bench, tmp_path):
     op, picture = "alltoall", tmp_path / "times.svg"
     printed, document = bench(

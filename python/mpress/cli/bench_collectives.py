@@ -1,4 +1,5 @@
-"""mpress bench bcast, scatter, gather, allgather, alltoall: collective calls."""
+"""mpress bench bcast, scatter, gather, allgather, alltoall, and allreduce, reduce, reduce_scatter:
+collective calls."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +23,15 @@ _TEXTS = {
     "gather": "MPI_Gather",
     "allgather": "MPI_Allgather",
     "alltoall": "MPI_Alltoall",
+    "allreduce": "MPI_Allreduce, MPI_SUM",
+    "reduce": "MPI_Reduce, MPI_SUM",
+    "reduce_scatter": "MPI_Reduce_scatter_block, MPI_SUM",
 }
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands."""
-    for name in jobs.COLLECTIVES:
+    for name in (*jobs.COLLECTIVES, *jobs.REDUCTIONS):
         app.command(name, help=f"Measure {_TEXTS[name]}, beside the MPI's own.")(_command(name))
 
 
@@ -73,6 +77,11 @@ def _command(op: str) -> Callable[..., None]:
         specs = [checked_spec("--spec", text)
                  for text in spec or (*bench_messages.DEFAULT_SPECS, "auto")]  # fmt: skip
         names = _checked_beside(beside, kind, ranks)
+        forms = [name for name in names if name in jobs.FORMS]
+        if op in jobs.REDUCTIONS and forms:
+            raise UserError(
+                f"--beside {forms[0]}: expected it of calls that move data, not of {op}"
+            )
         if nccl_transport is not None and nccl_transport not in nccl.TRANSPORTS:
             expected = ", ".join(nccl.TRANSPORTS)
             raise UserError(f"--nccl {nccl_transport!r}: expected one of {expected}")

@@ -43,6 +43,9 @@ _TITLES = {
     "allgather": "bytes a rank; the slowest rank",
     "alltoall": "bytes a pair; the slowest rank",
     "alltoallv": "bytes a pair, on average; the slowest rank",
+    "allreduce": "bytes a rank; the slowest rank",
+    "reduce": "bytes a rank; the slowest rank",
+    "reduce_scatter": "bytes a rank that are summed up; the slowest rank",
 }
 _MEMORY = {"h": "host", "d": "device", "host": "host", "device": "device"}
 _BESIDE = {

@@ -15,7 +15,7 @@ import numpy as np
 from mpi4py import MPI
 
 from mpress.p2p import arrival, blocks, data, memory
-from mpress.p2p.jobs import BASELINES, OF_MPI, codec_of, form_of
+from mpress.p2p.jobs import BASELINES, OF_MPI, REDUCTIONS, codec_of, form_of
 from mpress.p2p.message import hinted_comm, message
 from mpress.p2p.worker import Rank, Sample
 
@@ -35,6 +35,8 @@ class CollectiveRank(Rank):
         return case.get("op", self.plan["benchmark"])
 
     def room(self, role: str, case: dict[str, Any]) -> int:
+        if self.op_of(case) in REDUCTIONS:
+            return int(case["bytes"])
         return blocks.room(self.op_of(case), role, self.comm.size, case["bytes"])
 
     def aside(self, role: str) -> memory.HostBuffer:

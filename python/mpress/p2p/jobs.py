@@ -25,8 +25,10 @@ Row = dict[str, Any]
 
 COLLECTIVES = ("bcast", "scatter", "gather", "allgather", "alltoall")
 
-OPERATIONS = (*COLLECTIVES, "alltoallv")
-"""Collective calls that are measured; blocks of the last differ in size (blocks.counts)."""
+REDUCTIONS = ("allreduce", "reduce", "reduce_scatter")
+
+OPERATIONS = (*COLLECTIVES, "alltoallv", *REDUCTIONS)
+"""Collective calls that are measured; blocks of alltoallv differ in size (blocks.counts)."""
 
 BASELINES = ("plain", "host", "copy", "peer-copy", "nccl", "mpi")
 """Paths that are no codec's:

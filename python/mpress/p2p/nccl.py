@@ -1,4 +1,4 @@
-"""Send and receive of NCCL, from whichever package brought its library (torch's and CuPy's wheels
+"""Send, receive and collective calls of NCCL, from whichever package brought its library (torch's and CuPy's wheels
 take nvidia-nccl-cu12 or -cu13) or the system's."""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 from mpress.p2p import memory
 
 _UINT8 = 1  # ncclDataType_t
+_TYPES = {"float32": 7, "float64": 8}
+_SUM = 0  # ncclRedOp_t
 
 SOCKETS = {
     "NCCL_P2P_DISABLE": "1",
@@ -92,6 +94,23 @@ class Communicator:
             ctypes.c_void_p(send), ctypes.c_void_p(receive), ctypes.c_size_t(nbytes), _UINT8,
             self._comm, self._stream,
         ))  # fmt: skip
+
+    def all_reduce(self, send: int, receive: int, count: int, dtype: Any) -> None:
+        """Sums of `count` elements of each rank."""
+        self._check(self._nccl.ncclAllReduce(*self._sum(send, receive, count, dtype)))
+
+    def reduce(self, send: int, receive: int, count: int, dtype: Any) -> None:
+        """The same at rank 0 alone."""
+        out, into, number, element, op, comm, stream = self._sum(send, receive, count, dtype)
+        self._check(self._nccl.ncclReduce(out, into, number, element, op, 0, comm, stream))
+
+    def reduce_scatter(self, send: int, receive: int, count: int, dtype: Any) -> None:
+        """Sums of `count` elements at each rank."""
+        self._check(self._nccl.ncclReduceScatter(*self._sum(send, receive, count, dtype)))
+
+    def _sum(self, send: int, receive: int, count: int, dtype: Any) -> tuple[Any, ...]:
+        return (ctypes.c_void_p(send), ctypes.c_void_p(receive), ctypes.c_size_t(count),
+                _TYPES[str(dtype)], _SUM, self._comm, self._stream)  # fmt: skip
 
     def group_start(self) -> None:
         self._check(self._nccl.ncclGroupStart())

@@ -21,7 +21,7 @@ from mpi4py import MPI
 
 from mpress import _core, trace
 from mpress.p2p import arrival, data, loopback, memory, nccl
-from mpress.p2p.jobs import BASELINES, CHUNKED, OPERATIONS, TIMES
+from mpress.p2p.jobs import BASELINES, CHUNKED, OPERATIONS, REDUCTIONS, TIMES
 from mpress.p2p.message import codec_comm, message
 
 _SAMPLE_SECONDS = 0.006
@@ -398,6 +398,10 @@ def run(
         from mpress.p2p import collectives  # which is made of what is here
 
         rank, of_case = collectives.CollectiveRank(plan, allocate), collectives.CollectiveCase
+        if plan["benchmark"] in REDUCTIONS:
+            from mpress.p2p import reductions
+
+            of_case = reductions.ReductionCase
     mpi = _core.mpi_name(MPI.Get_library_version())
     result = {
         "mpi": mpi,

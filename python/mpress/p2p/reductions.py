@@ -1,0 +1,115 @@
+"""Reductions in the place of messages, for mpress.p2p.worker: sums of what all ranks have.
+
+A case's bytes are those of a rank. The root is rank 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from mpress import codec
+from mpress.p2p import data
+from mpress.p2p.collectives import Call, CollectiveCase, CollectiveRank
+from mpress.p2p.jobs import BASELINES, codec_of
+from mpress.p2p.message import message
+
+
+class ReductionCase(CollectiveCase):
+    """Calls of one operation, size and content."""
+
+    def __init__(self, rank: CollectiveRank, case: dict[str, Any], values: Any) -> None:
+        self.rank = rank
+        self.op = rank.op_of(case)
+        self.size = rank.comm.size
+        self.nbytes = case["bytes"]
+        self.values = data.cut(values, self.nbytes)
+        self.results = self.values.size
+        if self.op == "reduce_scatter":
+            self.results //= self.size
+        self.gets = self.op != "reduce" or rank.rank == 0
+        self.send = rank.buffer("send")
+        self.receive = rank.buffer("receive")
+        self.send.write(self.brought(rank.rank))
+
+    def brought(self, rank: int) -> np.ndarray:
+        """What a rank brings: no two are alike."""
+        return np.roll(self.values, -rank * (self.values.size // (2 * self.size + 1)))
+
+    def _count(self) -> int:
+        """Elements that are summed up."""
+        return self.results * self.size if self.op == "reduce_scatter" else self.results
+
+    def _collective(self, comm: MPI.Comm, send: int, receive: int) -> Call:
+        out = message(send, self._shape(self._count()))
+        into = message(receive, self._shape(self.results)) if self.gets else None
+        if self.op == "allreduce":
+            return lambda: comm.Allreduce(out, into)
+        if self.op == "reduce":
+            return lambda: comm.Reduce(out, into)
+        # mpi4py has the count of a block for both buffers.
+        block = [out[0], self.results, out[2]]
+        return lambda: comm.Reduce_scatter_block(block, into)
+
+    def _plain(self, comm: MPI.Comm) -> Call:
+        send, receive = self.rank.aside("send"), self.rank.aside("receive")
+        call = self._collective(comm, send.address, receive.address)
+        item = self.values.itemsize
+
+        def staged() -> None:
+            self.send.copy_out(send.address, self._count() * item)
+            call()
+            if self.gets:
+                self.receive.copy_in(receive.address, self.results * item)
+
+        return staged
+
+    def _nccl(self, _: MPI.Comm) -> Call:
+        link = self.rank.nccl()
+        assert link is not None
+        reduce = {"allreduce": link.all_reduce, "reduce": link.reduce,
+                  "reduce_scatter": link.reduce_scatter}[self.op]  # fmt: skip
+        send, receive = self.send.address, self.receive.address
+
+        def call() -> None:
+            reduce(send, receive, self.results, self.values.dtype)
+            link.wait()
+
+        return call
+
+    def check(self, path: str) -> dict[str, Any]:
+        """One call, and what came of it: the worst result of all ranks, beside sums in double
+        precision. Where nothing bounds the error, that it is finite."""
+        self.receive.fill(0xA5)
+        self.rank.comm.Barrier()
+        self._call(path)()
+        found: dict[str, Any] = {"promise": "exact", "kept": True, "max_error": 0.0}
+        if self.gets:
+            found = self._judge("none" if path in BASELINES else codec_of(path))
+        every = self.rank.comm.allgather(found)
+        return min(every, key=lambda each: (each["kept"], -(each["max_error"] or 0)))
+
+    def _judge(self, spec: str) -> dict[str, Any]:
+        got = self.receive.read(self.values.dtype, self.results)
+        first = self.rank.rank * self.results if self.op == "reduce_scatter" else 0
+        part = slice(first, first + self.results)
+        total = np.zeros(self.results)
+        sizes = np.zeros(self.results)
+        for rank in range(self.size):
+            values = self.brought(rank)[part].astype(np.float64)
+            total += values
+            sizes += np.abs(values)
+        rounding = self.size * np.finfo(self.values.dtype).eps * sizes
+        errors = np.abs(got.astype(np.float64) - total)
+        worst = float(errors.max(initial=0.0))
+        if not codec(spec).lossy:
+            kept = bool(np.all(errors <= rounding))
+            return {"promise": "exact", "kept": kept, "max_error": worst}
+        # Of the same range as what all ranks bring: the same values, in another order.
+        bound = codec(spec).encode(self.values).bound
+        if bound is None:
+            return {"promise": "unbounded", "kept": bool(np.isfinite(worst)), "max_error": worst}
+        kept = bool(np.all(errors <= np.maximum(bound, rounding)))
+        return {"promise": "bound", "kept": kept, "max_error": worst, "bound": bound}
