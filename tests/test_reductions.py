@@ -52,6 +52,18 @@ def test_on_devices(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
     assert (totals["host_messages"] > 0) == (link == "host")
 
 
+@pytest.mark.parametrize("pieces", [0, 1, *(pytest.param(n, marks=EXTENDED) for n in range(2, 9))])
+@pytest.mark.parametrize("form", ["", "immediate", pytest.param("persistent", marks=EXTENDED)])
+@pytest.mark.parametrize("codec", ["none", "szp:rel=1e-4"])
+def test_a_device_that_fails(codec, form, pieces, mpi, mpi_program, mpress_run, simulated_gpu):
+    if form == "immediate" and mpi.name == "abi":
+        pytest.skip("MPI serves such calls, and the other ranks wait")
+    options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
+    program = mpi_program("reductions_failing")
+    done = mpress_run(3, program, [form, str(pieces)], options, env=simulated_gpu)
+    assert done.status == 0 and "ok" in done.stdout, done.output
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run):
     env = {"MPRESS_PROGRESS": "thread"}

@@ -127,6 +127,11 @@ int refused(const Job& job, int device) {
   return job.device_code;
 }
 
+int short_of_memory(Job& job, int device) {
+  if (device == gpu::host || job.devices.queue(device)) return MPI_ERR_NO_MEM;
+  return refused(job, device);
+}
+
 Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
   const int device = gpu::locate(static_cast<const std::byte*>(buffer) + first);

@@ -84,6 +84,10 @@ void await_device(int device, Look look) {
 /// Says that a device refuses to work, and returns the error code of that.
 int refused(const Job& job, int device);
 
+/// Of a device, or of the host, that gave no memory or no queue: the error code of that, or of a
+/// device that refuses to work altogether.
+int short_of_memory(Job& job, int device);
+
 /// Where the data of a buffer lies.
 struct Location {
   int device = gpu::host;   ///< gpu::host, too, of devices which mpress cannot work with

@@ -108,7 +108,7 @@ for mpicc in $mpiccs; do
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
-    newer="device_calls device_collectives"
+    newer="device_calls device_collectives reductions"
   for program in $programs $newer; do
     "$mpicc" -O1 -Itests/mpi -Itests/simulated_gpu "-I$cuda/include" tests/mpi/$program.c \
       tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
@@ -138,6 +138,13 @@ for mpicc in $mpiccs; do
       arguments="4 100" MPRESS_ALGORITHM=$choice messages "of collective calls, $choice, by $way" \
         blocks --codec mpc --force --threshold 0
     done
+    if [ -n "$newer" ]; then
+      arguments="1 100 exact device" messages "of reductions, by $way" reductions --codec none
+      arguments="2 100 exact device" messages "of reductions, encoded, by $way" reductions \
+        --codec mpc --force --threshold 0
+      arguments="3 100 rel=1e-4 device" messages "of reductions, with a bound, by $way" reductions \
+        --codec szp:rel=1e-4 --force --threshold 0
+    fi
     [ "$way" = mpi ] && continue
     argument="every device" messages "as they are, by $way" device_peers --codec none
     for part in truncation "no send waits" "more than fits" order probes completions freed; do

@@ -97,7 +97,7 @@ int ReducedCall::open() {
   if (is_aligned(input_)) return MPI_SUCCESS;
   const std::size_t bytes = static_cast<std::size_t>(reduction_.count) * width();
   aligned_ = take(bytes);
-  if (!aligned_) return MPI_ERR_NO_MEM;
+  if (!aligned_) return short_of_memory(job_, home_);
   const auto count = static_cast<MPI_Count>(reduction_.count);
   const Part from{const_cast<std::byte*>(input_), count, reduction_.mpi_type(), bytes};
   input_ = aligned_.data();
@@ -212,7 +212,7 @@ void ReducedCall::begin_measuring() {
   extent_ = job_.devices.take_pinned(home_, sizeof(Extent));
   queue_ = job_.devices.queue(home_);
   if (!extent_ || !queue_) {
-    note(extent_ ? refused(job_, home_) : MPI_ERR_NO_MEM);
+    note(short_of_memory(job_, home_));
     return begin_exchange({});
   }
   auto* const extent = new (extent_.data()) Extent;
@@ -297,7 +297,7 @@ void ReducedCall::begin_contributions() {
   counts_[static_cast<std::size_t>(me)] = 0;
   if (own_bytes > 0) {
     brought_ = take(static_cast<std::size_t>(stride * (ranks - 1)) * width());
-    if (!brought_) note(MPI_ERR_NO_MEM);
+    if (!brought_) note(short_of_memory(job_, home_));
   }
   const MPI_Datatype type = reduction_.mpi_type();
   const Operand send{input_, {ranks, counts_.data(), places_.data(), type}, {}};
@@ -321,7 +321,7 @@ void ReducedCall::begin_contributions() {
   const Region region{reduction_.type, own_input(), static_cast<std::uint64_t>(own_elements()),
                       home_};
   if (!opaque_[static_cast<std::size_t>(me)]->encode(cut_of_own(), region, {}, {})) {
-    note(MPI_ERR_NO_MEM);
+    note(short_of_memory(job_, home_));
   }
 }
 
@@ -363,7 +363,7 @@ void ReducedCall::begin_combining() {
   } else if (wanted.data || !has_payloads_) {
     aside_ = take(wanted.bytes);
     result_ = aside_.data();
-    if (!aside_) note(MPI_ERR_NO_MEM);
+    if (!aside_) note(short_of_memory(job_, home_));
   }
   if (code_ != MPI_SUCCESS) return;
   if (has_payloads_) return begin_sum();
@@ -384,7 +384,7 @@ void ReducedCall::begin_sum() {
   });
   if (is_made) return;
   sum_.reset();
-  note(MPI_ERR_NO_MEM);
+  note(short_of_memory(job_, home_));
 }
 
 /// Elements of the own piece that a rank has brought.

@@ -34,14 +34,14 @@ class DeviceSumEncoder final : public Encoder {
         return gpu::State::pending;
       }
       begin_ns_ = trace::now_ns();
-      if (!begin()) return failed(MPI_ERR_NO_MEM);
+      if (!begin()) return failed(short_of_memory(job_, region_.device));
     }
     gpu::Outcome outcome;
     const gpu::State state = queue_->query(event_, &outcome);
     if (state == gpu::State::pending) return state;
     if (state == gpu::State::failed) return failed(refused(job_, region_.device));
     if (work_ == Work::quanta && !take(outcome)) {
-      return work_ == Work::none ? failed(MPI_ERR_NO_MEM) : gpu::State::pending;
+      return work_ == Work::none ? failed(short_of_memory(job_, region_.device)) : gpu::State::pending;
     }
     if (work_ == Work::elements && !are_decoded()) return failed(job_.corrupt_code);
     const bool is_encoded = work_ == Work::quanta;
