@@ -103,8 +103,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   Candidate found;
   found.bytes = bytes;
   found.may_compress = (job.collectives.within || job.collectives.between) && may_be_long;
-  found.may_be_on_devices =
-      job.collectives.on_devices && (call.has_own_counts || bytes >= job.least_peer_bytes);
+  // A reduction takes two messages, and work between them, each of which waits for a turn where
+  // ranks share a device.
+  const std::size_t least = job.least_peer_bytes * (call.reduces ? 4 : 1);
+  found.may_be_on_devices = job.collectives.on_devices && (call.has_own_counts || bytes >= least);
   if (!found.may_compress && !found.may_be_on_devices) return {};
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
@@ -221,9 +223,9 @@ void Routing::agree() {
 void Routing::serve(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
-  served_.method = whole ? method_of(job_, schedule_op(call_),
-                                     {bytes_, pays_, context_.has_devices()}, context_)
-                         : LongPairs::method(schedule_op(call_));
+  served_.method =
+      whole ? method_of(job_, schedule_op(call_), {bytes_, pays_, context_.has_devices()}, context_)
+            : LongPairs::method(schedule_op(call_));
   decide(whole ? Server::mpress : Server::both);
 }
 

@@ -71,7 +71,9 @@ class KeepingDecoder final : public Decoder {
   }
   void take(std::uint64_t chunk, const link::Arrived& arrived, bool) override {
     taken_ = chunk + arrived.chunks;
-    if (opaque_.ready() < taken_ && code_ == MPI_SUCCESS) code_ = MPI_ERR_NO_MEM;
+    if (opaque_.ready() < taken_ && code_ == MPI_SUCCESS) {
+      code_ = short_of_memory(job_, opaque_.device());
+    }
   }
   void skip(std::uint64_t chunk) override { taken_ = chunk + 1; }
   std::uint64_t settled() override { return taken_; }

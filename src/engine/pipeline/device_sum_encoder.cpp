@@ -29,35 +29,51 @@ class DeviceSumEncoder final : public Encoder {
   }
 
   gpu::State next(Made& made) override {
-    if (work_ == Work::none) {
-      if (!std::ranges::all_of(summands_, [&](const Summand& one) { return is_there(one); })) {
-        return gpu::State::pending;
-      }
+    if (added_ == 0) {
+      if (!are_all_there()) return gpu::State::pending;
       begin_ns_ = trace::now_ns();
       if (!begin()) return failed(short_of_memory(job_, region_.device));
     }
-    gpu::Outcome outcome;
-    const gpu::State state = queue_->query(event_, &outcome);
-    if (state == gpu::State::pending) return state;
-    if (state == gpu::State::failed) return failed(refused(job_, region_.device));
-    if (work_ == Work::quanta && !take(outcome)) {
-      return work_ == Work::none ? failed(short_of_memory(job_, region_.device)) : gpu::State::pending;
+    while (added_ < summands_.size()) {
+      const gpu::State state = end_turn();
+      if (state == gpu::State::failed) return failed(refused(job_, region_.device));
+      if (state == gpu::State::pending) return state;
+      if (++added_ < summands_.size()) {
+        add_next();
+      } else if (!add_elements()) {
+        return failed(short_of_memory(job_, region_.device));
+      }
     }
-    if (work_ == Work::elements && !are_decoded()) return failed(job_.corrupt_code);
-    const bool is_encoded = work_ == Work::quanta;
-    made = {next_, 1, is_encoded ? sum_.bytes : cut_.raw_bytes(next_), is_encoded};
-    took_ns_ += trace::now_ns() - begin_ns_;
+    Chunk& chunk = chunks_[next_];
+    if (!chunk.is_sum) {
+      const gpu::State state = queue_->query(chunk.event);
+      if (state == gpu::State::failed) return failed(refused(job_, region_.device));
+      if (state == gpu::State::pending) return state;
+      if (!are_decoded(chunk)) return failed(job_.corrupt_code);
+    }
+    made = {next_, 1, chunk.is_sum ? chunk.sum.bytes : cut_.raw_bytes(next_), chunk.is_sum};
     cut_.note(trace::Kind::encode, next_++, begin_ns_, made.bytes, region_.device);
-    work_ = Work::none;
+    if (next_ == cut_.chunks()) took_ns_ = trace::now_ns() - begin_ns_;
     return gpu::State::done;
   }
 
  private:
-  enum class Work : unsigned char { none, quanta, elements };
+  /// One that is being made.
+  struct Chunk {
+    std::byte* place = nullptr;
+    bool is_sum = false;       ///< so far it is one of quanta
+    OpaqueBlock::Chunk sum{};  ///< of the summands that were added
+    gpu::Event event = 0;      ///< of the last addition, or of adding up elements
+    std::vector<gpu::Event> decoding = {};
+  };
 
-  bool is_there(const Summand& one) const { return !one.opaque || one.opaque->ready() > next_; }
-  bool is_payload(const Summand& one) const {
-    return one.opaque && !one.opaque->is_elements(next_);
+  bool are_all_there() const {
+    return std::ranges::all_of(
+        summands_, [](const Summand& one) { return !one.opaque || one.opaque->is_whole(); });
+  }
+
+  static bool is_payload(const Summand& one, std::uint64_t chunk) {
+    return one.opaque && !one.opaque->is_elements(chunk);
   }
 
   gpu::State failed(int code) {
@@ -66,100 +82,122 @@ class DeviceSumEncoder final : public Encoder {
     return gpu::State::failed;
   }
 
+  /// Adds the first two summands.
   bool begin() {
-    place_ = slots_.place(next_, cut_.room());
-    if (!place_) return false;
-    const bool are_payloads =
-        std::ranges::all_of(summands_, [&](const Summand& one) { return is_payload(one); });
-    if (!are_payloads) return add_elements();
-    sum_ = summands_[0].opaque->chunk(next_);
+    chunks_.resize(cut_.chunks());
+    bool has_sums = false;
+    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+      Chunk& chunk = chunks_[i];
+      chunk.place = slots_.place(i, cut_.room());
+      if (!chunk.place) return false;
+      chunk.is_sum =
+          std::ranges::all_of(summands_, [&](const Summand& one) { return is_payload(one, i); });
+      if (chunk.is_sum) chunk.sum = summands_[0].opaque->chunk(i);
+      has_sums = has_sums || chunk.is_sum;
+    }
+    stride_ = (cut_.room() + 255) / 256 * 256;
+    if (has_sums && summands_.size() > 2) {
+      scratch_ = job_.devices.take(region_.device, stride_ * chunks_.size());
+      if (!scratch_) return false;
+    }
     added_ = 1;
-    return add_next();
-  }
-
-  /// The next summand, by turns to the chunk's place and to another, so that the last comes there.
-  bool add_next() {
-    const bool is_last_turn = (summands_.size() - 1 - added_) % 2 == 0;
-    if (!is_last_turn && !scratch_) scratch_ = job_.devices.take(region_.device, cut_.room());
-    std::byte* const to = is_last_turn ? place_ : scratch_.data();
-    if (!to) return false;
-    const OpaqueBlock::Chunk one = summands_[added_].opaque->chunk(next_);
-    const gpu::Sum sum{sum_.data, sum_.bytes, one.data, one.bytes, cut_.elements(next_), to};
-    event_ = queue_->add(cut_.spec, cut_.type, {&sum, 1});
-    sum_.data = to;
-    work_ = Work::quanta;
+    add_next();
     return true;
   }
 
-  /// A sum of two is there. True once it is that of all.
-  bool take(const gpu::Outcome& outcome) {
-    sum_.bytes = outcome.bytes;
-    bool has_more = false;
-    if (outcome.status != Status::ok) {
-      has_more = add_elements();
-    } else if (++added_ < summands_.size()) {
-      has_more = add_next();
-    } else if (sum_.bytes < cut_.raw_bytes(next_)) {
-      return true;
-    } else {
-      has_more = add_elements();
+  /// The next summand to all chunks, in few launches: by turns to the chunk's place and to another,
+  /// so that the last comes there.
+  void add_next() {
+    const bool is_last_turn = (summands_.size() - 1 - added_) % 2 == 0;
+    std::vector<gpu::Sum> sums;
+    std::vector<Chunk*> of;
+    const auto launch = [&] {
+      if (sums.empty()) return;
+      gpu::Event event = queue_->add(cut_.spec, cut_.type, sums);
+      for (Chunk* chunk : of) chunk->event = event++;
+      sums.clear();
+      of.clear();
+    };
+    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+      Chunk& chunk = chunks_[i];
+      if (!chunk.is_sum) continue;
+      std::byte* const to = is_last_turn ? chunk.place : scratch_.data() + i * stride_;
+      const OpaqueBlock::Chunk one = summands_[added_].opaque->chunk(i);
+      sums.push_back({chunk.sum.data, chunk.sum.bytes, one.data, one.bytes, cut_.elements(i), to});
+      of.push_back(&chunk);
+      chunk.sum.data = to;
+      if (sums.size() == gpu::Queue::most_pieces) launch();
     }
-    if (!has_more) work_ = Work::none;
-    return false;
+    launch();
   }
 
-  /// Gives the queue all of it.
-  bool add_elements() {
-    const std::size_t raw_bytes = cut_.raw_bytes(next_);
-    const std::size_t stride = (raw_bytes + 255) / 256 * 256;
-    if (!decoded_) {
-      decoded_ = job_.devices.take(region_.device,
-                                   stride * std::min(summands_.size(), gpu::Queue::most_inputs));
+  /// Have all chunks got the summand that was last given? Those whose sums are none of quanta are
+  /// left to add_elements().
+  gpu::State end_turn() {
+    for (Chunk& chunk : chunks_) {
+      if (!chunk.is_sum || chunk.event == 0) continue;
+      gpu::Outcome outcome;
+      const gpu::State state = queue_->query(chunk.event, &outcome);
+      if (state != gpu::State::done) return state;
+      chunk.event = 0;
+      chunk.is_sum = outcome.status == Status::ok;
+      chunk.sum.bytes = outcome.bytes;
     }
-    if (!decoded_) return false;
-    decoding_.clear();
+    return gpu::State::done;
+  }
+
+  /// Of all chunks whose sums are none of quanta, or no shorter than their elements.
+  bool add_elements() {
+    const std::size_t raw_stride = (cut_.raw_bytes(0) + 255) / 256 * 256;
+    const std::size_t most = std::min(summands_.size(), gpu::Queue::most_inputs);
+    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+      Chunk& chunk = chunks_[i];
+      chunk.is_sum = chunk.is_sum && chunk.sum.bytes < cut_.raw_bytes(i);
+      if (chunk.is_sum) continue;
+      if (!decoded_) decoded_ = job_.devices.take(region_.device, raw_stride * most);
+      if (!decoded_) return false;
+      add_elements_of(i, chunk, raw_stride);
+    }
+    return true;
+  }
+
+  void add_elements_of(std::uint64_t i, Chunk& chunk, std::size_t raw_stride) {
     std::vector<const void*> inputs;
+    // Of more than a launch takes, what is there so far is the first of the next.
+    const auto combine = [&] {
+      chunk.event = queue_->combine(gpu::Combine::sum, cut_.type, inputs, chunk.place,
+                                    cut_.elements(i), true);
+      inputs.assign(1, chunk.place);
+    };
     for (const Summand& one : summands_) {
-      if (inputs.size() == gpu::Queue::most_inputs) combine(inputs);
-      std::byte* const room = decoded_.data() + inputs.size() * stride;
-      if (is_payload(one)) {
-        const OpaqueBlock::Chunk chunk = one.opaque->chunk(next_);
-        decoding_.push_back(queue_->decode(cut_.spec, cut_.type, chunk.data, chunk.bytes, room,
-                                           cut_.elements(next_)));
+      if (inputs.size() == gpu::Queue::most_inputs) combine();
+      std::byte* const room = decoded_.data() + inputs.size() * raw_stride;
+      if (is_payload(one, i)) {
+        const OpaqueBlock::Chunk payload = one.opaque->chunk(i);
+        chunk.decoding.push_back(queue_->decode(cut_.spec, cut_.type, payload.data, payload.bytes,
+                                                room, cut_.elements(i)));
         inputs.push_back(room);
       } else if (one.opaque) {
-        inputs.push_back(one.opaque->chunk(next_).data);
+        inputs.push_back(one.opaque->chunk(i).data);
       } else {
-        inputs.push_back(one.elements + cut_.offset(next_));
+        inputs.push_back(one.elements + cut_.offset(i));
       }
     }
-    combine(inputs);
-    work_ = Work::elements;
-    return true;
+    combine();
   }
 
-  /// Of more than a launch takes, what is there so far is the first of the next.
-  void combine(std::vector<const void*>& inputs) {
-    event_ =
-        queue_->combine(gpu::Combine::sum, cut_.type, inputs, place_, cut_.elements(next_), true);
-    inputs.assign(1, place_);
-  }
-
-  bool are_decoded() {
-    return std::ranges::all_of(decoding_, [&](gpu::Event event) {
+  bool are_decoded(const Chunk& chunk) {
+    return std::ranges::all_of(chunk.decoding, [&](gpu::Event event) {
       gpu::Outcome outcome;
       return queue_->query(event, &outcome) == gpu::State::done && outcome.status == Status::ok;
     });
   }
 
   const std::vector<Summand> summands_;
+  std::vector<Chunk> chunks_;
   std::uint64_t next_ = 0;  ///< chunk
-  Work work_ = Work::none;  ///< what the chunk is being made of
-  std::size_t added_ = 0;   ///< summands
-  OpaqueBlock::Chunk sum_{};
-  std::byte* place_ = nullptr;
-  gpu::Event event_ = 0;
-  std::vector<gpu::Event> decoding_;
+  std::size_t added_ = 0;   ///< summands; 0: not begun
+  std::size_t stride_ = 0;
   std::uint64_t begin_ns_ = 0;
   memory::Buffer scratch_;
   memory::Buffer decoded_;
