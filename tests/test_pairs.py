@@ -97,16 +97,19 @@ def test_where_it_does_not_pay(mpi_program, mpress_run):
     assert blocks_sent(done) == {}
 
 
-@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=EXTENDED)])
-def test_all_forms_mixed(seed, mpi, mpi_program, mpress_run):
-    """Persistent calls are MPI's, and where it does not let mpress in while it waits non-blocking
-    ones, too."""
-    args = arguments(seed, 60, forms="mixed")
-    done = mpress_run(3, mpi_program("pairs"), args, FORCED, env=NO_GPU)
+def expect_blocks_of_all_forms(done, mpi) -> None:
     blocking, immediate, persistent, _ = long_pairs(done)
     assert min(blocking, immediate) > 0 and (persistent > 0) == (mpi.name != "openmpi")
-    expected = blocking if mpi.name == "abi" else blocking + immediate
+    expected = blocking if mpi.name == "abi" else blocking + immediate + persistent
     assert sum(blocks_sent(done).values()) == expected
+
+
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=EXTENDED)])
+def test_all_forms_mixed(seed, mpi, mpi_program, mpress_run):
+    """Where MPI does not let mpress in while it waits, it has those that are not blocking."""
+    args = arguments(seed, 60, forms="mixed")
+    done = mpress_run(3, mpi_program("pairs"), args, FORCED, env=NO_GPU)
+    expect_blocks_of_all_forms(done, mpi)
 
 
 def test_in_the_progress_thread(mpi, mpi_program, mpress_run):
@@ -122,6 +125,14 @@ def test_beside_devices(mpi_program, mpress_run, simulated_gpu):
     """Before members tell each other where buffers lie, long pairs go as blocks all the same."""
     done = mpress_run(3, mpi_program("pairs"), arguments(14, 30), FORCED, env=simulated_gpu)
     assert sum(blocks_sent(done).values()) == long_pairs(done)[0] > 0
+
+
+@pytest.mark.parametrize("seed", [16, pytest.param(17, marks=EXTENDED)])
+def test_all_forms_beside_devices(seed, mpi, mpi_program, mpress_run, simulated_gpu):
+    """Of non-blocking calls MPI's part is on the private communicator, in its turn."""
+    args = arguments(seed, 60, forms="mixed")
+    done = mpress_run(3, mpi_program("pairs"), args, FORCED, env=simulated_gpu)
+    expect_blocks_of_all_forms(done, mpi)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -61,10 +61,10 @@ bool may_pay(const Job& job, const Context& context) {
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
-/// Of a call whose pairs may be long at any rank. Non-blocking ones have to be decided at once, as
-/// MPI's half is begun at once; persistent ones are MPI's.
+/// Of a call whose pairs may be long at any rank. What begins it and does not wait relies on being
+/// let in while MPI blocks.
 bool may_go_by_pairs(const Job& job, Form form) {
-  return form == Form::blocking || (form == Form::immediate && !job.collectives.on_devices);
+  return form == Form::blocking || job.collectives.immediate;
 }
 
 /// Is it a call at which members tell each other: 1, 2, 4, 8 ..., or a multiple of 1024?
@@ -99,10 +99,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
-  if (call.has_own_counts && form == Form::immediate && found.may_compress &&
-      !job.contexts.is_settled(*comm)) {
-    return {};
-  }
+  // Where no mode is told, MPI's part is begun at once, as long as all know how.
+  found.is_decided_at_once = call.has_own_counts && form == Form::immediate && found.may_compress &&
+                             !found.may_be_on_devices;
+  if (found.is_decided_at_once && !job.contexts.is_settled(*comm)) return {};
   if (form == Form::immediate && !(job.collectives.immediate && may_be_made(job, *comm))) return {};
   found.comm = std::move(comm);
   return found;
@@ -171,13 +171,14 @@ void Routing::consider() {
   const bool pays = may_compress_ && may_pay(job_, context_);
   pays_ = pays && !call_.has_own_counts;
   pays_pairs_ = pays && call_.has_own_counts;
-  if (!pays_ && !is_for_devices()) return serve(false);
   const bool is_persistent = form_ == Form::persistent;
+  const bool may_differ = !pays_ && is_for_devices();
+  if (!pays_ && !may_differ && !(pays_pairs_ && is_persistent)) return serve(false);
   const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
   if (is_persistent) served_.tag = CallOrder::persistent_tag(made);
   bool tells = false;
   bool is_served = pays_;
-  if (!pays_) {
+  if (may_differ) {
     tells = tells_mode(context_.next_call() + 1) || is_persistent;
     is_served = context_.has_devices();
     if (!is_served && !context_.has_had_device()) {
@@ -200,7 +201,8 @@ void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) context_.set_has_devices();
   context_.set_is_pinned(agreement_->result()[2] != 0);
-  serve((pays_ || context_.has_devices()) && agreement_->result()[1] == 0);
+  if (agreement_->result()[1] != 0) return decide(Server::mpi);
+  serve(pays_ || context_.has_devices());
 }
 
 void Routing::serve(bool whole) {

@@ -37,6 +37,8 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
+  /// Non-blocking and pair by pair: see find_pairs() (coll/collective.hpp).
+  bool is_decided_at_once = false;
   std::size_t bytes = 0;  ///< of a block, or of all of a broadcast; 0: no rank knows all
 };
 
