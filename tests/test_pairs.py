@@ -99,7 +99,7 @@ def test_where_it_does_not_pay(mpi_program, mpress_run):
 
 def expect_blocks_of_all_forms(done, mpi) -> None:
     blocking, immediate, persistent, _ = long_pairs(done)
-    assert min(blocking, immediate) > 0 and (persistent > 0) == (mpi.name != "openmpi")
+    assert min(blocking, immediate, persistent) > 0
     expected = blocking if mpi.name == "abi" else blocking + immediate + persistent
     assert sum(blocks_sent(done).values()) == expected
 
@@ -139,4 +139,44 @@ def test_all_forms_beside_devices(seed, mpi, mpi_program, mpress_run, simulated_
 def test_by_mpi_alone(ranks, mpi_program, mpirun):
     """The program is right without mpress."""
     done = mpirun(ranks, mpi_program("pairs"), arguments(15, 30, forms="mixed"))
+    assert done.status == 0, done.output
+
+
+@pytest.fixture
+def run_persistent(mpi_program, mpress_run):
+    """run_persistent(part): blocks that were sent, and long pairs that were started."""
+
+    def run(part: str, ranks=3, **variables: str) -> tuple[int, int]:
+        env = {**NO_GPU, **variables}
+        done = mpress_run(ranks, mpi_program("persistent_pairs"), [part], FORCED, env=env)
+        return sum(blocks_sent(done, "mpc").values()), int(done.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize("ranks", [2, 4, pytest.param(5, marks=EXTENDED)])
+def test_persistent_calls(ranks, mpi, run_persistent):
+    """Started anew with other data and in other orders, together with messages, and completed by
+    any call; on communicators that the program has freed."""
+    blocks, started = run_persistent("all", ranks)
+    assert blocks == (0 if mpi.name == "abi" else started) and started > 0
+
+
+def test_persistent_calls_that_are_freed(mpi, run_persistent):
+    """While they are active: what they bring comes."""
+    if mpi.name == "abi":
+        pytest.skip("leaves them to MPI")
+    blocks, started = run_persistent("freed")
+    assert blocks == started > 0
+
+
+def test_persistent_calls_of_threads(mpi, run_persistent):
+    if mpi.name == "abi":
+        pytest.skip("no way to look at requests from several threads")
+    blocks, started = run_persistent("threads", MPRESS_PROGRESS="thread")
+    assert blocks == started > 0
+
+
+def test_persistent_calls_by_mpi_alone(mpi_program, mpirun):
+    done = mpirun(4, mpi_program("persistent_pairs"), ["all"])
     assert done.status == 0, done.output

@@ -61,12 +61,6 @@ bool may_pay(const Job& job, const Context& context) {
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
-/// Of a call whose pairs may be long at any rank. What begins it and does not wait relies on being
-/// let in while MPI blocks.
-bool may_go_by_pairs(const Job& job, Form form) {
-  return form == Form::blocking || job.collectives.immediate;
-}
-
 /// Is it a call at which members tell each other: 1, 2, 4, 8 ..., or a multiple of 1024?
 bool tells_mode(std::uint64_t number) {
   constexpr std::uint64_t interval = 1024;
@@ -81,11 +75,12 @@ std::size_t least_long(const Job& job) {
 
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   if (!operands.known || job.config.is_disabled(call.family)) return {};
+  // A rank that blocks in MPI could not send what another's MPI_Wait needs.
+  if (form != Form::blocking && !job.collectives.immediate) return {};
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
   const std::size_t bytes = call.has_own_counts ? 0 : block_bytes(operands);
-  const bool may_be_long =
-      call.has_own_counts ? may_go_by_pairs(job, form) : bytes >= least_long(job);
+  const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
   found.bytes = bytes;
@@ -103,7 +98,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   found.is_decided_at_once = call.has_own_counts && form == Form::immediate && found.may_compress &&
                              !found.may_be_on_devices;
   if (found.is_decided_at_once && !job.contexts.is_settled(*comm)) return {};
-  if (form == Form::immediate && !(job.collectives.immediate && may_be_made(job, *comm))) return {};
+  if (form == Form::immediate && !may_be_made(job, *comm)) return {};
   found.comm = std::move(comm);
   return found;
 }
