@@ -125,15 +125,20 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
   if (!candidate.comm) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
+  const auto begin_pairs = [&](const Served& served) {
+    LongPairs pairs(job, context, operands);
+    if (!pairs.any()) return;
+    begun.emplace(job, call, operands, candidate.comm, context, served, std::move(pairs));
+  };
+  if (may_decide_now(candidate, context)) {
+    if (const auto served = decide_now(job, call, context)) begin_pairs(*served);
+    return std::nullopt;
+  }
   Routing routing(job, call, Form::blocking, operands, candidate, context);
   wait_for(job, routing, context);
   if (routing.server() == Server::mpi) return std::nullopt;
   if (routing.server() == Server::both) {
-    LongPairs pairs(job, context, operands);
-    if (pairs.any()) {
-      begun.emplace(job, call, operands, candidate.comm, context, routing.served(),
-                    std::move(pairs));
-    }
+    begin_pairs(routing.served());
     return std::nullopt;
   }
   mpi::CommInfo& comm = *candidate.comm;
@@ -158,12 +163,18 @@ int begin_collective(Job& job, const Collective& call, const Candidate& candidat
 std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const Candidate& candidate,
                                        const Operands& operands) {
   Context& context = context_of(job, candidate, Form::immediate);
-  Routing routing(job, call, Form::immediate, operands, candidate, context);
-  wait_for(job, routing, context);  // for no rank: the context is settled
-  if (routing.server() != Server::both) return std::nullopt;
+  std::optional<Served> served;
+  if (may_decide_now(candidate, context)) {
+    served = decide_now(job, call, context);
+  } else {
+    Routing routing(job, call, Form::immediate, operands, candidate, context);
+    wait_for(job, routing, context);  // for no rank: the context is settled
+    if (routing.server() == Server::both) served = routing.served();
+  }
+  if (!served) return std::nullopt;
   LongPairs pairs(job, context, operands);
   if (!pairs.any()) return std::nullopt;
-  return PairsToBegin{std::move(pairs), routing.served()};
+  return PairsToBegin{std::move(pairs), *served};
 }
 
 int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate, PairsToBegin found,

@@ -94,10 +94,13 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
-  // Where no mode is told, MPI's part is begun at once, as long as all know how.
-  found.is_decided_at_once = call.has_own_counts && form == Form::immediate && found.may_compress &&
-                             !found.may_be_on_devices;
-  if (found.is_decided_at_once && !job.contexts.is_settled(*comm)) return {};
+  // Where no mode is told, and no tag is kept.
+  found.is_decided_at_once =
+      call.has_own_counts && form != Form::persistent && !found.may_be_on_devices;
+  // MPI's part is begun at once, as long as all know how.
+  if (found.is_decided_at_once && form == Form::immediate && !job.contexts.is_settled(*comm)) {
+    return {};
+  }
   if (form == Form::immediate && !may_be_made(job, *comm)) return {};
   found.comm = std::move(comm);
   return found;
@@ -106,6 +109,15 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
 Context& context_of(Job& job, const Candidate& candidate, Form form) {
   return *(form == Form::immediate ? job.contexts.of(candidate.comm)
                                    : job.contexts.of_blocking(candidate.comm));
+}
+
+bool may_decide_now(const Candidate& candidate, Context& context) {
+  return candidate.is_decided_at_once && context.is_settled() && context.order().is_idle();
+}
+
+std::optional<Served> decide_now(const Job& job, const Collective& call, Context& context) {
+  if (!context.is_ready() || !may_pay(job, context)) return std::nullopt;
+  return Served{context.order().next_tag(), LongPairs::method(schedule_op(call))};
 }
 
 Routing::Routing(Job& job, const Collective& call, Form form, const Operands& operands,
