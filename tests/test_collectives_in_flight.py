@@ -16,9 +16,12 @@ def test_all_forms_mixed(ranks, codec, link, mpi_program, mpress_run, simulated_
     assert len(served(done)) > 4  # of ten, by chance
 
 
-def test_a_device_that_comes_late(mpi_program, mpress_run, simulated_gpu):
-    """What was begun before goes to MPI, in its turn; persistent calls stay as they were made."""
-    done = mpress_run(3, mpi_program("in_flight"), ["mix", "8", "24", "late"], env=simulated_gpu)
+@pytest.mark.parametrize("codec", [("--codec", "none"), FORCED], ids=["none", "mpc"])
+def test_a_device_that_comes_late(codec, mpi_program, mpress_run, simulated_gpu):
+    """What was begun before goes to MPI, in its turn, or pair by pair; persistent calls stay as
+    they were made."""
+    arguments = ["mix", "8", "24", "late"]
+    done = mpress_run(3, mpi_program("in_flight"), arguments, codec, env=simulated_gpu)
     assert served(done)
 
 
@@ -62,3 +65,11 @@ def test_many_at_once(part, mpi, mpi_program, mpress_run):
         assert sent == {"thousand": 3, "orders": 0}[part]
     else:
         assert sent >= {"thousand": 3003, "orders": 15}[part]
+
+
+@pytest.mark.parametrize("algorithm", ["chain", "scatter-ring"])
+def test_blocked_in_mpi(algorithm, mpi, mpi_program, mpress_run):
+    """Who has a block to pass on waits in MPI_Barrier for those who wait for it."""
+    env = {"MPRESS_GPU": "off", "MPRESS_ALGORITHM": f"bcast={algorithm}"}
+    done = mpress_run(4, mpi_program("in_flight"), ["blocked"], FORCED, env=env, timeout=60)
+    assert bool(served(done)) == (mpi.name != "abi")

@@ -97,16 +97,19 @@ def test_where_it_does_not_pay(mpi_program, mpress_run):
     assert blocks_sent(done) == {}
 
 
+def expect_blocks_of_all_forms(done, mpi) -> None:
+    blocking, immediate, persistent, _ = long_pairs(done)
+    assert min(blocking, immediate, persistent) > 0
+    expected = blocking if mpi.name == "abi" else blocking + immediate + persistent
+    assert sum(blocks_sent(done).values()) == expected
+
+
 @pytest.mark.parametrize("seed", [11, pytest.param(12, marks=EXTENDED)])
 def test_all_forms_mixed(seed, mpi, mpi_program, mpress_run):
-    """Persistent calls are MPI's, and where it does not let mpress in while it waits non-blocking
-    ones, too."""
+    """Where MPI does not let mpress in while it waits, it has those that are not blocking."""
     args = arguments(seed, 60, forms="mixed")
     done = mpress_run(3, mpi_program("pairs"), args, FORCED, env=NO_GPU)
-    blocking, immediate, persistent, _ = long_pairs(done)
-    assert min(blocking, immediate) > 0 and (persistent > 0) == (mpi.name != "openmpi")
-    expected = blocking if mpi.name == "abi" else blocking + immediate
-    assert sum(blocks_sent(done).values()) == expected
+    expect_blocks_of_all_forms(done, mpi)
 
 
 def test_in_the_progress_thread(mpi, mpi_program, mpress_run):
@@ -124,8 +127,56 @@ def test_beside_devices(mpi_program, mpress_run, simulated_gpu):
     assert sum(blocks_sent(done).values()) == long_pairs(done)[0] > 0
 
 
+@pytest.mark.parametrize("seed", [16, pytest.param(17, marks=EXTENDED)])
+def test_all_forms_beside_devices(seed, mpi, mpi_program, mpress_run, simulated_gpu):
+    """Of non-blocking calls MPI's part is on the private communicator, in its turn."""
+    args = arguments(seed, 60, forms="mixed")
+    done = mpress_run(3, mpi_program("pairs"), args, FORCED, env=simulated_gpu)
+    expect_blocks_of_all_forms(done, mpi)
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_by_mpi_alone(ranks, mpi_program, mpirun):
     """The program is right without mpress."""
     done = mpirun(ranks, mpi_program("pairs"), arguments(15, 30, forms="mixed"))
+    assert done.status == 0, done.output
+
+
+@pytest.fixture
+def run_persistent(mpi_program, mpress_run):
+    """run_persistent(part): blocks that were sent, and long pairs that were started."""
+
+    def run(part: str, ranks=3, **variables: str) -> tuple[int, int]:
+        env = {**NO_GPU, **variables}
+        done = mpress_run(ranks, mpi_program("persistent_pairs"), [part], FORCED, env=env)
+        return sum(blocks_sent(done, "mpc").values()), int(done.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize("ranks", [2, 4, pytest.param(5, marks=EXTENDED)])
+def test_persistent_calls(ranks, mpi, run_persistent):
+    """Started anew with other data and in other orders, together with messages, and completed by
+    any call; on communicators that the program has freed."""
+    blocks, started = run_persistent("all", ranks)
+    assert blocks == (0 if mpi.name == "abi" else started) and started > 0
+
+
+def test_persistent_calls_that_are_freed(mpi, run_persistent):
+    """While they are active: what they bring comes."""
+    if mpi.name == "abi":
+        pytest.skip("leaves them to MPI")
+    blocks, started = run_persistent("freed")
+    assert blocks == started > 0
+
+
+def test_persistent_calls_of_threads(mpi, run_persistent):
+    if mpi.name == "abi":
+        pytest.skip("no way to look at requests from several threads")
+    blocks, started = run_persistent("threads", MPRESS_PROGRESS="thread")
+    assert blocks == started > 0
+
+
+def test_persistent_calls_by_mpi_alone(mpi_program, mpirun):
+    done = mpirun(4, mpi_program("persistent_pairs"), ["all"])
     assert done.status == 0, done.output

@@ -219,6 +219,7 @@ void Contexts::open(const link::HostMemory::Nonce& nonce, const Facts& facts, in
 }
 
 bool Contexts::may_have(const mpi::CommInfo& comm) const {
+  if (comm.attached()) return !comm.freed;
   // One rank has nobody to talk to; and in MPICH 5.0, MPI_Comm_idup for one rank never returns to
   // whoever lets MPI proceed while another duplicate is under way.
   return is_open() && !comm.inter && !comm.freed && comm.world_ranks.size() > 1 &&

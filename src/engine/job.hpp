@@ -120,7 +120,7 @@ class Job {
     bool on_devices = false;      ///< those of communicators that have buffers there
     bool within = false;          ///< those on host memory, where compressing may pay within hosts
     bool between = false;         ///< the same between hosts
-    bool immediate = false;       ///< non-blocking ones, too
+    bool immediate = false;       ///< non-blocking and persistent ones, too
     bool makes_contexts = false;  ///< also as the first call on a communicator
     bool any() const { return on_devices || within || between; }
   } collectives;

@@ -143,18 +143,19 @@ struct Entries<int(A...)> {
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, engine::Form::immediate, operands);
-        constexpr auto call_own = [](StagedCall& staged, const Operands& kept, auto... given) {
-          return call_mpi<own, ints>(staged, kept, given...);
+        constexpr auto call_own = [](StagedCall& staged, const Operands& left, A... given, MPI_Info,
+                                     MPI_Request* begun) {
+          return call_mpi<own, ints>(staged, left, given..., begun);
         };
         using Stored = Kept<describe, call_own, A...>;
-        if (candidate.comm && call.has_own_counts && candidate.may_compress) {
+        if (candidate.is_decided_at_once) {
           if (auto found = engine::find_pairs(*job, call, candidate, operands)) {
-            auto kept = std::make_unique<Stored>(operands, arguments...);
+            auto kept = std::make_unique<Stored>(operands, MPI_INFO_NULL, arguments...);
             return engine::begin_pairwise(*job, call, candidate, std::move(*found), std::move(kept),
                                           request);
           }
         } else if (candidate.comm) {
-          auto kept = std::make_unique<Stored>(operands, arguments...);
+          auto kept = std::make_unique<Stored>(operands, MPI_INFO_NULL, arguments...);
           return engine::begin_collective(*job, call, candidate, std::move(kept), request);
         }
         if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments..., request);
@@ -186,10 +187,12 @@ struct Entries<int(A...)> {
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, engine::Form::persistent, operands);
         if (candidate.comm) {
-          constexpr auto call_own = [](StagedCall&, const Operands&, auto...) {
-            return MPI_ERR_INTERN;  // it is never MPI's later
+          constexpr auto call_own = [](StagedCall& staged, const Operands& left, A... given,
+                                       MPI_Info hints, MPI_Request* made) {
+            return call_mpi<own, ints>(staged, left, given..., hints, made);
           };
-          auto kept = std::make_unique<Kept<describe, call_own, A...>>(operands, arguments...);
+          using Stored = Kept<describe, call_own, A...>;
+          auto kept = std::make_unique<Stored>(operands, info, arguments...);
           const auto made =
               engine::make_collective(*job, call, candidate, std::move(kept), request);
           if (made) return *made;

@@ -51,47 +51,55 @@ class KeptArguments {
   std::vector<MPI_Datatype> types_;
 };
 
-/// `describe`: the function of engine/coll/operands.hpp; `call_mpi`: makes MPI's non-blocking call
-/// with the kept arguments; A: the blocking call's parameters, the last of which is the
-/// communicator.
+/// `describe`: the function of engine/coll/operands.hpp; `call_mpi`: makes MPI's non-blocking or
+/// persistent call with the kept arguments; A: the blocking call's parameters, the last of which is
+/// the communicator.
 template <auto describe, auto call_mpi, typename... A>
 class Kept final : public engine::KeptCall {
  public:
-  Kept(const engine::Operands& given, A... arguments) : arguments_(arguments...) {
+  /// `info`: of a persistent call, which MPI looks at when it makes it.
+  Kept(const engine::Operands& given, MPI_Info info, A... arguments)
+      : arguments_(arguments...), info_(info) {
     keep_arrays(given, std::index_sequence_for<A...>());
     keep_types(given);
-    operands_ = std::apply([](A... kept) { return describe(kept...); }, arguments_);
+    left_ = operands_ = described(arguments_);
+  }
+
+  void leave_out(const engine::LongPairs& pairs, MPI_Comm comm) override {
+    if constexpr (!reduces) {
+      std::apply([&](A... kept) { rest_.emplace(pairs, operands_, kept...); }, arguments_);
+      left_ = described(on(comm, rest_->arguments()));
+    }
   }
 
   int begin(engine::StagedCall& staged, MPI_Comm comm, MPI_Request* request) override {
-    std::get<sizeof...(A) - 1>(arguments_) = comm;
-    return std::apply([&](A... kept) { return call_mpi(staged, operands_, kept..., request); },
-                      arguments_);
-  }
-
-  int begin_rest(engine::Job& job, engine::StagedCall& staged, const engine::LongPairs& pairs,
-                 MPI_Request* request) override {
-    if constexpr (reduces) {
-      return MPI_ERR_INTERN;  // they are served whole
-    } else {
-      std::apply([&](A... kept) { rest_.emplace(pairs, operands_, kept...); }, arguments_);
-      return std::apply(
-          [&](A... left) {
-            const engine::Operands operands = describe(left...);
-            int code = staged.open(job, operands);
-            if (code == MPI_SUCCESS) code = staged.fetch(job);
-            return code == MPI_SUCCESS ? call_mpi(staged, operands, left..., request) : code;
-          },
-          rest_->arguments());
-    }
+    return std::apply([&](A... left) { return call_mpi(staged, left_, left..., info_, request); },
+                      on(comm, left_arguments()));
   }
 
  private:
   using Arguments = std::tuple<A...>;
-  /// Both buffers have one count and one type.
-  static constexpr bool reduces = std::is_same_v<std::tuple_element_t<1, Arguments>, void*>;
   template <std::size_t i>
   using Argument = std::tuple_element_t<i, Arguments>;
+
+  /// Both buffers have one count and one type; such calls are served whole.
+  static constexpr bool reduces = std::is_same_v<std::tuple_element_t<1, Arguments>, void*>;
+
+  const Arguments& left_arguments() const {
+    if constexpr (!reduces) {
+      if (rest_) return rest_->arguments();
+    }
+    return arguments_;
+  }
+
+  static engine::Operands described(const Arguments& arguments) {
+    return std::apply([](A... given) { return describe(given...); }, arguments);
+  }
+
+  static Arguments on(MPI_Comm comm, Arguments arguments) {
+    std::get<sizeof...(A) - 1>(arguments) = comm;
+    return arguments;
+  }
 
   /// Where the buffer that is received to comes among the parameters.
   static constexpr std::size_t receive_at = [] {
@@ -152,6 +160,7 @@ class Kept final : public engine::KeptCall {
   }
 
   Arguments arguments_;
+  const MPI_Info info_;
   KeptArguments kept_;
   struct Nothing {};
   std::conditional_t<reduces, Nothing, std::optional<RestOfCall<A...>>> rest_;

@@ -4,7 +4,8 @@
  * in_flight mix SEED ROUNDS [host|late]: random ones, checked bit for bit; see blocks.c.
  * in_flight thousand: broadcasts, while a rank waits in another communicator's, of which the first
  * call was a blocking one.
- * in_flight orders: communicators first used in other orders by other ranks. */
+ * in_flight orders: communicators first used in other orders by other ranks.
+ * in_flight blocked: a persistent broadcast, while ranks that pass it on are in MPI_Barrier. */
 #include "moves.h"
 #include "simulated_gpu.h"
 
@@ -196,6 +197,24 @@ static void orders(void) {
   free(data);
 }
 
+static void blocked(void) {
+  enum { items = 500000, starts = 3 };
+  double* const data = malloc(sizeof(double) * items);
+  MPI_Request request;
+  CHECK_MPI(MPI_Bcast_init(data, items, MPI_DOUBLE, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+  for (int start = 0; start < starts; ++start) {
+    fill_f64(data, items, world == 0 ? start : -1);
+    CHECK_MPI(MPI_Start(&request));
+    const int is_last = world == size - 1;
+    if (!is_last) CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    if (is_last) CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(same_f64(data, items, start));
+  }
+  CHECK_MPI(MPI_Request_free(&request));
+  free(data);
+}
+
 int main(int argc, char** argv) {
   CHECK_MPI(MPI_Init(&argc, &argv));
   CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &world));
@@ -208,6 +227,8 @@ int main(int argc, char** argv) {
     mix(atoi(argv[3]), argc > 4 ? argv[4] : "");
   } else if (strcmp(argv[1], "thousand") == 0) {
     thousand();
+  } else if (strcmp(argv[1], "blocked") == 0) {
+    blocked();
   } else {
     orders();
   }

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "device_memory.h"
+#include "moving_calls.h"
 #include "simulated_gpu.h"
 
 enum { most_ranks = 16, guard = 0x5A };
@@ -18,20 +19,6 @@ static unsigned below(unsigned n) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   return (unsigned)((state >> 33) % n);
 }
-
-enum Op {
-  alltoall,
-  alltoallv,
-  alltoallw,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  allgather,
-  allgatherv,
-  bcast,
-  op_count
-};
 
 /* Floats, doubles, ints, and doubles with gaps. */
 struct Kind {
@@ -98,7 +85,7 @@ struct Buffer {
   MPI_Datatype types[most_ranks];
 };
 
-static struct Buffer make(int blocks, const int* counts, const struct Kind* kind, int is_even,
+static struct Buffer make(int blocks, const int* counts, const struct Kind* kind, int has_one_count,
                           int device) {
   struct Buffer buffer;
   int items = 0;
@@ -107,7 +94,7 @@ static struct Buffer make(int blocks, const int* counts, const struct Kind* kind
     buffer.places[i] = items;
     buffer.bytes_at[i] = items * kind->extent;
     buffer.types[i] = kind->type;
-    items += buffer.counts[i] + (is_even ? 0 : i % 3);
+    items += buffer.counts[i] + (has_one_count ? 0 : i % 3);
   }
   buffer.memory = memory_on(device, (size_t)(items + 1) * (size_t)kind->extent);
   memset(buffer.memory.shadow, guard, buffer.memory.bytes);
@@ -155,7 +142,7 @@ static struct Move draw_move(MPI_Comm comm, int most_of_all, const char* mode,
   const enum Op op = m.op = (enum Op)below(op_count);
   m.kind = kinds[below(4)];
   const int root = m.root = (int)below((unsigned)size);
-  const int is_even = op == alltoall || op == gather || op == scatter || op == allgather;
+  const int has_one_count = is_even(op);
   const int in_place =
       below(6) == 0 && (is_alltoallv_in_place || (op != alltoallv && op != alltoallw));
   const unsigned most = below(3) == 0 ? 40 : (unsigned)most_of_all;
@@ -164,7 +151,7 @@ static struct Move draw_move(MPI_Comm comm, int most_of_all, const char* mode,
   for (int i = 0; i < size; ++i) {
     for (int j = 0; j < size; ++j) {
       const int own = below(5) == 0 ? 0 : (int)below(most);
-      counts[i][j] = is_even ? all : own;
+      counts[i][j] = has_one_count ? all : own;
     }
   }
   int devices[2 * most_ranks];
@@ -176,8 +163,8 @@ static struct Move draw_move(MPI_Comm comm, int most_of_all, const char* mode,
     make_broadcast(&m, most_of_all, in_device);
     return m;
   }
-  const int is_same = m.is_same = op == allgather || op == allgatherv;
-  const int to_all = m.to_all = op <= alltoallw || is_same;
+  const int is_same = m.is_same = is_same_for_all(op);
+  const int to_all = m.to_all = is_alltoall(op) || is_same;
   const int to_root = m.to_root = op == gather || op == gatherv;
   for (int i = 0; is_same && i < size; ++i) {
     for (int j = 1; j < size; ++j) counts[i][j] = counts[i][0];
@@ -199,11 +186,11 @@ static struct Move draw_move(MPI_Comm comm, int most_of_all, const char* mode,
   if (to_all && !is_same && in_place) {
     /* Both sides of a pair have as much. */
     for (int i = 0; i < size; ++i) {
-      m.in_counts[i] = is_even ? all : counts[i < rank ? i : rank][i < rank ? rank : i];
+      m.in_counts[i] = has_one_count ? all : counts[i < rank ? i : rank][i < rank ? rank : i];
     }
   }
-  m.out = make(m.out_blocks, m.out_counts, &m.kind, is_even, out_device);
-  m.in = make(m.in_blocks, m.in_counts, &m.kind, is_even, in_device);
+  m.out = make(m.out_blocks, m.out_counts, &m.kind, has_one_count, out_device);
+  m.in = make(m.in_blocks, m.in_counts, &m.kind, has_one_count, in_device);
   m.skips_out = in_place && (to_all || (to_root && rank == root));
   m.skips_in = in_place && !to_all && !to_root && rank == root;
   return m;

@@ -14,6 +14,12 @@
 #else
 #define HAS_LARGE 0
 #endif
+/* Open MPI 5 has them, though it is no MPI 4. */
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define HAS_PERSISTENT 1
+#else
+#define HAS_PERSISTENT 0
+#endif
 
 enum { most_ranks = 8, most_fours = 6000, guard = 0x5A };
 
@@ -25,7 +31,7 @@ static unsigned below(unsigned n) {
 }
 
 enum Op { alltoallv, alltoallw, gatherv, scatterv, op_count };
-#if MPI_VERSION >= 4
+#if HAS_PERSISTENT
 enum Form { blocking, immediate, persistent, form_count };
 #else
 enum Form { blocking, immediate, form_count, persistent = form_count };
@@ -146,7 +152,7 @@ static int start(struct Call* c, MPI_Request* request) {
   const MPI_Datatype sent = o->types[0], got = i->types[0];
   const MPI_Comm comm = c->comm;
   const int root = c->root;
-#if MPI_VERSION >= 4
+#if HAS_PERSISTENT
 #define FORMS(name, ...)                                            \
   return c->form == blocking    ? MPI_##name(__VA_ARGS__)           \
          : c->form == immediate ? MPI_I##name(__VA_ARGS__, request) \

@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
     const int items = most == 0 ? 0 : (int)below((unsigned)most);
     const int is_mpis = op == MPI_PROD || type->is_integer;
     /* MPICH 5 copies overlapping results of MPI_Reduce_scatter in place. */
-    const int may_be_mpis = is_mpis || is_plain || items < 1000 || form == immediate;
+    const int may_be_mpis = is_mpis || is_plain || items < 1000 || form != blocking;
     const int is_in_place = below(2) != 0 && !(may_be_mpis && call == reduce_scatter);
     const unsigned root_seed = below(1 << 20);
     const uint64_t counts_seed = next();

@@ -17,25 +17,12 @@
 #include <stdint.h>
 
 #include "check.h"
+#include "moving_calls.h"
 
 enum { most_ranks = 9, most_starts = 3, most_actions = 200, guard = 0x5A };
 
-enum Op {
-  bcast,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  allgather,
-  allgatherv,
-  alltoall,
-  alltoallv,
-  alltoallw,
-  op_count
-};
-static const char* const op_names[] = {"bcast",     "gather",    "gatherv",    "scatter",
-                                       "scatterv",  "allgather", "allgatherv", "alltoall",
-                                       "alltoallv", "alltoallw"};
+#define MOVING_CALL_NAME(name) #name,
+static const char* const op_names[] = {MOVING_CALLS(MOVING_CALL_NAME)};
 
 enum Form { blocking, immediate, persistent, beneath };
 static const char* const form_names[] = {"blocking", "immediate", "persistent"};

@@ -35,14 +35,6 @@ struct Call {
   int skips_out, skips_in; /* in place */
 };
 
-static int is_to_all(enum Op op) { return op >= alltoall; }
-static int is_same_for_all(enum Op op) {
-  return op == bcast || op == allgather || op == allgatherv;
-}
-static int is_even(enum Op op) {
-  return op == bcast || op == gather || op == scatter || op == allgather || op == alltoall;
-}
-
 static int count_of(const struct Action* a, int size, int from, int to) {
   switch (a->op) {
     case gatherv:
@@ -102,10 +94,10 @@ static struct Call make_call(const struct Action* a, MPI_Comm comm) {
   const int scatters = a->op == scatter || a->op == scatterv;
   const int all_same = a->op == allgather || a->op == allgatherv;
   for (int i = 0; i < c.size; ++i) {
-    if (is_to_all(a->op) || (scatters && is_root)) {
+    if (is_alltoall(a->op) || (scatters && is_root)) {
       add_block(&c.out, a, c.size, c.rank, i, a->out_layout);
     }
-    if (is_to_all(a->op) || all_same || (gathers && is_root)) {
+    if (is_alltoall(a->op) || all_same || (gathers && is_root)) {
       add_block(&c.in, a, c.size, i, c.rank, a->in_layout);
     }
   }
@@ -116,7 +108,7 @@ static struct Call make_call(const struct Action* a, MPI_Comm comm) {
   const enum Leaf leaf = a->leaf == mixed ? f64 : a->leaf;
   place_blocks(&c.out, a, &kinds[leaf][a->out_layout]);
   place_blocks(&c.in, a, &kinds[leaf][a->in_layout]);
-  c.skips_out = a->in_place && (is_to_all(a->op) || all_same || (gathers && is_root));
+  c.skips_out = a->in_place && (is_alltoall(a->op) || all_same || (gathers && is_root));
   c.skips_in = a->in_place && scatters && is_root;
   return c;
 }
@@ -144,9 +136,9 @@ static void fill_in(const struct Call* c, int start, char* buffer) {
   for (int i = 0; i < c->in.number; ++i) {
     const struct Block* const block = &c->in.blocks[i];
     if (op == bcast ? c->rank != c->root : !c->skips_out) continue;
-    if (!is_to_all(op) && block->from != c->rank) continue;
+    if (!is_alltoall(op) && block->from != c->rank) continue;
     /* In place, what goes to a rank lies where its block comes. */
-    const int to = is_to_all(op) ? block->from : block->to;
+    const int to = is_alltoall(op) ? block->from : block->to;
     struct Block own = *block;
     if (c->action->leaf == mixed) own.leaf = (enum Leaf)((c->rank + to) % leaf_count);
     fill_block(buffer, &own, c->action, start, c->rank, to);

@@ -67,7 +67,7 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
     return MPI_SUCCESS;
   }
   const memory::Buffer packed = job.devices.take_pinned(device, bytes);
-  if (!packed) return MPI_ERR_NO_MEM;
+  if (!packed) return short_of_memory(job, device);
   const mpi::Layout elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
                              from_type->packed_type()};
   const int code = from_device != gpu::host

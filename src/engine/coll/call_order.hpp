@@ -20,6 +20,10 @@ class CallOrder {
   bool is_turn(std::uint64_t number) const {
     return decided_.load(std::memory_order_acquire) == number;
   }
+  /// Are all calls decided? Then the next one may be without a turn, by whoever makes it.
+  bool is_idle() const {
+    return decided_.load(std::memory_order_acquire) == drawn_.load(std::memory_order_relaxed);
+  }
   /// The call whose turn it is has been decided.
   void pass() { decided_.fetch_add(1, std::memory_order_release); }
 

@@ -23,8 +23,8 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
 int begin_collective(Job& job, const Collective& call, const Candidate& candidate,
                      std::unique_ptr<KeptCall> kept, MPI_Request* request);
 
-/// Of a non-blocking call that look_at() leaves to be decided pair by pair: the long pairs of this
-/// rank, and what their blocks need. Waits for no other rank.
+/// Of a non-blocking call that look_at() leaves to be decided at once, pair by pair: the long pairs
+/// of this rank, and what their blocks need. Waits for no other rank.
 struct PairsToBegin {
   LongPairs pairs;
   Served served;
@@ -40,7 +40,8 @@ int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate,
                    std::unique_ptr<KeptCall> kept, MPI_Request* request);
 
 /// Makes a persistent call, for which it may wait; `request` is inactive. Empty where MPI has to
-/// serve it, as all members know. Returns an error code otherwise, which has been raised.
+/// serve it, as far as this rank is concerned, with the program's own arguments. Returns an error
+/// code otherwise, which has been raised.
 std::optional<int> make_collective(Job& job, const Collective& call, const Candidate& candidate,
                                    std::unique_ptr<KeptCall> kept, MPI_Request* request);
 

@@ -18,16 +18,19 @@ class KeptCall {
   /// What the kept arguments tell.
   const Operands& operands() const { return operands_; }
 
-  /// MPI's own non-blocking call, on another communicator with the same members. `staged` has the
-  /// buffers. Returns MPI's error code.
-  virtual int begin(StagedCall& staged, MPI_Comm comm, MPI_Request* request) = 0;
+  /// MPI's own call, on `comm`, is to move all but `pairs`; once.
+  virtual void leave_out(const LongPairs& pairs, MPI_Comm comm) = 0;
 
-  /// The same on the program's communicator, without what `pairs` move; once. Raises.
-  virtual int begin_rest(Job& job, StagedCall& staged, const LongPairs& pairs,
-                         MPI_Request* request) = 0;
+  /// What MPI's own call is to move: the whole, if nothing was left out.
+  const Operands& left() const { return left_; }
+
+  /// Begins MPI's own call, or, of a persistent one, makes it: on the program's communicator, or on
+  /// another with the same members. `staged` has the buffers of left(). Returns MPI's error code.
+  virtual int begin(StagedCall& staged, MPI_Comm comm, MPI_Request* request) = 0;
 
  protected:
   Operands operands_;
+  Operands left_;
 };
 
 }  // namespace mpress::engine

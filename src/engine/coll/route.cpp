@@ -72,12 +72,6 @@ bool may_pay(const Job& job, const Context& context) {
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
 
-/// Of a call whose pairs may be long at any rank. Non-blocking ones have to be decided at once, as
-/// MPI's half is begun at once; persistent ones are MPI's.
-bool may_go_by_pairs(const Job& job, Form form) {
-  return form == Form::blocking || (form == Form::immediate && !job.collectives.on_devices);
-}
-
 /// Is it a call at which members tell each other: 1, 2, 4, 8 ..., or a multiple of 1024?
 bool tells_mode(std::uint64_t number) {
   constexpr std::uint64_t interval = 1024;
@@ -92,13 +86,14 @@ std::size_t least_long(const Job& job) {
 
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   if (!operands.known || job.config.is_disabled(call.family)) return {};
+  // A rank that blocks in MPI could not send what another's MPI_Wait needs.
+  if (form != Form::blocking && !job.collectives.immediate) return {};
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
   const std::size_t bytes = call.has_own_counts ? 0
                             : call.reduces      ? piece_bytes(operands)
                                                 : block_bytes(operands);
-  const bool may_be_long =
-      call.has_own_counts ? may_go_by_pairs(job, form) : bytes >= least_long(job);
+  const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
   found.bytes = bytes;
@@ -114,11 +109,14 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
-  if (call.has_own_counts && form == Form::immediate && found.may_compress &&
-      !job.contexts.is_settled(*comm)) {
+  // Where no mode is told, and no tag is kept.
+  found.is_decided_at_once =
+      call.has_own_counts && form != Form::persistent && !found.may_be_on_devices;
+  // MPI's part is begun at once, as long as all know how.
+  if (found.is_decided_at_once && form == Form::immediate && !job.contexts.is_settled(*comm)) {
     return {};
   }
-  if (form == Form::immediate && !(job.collectives.immediate && may_be_made(job, *comm))) return {};
+  if (form == Form::immediate && !may_be_made(job, *comm)) return {};
   found.comm = std::move(comm);
   return found;
 }
@@ -126,6 +124,15 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
 Context& context_of(Job& job, const Candidate& candidate, Form form) {
   return *(form == Form::immediate ? job.contexts.of(candidate.comm)
                                    : job.contexts.of_blocking(candidate.comm));
+}
+
+bool may_decide_now(const Candidate& candidate, Context& context) {
+  return candidate.is_decided_at_once && context.is_settled() && context.order().is_idle();
+}
+
+std::optional<Served> decide_now(const Job& job, const Collective& call, Context& context) {
+  if (!context.is_ready() || !may_pay(job, context)) return std::nullopt;
+  return Served{context.order().next_tag(), LongPairs::method(schedule_op(call))};
 }
 
 Routing::Routing(Job& job, const Collective& call, Form form, const Operands& operands,
@@ -188,13 +195,14 @@ void Routing::consider() {
   const bool pays = may_compress_ && is_apt && may_pay(job_, context_);
   pays_ = pays && !call_.has_own_counts;
   pays_pairs_ = pays && call_.has_own_counts;
-  if (!pays_ && !is_for_devices()) return serve(false);
   const bool is_persistent = form_ == Form::persistent;
+  const bool may_differ = !pays_ && is_for_devices();
+  if (!pays_ && !may_differ && !(pays_pairs_ && is_persistent)) return serve(false);
   const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
   if (is_persistent) served_.tag = CallOrder::persistent_tag(made);
   bool tells = false;
   bool is_served = pays_;
-  if (!pays_) {
+  if (may_differ) {
     tells = tells_mode(context_.next_call() + 1) || is_persistent;
     is_served = context_.has_devices();
     if (!is_served && !context_.has_had_device()) {
@@ -217,7 +225,8 @@ void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) context_.set_has_devices();
   context_.set_is_pinned(agreement_->result()[2] != 0);
-  serve((pays_ || context_.has_devices()) && agreement_->result()[1] == 0);
+  if (agreement_->result()[1] != 0) return decide(Server::mpi);
+  serve(pays_ || context_.has_devices());
 }
 
 void Routing::serve(bool whole) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "config/config.hpp"
 #include "engine/coll/methods.hpp"
@@ -38,7 +39,8 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
-  std::size_t bytes = 0;  ///< of a block, or of all of a broadcast; 0: no rank knows all
+  bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
+  std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
 };
 
 /// What those who serve a call have to know alike.
@@ -56,6 +58,11 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
 /// The context of such a call's communicator, whose making begins where it has none. A call that
 /// may wait makes it by calls that do.
 Context& context_of(Job& job, const Candidate& candidate, Form form);
+
+/// Of a call that is decided at once, where that takes no turn either: how its long pairs travel;
+/// empty where MPI serves all of it. Only if may_decide_now().
+bool may_decide_now(const Candidate& candidate, Context& context);
+std::optional<Served> decide_now(const Job& job, const Collective& call, Context& context);
 
 /// Deciding who serves a call, after all calls before it. It takes other ranks where they tell each
 /// other, and while the context is being made.

@@ -45,7 +45,7 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const C
 int prepare_raw(Job& job, const Message& message, const std::optional<Elements>& elements,
                 Prepared& prepared) {
   prepared.memory = job.devices.take_pinned(message.device, message.bytes);
-  if (!prepared.memory) return MPI_ERR_NO_MEM;
+  if (!prepared.memory) return short_of_memory(job, message.device);
   prepared.data = prepared.memory.data();
   prepared.bytes = message.bytes;
   if (elements) {

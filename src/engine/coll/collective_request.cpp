@@ -1,0 +1,63 @@
+#include "engine/coll/collective_request.hpp"
+
+#include <utility>
+
+#include "engine/coll/served_call.hpp"
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+CollectiveRequest::CollectiveRequest(Job& job, const Collective& call,
+                                     std::shared_ptr<mpi::CommInfo> comm, Context& context,
+                                     std::unique_ptr<KeptCall> kept, bool is_persistent)
+    : Request(is_persistent),
+      job_(job),
+      call_(call),
+      comm_(std::move(comm)),
+      context_(context),
+      hold_(context),
+      kept_(std::move(kept)),
+      mpi_part_(job) {}
+
+void CollectiveRequest::prepare_blocks(const Served& served) {
+  blocks_ = make_operation(job_, call_, kept_->operands(), *comm_, context_, served);
+}
+
+void CollectiveRequest::prepare_pairs(const Served& served, LongPairs pairs, MPI_Comm comm) {
+  pairs_.emplace(std::move(pairs));
+  kept_->leave_out(*pairs_, comm);
+  blocks_ = std::make_unique<ServedCall>(job_, call_, kept_->operands(), *comm_, context_, served,
+                                         &*pairs_);
+}
+
+void CollectiveRequest::begin() {
+  is_ended_.store(false, std::memory_order_relaxed);
+  has_blocks_ = false;
+  code_ = MPI_SUCCESS;
+  bool is_over = advance();
+  while (!is_over && !job_.progress.is_threaded() && needs_host()) is_over = advance();
+  if (!is_over) follow(job_);
+}
+
+bool CollectiveRequest::advance() {
+  if (!decide()) return false;
+  if (blocks_ && !has_blocks_) {
+    blocks_->await(is_awaited_.load(std::memory_order_relaxed));
+    has_blocks_ = blocks_->advance();
+  }
+  const bool is_rest_over = mpi_part_.advance();
+  if (!is_rest_over || (blocks_ && !has_blocks_)) return false;
+  if (code_ == MPI_SUCCESS && blocks_) code_ = blocks_->code();
+  if (code_ == MPI_SUCCESS) code_ = mpi_part_.code();
+  if (code_ == MPI_SUCCESS) code_ = mpi_part_.deliver();
+  is_ended_.store(true, std::memory_order_relaxed);
+  open_.finish();
+  return true;
+}
+
+Ending CollectiveRequest::finish(Job&, MPI_Status&) {
+  if (mpi_part_.is_raised()) return {mpi_part_.code(), nullptr};
+  return {code_, code_ == MPI_SUCCESS ? nullptr : comm_};
+}
+
+}  // namespace mpress::engine
