@@ -274,6 +274,7 @@ void ReducedCall::conclude_exchange() {
   coding_.spec.bound = Bound::abs;
   coding_.spec.value = *part;
   coding_.chunk_bytes = chunk_bytes;
+  coding_.is_for_devices = served_.on_devices;
   coding_.is_summed = adds_quanta_ = is_sum;
 }
 

@@ -34,11 +34,10 @@ struct Coding {
   bool is_decided = false;      ///< whether that pays is not asked any more
   bool is_summed = false;       ///< payloads are added up, so all blocks are encoded as such
   std::size_t chunk_bytes = 0;  ///< of those; 0: in one piece
+  bool is_for_devices = false;  ///< which take longer chunks of longer blocks
 
-  /// Bytes of elements in the chunks of a block that is summed.
-  std::size_t chunk_of(std::size_t bytes) const {
-    return chunk_bytes > 0 && bytes >= 2 * chunk_bytes ? chunk_bytes : bytes;
-  }
+  /// Bytes of elements in the chunks of a block that is summed; the same on all ranks.
+  std::size_t chunk_of(std::size_t bytes) const;
 };
 
 /// What a sending call allows, and what it counts as.
