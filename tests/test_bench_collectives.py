@@ -44,7 +44,10 @@ def test_every_operation(op, bench):
     assert rows["mpc"]["over_scattered"] > 0 and "Isend and Irecv, mpc, mpi" in printed
 
 
-@pytest.mark.parametrize("op", jobs.REDUCTIONS)
+@pytest.mark.parametrize(
+    "op",
+    ["allreduce", *(pytest.param(op, marks=pytest.mark.extended) for op in jobs.REDUCTIONS[1:])],
+)
 def test_every_reduction(op, bench):
     printed, document = bench(
         op, "-n", "2", "--sizes", "256K", "--spec", "mpc", "--spec", "szp:rel=1e-4",
@@ -130,7 +133,7 @@ def test_on_devices(mpi, mpi4py_env, simulated_gpu, tmp_path):
         "benchmark": "alltoall", "ranks": 3, "from": "device", "to": "device", "warmup": 4,
         "repeat": 2, "seconds": 0.01, "window": 1, "files": {"turb": str(tmp_path / "turb.npy")},
         "cases": [{"op": op, "data": "turb", "bytes": 64 << 10, "paths": paths}
-                  for op in jobs.OPERATIONS],
+                  for op in jobs.MOVING],
     }  # fmt: skip
     result = jobs.run(
         plan, "forced", link="peer", mpiexec=str(mpi.mpiexec), program=[str(WORKER)],
@@ -138,8 +141,8 @@ def test_on_devices(mpi, mpi4py_env, simulated_gpu, tmp_path):
     )  # fmt: skip
     found = jobs.summary(result, "alltoall", "forced", ("none", "mpi"))
     rows = {(row["op"], row["path"]): row for row in found}
-    assert list(rows) == [(op, path) for op in jobs.OPERATIONS for path in paths]
-    for op in jobs.OPERATIONS:
+    assert list(rows) == [(op, path) for op in jobs.MOVING for path in paths]
+    for op in jobs.MOVING:
         for path in ("none", "mpc", *forms):
             assert rows[op, path]["check"]["kept"] and rows[op, path]["peer"] > 0.5
         for path in ("mpc", "scattered/mpc", "pairwise/mpc"):
@@ -153,7 +156,7 @@ def test_baselines_bring_the_same(mpi, mpi4py_env, simulated_gpu, tmp_path):
         "benchmark": "alltoall", "ranks": 3, "from": "device", "to": "device", "warmup": 1,
         "repeat": 1, "seconds": 0.01, "window": 1, "files": {"turb": str(tmp_path / "turb.npy")},
         "cases": [{"op": op, "data": "turb", "bytes": 24 << 10, "paths": paths}
-                  for op in jobs.OPERATIONS],
+                  for op in jobs.MOVING],
     }  # fmt: skip
     result = jobs.run(
         plan, "forced", link="peer", mpiexec=str(mpi.mpiexec),
@@ -161,7 +164,7 @@ def test_baselines_bring_the_same(mpi, mpi4py_env, simulated_gpu, tmp_path):
         environment={**mpi.env, **mpi4py_env, **simulated_gpu},
     )  # fmt: skip
     rows = {(row["op"], row["path"]): row["check"] for row in result["rows"]}
-    assert set(rows) == {(op, path) for op in jobs.OPERATIONS for path in paths}
+    assert set(rows) == {(op, path) for op in jobs.MOVING for path in paths}
     assert all(check == {"promise": "exact", "kept": True, "max_error": 0.0}
                for check in rows.values())  # fmt: skip
 

@@ -24,7 +24,12 @@ def served(done) -> set[str]:
     return {row["operation"] for row in rows if row["direction"] == "send"} & SERVED
 
 
-@pytest.mark.parametrize("codec", CODECS)
+USUAL = ("mpc", "szp:abs=1e-3", "szp:rel=1e-4")
+
+
+@pytest.mark.parametrize(
+    "codec", [name if name in USUAL else pytest.param(name, marks=EXTENDED) for name in CODECS]
+)
 @pytest.mark.parametrize(
     "ranks", [pytest.param(2, marks=EXTENDED), 3, pytest.param(5, marks=EXTENDED)]
 )
@@ -37,7 +42,9 @@ def test_results(ranks, codec, mpi_program, mpress_run):
     assert algorithms == {"two-shot"}
 
 
-@pytest.mark.parametrize("link", ["auto", "mpi", pytest.param("host", marks=EXTENDED)])
+@pytest.mark.parametrize(
+    "link", ["auto", *(pytest.param(x, marks=EXTENDED) for x in ("mpi", "host"))]
+)
 @pytest.mark.parametrize("codec", ["none", "mpc", "szp:rel=1e-4"])
 @pytest.mark.parametrize("ranks", [3, pytest.param(4, marks=EXTENDED)])
 def test_on_devices(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
@@ -52,7 +59,9 @@ def test_on_devices(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
     assert (totals["host_messages"] > 0) == (link == "host")
 
 
-@pytest.mark.parametrize("pieces", [0, 1, *(pytest.param(n, marks=EXTENDED) for n in range(2, 9))])
+@pytest.mark.parametrize(
+    "pieces", [1, *(pytest.param(n, marks=EXTENDED) for n in (0, *range(2, 9)))]
+)
 @pytest.mark.parametrize("form", ["", "immediate", pytest.param("persistent", marks=EXTENDED)])
 @pytest.mark.parametrize("codec", ["none", "szp:rel=1e-4"])
 def test_a_device_that_fails(codec, form, pieces, mpi, mpi_program, mpress_run, simulated_gpu):
@@ -64,7 +73,7 @@ def test_a_device_that_fails(codec, form, pieces, mpi, mpi_program, mpress_run, 
     assert done.status == 0 and "ok" in done.stdout, done.output
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=EXTENDED)])
 def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run):
     env = {"MPRESS_PROGRESS": "thread"}
     arguments = [str(30 + seed), "80", "rel=1e-4"]

@@ -27,8 +27,11 @@ COLLECTIVES = ("bcast", "scatter", "gather", "allgather", "alltoall")
 
 REDUCTIONS = ("allreduce", "reduce", "reduce_scatter")
 
-OPERATIONS = (*COLLECTIVES, "alltoallv", *REDUCTIONS)
-"""Collective calls that are measured; blocks of alltoallv differ in size (blocks.counts)."""
+MOVING = (*COLLECTIVES, "alltoallv")
+"""Those that move data; blocks of the last differ in size (blocks.counts)."""
+
+OPERATIONS = (*MOVING, *REDUCTIONS)
+"""Collective calls that are measured."""
 
 BASELINES = ("plain", "host", "copy", "peer-copy", "nccl", "mpi")
 """Paths that are no codec's:
