@@ -21,16 +21,15 @@ namespace mpress::engine {
 namespace {
 
 /// What each of `ranks` contributions may err by, so that their sum errs by no more than `bound`,
-/// where none is above `most`; empty where quanta cannot tell it. With u the rounding of the type,
-/// a quantum's multiple of the step is what it decodes to but for u most, and so for the sum's,
-/// which is below ranks * most: docs/codecs.md, Reductions.
+/// where none is above `most`; empty where quanta cannot tell it. docs/codecs.md, Reductions.
 std::optional<double> bound_of_contribution(double bound, int ranks, ElementType type,
                                             double most) {
   const bool is_f32 = type == ElementType::f32;
   const double u = is_f32 ? 0x1p-24 : 0x1p-53;
   const double largest = is_f32 ? 0x1p22 : 0x1p51;
   const double largest_sum = is_f32 ? 0x1p24 : 0x1p53;
-  const double each = (bound / ranks - 2.5 * u * most) / (1 + 4 * u);
+  const double rounding = (is_f32 ? 2.5 : ranks + 2.0) * u;
+  const double each = (bound / ranks - rounding * most) / (1 + 2 * rounding);
   if (!(each > 0) || !(each <= bound)) return std::nullopt;
   const double quantum = most / (2 * each * codec::szp::step_shrink) + 1;
   if (quantum > largest || quantum * ranks >= largest_sum) return std::nullopt;
