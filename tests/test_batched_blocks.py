@@ -73,6 +73,7 @@ def test_chunks_of_one_range_have_a_launch_a_block(launches):
     launches(3, "szp:rel=1e-3", floats=200000, env={"MPRESS_CHUNK": "4K"})
 
 
+@EXTENDED
 def test_more_chunks_than_a_launch_takes(launches):
     env = {"MPRESS_CHUNK": "4K", "MPRESS_LINK": "host", "MPRESS_POOL_LIMIT": "256M"}
     launches(2, "szp:abs=1e-3", floats=1450000, env=env)

@@ -83,7 +83,10 @@ def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run):
         assert served(done) == SERVED
 
 
-@pytest.mark.parametrize("family", ["ALLREDUCE", "REDUCE", "REDUCE_SCATTER"])
+@pytest.mark.parametrize(
+    "family",
+    ["REDUCE", *(pytest.param(x, marks=EXTENDED) for x in ("ALLREDUCE", "REDUCE_SCATTER"))],
+)
 def test_kill_switches(family, mpi_program, mpress_run):
     env = {f"MPRESS_DISABLE_{family}": "1"}
     options = ("--codec", "mpc", *FORCED)
