@@ -31,19 +31,19 @@ void combine_as(Combine how, unsigned char* have, const unsigned char* values, s
   }
 }
 
-/// Takes f32, or adds them to what is there.
-void widen(Combine how, double* sums, const unsigned char* values, std::size_t count) {
-  const auto* from = reinterpret_cast<const Loose<float>*>(values);
-  const bool is_first = how == Combine::replace;
+template <class T>
+void widen_as(bool is_first, double* sums, const void* values, std::size_t count) {
+  const auto* from = static_cast<const Loose<T>*>(values);
   for (std::size_t i = 0; i < count; ++i) {
     const auto value = static_cast<double>(from[i].value);
     sums[i] = is_first ? value : sums[i] + value;
   }
 }
 
-void narrow(unsigned char* elements, const double* sums, std::size_t count) {
-  auto* const to = reinterpret_cast<Loose<float>*>(elements);
-  for (std::size_t i = 0; i < count; ++i) to[i].value = static_cast<float>(sums[i]);
+template <class T>
+void narrow_as(void* elements, const double* sums, std::size_t count) {
+  auto* const to = static_cast<Loose<T>*>(elements);
+  for (std::size_t i = 0; i < count; ++i) to[i].value = static_cast<T>(sums[i]);
 }
 
 }  // namespace
@@ -56,6 +56,23 @@ void combine_elements(Combine how, ElementType type, void* have, const void* val
     combine_as<float>(how, to, from, count);
   } else {
     combine_as<double>(how, to, from, count);
+  }
+}
+
+void widen(Combine how, ElementType type, double* sums, const void* values, std::size_t count) {
+  const bool is_first = how == Combine::replace;
+  if (type == ElementType::f32) {
+    widen_as<float>(is_first, sums, values, count);
+  } else {
+    widen_as<double>(is_first, sums, values, count);
+  }
+}
+
+void narrow(ElementType type, void* elements, const double* sums, std::size_t count) {
+  if (type == ElementType::f32) {
+    narrow_as<float>(elements, sums, count);
+  } else {
+    narrow_as<double>(elements, sums, count);
   }
 }
 
@@ -72,14 +89,14 @@ void combine_all(Combine how, ElementType type, std::span<const void* const> inp
     for (const void* input : inputs) {
       const auto* from = static_cast<const unsigned char*>(input) + first * width;
       if (widens) {
-        widen(next, reinterpret_cast<double*>(tile), from, elements);
+        widen(next, type, reinterpret_cast<double*>(tile), from, elements);
       } else {
         combine_elements(next, type, tile, from, elements);
       }
       next = how;
     }
     if (widens) {
-      narrow(to, reinterpret_cast<const double*>(tile), elements);
+      narrow(type, to, reinterpret_cast<const double*>(tile), elements);
     } else {
       std::memcpy(to, tile, elements * width);
     }

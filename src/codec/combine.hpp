@@ -32,4 +32,9 @@ void combine_elements(Combine how, ElementType type, void* have, const void* val
 void combine_all(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
                  std::size_t count, bool wide = false);
 
+/// Takes `count` elements of any alignment into sums in double precision, with Combine::replace, or
+/// adds them to what is there, with Combine::sum; and rounds such sums to elements.
+void widen(Combine how, ElementType type, double* sums, const void* values, std::size_t count);
+void narrow(ElementType type, void* elements, const double* sums, std::size_t count);
+
 }  // namespace mpress::codec

@@ -131,17 +131,13 @@ int short_of_memory(Job& job, int device) {
   if (device == gpu::host) return MPI_ERR_NO_MEM;
   const QueueLease queue = job.devices.queue(device);
   const memory::Buffer trial = job.devices.take_pinned(device, 2);
-  if (queue && !trial) return MPI_ERR_NO_MEM;
+  if (!queue) return refused(job, device);
+  if (!trial) return MPI_ERR_NO_MEM;
   // A device that refuses does so when it is given anything.
-  if (queue) {
-    const gpu::Event event = queue->copy(trial.data(), trial.data() + 1, 1);
-    if (queue->query(event) != gpu::State::failed) {
-      queue->drain();
-      return MPI_ERR_NO_MEM;
-    }
-    queue->drain();
-  }
-  return refused(job, device);
+  const gpu::Event event = queue->copy(trial.data(), trial.data() + 1, 1);
+  const bool refuses = queue->query(event) == gpu::State::failed;
+  queue->drain();
+  return refuses ? refused(job, device) : MPI_ERR_NO_MEM;
 }
 
 Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type) {

@@ -3,27 +3,17 @@
  *
  * blocks_failing FORM [PIECES]: how the call is made (immediate, persistent, or any other word),
  * and what the device does of it before it refuses. */
-#include "check.h"
-#include "device_memory.h"
+#include "failing.h"
 #include "simulated_gpu.h"
 
 enum { count = 50000 };
 
-static const char* form = "";
-static MPI_Request persistent = MPI_REQUEST_NULL;
-
-/* Returns what the call does that completes it. */
-static int exchange(const char* out, char* in) {
-  MPI_Request request;
-  if (strcmp(form, "persistent") == 0) {
-    CHECK_MPI(MPI_Start(&persistent));
-    return MPI_Wait(&persistent, MPI_STATUS_IGNORE);
-  }
-  if (strcmp(form, "immediate") == 0) {
-    CHECK_MPI(MPI_Ialltoall(out, count, MPI_FLOAT, in, count, MPI_FLOAT, MPI_COMM_WORLD, &request));
-    return MPI_Wait(&request, MPI_STATUS_IGNORE);
-  }
+static int all_at_once(const char* out, char* in) {
   return MPI_Alltoall(out, count, MPI_FLOAT, in, count, MPI_FLOAT, MPI_COMM_WORLD);
+}
+
+static int begin(const char* out, char* in, MPI_Request* request) {
+  return MPI_Ialltoall(out, count, MPI_FLOAT, in, count, MPI_FLOAT, MPI_COMM_WORLD, request);
 }
 
 int main(int argc, char** argv) {
@@ -46,10 +36,10 @@ int main(int argc, char** argv) {
     CHECK_MPI(MPI_Alltoall_init(out.data, count, MPI_FLOAT, in.data, count, MPI_FLOAT,
                                 MPI_COMM_WORLD, MPI_INFO_NULL, &persistent));
   }
-  for (int i = 0; i < 3; ++i) CHECK_MPI(exchange(out.data, in.data));
+  for (int i = 0; i < 3; ++i) CHECK_MPI(make_call(all_at_once, begin, out.data, in.data));
   /* Rank 0's device; the others' work. */
   if (rank == 0) sim_set_failing(0, pieces);
-  const int code = exchange(out.data, in.data);
+  const int code = make_call(all_at_once, begin, out.data, in.data);
   /* What is not encoded the others' devices may have from there all the same. */
   CHECK(code != MPI_SUCCESS || rank != 0);
   CHECK(code == MPI_SUCCESS || is_device_error(code));
@@ -62,14 +52,6 @@ int main(int argc, char** argv) {
       CHECK(got[i * count + k] == (float)(i + 1) + 1e-3f * (float)(rank * count + k));
     }
   }
-  if (persistent != MPI_REQUEST_NULL) CHECK_MPI(MPI_Request_free(&persistent));
-  if (rank != 0) {
-    drop(&out);
-    drop(&in);
-  }
-  drop(&host_out);
-  drop(&host_in);
-  CHECK_MPI(MPI_Finalize());
-  if (rank == 0) puts("ok");
+  end(rank, rank == 0, &out, &in, &host_out, &host_in);
   return 0;
 }

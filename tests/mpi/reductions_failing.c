@@ -4,27 +4,17 @@
  *
  * reductions_failing FORM PIECES: how the call is made (immediate, persistent, or any other word),
  * and what the device does of it before it refuses. */
-#include "check.h"
-#include "device_memory.h"
+#include "failing.h"
 #include "simulated_gpu.h"
 
 enum { count = 150000 };
 
-static const char* form = "";
-static MPI_Request persistent = MPI_REQUEST_NULL;
-
-/* Returns what the call does that completes it. */
 static int add_up(const char* out, char* in) {
-  MPI_Request request;
-  if (strcmp(form, "persistent") == 0) {
-    CHECK_MPI(MPI_Start(&persistent));
-    return MPI_Wait(&persistent, MPI_STATUS_IGNORE);
-  }
-  if (strcmp(form, "immediate") == 0) {
-    CHECK_MPI(MPI_Iallreduce(out, in, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request));
-    return MPI_Wait(&request, MPI_STATUS_IGNORE);
-  }
   return MPI_Allreduce(out, in, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static int begin(const char* out, char* in, MPI_Request* request) {
+  return MPI_Iallreduce(out, in, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, request);
 }
 
 int main(int argc, char** argv) {
@@ -48,10 +38,10 @@ int main(int argc, char** argv) {
     CHECK_MPI(MPI_Allreduce_init(out.data, in.data, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
                                  MPI_INFO_NULL, &persistent));
   }
-  for (int i = 0; i < 3; ++i) CHECK_MPI(add_up(out.data, in.data));
+  for (int i = 0; i < 3; ++i) CHECK_MPI(make_call(add_up, begin, out.data, in.data));
   /* Rank 0's device; the others' work. */
   if (rank == 0) sim_set_failing(0, pieces);
-  const int code = add_up(out.data, in.data);
+  const int code = make_call(add_up, begin, out.data, in.data);
   CHECK(code == MPI_SUCCESS || is_device_error(code));
   CHECK(code != MPI_SUCCESS || rank != 0 || pieces > 0);
   /* All go on with memory of the host. */
@@ -61,14 +51,6 @@ int main(int argc, char** argv) {
     const float expected = (float)(size * (size + 1) / 2) + 1e-3f * (float)(size * k);
     CHECK(fabsf(got[k] - expected) < 1e-2f * (float)size);
   }
-  if (persistent != MPI_REQUEST_NULL) CHECK_MPI(MPI_Request_free(&persistent));
-  if (rank != 0) {
-    drop(&out);
-    drop(&in);
-  }
-  drop(&host_out);
-  drop(&host_in);
-  CHECK_MPI(MPI_Finalize());
-  if (rank == 0) puts("ok");
+  end(rank, rank == 0, &out, &in, &host_out, &host_in);
   return 0;
 }

@@ -148,9 +148,7 @@ class CollectiveCase:
         """What programs do whose MPI knows no GPUs."""
         send, receive = self.rank.aside("send"), self.rank.aside("receive")
         call = self._collective(comm, send.address, receive.address)
-        out, into = (
-            blocks.span(places) * self.values.itemsize for places in (self.outgoing, self.incoming)
-        )
+        out, into = self._bytes()
 
         def staged() -> None:
             if out:
@@ -160,6 +158,11 @@ class CollectiveCase:
                 self.receive.copy_in(receive.address, into)
 
         return staged
+
+    def _bytes(self) -> tuple[int, int]:
+        """What the call reads, and what it writes."""
+        item = self.values.itemsize
+        return blocks.span(self.outgoing) * item, blocks.span(self.incoming) * item
 
     def _messages(self) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:
         """The same blocks as messages to other ranks, and from them."""
@@ -225,11 +228,16 @@ class CollectiveCase:
         return call
 
     def check(self, path: str) -> dict[str, Any]:
-        """One call, and what arrived: the worst block of all ranks."""
-        own = self.rank.rank
+        """One call, and what came of it: the worst of all ranks."""
         self.receive.fill(0xA5)
         self.rank.comm.Barrier()
         self._call(path)()
+        every = self.rank.comm.allgather(self._judge(path))
+        return min(every, key=_badness)
+
+    def _judge(self, path: str) -> dict[str, Any]:
+        """The worst block of this rank."""
+        own = self.rank.rank
         found = {"promise": "exact", "kept": True, "max_error": 0.0}
         if self.incoming:
             spec = "none" if path in BASELINES else codec_of(path)
@@ -240,6 +248,10 @@ class CollectiveCase:
                     continue  # what a rank has for itself is no message
                 block = got[place.first :][: place.count]
                 one = arrival.judge(spec, self.block(source, own), block)
-                found = min(found, one, key=lambda each: (each["kept"], -(each["max_error"] or 0)))
-        every = self.rank.comm.allgather(found)
-        return min(every, key=lambda each: (each["kept"], -(each["max_error"] or 0)))
+                found = min(found, one, key=_badness)
+        return found
+
+
+def _badness(check: dict[str, Any]) -> tuple[bool, float]:
+    """Least of the worst."""
+    return check["kept"], -(check["max_error"] or 0)

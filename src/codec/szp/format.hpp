@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "codec/checksum.hpp"
 #include "codec/combine.hpp"
@@ -216,6 +217,10 @@ std::size_t max_bytes(ElementType type, std::size_t count);
 /// Whether the step of `abs_bound` and its inverse are normal numbers of the type. Where not,
 /// encode() keeps the elements as they are.
 bool resolvable(ElementType type, double abs_bound);
+
+/// What each of `summands` payloads, of elements of at most `most`, may err by, so that their sum
+/// errs by no more than `bound`; empty where quanta cannot tell it. docs/codecs.md, Reductions.
+std::optional<double> bound_of_summand(ElementType type, double bound, int summands, double most);
 
 /// Encodes `count` elements (any alignment) into `out`, which has room for max_bytes(), such
 /// that |x - x'| <= abs_bound for every finite x; NaN and infinities keep their bits. Returns

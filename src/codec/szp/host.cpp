@@ -264,6 +264,18 @@ Status add_payloads(const unsigned char* a, std::size_t a_bytes, const unsigned 
   return status;
 }
 
+template <class T>
+std::optional<double> bound_of_summand_as(double bound, int summands, double most) {
+  constexpr double u = std::numeric_limits<T>::epsilon() / 2;
+  const double rounding = (sizeof(T) == 4 ? 2.5 : summands + 2.0) * u;
+  const double each = (bound / summands - rounding * most) / (1 + 2 * rounding);
+  if (!(each > 0) || !(each <= bound)) return std::nullopt;
+  const double quantum = most / (2 * each * step_shrink) + 1;
+  if (quantum > Traits<T>::max_quantum) return std::nullopt;
+  if (quantum * summands >= static_cast<double>(Traits<T>::sum_limit)) return std::nullopt;
+  return each;
+}
+
 }  // namespace
 
 std::size_t max_bytes(ElementType type, std::size_t count) {
@@ -275,6 +287,11 @@ bool resolvable(ElementType type, double abs_bound) {
   Quantizer<double> full;
   return type == ElementType::f32 ? make_quantizer(abs_bound, single)
                                   : make_quantizer(abs_bound, full);
+}
+
+std::optional<double> bound_of_summand(ElementType type, double bound, int summands, double most) {
+  return type == ElementType::f32 ? bound_of_summand_as<float>(bound, summands, most)
+                                  : bound_of_summand_as<double>(bound, summands, most);
 }
 
 std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound, Mode mode,

@@ -15,6 +15,12 @@ std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& 
   return std::make_unique<ServedCall>(job, call, operands, comm, context, served);
 }
 
+void pass_on_hints(const mpi::CommInfo& comm, const Context& context) {
+  const mpi::Hints hints = comm.hints.get();
+  if (hints.empty()) return;
+  if (const auto blocks = mpi::comm_info(context.comm())) blocks->hints.update(hints);
+}
+
 void wait_for(Job& job, CollectiveOperation& operation) {
   operation.await(true);
   job.progress.wait_until([&] {

@@ -47,6 +47,9 @@ std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& 
                                                     const Operands& operands, mpi::CommInfo& comm,
                                                     Context& context, const Served& served);
 
+/// Before a start: the private communicator gets the hints that the program's has by now.
+void pass_on_hints(const mpi::CommInfo& comm, const Context& context);
+
 // Of blocking calls:
 
 /// Waits for one that has started.

@@ -38,6 +38,7 @@ struct Members {
 Operands operands_of(const Members& members, MPI_Comm comm) {
   Operands operands;
   operands.known = members.known;
+  operands.size = members.local;
   operands.comm = comm;
   return operands;
 }

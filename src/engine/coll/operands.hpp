@@ -106,6 +106,7 @@ struct Operand {
 struct Operands {
   bool known = true;  ///< false: the arguments are wrong, and MPI may say so
   MPI_Comm comm = MPI_COMM_NULL;
+  int size = 0;             ///< processes of this one's group
   int root = 0;             ///< of calls that have one
   MPI_Op op = MPI_OP_NULL;  ///< of reductions
   Operand send;

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <string>
 #include <utility>
 
-#include "codec/codec.hpp"
 #include "codec/szp/format.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
@@ -15,26 +12,9 @@
 #include "policy/methods.hpp"
 #include "schedule/algorithms.hpp"
 #include "schedule/bruck.hpp"
-#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
-
-/// What each of `ranks` contributions may err by, so that their sum errs by no more than `bound`,
-/// where none is above `most`; empty where quanta cannot tell it. docs/codecs.md, Reductions.
-std::optional<double> bound_of_contribution(double bound, int ranks, ElementType type,
-                                            double most) {
-  const bool is_f32 = type == ElementType::f32;
-  const double u = is_f32 ? 0x1p-24 : 0x1p-53;
-  const double largest = is_f32 ? 0x1p22 : 0x1p51;
-  const double largest_sum = is_f32 ? 0x1p24 : 0x1p53;
-  const double rounding = (is_f32 ? 2.5 : ranks + 2.0) * u;
-  const double each = (bound / ranks - rounding * most) / (1 + 2 * rounding);
-  if (!(each > 0) || !(each <= bound)) return std::nullopt;
-  const double quantum = most / (2 * each * codec::szp::step_shrink) + 1;
-  if (quantum > largest || quantum * ranks >= largest_sum) return std::nullopt;
-  return each;
-}
 
 // Told::flags.
 constexpr std::uint32_t pays_flag = 1;
@@ -53,7 +33,7 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
       comm_(comm),
       context_(context),
       served_(served),
-      keeps_tag_(served.tag >= CallOrder::call_tags),
+      tag_(context, served.tag),
       goal_(call.family == Family::allreduce ? Goal::all
             : call.family == Family::reduce  ? Goal::root
                                              : Goal::each),
@@ -64,15 +44,13 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
 void ReducedCall::start() {
   code_ = MPI_SUCCESS;
   phase_ = Phase::waiting;
-  if (const mpi::Hints hints = comm_.hints.get(); !hints.empty()) {
-    if (const auto blocks = mpi::comm_info(context_.comm())) blocks->hints.update(hints);
-  }
+  pass_on_hints(comm_, context_);
   begin();
 }
 
 /// Unless another call has its tag.
 void ReducedCall::begin() {
-  if (!keeps_tag_ && !context_.order().take(served_.tag)) return;
+  if (!tag_.take()) return;
   coding_ = Coding{spec_};
   adds_quanta_ = false;
   note(open());
@@ -124,8 +102,7 @@ void ReducedCall::move(Phase phase, bool shares, schedule::Op op, const Operand&
   operands.root = operands_.root;
   operands.send = send;
   operands.receive = receive;
-  const int tag = context_.first_block_tag() + static_cast<int>(served_.tag);
-  const Movement::Of of{job_, called(), call_.family, context_, tag, code_, coding};
+  const Movement::Of of{job_, called(), call_.family, context_, tag_.of_blocks(), code_, coding};
   phase_ = phase;
   movement_ = std::make_unique<Movement>(of, op, shares, operands, std::move(schedule));
   movement_->runner().await(is_awaited_);
@@ -160,10 +137,10 @@ bool ReducedCall::advance() {
   }
   if (phase_ == Phase::sharing) {
     const bool has_sum = !sum_ || sum_->advance();
-    const bool has_moved =
+    const bool is_shared =
         !movement_ || (movement_->runner().advance() && movement_->runner().advance_own());
     const bool has_own = !own_ || (has_sum && own_->advance());
-    if (!has_sum || !has_moved || !has_own) return false;
+    if (!has_sum || !is_shared || !has_own) return false;
     if (sum_) note(sum_->code());
     finish();
   }
@@ -263,7 +240,7 @@ void ReducedCall::conclude_exchange() {
   const bool is_sum = reduction_.how == codec::Combine::sum;
   const double most = std::max(std::fabs(range.min), std::fabs(range.max));
   const std::optional<double> part =
-      is_sum ? bound_of_contribution(bound, context_.size(), reduction_.type, most)
+      is_sum ? codec::szp::bound_of_summand(reduction_.type, bound, context_.size(), most)
              : std::optional(bound);
   if (!part || !(*part > 0) || !codec::szp::resolvable(reduction_.type, *part)) {
     coding_.spec.codec = Codec::mpc;  // nothing is lost, and so no bound is exceeded
@@ -485,7 +462,7 @@ void ReducedCall::finish() {
   brought_.reset();
   aside_.reset();
   aligned_.reset();
-  if (!keeps_tag_) context_.order().give(served_.tag);
+  tag_.give();
   phase_ = Phase::over;
 }
 

@@ -22,6 +22,7 @@
 
 #include "codec/range.hpp"
 #include "engine/coll/blocks.hpp"
+#include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/movement.hpp"
 #include "engine/coll/reduction.hpp"
@@ -113,7 +114,7 @@ class ReducedCall final : public CollectiveOperation {
   mpi::CommInfo& comm_;
   Context& context_;
   const Served served_;
-  const bool keeps_tag_;
+  CallTag tag_;
   const Goal goal_;
   const Spec spec_;  ///< which members share
   Reduction reduction_;
@@ -137,7 +138,7 @@ class ReducedCall final : public CollectiveOperation {
   std::vector<std::shared_ptr<OpaqueBlock>> opaque_;  ///< the same, encoded, by rank
   std::shared_ptr<OpaqueBlock> sum_;
   memory::Buffer aside_;         ///< results that do not lie where the program wants any
-  std::byte* result_ = nullptr;  ///< of the own piece; null: nobody here wants it
+  std::byte* result_ = nullptr;  ///< of the own piece; null: it is not wanted here
   std::optional<BlockDecode> own_;
   std::int64_t combined_ = 0;  ///< elements
   bool is_awaited_ = false;

@@ -35,11 +35,10 @@ std::size_t block_bytes(const Operands& operands) {
 /// Of the piece that each rank combines; 0 where mpress does not serve such a reduction.
 std::size_t piece_bytes(const Operands& operands) {
   const std::optional<Reduction> reduction = reduction_of(operands);
-  int ranks = 0;
-  if (!reduction || mpi::calls().Comm_size(operands.comm, &ranks) != MPI_SUCCESS) return 0;
+  if (!reduction || operands.size < 2) return 0;
   const std::size_t bytes =
       static_cast<std::size_t>(reduction->count) * element_size(reduction->type);
-  return ranks > 1 ? bytes / static_cast<std::size_t>(ranks) : 0;
+  return bytes / static_cast<std::size_t>(operands.size);
 }
 
 /// Does MPI take its counts and types? Those of a buffer without data are not looked at.

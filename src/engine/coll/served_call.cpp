@@ -15,22 +15,20 @@ ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operand
       comm_(comm),
       context_(context),
       served_(served),
-      keeps_tag_(served.tag >= CallOrder::call_tags),
+      tag_(context, served.tag),
       pairs_(pairs),
       blocks_(job, schedule_op(call), operands, context.rank(), context.size(),
               served.method.segments) {}
 
 void ServedCall::start() {
   code_ = MPI_SUCCESS;
-  if (const mpi::Hints hints = comm_.hints.get(); !hints.empty()) {
-    if (const auto blocks = mpi::comm_info(context_.comm())) blocks->hints.update(hints);
-  }
+  pass_on_hints(comm_, context_);
   begin();
 }
 
 /// Unless another call has its tag.
 bool ServedCall::begin() {
-  if (!keeps_tag_ && !context_.order().take(served_.tag)) return false;
+  if (!tag_.take()) return false;
   open();
   return true;
 }
@@ -42,11 +40,10 @@ void ServedCall::open() {
   if (!schedule_) {
     schedule_ = schedule::make(served_.method, blocks_.task(), context_.rank(), context_.hosts());
   }
-  const int tag = context_.first_block_tag() + static_cast<int>(served_.tag);
   is_run_ = false;
   has_copied_ = pairs_ != nullptr;
   looks_ = 0;
-  runner_.emplace(job_, call_, called(), context_, tag, *schedule_, blocks_, opened);
+  runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), *schedule_, blocks_, opened);
   runner_->await(is_awaited_);
 }
 
@@ -73,7 +70,7 @@ bool ServedCall::advance() {
   code_ = runner_->code();
   runner_.reset();
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();
-  if (!keeps_tag_) context_.order().give(served_.tag);
+  tag_.give();
   return true;
 }
 

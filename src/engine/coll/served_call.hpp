@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/coll/blocks.hpp"
+#include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/long_pairs.hpp"
 #include "engine/coll/route.hpp"
@@ -45,7 +46,7 @@ class ServedCall final : public CollectiveOperation {
   mpi::CommInfo& comm_;
   Context& context_;
   const Served served_;
-  const bool keeps_tag_;
+  CallTag tag_;
   const LongPairs* const pairs_;
   BlockMap blocks_;
   std::optional<schedule::Schedule> schedule_;

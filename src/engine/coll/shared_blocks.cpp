@@ -35,11 +35,10 @@ bool SharedBlocks::is_for_self_too(schedule::Block block) const {
 }
 
 void SharedBlocks::provide(std::shared_ptr<OpaqueBlock> own) {
-  for (auto& [block, shared] : shared_) {
-    if (!is_own(block)) continue;
-    shared.opaque = own;
-    shared.is_decided = true;
-  }
+  const auto found = shared_.find(static_cast<schedule::Block>(context_.rank()));
+  if (found == shared_.end()) return;
+  found->second.opaque = std::move(own);
+  found->second.is_decided = true;
 }
 
 SharedBlocks::Keeping SharedBlocks::to_keep(schedule::Block block) const {

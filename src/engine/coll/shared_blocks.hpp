@@ -25,7 +25,7 @@ class SharedBlocks {
 
   // Before the first round:
 
-  /// This rank has its own block so, whole or under way.
+  /// This rank has its own block so, whole or under way; of an all-gather or a gather.
   void provide(std::shared_ptr<OpaqueBlock> own);
 
   /// A block that this rank receives is kept so, and not decoded, as far as it comes encoded.

@@ -56,10 +56,7 @@ bool is_shorter(const OpaqueBlock& opaque) {
 std::size_t Coding::chunk_of(std::size_t bytes) const {
   if (chunk_bytes == 0 || bytes < 2 * chunk_bytes) return bytes;
   if (!is_for_devices) return chunk_bytes;
-  // A device takes all of them in one launch.
-  const std::size_t least = (bytes + gpu::Queue::most_pieces - 1) / gpu::Queue::most_pieces;
-  const std::size_t wanted = std::max(policy::linked_chunk(bytes, chunk_bytes), least);
-  return std::min({wanted, bytes, wire::max_chunk_bytes});
+  return std::min({policy::linked_chunk(bytes, chunk_bytes), bytes, wire::max_chunk_bytes});
 }
 
 BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& arguments,

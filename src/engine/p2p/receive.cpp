@@ -146,19 +146,13 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
   const Chunking cut = Chunking::of(header, source);
   std::unique_ptr<Decoder> decoder;
   const bool is_left = kept_in_ && is_kept_alone_ && cut.encodes();
-  if (is_left) {
-    const bool is_on_device = device_ != gpu::host;
-    decoder = keeping_decoder(job, cut, *kept_in_, is_on_device);
-    chunks_to_ = static_cast<std::byte*>(arguments_.buffer);
-    chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
-    chunks_->keep_in(kept_in_, true);
-    return true;
-  }
   const bool is_shared = is_aside() || is_contested_;
-  chunks_to_ = takes_in_place(header.type) && !is_shared
+  chunks_to_ = is_left || (takes_in_place(header.type) && !is_shared)
                    ? static_cast<std::byte*>(arguments_.buffer)
                    : nullptr;
-  if (device_ != gpu::host) {
+  if (is_left) {
+    decoder = keeping_decoder(job, cut, *kept_in_, device_ != gpu::host);
+  } else if (device_ != gpu::host) {
     if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
     if (!chunks_to_) chunks_to_ = packed_.data();
     if (chunks_to_) decoder = device_decoder(job, cut, device_, chunks_to_, from);
@@ -172,7 +166,7 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
     decoder = host_decoder(job, cut, chunks_to_);
   }
   chunks_ = std::make_unique<ReceivePipeline>(job, cut, std::move(decoder), device_);
-  if (kept_in_) chunks_->keep_in(kept_in_, false);
+  if (kept_in_) chunks_->keep_in(kept_in_, is_left);
   return true;
 }
 

@@ -72,10 +72,6 @@ class DeviceSumEncoder final : public Encoder {
         summands_, [](const Summand& one) { return !one.opaque || one.opaque->is_whole(); });
   }
 
-  static bool is_payload(const Summand& one, std::uint64_t chunk) {
-    return one.opaque && !one.opaque->is_elements(chunk);
-  }
-
   gpu::State failed(int code) {
     code_ = code;
     queue_->drain();
@@ -91,7 +87,7 @@ class DeviceSumEncoder final : public Encoder {
       chunk.place = slots_.place(i, cut_.room());
       if (!chunk.place) return false;
       chunk.is_sum =
-          std::ranges::all_of(summands_, [&](const Summand& one) { return is_payload(one, i); });
+          std::ranges::all_of(summands_, [&](const Summand& one) { return one.is_payload(i); });
       if (chunk.is_sum) chunk.sum = summands_[0].opaque->chunk(i);
       has_sums = has_sums || chunk.is_sum;
     }
@@ -172,15 +168,13 @@ class DeviceSumEncoder final : public Encoder {
     for (const Summand& one : summands_) {
       if (inputs.size() == gpu::Queue::most_inputs) combine();
       std::byte* const room = decoded_.data() + inputs.size() * raw_stride;
-      if (is_payload(one, i)) {
+      if (one.is_payload(i)) {
         const OpaqueBlock::Chunk payload = one.opaque->chunk(i);
         chunk.decoding.push_back(queue_->decode(cut_.spec, cut_.type, payload.data, payload.bytes,
                                                 room, cut_.elements(i)));
         inputs.push_back(room);
-      } else if (one.opaque) {
-        inputs.push_back(one.opaque->chunk(i).data);
       } else {
-        inputs.push_back(one.elements + cut_.offset(i));
+        inputs.push_back(one.elements_of(cut_, i));
       }
     }
     combine();

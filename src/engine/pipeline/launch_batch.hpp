@@ -38,7 +38,7 @@ class Launch {
   /// What has become of a piece: pending until it is launched; else as Queue::query().
   gpu::State query(std::size_t piece, gpu::Outcome* outcome);
 
-  /// Nobody wants these pieces any more. Once it returns, nothing reads their elements or writes
+  /// These pieces are not wanted any more. Once it returns, nothing reads their elements or writes
   /// their payloads: what was not launched never will be, and what was has ended.
   void withdraw(std::size_t first, std::size_t count);
 
@@ -71,8 +71,8 @@ class Launch {
 };
 
 /// Collects what encoders give while messages are prepared, and launches it: one launch for each
-/// device, spec and element type, or more where those have more pieces than a launch takes. Nobody
-/// is to wait for what an encoder makes before launch() was called. One thread at a time.
+/// device, spec and element type, or more where those have more pieces than a launch takes. What
+/// an encoder makes is not to be waited for before launch() was called. One thread at a time.
 class LaunchBatch {
  public:
   explicit LaunchBatch(Job& job) : job_(job) {}

@@ -101,7 +101,7 @@ class NearEncoder final : public Encoder {
 
   /// All chunks in one go: launches take longer than short ones do. The first is ready when its
   /// share of the time has passed. A payload that is larger than its elements stays as it is where
-  /// the device publishes it, which asks nobody. Chunks that have one range do not go with others:
+  /// the device publishes it, which asks no host. Chunks that have one range do not go with others:
   /// they would wait until the ranges of all were found.
   bool start_encoding(LaunchBatch* batch) {
     const std::uint64_t chunks = cut_.chunks();

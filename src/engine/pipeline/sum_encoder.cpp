@@ -38,13 +38,9 @@ class SumEncoder final : public Encoder {
  private:
   bool is_there(const Summand& one) const { return !one.opaque || one.opaque->ready() > next_; }
 
-  bool is_payload(const Summand& one) const {
-    return one.opaque && !one.opaque->is_elements(next_);
-  }
-
   bool make(std::byte* place, Made& made) {
     const bool are_payloads =
-        std::ranges::all_of(summands_, [&](const Summand& one) { return is_payload(one); });
+        std::ranges::all_of(summands_, [&](const Summand& one) { return one.is_payload(next_); });
     if (are_payloads && add_quanta(place, made.bytes) && made.bytes < cut_.raw_bytes(next_)) {
       return true;
     }
@@ -79,38 +75,24 @@ class SumEncoder final : public Encoder {
 
   /// The elements' sums to `place`.
   bool add_elements(std::byte* place) {
-    return cut_.type == ElementType::f32 ? add_as<float>(place) : add_as<double>(place);
-  }
-
-  template <typename T>
-  bool add_as(std::byte* place) {
     const std::size_t count = cut_.elements(next_);
     if (!has_room(scratch_, cut_.room()) || !has_room(sums_, count * sizeof(double))) return false;
     auto* const sums = reinterpret_cast<double*>(sums_.data());
-    std::fill_n(sums, count, -0.0);  // which every number is the sum of with itself
+    codec::Combine how = codec::Combine::replace;
     for (const Summand& one : summands_) {
-      const std::byte* elements = one.elements + (one.opaque ? 0 : cut_.offset(next_));
-      if (one.opaque) {
+      const std::byte* elements = scratch_.data();
+      if (!one.is_payload(next_)) {
+        elements = one.elements_of(cut_, next_);
+      } else {
         const OpaqueBlock::Chunk chunk = one.opaque->chunk(next_);
-        elements = chunk.data;
-        if (is_payload(one)) {
-          elements = scratch_.data();
-          if (codec::decode(cut_.spec, cut_.type, chunk.data, chunk.bytes, scratch_.data(),
-                            count) != Status::ok) {
-            return false;
-          }
-        }
+        const Status status =
+            codec::decode(cut_.spec, cut_.type, chunk.data, chunk.bytes, scratch_.data(), count);
+        if (status != Status::ok) return false;
       }
-      for (std::size_t i = 0; i < count; ++i) {
-        T value;
-        std::memcpy(&value, elements + i * sizeof(T), sizeof value);
-        sums[i] += static_cast<double>(value);
-      }
+      codec::widen(how, cut_.type, sums, elements, count);
+      how = codec::Combine::sum;
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      const T value = static_cast<T>(sums[i]);
-      std::memcpy(place + i * sizeof(T), &value, sizeof value);
-    }
+    codec::narrow(cut_.type, place, sums, count);
     return true;
   }
 

@@ -15,6 +15,12 @@ namespace mpress::engine {
 struct Summand {
   std::shared_ptr<const OpaqueBlock> opaque;
   const std::byte* elements = nullptr;  ///< without an opaque block
+
+  /// Of a chunk that is there: is it a payload? If not, its elements.
+  bool is_payload(std::uint64_t chunk) const { return opaque && !opaque->is_elements(chunk); }
+  const std::byte* elements_of(const Chunking& cut, std::uint64_t chunk) const {
+    return opaque ? opaque->chunk(chunk).data : elements + cut.offset(chunk);
+  }
 };
 
 /// Makes the sum of `summands`, two or more, all cut as `cut` says, in memory of `device` or of the
