@@ -59,6 +59,21 @@ def test_on_devices(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
     assert (totals["host_messages"] > 0) == (link == "host")
 
 
+@pytest.mark.parametrize("takes_devices", [False, pytest.param(True, marks=EXTENDED)])
+@pytest.mark.parametrize(
+    "link", ["auto", "mpi", *(pytest.param(x, marks=EXTENDED) for x in ("peer", "host"))]
+)
+def test_a_long_first_call(link, takes_devices, mpi_program, mpress_run, simulated_gpu):
+    """Its blocks go by MPI, whose chunks a device gets by way of the host, or in its own memory."""
+    env = {**simulated_gpu, "MPRESS_LINK": link}
+    if takes_devices:
+        env["SIMULATED_GPU_OPEN"] = "1"
+    program = mpi_program("reductions_long")
+    done = mpress_run(2, program, ["1e-3"], ("--codec", "szp:abs=1e-3", *FORCED), env=env)
+    assert served(done) == {"MPI_Allreduce"}
+    assert done.report["totals"]["compressed_messages"] > 0
+
+
 @pytest.mark.parametrize(
     "pieces", [1, *(pytest.param(n, marks=EXTENDED) for n in (0, *range(2, 9)))]
 )

@@ -1,5 +1,6 @@
 #include "engine/pipeline/decoder.hpp"
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -62,12 +63,22 @@ class HostDecoder final : public Decoder {
 
 class KeepingDecoder final : public Decoder {
  public:
-  KeepingDecoder(Job& job, const Chunking& cut, OpaqueBlock& opaque, bool reads_devices)
-      : Decoder(job, cut), opaque_(opaque), reads_devices_(reads_devices) {}
+  KeepingDecoder(Job& job, const Chunking& cut, OpaqueBlock& opaque, int device, From from)
+      : Decoder(job, cut),
+        opaque_(opaque),
+        device_(device),
+        home_(from == From::rooms ? device : gpu::host) {}
 
-  bool reads_devices() const override { return reads_devices_; }
+  int home() const override { return home_; }
+  bool reads_devices() const override { return device_ != gpu::host; }
+
+  /// For a device, of what comes by the host a few chunks have room before they are copied there.
   std::byte* place_of(std::uint64_t chunk, std::size_t) override {
-    return reads_devices_ ? nullptr : opaque_.place_for(chunk, cut_.room());
+    if (home_ == device_) return opaque_.place_for(chunk, cut_.room());
+    if (chunk >= taken_ + rooms_.size()) return nullptr;
+    memory::Buffer& room = rooms_[chunk % rooms_.size()];
+    if (!room) room = job_.devices.take_pinned(device_, cut_.room());
+    return room.data();
   }
   void take(std::uint64_t chunk, const link::Arrived& arrived, bool) override {
     taken_ = chunk + arrived.chunks;
@@ -80,7 +91,9 @@ class KeepingDecoder final : public Decoder {
 
  private:
   OpaqueBlock& opaque_;
-  const bool reads_devices_;
+  const int device_;  ///< whose the block's memory is, or the host
+  const int home_;
+  std::array<memory::Buffer, 8> rooms_;  ///< by chunk
   std::uint64_t taken_ = 0;
 };
 
@@ -123,8 +136,8 @@ std::unique_ptr<Decoder> host_decoder(Job& job, const Chunking& cut, std::byte* 
 }
 
 std::unique_ptr<Decoder> keeping_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,
-                                         bool reads_devices) {
-  return std::make_unique<KeepingDecoder>(job, cut, opaque, reads_devices);
+                                         int device, From from) {
+  return std::make_unique<KeepingDecoder>(job, cut, opaque, device, from);
 }
 
 std::unique_ptr<Decoder> no_decoder(Job& job, const Chunking& cut) {

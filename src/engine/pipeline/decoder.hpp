@@ -71,10 +71,9 @@ enum class From : std::uint8_t {
 std::unique_ptr<Decoder> device_decoder(Job& job, const Chunking& cut, int device,
                                         std::byte* elements, From from);
 
-/// Leaves what comes encoded: `opaque` keeps it, whose memory links bring it to. `reads_devices`:
-/// that is a device's.
+/// Leaves what comes encoded: `opaque` keeps it, in memory of `device` or the host's.
 std::unique_ptr<Decoder> keeping_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,
-                                         bool reads_devices);
+                                         int device, From from);
 
 /// Drops what comes, as soon as there is memory to do so.
 std::unique_ptr<Decoder> no_decoder(Job& job, const Chunking& cut);

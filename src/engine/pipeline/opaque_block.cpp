@@ -159,10 +159,9 @@ bool OpaqueBlock::keep(std::uint64_t chunk, const link::Arrived& arrived, bool i
                    (!is_last_ && !is_elements && arrived.bytes >= cut_.raw_bytes(chunk)) ||
                    !place_for(chunk, arrived.bytes);
     if (is_given_up_) return true;
-    if (device_ == gpu::host) {
-      if (arrived.data != room_of(chunk)) {
-        std::memcpy(room_of(chunk), arrived.data, arrived.bytes);
-      }
+    const bool is_in_place = arrived.data == room_of(chunk);
+    if (is_in_place || device_ == gpu::host) {
+      if (!is_in_place) std::memcpy(room_of(chunk), arrived.data, arrived.bytes);
       note(chunk, arrived.bytes, is_elements);
       return true;
     }
