@@ -141,9 +141,9 @@ class Twins(mpress.Codec):
             np.testing.assert_array_equal(twin.to_host(), decoded)
         return decoded
 
-    def add(self, a: Any, b: Any, **options: Any) -> mpress.Encoded:
+    def add(self, *summands: Any, **options: Any) -> mpress.Encoded:
         def twin() -> mpress.Encoded:
-            return mpress.Codec.add(self, there(a), there(b), **options)
+            return mpress.Codec.add(self, *map(there, summands), **options)
 
         def there(summand: Any) -> Any:
             if not isinstance(summand, mpress.Encoded):
@@ -153,7 +153,7 @@ class Twins(mpress.Codec):
             return dataclasses.replace(summand, payload=on_device(summand.payload))
 
         try:
-            encoded = super().add(a, b, **options)
+            encoded = super().add(*summands, **options)
         except (ArithmeticError, TypeError, ValueError) as error:
             with pytest.raises(type(error)):
                 twin()

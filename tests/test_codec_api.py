@@ -331,6 +331,8 @@ def test_sums_keep_the_bound_in_any_order(summands, mode, dtype):
     for _ in range(3):
         order = random.permutation(summands)
         assert same_bits(total(codec, [encoded[k] for k in order]).payload, result.payload)
+    at_once = codec.add(*encoded)
+    assert same_bits(at_once.payload, result.payload) and at_once.bound == result.bound
     while len(encoded) > 1:
         encoded = [codec.add(*encoded[:2]), *encoded[2:]][::-1]
     assert same_bits(encoded[0].payload, result.payload)

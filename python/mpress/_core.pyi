@@ -35,8 +35,10 @@ def decode(
     elements: NDArray[np.uint8],
     combine: str = "replace",
 ) -> str: ...
+most_summands: int
+
 def add(
-    spec: str, type: str, a: NDArray[np.uint8], b: NDArray[np.uint8], count: int
+    spec: str, type: str, payloads: list[NDArray[np.uint8]], count: int
 ) -> tuple[str, NDArray[np.uint8] | None, float | None]: ...
 def isa() -> str: ...
 def set_isa(name: str) -> bool: ...
@@ -94,10 +96,7 @@ def cuda_decode(
 def cuda_add(
     spec: str,
     type: str,
-    a: int,
-    a_bytes: int,
-    b: int,
-    b_bytes: int,
+    payloads: list[tuple[int, int]],
     count: int,
     device: int,
     stream: int,

@@ -79,6 +79,9 @@ def _measure_spec(
     if "add" in times:  # two payloads to one, and what it takes by way of the elements
         row["add_rate"] = whole / times["add"]
         row["sum_encode_rate"] = whole / (times["sum"] + times["encode"])
+    if "add_four" in times:  # four payloads to one, and what it takes by way of the elements
+        row["add_four_rate"] = whole / times["add_four"]
+        row["decode_four_rate"] = whole / (times["decode"] + 3 * times["sum"] + times["encode"])
     if own["bound"] == "rel":
         with_range = seconds(array, spec, repeat, device=device)
         row["range_seconds"] = with_range["encode"] - times["encode"]

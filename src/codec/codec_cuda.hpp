@@ -47,16 +47,18 @@ struct DecodeSegment {
   const Result* encoded = nullptr;
 };
 
+/// A payload to be added; more than one summand may be the same.
+struct Summand {
+  const void* payload;
+  std::size_t bytes;                ///< where `encoded` is given, room of the payload
+  const Result* encoded = nullptr;  ///< device-readable: its report, which tells the size
+};
+
 struct AddSegment {
-  const void* a;
-  std::size_t a_bytes;  ///< of the payload; where `a_encoded` is given, room of the payload
-  const void* b;        ///< may be `a`
-  std::size_t b_bytes;
-  std::size_t count;  ///< elements of either
-  void* payload;      ///< room for codec::max_payload_bytes(); overlaps neither
+  std::span<const Summand> summands;  ///< 2 to szp::most_summands; read during the call
+  std::size_t count;                  ///< elements of each
+  void* payload;                      ///< room for codec::max_payload_bytes(); overlaps no summand
   Result* result;
-  const Result* a_encoded = nullptr;  ///< device-readable: its report, which tells the size
-  const Result* b_encoded = nullptr;
 };
 
 using codec::Combine;
@@ -86,7 +88,7 @@ cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSeg
 cudaError_t decode(const Spec& spec, ElementType type, std::span<const DecodeSegment> segments,
                    Combine combine, void* workspace, cudaStream_t stream);
 
-/// Adds two payloads in every segment, in quanta; codec/szp/format.hpp says what that promises.
+/// Adds the payloads of every segment, in quanta; codec/szp/format.hpp says what that promises.
 /// Payloads are untrusted: each Result has the Status that the host's add() returns, or the one
 /// that a summand's own report has; `bytes` is 0 where that is not ok, and the payload unspecified.
 /// cudaErrorInvalidValue where `spec` is of a codec that has no sums: all but szp.

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
+#include "codec/szp/format.hpp"
 
 namespace mpress::gpu {
 
@@ -42,7 +44,7 @@ using DeviceBlockPointer = std::unique_ptr<DeviceBlock>;
 struct Times {
   std::size_t payload_bytes = 0;
   double encode = 0, decode = 0, sum = 0;  ///< between events on the device
-  double add = 0;                          ///< of szp, where sums are exact
+  double add = 0, add_four = 0;            ///< of as many payloads of szp, where sums are exact
   double copy = 0;
   double encode_to_host = 0, decode_to_host = 0;  ///< until the host sees the report
 };
@@ -72,9 +74,10 @@ class Arrays {
                          void* elements, std::size_t count, codec::Combine how, int device,
                          void* stream, Status& status) = 0;
 
-  /// The sum of two payloads of szp, as encode()'s; none where `status` is not ok.
-  virtual Failure add(const Spec& spec, ElementType type, const void* a, std::size_t a_bytes,
-                      const void* b, std::size_t b_bytes, std::size_t count, int device,
+  /// The sum of payloads of szp, 2 to codec::szp::most_summands of any alignment, as encode()'s;
+  /// none where `status` is not ok.
+  virtual Failure add(const Spec& spec, ElementType type,
+                      std::span<const codec::szp::Summand> summands, std::size_t count, int device,
                       void* stream, Status& status, DeviceBlockPointer& payload, double& bound) = 0;
 
   /// A copy from anywhere, complete.

@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 9;
+inline constexpr std::uint32_t interface_version = 10;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -81,17 +81,19 @@ struct Incoming {
   const Report* report = nullptr;
 };
 
-/// Two payloads of szp to be added. Nobody has checked them.
+/// A payload of szp to be added. Nobody has checked it.
+struct Summand {
+  const void* payload;
+  std::size_t bytes;
+  const Report* report = nullptr;  ///< as an Incoming's
+};
+
+/// Payloads to be added, 2 to `most_summands`; more than one may be the same.
 struct Sum {
-  const void* a;
-  std::size_t a_bytes;
-  const void* b;  ///< may be `a`
-  std::size_t b_bytes;
-  std::size_t count;                 ///< elements of either
-  void* payload;                     ///< as a Piece's; overlaps neither
-  Report* published = nullptr;       ///< as a Piece's
-  const Report* a_report = nullptr;  ///< as an Incoming's
-  const Report* b_report = nullptr;
+  std::span<const Summand> summands;  ///< read during the call
+  std::size_t count;                  ///< elements of each
+  void* payload;                      ///< as a Piece's; overlaps no summand
+  Report* published = nullptr;        ///< as a Piece's
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
@@ -199,10 +201,11 @@ class Queue {
     return decode(spec, type, {&incoming, 1}, how);
   }
 
-  /// Adds payloads of szp in quanta, one or more pairs and at most `most_pieces`, in one go; events
+  /// Adds payloads of szp in quanta, to one or more sums and at most `most_pieces`, in one go; events
   /// as for encode(). The Outcome's status is not ok where the host's add() (codec/szp/format.hpp)
   /// says so, Status::inexact among others; the sum's payload is unspecified then.
   virtual Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) = 0;
+  static constexpr std::size_t most_summands = 8;
 
   /// Combines inputs of `count` elements each, in their order: the first with the second, what comes
   /// of it with the third, and so on. All are on the queue's device and aligned as their type; `out`

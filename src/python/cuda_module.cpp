@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 #include <string>
@@ -111,18 +113,22 @@ std::string cuda_decode(const std::string& text, const std::string& type_name,
 }
 
 /// As add() on the host: a problem, or the payload in a buffer of its size, and its bound.
-nb::tuple cuda_add(const std::string& text, const std::string& type_name, std::uintptr_t a,
-                   std::size_t a_bytes, std::uintptr_t b, std::size_t b_bytes, std::size_t count,
-                   int device, std::uintptr_t stream) {
+nb::tuple cuda_add(const std::string& text, const std::string& type_name,
+                   const std::vector<std::pair<std::uintptr_t, std::size_t>>& payloads,
+                   std::size_t count, int device, std::uintptr_t stream) {
   const ElementType type = element_type(type_name);
   const Spec spec = sum_spec(text, type);
+  std::vector<codec::szp::Summand> summands;
+  for (const auto& [address, bytes] : payloads) {
+    summands.push_back({pointer(address), bytes});
+  }
   DeviceBuffer payload;
   double bound = 0;
   Status status = Status::ok;
   {
     nb::gil_scoped_release release;
-    check(arrays().add(spec, type, pointer(a), a_bytes, pointer(b), b_bytes, count, device,
-                       pointer(stream), status, payload.block, bound));
+    check(arrays().add(spec, type, summands, count, device, pointer(stream), status, payload.block,
+                       bound));
   }
   if (status != Status::ok) return nb::make_tuple(sum_problem(status), nb::none(), nb::none());
   return nb::make_tuple("", std::move(payload), bound);
@@ -173,6 +179,7 @@ nb::dict cuda_time(const std::string& text, const std::string& type_name, std::u
   result["decode"] = times.decode;
   result["sum"] = times.sum;
   if (times.add != 0) result["add"] = times.add;
+  if (times.add_four != 0) result["add_four"] = times.add_four;
   result["copy"] = times.copy;
   result["encode_to_host"] = times.encode_to_host;
   result["decode_to_host"] = times.decode_to_host;
@@ -239,8 +246,8 @@ void define_cuda(nb::module_& m) {
   m.def("cuda_decode", &cuda_decode, "spec"_a, "type"_a, "payload"_a, "bytes"_a, "elements"_a,
         "count"_a, "combine"_a, "device"_a, "stream"_a,
         "Decode on a device; returns an empty string, or what is wrong with the payload.");
-  m.def("cuda_add", &cuda_add, "spec"_a, "type"_a, "a"_a, "a_bytes"_a, "b"_a, "b_bytes"_a,
-        "count"_a, "device"_a, "stream"_a, "The same as add() on a device, into a buffer.");
+  m.def("cuda_add", &cuda_add, "spec"_a, "type"_a, "payloads"_a, "count"_a, "device"_a, "stream"_a,
+        "The same as add() on a device, into a buffer; of addresses and bytes of the payloads.");
   m.def("cuda_alloc", &cuda_alloc, "bytes"_a, "device"_a, "stream"_a);
   m.def("cuda_copy", &cuda_copy, "pointer"_a, "bytes"_a, "device"_a, "stream"_a);
   m.def("cuda_copy_to", &cuda_copy_to, "to"_a, "pointer"_a, "bytes"_a, "device"_a, "stream"_a);

@@ -3,12 +3,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "codec/codec.hpp"
 #include "codec/isa.hpp"
@@ -110,17 +112,19 @@ nb::tuple encode(const std::string& text, const std::string& type_name, const By
 }
 
 /// What sum_problem() says; without one the payload and its bound.
-nb::tuple add(const std::string& text, const std::string& type_name, const BytesIn& a,
-              const BytesIn& b, std::size_t count) {
+nb::tuple add(const std::string& text, const std::string& type_name,
+              const std::vector<BytesIn>& payloads, std::size_t count) {
   const ElementType type = element_type(type_name);
   sum_spec(text, type);
+  std::vector<codec::szp::Summand> summands;
+  for (const BytesIn& one : payloads) summands.push_back({one.data(), one.size()});
   auto* payload = static_cast<std::uint8_t*>(std::malloc(codec::szp::max_bytes(type, count)));
   if (!payload) throw std::bad_alloc();
   std::size_t bytes = 0;
   Status status;
   {
     nb::gil_scoped_release release;
-    status = codec::szp::add(type, a.data(), a.size(), b.data(), b.size(), count, payload, bytes);
+    status = codec::szp::add(type, summands, count, payload, bytes);
     if (void* fitted = std::realloc(payload, std::max<std::size_t>(bytes, 1))) {
       payload = static_cast<std::uint8_t*>(fitted);
     }
@@ -245,9 +249,10 @@ NB_MODULE(_core, m) {
   m.def("decode", &decode, "spec"_a, "type"_a, "payload"_a, "elements"_a, "combine"_a = "replace",
         "Decode; returns an empty string, or what is wrong with the payload.");
   m.def(
-      "add", &add, "spec"_a, "type"_a, "a"_a, "b"_a, "count"_a,
-      "Add two payloads of szp; returns an empty string, the payload and its bound, or 'inexact', "
-      "'mismatched', or what is wrong with a payload.");
+      "add", &add, "spec"_a, "type"_a, "payloads"_a, "count"_a,
+      "Add payloads of szp, 2 to most_summands; returns an empty string, the payload and its bound, "
+      "or 'inexact', 'mismatched', or what is wrong with a payload.");
+  m.attr("most_summands") = codec::szp::most_summands;
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,
         "Use another instruction set, for tests; False where the CPU lacks it.");

@@ -97,15 +97,21 @@ Payload encode(const Quanta& q, Mode mode = Mode::fast) {
 }
 
 template <class T>
-Status add(const Payload& a, const Payload& b, std::size_t n, Payload& out) {
+Status add(const std::vector<Payload>& payloads, std::size_t n, Payload& out) {
   Payload sum(szp::max_bytes(type_of<T>, n));
+  std::vector<szp::Summand> summands;
+  for (const Payload& one : payloads) summands.push_back({one.data(), one.size()});
   std::size_t bytes = 1;
-  const Status status =
-      szp::add(type_of<T>, a.data(), a.size(), b.data(), b.size(), n, sum.data(), bytes);
+  const Status status = szp::add(type_of<T>, summands, n, sum.data(), bytes);
   CHECK(status == Status::ok || bytes == 0, "%zu bytes of %s", bytes, status_text(status));
   sum.resize(bytes);
   out = std::move(sum);
   return status;
+}
+
+template <class T>
+Status add(const Payload& a, const Payload& b, std::size_t n, Payload& out) {
+  return add<T>({a, b}, n, out);
 }
 
 template <class T>
@@ -163,6 +169,82 @@ void test_sums() {
         }
       }
     }
+  }
+}
+
+// Many at once are what they are one by one, in any order.
+template <class T>
+void test_many() {
+  SplitMix random{31};
+  for (std::size_t summands = 3; summands <= szp::most_summands; ++summands) {
+    for (int turn = 0; turn < 6; ++turn) {
+      const std::size_t n = 2 * szp::unit_elements(type_of<T>) + 97 * summands;
+      const std::string what = std::to_string(summands) + " at once";
+      Quanta total(n);
+      std::vector<Payload> payloads;
+      Mode mode = Mode::fast;
+      for (std::size_t k = 0; k < summands; ++k) {
+        const Quanta q = make<T>(contents[random.next() % std::size(contents)], n, k + 1);
+        const Mode own = random.next() % 6 == 0 ? Mode::dense : Mode::fast;
+        if (own == Mode::dense) mode = own;
+        total = total + q;
+        payloads.push_back(encode<T>(q, own));
+      }
+      Payload one_by_one = payloads[0];
+      for (std::size_t k = 1; k < summands; ++k) {
+        one_by_one = sum_of<T>(one_by_one, payloads[k], n, what);
+      }
+      CHECK(canonical<T>(one_by_one, total, mode), "%s", what.c_str());
+      for (Isa isa : all_isas) {
+        if (!mpress::set_host_isa(isa)) continue;
+        std::swap(payloads[0], payloads[random.next() % summands]);
+        Payload sum;
+        CHECK(add<T>(payloads, n, sum) == Status::ok && sum == one_by_one, "%s, %s", what.c_str(),
+              isa_name(isa));
+      }
+    }
+  }
+}
+
+// What matters is the sum: two that leave the limit together do not, where others bring it back.
+template <class T>
+void test_many_at_the_limit() {
+  const std::size_t n = szp::unit_elements(type_of<T>) + 7;
+  const auto eighth = static_cast<std::int64_t>(szp::Traits<T>::sum_limit) / 8;
+  const Payload up = encode<T>(Quanta(n, eighth)), down = encode<T>(Quanta(n, -eighth));
+  Payload most;
+  CHECK(add<T>(std::vector<Payload>(5, up), n, most) == Status::ok, "five eighths");
+  Payload out;
+  CHECK(add<T>(most, most, n, out) == Status::inexact, "ten eighths");
+  for (Isa isa : all_isas) {
+    if (!mpress::set_host_isa(isa)) continue;
+    CHECK(add<T>({most, most, down, down, down}, n, out) == Status::ok, "seven eighths");
+    CHECK(holds<T>(out, Quanta(n, 7 * eighth)), "seven eighths, %s", isa_name(isa));
+    const std::vector<Payload> eight(szp::most_summands, most);
+    CHECK(add<T>(eight, n, out) == Status::inexact, "far beyond the limit");
+  }
+}
+
+// One that is wrong spoils them all, and of two the first is told of.
+template <class T>
+void test_one_of_many() {
+  const std::size_t n = szp::unit_elements(type_of<T>) + 300;
+  const std::vector<Payload> good(5, encode<T>(make<T>("noise", n, 7)));
+  const Payload mismatched = encode(values<T>(make<T>("noise", n, 2)), Mode::fast, 2e-3);
+  Payload out;
+  for (std::size_t k = 0; k < good.size(); ++k) {
+    std::vector<Payload> some = good;
+    some[k] = mismatched;
+    CHECK(add<T>(some, n, out) == Status::mismatched, "summand %zu of another step", k);
+    some[k] = encode(values<T>(make<T>("noise", n, 2)), Mode::fast, 0.0);
+    CHECK(add<T>(some, n, out) == Status::inexact, "summand %zu raw", k);
+    some[k] = good[k];
+    some[k][40] ^= 1;
+    CHECK(add<T>(some, n, out) == Status::corrupt, "summand %zu damaged", k);
+    some[(k + 1) % good.size()].resize(16);
+    const bool is_cut_first = (k + 1) % good.size() < k;
+    CHECK(add<T>(some, n, out) == (is_cut_first ? Status::truncated : Status::corrupt),
+          "summands %zu and the next", k);
   }
 }
 
@@ -345,8 +427,10 @@ void test_damage() {
       const auto add_both_ways = [&](const Payload& p) {
         unsigned char* bad = damaged_memory.last(p.size());
         std::memcpy(bad, p.data(), p.size());
-        const Status left = szp::add(type_of<T>, bad, p.size(), good, other.size(), n, out, bytes);
-        const Status right = szp::add(type_of<T>, good, other.size(), bad, p.size(), n, out, bytes);
+        const szp::Summand pair[] = {{bad, p.size()}, {good, other.size()}};
+        const szp::Summand turned[] = {pair[1], pair[0]};
+        const Status left = szp::add(type_of<T>, pair, n, out, bytes);
+        const Status right = szp::add(type_of<T>, turned, n, out, bytes);
         CHECK(left == right, "%s, %s", status_text(left), status_text(right));
         if (right == Status::ok) {  // a payload like any other
           std::vector<T> x(n);
@@ -390,9 +474,9 @@ void test_alignment() {
       std::memcpy(at_a.data() + shift, a.data(), a.size());
       std::memcpy(at_b.data() + shift + 1, b.data(), b.size());
       std::size_t bytes;
-      const Status status =
-          szp::add(type_of<T>, at_a.data() + shift, a.size(), at_b.data() + shift + 1, b.size(), n,
-                   out.data() + shift, bytes);
+      const szp::Summand pair[] = {{at_a.data() + shift, a.size()},
+                                   {at_b.data() + shift + 1, b.size()}};
+      const Status status = szp::add(type_of<T>, pair, n, out.data() + shift, bytes);
       CHECK(status == Status::ok && bytes == expected.size() &&
                 std::memcmp(out.data() + shift, expected.data(), bytes) == 0,
             "%s, shift %zu", isa_name(isa), shift);
@@ -403,6 +487,9 @@ void test_alignment() {
 template <class T>
 void test_type() {
   test_sums<T>();
+  test_many<T>();
+  test_many_at_the_limit<T>();
+  test_one_of_many<T>();
   test_cancelling<T>();
   test_empty<T>();
   test_orders<T>();

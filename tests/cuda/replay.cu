@@ -20,8 +20,9 @@ int replay(const Spec& spec, ElementType type) {
                           output.data(),    count,
                           &results.host[1], &results.host[0]};
   Device sum(codec::max_payload_bytes(spec, type, count));
-  const AddSegment twice{payload.data(), out.bytes,        payload.data(),   out.bytes,       count,
-                         sum.data(),     &results.host[2], &results.host[0], &results.host[0]};
+  const codec::cuda::Summand own{payload.data(), out.bytes, &results.host[0]};
+  const codec::cuda::Summand pair[] = {own, own};
+  const AddSegment twice{pair, count, sum.data(), &results.host[2]};
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t exec = nullptr;
@@ -54,8 +55,9 @@ int replay(const Spec& spec, ElementType type) {
     if (sums) {
       Bytes added(codec::max_payload_bytes(spec, type, count));
       std::size_t size = 0;
-      const Status status = codec::szp::add(type, want.data(), want.size(), want.data(),
-                                            want.size(), count, added.data(), size);
+      const codec::szp::Summand wanted{want.data(), want.size()};
+      const codec::szp::Summand summands[] = {wanted, wanted};
+      const Status status = codec::szp::add(type, summands, count, added.data(), size);
       added.resize(size);
       const Result r = results.host[2];
       if (r.status != status || r.bytes != size || sum.get(size) != added) {

@@ -37,10 +37,11 @@ std::vector<T> summand(int kind, std::size_t count, T step, std::mt19937_64& ran
   return x;
 }
 
-struct Pair {
+/// Payloads to be added, two or more.
+struct Case {
   std::string name;
   std::size_t count;
-  Bytes a, b;
+  std::vector<Bytes> summands;
 };
 
 void sign(Bytes& payload) {
@@ -50,65 +51,73 @@ void sign(Bytes& payload) {
   std::memcpy(payload.data() + 4, &sum, 4);
 }
 
-/// Adds every pair on the device, in one call, and compares with the host. Returns the host's sums.
-std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector<Pair>& pairs,
+/// Adds what every case has on the device, in one call, and compares with the host. Returns the
+/// host's sums.
+std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector<Case>& cases,
                            Workspace& work, std::mt19937_64& random) {
   // All in one buffer, with gaps between that nobody may write.
   constexpr std::size_t gap = 64;
-  std::vector<std::size_t> places;
   std::size_t end = 0;
   const auto place = [&](std::size_t bytes) {
-    places.push_back(end);
+    const std::size_t begin = end;
     end += (bytes + gap + 255) / 256 * 256;
+    return begin;
   };
-  for (const Pair& p : pairs) {
-    place(p.a.size());
-    place(p.b.size());
-    place(szp::max_bytes(type, p.count));
+  std::vector<std::vector<std::size_t>> places(cases.size());
+  std::vector<std::size_t> sums;
+  std::size_t payloads = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (const Bytes& one : cases[i].summands) places[i].push_back(place(one.size()));
+    sums.push_back(place(szp::max_bytes(type, cases[i].count)));
+    payloads += cases[i].summands.size();
   }
   Bytes before(end, 0xA5);
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    std::copy(pairs[i].a.begin(), pairs[i].a.end(), before.data() + places[3 * i]);
-    std::copy(pairs[i].b.begin(), pairs[i].b.end(), before.data() + places[3 * i + 1]);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (std::size_t k = 0; k < places[i].size(); ++k) {
+      std::ranges::copy(cases[i].summands[k], before.data() + places[i][k]);
+    }
   }
   Device memory(end);
   memory.put(before.data(), end);
-  Results results(pairs.size()), reports(2 * pairs.size());
+  Results results(cases.size()), reports(payloads);
+  std::vector<std::vector<codec::cuda::Summand>> summands(cases.size());
   std::vector<AddSegment> segments;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const Pair& p = pairs[i];
-    segments.push_back({memory.data() + places[3 * i], p.a.size(),
-                        memory.data() + places[3 * i + 1], p.b.size(), p.count,
-                        memory.data() + places[3 * i + 2], &results.host[i]});
-    if (random() % 2 != 0) {  // sizes that only the device knows
-      reports.host[2 * i] = {p.a.size(), Status::ok, 1};
-      reports.host[2 * i + 1] = {p.b.size(), Status::ok, 1};
-      segments[i].a_encoded = &reports.host[2 * i];
-      segments[i].b_encoded = &reports.host[2 * i + 1];
+  std::size_t next_report = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const bool is_reported = random() % 2 != 0;  // sizes that only the device knows
+    for (std::size_t k = 0; k < places[i].size(); ++k) {
+      const std::size_t bytes = cases[i].summands[k].size();
+      Result& report = reports.host[next_report++];
+      report = {bytes, Status::ok, 1};
+      summands[i].push_back(
+          {memory.data() + places[i][k], bytes, is_reported ? &report : nullptr});
     }
+    segments.push_back(
+        {summands[i], cases[i].count, memory.data() + sums[i], &results.host[i]});
   }
   require(codec::cuda::add(spec, type, segments, work.data, nullptr), "add");
   require(cudaDeviceSynchronize(), "add");
   Bytes after = memory.get(end);
-  std::vector<Bytes> host(pairs.size());
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const Pair& p = pairs[i];
+  std::vector<Bytes> host(cases.size());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
     const Result r = results.host[i];
-    host[i].resize(szp::max_bytes(type, p.count));
+    const std::size_t room = szp::max_bytes(type, c.count);
+    host[i].resize(room);
+    std::vector<szp::Summand> given;
+    for (const Bytes& one : c.summands) given.push_back({one.data(), one.size()});
     std::size_t bytes = 0;
-    const Status status = szp::add(type, p.a.data(), p.a.size(), p.b.data(), p.b.size(), p.count,
-                                   host[i].data(), bytes);
+    const Status status = szp::add(type, given, c.count, host[i].data(), bytes);
     host[i].resize(bytes);
-    if (r.sequence == 0) fail(p.name + ": no report");
+    if (r.sequence == 0) fail(c.name + ": no report");
     if (r.status != status || r.bytes != bytes) {
-      fail(p.name + ": " + status_text(r.status) + ", " + std::to_string(r.bytes) +
+      fail(c.name + ": " + status_text(r.status) + ", " + std::to_string(r.bytes) +
            " bytes; host: " + status_text(status) + ", " + std::to_string(bytes));
-    } else if (!std::equal(host[i].begin(), host[i].end(), after.data() + places[3 * i + 2])) {
-      fail(p.name + ": other bytes than the host's");
+    } else if (!std::equal(host[i].begin(), host[i].end(), after.data() + sums[i])) {
+      fail(c.name + ": other bytes than the host's");
     }
     // What is left must be as it was.
-    const std::size_t room = szp::max_bytes(type, p.count);
-    std::fill_n(after.data() + places[3 * i + 2], room, 0xA5);
+    std::fill_n(after.data() + sums[i], room, 0xA5);
   }
   if (after != before || !memory.intact()) fail("wrote beyond the payload of a sum");
   return host;
@@ -154,9 +163,9 @@ int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
     out.resize(szp::encode(type, x.data(), x.size(), spec.value, mode, out.data()));
     return out;
   };
-  const auto run = [&](const std::vector<Pair>& pairs) {
-    total += pairs.size();
-    return compare(spec, type, pairs, work, random);
+  const auto run = [&](const std::vector<Case>& cases) {
+    total += cases.size();
+    return compare(spec, type, cases, work, random);
   };
   const auto name = [](const char* what, int a, int b, std::size_t count) {
     return std::string(what) + ", kinds " + std::to_string(a) + " and " + std::to_string(b) +
@@ -168,64 +177,79 @@ int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
   const std::vector<std::size_t> all = {0,    1,    2,    31,   33,   100,  2016,  2047,
                                         2048, 2049, 4095, 4096, 4097, 8192, 20001, 100003};
   for (std::size_t count : quick ? few : all) {
-    std::vector<Pair> pairs;
+    std::vector<Case> cases;
     for (int a = 0; a < kinds; ++a) {
       for (int b = quick ? a : 0; b < kinds; ++b) {
         const std::vector<T> x = summand<T>(a, count, z.step, random);
-        pairs.push_back({name("sum", a, b, count), count, encoded(x),
-                         encoded(summand<T>(b, count, z.step, random))});
+        cases.push_back({name("sum", a, b, count), count,
+                         {encoded(x), encoded(summand<T>(b, count, z.step, random))}});
         if (a != b) continue;
         std::vector<T> minus(x);
         for (T& value : minus) value = -value;
-        pairs.push_back({name("nothing left", a, b, count), count, encoded(x), encoded(minus)});
+        cases.push_back({name("nothing left", a, b, count), count, {encoded(x), encoded(minus)}});
       }
+      // Any number of kinds beside this one.
+      Case many{name("many", a, 0, count), count, {}};
+      const std::size_t summands = 3 + random() % (szp::most_summands - 2);
+      while (many.summands.size() < summands) {
+        const int kind = many.summands.empty() ? a : static_cast<int>(random() % 8);
+        many.summands.push_back(encoded(summand<T>(kind, count, z.step, random)));
+      }
+      cases.push_back(std::move(many));
     }
-    run(pairs);
+    run(cases);
     for (int round = 0; round < (quick ? 2 : 8); ++round) {
-      std::vector<Bytes> sums = run(pairs);
-      for (std::size_t i = 0; i < pairs.size(); ++i) {
+      std::vector<Bytes> sums = run(cases);
+      for (std::size_t i = 0; i < cases.size(); ++i) {
         if (sums[i].empty()) continue;
-        pairs[i].name += "+";
-        pairs[i].b = round % 2 == 0 ? sums[i] : pairs[i].a;
-        pairs[i].a = sums[i];
+        cases[i].name += "+";
+        cases[i].summands[1] = round % 2 == 0 ? sums[i] : cases[i].summands[0];
+        cases[i].summands[0] = sums[i];
       }
     }
   }
 
   // Payloads that do not belong together, and damage.
-  std::vector<Pair> pairs;
+  std::vector<Case> cases;
   for (int i = 0; i < (quick ? 60 : 6000); ++i) {
     const int a = static_cast<int>(random() % kinds);
     const int b = static_cast<int>(random() % kinds);
     const std::size_t count = random() % (i % 3 == 0 ? 20000 : 300);
-    Pair p{name("damage", a, b, count), count, encoded(summand<T>(a, count, z.step, random)),
-           encoded(summand<T>(b, count, z.step, random))};
+    Case c{name("damage", a, b, count), count, {encoded(summand<T>(a, count, z.step, random))}};
+    const std::size_t summands = random() % 2 == 0 ? 2 : 3 + random() % (szp::most_summands - 2);
+    while (c.summands.size() < summands) {
+      c.summands.push_back(encoded(summand<T>(b, count, z.step, random)));
+    }
     if (random() % 8 == 0) {
       const double other = random() % 2 == 0 ? 2 * spec.value : 0;  // another step; raw
       const std::vector<T> x = summand<T>(b, count, z.step, random);
-      p.b.resize(szp::max_bytes(type, count));
-      p.b.resize(szp::encode(type, x.data(), count, other, spec.mode, p.b.data()));
-      if (random() % 2 == 0) std::swap(p.a, p.b);
+      Bytes& odd = c.summands[random() % summands];
+      odd.resize(szp::max_bytes(type, count));
+      odd.resize(szp::encode(type, x.data(), count, other, spec.mode, odd.data()));
     }
-    const auto which = random() % 4;
-    if (which != 0) p.a = damaged(p.a, random);
-    if (which != 1) p.b = damaged(p.b, random);
-    p.name += " case " + std::to_string(i);
-    pairs.push_back(std::move(p));
+    for (auto bad = random() % 3; bad > 0; --bad) {
+      Bytes& one = c.summands[random() % summands];
+      one = damaged(one, random);
+    }
+    c.name += " case " + std::to_string(i);
+    cases.push_back(std::move(c));
   }
-  run(pairs);
+  run(cases);
 
   if (!quick) {  // places that several thousand units before them have
-    pairs.clear();
+    cases.clear();
     for (int kind : {2, 4, 3}) {
       const std::size_t count = 3000 * szp::unit_elements(type) + 1234 * kind;
       const std::vector<T> x = summand<T>(kind, count, z.step, random);
-      pairs.push_back({name("many units", kind, kind, count), count, encoded(x), encoded(x)});
-      pairs.push_back(pairs.back());
-      pairs.back().name += " damaged";
-      pairs.back().b[pairs.back().b.size() / 2] ^= 1;
+      const std::size_t summands = kind == 4 ? 5 : 2;
+      cases.push_back({name("many units", kind, kind, count), count, {}});
+      cases.back().summands.assign(summands, encoded(x));
+      cases.push_back(cases.back());
+      cases.back().name += " damaged";
+      Bytes& last = cases.back().summands.back();
+      last[last.size() / 2] ^= 1;
     }
-    run(pairs);
+    run(cases);
   }
   Bytes state(work.bytes);
   require(cudaMemcpy(state.data(), work.data, work.bytes, cudaMemcpyDeviceToHost), "workspace");
@@ -233,7 +257,7 @@ int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
   if (std::any_of(state.begin(), state.end(), [](unsigned char c) { return c != 0; })) {
     fail("the workspace is not left zero");
   }
-  std::printf("sums, %s %s: %zu pairs, %d failures\n", to_string(spec).c_str(), element_name(type),
+  std::printf("sums, %s %s: %zu sums, %d failures\n", to_string(spec).c_str(), element_name(type),
               total, failures);
   return failures != 0;
 }

@@ -169,35 +169,40 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
   gpu::Event first = 0;
   for (const gpu::Sum& sum : sums) {
     check_codec(spec, sum.payload, type, nullptr);
-    check_codec(spec, sum.a, type, nullptr);
-    check_codec(spec, sum.b, type, nullptr);
+    if (sum.summands.size() < 2 || sum.summands.size() > most_summands) {
+      fault("%zu summands", sum.summands.size());
+    }
     const std::size_t room = codec::max_payload_bytes(spec, type, sum.count);
-    Memory::instance().check(device_, sum.a, sum.a_bytes);
-    Memory::instance().check(device_, sum.b, sum.b_bytes);
     Memory::instance().check(device_, sum.payload, room);
-    for (const gpu::Report* report : {sum.a_report, sum.b_report}) {
-      if (report) check_flag(&report->sequence);
+    std::vector<Access> accesses = {writes(sum.payload, room)};
+    for (const gpu::Summand& one : sum.summands) {
+      check_codec(spec, one.payload, type, nullptr);
+      Memory::instance().check(device_, one.payload, one.bytes);
+      if (one.report) check_flag(&one.report->sequence);
+      accesses.push_back(reads(one.payload, one.bytes));
     }
     prepare(sum.published);
+    const std::vector<gpu::Summand> given(sum.summands.begin(), sum.summands.end());
     const auto work = [=, this, number = given_ + 1]() -> std::optional<gpu::Outcome> {
       const Memory& memory = Memory::instance();
       Status status = Status::ok;
-      const std::size_t a_bytes = size_of(sum.a_bytes, sum.a_report, status);
-      const std::size_t b_bytes =
-          status == Status::ok ? size_of(sum.b_bytes, sum.b_report, status) : 0;
+      std::vector<codec::szp::Summand> summands;
+      for (const gpu::Summand& one : given) {
+        if (status != Status::ok) break;
+        const std::size_t bytes = size_of(one.bytes, one.report, status);
+        summands.push_back({memory.view(one.payload), bytes});
+      }
       std::byte* const payload = memory.view(sum.payload);
       std::size_t bytes = 0;
       if (status == Status::ok) {
-        status = codec::szp::add(type, memory.view(sum.a), a_bytes, memory.view(sum.b), b_bytes,
-                                 sum.count, payload, bytes);
+        status = codec::szp::add(type, summands, sum.count, payload, bytes);
       }
       if (status != Status::ok) bytes = 0;
       std::memset(payload + bytes, rubbish, room - bytes);
       publish(sum.published, number, {bytes, status});
       return gpu::Outcome{bytes, status};
     };
-    const gpu::Event event = give(
-        {reads(sum.a, sum.a_bytes), reads(sum.b, sum.b_bytes), writes(sum.payload, room)}, work);
+    const gpu::Event event = give(accesses, work);
     if (first == 0) first = event;
   }
   return first;

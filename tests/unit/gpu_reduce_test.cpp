@@ -124,6 +124,7 @@ void sums() {
   auto* const reports = static_cast<gpu::Report*>(memory.data);
   const std::unique_ptr<Queue> queue = open_queue();
   std::vector<gpu::Sum> given;
+  std::vector<gpu::Summand> summands[pairs];
   std::vector<std::vector<std::byte>> expected;
   std::vector<Status> statuses;
   for (std::size_t i = 0; i < pairs; ++i) {
@@ -137,14 +138,21 @@ void sums() {
     reports[i] = {one.size(), Status::ok, 1};
     reports[pairs + i] = {two.size(), Status::ok, 1};
     const bool reported = i % 2 == 0;
-    given.push_back({a.data + i * step, reported ? step : one.size(), b.data + i * step,
-                     reported ? step : two.size(), count, payloads.data + i * step,
-                     i % 3 == 0 ? &reports[2 * pairs + i] : nullptr,
-                     reported ? &reports[i] : nullptr, reported ? &reports[pairs + i] : nullptr});
+    // The second comes once, twice, … up to as often as there is room.
+    const std::size_t times = 1 + i % (Queue::most_summands - 1);
+    const gpu::Summand first_one{a.data + i * step, reported ? step : one.size(),
+                                 reported ? &reports[i] : nullptr};
+    const gpu::Summand second{b.data + i * step, reported ? step : two.size(),
+                              reported ? &reports[pairs + i] : nullptr};
+    summands[i].assign(1 + times, second);
+    summands[i][0] = first_one;
+    given.push_back({summands[i], count, payloads.data + i * step,
+                     i % 3 == 0 ? &reports[2 * pairs + i] : nullptr});
     std::vector<std::byte> sum(step);
+    std::vector<codec::szp::Summand> on_host(1 + times, {two.data(), two.size()});
+    on_host[0] = {one.data(), one.size()};
     std::size_t bytes = 0;
-    statuses.push_back(codec::szp::add(type_of<T>, one.data(), one.size(), two.data(), two.size(),
-                                       count, sum.data(), bytes));
+    statuses.push_back(codec::szp::add(type_of<T>, on_host, count, sum.data(), bytes));
     sum.resize(statuses[i] == Status::ok ? bytes : 0);
     expected.push_back(sum);
   }

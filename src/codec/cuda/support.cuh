@@ -11,6 +11,7 @@
 #include "codec/codec_cuda.hpp"
 #include "codec/cuda/unit.hpp"
 #include "codec/cuda/warp.cuh"
+#include "codec/szp/format.hpp"  // most_summands
 
 namespace mpress::codec::cuda {
 
@@ -81,12 +82,13 @@ struct Source {
   const Result* encoded;  ///< where its size is found instead, or null
 };
 
-/// Two payloads to be added, as kernels see them.
+/// Payloads to be added, as kernels see them.
 struct SumSegment {
-  Source from[2];
+  Source from[szp::most_summands];
   unsigned char* out;
   std::uint64_t count;  ///< elements
   Result* result;
+  std::uint32_t summands;
 };
 
 /// Kernels take this as a __grid_constant__ parameter. Every segment has one task or more, also one
@@ -148,23 +150,30 @@ inline Segment segment_of(const DecodeSegment& s) {
 }
 
 inline SumSegment segment_of(const AddSegment& s) {
-  const auto source = [](const void* data, std::size_t bytes, const Result* encoded) {
-    return Source{static_cast<const unsigned char*>(data), bytes, encoded};
-  };
-  return {{source(s.a, s.a_bytes, s.a_encoded), source(s.b, s.b_bytes, s.b_encoded)},
-          static_cast<unsigned char*>(s.payload),
-          s.count,
-          s.result};
+  SumSegment sum{{},
+                 static_cast<unsigned char*>(s.payload),
+                 s.count,
+                 s.result,
+                 static_cast<std::uint32_t>(s.summands.size())};
+  for (std::size_t k = 0; k < s.summands.size(); ++k) {
+    const Summand& one = s.summands[k];
+    sum.from[k] = {static_cast<const unsigned char*>(one.payload), one.bytes, one.encoded};
+  }
+  return sum;
 }
 
-/// Calls `launch(batch)` for every max_batch segments, with the smallest capacity that holds them.
+/// Calls `launch(batch)` for every max_batch segments, or as many as the parameters of a kernel
+/// hold, with the smallest capacity that holds them.
 /// `tasks(count)` is the number of tasks of a segment, at least 1.
 template <class AnySegment, class Tasks, class Launch>
 cudaError_t for_each_batch(std::span<const AnySegment> segments, Tasks tasks, Launch launch) {
   using Mine = decltype(segment_of(segments[0]));
+  constexpr auto that_fit = [](std::size_t bytes) {
+    return (bytes - 64) / (sizeof(Mine) + sizeof(std::uint32_t));
+  };
   // Parameters above 4 KiB slow a launch down.
-  constexpr auto few = static_cast<unsigned>(
-      std::min<std::size_t>(64, (4096 - 64) / (sizeof(Mine) + sizeof(std::uint32_t))));
+  constexpr auto few = static_cast<unsigned>(std::min<std::size_t>(64, that_fit(4096)));
+  constexpr auto many = static_cast<unsigned>(std::min<std::size_t>(max_batch, that_fit(32000)));
   const auto fill = [&]<unsigned capacity>(std::span<const AnySegment> part,
                                            Batch<capacity, Mine>& batch) {
     batch.count = static_cast<std::uint32_t>(part.size());
@@ -179,8 +188,8 @@ cudaError_t for_each_batch(std::span<const AnySegment> segments, Tasks tasks, La
     launch(batch);
   };
   for (; !segments.empty();
-       segments = segments.subspan(std::min<std::size_t>(max_batch, segments.size()))) {
-    const auto part = segments.first(std::min<std::size_t>(max_batch, segments.size()));
+       segments = segments.subspan(std::min<std::size_t>(many, segments.size()))) {
+    const auto part = segments.first(std::min<std::size_t>(many, segments.size()));
     if (part.size() == 1) {
       Batch<1, Mine> batch;
       fill(part, batch);
@@ -188,7 +197,7 @@ cudaError_t for_each_batch(std::span<const AnySegment> segments, Tasks tasks, La
       Batch<few, Mine> batch;
       fill(part, batch);
     } else {
-      Batch<max_batch, Mine> batch;
+      Batch<many, Mine> batch;
       fill(part, batch);
     }
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;

@@ -1,20 +1,23 @@
-// Adding two units in quanta, for the instruction set MPRESS_ISA: the decoder's quanta, the
-// encoder's packing, and a sum between them.
+// Adding units in quanta, for the instruction set MPRESS_ISA: the decoder's quanta, the encoder's
+// packing, and a sum between them.
 #pragma once
+
+#include <algorithm>
+#include <span>
 
 #include "codec/szp/unit.hpp"
 
 namespace mpress::codec::szp::MPRESS_ISA {
 namespace {
 
-/// Sums of quanta, modulo 2^32 or 2^64. They are exact where no bit of `reach` is as high as the
-/// type's sum_limit.
+/// Sums of quanta, modulo 2^32 or 2^64. Those of most_summands are exact where no bit of `reach` is
+/// as high as the type's sum_limit.
 template <class T>
 struct QuantumSums {
   using Bits = typename Traits<T>::Bits;
 
   alignas(64) Bits sums[unit_bytes / sizeof(T)] = {};
-  Bits reach = 0;  ///< or of folded() of all summands and sums so far
+  Bits reach = 0;  ///< or of folded() of all summands
 };
 
 /// x of two's complement where it is not negative, else -x - 1: below 2^n for x in [-2^n, 2^n).
@@ -36,7 +39,7 @@ bool add_blocks(QuantumSums<T>& s, std::uint32_t head, Reader reader, std::uint3
         quantum = static_cast<Bits>(std::int64_t{static_cast<std::int32_t>(q[i])});
       }
       sums[i] += quantum;
-      reach |= folded(quantum) | folded(sums[i]);
+      reach |= folded(quantum);
     }
     sums += block_elements;
   });
@@ -79,18 +82,24 @@ EncodedUnit pack_sums(const QuantumSums<T>& s, std::uint32_t blocks, Mode mode, 
 }
 
 template <class T>
-Status add_as(Mode mode, CodedUnit a, CodedUnit b, std::size_t count, unsigned char* out,
+Status add_as(Mode mode, std::span<const CodedUnit> units, std::size_t count, unsigned char* out,
               std::size_t room, EncodedUnit& sum) {
   using Bits = typename Traits<T>::Bits;
   sum = {0, false};
-  if (a.words == 0 && b.words == 0) return Status::ok;
+  if (std::ranges::all_of(units, [](const CodedUnit& unit) { return unit.words == 0; })) {
+    return Status::ok;
+  }
   const auto blocks = static_cast<std::uint32_t>(ceil_div(count, block_elements));
   QuantumSums<T> s;
-  const CodedUnit units[] = {a, b};
   for (const CodedUnit& unit : units) {
     const Status status = accumulate(s, unit, blocks);
     if (status != Status::ok) return status;
   }
+  Bits sum_reach = 0;
+  for (std::size_t i = 0; i < std::size_t{blocks} * block_elements; ++i) {
+    sum_reach |= folded(s.sums[i]);
+  }
+  if (sum_reach >= Traits<T>::sum_limit) return Status::inexact;
   // As the encoder does it, whatever the inputs hold past the end.
   for (std::size_t i = count; i < std::size_t{blocks} * block_elements; ++i) {
     s.sums[i] = s.sums[count - 1];
@@ -109,14 +118,14 @@ Status add_as(Mode mode, CodedUnit a, CodedUnit b, std::size_t count, unsigned c
 
 }  // namespace
 
-Status add_unit(Traits<float>, Mode mode, CodedUnit a, CodedUnit b, std::size_t count,
+Status add_unit(Traits<float>, Mode mode, std::span<const CodedUnit> units, std::size_t count,
                 unsigned char* out, std::size_t room, EncodedUnit& sum) {
-  return add_as<float>(mode, a, b, count, out, room, sum);
+  return add_as<float>(mode, units, count, out, room, sum);
 }
 
-Status add_unit(Traits<double>, Mode mode, CodedUnit a, CodedUnit b, std::size_t count,
+Status add_unit(Traits<double>, Mode mode, std::span<const CodedUnit> units, std::size_t count,
                 unsigned char* out, std::size_t room, EncodedUnit& sum) {
-  return add_as<double>(mode, a, b, count, out, room, sum);
+  return add_as<double>(mode, units, count, out, room, sum);
 }
 
 }  // namespace mpress::codec::szp::MPRESS_ISA

@@ -1,5 +1,7 @@
-// szp's sums on a GPU: a thread block a unit, as in the encoder. Quanta of both summands are added
-// in registers and packed again.
+// szp's sums on a GPU: a thread block a unit, as in the encoder. Quanta of all summands are added up
+// in shared memory and packed again.
+#include <cuda_pipeline.h>
+
 #include "codec/szp/cuda.hpp"
 #include "codec/szp/cuda_add.cuh"
 #include "codec/szp/cuda_plan.cuh"
@@ -10,19 +12,82 @@ namespace {
 
 template <class T>
 struct AddShared {
-  alignas(16) std::uint32_t words[Shape<T>::buffer];  ///< the summands', then those of their sum
+  alignas(16) std::uint32_t words[Shape<T>::buffer];  ///< of summands, then those of their sum
   EncodeShared<T> sum;
-  alignas(16) std::uint32_t first[Shape<T>::threads][block_elements + 4];  ///< of 32 bits
+  alignas(16) std::uint32_t sums[Shape<T>::threads][block_elements + 4];  ///< of 32 bits
   UnpackShared<T> unpack;
-  LocateShared locate;
-  std::uint32_t checksums[Shape<T>::warps][2];
+  SummandsShared<T> summands;
 };
 
-/// A unit of both payloads.
-struct UnitPair {
-  const std::uint32_t* at[2];
-  unsigned words[2];
-  bool stored;  ///< in shared memory, one behind the other
+/// The summands' units, as far as they lie in shared memory: from one on, as many as find room.
+/// Their words come there one behind the other.
+template <class T>
+class LoadedUnits {
+ public:
+  __device__ LoadedUnits(AddShared<T>& s, unsigned summands) : s_(s), summands_(summands) {}
+
+  /// The next summand's. Called by all threads of the block, in turn for each summand.
+  __device__ __forceinline__ StoredUnit next() {
+    if (next_ == end_) load();
+    const unsigned first = at_;
+    at_ += s_.summands.places[next_++].words;
+    return {s_.words, first, at_};
+  }
+
+  /// Begins with the first summand again.
+  __device__ void rewind() { next_ = end_ = 0; }
+
+  /// Loads those of which no checksum is known yet.
+  __device__ void weigh_rest() {
+    while (weighed_ < summands_) {
+      end_ = weighed_;
+      load();
+    }
+  }
+
+ private:
+  /// Barriers are before and behind it. All that find room are on their way at once.
+  __device__ void load() {
+    constexpr unsigned threads = Shape<T>::threads;
+    const UnitPlace* const places = s_.summands.places;
+    const unsigned begin = end_;
+    unsigned total = 0;
+    do {
+      total += places[end_++].words;
+    } while (end_ < summands_ && total + places[end_].words <= Shape<T>::words);
+    __syncthreads();
+    unsigned first = 0;
+    for (unsigned k = begin; k < end_; ++k) {
+      const std::uint32_t* const from = s_.summands.payloads[k].words() + places[k].at;
+      for (unsigned i = threadIdx.x; i < places[k].words; i += threads) {
+        __pipeline_memcpy_async(&s_.words[padded(first + i)], from + i, 4);
+      }
+      first += places[k].words;
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    first = 0;
+    for (unsigned k = begin; k < end_; ++k) {
+      if (k >= weighed_) {  // its own words each thread sees without a barrier
+        std::uint32_t sum = 0;
+        for (unsigned i = threadIdx.x; i < places[k].words; i += threads) {
+          sum += weigh(s_.words[padded(first + i)], places[k].at + i);
+        }
+        sum = warp_sum(sum);
+        if (threadIdx.x % 32 == 0) s_.summands.checksums[threadIdx.x / 32][k] = sum;
+      }
+      first += places[k].words;
+    }
+    weighed_ = max(weighed_, end_);
+    at_ = 0;
+    __syncthreads();
+  }
+
+  AddShared<T>& s_;
+  const unsigned summands_;
+  unsigned next_ = 0, end_ = 0;
+  unsigned at_ = 0;       ///< of the next one's words
+  unsigned weighed_ = 0;  ///< summands whose checksums are known
 };
 
 /// Sums of quanta of type I lie in [-sum_reach, sum_reach). Within, 32 bits hold those of f64 units
@@ -61,9 +126,9 @@ __device__ __forceinline__ Status unpack_summand(UnpackShared<T>& s, const Store
   return Status::ok;
 }
 
-/// The quanta of the thread's block of the first summand.
+/// Sums of the quanta of the thread's block, while registers hold those of a summand.
 template <class T, class I>
-struct FirstQuanta {
+struct KeptSums {
   I kept[32];
 
   __device__ __forceinline__ void keep(AddShared<T>&, const I (&q)[32]) {
@@ -77,16 +142,16 @@ struct FirstQuanta {
 };
 
 template <class T>
-struct FirstQuanta<T, std::int32_t> {
+struct KeptSums<T, std::int32_t> {
   __device__ __forceinline__ void keep(AddShared<T>& s, const std::int32_t (&q)[32]) {
-    auto* row = reinterpret_cast<int4*>(s.first[threadIdx.x]);
+    auto* row = reinterpret_cast<int4*>(s.sums[threadIdx.x]);
 #pragma unroll
     for (unsigned i = 0; i < 8; ++i) {
       row[i] = {q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3]};
     }
   }
   __device__ __forceinline__ void add_to(const AddShared<T>& s, std::int32_t (&q)[32]) const {
-    const auto* row = reinterpret_cast<const int4*>(s.first[threadIdx.x]);
+    const auto* row = reinterpret_cast<const int4*>(s.sums[threadIdx.x]);
 #pragma unroll
     for (unsigned i = 0; i < 8; ++i) {
       const int4 kept = row[i];
@@ -99,11 +164,12 @@ struct FirstQuanta<T, std::int32_t> {
 };
 
 /// The sums of the thread's block, those before it, and what they span; other warps have been told.
-/// `wide`: they are to be added in 64 bits instead, whatever the status. A barrier is behind all.
+/// Sums of most_summands quanta within the reach overflow nothing. `wide`: they are to be added in
+/// 64 bits instead, whatever the status. A barrier is behind all.
 template <class T, class I>
-__device__ __forceinline__ Status sum_quanta(AddShared<T>& s, const UnitPair& pair,
-                                             const EncodingUnit& u, I (&q)[32], I (&before)[3],
-                                             Extent<I>& e, bool& wide) {
+__device__ __forceinline__ Status sum_quanta(AddShared<T>& s, LoadedUnits<T>& units,
+                                             unsigned summands, const EncodingUnit& u, I (&q)[32],
+                                             I (&before)[3], Extent<I>& e, bool& wide) {
   constexpr I reach = sum_reach<T, I>;
   const bool active = threadIdx.x < u.blocks;
   I lo = 0, hi = 0;
@@ -112,29 +178,22 @@ __device__ __forceinline__ Status sum_quanta(AddShared<T>& s, const UnitPair& pa
     wide |= any && sizeof(I) < sizeof(T);
     return any;
   };
-  // Registers do not hold the quanta of one summand while the other one is unpacked.
-  FirstQuanta<T, I> first_quanta;
+  // Registers do not hold two summands' quanta.
+  KeptSums<T, I> sums;
 #pragma unroll 1
-  for (unsigned k = 0; k < 2; ++k) {
-    if (k == 1) first_quanta.keep(s, q);
+  for (unsigned k = 0; k < summands; ++k) {
 #pragma unroll
     for (unsigned i = 0; i < 32; ++i) q[i] = 0;
-    const unsigned words = pair.words[k];
-    if (words == 0) continue;
-    unsigned first = k == 0 ? 0 : pair.words[0];
-    if (!pair.stored) {
-      first = 0;
-      __syncthreads();
-      load_words<Shape<T>::threads>(s.words, pair.at[k], words, 0, padded);
-      __syncthreads();
-    }
-    const Status status =
-        unpack_summand(s.unpack, {s.words, first, first + words}, u.blocks, q, wide);
-    if (status != Status::ok) return beyond() ? Status::inexact : status;
+    const StoredUnit unit = units.next();
+    if (unit.first != unit.end) {
+      const Status status = unpack_summand(s.unpack, unit, u.blocks, q, wide);
+      if (status != Status::ok) return beyond() ? Status::inexact : status;
 #pragma unroll
-    for (unsigned i = 0; i < 32; i += 2) extend(lo, hi, q[i], q[i + 1]);
+      for (unsigned i = 0; i < 32; i += 2) extend(lo, hi, q[i], q[i + 1]);
+    }
+    if (k != 0) sums.add_to(s, q);
+    if (k + 1 != summands) sums.keep(s, q);
   }
-  first_quanta.add_to(s, q);
   if (const unsigned left = u.count % 32; left != 0 && threadIdx.x + 1 == u.blocks) {
     // As the encoder does it, whatever the summands hold past the end.
 #pragma unroll
@@ -152,12 +211,14 @@ __device__ __forceinline__ Status sum_quanta(AddShared<T>& s, const UnitPair& pa
 }
 
 /// A unit whose quanta or their sums take more than 32 bits, or might.
-__device__ __noinline__ Status add_wide(AddShared<double>& s, const UnitPair& pair,
-                                        const EncodingUnit& u, EncodedUnit& sum) {
+__device__ __noinline__ Status add_wide(AddShared<double>& s, LoadedUnits<double>& units,
+                                        unsigned summands, const EncodingUnit& u,
+                                        EncodedUnit& sum) {
   std::int64_t q[32], before[3];
   Extent<std::int64_t> e;
   bool ignored = false;
-  const Status status = sum_quanta(s, pair, u, q, before, e, ignored);
+  units.rewind();
+  const Status status = sum_quanta(s, units, summands, u, q, before, e, ignored);
   if (status != Status::ok) return status;
   const bool wide = threadIdx.x < u.blocks && (e.lo[0] < -narrow_limit || e.hi[0] >= narrow_limit);
   if (__syncthreads_or(wide) != 0) {
@@ -180,18 +241,15 @@ __device__ __noinline__ Status add_wide(AddShared<double>& s, const UnitPair& pa
 
 /// Packs the sum into s.words and publishes its size. Without success nothing is published.
 template <class T>
-__device__ __forceinline__ Status add_unit(AddShared<T>& s, const UnitPair& pair,
-                                           const EncodingUnit& u, EncodedUnit& sum) {
-  if (pair.words[0] == 0 && pair.words[1] == 0) {
-    if (threadIdx.x == 0) u.publish(0);
-    return Status::ok;
-  }
+__device__ __forceinline__ Status add_unit(AddShared<T>& s, LoadedUnits<T>& units,
+                                           unsigned summands, const EncodingUnit& u,
+                                           EncodedUnit& sum) {
   std::int32_t q[32], before[3];
   Extent<std::int32_t> e;
   bool wide = false;
-  const Status status = sum_quanta(s, pair, u, q, before, e, wide);
+  const Status status = sum_quanta(s, units, summands, u, q, before, e, wide);
   if constexpr (sizeof(T) == 8) {
-    if (wide) return add_wide(s, pair, u, sum);
+    if (wide) return add_wide(s, units, summands, u, sum);
   }
   if (status == Status::ok) sum = pack_unit(s.sum, u, q, before, {}, e, false, 0);
   return status;
@@ -210,7 +268,7 @@ __device__ std::uint32_t write_sum(AddShared<T>& s, const SumSegment& segment, S
   __syncthreads();
   const std::uint64_t first = (sizeof(Header) + directory_bytes(units)) / 4 + s.sum.place;
   if (first + words > sizeof(Header) / 4 + segment.count * Shape<T>::element_words) {
-    if (threadIdx.x == 0) raise(sums, {Stage::sum, u.task, Status::inexact});
+    if (threadIdx.x == 0) raise(sums, {sum_stage, u.task, Status::inexact});
     return 0;
   }
   std::uint32_t part = 0;
@@ -232,58 +290,46 @@ __device__ std::uint32_t write_sum(AddShared<T>& s, const SumSegment& segment, S
   return part;
 }
 
-/// Copies the unit's words of both payloads into shared memory, if they fit there, and adds them to
-/// the thread's parts of the checksums.
-template <class T>
-__device__ __forceinline__ void load_pair(AddShared<T>& s, const UnitPair& pair,
-                                          const UnitPlace (&places)[2],
-                                          std::uint32_t (&checksums)[2]) {
-  constexpr unsigned threads = Shape<T>::threads;
-  const auto load = [&](unsigned k, unsigned first) {
-    checksums[k] += load_words<threads>(s.words, pair.at[k], pair.words[k], places[k].at,
-                                        [first](unsigned i) { return padded(first + i); });
-  };
-  if (!pair.stored) {
-    load(1, 0);
-    __syncthreads();
-  }
-  load(0, 0);
-  if (pair.stored) load(1, pair.words[0]);
-  __syncthreads();
-}
-
-/// Checks the task's unit of both payloads and adds them. Returns the thread's part of the sum's
-/// checksum; `checksums` become those of the summands.
+/// Checks the task's unit of all payloads and adds them; their checksums are in `s` then. Returns
+/// the thread's part of the sum's. `open`: payloads before the first that is not sound.
 template <class T>
 __device__ __forceinline__ std::uint32_t add_task(AddShared<T>& s, const SumSegment& segment,
                                                   SegmentState& state, SumState& sums,
-                                                  const Payload (&payloads)[2],
-                                                  const bool (&open)[2], EncodingUnit& u,
-                                                  std::uint32_t units, Chapter* chapter,
-                                                  std::uint32_t (&checksums)[2]) {
-  UnitPlace places[2];
-  locate_units<T>(s.locate, payloads, open, u.task, units, u.count, chapter, sums, places);
-  const UnitPair pair{{payloads[0].words() + places[0].at, payloads[1].words() + places[1].at},
-                      {places[0].words, places[1].words},
-                      places[0].words + places[1].words <= Shape<T>::words};
-  const bool summable =
-      open[1] && compare_headers(payloads[0].header, payloads[1].header) == Status::ok;
-  load_pair(s, pair, places, checksums);
-  if (!summable) return 0;
-  Status status = Status::inexact;
+                                                  unsigned open, EncodingUnit& u,
+                                                  std::uint32_t units, Chapter* chapter) {
+  locate_units<T>(s.summands, open, u.task, units, u.count, chapter, sums);
+  LoadedUnits<T> loaded(s, open);
+  bool summable = open == segment.summands;
+  bool raw = false, any = false;
+  for (unsigned k = 0; k < open; ++k) {
+    const Header& header = s.summands.payloads[k].header;
+    summable &= header.raw == 0 && header.step == s.summands.payloads[0].header.step;
+    raw |= s.summands.places[k].raw;
+    any |= s.summands.places[k].words != 0;
+  }
+  if (!summable) {
+    loaded.weigh_rest();
+    return 0;
+  }
+  Status status = raw ? Status::inexact : Status::ok;
   EncodedUnit sum{0, false};
-  if (!places[0].raw && !places[1].raw) status = add_unit(s, pair, u, sum);
+  if (status == Status::ok && any) {
+    status = add_unit(s, loaded, open, u, sum);
+  } else if (status == Status::ok && threadIdx.x == 0) {
+    u.publish(0);
+  }
+  const bool is_sum = status == Status::ok && !sum.raw;
   if (threadIdx.x == 0) {
     if (status != Status::ok) u.publish(0);
-    if (sum.raw) status = Status::inexact;
-    if (status != Status::ok) raise(sums, {Stage::sum, u.task, status});
+    if (!is_sum) raise(sums, {sum_stage, u.task, sum.raw ? Status::inexact : status});
   }
-  if (status != Status::ok || sum.raw) return 0;
-  return write_sum(s, segment, state, sums, u, sum.words, units);
+  if (is_sum && any) return write_sum(s, segment, state, sums, u, sum.words, units);
+  loaded.weigh_rest();
+  return is_sum ? write_sum(s, segment, state, sums, u, 0, units) : 0;
 }
 
 template <class T, unsigned capacity>
-__global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 8)
+__global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 5 : 7)
     add_units(const __grid_constant__ Batch<capacity, SumSegment> batch, SumWorkspace work) {
   using S = Shape<T>;
   __shared__ AddShared<T> s;
@@ -294,21 +340,16 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 8)
   const std::uint32_t first_task = batch.first_task[task.segment];
   Chapter* const chapter = work.chapters + first_task / chapter_units;
   const auto units = static_cast<std::uint32_t>(unit_count(Traits<T>::type, segment.count));
-  Payload payloads[2];
-  bool open[2];
-#pragma unroll
-  for (unsigned k = 0; k < 2; ++k) {
-    open[k] = open_payload<T>(segment.from[k], segment.count, payloads[k]) == Status::ok;
+  for (unsigned i = threadIdx.x; i < S::warps * most_summands; i += S::threads) {
+    s.summands.checksums[i / most_summands][i % most_summands] = 0;
   }
-  open[1] &= open[0];  // nobody asks any more
-  std::uint32_t checksums[2] = {0, 0};
-  if (threadIdx.x == 0) {
-    for (unsigned k = 0; k < 2; ++k) {
-      if (open[k]) checksums[k] = weigh_front(payloads[k], task.index, units);
-    }
+  const unsigned open = open_summands(s.summands, segment);
+  std::uint32_t front = 0;
+  if (threadIdx.x < open) {
+    front = weigh_front(s.summands.payloads[threadIdx.x], task.index, units);
   }
   std::uint32_t part = 0;
-  if (open[0] && task.index < units) {
+  if (open != 0 && task.index < units) {
     const std::uint64_t done = std::uint64_t{task.index} * S::elements;
     EncodingUnit u{};
     u.words = s.words;
@@ -317,24 +358,18 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 6 : 8)
     u.last = true;
     u.count = static_cast<std::uint32_t>(min(segment.count - done, std::uint64_t{S::elements}));
     u.blocks = (u.count + block_elements - 1) / block_elements;
-    u.dense = payloads[0].header.mode == Mode::dense || payloads[1].header.mode == Mode::dense;
-    part = add_task(s, segment, state, sums, payloads, open, u, units, chapter, checksums);
-  }
-#pragma unroll
-  for (unsigned k = 0; k < 2; ++k) {
-    const std::uint32_t total = warp_sum(checksums[k]);
-    if (threadIdx.x % 32 == 0) s.checksums[threadIdx.x / 32][k] = total;
+    for (unsigned k = 0; k < open; ++k) u.dense |= s.summands.payloads[k].header.mode == Mode::dense;
+    part = add_task(s, segment, state, sums, open, u, units, chapter);
   }
   __syncthreads();
-  if (threadIdx.x < 2) {
-    std::uint32_t total = 0;
-    for (unsigned w = 0; w < S::warps; ++w) total += s.checksums[w][threadIdx.x];
-    atomicAdd(&sums.checksums[threadIdx.x], total);
+  if (threadIdx.x < segment.summands) {
+    for (unsigned w = 0; w < S::warps; ++w) front += s.summands.checksums[w][threadIdx.x];
+    atomicAdd(&sums.checksums[threadIdx.x], front);
   }
   if (!is_last_task(state, task.tasks, part)) return;
   if (threadIdx.x == 0) {
     std::uint64_t bytes;
-    const Status status = finish_sum<T>(segment, state, sums, bytes);
+    const Status status = finish_sum<T>(s.summands, segment, state, sums, bytes);
     report(segment.result, bytes, status, sequence_of(work.control));
     sums = {};
   }

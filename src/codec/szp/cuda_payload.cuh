@@ -66,22 +66,23 @@ __device__ bool step_is_valid(const Header& header) {
 }
 
 /// The thread's part of the words of units [first, end), by their directory entries; `first` is a
-/// multiple of 8.
-template <class T>
+/// multiple of 8. `threads` of the block, one behind the other, share them.
+template <class T, unsigned threads = Shape<T>::threads>
 __device__ std::uint64_t directory_part(const std::uint16_t* directory, std::uint32_t first,
                                         std::uint32_t end) {
+  const unsigned mine = threadIdx.x % threads;
   std::uint64_t sum = 0;
   const auto add = [&](std::uint32_t entry) { sum += entry == raw_unit ? Shape<T>::words : entry; };
   const auto* chunks = reinterpret_cast<const uint4*>(directory);
 #pragma unroll 4
-  for (unsigned i = first / 8 + threadIdx.x; i < end / 8; i += Shape<T>::threads) {
+  for (unsigned i = first / 8 + mine; i < end / 8; i += threads) {
     const uint4 chunk = chunks[i];
     for (std::uint32_t pair : {chunk.x, chunk.y, chunk.z, chunk.w}) {
       add(pair & 0xFFFF);
       add(pair >> 16);
     }
   }
-  if (threadIdx.x < end % 8) add(directory[end / 8 * 8 + threadIdx.x]);
+  if (mine < end % 8) add(directory[end / 8 * 8 + mine]);
   return sum;
 }
 

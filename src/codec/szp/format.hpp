@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "codec/checksum.hpp"
 #include "codec/combine.hpp"
@@ -211,6 +212,20 @@ MPRESS_HOST_DEVICE __attribute__((always_inline)) inline Status add_bounds(doubl
   return sum <= most ? Status::ok : Status::inexact;
 }
 
+/// Makes the header of one or more summands, without its checksum, that of a sum with one more. Not
+/// ok where there is none.
+MPRESS_HOST_DEVICE __attribute__((always_inline)) inline Status join(Header& sum,
+                                                                     const Header& next) {
+  if (next.mode == Mode::dense) sum.mode = Mode::dense;
+  if (sum.count == 0) {  // as the encoder has it: raw, and nothing errs
+    sum = {sum.version, sum.type, sum.mode, 1, 0, 0, 0, 0};
+    return Status::ok;
+  }
+  if (sum.raw != 0 || next.raw != 0) return Status::inexact;
+  if (sum.step != next.step) return Status::mismatched;
+  return add_bounds(sum.step, sum.bound, next.bound, sum.bound);
+}
+
 /// The most that encode() writes: the header and the elements as they are.
 std::size_t max_bytes(ElementType type, std::size_t count);
 
@@ -233,29 +248,37 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, double a
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
               std::size_t count, Combine how = Combine::replace);
 
-/// Adds two untrusted payloads of `count` elements each, without going through the elements:
-/// quanta are added exactly, and `out` becomes the payload that encode() writes for their sums,
-/// dense where a summand is. It may be added again. Payloads may have any alignment, `a` and `b`
-/// may be the same; `out` has room for max_bytes() and overlaps neither. `out_bytes` is what was
-/// written, 0 without success, when the contents of `out` are unspecified.
+struct Summand {
+  const void* payload;  ///< of any alignment; more than one summand may be the same
+  std::size_t bytes;
+};
+
+/// What add() takes at most. 32 bits hold their sums before anything is known of them.
+inline constexpr std::size_t most_summands = 8;
+
+/// Adds untrusted payloads of `count` elements each, 2 to most_summands, without going through the
+/// elements: quanta are added exactly, and `out` becomes the payload that encode() writes for their
+/// sums, dense where a summand is. It may be added again. `out` has room for max_bytes() and
+/// overlaps no summand. `out_bytes` is what was written, 0 without success, when the contents of
+/// `out` are unspecified.
 ///
-/// The order in which payloads are added does not change a byte of the result. It may change
-/// whether there is one, where sums cancel.
+/// The order of the summands does not change a byte of the result, nor does it matter whether they
+/// are added in one call or in several: but several may refuse, where sums cancel.
 ///
-/// The sum's `bound` is the sum of both, rounded up to a multiple of 2^-32 of the step's power of
+/// The sum's `bound` is the sum of theirs, rounded up to a multiple of 2^-32 of the step's power of
 /// two. Decoding it gives the exact sum of the original elements within that bound and the
 /// rounding of products, u * step * (sum of |q| of the summands + |q| of the sum), u = 2^-24 for
 /// f32 and 2^-53 for f64. The slack in the step covers this rounding while the summands' |q|
 /// average less than about 2000 (f32), 10^12 (f64).
 ///
-/// truncated, corrupt, unsupported: as decode() reports them for either payload; corrupt as well
-/// where a bound is not above 0.
+/// truncated, corrupt, unsupported: as decode() reports them for the first payload that is not
+/// sound; corrupt as well where a bound is not above 0.
 /// mismatched: their steps differ.
 /// inexact: the sum is not one of quanta. A payload or unit holds elements exactly (exceptions,
 /// or raw: the last unit of a message may be, where it has few elements), or would have to; a
 /// quantum leaves [-sum_limit, sum_limit); or the bounds of more than 2^20 payloads are summed
 /// up. The reduction is then to be done with the elements.
-Status add(ElementType type, const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes,
-           std::size_t count, void* out, std::size_t& out_bytes);
+Status add(ElementType type, std::span<const Summand> summands, std::size_t count, void* out,
+           std::size_t& out_bytes);
 
 }  // namespace mpress::codec::szp

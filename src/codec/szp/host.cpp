@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "codec/isa.hpp"
 
@@ -10,7 +11,7 @@
 // The unit codec calls the primitives above.
 #include "codec/szp/decode.hpp"
 #include "codec/szp/encode.hpp"
-// The sum of two units calls both.
+// The sum of units calls both.
 #include "codec/szp/add.hpp"
 
 namespace mpress::codec::szp {
@@ -21,8 +22,8 @@ struct UnitCodec {
   EncodedUnit (*encode)(const Quantizer<T>&, Mode, const unsigned char*, std::size_t,
                         unsigned char*, std::size_t);
   bool (*decode)(T, const unsigned char*, std::size_t, unsigned char*, std::size_t);
-  Status (*add)(Traits<T>, Mode, CodedUnit, CodedUnit, std::size_t, unsigned char*, std::size_t,
-                EncodedUnit&);
+  Status (*add)(Traits<T>, Mode, std::span<const CodedUnit>, std::size_t, unsigned char*,
+                std::size_t, EncodedUnit&);
 };
 
 template <class T>
@@ -209,26 +210,32 @@ struct UnitReader {
   }
 };
 
-/// Writes directory and units behind the header, and their end to `at`.
+/// Writes directory and units behind the header, and their end to `at`; of checked payloads that are
+/// not raw.
 template <class T>
-Status add_units(Mode mode, const unsigned char* a, const unsigned char* b, std::size_t count,
+Status add_units(Mode mode, std::span<const Summand> summands, std::size_t count,
                  unsigned char* out, std::size_t& at) {
   const UnitCodec<T> codec = unit_codec<T>();
   const std::size_t whole = unit_elements(Traits<T>::type);
   const std::size_t units = unit_count(Traits<T>::type, count);
   const std::size_t most = max_bytes(Traits<T>::type, count);
-  UnitReader from_a(a, units);
-  UnitReader from_b(b, units);
+  std::vector<UnitReader> readers;
+  for (const Summand& one : summands) {
+    readers.emplace_back(static_cast<const unsigned char*>(one.payload), units);
+  }
   unsigned char* entry = out + sizeof(Header);
   at = sizeof(Header) + directory_bytes(units);
   if (at >= most) return Status::inexact;
   std::memset(out + at - 4, 0, 4);
   for (std::size_t done = 0; done < count; done += whole, entry += 2) {
-    CodedUnit unit_a, unit_b;
-    if (!from_a.next(unit_a) || !from_b.next(unit_b)) return Status::inexact;
+    CodedUnit coded[most_summands];
+    for (std::size_t k = 0; k < readers.size(); ++k) {
+      if (!readers[k].next(coded[k])) return Status::inexact;
+    }
     EncodedUnit sum;
-    const Status status = codec.add(Traits<T>{}, mode, unit_a, unit_b,
-                                    std::min(whole, count - done), out + at, (most - at) / 4, sum);
+    const Status status =
+        codec.add(Traits<T>{}, mode, {coded, readers.size()}, std::min(whole, count - done),
+                  out + at, (most - at) / 4, sum);
     if (status != Status::ok) return status;
     const std::size_t bytes = std::size_t{sum.words} * 4;
     if (sum.raw || bytes > most - at) return Status::inexact;
@@ -240,27 +247,28 @@ Status add_units(Mode mode, const unsigned char* a, const unsigned char* b, std:
 }
 
 template <class T>
-Status add_payloads(const unsigned char* a, std::size_t a_bytes, const unsigned char* b,
-                    std::size_t b_bytes, std::size_t count, unsigned char* out,
+Status add_payloads(std::span<const Summand> summands, std::size_t count, unsigned char* out,
                     std::size_t& out_bytes) {
   out_bytes = 0;
-  Header header_a, header_b;
-  Status status = check_payload<T>(a, a_bytes, count, header_a);
-  if (status == Status::ok) status = check_payload<T>(b, b_bytes, count, header_b);
-  if (status != Status::ok) return status;
-  const Mode mode = std::max(header_a.mode, header_b.mode);
-  if (count == 0) {  // the encoder flags it raw, and nothing errs
-    out_bytes = finish({format_version, Traits<T>::type, mode, 1, 0, 0, 0, 0}, out, sizeof(Header));
+  std::vector<Header> headers(summands.size());
+  for (std::size_t k = 0; k < summands.size(); ++k) {
+    const auto* payload = static_cast<const unsigned char*>(summands[k].payload);
+    const Status status = check_payload<T>(payload, summands[k].bytes, count, headers[k]);
+    if (status != Status::ok) return status;
+  }
+  Header sum = headers[0];
+  sum.checksum = 0;
+  for (std::size_t k = 1; k < headers.size(); ++k) {
+    const Status status = join(sum, headers[k]);
+    if (status != Status::ok) return status;
+  }
+  if (count == 0) {
+    out_bytes = finish(sum, out, sizeof(Header));
     return Status::ok;
   }
-  if (header_a.raw != 0 || header_b.raw != 0) return Status::inexact;
-  if (header_a.step != header_b.step) return Status::mismatched;
-  Header header{format_version, Traits<T>::type, mode, 0, 0, count, header_a.step, 0};
-  status = add_bounds(header.step, header_a.bound, header_b.bound, header.bound);
-  if (status != Status::ok) return status;
   std::size_t bytes;
-  status = add_units<T>(mode, a, b, count, out, bytes);
-  if (status == Status::ok) out_bytes = finish(header, out, bytes);
+  const Status status = add_units<T>(sum.mode, summands, count, out, bytes);
+  if (status == Status::ok) out_bytes = finish(sum, out, bytes);
   return status;
 }
 
@@ -310,14 +318,11 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, void* ou
                                   : decode_elements<double>(from, bytes, to, count, how);
 }
 
-Status add(ElementType type, const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes,
-           std::size_t count, void* out, std::size_t& out_bytes) {
-  const auto* from_a = static_cast<const unsigned char*>(a);
-  const auto* from_b = static_cast<const unsigned char*>(b);
+Status add(ElementType type, std::span<const Summand> summands, std::size_t count, void* out,
+           std::size_t& out_bytes) {
   auto* to = static_cast<unsigned char*>(out);
-  return type == ElementType::f32
-             ? add_payloads<float>(from_a, a_bytes, from_b, b_bytes, count, to, out_bytes)
-             : add_payloads<double>(from_a, a_bytes, from_b, b_bytes, count, to, out_bytes);
+  return type == ElementType::f32 ? add_payloads<float>(summands, count, to, out_bytes)
+                                  : add_payloads<double>(summands, count, to, out_bytes);
 }
 
 }  // namespace mpress::codec::szp

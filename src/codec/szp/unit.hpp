@@ -2,6 +2,8 @@
 // szp_decode.hpp and szp_add.hpp; the sources that include them supply bit planes.
 #pragma once
 
+#include <span>
+
 #include "codec/szp/format.hpp"
 
 namespace mpress::codec::szp {
@@ -28,9 +30,9 @@ struct CodedUnit {
                    std::size_t count);                                                          \
   bool decode_unit(double step, const unsigned char* in, std::size_t words, unsigned char* out, \
                    std::size_t count);                                                          \
-  Status add_unit(Traits<float>, Mode, CodedUnit, CodedUnit, std::size_t count,                 \
+  Status add_unit(Traits<float>, Mode, std::span<const CodedUnit>, std::size_t count,           \
                   unsigned char* out, std::size_t room, EncodedUnit& sum);                      \
-  Status add_unit(Traits<double>, Mode, CodedUnit, CodedUnit, std::size_t count,                \
+  Status add_unit(Traits<double>, Mode, std::span<const CodedUnit>, std::size_t count,          \
                   unsigned char* out, std::size_t room, EncodedUnit& sum);                      \
   }
 

@@ -16,7 +16,8 @@ class DeviceSumEncoder final : public Encoder {
   DeviceSumEncoder(Job& job, const Chunking& cut, int device, Slots& slots,
                    std::vector<Summand> summands)
       : Encoder(job, cut, Region{cut.type, nullptr, cut.count, device}, slots),
-        summands_(std::move(summands)) {}
+        summands_(std::move(summands)),
+        turns_(summands_.size()) {}
 
   ~DeviceSumEncoder() override {
     if (queue_) queue_->drain();
@@ -29,17 +30,18 @@ class DeviceSumEncoder final : public Encoder {
   }
 
   gpu::State next(Made& made) override {
-    if (added_ == 0) {
+    if (chunks_.empty()) {
       if (!are_all_there()) return gpu::State::pending;
       begin_ns_ = trace::now_ns();
       if (!begin()) return failed(short_of_memory(job_, region_.device));
     }
-    while (added_ < summands_.size()) {
+    while (!turns_.are_over()) {
       const gpu::State state = end_turn();
       if (state == gpu::State::failed) return failed(refused(job_, region_.device));
       if (state == gpu::State::pending) return state;
-      if (++added_ < summands_.size()) {
-        add_next();
+      turns_.next();
+      if (!turns_.are_over()) {
+        begin_turn();
       } else if (!add_elements()) {
         return failed(short_of_memory(job_, region_.device));
       }
@@ -62,7 +64,7 @@ class DeviceSumEncoder final : public Encoder {
   struct Chunk {
     std::byte* place = nullptr;
     bool is_sum = false;       ///< so far it is one of quanta
-    OpaqueBlock::Chunk sum{};  ///< of the summands that were added
+    OpaqueBlock::Chunk sum{};  ///< of the summands that turns have added
     gpu::Event event = 0;      ///< of the last addition, or of adding up elements
     std::vector<gpu::Event> decoding = {};
   };
@@ -78,7 +80,7 @@ class DeviceSumEncoder final : public Encoder {
     return gpu::State::failed;
   }
 
-  /// Adds the first two summands.
+  /// And the first turn.
   bool begin() {
     chunks_.resize(cut_.chunks());
     bool has_sums = false;
@@ -88,47 +90,52 @@ class DeviceSumEncoder final : public Encoder {
       if (!chunk.place) return false;
       chunk.is_sum =
           std::ranges::all_of(summands_, [&](const Summand& one) { return one.is_payload(i); });
-      if (chunk.is_sum) chunk.sum = summands_[0].opaque->chunk(i);
       has_sums = has_sums || chunk.is_sum;
     }
     stride_ = (cut_.room() + 255) / 256 * 256;
-    if (has_sums && summands_.size() > 2) {
+    if (has_sums && summands_.size() > gpu::Queue::most_summands) {
       scratch_ = job_.devices.take(region_.device, stride_ * chunks_.size());
       if (!scratch_) return false;
     }
-    added_ = 1;
-    add_next();
+    begin_turn();
     return true;
   }
 
-  /// The next summand to all chunks, in few launches: by turns to the chunk's place and to another,
-  /// so that the last comes there.
-  void add_next() {
-    const bool is_last_turn = (summands_.size() - 1 - added_) % 2 == 0;
+  /// Adds the turn's summands, of all chunks in few launches.
+  void begin_turn() {
+    std::vector<gpu::Summand> summands;
+    summands.reserve(gpu::Queue::most_pieces * gpu::Queue::most_summands);
     std::vector<gpu::Sum> sums;
     std::vector<Chunk*> of;
     const auto launch = [&] {
       if (sums.empty()) return;
       gpu::Event event = queue_->add(cut_.spec, cut_.type, sums);
       for (Chunk* chunk : of) chunk->event = event++;
+      summands.clear();
       sums.clear();
       of.clear();
     };
     for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
       Chunk& chunk = chunks_[i];
       if (!chunk.is_sum) continue;
-      std::byte* const to = is_last_turn ? chunk.place : scratch_.data() + i * stride_;
-      const OpaqueBlock::Chunk one = summands_[added_].opaque->chunk(i);
-      sums.push_back({chunk.sum.data, chunk.sum.bytes, one.data, one.bytes, cut_.elements(i), to});
+      const gpu::Summand* const first = summands.data() + summands.size();
+      if (chunk.sum.data) summands.push_back({chunk.sum.data, chunk.sum.bytes});
+      for (std::size_t k = turns_.begin(); k < turns_.end(); ++k) {
+        const OpaqueBlock::Chunk one = summands_[k].opaque->chunk(i);
+        summands.push_back({one.data, one.bytes});
+      }
+      chunk.sum.data = turns_.goes_to_place() ? chunk.place : scratch_.data() + i * stride_;
+      sums.push_back({{first, summands.data() + summands.size()},
+                      cut_.elements(i),
+                      const_cast<std::byte*>(chunk.sum.data)});
       of.push_back(&chunk);
-      chunk.sum.data = to;
       if (sums.size() == gpu::Queue::most_pieces) launch();
     }
     launch();
   }
 
-  /// Have all chunks got the summand that was last given? Those whose sums are none of quanta are
-  /// left to add_elements().
+  /// Is the turn over for all chunks? Those whose sums are none of quanta are left to
+  /// add_elements().
   gpu::State end_turn() {
     for (Chunk& chunk : chunks_) {
       if (!chunk.is_sum || chunk.event == 0) continue;
@@ -188,9 +195,9 @@ class DeviceSumEncoder final : public Encoder {
   }
 
   const std::vector<Summand> summands_;
-  std::vector<Chunk> chunks_;
+  SummandTurns turns_;
+  std::vector<Chunk> chunks_;  ///< none: it has not begun
   std::uint64_t next_ = 0;  ///< chunk
-  std::size_t added_ = 0;   ///< summands; 0: not begun
   std::size_t stride_ = 0;
   std::uint64_t begin_ns_ = 0;
   memory::Buffer scratch_;

@@ -1,7 +1,6 @@
 #include "engine/pipeline/sum_encoder.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "codec/codec.hpp"
@@ -56,20 +55,19 @@ class SumEncoder final : public Encoder {
 
   /// The sum's payload to `place`. False where it is not one of quanta.
   bool add_quanta(std::byte* place, std::size_t& bytes) {
-    const std::size_t count = cut_.elements(next_);
-    OpaqueBlock::Chunk sum = summands_[0].opaque->chunk(next_);
-    for (std::size_t i = 1; i < summands_.size(); ++i) {
-      const OpaqueBlock::Chunk one = summands_[i].opaque->chunk(next_);
-      // By turns, so that the last comes to its place.
-      const bool is_last_turn = (summands_.size() - 1 - i) % 2 == 0;
-      if (!is_last_turn && !has_room(scratch_, cut_.room())) return false;
-      std::byte* const to = is_last_turn ? place : scratch_.data();
-      const Status status =
-          codec::szp::add(cut_.type, sum.data, sum.bytes, one.data, one.bytes, count, to, bytes);
-      if (status != Status::ok) return false;
-      sum = {to, bytes};
+    std::vector<codec::szp::Summand> some;
+    for (SummandTurns turns(summands_.size()); !turns.are_over(); turns.next()) {
+      if (!turns.goes_to_place() && !has_room(scratch_, cut_.room())) return false;
+      for (std::size_t i = turns.begin(); i < turns.end(); ++i) {
+        const OpaqueBlock::Chunk one = summands_[i].opaque->chunk(next_);
+        some.push_back({one.data, one.bytes});
+      }
+      std::byte* const to = turns.goes_to_place() ? place : scratch_.data();
+      if (codec::szp::add(cut_.type, some, cut_.elements(next_), to, bytes) != Status::ok) {
+        return false;
+      }
+      some.assign(1, {to, bytes});
     }
-    if (summands_.size() == 1) std::memcpy(place, sum.data, bytes = sum.bytes);
     return true;
   }
 

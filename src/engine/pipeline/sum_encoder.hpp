@@ -1,11 +1,12 @@
 // Payloads of szp added up in quanta, chunk by chunk, as one more way in which chunks are made.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <vector>
 
+#include "codec/szp/format.hpp"
 #include "engine/pipeline/encoder.hpp"
 #include "engine/pipeline/opaque_block.hpp"
 
@@ -21,6 +22,40 @@ struct Summand {
   const std::byte* elements_of(const Chunking& cut, std::uint64_t chunk) const {
     return opaque ? opaque->chunk(chunk).data : elements + cut.offset(chunk);
   }
+};
+
+/// The turns in which summands are added, since a codec takes a few at a time: the first takes as
+/// many as that, each other one what there is so far, and more.
+class SummandTurns {
+ public:
+  /// `summands`: two or more.
+  explicit SummandTurns(std::size_t summands) : summands_(summands), left_(turns_of(summands)) {
+    end_ = std::min(codec::szp::most_summands, summands);
+  }
+
+  bool are_over() const { return left_ == 0; }
+  /// Of those that this turn adds, to what there is so far.
+  std::size_t begin() const { return begin_; }
+  std::size_t end() const { return end_; }
+  /// Does the sum go where it is wanted, or elsewhere? By turns, as it may not overlap what is
+  /// added, so that the last comes to its place.
+  bool goes_to_place() const { return left_ % 2 == 1; }
+
+  void next() {
+    begin_ = end_;
+    end_ = std::min(end_ + codec::szp::most_summands - 1, summands_);
+    --left_;
+  }
+
+ private:
+  static std::size_t turns_of(std::size_t summands) {
+    constexpr std::size_t more = codec::szp::most_summands - 1;
+    return (summands - 1 + more - 1) / more;
+  }
+
+  std::size_t summands_;
+  std::size_t begin_ = 0, end_;
+  std::size_t left_;
 };
 
 /// Makes the sum of `summands`, two or more, all cut as `cut` says, in memory of `device` or of the

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "codec/codec.hpp"
 #include "codec/codec_cuda.hpp"
@@ -170,18 +171,21 @@ class CudaArrays final : public Arrays {
     });
   }
 
-  Failure add(const Spec& spec, ElementType type, const void* a, std::size_t a_bytes, const void* b,
-              std::size_t b_bytes, std::size_t count, int device, void* handle, Status& status,
+  Failure add(const Spec& spec, ElementType type, std::span<const codec::szp::Summand> summands,
+              std::size_t count, int device, void* handle, Status& status,
               DeviceBlockPointer& payload, double& bound) override {
     return guarded([&] {
       cudaStream_t stream = stream_of(handle);
       const memory::DeviceScope scope(device);
-      const AlignedPayload first(a, a_bytes, device, stream);
-      const AlignedPayload second(b, b_bytes, device, stream);
+      std::vector<AlignedPayload> aligned;
+      std::vector<codec::cuda::Summand> given;
+      for (const codec::szp::Summand& one : summands) {
+        aligned.emplace_back(one.payload, one.bytes, device, stream);
+        given.push_back({aligned.back().data(), one.bytes});
+      }
       const DeviceBuffer room(device, codec::max_payload_bytes(spec, type, count), stream);
       const PinnedReport pinned;
-      const codec::cuda::AddSegment segment{first.data(), a_bytes,     second.data(), b_bytes,
-                                            count,        room.data(), pinned.get()};
+      const codec::cuda::AddSegment segment{given, count, room.data(), pinned.get()};
       const memory::Workspace work(device, codec::cuda::workspace_bytes(spec, type, count, 1),
                                    stream);
       memory::check(codec::cuda::add(spec, type, {&segment, 1}, work.data(), stream), "adding");

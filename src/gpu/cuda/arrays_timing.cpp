@@ -66,25 +66,33 @@ double host_seconds(cudaStream_t stream, const Report* result, int repeat,
   return median(times);
 }
 
-/// Median seconds of adding what was encoded of every segment to a copy of itself; 0 where the sums
-/// are not ones of quanta. `results` had the payloads' sizes.
-double add_seconds(const Spec& spec, ElementType type, std::size_t room, int repeat,
-                   const std::vector<std::vector<EncodeSegment>>& encoded,
+/// Median seconds of adding what was encoded of every segment to copies of itself, `summands` in
+/// all; 0 where the sums are not ones of quanta. `sizes`: of the payloads.
+double add_seconds(const Spec& spec, ElementType type, std::size_t summands, std::size_t room,
+                   int repeat, const std::vector<std::vector<EncodeSegment>>& encoded,
+                   const std::vector<std::size_t>& sizes,
                    const std::vector<PinnedReport>& results, void* workspace, int device,
                    cudaStream_t stream) {
   const std::size_t copies = encoded.size(), segments = results.size();
-  DeviceBuffer others(device, copies * segments * room, stream);
-  DeviceBuffer sums(device, copies * segments * room, stream);
-  memory::check(cudaMemcpyAsync(others.data(), encoded[0][0].payload, others.bytes(),
-                                cudaMemcpyDeviceToDevice, stream),
-                "a copy");
+  const std::size_t bytes = copies * segments * room;
+  DeviceBuffer others(device, (summands - 1) * bytes, stream);
+  DeviceBuffer sums(device, bytes, stream);
+  for (std::size_t k = 0; k + 1 < summands; ++k) {
+    memory::check(cudaMemcpyAsync(others.data() + k * bytes, encoded[0][0].payload, bytes,
+                                  cudaMemcpyDeviceToDevice, stream),
+                  "a copy");
+  }
+  std::vector<std::vector<codec::cuda::Summand>> given(copies * segments);
   std::vector<std::vector<AddSegment>> adds(copies);
-  std::size_t at = 0;
   for (std::size_t c = 0; c < copies; ++c) {
-    for (std::size_t s = 0; s < segments; ++s, at += room) {
-      const std::size_t bytes = results[s].get()->bytes;
-      adds[c].push_back({encoded[c][s].payload, bytes, others.data() + at, bytes,
-                         encoded[c][s].count, sums.data() + at, results[s].get()});
+    for (std::size_t s = 0; s < segments; ++s) {
+      const std::size_t i = c * segments + s;
+      given[i].push_back({encoded[c][s].payload, sizes[s]});
+      for (std::size_t k = 0; k + 1 < summands; ++k) {
+        given[i].push_back({others.data() + k * bytes + i * room, sizes[s]});
+      }
+      adds[c].push_back(
+          {given[i], encoded[c][s].count, sums.data() + i * room, results[s].get()});
     }
   }
   const double seconds = device_seconds(stream, repeat, [&](std::size_t i) {
@@ -157,8 +165,14 @@ Times time_codec(const Spec& spec, ElementType type, const void* elements, std::
       if (spec.codec == Codec::szp) {
         encode_call(0);  // the reports tell sizes again
         memory::check(cudaStreamSynchronize(stream), "encoding");
-        times.add =
-            add_seconds(spec, type, room, repeat, encodes, results, work.data(), device, stream);
+        std::vector<std::size_t> sizes;
+        for (const PinnedReport& r : results) sizes.push_back(r.get()->bytes);
+        const auto add_of = [&](std::size_t summands) {
+          return add_seconds(spec, type, summands, room, repeat, encodes, sizes, results,
+                             work.data(), device, stream);
+        };
+        times.add = add_of(2);
+        times.add_four = add_of(4);
       }
       const Report* last = results.back().get();
       times.encode_to_host = host_seconds(stream, last, repeat, encode_call);

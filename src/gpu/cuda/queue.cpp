@@ -7,6 +7,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/codec_cuda.hpp"
+#include "codec/szp/format.hpp"
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/driver.hpp"
 
@@ -329,19 +330,29 @@ Event CudaQueue::decode(const Spec& spec, ElementType type, std::span<const Inco
 
 Event CudaQueue::add(const Spec& spec, ElementType type, std::span<const Sum> sums) {
   const auto enqueue = [&](Event event) {
+    std::vector<codec::cuda::Summand> summands;
+    std::size_t most = 0;
+    for (const Sum& sum : sums) most += sum.summands.size();
+    summands.reserve(most);
     std::vector<codec::cuda::AddSegment> segments;
     segments.reserve(sums.size());
     std::size_t count = 0;
     for (const Sum& sum : sums) {
-      segments.push_back({sum.a, sum.a_bytes, sum.b, sum.b_bytes, sum.count, sum.payload,
-                          report_of(event++, sum.published),
-                          sum.a_report ? as_mapped(sum.a_report) : nullptr,
-                          sum.b_report ? as_mapped(sum.b_report) : nullptr});
+      const codec::cuda::Summand* const first = summands.data() + summands.size();
+      for (const Summand& one : sum.summands) {
+        const Report* const report = one.report ? as_mapped(one.report) : nullptr;
+        summands.push_back({one.payload, one.bytes, report});
+      }
+      segments.push_back({{first, sum.summands.size()},
+                          sum.count,
+                          sum.payload,
+                          report_of(event++, sum.published)});
       count += sum.count;
     }
     void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, sums.size()));
     check(codec::cuda::add(spec, type, segments, work, stream_), "adding");
   };
+  static_assert(most_summands == codec::szp::most_summands);
   return give(enqueue, sums.size());
 }
 
