@@ -188,7 +188,7 @@ def test_checks_catch_other_shots(demo, tmp_path):
 
 def test_a_run_that_fails(demo, demonstrate, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["demo.py", "--output", str(tmp_path), "--field", "no.npy"])
-    with pytest.raises(SystemExit, match="no.npy"):
+    with pytest.raises(SystemExit, match=r"no\.npy"):
         demo.main()
     with pytest.raises(demo.DemoError, match=r"ended with [1-9]"):
         demonstrate("--image", "0")

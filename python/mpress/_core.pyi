@@ -35,6 +35,7 @@ def decode(
     elements: NDArray[np.uint8],
     combine: str = "replace",
 ) -> str: ...
+
 most_summands: int
 
 def add(

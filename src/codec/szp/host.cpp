@@ -210,8 +210,8 @@ struct UnitReader {
   }
 };
 
-/// Writes directory and units behind the header, and their end to `at`; of checked payloads that are
-/// not raw.
+/// Writes directory and units behind the header, and their end to `at`; of checked payloads that
+/// are not raw.
 template <class T>
 Status add_units(Mode mode, std::span<const Summand> summands, std::size_t count,
                  unsigned char* out, std::size_t& at) {
@@ -233,9 +233,8 @@ Status add_units(Mode mode, std::span<const Summand> summands, std::size_t count
       if (!readers[k].next(coded[k])) return Status::inexact;
     }
     EncodedUnit sum;
-    const Status status =
-        codec.add(Traits<T>{}, mode, {coded, readers.size()}, std::min(whole, count - done),
-                  out + at, (most - at) / 4, sum);
+    const Status status = codec.add(Traits<T>{}, mode, {coded, readers.size()},
+                                    std::min(whole, count - done), out + at, (most - at) / 4, sum);
     if (status != Status::ok) return status;
     const std::size_t bytes = std::size_t{sum.words} * 4;
     if (sum.raw || bytes > most - at) return Status::inexact;

@@ -197,7 +197,7 @@ class DeviceSumEncoder final : public Encoder {
   const std::vector<Summand> summands_;
   SummandTurns turns_;
   std::vector<Chunk> chunks_;  ///< none: it has not begun
-  std::uint64_t next_ = 0;  ///< chunk
+  std::uint64_t next_ = 0;     ///< chunk
   std::size_t stride_ = 0;
   std::uint64_t begin_ns_ = 0;
   memory::Buffer scratch_;

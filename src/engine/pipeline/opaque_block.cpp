@@ -91,7 +91,8 @@ void OpaqueBlock::hold(const Chunking& cut, const Region& region) {
   device_ = region.device;
   held_ = region.data;
   chunks_.resize(cut_.chunks());
-  for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) note(chunk, cut_.raw_bytes(chunk), true);
+  for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk)
+    note(chunk, cut_.raw_bytes(chunk), true);
 }
 
 std::byte* OpaqueBlock::place(std::uint64_t chunk, std::size_t) { return room_of(chunk); }

@@ -70,9 +70,8 @@ double host_seconds(cudaStream_t stream, const Report* result, int repeat,
 /// all; 0 where the sums are not ones of quanta. `sizes`: of the payloads.
 double add_seconds(const Spec& spec, ElementType type, std::size_t summands, std::size_t room,
                    int repeat, const std::vector<std::vector<EncodeSegment>>& encoded,
-                   const std::vector<std::size_t>& sizes,
-                   const std::vector<PinnedReport>& results, void* workspace, int device,
-                   cudaStream_t stream) {
+                   const std::vector<std::size_t>& sizes, const std::vector<PinnedReport>& results,
+                   void* workspace, int device, cudaStream_t stream) {
   const std::size_t copies = encoded.size(), segments = results.size();
   const std::size_t bytes = copies * segments * room;
   DeviceBuffer others(device, (summands - 1) * bytes, stream);
@@ -91,8 +90,7 @@ double add_seconds(const Spec& spec, ElementType type, std::size_t summands, std
       for (std::size_t k = 0; k + 1 < summands; ++k) {
         given[i].push_back({others.data() + k * bytes + i * room, sizes[s]});
       }
-      adds[c].push_back(
-          {given[i], encoded[c][s].count, sums.data() + i * room, results[s].get()});
+      adds[c].push_back({given[i], encoded[c][s].count, sums.data() + i * room, results[s].get()});
     }
   }
   const double seconds = device_seconds(stream, repeat, [&](std::size_t i) {
