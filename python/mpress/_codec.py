@@ -257,19 +257,18 @@ class Codec:
         library, on_device = "", [not isinstance(p, np.ndarray) for p in payloads]
         if any(on_device) and not all(on_device):
             raise TypeError("payloads: expected all on the host, or all on one GPU")
+        add = _core.add
         if all(on_device):
             payloads = [_device.view_of(p, stream) for p in payloads]
             library = a.library if isinstance(a, Encoded) else ""
-        problem, payload, bound = "", None, None
-        while payloads and not problem:
-            most = _core.most_summands - (payload is not None)
-            some, payloads = payloads[:most], payloads[most:]
-            if all(on_device):
-                some += [] if payload is None else [_device.view_of(payload, stream)]
-                problem, payload, bound = _add_on_device(spec, name, some, count)
-            else:
-                some += [] if payload is None else [payload]
-                problem, payload, bound = _core.add(spec, name, some, count)
+            add = _add_on_device
+        while len(payloads) > 1:
+            some, payloads = payloads[: _core.most_summands], payloads[_core.most_summands :]
+            problem, payload, bound = add(spec, name, some, count)
+            if problem:
+                break
+            so_far = _device.view_of(payload, stream) if all(on_device) else payload
+            payloads = [so_far, *payloads]
         if isinstance(payload, np.ndarray):
             payload.flags.writeable = False
         if problem == "mismatched":

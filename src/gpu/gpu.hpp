@@ -81,7 +81,7 @@ struct Incoming {
   const Report* report = nullptr;
 };
 
-/// A payload of szp to be added. Nobody has checked it.
+/// A payload of szp to be added, untrusted.
 struct Summand {
   const void* payload;
   std::size_t bytes;
@@ -201,15 +201,16 @@ class Queue {
     return decode(spec, type, {&incoming, 1}, how);
   }
 
-  /// Adds payloads of szp in quanta, to one or more sums and at most `most_pieces`, in one go; events
-  /// as for encode(). The Outcome's status is not ok where the host's add() (codec/szp/format.hpp)
-  /// says so, Status::inexact among others; the sum's payload is unspecified then.
+  /// Adds payloads of szp in quanta, to one or more sums and at most `most_pieces`, in one go;
+  /// events as for encode(). The Outcome's status is not ok where the host's add()
+  /// (codec/szp/format.hpp) says so, Status::inexact among others; the sum's payload is unspecified
+  /// then.
   virtual Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) = 0;
   static constexpr std::size_t most_summands = 8;
 
-  /// Combines inputs of `count` elements each, in their order: the first with the second, what comes
-  /// of it with the third, and so on. All are on the queue's device and aligned as their type; `out`
-  /// may be one of them. `wide`: sums are made in double precision, and rounded once.
+  /// Combines inputs of `count` elements each, in their order: the first with the second, what
+  /// comes of it with the third, and so on. All are on the queue's device and aligned as their
+  /// type; `out` may be one of them. `wide`: sums are made in double precision, and rounded once.
   virtual Event combine(Combine how, ElementType type, std::span<const void* const> inputs,
                         void* out, std::size_t count, bool wide) = 0;
   static constexpr std::size_t most_inputs = 256;  ///< one or more, and at most

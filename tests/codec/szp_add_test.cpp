@@ -1,146 +1,11 @@
 // szp: sums of payloads are exact sums of quanta, in the bytes that the encoder writes for them,
 // whatever the order and the instruction set; what cannot be summed is reported.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
+#include "szp_sums.hpp"
 
-#include "codec/checksum.hpp"
-#include "codec/isa.hpp"
-#include "codec/szp/format.hpp"
-#include "support.hpp"
+#include <cmath>
+#include <limits>
 
 namespace {
-
-using mpress::Isa;
-using mpress::Mode;
-using mpress::Status;
-namespace szp = mpress::codec::szp;
-
-using Payload = std::vector<unsigned char>;
-using Quanta = std::vector<std::int64_t>;
-
-const Isa all_isas[] = {Isa::portable, Isa::avx2, Isa::avx512};
-constexpr double bound = 1e-3;
-
-template <class T>
-T step_of(double abs_bound = bound) {
-  szp::Quantizer<T> z;
-  szp::make_quantizer(abs_bound, z);
-  return z.step;
-}
-
-szp::Header header_of(const Payload& payload) {
-  szp::Header header;
-  std::memcpy(&header, payload.data(), sizeof header);
-  return header;
-}
-
-void sign(Payload& p) {
-  const std::uint32_t sum = mpress::checksum(p.data(), 4, 0) +  //
-                            mpress::checksum(p.data() + 8, p.size() - 8, 2);
-  std::memcpy(p.data() + 4, &sum, 4);
-}
-
-const char* const contents[] = {"zeros",  "constant", "smooth", "noise",
-                                "sparse", "offset",   "large",  "flips"};
-
-// Quanta of moderate size, but for those of "large", which need more than 32-bit units in f64.
-template <class T>
-Quanta make(const std::string& name, std::size_t n, std::uint64_t seed) {
-  SplitMix random{seed};
-  Quanta q(n);
-  const auto top = std::int64_t{1} << (sizeof(T) == 4 ? 20 : 40);
-  double phase = static_cast<double>(seed % 97);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto r = static_cast<std::int64_t>(random.next() >> 2);
-    const double t = phase += 0.003;
-    if (name == "constant") q[i] = static_cast<std::int64_t>(seed % 1000) - 500;
-    if (name == "smooth") q[i] = static_cast<std::int64_t>(std::rint(5000 * (t * t - 300 * t)));
-    if (name == "smooth") q[i] %= top / 4;
-    if (name == "noise") q[i] = r % 801 - 400;
-    if (name == "sparse") q[i] = (i / 64 + seed) % 100 == 0 ? r % 31 - 15 : 0;
-    if (name == "offset") q[i] = 100000 + r % 9;
-    if (name == "large") q[i] = r % (2 * top) - top;
-    if (name == "flips") q[i] = static_cast<std::int64_t>(i / 7) % 500 + (r % 11 == 0);
-  }
-  return q;
-}
-
-Quanta operator+(Quanta a, const Quanta& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  return a;
-}
-
-template <class T>
-std::vector<T> values(const Quanta& q) {
-  std::vector<T> x(q.size());
-  for (std::size_t i = 0; i < q.size(); ++i) x[i] = static_cast<T>(q[i]) * step_of<T>();
-  return x;
-}
-
-template <class T>
-Payload encode(const std::vector<T>& x, Mode mode = Mode::fast, double abs_bound = bound) {
-  Payload out(szp::max_bytes(type_of<T>, x.size()));
-  out.resize(szp::encode(type_of<T>, x.data(), x.size(), abs_bound, mode, out.data()));
-  return out;
-}
-
-template <class T>
-Payload encode(const Quanta& q, Mode mode = Mode::fast) {
-  return encode(values<T>(q), mode);
-}
-
-template <class T>
-Status add(const std::vector<Payload>& payloads, std::size_t n, Payload& out) {
-  Payload sum(szp::max_bytes(type_of<T>, n));
-  std::vector<szp::Summand> summands;
-  for (const Payload& one : payloads) summands.push_back({one.data(), one.size()});
-  std::size_t bytes = 1;
-  const Status status = szp::add(type_of<T>, summands, n, sum.data(), bytes);
-  CHECK(status == Status::ok || bytes == 0, "%zu bytes of %s", bytes, status_text(status));
-  sum.resize(bytes);
-  out = std::move(sum);
-  return status;
-}
-
-template <class T>
-Status add(const Payload& a, const Payload& b, std::size_t n, Payload& out) {
-  return add<T>({a, b}, n, out);
-}
-
-template <class T>
-Payload sum_of(const Payload& a, const Payload& b, std::size_t n, const std::string& what) {
-  Payload out;
-  const Status status = add<T>(a, b, n, out);
-  CHECK(status == Status::ok, "%s: %s", what.c_str(), status_text(status));
-  return out;
-}
-
-// Whether decoding gives these quanta's multiples of the step.
-template <class T>
-bool holds(const Payload& payload, const Quanta& q) {
-  std::vector<T> x(q.size());
-  if (szp::decode(type_of<T>, payload.data(), payload.size(), x.data(), x.size()) != Status::ok) {
-    return false;
-  }
-  return x == values<T>(q);
-}
-
-// The payload is what the encoder writes for the quanta, but for the bound and the checksum.
-template <class T>
-bool canonical(Payload payload, const Quanta& q, Mode mode) {
-  szp::Header header = header_of(payload);
-  header.bound = bound;
-  std::memcpy(payload.data(), &header, sizeof header);
-  sign(payload);
-  return payload == encode<T>(q, mode);
-}
 
 template <class T>
 void test_sums() {
@@ -169,82 +34,6 @@ void test_sums() {
         }
       }
     }
-  }
-}
-
-// Many at once are what they are one by one, in any order.
-template <class T>
-void test_many() {
-  SplitMix random{31};
-  for (std::size_t summands = 3; summands <= szp::most_summands; ++summands) {
-    for (int turn = 0; turn < 6; ++turn) {
-      const std::size_t n = 2 * szp::unit_elements(type_of<T>) + 97 * summands;
-      const std::string what = std::to_string(summands) + " at once";
-      Quanta total(n);
-      std::vector<Payload> payloads;
-      Mode mode = Mode::fast;
-      for (std::size_t k = 0; k < summands; ++k) {
-        const Quanta q = make<T>(contents[random.next() % std::size(contents)], n, k + 1);
-        const Mode own = random.next() % 6 == 0 ? Mode::dense : Mode::fast;
-        if (own == Mode::dense) mode = own;
-        total = total + q;
-        payloads.push_back(encode<T>(q, own));
-      }
-      Payload one_by_one = payloads[0];
-      for (std::size_t k = 1; k < summands; ++k) {
-        one_by_one = sum_of<T>(one_by_one, payloads[k], n, what);
-      }
-      CHECK(canonical<T>(one_by_one, total, mode), "%s", what.c_str());
-      for (Isa isa : all_isas) {
-        if (!mpress::set_host_isa(isa)) continue;
-        std::swap(payloads[0], payloads[random.next() % summands]);
-        Payload sum;
-        CHECK(add<T>(payloads, n, sum) == Status::ok && sum == one_by_one, "%s, %s", what.c_str(),
-              isa_name(isa));
-      }
-    }
-  }
-}
-
-// What matters is the sum: two that leave the limit together do not, where others bring it back.
-template <class T>
-void test_many_at_the_limit() {
-  const std::size_t n = szp::unit_elements(type_of<T>) + 7;
-  const auto eighth = static_cast<std::int64_t>(szp::Traits<T>::sum_limit) / 8;
-  const Payload up = encode<T>(Quanta(n, eighth)), down = encode<T>(Quanta(n, -eighth));
-  Payload most;
-  CHECK(add<T>(std::vector<Payload>(5, up), n, most) == Status::ok, "five eighths");
-  Payload out;
-  CHECK(add<T>(most, most, n, out) == Status::inexact, "ten eighths");
-  for (Isa isa : all_isas) {
-    if (!mpress::set_host_isa(isa)) continue;
-    CHECK(add<T>({most, most, down, down, down}, n, out) == Status::ok, "seven eighths");
-    CHECK(holds<T>(out, Quanta(n, 7 * eighth)), "seven eighths, %s", isa_name(isa));
-    const std::vector<Payload> eight(szp::most_summands, most);
-    CHECK(add<T>(eight, n, out) == Status::inexact, "far beyond the limit");
-  }
-}
-
-// One that is wrong spoils them all, and of two the first is told of.
-template <class T>
-void test_one_of_many() {
-  const std::size_t n = szp::unit_elements(type_of<T>) + 300;
-  const std::vector<Payload> good(5, encode<T>(make<T>("noise", n, 7)));
-  const Payload mismatched = encode(values<T>(make<T>("noise", n, 2)), Mode::fast, 2e-3);
-  Payload out;
-  for (std::size_t k = 0; k < good.size(); ++k) {
-    std::vector<Payload> some = good;
-    some[k] = mismatched;
-    CHECK(add<T>(some, n, out) == Status::mismatched, "summand %zu of another step", k);
-    some[k] = encode(values<T>(make<T>("noise", n, 2)), Mode::fast, 0.0);
-    CHECK(add<T>(some, n, out) == Status::inexact, "summand %zu raw", k);
-    some[k] = good[k];
-    some[k][40] ^= 1;
-    CHECK(add<T>(some, n, out) == Status::corrupt, "summand %zu damaged", k);
-    some[(k + 1) % good.size()].resize(16);
-    const bool is_cut_first = (k + 1) % good.size() < k;
-    CHECK(add<T>(some, n, out) == (is_cut_first ? Status::truncated : Status::corrupt),
-          "summands %zu and the next", k);
   }
 }
 
@@ -487,9 +276,6 @@ void test_alignment() {
 template <class T>
 void test_type() {
   test_sums<T>();
-  test_many<T>();
-  test_many_at_the_limit<T>();
-  test_one_of_many<T>();
   test_cancelling<T>();
   test_empty<T>();
   test_orders<T>();

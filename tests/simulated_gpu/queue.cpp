@@ -207,7 +207,7 @@ gpu::Event Queue::copy(void* to, const void* from, std::size_t bytes, std::uint3
 
 gpu::Event Queue::give_write(std::uint32_t* flag, std::uint32_t value) {
   check_flag(flag);
-  use_thread();  // nobody may look
+  use_thread();  // it is done although no host looks
   return give({}, [this, flag, value, before = given_]() -> std::optional<gpu::Outcome> {
     // Whoever reads the flag may go on as if this process had looked.
     Memory::instance().end(name(), before);

@@ -33,7 +33,7 @@ void Queue::prepare(gpu::Report* report) {
   if (!report) return;
   check_flag(&report->sequence);
   std::atomic_ref(report->sequence).store(0, std::memory_order_release);
-  use_thread();  // nobody may look
+  use_thread();  // it is done although no host looks
 }
 
 /// Some time after the payload is there, and as if this process had looked. `report` may be null.
@@ -52,7 +52,7 @@ gpu::Event Queue::extent(ElementType type, const void* elements, std::size_t cou
   const Call call(in_call_);
   Memory::instance().check(device_, elements, count * element_size(type));
   check_reached(extent, sizeof *extent);
-  use_thread();  // nobody may look
+  use_thread();  // it is done although no host looks
   const auto work = [=, this, before = given_]() -> std::optional<gpu::Outcome> {
     const Extent found =
         codec::extent_of(codec::finite_range(type, Memory::instance().view(elements), count));

@@ -11,7 +11,6 @@
 #include "codec/codec_cuda.hpp"
 #include "codec/cuda/unit.hpp"
 #include "codec/cuda/warp.cuh"
-#include "codec/szp/format.hpp"  // most_summands
 
 namespace mpress::codec::cuda {
 
@@ -82,15 +81,6 @@ struct Source {
   const Result* encoded;  ///< where its size is found instead, or null
 };
 
-/// Payloads to be added, as kernels see them.
-struct SumSegment {
-  Source from[szp::most_summands];
-  unsigned char* out;
-  std::uint64_t count;  ///< elements
-  Result* result;
-  std::uint32_t summands;
-};
-
 /// Kernels take this as a __grid_constant__ parameter. Every segment has one task or more, also one
 /// without elements, so that somebody writes its report.
 template <unsigned capacity, class AnySegment = Segment>
@@ -147,19 +137,6 @@ inline Segment segment_of(const DecodeSegment& s) {
           s.bytes,
           s.result,
           s.encoded};
-}
-
-inline SumSegment segment_of(const AddSegment& s) {
-  SumSegment sum{{},
-                 static_cast<unsigned char*>(s.payload),
-                 s.count,
-                 s.result,
-                 static_cast<std::uint32_t>(s.summands.size())};
-  for (std::size_t k = 0; k < s.summands.size(); ++k) {
-    const Summand& one = s.summands[k];
-    sum.from[k] = {static_cast<const unsigned char*>(one.payload), one.bytes, one.encoded};
-  }
-  return sum;
 }
 
 /// Calls `launch(batch)` for every max_batch segments, or as many as the parameters of a kernel

@@ -1,5 +1,5 @@
-// szp's sums on a GPU: a thread block a unit, as in the encoder. Quanta of all summands are added up
-// in shared memory and packed again.
+// szp's sums on a GPU: a thread block a unit, as in the encoder. Quanta of all summands are added
+// up in shared memory and packed again.
 #include <cuda_pipeline.h>
 
 #include "codec/szp/cuda.hpp"
@@ -302,8 +302,8 @@ __device__ __forceinline__ std::uint32_t add_task(AddShared<T>& s, const SumSegm
   bool summable = open == segment.summands;
   bool raw = false, any = false;
   for (unsigned k = 0; k < open; ++k) {
-    const Header& header = s.summands.payloads[k].header;
-    summable &= header.raw == 0 && header.step == s.summands.payloads[0].header.step;
+    const Payload* const payloads = s.summands.payloads;
+    summable &= compare(payloads[0].header, payloads[k].header) == Status::ok;
     raw |= s.summands.places[k].raw;
     any |= s.summands.places[k].words != 0;
   }
@@ -358,7 +358,8 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 5 : 7)
     u.last = true;
     u.count = static_cast<std::uint32_t>(min(segment.count - done, std::uint64_t{S::elements}));
     u.blocks = (u.count + block_elements - 1) / block_elements;
-    for (unsigned k = 0; k < open; ++k) u.dense |= s.summands.payloads[k].header.mode == Mode::dense;
+    for (unsigned k = 0; k < open; ++k)
+      u.dense |= s.summands.payloads[k].header.mode == Mode::dense;
     part = add_task(s, segment, state, sums, open, u, units, chapter);
   }
   __syncthreads();

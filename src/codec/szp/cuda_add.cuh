@@ -3,6 +3,33 @@
 
 #include "codec/szp/cuda_payload.cuh"
 
+namespace mpress::codec::cuda {
+
+/// Payloads to be added, as kernels see them.
+struct SumSegment {
+  Source from[szp::most_summands];
+  unsigned char* out;
+  std::uint64_t count;  ///< elements
+  Result* result;
+  std::uint32_t summands;
+};
+
+/// For batches.
+inline SumSegment segment_of(const AddSegment& s) {
+  SumSegment sum{{},
+                 static_cast<unsigned char*>(s.payload),
+                 s.count,
+                 s.result,
+                 static_cast<std::uint32_t>(s.summands.size())};
+  for (std::size_t k = 0; k < s.summands.size(); ++k) {
+    const Summand& one = s.summands[k];
+    sum.from[k] = {static_cast<const unsigned char*>(one.payload), one.bytes, one.encoded};
+  }
+  return sum;
+}
+
+}  // namespace mpress::codec::cuda
+
 namespace mpress::codec::szp::cuda {
 
 using codec::cuda::SumSegment;
@@ -84,8 +111,8 @@ struct SummandsShared {
   std::uint32_t checksums[Shape<T>::warps][most_summands];
 };
 
-/// Looks at all headers, and how many of them are sound, counted up to the first that is not: nobody
-/// asks about those behind it. Called by all threads of a block.
+/// Looks at all headers. Returns how many are sound before the first that is not: those behind it
+/// do not matter any more. Called by all threads of a block.
 template <class T>
 __device__ __forceinline__ unsigned open_summands(SummandsShared<T>& s, const SumSegment& segment) {
   if (threadIdx.x < segment.summands) {
@@ -99,8 +126,8 @@ __device__ __forceinline__ unsigned open_summands(SummandsShared<T>& s, const Su
 }
 
 /// Finds the unit in the first `open` payloads, and raises what is wrong with directories.
-/// `chapter`: that of the segment's first unit. Called by all threads of a block, once; a warp takes
-/// every payload that is its turn.
+/// `chapter`: that of the segment's first unit. Called by all threads of a block, once; a warp
+/// takes every payload that is its turn.
 template <class T>
 __device__ __forceinline__ void locate_units(SummandsShared<T>& s, unsigned open,
                                              std::uint32_t unit, std::uint32_t units,

@@ -212,6 +212,12 @@ MPRESS_HOST_DEVICE __attribute__((always_inline)) inline Status add_bounds(doubl
   return sum <= most ? Status::ok : Status::inexact;
 }
 
+/// Whether units of two payloads may be added, by what their headers say.
+MPRESS_SZP_INLINE Status compare(const Header& a, const Header& b) {
+  if (a.raw != 0 || b.raw != 0) return Status::inexact;
+  return a.step != b.step ? Status::mismatched : Status::ok;
+}
+
 /// Makes the header of one or more summands, without its checksum, that of a sum with one more. Not
 /// ok where there is none.
 MPRESS_HOST_DEVICE __attribute__((always_inline)) inline Status join(Header& sum,
@@ -221,9 +227,8 @@ MPRESS_HOST_DEVICE __attribute__((always_inline)) inline Status join(Header& sum
     sum = {sum.version, sum.type, sum.mode, 1, 0, 0, 0, 0};
     return Status::ok;
   }
-  if (sum.raw != 0 || next.raw != 0) return Status::inexact;
-  if (sum.step != next.step) return Status::mismatched;
-  return add_bounds(sum.step, sum.bound, next.bound, sum.bound);
+  const Status status = compare(sum, next);
+  return status == Status::ok ? add_bounds(sum.step, sum.bound, next.bound, sum.bound) : status;
 }
 
 /// The most that encode() writes: the header and the elements as they are.
