@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 10;
+inline constexpr std::uint32_t interface_version = 11;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -67,6 +67,13 @@ struct Piece {
   /// writes there and the memory stays mapped. A piece that fails may never report: the host that
   /// gave it finds that by query(), and tells the readers in its own way.
   Report* published = nullptr;
+};
+
+/// Bytes to be copied; the two places do not overlap.
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
 };
 
 /// A payload to be decoded, 16-byte aligned. Nobody has checked it.
@@ -141,9 +148,16 @@ class Queue {
   virtual Event wait(const std::uint32_t* flag, std::uint32_t value) = 0;
   virtual bool can_wait() const = 0;
 
-  /// copy() for memory that kernels of the queue's device reach on both sides, its own or opened
-  /// for it: sooner done where it is short, and where both are its own.
-  virtual Event copy_near(void* to, const void* from, std::size_t bytes) = 0;
+  /// Copies, one or more and at most `most_copies`, by one kernel, between memory that kernels of
+  /// the queue's device reach, its own or opened for it: sooner done than copy() where they are
+  /// short, where they are many, and where both sides are the device's own.
+  virtual Event copy_near(std::span<const Copy> copies) = 0;
+  static constexpr std::size_t most_copies = 160;
+
+  Event copy_near(void* to, const void* from, std::size_t bytes) {
+    const Copy one{to, from, bytes};
+    return copy_near({&one, 1});
+  }
 
   /// Packs: the `runs` of a buffer, back to back, to `packed`; both on the queue's device.
   virtual Event gather(void* packed, const void* buffer, std::span<const Run> runs) = 0;

@@ -58,7 +58,7 @@ struct Transfer {
   void* record = nullptr;        ///< the link's own
   /// Bytes of all blocks, where they go as they are and are published by runs; 0: each by itself.
   std::uint64_t raw_bytes = 0;
-  bool is_near = false;  ///< place() gives memory of the sender's device, for all slots at once
+  bool is_near = false;  ///< place() gives memory of the sender's own device, for all slots at once
 
   std::uint64_t bytes() const { return chunks * chunk_room; }
 

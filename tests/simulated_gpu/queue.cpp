@@ -236,11 +236,38 @@ gpu::Event Queue::wait(const std::uint32_t* flag, std::uint32_t value) {
   return give({}, work, true);
 }
 
-gpu::Event Queue::copy_near(void* to, const void* from, std::size_t bytes) {
-  for (const void* end : {static_cast<const void*>(to), from}) {
-    if (Memory::instance().locate(end) == gpu::host) fault("a kernel copies the host's memory");
+gpu::Event Queue::copy_near(std::span<const gpu::Copy> copies) {
+  const Call call(in_call_);
+  if (copies.empty() || copies.size() > most_copies) fault("%zu copies", copies.size());
+  Memory& memory = Memory::instance();
+  std::vector<Access> accesses;
+  for (const gpu::Copy& one : copies) {
+    for (const void* end : {static_cast<const void*>(one.to), one.from}) {
+      const int device = memory.locate(end);
+      if (device == gpu::host) fault("a kernel copies the host's memory");
+      memory.check(device, end, one.bytes);
+      if (device != device_ && memory.is_opened(end)) {
+        fault("a block is open for device %d, and copied by device %d", device, device_);
+      }
+    }
+    accesses.push_back(reads(one.from, one.bytes));
+    accesses.push_back(writes(one.to, one.bytes));
   }
-  return copy(to, from, bytes);
+  for (std::size_t i = 1; i < accesses.size(); i += 2) {
+    for (std::size_t j = 0; j < accesses.size(); ++j) {
+      if (i != j && overlap(accesses[j], accesses[i].memory, accesses[i].bytes)) {
+        fault("copies overlap");
+      }
+    }
+  }
+  const auto work = [all = std::vector(copies.begin(), copies.end())] {
+    const Memory& memory = Memory::instance();
+    for (const gpu::Copy& one : all) {
+      if (one.bytes > 0) std::memcpy(memory.view(one.to), memory.view(one.from), one.bytes);
+    }
+    return std::optional<gpu::Outcome>();
+  };
+  return give(std::move(accesses), work);
 }
 
 /// What is given later waits for all that `earlier` has been given.

@@ -40,7 +40,8 @@ class Queue final : public gpu::Queue {
   gpu::Event write(std::uint32_t* flag, std::uint32_t value) override;
   gpu::Event wait(const std::uint32_t* flag, std::uint32_t value) override;
   bool can_wait() const override { return true; }
-  gpu::Event copy_near(void* to, const void* from, std::size_t bytes) override;
+  using gpu::Queue::copy_near;
+  gpu::Event copy_near(std::span<const gpu::Copy> copies) override;
   gpu::Event gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) override;
   gpu::Event scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,

@@ -62,6 +62,36 @@ void copies() {
   CHECK(finish(*queue, queue->copy(on_device.data, pinned.data, 0)) == State::done);
 }
 
+/// Many at once, of any lengths and addresses; what lies between them is not touched.
+void many_copies() {
+  const std::unique_ptr<Queue> queue = open_queue();
+  std::mt19937 random(5);
+  for (const std::size_t number :
+       {std::size_t{1}, std::size_t{2}, std::size_t{17}, Queue::most_copies}) {
+    std::vector<gpu::Copy> copies(number);
+    std::size_t room = 0;
+    for (gpu::Copy& one : copies) {
+      one.bytes = random() % 3 == 0 ? random() % 40 : random() % 70000;
+      room += one.bytes + 64;
+    }
+    const Block from(Place::device, room), to(Place::device, room);
+    const std::vector<std::byte> data = noise(room, 2);
+    std::vector<std::byte> expected = noise(room, 3);
+    put(*queue, from.data, data.data(), room);
+    put(*queue, to.data, expected.data(), room);
+    std::size_t at = 0;
+    for (gpu::Copy& one : copies) {
+      const std::size_t source = at + random() % 32, target = at + random() % 32;
+      one.from = from.data + source;
+      one.to = to.data + target;
+      std::memcpy(expected.data() + target, data.data() + source, one.bytes);
+      at += one.bytes + 64;
+    }
+    CHECK(finish(*queue, queue->copy_near(copies)) == State::done);
+    CHECK(bytes_of(*queue, to.data, room) == expected);
+  }
+}
+
 void packs(const char* what, const std::vector<Run>& runs, std::size_t extent) {
   const std::unique_ptr<Queue> queue = open_queue();
   std::size_t total = 0;
@@ -392,6 +422,7 @@ int main(int argc, char** argv) {
   }
   places();
   copies();
+  many_copies();
   layouts();
   for (const char* spec : {"mpc", "zfp:8", "szp:abs=1e-3", "szp:rel=1e-4,mode=dense"}) {
     codecs<float>(spec);

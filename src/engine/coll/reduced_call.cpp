@@ -19,6 +19,7 @@ namespace {
 // Told::flags.
 constexpr std::uint32_t pays_flag = 1;
 constexpr std::uint32_t finite_flag = 2;  ///< there are finite elements
+constexpr std::uint32_t device_flag = 4;  ///< they lie on a device
 
 /// Elements that are combined between two looks at all else.
 constexpr std::int64_t stride = 1 << 18;
@@ -53,6 +54,7 @@ void ReducedCall::begin() {
   if (!tag_.take()) return;
   coding_ = Coding{spec_};
   adds_quanta_ = false;
+  has_payloads_ = false;
   note(open());
   if (spec_.codec == Codec::szp) {
     begin_measuring();
@@ -95,17 +97,18 @@ const std::byte* ReducedCall::own_input() const {
   return input_ + static_cast<std::size_t>(first) * width();
 }
 
-void ReducedCall::move(Phase phase, bool shares, schedule::Op op, const Operand& send,
-                       const Operand& receive, schedule::Schedule schedule, const Coding* coding) {
+std::unique_ptr<Movement> ReducedCall::movement(bool shares, schedule::Op op, const Operand& send,
+                                                const Operand& receive, schedule::Schedule schedule,
+                                                const Coding* coding) const {
   Operands operands;
   operands.comm = context_.comm();
   operands.root = operands_.root;
   operands.send = send;
   operands.receive = receive;
   const Movement::Of of{job_, called(), call_.family, context_, tag_.of_blocks(), code_, coding};
-  phase_ = phase;
-  movement_ = std::make_unique<Movement>(of, op, shares, operands, std::move(schedule));
-  movement_->runner().await(is_awaited_);
+  auto made = std::make_unique<Movement>(of, op, shares, operands, std::move(schedule));
+  made->runner().await(is_awaited_);
+  return made;
 }
 
 /// Is the movement over? Then what went wrong is noted.
@@ -124,11 +127,7 @@ bool ReducedCall::advance() {
     begin_contributions();
   }
   if (phase_ == Phase::contributing) {
-    const std::shared_ptr<OpaqueBlock>* own =
-        opaque_.empty() ? nullptr : &opaque_[static_cast<std::size_t>(context_.rank())];
-    const bool has_own = !own || !*own || (*own)->advance();
-    if (!has_moved() || !has_own) return false;
-    if (own && *own) note((*own)->code());
+    if (!advance_contributions() && !may_combine()) return false;
     begin_combining();
   }
   if (phase_ == Phase::combining) {
@@ -136,27 +135,55 @@ bool ReducedCall::advance() {
     begin_sharing();
   }
   if (phase_ == Phase::sharing) {
+    const bool has_contributed = advance_contributions();
     const bool has_sum = !sum_ || sum_->advance();
-    const bool is_shared =
-        !movement_ || (movement_->runner().advance() && movement_->runner().advance_own());
+    const bool is_shared = !movement_ || has_shared(movement_->runner());
     const bool has_own = !own_ || (has_sum && own_->advance());
-    if (!has_sum || !is_shared || !has_own) return false;
+    if (!has_contributed || !has_sum || !is_shared || !has_own) return false;
     if (sum_) note(sum_->code());
     finish();
   }
   return phase_ == Phase::over;
 }
 
+/// True once none is under way.
+bool ReducedCall::advance_contributions() {
+  const auto me = static_cast<std::size_t>(context_.rank());
+  const bool has_own = opaque_.empty() || opaque_[me]->advance();
+  if (has_own && !opaque_.empty()) note(opaque_[me]->code());
+  if (contributions_ && contributions_->runner().advance()) {
+    note(contributions_->runner().code());
+    contributions_.reset();
+  }
+  return !contributions_ && has_own;
+}
+
+/// Payloads are added as they come, once it is known who brings some. No block of the results is
+/// taken for a contribution then: MPI has matched those. A sum of one chunk may be sent as a frame,
+/// for which it has to be there.
+bool ReducedCall::may_combine() const {
+  return has_payloads_ && code_ == MPI_SUCCESS && cut_of_own().chunks() > 1 &&
+         (!contributions_ || contributions_->runner().is_all_coming());
+}
+
 void ReducedCall::await(bool is_awaited) {
   is_awaited_ = is_awaited;
   if (movement_) movement_->runner().await(is_awaited);
+  if (contributions_) contributions_->runner().await(is_awaited);
 }
 
 void ReducedCall::wait_in_mpi() {
   const bool works_here = phase_ == Phase::waiting || phase_ == Phase::measuring ||
                           phase_ == Phase::combining ||
-                          (phase_ == Phase::contributing && adds_quanta_) || sum_ || own_;
-  if (movement_ && !works_here) movement_->runner().wait_in_mpi();
+                          (phase_ == Phase::contributing && adds_quanta_) || has_payloads_;
+  const std::unique_ptr<Movement>& moving = contributions_ ? contributions_ : movement_;
+  if (moving && !works_here) moving->runner().wait_in_mpi();
+}
+
+/// The own piece is decoded while those of others come: each has a place of its own.
+bool ReducedCall::has_shared(Runner& runner) {
+  const bool has_moved = runner.advance();
+  return runner.advance_own() && has_moved;
 }
 
 /// Is a piece worth encoding on its way from this rank to the member that is hardest to reach?
@@ -214,24 +241,27 @@ bool ReducedCall::is_measured() {
 
 void ReducedCall::begin_exchange(const codec::Range& range) {
   const auto members = static_cast<std::size_t>(context_.size());
-  const std::uint32_t flags = (pays() ? pays_flag : 0) | (range.any_finite ? finite_flag : 0);
+  const std::uint32_t flags = (pays() ? pays_flag : 0) | (range.any_finite ? finite_flag : 0) |
+                              (home_ != gpu::host ? device_flag : 0);
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(members, {});
   told_[static_cast<std::size_t>(context_.rank())] = {range.min, range.max, chunk_bytes, flags};
   const Blocks all(context_.size(), static_cast<MPI_Count>(sizeof(Told)), MPI_BYTE);
   const schedule::Task task{schedule::Op::allgather, context_.size()};
-  move(Phase::exchanging, false, task.op, {}, {told_.data(), {}, all},
-       schedule::bruck_allgather(task, context_.rank()), nullptr);
+  phase_ = Phase::exchanging;
+  movement_ = movement(false, task.op, {}, {told_.data(), {}, all},
+                       schedule::bruck_allgather(task, context_.rank()), nullptr);
 }
 
 /// All members find the same, from what all have told.
 void ReducedCall::conclude_exchange() {
   codec::Range range;
-  bool pays = false;
+  bool pays = false, are_on_devices = true;
   std::uint64_t chunk_bytes = told_.front().chunk_bytes;
   for (const Told& one : told_) {
     range.join({one.min, one.max, (one.flags & finite_flag) != 0, false});
     pays = pays || (one.flags & pays_flag) != 0;
+    are_on_devices = are_on_devices && (one.flags & device_flag) != 0;
     chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
   }
   const double bound = spec_.bound == Bound::rel ? spec_.value * range.width() : spec_.value;
@@ -250,7 +280,7 @@ void ReducedCall::conclude_exchange() {
   coding_.spec.bound = Bound::abs;
   coding_.spec.value = *part;
   coding_.chunk_bytes = chunk_bytes;
-  coding_.is_for_devices = served_.on_devices;
+  coding_.is_for_devices = are_on_devices;
   coding_.is_summed = adds_quanta_ = is_sum;
 }
 
@@ -283,8 +313,10 @@ void ReducedCall::begin_contributions() {
   const schedule::Method method{schedule::Algorithm::scattered, 1,
                                 std::min(policy::most_at_once, ranks - 1)};
   opaque_.clear();
-  move(Phase::contributing, adds_quanta_, task.op, send, receive,
-       schedule::make(method, task, me, context_.hosts()), &coding_);
+  phase_ = Phase::contributing;
+  movement_.reset();
+  contributions_ = movement(adds_quanta_, task.op, send, receive,
+                            schedule::make(method, task, me, context_.hosts()), &coding_);
   // What is shorter than any frame comes as it is.
   has_payloads_ = adds_quanta_ && own_bytes >= wire::min_frame_bytes && code_ == MPI_SUCCESS;
   if (!has_payloads_) return;
@@ -293,8 +325,9 @@ void ReducedCall::begin_contributions() {
     if (rank == me) continue;
     const auto block = static_cast<schedule::Block>(rank) * static_cast<schedule::Block>(ranks) +
                        static_cast<schedule::Block>(me);
-    movement_->runner().shared().leave_in(block, opaque_.back());
+    contributions_->runner().shared().leave_in(block, opaque_.back());
   }
+  contributions_->runner().advance();  // others wait for what it encodes
   const Region region{reduction_.type, own_input(), static_cast<std::uint64_t>(own_elements()),
                       home_};
   if (!opaque_[static_cast<std::size_t>(me)]->encode(cut_of_own(), region, {}, {})) {
@@ -327,7 +360,10 @@ Part ReducedCall::own_results() const {
 /// where the program has them, if that is where they are made.
 void ReducedCall::begin_combining() {
   phase_ = Phase::combining;
-  movement_.reset();
+  if (goal_ != Goal::each) {
+    const schedule::Task task{schedule_op(call_), context_.size(), operands_.root};
+    sharing_ = schedule::make(served_.method, task, context_.rank(), context_.hosts());
+  }
   combined_ = own_elements();
   result_ = nullptr;
   if (code_ != MPI_SUCCESS || own_elements() == 0) return;
@@ -351,17 +387,37 @@ void ReducedCall::begin_sum() {
   std::vector<Summand> summands;
   for (int rank = 0; rank < context_.size(); ++rank) {
     const auto i = static_cast<std::size_t>(rank);
-    const bool is_encoded = opaque_[i]->is_whole();
-    const std::byte* const elements = brought_by(rank);
-    summands.push_back(is_encoded ? Summand{opaque_[i]} : Summand{nullptr, elements});
+    const bool is_encoded = opaque_[i]->has_begun();
+    summands.push_back(is_encoded ? Summand{opaque_[i]} : Summand{nullptr, brought_by(rank)});
   }
   sum_ = std::make_shared<OpaqueBlock>(job_);
-  const bool is_made = sum_->make(cut_of_own(), home_, {}, [&](const Chunking& cut, Slots& slots) {
-    return sum_encoder(job_, cut, home_, slots, std::move(summands));
-  });
+  const Chunking cut = cut_of_own();
+  const auto make = [&](const Chunking& all, Slots& slots) {
+    return sum_encoder(job_, all, home_, slots, std::move(summands));
+  };
+  const bool is_made = sum_->make(cut, home_, home_of_sum(cut), make);
   if (is_made) return;
   sum_.reset();
   note(short_of_memory(job_, home_));
+}
+
+/// In slots of its readers, where one link by which kernels write reaches them all in one round.
+OpaqueBlock::Home ReducedCall::home_of_sum(const Chunking& cut) const {
+  std::vector<int> readers;
+  int round = -1;
+  for (const schedule::Transfer& transfer : sharing_.sends) {
+    const auto blocks = sharing_.blocks_of(transfer);
+    if (std::ranges::find(blocks, static_cast<schedule::Block>(context_.rank())) == blocks.end()) {
+      continue;
+    }
+    if (!readers.empty() && transfer.round != round) return {};
+    round = transfer.round;
+    readers.push_back(context_.world_rank(transfer.peer));
+  }
+  const link::Kind kind =
+      readers.empty() ? link::Kind::mpi : link_to(job_, home_, cut.bytes(), readers);
+  return kind == link::Kind::peer ? find_home(job_, cut, home_, kind, readers)
+                                  : OpaqueBlock::Home{};
 }
 
 /// Elements of the own piece that a rank has brought.
@@ -419,7 +475,6 @@ void ReducedCall::give_combining(std::span<const void* const> inputs) {
 void ReducedCall::begin_sharing() {
   if (!has_payloads_) brought_.reset();
   phase_ = Phase::sharing;
-  const int me = context_.rank();
   const int ranks = context_.size();
   const MPI_Datatype type = reduction_.mpi_type();
   counts_.clear();
@@ -427,11 +482,10 @@ void ReducedCall::begin_sharing() {
   const Operand all{results(), {}, {ranks, counts_.data(), places_.data(), type}};
   const Operand own{result_, {1, own_elements(), type}, {}};
   if (goal_ != Goal::each) {
-    const schedule::Task task{schedule_op(call_), ranks, operands_.root};
     const bool is_gather = goal_ == Goal::root;
-    move(Phase::sharing, !is_gather || adds_quanta_, task.op, own,
-         is_gather && !is_at_root() ? Operand{} : all,
-         schedule::make(served_.method, task, me, context_.hosts()), &coding_);
+    movement_ =
+        movement(!is_gather || adds_quanta_, schedule_op(call_), own,
+                 is_gather && !is_at_root() ? Operand{} : all, std::move(sharing_), &coding_);
     if (sum_) movement_->runner().shared().provide(sum_);
   }
   if (sum_ && result_ && goal_ != Goal::all) {

@@ -9,7 +9,7 @@
 // - contributing: the pieces travel to those who combine them, as an all-to-all does;
 // - combining: of szp the payloads are added in quanta, of all else the elements;
 // - sharing: the results travel as those of an all-gather or of a gather do; MPI_Reduce_scatter has
-//   them where they belong;
+//   them where they belong. Of szp chunks are shared while others are added, and still come;
 // - over.
 #pragma once
 
@@ -42,7 +42,10 @@ class ReducedCall final : public CollectiveOperation {
 
   void start() override;
   bool advance() override;
-  bool needs_host() const override { return movement_ && movement_->runner().needs_host(); }
+  bool needs_host() const override {
+    return (movement_ && movement_->runner().needs_host()) ||
+           (contributions_ && contributions_->runner().needs_host());
+  }
   void await(bool is_awaited) override;
   void wait_in_mpi() override;
   trace::Called called() const override {
@@ -77,8 +80,11 @@ class ReducedCall final : public CollectiveOperation {
   void begin_exchange(const codec::Range& range);
   void conclude_exchange();
   void begin_contributions();
+  bool advance_contributions();
+  bool may_combine() const;
   void begin_combining();
   void begin_sum();
+  OpaqueBlock::Home home_of_sum(const Chunking& cut) const;
   bool combine();
   bool combine_on_device();
   void give_combining(std::span<const void* const> inputs);
@@ -90,9 +96,11 @@ class ReducedCall final : public CollectiveOperation {
   Chunking cut_of_own() const;
   const std::byte* brought_by(int rank) const;
   bool pays() const;
-  void move(Phase phase, bool shares, schedule::Op op, const Operand& send, const Operand& receive,
-            schedule::Schedule schedule, const Coding* coding);
+  std::unique_ptr<Movement> movement(bool shares, schedule::Op op, const Operand& send,
+                                     const Operand& receive, schedule::Schedule schedule,
+                                     const Coding* coding) const;
   bool has_moved();
+  static bool has_shared(Runner& runner);
   void note(int code) {
     if (code_ == MPI_SUCCESS) code_ = code;
   }
@@ -128,14 +136,16 @@ class ReducedCall final : public CollectiveOperation {
   Phase phase_ = Phase::over;
   std::vector<Told> told_;
   Coding coding_;
-  bool adds_quanta_ = false;   ///< of payloads
-  bool has_payloads_ = false;  ///< of the own piece
-  std::unique_ptr<Movement> movement_;
-  std::vector<std::int64_t> counts_;  ///< of blocks that move, in elements
-  std::vector<std::int64_t> places_;  ///< where, in elements
+  bool adds_quanta_ = false;                 ///< of payloads
+  bool has_payloads_ = false;                ///< of the own piece
+  std::unique_ptr<Movement> movement_;       ///< of what is told, or of results
+  std::unique_ptr<Movement> contributions_;  ///< while any are under way
+  std::vector<std::int64_t> counts_;         ///< of blocks that move, in elements
+  std::vector<std::int64_t> places_;         ///< where, in elements
   std::vector<std::int64_t> in_counts_, in_places_;
   memory::Buffer brought_;  ///< of other ranks for the own piece, one behind the other
   std::vector<std::shared_ptr<OpaqueBlock>> opaque_;  ///< the same, encoded, by rank
+  schedule::Schedule sharing_;                        ///< of results
   std::shared_ptr<OpaqueBlock> sum_;
   memory::Buffer aside_;         ///< results that do not lie where the program wants any
   std::byte* result_ = nullptr;  ///< of the own piece; null: it is not wanted here

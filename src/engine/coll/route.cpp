@@ -231,7 +231,6 @@ void Routing::agree() {
 void Routing::serve(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
-  served_.on_devices = context_.has_devices();
   served_.method =
       whole ? method_of(job_, schedule_op(call_), {bytes_, pays_, context_.has_devices()}, context_)
             : LongPairs::method(schedule_op(call_));

@@ -266,6 +266,15 @@ bool Runner::is_coming() const {
                       [](const Message& one) { return one.is_received && !one.is_complete; });
 }
 
+bool Runner::is_all_coming() const {
+  return sending_ + 1 == schedule_.rounds &&
+         std::none_of(messages_.begin(), messages_.end(), [this](const Message& one) {
+           if (!one.is_received) return false;
+           const std::shared_ptr<OpaqueBlock> opaque = shared_.to_keep(*one.block).opaque;
+           return !opaque || !opaque->has_begun();
+         });
+}
+
 bool Runner::needs_host() const {
   return std::any_of(messages_.begin(), messages_.end(), [](const Message& one) {
     return (one.send && one.send->needs_host()) || (one.opaque && one.opaque->needs_host());

@@ -55,6 +55,10 @@ class Runner {
   /// Has all that this rank gets in the rounds that have begun come?
   bool is_coming() const;
 
+  /// The same of all rounds; is what has not come altogether on its way to opaque blocks that are
+  /// to keep it?
+  bool is_all_coming() const;
+
   /// Is what this rank has for itself what others get of it, with a loss? As far as is known: a
   /// block's way is chosen when it is first sent.
   bool has_own_by_decoder() const { return shared_.has_own_by_decoder(); }

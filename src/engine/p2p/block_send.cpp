@@ -86,8 +86,7 @@ void BlockSend::post(const std::byte* data, std::size_t bytes, const Reader& rea
 
 void BlockSend::tell_failure(std::span<const Reader> readers) {
   for (const Reader& reader : readers) post(nullptr, 0, reader);
-  note(opaque_->code() != MPI_SUCCESS ? opaque_->code()
-                                      : short_of_memory(job_, opaque_->device()));
+  note(opaque_->code() != MPI_SUCCESS ? opaque_->code() : short_of_memory(job_, opaque_->device()));
 }
 
 /// The whole block as one message of MPI's, to each reader.

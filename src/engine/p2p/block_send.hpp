@@ -31,6 +31,15 @@ struct BlockChoice {
   int error = MPI_SUCCESS;                     ///< an MPI error code, which is not raised
 };
 
+/// The link that reaches all readers, ranks in MPI_COMM_WORLD, with a block of `bytes` bytes in
+/// memory of `device`; MPI, where no other does.
+link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers);
+
+/// Slots of that link that all readers have, where the device makes the chunks. None where there is
+/// no room, or the link is by MPI.
+OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
+                            std::span<const int> readers);
+
 /// Decides, once, how a block goes to `readers`, ranks of the communicator, and begins to encode it
 /// where that pays for any of them. `arguments.destination` does not count; the buffer stays as it
 /// is until OpaqueBlock::advance() returns true. `at_once`: all of them get it by the same

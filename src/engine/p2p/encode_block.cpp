@@ -18,30 +18,6 @@ std::uint32_t next_number(Job& job) {
   return static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
 }
 
-/// The link that all readers can be reached by; MPI, where there is none.
-link::Kind link_for(const Job& job, const Message& message, std::span<const int> world_ranks) {
-  if (message.device == gpu::host || message.bytes < job.least_peer_bytes) return link::Kind::mpi;
-  const auto all = [&](const link::Link& link) {
-    return std::ranges::all_of(world_ranks, [&](int rank) { return link.reaches(rank); });
-  };
-  if (all(job.peer_link)) return link::Kind::peer;
-  return all(job.host_link) ? link::Kind::host : link::Kind::mpi;
-}
-
-/// Slots that all readers have, for a device to encode to.
-OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
-                            std::span<const int> world_ranks) {
-  if (kind == link::Kind::mpi) return {};
-  OpaqueBlock::Home home{&job.link_of(kind)};
-  trace::Event like = cut.event(trace::Kind::wire, 0, 0);
-  like.raw_bytes = 0;
-  const link::Reservation wanted{
-      world_ranks, device, cut.chunks(), cut.room(), job.mpi_link.next_operation(), nullptr, like};
-  if (!home.link->reserve(wanted, home.transfer)) return {};
-  home.link->lay_out(home.transfer);
-  return home;
-}
-
 /// Is the first chunk, which is there, so much shorter than its elements that it pays for a header?
 bool is_shorter(const OpaqueBlock& opaque) {
   const std::size_t bytes = opaque.chunk(0).bytes;
@@ -57,6 +33,28 @@ std::size_t Coding::chunk_of(std::size_t bytes) const {
   if (chunk_bytes == 0 || bytes < 2 * chunk_bytes) return bytes;
   if (!is_for_devices) return chunk_bytes;
   return std::min({policy::linked_chunk(bytes, chunk_bytes), bytes, wire::max_chunk_bytes});
+}
+
+link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers) {
+  if (device == gpu::host || bytes < job.least_peer_bytes) return link::Kind::mpi;
+  const auto all = [&](const link::Link& link) {
+    return std::ranges::all_of(readers, [&](int rank) { return link.reaches(rank); });
+  };
+  if (all(job.peer_link)) return link::Kind::peer;
+  return all(job.host_link) ? link::Kind::host : link::Kind::mpi;
+}
+
+OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
+                            std::span<const int> readers) {
+  if (kind == link::Kind::mpi) return {};
+  OpaqueBlock::Home home{&job.link_of(kind)};
+  trace::Event like = cut.event(trace::Kind::wire, 0, 0);
+  like.raw_bytes = 0;
+  const link::Reservation wanted{
+      readers, device, cut.chunks(), cut.room(), job.mpi_link.next_operation(), nullptr, like};
+  if (!home.link->reserve(wanted, home.transfer)) return {};
+  home.link->lay_out(home.transfer);
+  return home;
 }
 
 BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& arguments,
@@ -90,7 +88,7 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
     return {nullptr, Reason::none, code};
   }
   if (!elements) return {nullptr, Reason::memory};
-  const link::Kind kind = link_for(job, message, world_ranks);
+  const link::Kind kind = link_to(job, place.device, bytes, world_ranks);
   const Region region = elements->region;
   const bool is_summed = call.coding && call.coding->is_summed;
   const std::size_t chunk_bytes =
@@ -135,7 +133,7 @@ std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
       return nullptr;
     }
   }
-  const link::Kind kind = link_for(job, message, world_ranks);
+  const link::Kind kind = link_to(job, place.device, bytes, world_ranks);
   if (kind == link::Kind::mpi && (job.gpu_aware || !is_cut(job, message))) return nullptr;
   const ElementType element = type->element.value_or(ElementType::f32);
   const Region region{element, static_cast<const std::byte*>(arguments.buffer),

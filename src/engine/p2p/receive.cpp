@@ -151,7 +151,7 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
                    ? static_cast<std::byte*>(arguments_.buffer)
                    : nullptr;
   if (is_left) {
-    decoder = keeping_decoder(job, cut, *kept_in_, device_, from);
+    decoder = leaving_decoder(job, cut, *kept_in_, device_, from);
   } else if (device_ != gpu::host) {
     if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
     if (!chunks_to_) chunks_to_ = packed_.data();

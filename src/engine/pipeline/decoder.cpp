@@ -1,6 +1,5 @@
 #include "engine/pipeline/decoder.hpp"
 
-#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
 #include "engine/pipeline/opaque_block.hpp"
+#include "engine/pipeline/rooms.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -61,39 +61,32 @@ class HostDecoder final : public Decoder {
   std::uint64_t taken_ = 0;
 };
 
-class KeepingDecoder final : public Decoder {
+class LeavingDecoder final : public Decoder {
  public:
-  KeepingDecoder(Job& job, const Chunking& cut, OpaqueBlock& opaque, int device, From from)
+  LeavingDecoder(Job& job, const Chunking& cut, OpaqueBlock& opaque, int device, From from)
       : Decoder(job, cut),
         opaque_(opaque),
         device_(device),
-        home_(from == From::rooms ? device : gpu::host) {}
+        rooms_(job, device, from == From::rooms ? device : gpu::host, cut.room()) {}
 
-  int home() const override { return home_; }
+  int home() const override { return rooms_.home(); }
   bool reads_devices() const override { return device_ != gpu::host; }
 
-  /// For a device, of what comes by the host a few chunks have room before they are copied there.
+  /// Where it is kept, if links bring it to such memory.
   std::byte* place_of(std::uint64_t chunk, std::size_t) override {
-    if (home_ == device_) return opaque_.place_for(chunk, cut_.room());
-    if (chunk >= taken_ + rooms_.size()) return nullptr;
-    memory::Buffer& room = rooms_[chunk % rooms_.size()];
-    if (!room) room = job_.devices.take_pinned(device_, cut_.room());
-    return room.data();
+    return home() == device_ ? opaque_.place_for(chunk, cut_.room()) : rooms_.of(chunk);
   }
   void take(std::uint64_t chunk, const link::Arrived& arrived, bool) override {
     taken_ = chunk + arrived.chunks;
-    if (opaque_.ready() < taken_ && code_ == MPI_SUCCESS) {
-      code_ = short_of_memory(job_, opaque_.device());
-    }
   }
   void skip(std::uint64_t chunk) override { taken_ = chunk + 1; }
   std::uint64_t settled() override { return taken_; }
+  void give_back(std::uint64_t chunks) override { rooms_.give_back(chunks); }
 
  private:
   OpaqueBlock& opaque_;
   const int device_;  ///< whose the block's memory is, or the host
-  const int home_;
-  std::array<memory::Buffer, 8> rooms_;  ///< by chunk
+  Rooms rooms_;
   std::uint64_t taken_ = 0;
 };
 
@@ -135,9 +128,9 @@ std::unique_ptr<Decoder> host_decoder(Job& job, const Chunking& cut, std::byte* 
   return std::make_unique<HostDecoder>(job, cut, elements);
 }
 
-std::unique_ptr<Decoder> keeping_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,
+std::unique_ptr<Decoder> leaving_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,
                                          int device, From from) {
-  return std::make_unique<KeepingDecoder>(job, cut, opaque, device, from);
+  return std::make_unique<LeavingDecoder>(job, cut, opaque, device, from);
 }
 
 std::unique_ptr<Decoder> no_decoder(Job& job, const Chunking& cut) {

@@ -33,11 +33,18 @@ class Decoder : public link::ReceiveBuffers {
   /// on a device. It stays there until it is settled. `is_encoded`: a payload; else elements.
   virtual void take(std::uint64_t chunk, const link::Arrived& arrived, bool is_encoded) = 0;
 
+  /// No more is there now: what waited for more is begun.
+  virtual void launch() {}
+
   /// A chunk will not come.
   virtual void skip(std::uint64_t chunk) = 0;
 
   /// How many of the chunks are where they belong.
   virtual std::uint64_t settled() = 0;
+
+  /// The first `chunks` chunks are not needed any more where they came: what place_of() gave for
+  /// them may be given again.
+  virtual void give_back(std::uint64_t /*chunks*/) {}
 
   /// Waits until no device works at what was taken.
   virtual void drain() {}
@@ -71,8 +78,8 @@ enum class From : std::uint8_t {
 std::unique_ptr<Decoder> device_decoder(Job& job, const Chunking& cut, int device,
                                         std::byte* elements, From from);
 
-/// Leaves what comes encoded: `opaque` keeps it, in memory of `device` or the host's.
-std::unique_ptr<Decoder> keeping_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,
+/// Leaves what comes to a Keeper, which has it in `opaque`, in memory of `device` or the host's.
+std::unique_ptr<Decoder> leaving_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,
                                          int device, From from);
 
 /// Drops what comes, as soon as there is memory to do so.

@@ -1,6 +1,7 @@
 // Sums of payloads that lie on a device.
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -11,13 +12,17 @@
 namespace mpress::engine {
 namespace {
 
+/// Sets of chunks that are added at once: two under way, so that one is told of while another is
+/// worked at. What comes meanwhile makes the next one larger.
+constexpr std::size_t most_sets = 3;
+
 class DeviceSumEncoder final : public Encoder {
  public:
   DeviceSumEncoder(Job& job, const Chunking& cut, int device, Slots& slots,
                    std::vector<Summand> summands)
       : Encoder(job, cut, Region{cut.type, nullptr, cut.count, device}, slots),
         summands_(std::move(summands)),
-        turns_(summands_.size()) {}
+        chunks_(cut.chunks()) {}
 
   ~DeviceSumEncoder() override {
     if (queue_) queue_->drain();
@@ -30,22 +35,14 @@ class DeviceSumEncoder final : public Encoder {
   }
 
   gpu::State next(Made& made) override {
-    if (chunks_.empty()) {
-      if (!are_all_there()) return gpu::State::pending;
-      begin_ns_ = trace::now_ns();
-      if (!begin()) return failed(short_of_memory(job_, region_.device));
-    }
-    while (!turns_.are_over()) {
-      const gpu::State state = end_turn();
+    if (const int code = begin_sets(); code != MPI_SUCCESS) return failed(code);
+    for (Set& set : sets_) {
+      const gpu::State state = advance(set);
       if (state == gpu::State::failed) return failed(refused(job_, region_.device));
-      if (state == gpu::State::pending) return state;
-      turns_.next();
-      if (!turns_.are_over()) {
-        begin_turn();
-      } else if (!add_elements()) {
-        return failed(short_of_memory(job_, region_.device));
-      }
+      if (state == gpu::State::pending) break;
+      if (!add_elements(set)) return failed(short_of_memory(job_, region_.device));
     }
+    if (sets_.empty() || !sets_.front().is_added) return gpu::State::pending;
     Chunk& chunk = chunks_[next_];
     if (!chunk.is_sum) {
       const gpu::State state = queue_->query(chunk.event);
@@ -54,8 +51,11 @@ class DeviceSumEncoder final : public Encoder {
       if (!are_decoded(chunk)) return failed(job_.corrupt_code);
     }
     made = {next_, 1, chunk.is_sum ? chunk.sum.bytes : cut_.raw_bytes(next_), chunk.is_sum};
-    cut_.note(trace::Kind::encode, next_++, begin_ns_, made.bytes, region_.device);
-    if (next_ == cut_.chunks()) took_ns_ = trace::now_ns() - begin_ns_;
+    cut_.note(trace::Kind::encode, next_++, sets_.front().begin_ns, made.bytes, region_.device);
+    if (next_ == sets_.front().end) {
+      took_ns_ += trace::now_ns() - sets_.front().begin_ns;
+      sets_.pop_front();
+    }
     return gpu::State::done;
   }
 
@@ -69,10 +69,13 @@ class DeviceSumEncoder final : public Encoder {
     std::vector<gpu::Event> decoding = {};
   };
 
-  bool are_all_there() const {
-    return std::ranges::all_of(
-        summands_, [](const Summand& one) { return !one.opaque || one.opaque->is_whole(); });
-  }
+  /// Chunks that are added at once.
+  struct Set {
+    std::uint64_t begin, end;
+    std::uint64_t begin_ns;
+    SummandTurns turns;
+    bool is_added = false;  ///< or elements are, where quanta cannot tell
+  };
 
   gpu::State failed(int code) {
     code_ = code;
@@ -80,11 +83,22 @@ class DeviceSumEncoder final : public Encoder {
     return gpu::State::failed;
   }
 
-  /// And the first turn.
-  bool begin() {
-    chunks_.resize(cut_.chunks());
+  /// Of what is there and no set has. An MPI error code.
+  int begin_sets() {
+    if (begun_ == chunks_.size() || sets_.size() == most_sets) return MPI_SUCCESS;
+    const std::uint64_t ready = ready_chunks(summands_, cut_);
+    if (ready == begun_) return code_of(summands_);
+    Set set{begun_, ready, trace::now_ns(), SummandTurns(summands_.size())};
+    begun_ = ready;
+    if (!begin(set)) return short_of_memory(job_, region_.device);
+    sets_.push_back(set);
+    return MPI_SUCCESS;
+  }
+
+  /// And its first turn.
+  bool begin(const Set& set) {
     bool has_sums = false;
-    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+    for (std::uint64_t i = set.begin; i < set.end; ++i) {
       Chunk& chunk = chunks_[i];
       chunk.place = slots_.place(i, cut_.room());
       if (!chunk.place) return false;
@@ -93,16 +107,16 @@ class DeviceSumEncoder final : public Encoder {
       has_sums = has_sums || chunk.is_sum;
     }
     stride_ = (cut_.room() + 255) / 256 * 256;
-    if (has_sums && summands_.size() > gpu::Queue::most_summands) {
+    if (has_sums && !scratch_ && summands_.size() > gpu::Queue::most_summands) {
       scratch_ = job_.devices.take(region_.device, stride_ * chunks_.size());
       if (!scratch_) return false;
     }
-    begin_turn();
+    begin_turn(set);
     return true;
   }
 
   /// Adds the turn's summands, of all chunks in few launches.
-  void begin_turn() {
+  void begin_turn(const Set& set) {
     std::vector<gpu::Summand> summands;
     summands.reserve(gpu::Queue::most_pieces * gpu::Queue::most_summands);
     std::vector<gpu::Sum> sums;
@@ -115,16 +129,16 @@ class DeviceSumEncoder final : public Encoder {
       sums.clear();
       of.clear();
     };
-    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+    for (std::uint64_t i = set.begin; i < set.end; ++i) {
       Chunk& chunk = chunks_[i];
       if (!chunk.is_sum) continue;
       const gpu::Summand* const first = summands.data() + summands.size();
       if (chunk.sum.data) summands.push_back({chunk.sum.data, chunk.sum.bytes});
-      for (std::size_t k = turns_.begin(); k < turns_.end(); ++k) {
+      for (std::size_t k = set.turns.begin(); k < set.turns.end(); ++k) {
         const OpaqueBlock::Chunk one = summands_[k].opaque->chunk(i);
         summands.push_back({one.data, one.bytes});
       }
-      chunk.sum.data = turns_.goes_to_place() ? chunk.place : scratch_.data() + i * stride_;
+      chunk.sum.data = set.turns.goes_to_place() ? chunk.place : scratch_.data() + i * stride_;
       sums.push_back({{first, summands.data() + summands.size()},
                       cut_.elements(i),
                       const_cast<std::byte*>(chunk.sum.data)});
@@ -134,10 +148,22 @@ class DeviceSumEncoder final : public Encoder {
     launch();
   }
 
-  /// Is the turn over for all chunks? Those whose sums are none of quanta are left to
+  /// Done: no turn is under way. Elements may be, of chunks whose sums are none of quanta.
+  gpu::State advance(Set& set) {
+    while (!set.turns.are_over()) {
+      const gpu::State state = end_turn(set);
+      if (state != gpu::State::done) return state;
+      set.turns.next();
+      if (!set.turns.are_over()) begin_turn(set);
+    }
+    return gpu::State::done;
+  }
+
+  /// Is the turn over for all chunks of the set? Those whose sums are none of quanta are left to
   /// add_elements().
-  gpu::State end_turn() {
-    for (Chunk& chunk : chunks_) {
+  gpu::State end_turn(const Set& set) {
+    for (std::uint64_t i = set.begin; i < set.end; ++i) {
+      Chunk& chunk = chunks_[i];
       if (!chunk.is_sum || chunk.event == 0) continue;
       gpu::Outcome outcome;
       const gpu::State state = queue_->query(chunk.event, &outcome);
@@ -149,11 +175,13 @@ class DeviceSumEncoder final : public Encoder {
     return gpu::State::done;
   }
 
-  /// Of all chunks whose sums are none of quanta, or no shorter than their elements.
-  bool add_elements() {
+  /// Of chunks whose sums are none of quanta, or no shorter than their elements; once. False: there
+  /// is no memory.
+  bool add_elements(Set& set) {
+    if (std::exchange(set.is_added, true)) return true;
     const std::size_t raw_stride = (cut_.raw_bytes(0) + 255) / 256 * 256;
     const std::size_t most = std::min(summands_.size(), gpu::Queue::most_inputs);
-    for (std::uint64_t i = 0; i < chunks_.size(); ++i) {
+    for (std::uint64_t i = set.begin; i < set.end; ++i) {
       Chunk& chunk = chunks_[i];
       chunk.is_sum = chunk.is_sum && chunk.sum.bytes < cut_.raw_bytes(i);
       if (chunk.is_sum) continue;
@@ -195,11 +223,11 @@ class DeviceSumEncoder final : public Encoder {
   }
 
   const std::vector<Summand> summands_;
-  SummandTurns turns_;
-  std::vector<Chunk> chunks_;  ///< none: it has not begun
-  std::uint64_t next_ = 0;     ///< chunk
+  std::vector<Chunk> chunks_;
+  std::deque<Set> sets_;     ///< under way
+  std::uint64_t begun_ = 0;  ///< chunks
+  std::uint64_t next_ = 0;   ///< chunk to be told of
   std::size_t stride_ = 0;
-  std::uint64_t begin_ns_ = 0;
   memory::Buffer scratch_;
   memory::Buffer decoded_;
   QueueLease queue_;

@@ -1,7 +1,6 @@
 #include "engine/pipeline/opaque_block.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "codec/codec.hpp"
 #include "engine/job.hpp"
@@ -21,7 +20,6 @@ constexpr std::size_t back = wire::size_grain + wire::size_above_grain;
 
 OpaqueBlock::~OpaqueBlock() {
   encoder_.reset();
-  if (copying_ != 0) queue_->drain();
   if (!home_.link || is_home_over_) return;
   if (is_announced_) {
     home_.link->release(home_.transfer);
@@ -68,8 +66,6 @@ bool OpaqueBlock::make(const Chunking& cut, int device, const Home& home,
                        const MakeEncoder& made_by) {
   cut_ = cut;
   home_ = home;
-  // No host looks at what a device publishes.
-  cut_.may_be_elements = !home.link || !home.link->devices_publish();
   device_ = device;
   chunks_.resize(cut_.chunks());
   for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) {
@@ -78,6 +74,7 @@ bool OpaqueBlock::make(const Chunking& cut, int device, const Home& home,
   encoder_ = made_by(cut_, *this);
   if (!encoder_) return false;
   is_published_by_device_ = encoder_->is_published_by_device();
+  cut_.may_be_elements = !is_published_by_device_;  // what it publishes no host has looked at
   if (cut_.spec.bound == Bound::rel) {
     cut_.spec.bound = Bound::abs;
     cut_.spec.value = 0;
@@ -139,8 +136,7 @@ void OpaqueBlock::end() {
   is_made_.store(true, std::memory_order_release);
 }
 
-void OpaqueBlock::begin(const Chunking& cut, int device, bool is_last) {
-  is_last_ = is_last;
+void OpaqueBlock::begin(const Chunking& cut, int device) {
   cut_ = cut;
   cut_.may_be_elements = true;
   device_ = device;
@@ -150,33 +146,6 @@ void OpaqueBlock::begin(const Chunking& cut, int device, bool is_last) {
 std::byte* OpaqueBlock::place_for(std::uint64_t chunk, std::size_t bytes) {
   const bool is_there = static_cast<bool>(chunks_[chunk].memory);
   return is_there || make_room(chunk, bytes) ? room_of(chunk) : nullptr;
-}
-
-/// What a device published may be longer than its elements, which not every link takes.
-bool OpaqueBlock::keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
-  if (is_given_up_) return true;
-  if (copying_ == 0) {
-    is_given_up_ = chunk != ready() || arrived.chunks != 1 ||
-                   (!is_last_ && !is_elements && arrived.bytes >= cut_.raw_bytes(chunk)) ||
-                   !place_for(chunk, arrived.bytes);
-    if (is_given_up_) return true;
-    const bool is_in_place = arrived.data == room_of(chunk);
-    if (is_in_place || device_ == gpu::host) {
-      if (!is_in_place) std::memcpy(room_of(chunk), arrived.data, arrived.bytes);
-      note(chunk, arrived.bytes, is_elements);
-      return true;
-    }
-    if (!queue_) queue_ = job_.devices.queue(device_);
-    is_given_up_ = !queue_;
-    if (is_given_up_) return true;
-    copying_ = queue_->copy(room_of(chunk), arrived.data, arrived.bytes);
-  }
-  const gpu::State state = queue_->query(copying_);
-  if (state == gpu::State::pending) return false;
-  copying_ = 0;
-  is_given_up_ = state == gpu::State::failed;
-  if (!is_given_up_) note(chunk, arrived.bytes, is_elements);
-  return true;
 }
 
 const std::byte* OpaqueBlock::frame(std::size_t& bytes) {

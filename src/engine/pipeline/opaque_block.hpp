@@ -73,16 +73,17 @@ class OpaqueBlock final : private Slots {
 
   // Where it is received.
 
-  /// Chunks follow, for a buffer of `device` or the host. `is_last`: they are not passed on from
-  /// here, so a payload may be longer than its elements.
-  void begin(const Chunking& cut, int device, bool is_last);
+  /// Chunks follow, for a buffer of `device` or the host.
+  void begin(const Chunking& cut, int device);
 
-  /// Where the next chunk may be brought, so that it need not be copied; null: there is no memory.
+  /// Where a chunk is brought; null: there is no memory.
   std::byte* place_for(std::uint64_t chunk, std::size_t bytes);
 
-  /// Keeps a chunk, in order. False while a device copies it; then it is to be asked again. Where
-  /// it cannot be kept the block will not be whole.
-  bool keep(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements);
+  /// The next chunk is there.
+  void note(std::uint64_t chunk, std::size_t bytes, bool is_elements);
+
+  /// It will not be whole. `code`: an MPI error code, which code() gives.
+  void give_up(int code) { code_ = code; }
 
   // What there is.
 
@@ -96,11 +97,15 @@ class OpaqueBlock final : private Slots {
   Chunk chunk(std::uint64_t i) const { return {data_of(i), chunks_[i].bytes}; }
   /// The device that reaches the chunks, or the host where they lie in its memory.
   int lies_on() const { return home_.transfer.is_on_host ? gpu::host : device_; }
+  /// Do they lie in memory of device() itself?
+  bool lies_near() const { return home_.link ? home_.transfer.is_near : device_ != gpu::host; }
+  /// Is it known how it is cut?
+  bool has_begun() const { return !chunks_.empty(); }
   bool is_whole() const { return !chunks_.empty() && ready() == chunks_.size(); }
   bool is_elements(std::uint64_t i) const { return chunks_[i].is_elements; }
   std::size_t bytes() const { return bytes_; }  ///< of those that are there
   std::size_t longest() const;                  ///< of any chunk, as far as is known
-  int code() const { return code_; }            ///< of an origin that failed: an MPI error code
+  int code() const { return code_; }            ///< of one that failed: an MPI error code
 
   /// What encoding took, the first time that it is asked for.
   std::uint64_t claim_took_ns() { return took_ns_.exchange(0, std::memory_order_relaxed); }
@@ -126,7 +131,6 @@ class OpaqueBlock final : private Slots {
     return held_ ? held_ + cut_.offset(chunk) : room_of(chunk);
   }
   bool make_room(std::uint64_t chunk, std::size_t bytes);
-  void note(std::uint64_t chunk, std::size_t bytes, bool is_elements);
   void end();
 
   Job& job_;
@@ -148,11 +152,7 @@ class OpaqueBlock final : private Slots {
   memory::Buffer packed_;            ///< elements without gaps, while they are encoded
   memory::Buffer frame_;             ///< of what lies on a device
   std::size_t frame_bytes_ = 0;
-  bool is_given_up_ = false;
-  bool is_last_ = false;
-  gpu::Event copying_ = 0;
   std::unique_ptr<Encoder> encoder_;
-  QueueLease queue_;
 };
 
 }  // namespace mpress::engine

@@ -1,5 +1,6 @@
 #include "engine/pipeline/receive_pipeline.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -36,8 +37,7 @@ class Whole final : public Here {
   explicit Whole(const OpaqueBlock& opaque) : opaque_(opaque) {}
   gpu::State poll(std::uint64_t chunk, link::Arrived& arrived) override {
     const OpaqueBlock::Chunk kept = opaque_.chunk(chunk);
-    const int device = opaque_.lies_on();
-    arrived = {kept.data, kept.bytes, device, device != gpu::host};
+    arrived = {kept.data, kept.bytes, opaque_.lies_on(), opaque_.lies_near()};
     return gpu::State::done;
   }
 
@@ -75,17 +75,18 @@ void ReceivePipeline::open(const OpaqueBlock& opaque) {
 }
 
 /// What is not encoded can be had from where it goes.
-void ReceivePipeline::keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_last) {
-  if (!cut_.encodes()) return;
-  opaque_ = std::move(opaque);
-  opaque_->begin(cut_, device_, is_last);
+void ReceivePipeline::keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_alone) {
+  if (cut_.encodes()) keeper_.emplace(job_, cut_, std::move(opaque), device_, is_alone);
 }
 
 bool ReceivePipeline::advance() {
   if (is_over_) return true;
   while (taken_ < cut_.chunks() && take_next()) {
   }
-  const std::uint64_t settled = decoder_->settled();
+  decoder_->launch();
+  if (keeper_) keeper_->launch();
+  const std::uint64_t settled = this->settled();
+  decoder_->give_back(settled);
   if (settled < cut_.chunks()) {
     inbound_->acknowledge(settled);
     return false;
@@ -93,15 +94,27 @@ bool ReceivePipeline::advance() {
   // A device that failed may have told the sender, or not.
   const bool by_flag = decoder_->code() == MPI_SUCCESS;
   if (!by_flag) decoder_->drain();
+  if (keeper_ && keeper_->code() != MPI_SUCCESS) keeper_->drain();
   inbound_->finish(by_flag);
   if (opened_ns_ > 0) transfer_ns_ = trace::now_ns() - opened_ns_;
   return is_over_ = true;
 }
 
-/// Hands the next chunk to the decoder. False where it is not there yet, or the decoder has no
-/// room.
+/// Chunks that are where they belong.
+std::uint64_t ReceivePipeline::settled() {
+  const std::uint64_t decoded = decoder_->settled();
+  return keeper_ ? std::min(decoded, keeper_->settled()) : decoded;
+}
+
+int ReceivePipeline::code() const {
+  if (code_ != MPI_SUCCESS) return code_;
+  if (decoder_->code() != MPI_SUCCESS) return decoder_->code();
+  return keeper_ ? keeper_->code() : MPI_SUCCESS;
+}
+
+/// Hands the next chunk to the decoder. False where it is not there yet, or there is no room.
 bool ReceivePipeline::take_next() {
-  if (!decoder_->has_room()) return false;
+  if (!decoder_->has_room() || (keeper_ && !keeper_->has_room())) return false;
   if (!has_arrived_) {
     switch (inbound_->poll(taken_, arrived_)) {
       case gpu::State::pending: return false;
@@ -121,8 +134,8 @@ bool ReceivePipeline::take_next() {
   if (!has_arrived_) return true;  // it could not be brought
   const bool is_raw =
       !cut_.encodes() || (may_come_raw_ && arrived_.bytes == cut_.raw_bytes(taken_));
-  // The decoder may decode it where it lies.
-  if (opaque_ && !opaque_->keep(taken_, arrived_, is_raw)) return false;
+  // First, as the decoder may decode it where it lies.
+  if (keeper_) keeper_->take(taken_, arrived_, is_raw);
   has_arrived_ = false;
   wire_bytes_ += arrived_.bytes;
   note_arrival();
@@ -177,6 +190,7 @@ void ReceivePipeline::refuse(const std::string& why, int code) {
                std::to_string(cut_.chunks()) + " from rank " + std::to_string(cut_.peer) + " " +
                why);
   }
+  if (keeper_) keeper_->skip(taken_, code);
   decoder_->skip(taken_++);
 }
 

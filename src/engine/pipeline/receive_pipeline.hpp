@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "engine/devices.hpp"
 #include "engine/pipeline/decoder.hpp"
+#include "engine/pipeline/keeper.hpp"
 #include "engine/pipeline/opaque_block.hpp"
 #include "link/link.hpp"
 #include "trace/record.hpp"
@@ -28,9 +30,8 @@ class ReceivePipeline {
   /// All chunks are here, in an opaque block that stays until advance() has returned true.
   void open(const OpaqueBlock& opaque);
 
-  /// Before any advance(): chunks are kept in `opaque`, too, as they come, so that they can be
-  /// passed on, unless they are not (`is_last`).
-  void keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_last);
+  /// Before any advance(): chunks are kept in `opaque`, too, as they come, or there alone.
+  void keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_alone);
 
   /// Is it so?
   bool is_here() const { return inbound_->way() == trace::Way::whole; }
@@ -46,7 +47,7 @@ class ReceivePipeline {
 
   // Once advance() has returned true:
   trace::Way way() const { return inbound_->way(); }
-  int code() const { return code_ != MPI_SUCCESS ? code_ : decoder_->code(); }
+  int code() const;
   std::size_t wire_bytes() const { return wire_bytes_; }
   std::uint64_t decode_ns() const { return decoder_->decode_ns(); }
   std::uint64_t transfer_ns() const { return transfer_ns_; }  ///< of chunks that a link brought
@@ -57,12 +58,13 @@ class ReceivePipeline {
   bool bring_to_host();
   bool is_sound() const;
   void refuse(const std::string& why, int code);
+  std::uint64_t settled();
 
   Job& job_;
   const Chunking cut_;
-  std::shared_ptr<OpaqueBlock> opaque_;
   const int device_;  ///< whose queues read; the host where the decoder takes chunks from there
   std::unique_ptr<Decoder> decoder_;  ///< outlives inbound_
+  std::optional<Keeper> keeper_;
   std::unique_ptr<link::Inbound> inbound_;
   bool may_come_raw_ = false;  ///< a chunk may be its elements although the message is encoded
   std::uint64_t taken_ = 0;    ///< chunks that the decoder has got

@@ -19,8 +19,9 @@ class SumEncoder final : public Encoder {
   bool encodes_here() const override { return true; }
 
   gpu::State next(Made& made) override {
-    if (!std::ranges::all_of(summands_, [&](const Summand& one) { return is_there(one); })) {
-      return gpu::State::pending;
+    if (ready_chunks(summands_, cut_) == next_) {
+      code_ = code_of(summands_);
+      return code_ == MPI_SUCCESS ? gpu::State::pending : gpu::State::failed;
     }
     const std::uint64_t begin = trace::now_ns();
     made = {next_, 1, 0, true};
@@ -35,8 +36,6 @@ class SumEncoder final : public Encoder {
   }
 
  private:
-  bool is_there(const Summand& one) const { return !one.opaque || one.opaque->ready() > next_; }
-
   bool make(std::byte* place, Made& made) {
     const bool are_payloads =
         std::ranges::all_of(summands_, [&](const Summand& one) { return one.is_payload(next_); });
@@ -101,6 +100,21 @@ class SumEncoder final : public Encoder {
 };
 
 }  // namespace
+
+std::uint64_t ready_chunks(std::span<const Summand> summands, const Chunking& cut) {
+  std::uint64_t ready = cut.chunks();
+  for (const Summand& one : summands) {
+    if (one.opaque) ready = std::min(ready, one.opaque->ready());
+  }
+  return ready;
+}
+
+int code_of(std::span<const Summand> summands) {
+  for (const Summand& one : summands) {
+    if (one.opaque && one.opaque->code() != MPI_SUCCESS) return one.opaque->code();
+  }
+  return MPI_SUCCESS;
+}
 
 std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
                                      std::vector<Summand> summands) {

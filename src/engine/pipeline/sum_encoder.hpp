@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "codec/szp/format.hpp"
@@ -23,6 +25,12 @@ struct Summand {
     return opaque ? opaque->chunk(chunk).data : elements + cut.offset(chunk);
   }
 };
+
+/// How many chunks of all summands are there.
+std::uint64_t ready_chunks(std::span<const Summand> summands, const Chunking& cut);
+
+/// Of summands whose chunks will not all come: an MPI error code.
+int code_of(std::span<const Summand> summands);
 
 /// The turns in which summands are added, since a codec takes a few at a time: the first takes as
 /// many as that, each other one what there is so far, and more.
@@ -62,7 +70,8 @@ class SummandTurns {
 /// host, like the slots. A chunk whose sum is one of quanta becomes its payload. Any other comes as
 /// elements: those of all summands, added up in the order of the summands, in double precision, and
 /// rounded once. So the result depends on the summands alone, and not on where they lie. Chunks are
-/// made when those of all summands are there. Null where memory is short, or the device refuses.
+/// made as those of all summands come; where those of one will not, that is an error. Null where
+/// memory is short, or the device refuses.
 std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
                                      std::vector<Summand> summands);
 

@@ -136,17 +136,43 @@ cudaError_t launch(Direction direction, void* buffer, void* packed, const Runs& 
   return cudaGetLastError();
 }
 
+template <unsigned capacity>
+struct Copies {
+  Copy at[capacity];
+};
+
+/// Each row of the grid has a copy.
+template <unsigned capacity>
 __global__ void __launch_bounds__(threads)
-    copy_then_flag(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
-                   unsigned* counter, volatile std::uint32_t* flag, std::uint32_t value) {
-  copy_piece(to, from, bytes, blockIdx.x * threads + threadIdx.x, gridDim.x * threads);
+    copy_then_flag(const __grid_constant__ Copies<capacity> copies, unsigned* counter,
+                   volatile std::uint32_t* flag, std::uint32_t value) {
+  const Copy& copy = copies.at[blockIdx.y];
+  copy_piece(static_cast<unsigned char*>(copy.to), static_cast<const unsigned char*>(copy.from),
+             copy.bytes, blockIdx.x * threads + threadIdx.x, gridDim.x * threads);
   __syncthreads();
   if (threadIdx.x > 0) return;
   __threadfence();
-  if (atomicAdd(counter, 1) + 1 < gridDim.x) return;
+  if (atomicAdd(counter, 1) + 1 < gridDim.x * gridDim.y) return;
   *counter = 0;
   __threadfence_system();  // what all blocks wrote is there before the flag
   *flag = value;
+}
+
+template <unsigned capacity>
+void launch_copies(std::span<const Copy> copies, unsigned* counter, std::uint32_t* flag,
+                   std::uint32_t value, cudaStream_t stream) {
+  constexpr std::uint64_t in_block = threads * 16;  // an access of each thread
+  Copies<capacity> all;
+  std::uint64_t longest = 0;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    all.at[i] = copies[i];
+    longest = std::max<std::uint64_t>(longest, copies[i].bytes);
+  }
+  const std::uint64_t most = std::uint64_t{codec::cuda::multiprocessors()} * 16 / copies.size() + 1;
+  const std::uint64_t blocks =
+      std::clamp<std::uint64_t>((longest + in_block - 1) / in_block, 1, most);
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(copies.size()));
+  copy_then_flag<capacity><<<grid, threads, 0, stream>>>(all, counter, flag, value);
 }
 
 __global__ void set_flag(volatile std::uint32_t* flag, std::uint32_t value) {
@@ -203,15 +229,12 @@ cudaError_t copy_runs(Direction direction, void* buffer, void* packed, const Pla
   return launch(direction, buffer, packed, Listed{placed, count}, total, stream);
 }
 
-cudaError_t copy_and_tell(void* to, const void* from, std::size_t bytes, unsigned* counter,
-                          std::uint32_t* flag, std::uint32_t value, cudaStream_t stream) {
-  constexpr std::uint64_t in_block = threads * 16;  // an access of each thread
-  const std::uint64_t most = std::uint64_t{codec::cuda::multiprocessors()} * 16;
-  const std::uint64_t blocks =
-      std::clamp<std::uint64_t>((bytes + in_block - 1) / in_block, 1, most);
-  copy_then_flag<<<static_cast<unsigned>(blocks), threads, 0, stream>>>(
-      static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, counter,
-      flag, value);
+cudaError_t copy_and_tell(std::span<const Copy> copies, unsigned* counter, std::uint32_t* flag,
+                          std::uint32_t value, cudaStream_t stream) {
+  if (copies.empty() || copies.size() > Queue::most_copies) return cudaErrorInvalidValue;
+  const auto launch =
+      copies.size() == 1 ? launch_copies<1> : launch_copies<Queue::most_copies>;
+  launch(copies, counter, flag, value, stream);
   return cudaGetLastError();
 }
 

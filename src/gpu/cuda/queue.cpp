@@ -168,10 +168,10 @@ Event CudaQueue::wait(const std::uint32_t* flag, std::uint32_t value) {
   });
 }
 
-Event CudaQueue::copy_near(void* to, const void* from, std::size_t bytes) {
+Event CudaQueue::copy_near(std::span<const Copy> copies) {
   return give([&](Event event) {
-    check(copy_and_tell(to, from, bytes, reinterpret_cast<unsigned*>(counter_.data()),
-                        &mapped_device_->done, static_cast<std::uint32_t>(event), stream_),
+    check(copy_and_tell(copies, reinterpret_cast<unsigned*>(counter_.data()), &mapped_device_->done,
+                        static_cast<std::uint32_t>(event), stream_),
           "a copy");
   });
 }

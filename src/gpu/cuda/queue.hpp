@@ -24,7 +24,8 @@ class CudaQueue final : public Queue {
   Event write(std::uint32_t* flag, std::uint32_t value) override;
   Event wait(const std::uint32_t* flag, std::uint32_t value) override;
   bool can_wait() const override { return can_wait_; }
-  Event copy_near(void* to, const void* from, std::size_t bytes) override;
+  using Queue::copy_near;
+  Event copy_near(std::span<const Copy> copies) override;
   Event gather(void* packed, const void* buffer, std::span<const Run> runs) override;
   Event scatter(void* buffer, const void* packed, std::span<const Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,

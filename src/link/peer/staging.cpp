@@ -77,6 +77,7 @@ bool PeerLink::reserve_staging(const Reservation& wanted, std::uint32_t opened, 
   for (std::uint32_t i = 0; i < std::min<std::size_t>(opened, staging_.size()); ++i) {
     Staging& staging = staging_[i];
     if (staging.device != wanted.device || !staging.free.fits(planned.bytes())) continue;
+    planned.is_near = true;
     return reserve_in(&staging.free, i, 0, staging.memory, wanted, planned);
   }
   return false;

@@ -1,0 +1,90 @@
+#include "engine/pipeline/keeper.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+
+Keeper::Keeper(Job& job, const Chunking& cut, std::shared_ptr<OpaqueBlock> opaque, int device,
+               bool is_alone)
+    : job_(job), opaque_(std::move(opaque)), device_(device), is_alone_(is_alone) {
+  opaque_->begin(cut, device);
+}
+
+void Keeper::take(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
+  taken_ = chunk + arrived.chunks;
+  if (!is_given_up_ && !begin(chunk, arrived, is_elements)) {
+    give_up(short_of_memory(job_, device_));
+  }
+}
+
+/// What a device published may be longer than its elements, which not every link takes. False where
+/// it cannot be kept.
+bool Keeper::begin(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
+  const bool is_too_long = !is_elements && arrived.bytes >= opaque_->cut().raw_bytes(chunk);
+  if (arrived.chunks != 1 || (is_too_long && !is_alone_)) return false;
+  std::byte* const place = opaque_->place_for(chunk, arrived.bytes);
+  if (!place) return false;
+  chunks_.push_back({arrived.bytes, is_elements});
+  if (arrived.data == place) return true;
+  if (device_ == gpu::host) {
+    std::memcpy(place, arrived.data, arrived.bytes);
+    return true;
+  }
+  if (!queue_) queue_ = job_.devices.queue(device_, gpu::Priority::first);
+  if (!queue_) return false;
+  if (arrived.device == device_) {
+    copies_.push_back({place, arrived.data, arrived.bytes});
+    if (copies_.size() == gpu::Queue::most_copies) launch();
+  } else {
+    launch();
+    works_.push_back({queue_->copy(place, arrived.data, arrived.bytes), taken_});
+  }
+  return true;
+}
+
+void Keeper::skip(std::uint64_t chunk, int code) {
+  taken_ = chunk + 1;
+  give_up(code);
+}
+
+/// What is under way goes on.
+void Keeper::give_up(int code) {
+  is_given_up_ = true;
+  if (!is_alone_ || code_ != MPI_SUCCESS) return;
+  code_ = code;
+  opaque_->give_up(code);
+}
+
+void Keeper::launch() {
+  if (copies_.empty()) return;
+  works_.push_back({queue_->copy_near(copies_), taken_});
+  copies_.clear();
+}
+
+std::uint64_t Keeper::settled() {
+  for (; !works_.empty(); works_.pop_front()) {
+    const gpu::State state = queue_->query(works_.front().event);
+    if (state == gpu::State::pending) return settled_;
+    if (state == gpu::State::failed) give_up(refused(job_, device_));
+    note(works_.front().end);
+  }
+  if (copies_.empty()) note(taken_);
+  return settled_;
+}
+
+/// Of those before it that were begun.
+void Keeper::note(std::uint64_t end) {
+  for (; settled_ < end; ++settled_) {
+    if (is_given_up_) continue;
+    opaque_->note(settled_, chunks_[settled_].bytes, chunks_[settled_].is_elements);
+  }
+}
+
+void Keeper::drain() {
+  if (queue_) queue_->drain();
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,79 @@
+// Chunks that are kept as they came, in an opaque block, so that they can be passed on or added up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/devices.hpp"
+#include "engine/pipeline/chunking.hpp"
+#include "engine/pipeline/opaque_block.hpp"
+#include "link/link.hpp"
+
+namespace mpress::engine {
+
+/// Takes the chunks of one block, in order, beside a decoder or in its place. A device copies those
+/// that are there at the same time by one launch. No call waits but drain().
+class Keeper {
+ public:
+  /// For a buffer of `device`, or of the host. `is_alone`: no decoder has the chunks. Then they are
+  /// not passed on, so a payload may be longer than its elements; and it is an error, also of the
+  /// block's, if they cannot be kept. Otherwise that is left incomplete then.
+  Keeper(Job& job, const Chunking& cut, std::shared_ptr<OpaqueBlock> opaque, int device,
+         bool is_alone);
+
+  /// Has it room for more?
+  bool has_room() { return works_.size() < most_works; }
+
+  /// What has come: in memory of the host, where the buffer is the host's, or the device reaches
+  /// it. It stays there until it is settled.
+  void take(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements);
+
+  /// A chunk will not come, for a reason that an MPI error code tells.
+  void skip(std::uint64_t chunk, int code);
+
+  /// Begins to copy all that was taken.
+  void launch();
+
+  /// How many of the chunks are not needed any more where they came.
+  std::uint64_t settled();
+
+  void drain();
+
+  /// An MPI error code, which is not raised.
+  int code() const { return code_; }
+
+ private:
+  static constexpr std::size_t most_works = 4;
+
+  struct Chunk {
+    std::size_t bytes;
+    bool is_elements;
+  };
+  /// What a device copies at once.
+  struct Work {
+    gpu::Event event;
+    std::uint64_t end;  ///< all chunks before it are kept then
+  };
+
+  bool begin(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements);
+  void give_up(int code);
+  void note(std::uint64_t end);
+
+  Job& job_;
+  const std::shared_ptr<OpaqueBlock> opaque_;
+  const int device_;
+  const bool is_alone_;
+  bool is_given_up_ = false;
+  std::uint64_t taken_ = 0;        ///< chunks
+  std::uint64_t settled_ = 0;      ///< chunks
+  std::vector<Chunk> chunks_;      ///< that were taken
+  std::vector<gpu::Copy> copies_;  ///< to be launched
+  std::deque<Work> works_;         ///< under way
+  int code_ = MPI_SUCCESS;
+  QueueLease queue_;  ///< destroyed first: it uses what is above
+};
+
+}  // namespace mpress::engine
