@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one call on a machine that has one: builds, compares the twins,
-# runs the codec tests on both, the queues that messages use, apps/wave, and the sanitizers. Writes
+# runs the codec tests on both, the queues that messages use, the apps, and the sanitizers. Writes
 # RESULTS (default: gpu-tests.json).
 #
 # Where there are several GPUs, memory and arrays are tested on all of them, one after another and
@@ -164,7 +164,7 @@ for mpicc in $mpiccs; do
   unset MPRESS_LINK visible
   MPRESS_CHUNK=64K MPRESS_POOL_LIMIT=100K \
     messages "with little memory" device_messages --codec mpc --force
-  for program in $newer; do messages "as they are" $program; done
+  for program in ${newer:+device_calls device_collectives}; do messages "as they are" $program; done
   argument=$folder/file messages "as they are" device_refused
   for what in nccl kernel; do
     step "messages beside $what, ${mpicc%/mpicc}" mpress run -n 2 \
@@ -175,6 +175,7 @@ done
 if wanted arrays; then
   mpicc=${mpicc:-mpicc}
   tests "apps/wave on GPUs" test_wave_app
+  tests "apps/stacking on GPUs" test_stacking
   tests "arrays of other libraries" test_cuda
   step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
     "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py
