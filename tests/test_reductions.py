@@ -74,6 +74,21 @@ def test_a_long_first_call(link, takes_devices, mpi_program, mpress_run, simulat
     assert done.report["totals"]["compressed_messages"] > 0
 
 
+@pytest.mark.parametrize("takes_devices", [False, True])
+@pytest.mark.parametrize("ranks", [2, 4, pytest.param(7, marks=EXTENDED)])
+def test_without_messages(ranks, takes_devices, mpi_program, mpress_run, simulated_gpu):
+    """Where devices reach each other's memory, each reads there what the others bring."""
+    env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
+    if takes_devices:
+        env |= {"SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
+    arguments = [str(10 * ranks), "60"]
+    program = mpi_program("reductions_linked")
+    done = mpress_run(ranks, program, arguments, ("--codec", "none"), env=env)
+    assert served(done) == SERVED
+    algorithms = {row["algorithm"] for row in done.report["rows"] if row["operation"] in SERVED}
+    assert "one-shot" in algorithms and (ranks == 2 or "two-shot" in algorithms)
+
+
 @pytest.mark.parametrize(
     "pieces", [1, *(pytest.param(n, marks=EXTENDED) for n in (0, *range(2, 9)))]
 )

@@ -63,7 +63,7 @@ DETOURS = {
 """Why a message in memory of a GPU took a longer way than another could have."""
 ALGORITHMS = (
     None, "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot",
-    "scattered", "ring", "doubling", "bruck", "by-host", "pairwise",
+    "scattered", "ring", "doubling", "bruck", "by-host", "pairwise", "one-shot",
 )  # fmt: skip
 """Of collective calls: as ``src/schedule/algorithms.hpp`` has them."""
 

@@ -310,9 +310,10 @@ void start_job(bool at_init) {
                             !job.config.is_pool_limit_set);
     if (job.config.link == "peer" || job.config.link == "host")
       job.least_peer_bytes = wire::min_frame_bytes;
-    // An MPI that takes memory of devices moves what is not encoded between them by itself.
-    job.collectives.on_devices = job.chunks.is_open() &&
-                                 world->is_true_for_any(Fact::may_see_gpus) &&
+    // An MPI that takes memory of devices moves what is not encoded between them by itself; but
+    // such MPIs combine elements on the host.
+    job.collectives.reductions = job.chunks.is_open() && world->is_true_for_any(Fact::may_see_gpus);
+    job.collectives.on_devices = job.collectives.reductions &&
                                  (!world->is_true_for_any(Fact::gpu_aware) || job.config.force);
     if (job.chunks.is_open()) {
       job.collectives.immediate = world->is_true_for_all(Fact::gets_on);

@@ -118,11 +118,12 @@ class Job {
   /// Which collective calls may be served by mpress: the same on all ranks.
   struct {
     bool on_devices = false;      ///< those of communicators that have buffers there
+    bool reductions = false;      ///< of these the reductions between ranks of a host, at least
     bool within = false;          ///< those on host memory, where compressing may pay within hosts
     bool between = false;         ///< the same between hosts
     bool immediate = false;       ///< non-blocking and persistent ones, too
     bool makes_contexts = false;  ///< also as the first call on a communicator
-    bool any() const { return on_devices || within || between; }
+    bool any() const { return on_devices || reductions || within || between; }
   } collectives;
   CollectiveCosts collective_costs;  ///< once all ranks agreed on them
   bool learned = false;              ///< links were measured in MPI_Init

@@ -150,13 +150,14 @@ class Queue {
 
   /// Copies, one or more and at most `most_copies`, by one kernel, between memory that kernels of
   /// the queue's device reach, its own or opened for it: sooner done than copy() where they are
-  /// short, where they are many, and where both sides are the device's own.
-  virtual Event copy_near(std::span<const Copy> copies) = 0;
+  /// short, where they are many, and where both sides are the device's own. `flag`: as for copy().
+  virtual Event copy_near(std::span<const Copy> copies, std::uint32_t* flag) = 0;
   static constexpr std::size_t most_copies = 160;
 
-  Event copy_near(void* to, const void* from, std::size_t bytes) {
+  Event copy_near(std::span<const Copy> copies) { return copy_near(copies, nullptr); }
+  Event copy_near(void* to, const void* from, std::size_t bytes, std::uint32_t* flag = nullptr) {
     const Copy one{to, from, bytes};
-    return copy_near({&one, 1});
+    return copy_near({&one, 1}, flag);
   }
 
   /// Packs: the `runs` of a buffer, back to back, to `packed`; both on the queue's device.

@@ -74,6 +74,7 @@ FlatWork flat_work(const Method& method, Op op, int n, bool is_shared) {
     }
     case Algorithm::none:
     case Algorithm::by_host:
+    case Algorithm::one_shot:
     case Algorithm::count_: break;
   }
   return {0, 0};
@@ -212,6 +213,7 @@ Schedule make(const Method& method, const Task& task, int rank, const Hosts& hos
     case Algorithm::pairwise:
       return is_mixed ? hierarchical_alltoall(task, rank, hosts, 1) : pairwise_alltoall(task, rank);
     case Algorithm::none:
+    case Algorithm::one_shot:  // without a schedule
     case Algorithm::count_: break;
   }
   return {};

@@ -26,12 +26,13 @@ enum class Algorithm : std::uint8_t {
   bruck,             ///< all-gather, all-to-all
   by_host,           ///< all-gather: to each host once
   pairwise,          ///< all-to-all: one at once
+  one_shot,          ///< reductions: each combines what all have made readable
   count_
 };
 
 inline constexpr const char* algorithm_names[] = {
     "none",      "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot",
-    "scattered", "ring",   "doubling", "bruck", "by-host",      "pairwise"};
+    "scattered", "ring",   "doubling", "bruck", "by-host",      "pairwise",         "one-shot"};
 
 inline const char* name(Algorithm algorithm) {
   return algorithm_names[static_cast<std::size_t>(algorithm)];

@@ -236,7 +236,7 @@ gpu::Event Queue::wait(const std::uint32_t* flag, std::uint32_t value) {
   return give({}, work, true);
 }
 
-gpu::Event Queue::copy_near(std::span<const gpu::Copy> copies) {
+gpu::Event Queue::copy_near(std::span<const gpu::Copy> copies, std::uint32_t* flag) {
   const Call call(in_call_);
   if (copies.empty() || copies.size() > most_copies) fault("%zu copies", copies.size());
   Memory& memory = Memory::instance();
@@ -267,7 +267,8 @@ gpu::Event Queue::copy_near(std::span<const gpu::Copy> copies) {
     }
     return std::optional<gpu::Outcome>();
   };
-  return give(std::move(accesses), work);
+  const gpu::Event event = give(std::move(accesses), work);
+  return flag ? give_write(flag, 1) : event;
 }
 
 /// What is given later waits for all that `earlier` has been given.

@@ -41,7 +41,7 @@ class Queue final : public gpu::Queue {
   gpu::Event wait(const std::uint32_t* flag, std::uint32_t value) override;
   bool can_wait() const override { return true; }
   using gpu::Queue::copy_near;
-  gpu::Event copy_near(std::span<const gpu::Copy> copies) override;
+  gpu::Event copy_near(std::span<const gpu::Copy> copies, std::uint32_t* flag) override;
   gpu::Event gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) override;
   gpu::Event scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,

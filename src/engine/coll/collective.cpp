@@ -46,7 +46,7 @@ bool ImmediateCall::decide() {
   is_begun_ = true;
   const Server server = routing_.server();
   if (server == Server::failed) fail(MPI_ERR_OTHER);
-  if (server == Server::mpress) prepare_blocks(routing_.served());
+  if (server == Server::mpress) blocks_ = routing_.operation(*comm_);
   if (server == Server::both) {
     LongPairs pairs(job_, context_, kept_->operands());
     if (pairs.any()) prepare_pairs(routing_.served(), std::move(pairs), context_.comm());
@@ -135,6 +135,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
     return std::nullopt;
   }
   Routing routing(job, call, Form::blocking, operands, candidate, context);
+  const std::uint64_t begin = trace::now_ns();
   wait_for(job, routing, context);
   if (routing.server() == Server::mpi) return std::nullopt;
   if (routing.server() == Server::both) {
@@ -143,8 +144,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   }
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(MPI_ERR_OTHER);
-  const std::uint64_t begin = trace::now_ns();
-  const auto served = make_operation(job, call, operands, comm, context, routing.served());
+  const auto served = routing.operation(comm);
   served->start();
   wait_for(job, *served);
   count_blocking(job, served->called(), begin);

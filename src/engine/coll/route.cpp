@@ -1,4 +1,6 @@
 #include "engine/coll/route.hpp"
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/linked_reduction.hpp"
 
 #include <algorithm>
 #include <array>
@@ -100,7 +102,8 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   // A reduction takes two messages, and work between them, each of which waits for a turn where
   // ranks share a device.
   const std::size_t least = job.least_peer_bytes * (call.reduces ? 4 : 1);
-  found.may_be_on_devices = job.collectives.on_devices && (call.has_own_counts || bytes >= least);
+  const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
+  found.may_be_on_devices = are_served && (call.has_own_counts || bytes >= least);
   if (!found.may_compress && !found.may_be_on_devices) return {};
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
@@ -134,6 +137,8 @@ std::optional<Served> decide_now(const Job& job, const Collective& call, Context
   return Served{context.order().next_tag(), LongPairs::method(schedule_op(call))};
 }
 
+Routing::~Routing() = default;
+
 Routing::Routing(Job& job, const Collective& call, Form form, const Operands& operands,
                  const Candidate& candidate, Context& context)
     : job_(job),
@@ -155,7 +160,7 @@ bool Routing::advance() {
     if (!context_.advance()) return false;
     consider();
   }
-  if (state_ == State::agreeing) {
+  while (state_ == State::agreeing || state_ == State::offering) {
     if (!agreement_->advance()) {
       // MPI proceeds meanwhile: others may need what it has to send before they come.
       int found = 0;
@@ -165,13 +170,14 @@ bool Routing::advance() {
       }
       return false;
     }
-    agree();
+    state_ == State::agreeing ? agree() : accept_offer();
   }
   return state_ == State::decided;
 }
 
 bool Routing::is_for_devices() const {
-  return may_be_on_devices_ && context_.is_true_for_any(Fact::may_see_gpus);
+  return may_be_on_devices_ && context_.is_true_for_any(Fact::may_see_gpus) &&
+         (job_.collectives.on_devices || context_.hosts().count() == 1);
 }
 
 /// Does data go to a member of this host by host memory that both GPUs have pinned?
@@ -229,6 +235,32 @@ void Routing::agree() {
 }
 
 void Routing::serve(bool whole) {
+  if (!whole || !may_be_linked()) return serve_by_blocks(whole);
+  linked_ = std::make_unique<LinkedReduction>(job_, call_, operands_, context_);
+  agreement_ = context_.agreements().gather(linked_->offer());
+  state_ = State::offering;
+}
+
+/// Is it a reduction of data on devices, that nothing is to be encoded of? Members make persistent
+/// calls' starts in any order, so those could not be agreed on.
+bool Routing::may_be_linked() {
+  return call_.reduces && !pays_ && context_.has_devices() && form_ != Form::persistent &&
+         LinkedReduction::is_apt(call_, operands_, context_);
+}
+
+void Routing::accept_offer() {
+  if (agreement_->failed()) return decide(Server::failed);
+  if (linked_->accept(agreement_->result())) return decide(Server::mpress);
+  linked_.reset();
+  serve_by_blocks(true);
+}
+
+std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
+  if (linked_) return std::move(linked_);
+  return make_operation(job_, call_, operands_, comm, context_, served_);
+}
+
+void Routing::serve_by_blocks(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
   served_.method =

@@ -20,7 +20,9 @@
 
 namespace mpress::engine {
 
+class CollectiveOperation;
 class Job;
+class LinkedReduction;
 
 /// What a collective call is, as its name tells.
 struct Collective {
@@ -78,6 +80,7 @@ class Routing {
   /// `operands` outlives it.
   Routing(Job& job, const Collective& call, Form form, const Operands& operands,
           const Candidate& candidate, Context& context);
+  ~Routing();
 
   /// Never waits. Returns whether it is decided.
   bool advance();
@@ -86,18 +89,24 @@ class Routing {
   Server server() const { return server_; }
   /// Where there are blocks.
   const Served& served() const { return served_; }
+  /// What serves the call, where mpress does: it has been made in deciding, or is made now. `comm`
+  /// outlives it, and so does what this was made of.
+  std::unique_ptr<CollectiveOperation> operation(mpi::CommInfo& comm);
   /// The next call may be decided. What MPI serves on the private communicator has been begun: MPI
   /// may let others proceed in that call.
   void pass() { context_.order().pass(); }
 
  private:
-  enum class State : unsigned char { waiting, making, agreeing, decided };
+  enum class State : unsigned char { waiting, making, agreeing, offering, decided };
 
   bool is_for_devices() const;
   bool has_pinned_peer() const;
   void consider();
   void agree();
   void serve(bool whole);
+  bool may_be_linked();
+  void accept_offer();
+  void serve_by_blocks(bool whole);
   void decide(Server server);
 
   Job& job_;
@@ -115,6 +124,7 @@ class Routing {
   Server server_ = Server::mpi;
   Served served_;
   std::shared_ptr<Agreement> agreement_;
+  std::unique_ptr<LinkedReduction> linked_;  ///< offered, or accepted
 };
 
 }  // namespace mpress::engine

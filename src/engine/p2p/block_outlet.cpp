@@ -47,8 +47,7 @@ bool BlockOutlet::copy_next() {
   if (transfer_.is_on_host || !transfer_.memory) {
     copies_.push_back(queue_->copy(place, chunk.data, chunk.bytes, flag));
   } else {
-    const gpu::Event copied = queue_->copy_near(place, chunk.data, chunk.bytes);
-    copies_.push_back(flag ? queue_->write(flag, 1) : copied);
+    copies_.push_back(queue_->copy_near(place, chunk.data, chunk.bytes, flag));
   }
   ++copied_;
   return true;

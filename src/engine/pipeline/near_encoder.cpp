@@ -130,9 +130,9 @@ class NearEncoder final : public Encoder {
     for (std::uint32_t run = 0, end = 0; run < chunks; run = end) {
       end = std::min(link::Transfer::run_behind(run), chunks);
       const std::size_t bytes = std::min(cut_.offset(end), cut_.bytes()) - cut_.offset(run);
-      gpu::Event event = queue_->copy_near(slots_.place(run, cut_.raw_bytes(run)),
-                                           region_.data + cut_.offset(run), bytes);
-      if (is_published_by_device_) event = queue_->write(&slots_.report(run)->sequence, 1);
+      std::uint32_t* const flag = is_published_by_device_ ? &slots_.report(run)->sequence : nullptr;
+      const gpu::Event event = queue_->copy_near(slots_.place(run, cut_.raw_bytes(run)),
+                                                 region_.data + cut_.offset(run), bytes, flag);
       work_.push_back({run, end - run, &*queue_, event});
     }
   }

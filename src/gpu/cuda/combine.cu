@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "gpu/cuda/combine.hpp"
+#include "gpu/cuda/tell.cuh"
 #include "gpu/gpu.hpp"
 
 namespace mpress::gpu {
@@ -30,78 +31,83 @@ __device__ void join(Sum (&sums)[lanes], const Pack<T, lanes>& pack) {
   }
 }
 
-/// Each thread has every input's elements at one place: those of four inputs are on their way at
-/// once. Everything is read once, and `out` behind all that lies in its place.
+/// What comes of the inputs' packs number `i`: those of four inputs are on their way at once.
 template <Combine how, class Sum, class T, unsigned lanes>
-__global__ void __launch_bounds__(threads)
-    combine_kernel(const __grid_constant__ Inputs inputs, T* out, std::size_t packs) {
+__device__ __forceinline__ void combine_at(const Inputs& inputs, T* out, std::size_t i) {
   using Packed = Pack<T, lanes>;
   constexpr unsigned ahead = 4;
-  const std::size_t stride = std::size_t{gridDim.x} * threads;
-  for (std::size_t i = std::size_t{blockIdx.x} * threads + threadIdx.x; i < packs; i += stride) {
-    const auto load = [&](unsigned input) {
-      return static_cast<const Packed*>(inputs.at[input])[i];
-    };
-    Sum sums[lanes];
-    const Packed first = load(0);
+  const auto load = [&](unsigned input) {
+    return static_cast<const Packed*>(inputs.at[input])[i];
+  };
+  Sum sums[lanes];
+  const Packed first = load(0);
 #pragma unroll
-    for (unsigned k = 0; k < lanes; ++k) sums[k] = static_cast<Sum>(first.lane[k]);
-    unsigned input = 1;
-    for (; input + ahead <= inputs.number; input += ahead) {
-      Packed packs_ahead[ahead];
+  for (unsigned k = 0; k < lanes; ++k) sums[k] = static_cast<Sum>(first.lane[k]);
+  unsigned input = 1;
+  for (; input + ahead <= inputs.number; input += ahead) {
+    Packed packs_ahead[ahead];
 #pragma unroll
-      for (unsigned k = 0; k < ahead; ++k) packs_ahead[k] = load(input + k);
+    for (unsigned k = 0; k < ahead; ++k) packs_ahead[k] = load(input + k);
 #pragma unroll
-      for (unsigned k = 0; k < ahead; ++k) join<how>(sums, packs_ahead[k]);
-    }
-#pragma unroll 3
-    for (; input < inputs.number; ++input) join<how>(sums, load(input));
-    Packed result;
-#pragma unroll
-    for (unsigned k = 0; k < lanes; ++k) result.lane[k] = static_cast<T>(sums[k]);
-    reinterpret_cast<Packed*>(out)[i] = result;
+    for (unsigned k = 0; k < ahead; ++k) join<how>(sums, packs_ahead[k]);
   }
+#pragma unroll 3
+  for (; input < inputs.number; ++input) join<how>(sums, load(input));
+  Packed result;
+#pragma unroll
+  for (unsigned k = 0; k < lanes; ++k) result.lane[k] = static_cast<T>(sums[k]);
+  reinterpret_cast<Packed*>(out)[i] = result;
 }
 
+/// `packs` packs, and `rest` elements behind them one by one. Everything is read once, and `out`
+/// behind all that lies in its place.
 template <Combine how, class Sum, class T, unsigned lanes>
-void launch_packs(const Inputs& inputs, T* out, std::size_t packs, cudaStream_t stream) {
-  constexpr std::size_t most_blocks = 8 * 132;  // as many as large devices have room for
-  if (packs == 0) return;
-  const auto blocks = static_cast<unsigned>(std::min(most_blocks, (packs + threads - 1) / threads));
-  combine_kernel<how, Sum, T, lanes><<<blocks, threads, 0, stream>>>(inputs, out, packs);
+__global__ void __launch_bounds__(threads)
+    combine_kernel(const __grid_constant__ Inputs inputs, T* out, std::size_t packs,
+                   std::size_t rest, const Tell tell) {
+  const std::size_t stride = std::size_t{gridDim.x} * threads;
+  const std::size_t begin = std::size_t{blockIdx.x} * threads + threadIdx.x;
+  for (std::size_t i = begin; i < packs; i += stride) {
+    combine_at<how, Sum, T, lanes>(inputs, out, i);
+  }
+  for (std::size_t i = begin; i < rest; i += stride) {
+    combine_at<how, Sum, T, 1>(inputs, out, packs * lanes + i);
+  }
+  tell_if_last(tell, gridDim.x);
 }
 
 /// In packs of 16 bytes where all addresses allow that, and what is left one by one.
 template <Combine how, class Sum, class T>
-void launch(Inputs inputs, T* out, std::size_t count, cudaStream_t stream) {
+void launch(const Inputs& inputs, T* out, std::size_t count, const Tell& tell,
+            cudaStream_t stream) {
   constexpr unsigned lanes = 16 / sizeof(T);
+  constexpr std::size_t most_blocks = 8 * 132;  // as many as large devices have room for
   auto bits = reinterpret_cast<std::uintptr_t>(out);
   for (unsigned i = 0; i < inputs.number; ++i) {
     bits |= reinterpret_cast<std::uintptr_t>(inputs.at[i]);
   }
   const std::size_t packs = bits % 16 == 0 ? count / lanes : 0;
-  launch_packs<how, Sum, T, lanes>(inputs, out, packs, stream);
-  const std::size_t done = packs * lanes;
-  for (unsigned i = 0; i < inputs.number; ++i) {
-    inputs.at[i] = static_cast<const T*>(inputs.at[i]) + done;
-  }
-  launch_packs<how, Sum, T, 1>(inputs, out + done, count - done, stream);
+  const std::size_t rest = count - packs * lanes;
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::size_t>((std::max(packs, rest) + threads - 1) / threads, 1, most_blocks));
+  combine_kernel<how, Sum, T, lanes>
+      <<<blocks, threads, 0, stream>>>(inputs, out, packs, rest, tell);
 }
 
 template <class T>
-cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t count, bool wide,
+cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t count, bool wide, const Tell& tell,
                        cudaStream_t stream) {
   T* const to = static_cast<T*>(out);
   switch (how) {
     case Combine::sum:
       if (wide) {
-        launch<Combine::sum, double>(inputs, to, count, stream);
+        launch<Combine::sum, double>(inputs, to, count, tell, stream);
       } else {
-        launch<Combine::sum, T>(inputs, to, count, stream);
+        launch<Combine::sum, T>(inputs, to, count, tell, stream);
       }
       break;
-    case Combine::min: launch<Combine::min, T>(inputs, to, count, stream); break;
-    case Combine::max: launch<Combine::max, T>(inputs, to, count, stream); break;
+    case Combine::min: launch<Combine::min, T>(inputs, to, count, tell, stream); break;
+    case Combine::max: launch<Combine::max, T>(inputs, to, count, tell, stream); break;
     case Combine::replace: return cudaErrorInvalidValue;
   }
   return cudaGetLastError();
@@ -110,13 +116,14 @@ cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t
 }  // namespace
 
 cudaError_t combine_elements(Combine how, ElementType type, std::span<const void* const> inputs,
-                             void* out, std::size_t count, bool wide, cudaStream_t stream) {
+                             void* out, std::size_t count, bool wide, const Tell& tell,
+                       cudaStream_t stream) {
   if (inputs.empty() || inputs.size() > Queue::most_inputs) return cudaErrorInvalidValue;
   Inputs all{};
   std::copy(inputs.begin(), inputs.end(), all.at);
   all.number = static_cast<unsigned>(inputs.size());
-  return type == ElementType::f32 ? combine_as<float>(how, all, out, count, wide, stream)
-                                  : combine_as<double>(how, all, out, count, wide, stream);
+  return type == ElementType::f32 ? combine_as<float>(how, all, out, count, wide, tell, stream)
+                                  : combine_as<double>(how, all, out, count, wide, tell, stream);
 }
 
 }  // namespace mpress::gpu

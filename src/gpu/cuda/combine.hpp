@@ -8,12 +8,13 @@
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "gpu/cuda/tell.hpp"
 
 namespace mpress::gpu {
 
-/// See Queue::combine(); on the current device.
+/// See Queue::combine(); on the current device. Tells when it is done.
 cudaError_t combine_elements(codec::Combine how, ElementType type,
                              std::span<const void* const> inputs, void* out, std::size_t count,
-                             bool wide, cudaStream_t stream);
+                             bool wide, const Tell& tell, cudaStream_t stream);
 
 }  // namespace mpress::gpu

@@ -2,6 +2,7 @@
 
 #include "codec/cuda/support.cuh"
 #include "gpu/cuda/gather.hpp"
+#include "gpu/cuda/tell.cuh"
 
 namespace mpress::gpu {
 namespace {
@@ -144,23 +145,15 @@ struct Copies {
 /// Each row of the grid has a copy.
 template <unsigned capacity>
 __global__ void __launch_bounds__(threads)
-    copy_then_flag(const __grid_constant__ Copies<capacity> copies, unsigned* counter,
-                   volatile std::uint32_t* flag, std::uint32_t value) {
+    copy_then_tell(const __grid_constant__ Copies<capacity> copies, const Tell tell) {
   const Copy& copy = copies.at[blockIdx.y];
   copy_piece(static_cast<unsigned char*>(copy.to), static_cast<const unsigned char*>(copy.from),
              copy.bytes, blockIdx.x * threads + threadIdx.x, gridDim.x * threads);
-  __syncthreads();
-  if (threadIdx.x > 0) return;
-  __threadfence();
-  if (atomicAdd(counter, 1) + 1 < gridDim.x * gridDim.y) return;
-  *counter = 0;
-  __threadfence_system();  // what all blocks wrote is there before the flag
-  *flag = value;
+  tell_if_last(tell, gridDim.x * gridDim.y);
 }
 
 template <unsigned capacity>
-void launch_copies(std::span<const Copy> copies, unsigned* counter, std::uint32_t* flag,
-                   std::uint32_t value, cudaStream_t stream) {
+void launch_copies(std::span<const Copy> copies, const Tell& tell, cudaStream_t stream) {
   constexpr std::uint64_t in_block = threads * 16;  // an access of each thread
   Copies<capacity> all;
   std::uint64_t longest = 0;
@@ -172,7 +165,7 @@ void launch_copies(std::span<const Copy> copies, unsigned* counter, std::uint32_
   const std::uint64_t blocks =
       std::clamp<std::uint64_t>((longest + in_block - 1) / in_block, 1, most);
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(copies.size()));
-  copy_then_flag<capacity><<<grid, threads, 0, stream>>>(all, counter, flag, value);
+  copy_then_tell<capacity><<<grid, threads, 0, stream>>>(all, tell);
 }
 
 __global__ void set_flag(volatile std::uint32_t* flag, std::uint32_t value) {
@@ -229,12 +222,10 @@ cudaError_t copy_runs(Direction direction, void* buffer, void* packed, const Pla
   return launch(direction, buffer, packed, Listed{placed, count}, total, stream);
 }
 
-cudaError_t copy_and_tell(std::span<const Copy> copies, unsigned* counter, std::uint32_t* flag,
-                          std::uint32_t value, cudaStream_t stream) {
+cudaError_t copy_and_tell(std::span<const Copy> copies, const Tell& tell, cudaStream_t stream) {
   if (copies.empty() || copies.size() > Queue::most_copies) return cudaErrorInvalidValue;
-  const auto launch =
-      copies.size() == 1 ? launch_copies<1> : launch_copies<Queue::most_copies>;
-  launch(copies, counter, flag, value, stream);
+  const auto launch = copies.size() == 1 ? launch_copies<1> : launch_copies<Queue::most_copies>;
+  launch(copies, tell, stream);
   return cudaGetLastError();
 }
 

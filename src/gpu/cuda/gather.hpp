@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "gpu/cuda/tell.hpp"
 #include "gpu/gpu.hpp"
 
 namespace mpress::gpu {
@@ -42,10 +43,8 @@ cudaError_t copy_runs(Direction direction, void* buffer, void* packed, const Reg
 cudaError_t copy_runs(Direction direction, void* buffer, void* packed, const PlacedRun* placed,
                       std::uint32_t count, std::uint64_t total, cudaStream_t stream);
 
-/// Copies memory that the current device reaches, 1 to Queue::most_copies places, and then writes
-/// `value` to `flag`, which the host sees. `counter` is one of the device's, 0, and stays so.
-cudaError_t copy_and_tell(std::span<const Copy> copies, unsigned* counter, std::uint32_t* flag,
-                          std::uint32_t value, cudaStream_t stream);
+/// Copies memory that the current device reaches, 1 to Queue::most_copies places.
+cudaError_t copy_and_tell(std::span<const Copy> copies, const Tell& tell, cudaStream_t stream);
 
 /// Tells the host that all work before is done, where the driver cannot.
 cudaError_t write_flag(std::uint32_t* flag, std::uint32_t value, cudaStream_t stream);

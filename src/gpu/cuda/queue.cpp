@@ -168,12 +168,15 @@ Event CudaQueue::wait(const std::uint32_t* flag, std::uint32_t value) {
   });
 }
 
-Event CudaQueue::copy_near(std::span<const Copy> copies) {
-  return give([&](Event event) {
-    check(copy_and_tell(copies, reinterpret_cast<unsigned*>(counter_.data()), &mapped_device_->done,
-                        static_cast<std::uint32_t>(event), stream_),
-          "a copy");
-  });
+/// For a kernel that tells by itself when it is done: no work behind it has to.
+Tell CudaQueue::tell(Event event, std::uint32_t* flag) const {
+  return {reinterpret_cast<unsigned*>(counter_.data()), &mapped_device_->done,
+          static_cast<std::uint32_t>(event), flag ? as_mapped(flag) : nullptr};
+}
+
+Event CudaQueue::copy_near(std::span<const Copy> copies, std::uint32_t* flag) {
+  return give(
+      [&](Event event) { check(copy_and_tell(copies, tell(event, flag), stream_), "a copy"); });
 }
 
 Event CudaQueue::gather(void* packed, const void* buffer, std::span<const Run> runs) {
@@ -359,8 +362,7 @@ Event CudaQueue::add(const Spec& spec, ElementType type, std::span<const Sum> su
 Event CudaQueue::combine(Combine how, ElementType type, std::span<const void* const> inputs,
                          void* out, std::size_t count, bool wide) {
   return give([&](Event event) {
-    check(combine_elements(how, type, inputs, out, count, wide, stream_), "combining");
-    mark(event);
+    check(combine_elements(how, type, inputs, out, count, wide, tell(event), stream_), "combining");
   });
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpu/cuda/gather.hpp"
+#include "gpu/cuda/tell.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/device.hpp"
 
@@ -25,7 +26,7 @@ class CudaQueue final : public Queue {
   Event wait(const std::uint32_t* flag, std::uint32_t value) override;
   bool can_wait() const override { return can_wait_; }
   using Queue::copy_near;
-  Event copy_near(std::span<const Copy> copies) override;
+  Event copy_near(std::span<const Copy> copies, std::uint32_t* flag) override;
   Event gather(void* packed, const void* buffer, std::span<const Run> runs) override;
   Event scatter(void* buffer, const void* packed, std::span<const Run> runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
@@ -81,6 +82,7 @@ class CudaQueue final : public Queue {
   T* as_mapped(T* memory) const;
   void write_value(std::uint32_t* flag, std::uint32_t value);
   void mark(Event event);
+  Tell tell(Event event, std::uint32_t* flag = nullptr) const;
   void move_runs(Direction direction, void* buffer, void* packed, std::span<const Run> runs);
   PlacedRun* upload_room(std::size_t count);
   void* workspace(std::size_t bytes);
@@ -94,7 +96,7 @@ class CudaQueue final : public Queue {
   cudaEvent_t order_ = nullptr;  ///< of order()
   Mapped* mapped_ = nullptr;
   Mapped* mapped_device_ = nullptr;       ///< as the device sees it
-  memory::DeviceBuffer counter_;          ///< zero; of copy_near()
+  memory::DeviceBuffer counter_;          ///< zero; see Tell
   memory::DeviceBuffer workspace_;        ///< zero between calls
   std::map<Event, ReportPlace> reports_;  ///< of codecs, until they are asked for
   std::vector<Upload> uploads_;

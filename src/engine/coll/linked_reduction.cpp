@@ -1,0 +1,276 @@
+#include "engine/coll/linked_reduction.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "mpi/type_info.hpp"
+#include "schedule/algorithms.hpp"
+
+namespace mpress::engine {
+namespace {
+
+policy::Shots shots_of(const Collective& call, const Reduction& reduction, int ranks) {
+  const std::size_t bytes = reduction.count * element_size(reduction.type);
+  const policy::Shots shots = policy::linked_shots(bytes, ranks);
+  // Who wants a piece alone, or alone wants all, reads no more in one shot than in two.
+  const bool is_for_all = call.family == Family::allreduce;
+  return shots == policy::Shots::two && !is_for_all ? policy::Shots::one : shots;
+}
+
+}  // namespace
+
+bool LinkedReduction::is_apt(const Collective& call, const Operands& operands, Context& context) {
+  const int ranks = context.size();
+  if (ranks < 2 || static_cast<std::size_t>(ranks) > gpu::Queue::most_inputs) return false;
+  if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
+  const std::optional<Reduction> reduction = reduction_of(operands);
+  return reduction && shots_of(call, *reduction, ranks) != policy::Shots::none;
+}
+
+LinkedReduction::LinkedReduction(Job& job, const Collective& call, const Operands& operands,
+                                 Context& context)
+    : job_(job),
+      call_(call),
+      operands_(operands),
+      context_(context),
+      reduction_(*reduction_of(operands)),
+      shots_(shots_of(call, reduction_, context.size())),
+      begins_(pieces_of(call, operands, reduction_, context.size())) {
+  const int me = context.rank();
+  const bool has_root = call.family == Family::reduce;
+  wants_ = has_root ? me == operands.root : call.family == Family::allreduce || piece_bytes(me) > 0;
+  for (int rank = 0; rank < context.size(); ++rank) {
+    const bool reads = !has_root || rank == operands.root;
+    if (rank != me && reads) readers_.push_back(context.world_rank(rank));
+  }
+}
+
+LinkedReduction::~LinkedReduction() {
+  if (phase_ != Phase::over) give_up();
+}
+
+LinkedReduction::Told LinkedReduction::offer() {
+  if (!open()) return {};
+  if (has_readers()) {
+    std::uint32_t* const flag = flag_of(own_input_, input_bytes());
+    last_ = queue_->copy_near(own_input_.place(0), input_, input_bytes(), flag);
+  }
+  return {1, route_to(own_input_), route_to(own_piece_)};
+}
+
+/// Finds where the data lies, and slots.
+bool LinkedReduction::open() {
+  const auto type = mpi::type_info(reduction_.mpi_type());
+  if (!type) return false;
+  const auto is_there = [&](const void* data) {
+    return reinterpret_cast<std::uintptr_t>(data) % width() == 0 &&
+           device_of(job_, data, *type) == device_;
+  };
+  input_ = static_cast<const std::byte*>(reduction_.input);
+  device_ = device_of(job_, input_, *type);
+  if (device_ == gpu::host || !is_there(input_)) return false;
+  if (wants_) {
+    results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
+    if (!is_there(results_)) return false;
+  }
+  // The first calls go otherwise, until all have opened what the others share.
+  for (int rank = 0; rank < context_.size(); ++rank) {
+    if (rank != context_.rank()) job_.peer_link.connect(context_.world_rank(rank), device_);
+  }
+  queue_ = job_.devices.queue(device_, gpu::Priority::first);
+  if (!queue_ || (has_readers() && !reserve(input_bytes(), own_input_))) return false;
+  const std::size_t own = piece_bytes(context_.rank());
+  if (shots_ == policy::Shots::two && own > 0 && !reserve(own, own_piece_)) return false;
+  return job_.peer_link.devices_publish();
+}
+
+bool LinkedReduction::reserve(std::size_t bytes, link::Transfer& transfer) {
+  const link::Reservation wanted{readers_, device_, 1, bytes, job_.mpi_link.next_operation()};
+  if (!job_.peer_link.reserve(wanted, transfer)) return false;
+  job_.peer_link.lay_out(transfer);
+  return true;
+}
+
+/// That of the first reader; see index_at(). 0: there is nothing.
+std::uint64_t LinkedReduction::route_to(const link::Transfer& transfer) const {
+  return transfer.chunks == 0 ? 0 : link::Route(0, link::Kind::peer, transfer.first).word();
+}
+
+/// Where the device tells of a slot of so many bytes.
+std::uint32_t* LinkedReduction::flag_of(const link::Transfer& transfer, std::size_t bytes) {
+  link::Report* const report = job_.peer_link.report(transfer, 0);
+  report->bytes = bytes;
+  return &report->sequence;
+}
+
+bool LinkedReduction::accept(std::span<const std::uint64_t> told) {
+  const int me = context_.rank();
+  for (int rank = 0; rank < context_.size(); ++rank) {
+    if (told[static_cast<std::size_t>(rank) * words] != 0) continue;
+    give_up();
+    return false;
+  }
+  const bool is_two = shots_ == policy::Shots::two;
+  for (int rank = 0; rank < context_.size(); ++rank) {
+    if (rank == me || !wants_) continue;
+    const auto i = static_cast<std::size_t>(rank) * words;
+    receive(inputs_, rank, told[i + 1], input_bytes());
+    if (is_two && piece_bytes(rank) > 0) receive(pieces_, rank, told[i + 2], piece_bytes(rank));
+  }
+  phase_ = wants_ ? Phase::combining : Phase::ending;
+  return true;
+}
+
+/// Among the readers of what `member` brings.
+int LinkedReduction::index_at(int member) const {
+  const int me = context_.rank();
+  if (call_.family == Family::reduce) return 0;
+  return me < member ? me : me - 1;
+}
+
+void LinkedReduction::receive(std::vector<Source>& sources, int member, std::uint64_t word,
+                              std::size_t bytes) {
+  link::Route route(word);
+  route.slot += static_cast<std::uint32_t>(index_at(member));
+  const int rank = context_.world_rank(member);
+  sources.push_back({member});
+  if (word == 0 || route.kind != link::Kind::peer || !job_.peer_link.knows(rank, route, 1)) return;
+  sources.back().inbound = job_.peer_link.receive(
+      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.mpi_link, 0});
+}
+
+bool LinkedReduction::advance() {
+  if (phase_ == Phase::combining && have_come(inputs_)) combine();
+  if (phase_ == Phase::reading && have_come(pieces_)) read_pieces();
+  if (phase_ == Phase::ending && end()) phase_ = Phase::over;
+  return phase_ == Phase::over;
+}
+
+bool LinkedReduction::have_come(std::vector<Source>& sources) {
+  bool have_all = true;
+  for (Source& source : sources) {
+    if (source.has_come) continue;
+    const gpu::State state =
+        source.inbound ? source.inbound->poll(0, source.arrived) : gpu::State::failed;
+    if (state == gpu::State::pending) have_all = false;
+    source.has_come = state == gpu::State::done && source.arrived.device == device_;
+    if (state != gpu::State::pending && !source.has_come) {
+      fail(job_.device_code);
+      return false;
+    }
+  }
+  return have_all;
+}
+
+/// In the order of the ranks, so that all have the same bits.
+void LinkedReduction::combine() {
+  const int me = context_.rank();
+  const bool is_two = shots_ == policy::Shots::two;
+  const bool is_piece =
+      is_two || (call_.family != Family::allreduce && call_.family != Family::reduce);
+  const std::size_t offset = is_piece ? begin_of(me) : 0;
+  const std::size_t bytes = is_piece ? piece_bytes(me) : input_bytes();
+  // Results of MPI_Reduce_scatter in place lie where others' pieces were.
+  const std::byte* const own =
+      is_piece && !is_two && reduction_.is_in_place ? own_input_.place(0) : input_;
+  std::vector<const void*> inputs;
+  auto other = inputs_.begin();
+  for (int rank = 0; rank < context_.size(); ++rank) {
+    inputs.push_back((rank == me ? own : (other++)->arrived.data) + offset);
+  }
+  if (bytes > 0) {
+    last_ = queue_->combine(reduction_.how, reduction_.type, inputs,
+                            is_two ? own_piece_.place(0) : results_, bytes / width(), false);
+    if (is_two) last_ = queue_->write(flag_of(own_piece_, bytes), 1);
+  }
+  phase_ = is_two ? Phase::reading : Phase::ending;
+}
+
+void LinkedReduction::read_pieces() {
+  const int me = context_.rank();
+  std::vector<gpu::Copy> copies;
+  const auto read = [&](int rank, const std::byte* piece) {
+    if (copies.size() == gpu::Queue::most_copies) {
+      queue_->copy_near(copies);
+      copies.clear();
+    }
+    copies.push_back({results_ + begin_of(rank), piece, piece_bytes(rank)});
+  };
+  if (piece_bytes(me) > 0) read(me, own_piece_.place(0));
+  for (const Source& source : pieces_) read(source.member, source.arrived.data);
+  last_ = queue_->copy_near(copies);
+  phase_ = Phase::ending;
+}
+
+/// Readers of what this member's device has not made are told.
+void LinkedReduction::fail(int code) {
+  if (code_ == MPI_SUCCESS) code_ = code;
+  queue_->drain();
+  last_ = 0;
+  for (link::Transfer* transfer : {&own_input_, &own_piece_}) {
+    if (transfer->chunks > 0) job_.peer_link.fail(*transfer);
+    *transfer = {};
+  }
+  phase_ = Phase::ending;
+}
+
+/// True once the device has done all.
+bool LinkedReduction::end() {
+  if (last_ != 0) {
+    const gpu::State state = queue_->query(last_);
+    if (state == gpu::State::pending) return false;
+    if (state == gpu::State::failed) fail(refused(job_, device_));
+  }
+  const int me = context_.rank();
+  for (std::vector<Source>* sources : {&inputs_, &pieces_}) {
+    for (Source& source : *sources) {
+      if (source.inbound) source.inbound->finish(true);
+    }
+  }
+  for (const link::Transfer* transfer : {&own_input_, &own_piece_}) {
+    if (transfer->chunks > 0) job_.peer_link.release(*transfer);
+  }
+  queue_ = {};
+  const auto bytes_read = [&](int by, int from) {
+    if (shots_ == policy::Shots::two) return piece_bytes(by) + piece_bytes(from);
+    const bool all = call_.family == Family::allreduce || call_.family == Family::reduce;
+    return all ? input_bytes() : piece_bytes(by);
+  };
+  for (int rank = 0; rank < context_.size(); ++rank) {
+    if (rank == me) continue;
+    const bool is_read = call_.family != Family::reduce || rank == operands_.root;
+    if (is_read) count(rank, trace::Direction::send, bytes_read(rank, me));
+    if (wants_) count(rank, trace::Direction::receive, bytes_read(me, rank));
+  }
+  return true;
+}
+
+void LinkedReduction::count(int member, trace::Direction direction, std::size_t bytes) {
+  trace::Key key{direction, called(), context_.world_rank(member)};
+  key.way = trace::Way::peer;
+  key.is_on_device = true;
+  trace::Row& row = job_.record.row(key);
+  trace::add(row.messages, 1);
+  trace::add(row.raw_bytes, bytes);
+  trace::add(row.wire_bytes, bytes);
+}
+
+/// Nobody has heard of the slots, or will read them.
+void LinkedReduction::give_up() {
+  if (queue_) queue_->drain();
+  for (link::Transfer* transfer : {&own_input_, &own_piece_}) {
+    if (transfer->chunks > 0) job_.peer_link.abandon(*transfer);
+    *transfer = {};
+  }
+  queue_ = {};
+  phase_ = Phase::over;
+}
+
+trace::Called LinkedReduction::called() const {
+  const auto algorithm =
+      shots_ == policy::Shots::two ? schedule::Algorithm::two_shot : schedule::Algorithm::one_shot;
+  return {call_.op, static_cast<std::uint8_t>(algorithm)};
+}
+
+}  // namespace mpress::engine

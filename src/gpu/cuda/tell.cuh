@@ -1,0 +1,20 @@
+// How a kernel tells by itself that all of it is done.
+#pragma once
+
+#include "gpu/cuda/tell.hpp"
+
+namespace mpress::gpu {
+
+/// Called by all threads of all blocks, at their end; `blocks`: of the grid. The last of them tells.
+__device__ inline void tell_if_last(const Tell& tell, unsigned blocks) {
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  __threadfence();
+  if (atomicAdd(tell.counter, 1) + 1 < blocks) return;
+  *tell.counter = 0;
+  __threadfence_system();  // what all blocks wrote is there before the flags
+  if (tell.flag) *static_cast<volatile std::uint32_t*>(tell.flag) = 1;
+  *static_cast<volatile std::uint32_t*>(tell.done) = tell.value;
+}
+
+}  // namespace mpress::gpu

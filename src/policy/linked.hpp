@@ -1,0 +1,28 @@
+// How a reduction of data on linked devices goes, where each member reads what the others have in
+// memory that all reach.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mpress::policy {
+
+/// `one`: each member combines what all members bring. `two`: each a piece of it, and then all read
+/// the pieces. `none`: it goes as messages.
+enum class Shots : std::uint8_t { none, one, two };
+
+/// Longer ones need no copy first as messages do: what goes as it is is offered where it lies.
+inline constexpr std::size_t most_linked = 16 << 20;
+
+/// Of `bytes` bytes that each of `ranks` members, two or more, brings, and all of which all want.
+/// One shot reads bytes (ranks - 1), two 2 bytes (ranks - 1) / ranks and take one wait more: some
+/// 5 us, in which a link brings 1 MB.
+constexpr Shots linked_shots(std::size_t bytes, int ranks) {
+  constexpr std::size_t of_a_wait = 1 << 20;
+  if (bytes == 0 || bytes > most_linked) return Shots::none;
+  const std::size_t more =
+      bytes / static_cast<std::size_t>(ranks) * static_cast<std::size_t>((ranks - 1) * (ranks - 2));
+  return more <= of_a_wait ? Shots::one : Shots::two;
+}
+
+}  // namespace mpress::policy
