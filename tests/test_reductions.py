@@ -37,7 +37,7 @@ def test_results(ranks, codec, mpi_program, mpress_run):
     arguments = [str(ranks), "150", CODECS[codec]]
     done = mpress_run(ranks, mpi_program("reductions"), arguments, ("--codec", codec, *FORCED))
     assert served(done) == SERVED
-    assert (done.report["totals"]["compressed_messages"] > 100) == (codec != "none")
+    assert (done.report["totals"]["compressed_messages"] > 50) == (codec != "none")
     algorithms = {row["algorithm"] for row in done.report["rows"] if row["operation"] in SERVED}
     assert algorithms == {"two-shot"}
 
@@ -95,7 +95,7 @@ def test_without_messages(ranks, takes_devices, mpi_program, mpress_run, simulat
 @pytest.mark.parametrize("form", ["", "immediate", pytest.param("persistent", marks=EXTENDED)])
 @pytest.mark.parametrize("codec", ["none", "szp:rel=1e-4"])
 def test_a_device_that_fails(codec, form, pieces, mpi, mpi_program, mpress_run, simulated_gpu):
-    if form == "immediate" and mpi.name == "abi":
+    if form in ("immediate", "persistent") and mpi.name == "abi":
         pytest.skip("MPI serves such calls, and the other ranks wait")
     options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
     program = mpi_program("reductions_failing")

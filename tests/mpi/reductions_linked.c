@@ -165,6 +165,8 @@ int main(int argc, char** argv) {
     const int is_blocking = draw(2) == 0;
     for (int i = 0; i < number; ++i) {
       calls[i] = draw_call();
+      /* MPICH 5.0's own copies overlap there. */
+      if (calls[i].kind == 2 && !is_blocking) calls[i].in_place = 0;
       fill(&calls[i], 1);
       begin(&calls[i], is_blocking);
     }
