@@ -47,32 +47,33 @@ bool passes(const Job* job) {
   return mpi::buffer_calls().*own && !(job && gpu::in_use() && !job->gpu_aware);
 }
 
+/// Tells functions apart by their names: not all compilers take their addresses for constants.
+template <auto function>
+struct Named;
+template <auto one, auto other>
+constexpr bool same = std::is_same_v<Named<one>, Named<other>>;
+
 /// What mpress may serve of the calls that a function of engine/coll/operands.hpp describes.
 template <auto describe>
 constexpr engine::Collective collective() {
   using trace::Op;
-  constexpr auto is = [](auto other) {
-    if constexpr (std::is_same_v<decltype(describe), decltype(other)>) {
-      return describe == other;
-    }
-    return false;
-  };
-  if (is(&engine::alltoall)) return {Op::alltoall, Family::alltoall, false};
-  if (is(&engine::alltoallv)) return {Op::alltoallv, Family::alltoall, true};
-  if (is(&engine::alltoallw)) return {Op::alltoallw, Family::alltoall, true};
-  if (is(&engine::gather)) return {Op::gather, Family::gather, false};
-  if (is(&engine::gatherv)) return {Op::gatherv, Family::gather, true};
-  if (is(&engine::scatter)) return {Op::scatter, Family::scatter, false};
-  if (is(&engine::scatterv)) return {Op::scatterv, Family::scatter, true};
-  if (is(&engine::allgather)) return {Op::allgather, Family::allgather, false, true};
-  if (is(&engine::allgatherv)) return {Op::allgatherv, Family::allgather, false, true};
-  if (is(&engine::bcast)) return {Op::bcast, Family::bcast, false, true};
-  if (is(&engine::allreduce)) return {Op::allreduce, Family::allreduce, false, false, true};
-  if (is(&engine::reduce)) return {Op::reduce, Family::reduce, false, false, true};
-  if (is(&engine::reduce_scatter)) {
+  if (same<describe, &engine::alltoall>) return {Op::alltoall, Family::alltoall, false};
+  if (same<describe, &engine::alltoallv>) return {Op::alltoallv, Family::alltoall, true};
+  if (same<describe, &engine::alltoallw>) return {Op::alltoallw, Family::alltoall, true};
+  if (same<describe, &engine::gather>) return {Op::gather, Family::gather, false};
+  if (same<describe, &engine::gatherv>) return {Op::gatherv, Family::gather, true};
+  if (same<describe, &engine::scatter>) return {Op::scatter, Family::scatter, false};
+  if (same<describe, &engine::scatterv>) return {Op::scatterv, Family::scatter, true};
+  if (same<describe, &engine::allgather>) return {Op::allgather, Family::allgather, false, true};
+  if (same<describe, &engine::allgatherv>) return {Op::allgatherv, Family::allgather, false, true};
+  if (same<describe, &engine::bcast>) return {Op::bcast, Family::bcast, false, true};
+  if (same<describe, &engine::allreduce>)
+    return {Op::allreduce, Family::allreduce, false, false, true};
+  if (same<describe, &engine::reduce>) return {Op::reduce, Family::reduce, false, false, true};
+  if (same<describe, &engine::reduce_scatter>) {
     return {Op::reduce_scatter, Family::reduce_scatter, false, false, true};
   }
-  if (is(&engine::reduce_scatter_block)) {
+  if (same<describe, &engine::reduce_scatter_block>) {
     return {Op::reduce_scatter_block, Family::reduce_scatter, false, false, true};
   }
   return {};

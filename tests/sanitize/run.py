@@ -46,6 +46,12 @@ PARTS = ["truncation", "more than fits", "order", "completions", "cancelled rece
 DIRECT = ["received", "both ways", "freed early", "no room", "too long"]
 BY_HOST = {"MPRESS_LINK": "mpi"}
 CHUNKS = BY_HOST | {"MPRESS_CHUNK": "8K"}
+# Reductions: programs, arguments and settings, of three ranks.
+REDUCTIONS = [
+    ("reductions", "1 30 exact device", {}),
+    ("reductions", "2 30 rel=1e-4 device", {"MPRESS_CODEC": "szp:rel=1e-4"}),
+    ("reductions_linked", "3 30", {"MPRESS_CODEC": "none", "MPRESS_FORCE": "0"}),
+]
 # Ranks, settings and arguments of runs of the random program.
 STRESS = [
     (1, BY_HOST, "--seed 1 --rounds 40"),
@@ -179,6 +185,10 @@ def main() -> None:
             for part in parts:
                 environment = settings | LINKED | {"MPRESS_POOL_LIMIT": limit}
                 execute(2, [*wrapper, program, part], library, environment)
+        for name, arguments, way in REDUCTIONS:
+            program = compiled(name, folder, flags, simulated_gpu)
+            words = [*wrapper, program, *arguments.split()]
+            execute(3, words, library, settings | LINKED | way)
     stress = compiled("stress", folder, flags, simulated_gpu)
     for ranks, way, arguments in STRESS:
         small = ["--max-bytes", "100000", "--timeout", "300"]
