@@ -1,25 +1,16 @@
 #include "engine/coll/reduced_call.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "codec/szp/format.hpp"
 #include "engine/job.hpp"
-#include "engine/p2p/send_message.hpp"
 #include "engine/pipeline/sum_encoder.hpp"
 #include "mpi/type_info.hpp"
 #include "policy/methods.hpp"
 #include "schedule/algorithms.hpp"
-#include "schedule/bruck.hpp"
 
 namespace mpress::engine {
 namespace {
-
-// Told::flags.
-constexpr std::uint32_t pays_flag = 1;
-constexpr std::uint32_t finite_flag = 2;  ///< there are finite elements
-constexpr std::uint32_t device_flag = 4;  ///< they lie on a device
 
 /// Elements that are combined between two looks at all else.
 constexpr std::int64_t stride = 1 << 18;
@@ -184,104 +175,6 @@ void ReducedCall::wait_in_mpi() {
 bool ReducedCall::has_shared(Runner& runner) {
   const bool has_moved = runner.advance();
   return runner.advance_own() && has_moved;
-}
-
-/// Is a piece worth encoding on its way from this rank to the member that is hardest to reach?
-bool ReducedCall::pays() const {
-  const int me = context_.rank();
-  int peer = me == 0 ? 1 : 0;
-  for (int other = 0; other < context_.size(); ++other) {
-    if (!context_.share_host(me, other)) peer = other;
-  }
-  const SendArguments arguments{input_, static_cast<MPI_Count>(reduction_.count) / context_.size(),
-                                reduction_.mpi_type(), peer, context_.comm()};
-  const auto type = mpi::type_info(arguments.type);
-  const auto comm = mpi::comm_info(arguments.comm);
-  if (!type || !comm) return false;
-  const SendCall call{called(), call_.family, true};
-  const Location place = locate(job_, arguments.buffer, *type);
-  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
-  const Message message{call,         arguments,        *type, *comm, comm->world_rank(peer), bytes,
-                        place.device, place.is_readable};
-  return choose(job_, message, false).spec.codec != Codec::none;
-}
-
-void ReducedCall::begin_measuring() {
-  const auto count = static_cast<std::size_t>(reduction_.count);
-  if (code_ != MPI_SUCCESS) return begin_exchange({});
-  if (home_ == gpu::host) {
-    return begin_exchange(codec::finite_range(reduction_.type, input_, count));
-  }
-  extent_ = job_.devices.take_pinned(home_, sizeof(Extent));
-  queue_ = job_.devices.queue(home_);
-  if (!extent_ || !queue_) {
-    note(short_of_memory(job_, home_));
-    return begin_exchange({});
-  }
-  auto* const extent = new (extent_.data()) Extent;
-  event_ = queue_->extent(reduction_.type, input_, count, extent, 1);
-  phase_ = Phase::measuring;
-}
-
-/// Then the exchange begins.
-bool ReducedCall::is_measured() {
-  const gpu::State state = queue_->query(event_);
-  if (state == gpu::State::pending) return false;
-  codec::Range range;
-  if (state == gpu::State::failed) {
-    note(refused(job_, home_));
-  } else {
-    range = codec::range_of(*reinterpret_cast<const Extent*>(extent_.data()));
-  }
-  queue_ = {};
-  extent_.reset();
-  begin_exchange(range);
-  return true;
-}
-
-void ReducedCall::begin_exchange(const codec::Range& range) {
-  const auto members = static_cast<std::size_t>(context_.size());
-  const std::uint32_t flags = (pays() ? pays_flag : 0) | (range.any_finite ? finite_flag : 0) |
-                              (home_ != gpu::host ? device_flag : 0);
-  const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
-  told_.assign(members, {});
-  told_[static_cast<std::size_t>(context_.rank())] = {range.min, range.max, chunk_bytes, flags};
-  const Blocks all(context_.size(), static_cast<MPI_Count>(sizeof(Told)), MPI_BYTE);
-  const schedule::Task task{schedule::Op::allgather, context_.size()};
-  phase_ = Phase::exchanging;
-  movement_ = movement(false, task.op, {}, {told_.data(), {}, all},
-                       schedule::bruck_allgather(task, context_.rank()), nullptr);
-}
-
-/// All members find the same, from what all have told.
-void ReducedCall::conclude_exchange() {
-  codec::Range range;
-  bool pays = false, are_on_devices = true;
-  std::uint64_t chunk_bytes = told_.front().chunk_bytes;
-  for (const Told& one : told_) {
-    range.join({one.min, one.max, (one.flags & finite_flag) != 0, false});
-    pays = pays || (one.flags & pays_flag) != 0;
-    are_on_devices = are_on_devices && (one.flags & device_flag) != 0;
-    chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
-  }
-  const double bound = spec_.bound == Bound::rel ? spec_.value * range.width() : spec_.value;
-  coding_ = Coding{no_codec(), true};
-  if (!pays) return;
-  const bool is_sum = reduction_.how == codec::Combine::sum;
-  const double most = std::max(std::fabs(range.min), std::fabs(range.max));
-  const std::optional<double> part =
-      is_sum ? codec::szp::bound_of_summand(reduction_.type, bound, context_.size(), most)
-             : std::optional(bound);
-  if (!part || !(*part > 0) || !codec::szp::resolvable(reduction_.type, *part)) {
-    coding_.spec.codec = Codec::mpc;  // nothing is lost, and so no bound is exceeded
-    return;
-  }
-  coding_.spec = spec_;
-  coding_.spec.bound = Bound::abs;
-  coding_.spec.value = *part;
-  coding_.chunk_bytes = chunk_bytes;
-  coding_.is_for_devices = are_on_devices;
-  coding_.is_summed = adds_quanta_ = is_sum;
 }
 
 void ReducedCall::begin_contributions() {
