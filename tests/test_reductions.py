@@ -81,7 +81,7 @@ def test_without_messages(ranks, takes_devices, mpi_program, mpress_run, simulat
     env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
     if takes_devices:
         env |= {"SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
-    arguments = [str(10 * ranks), "60"]
+    arguments = [str(10 * ranks), "60", "held"]
     program = mpi_program("reductions_linked")
     done = mpress_run(ranks, program, arguments, ("--codec", "none"), env=env)
     assert served(done) == SERVED
@@ -94,12 +94,19 @@ def test_without_messages(ranks, takes_devices, mpi_program, mpress_run, simulat
 )
 @pytest.mark.parametrize("form", ["", "immediate", pytest.param("persistent", marks=EXTENDED)])
 @pytest.mark.parametrize("codec", ["none", "szp:rel=1e-4"])
-def test_a_device_that_fails(codec, form, pieces, mpi, mpi_program, mpress_run, simulated_gpu):
+@pytest.mark.parametrize(
+    ("count", "ranks"), [(150000, 1), pytest.param(150000, 3, marks=EXTENDED), (1000000, 3)]
+)
+def test_a_device_that_fails(
+    codec, form, pieces, count, ranks, mpi, mpi_program, mpress_run, simulated_gpu
+):
+    """`ranks`: a bit for each whose device does."""
     if form in ("immediate", "persistent") and mpi.name == "abi":
         pytest.skip("MPI serves such calls, and the other ranks wait")
     options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
     program = mpi_program("reductions_failing")
-    done = mpress_run(3, program, [form, str(pieces)], options, env=simulated_gpu)
+    arguments = [form, str(pieces), str(count), str(ranks)]
+    done = mpress_run(3, program, arguments, options, env=simulated_gpu)
     assert done.status == 0 and "ok" in done.stdout, done.output
 
 

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -134,6 +135,22 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   bool is_pinned() const { return is_pinned_; }
   void set_is_pinned(bool is_pinned) { is_pinned_ = is_pinned; }
 
+  /// Of reductions on linked devices, which take all members.
+  class Attempts {
+   public:
+    /// Shall the next one be tried? After one that failed at the 1st, 2nd, 4th, 8th ... call.
+    bool next() { return !has_failed_ || std::has_single_bit(++calls_); }
+    void note(bool has_succeeded) {
+      if (has_succeeded) calls_ = 0;
+      has_failed_ = !has_succeeded;
+    }
+
+   private:
+    bool has_failed_ = false;
+    std::uint64_t calls_ = 0;  ///< since the last that succeeded
+  };
+  Attempts& linked_attempts() { return linked_attempts_; }
+
   /// Has this one had any?
   bool has_had_device() const { return has_had_device_; }
   void note_device(bool on_device) { has_had_device_ = has_had_device_ || on_device; }
@@ -198,6 +215,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::optional<Spec> spec_;
   mutable std::optional<schedule::Hosts> member_hosts_;
   mutable policy::MethodChoice method_choice_;
+  Attempts linked_attempts_;
   bool has_devices_ = false;
   bool has_had_device_ = false;
   bool is_settled_ = false;

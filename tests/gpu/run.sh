@@ -108,7 +108,7 @@ for mpicc in $mpiccs; do
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
-    newer="device_calls device_collectives reductions"
+    newer="device_calls device_collectives reductions reductions_linked"
   for program in $programs $newer; do
     "$mpicc" -O1 -Itests/mpi -Itests/simulated_gpu "-I$cuda/include" tests/mpi/$program.c \
       tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
@@ -144,6 +144,8 @@ for mpicc in $mpiccs; do
         --codec mpc --force --threshold 0
       arguments="3 100 rel=1e-4 device" messages "of reductions, with a bound, by $way" reductions \
         --codec szp:rel=1e-4 --force --threshold 0
+      [ "$way" = mpi ] || arguments="4 100" messages "without messages, by $way" \
+        reductions_linked --codec none
     fi
     [ "$way" = mpi ] && continue
     argument="every device" messages "as they are, by $way" device_peers --codec none

@@ -2,7 +2,7 @@
  * now and then a member has memory of the host, so that all have to go otherwise. All values and
  * sums are integers, but for the last calls: there the order of the ranks tells.
  *
- * reductions_linked SEED CALLS */
+ * reductions_linked SEED CALLS [held]: the third, where it can be told what mpress holds. */
 #include "check.h"
 #include "device_memory.h"
 #include "simulated_gpu.h"
@@ -174,6 +174,22 @@ int main(int argc, char** argv) {
     for (int i = 0; i < number; ++i) check_and_drop(&calls[i], 1);
     left -= number;
   }
+  /* A member that wants nothing lets go of what the others brought, too. */
+  size_t held = 0;
+  for (int i = 0; i < 40; ++i) {
+    struct Call call = draw_call();
+    call.kind = 2;
+    call.is_f64 = call.is_complex = call.in_place = 0;
+    call.host_rank = -1;
+    call.count = 200000;
+    memset(call.counts, 0, sizeof call.counts);
+    call.counts[0] = call.count;
+    fill(&call, 1);
+    begin(&call, 1);
+    check_and_drop(&call, 1);
+    if (i == 20 && argc > 3) held = sim_held(rank % sim_devices);
+  }
+  CHECK(argc <= 3 || sim_held(rank % sim_devices) == held);
   for (int bytes = 600000; bytes <= 6000000; bytes *= 10) {
     struct Call call = draw_call();
     call.kind = 0;

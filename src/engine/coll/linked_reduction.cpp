@@ -1,24 +1,27 @@
 #include "engine/coll/linked_reduction.hpp"
 
-#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "engine/job.hpp"
 #include "mpi/type_info.hpp"
 #include "schedule/algorithms.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
-namespace {
-
-policy::Shots shots_of(const Collective& call, const Reduction& reduction, int ranks) {
-  const std::size_t bytes = reduction.count * element_size(reduction.type);
-  const policy::Shots shots = policy::linked_shots(bytes, ranks);
-  // Who wants a piece alone, or alone wants all, reads no more in one shot than in two.
-  const bool is_for_all = call.family == Family::allreduce;
-  return shots == policy::Shots::two && !is_for_all ? policy::Shots::one : shots;
+LinkedReduction::Goal LinkedReduction::goal_of(const Collective& call) {
+  if (call.family == Family::allreduce) return Goal::all;
+  return call.family == Family::reduce ? Goal::root : Goal::each;
 }
 
-}  // namespace
+/// Who wants a piece alone, or alone wants all, reads no more in one shot than in two.
+policy::Shots LinkedReduction::shots_of(const Collective& call, const Reduction& reduction,
+                                        int ranks) {
+  const std::size_t bytes = reduction.count * element_size(reduction.type);
+  const policy::Shots shots = policy::linked_shots(bytes, ranks);
+  if (shots == policy::Shots::none || goal_of(call) == Goal::all) return shots;
+  return policy::Shots::one;
+}
 
 bool LinkedReduction::is_apt(const Collective& call, const Operands& operands, Context& context) {
   const int ranks = context.size();
@@ -34,29 +37,36 @@ LinkedReduction::LinkedReduction(Job& job, const Collective& call, const Operand
       call_(call),
       operands_(operands),
       context_(context),
+      goal_(goal_of(call)),
       reduction_(*reduction_of(operands)),
       shots_(shots_of(call, reduction_, context.size())),
       begins_(pieces_of(call, operands, reduction_, context.size())) {
-  const int me = context.rank();
-  const bool has_root = call.family == Family::reduce;
-  wants_ = has_root ? me == operands.root : call.family == Family::allreduce || piece_bytes(me) > 0;
   for (int rank = 0; rank < context.size(); ++rank) {
-    const bool reads = !has_root || rank == operands.root;
-    if (rank != me && reads) readers_.push_back(context.world_rank(rank));
+    if (rank != context.rank() && reads(rank)) readers_.push_back(context.world_rank(rank));
   }
 }
 
 LinkedReduction::~LinkedReduction() {
-  if (phase_ != Phase::over) give_up();
+  if (phase_ == Phase::offering) withdraw();
+}
+
+/// Does a member combine anything?
+bool LinkedReduction::reads(int rank) const {
+  if (goal_ == Goal::root) return rank == operands_.root;
+  return goal_ == Goal::all || piece_bytes(rank) > 0;
+}
+
+/// What it reads of what another brings.
+std::size_t LinkedReduction::bytes_read(int by, int from) const {
+  if (!reads(by)) return 0;
+  if (shots_ == policy::Shots::two) return piece_bytes(by) + piece_bytes(from);
+  return goal_ == Goal::each ? piece_bytes(by) : input_bytes();
 }
 
 LinkedReduction::Told LinkedReduction::offer() {
-  if (!open()) return {};
-  if (has_readers()) {
-    std::uint32_t* const flag = flag_of(own_input_, input_bytes());
-    last_ = queue_->copy_near(own_input_.place(0), input_, input_bytes(), flag);
-  }
-  return {1, route_to(own_input_), route_to(own_piece_)};
+  if (open()) return {1, route_to(own_input_), route_to(own_piece_)};
+  withdraw();
+  return {};
 }
 
 /// Finds where the data lies, and slots.
@@ -70,14 +80,19 @@ bool LinkedReduction::open() {
   input_ = static_cast<const std::byte*>(reduction_.input);
   device_ = device_of(job_, input_, *type);
   if (device_ == gpu::host || !is_there(input_)) return false;
-  if (wants_) {
+  if (reads(context_.rank())) {
     results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
     if (!is_there(results_)) return false;
   }
   // The first calls go otherwise, until all have opened what the others share.
+  bool are_read = true;
   for (int rank = 0; rank < context_.size(); ++rank) {
-    if (rank != context_.rank()) job_.peer_link.connect(context_.world_rank(rank), device_);
+    const int other = context_.world_rank(rank);
+    if (rank == context_.rank()) continue;
+    job_.peer_link.connect(other, device_);
+    are_read = are_read && job_.peer_link.is_read_by(other, device_);
   }
+  if (!are_read) return false;
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   if (!queue_ || (has_readers() && !reserve(input_bytes(), own_input_))) return false;
   const std::size_t own = piece_bytes(context_.rank());
@@ -108,31 +123,35 @@ bool LinkedReduction::accept(std::span<const std::uint64_t> told) {
   const int me = context_.rank();
   for (int rank = 0; rank < context_.size(); ++rank) {
     if (told[static_cast<std::size_t>(rank) * words] != 0) continue;
-    give_up();
+    withdraw();
     return false;
+  }
+  if (has_readers()) {
+    std::uint32_t* const flag = flag_of(own_input_, input_bytes());
+    last_ = queue_->copy_near(own_input_.place(0), input_, input_bytes(), flag);
   }
   const bool is_two = shots_ == policy::Shots::two;
   for (int rank = 0; rank < context_.size(); ++rank) {
-    if (rank == me || !wants_) continue;
+    if (rank == me || !reads(me)) continue;
     const auto i = static_cast<std::size_t>(rank) * words;
     receive(inputs_, rank, told[i + 1], input_bytes());
     if (is_two && piece_bytes(rank) > 0) receive(pieces_, rank, told[i + 2], piece_bytes(rank));
   }
-  phase_ = wants_ ? Phase::combining : Phase::ending;
+  phase_ = reads(me) ? Phase::combining : Phase::ending;
   return true;
 }
 
 /// Among the readers of what `member` brings.
-int LinkedReduction::index_at(int member) const {
-  const int me = context_.rank();
-  if (call_.family == Family::reduce) return 0;
-  return me < member ? me : me - 1;
+std::uint32_t LinkedReduction::index_at(int member) const {
+  std::uint32_t index = 0;
+  for (int rank = 0; rank < context_.rank(); ++rank) index += rank != member && reads(rank);
+  return index;
 }
 
 void LinkedReduction::receive(std::vector<Source>& sources, int member, std::uint64_t word,
                               std::size_t bytes) {
   link::Route route(word);
-  route.slot += static_cast<std::uint32_t>(index_at(member));
+  route.slot += index_at(member);
   const int rank = context_.world_rank(member);
   sources.push_back({member});
   if (word == 0 || route.kind != link::Kind::peer || !job_.peer_link.knows(rank, route, 1)) return;
@@ -147,7 +166,12 @@ bool LinkedReduction::advance() {
   return phase_ == Phase::over;
 }
 
+/// Others may wait for what this member's device refuses to copy, and it for them.
 bool LinkedReduction::have_come(std::vector<Source>& sources) {
+  if (last_ != 0 && queue_->query(last_) == gpu::State::failed) {
+    phase_ = Phase::ending;
+    return false;
+  }
   bool have_all = true;
   for (Source& source : sources) {
     if (source.has_come) continue;
@@ -155,10 +179,13 @@ bool LinkedReduction::have_come(std::vector<Source>& sources) {
         source.inbound ? source.inbound->poll(0, source.arrived) : gpu::State::failed;
     if (state == gpu::State::pending) have_all = false;
     source.has_come = state == gpu::State::done && source.arrived.device == device_;
-    if (state != gpu::State::pending && !source.has_come) {
-      fail(job_.device_code);
-      return false;
-    }
+    if (state == gpu::State::pending || source.has_come) continue;
+    trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
+               std::to_string(context_.world_rank(source.member)) +
+               " brings to a reduction did not come from its GPU");
+    code_ = job_.device_code;
+    phase_ = Phase::ending;
+    return false;
   }
   return have_all;
 }
@@ -167,13 +194,12 @@ bool LinkedReduction::have_come(std::vector<Source>& sources) {
 void LinkedReduction::combine() {
   const int me = context_.rank();
   const bool is_two = shots_ == policy::Shots::two;
-  const bool is_piece =
-      is_two || (call_.family != Family::allreduce && call_.family != Family::reduce);
+  const bool is_piece = is_two || goal_ == Goal::each;
   const std::size_t offset = is_piece ? begin_of(me) : 0;
   const std::size_t bytes = is_piece ? piece_bytes(me) : input_bytes();
   // Results of MPI_Reduce_scatter in place lie where others' pieces were.
-  const std::byte* const own =
-      is_piece && !is_two && reduction_.is_in_place ? own_input_.place(0) : input_;
+  const bool is_overlapped = goal_ == Goal::each && reduction_.is_in_place && has_readers();
+  const std::byte* const own = is_overlapped ? own_input_.place(0) : input_;
   std::vector<const void*> inputs;
   auto other = inputs_.begin();
   for (int rank = 0; rank < context_.size(); ++rank) {
@@ -203,50 +229,41 @@ void LinkedReduction::read_pieces() {
   phase_ = Phase::ending;
 }
 
-/// Readers of what this member's device has not made are told.
-void LinkedReduction::fail(int code) {
-  if (code_ == MPI_SUCCESS) code_ = code;
-  queue_->drain();
-  last_ = 0;
-  for (link::Transfer* transfer : {&own_input_, &own_piece_}) {
-    if (transfer->chunks > 0) job_.peer_link.fail(*transfer);
-    *transfer = {};
-  }
-  phase_ = Phase::ending;
-}
-
-/// True once the device has done all.
+/// True once the device does nothing any more. Readers of what it has not made are told then.
 bool LinkedReduction::end() {
   if (last_ != 0) {
     const gpu::State state = queue_->query(last_);
     if (state == gpu::State::pending) return false;
-    if (state == gpu::State::failed) fail(refused(job_, device_));
+    if (state == gpu::State::failed) {
+      queue_->drain();  // of nothing: it refuses
+      code_ = refused(job_, device_);
+    }
   }
-  const int me = context_.rank();
   for (std::vector<Source>* sources : {&inputs_, &pieces_}) {
     for (Source& source : *sources) {
       if (source.inbound) source.inbound->finish(true);
     }
   }
   for (const link::Transfer* transfer : {&own_input_, &own_piece_}) {
-    if (transfer->chunks > 0) job_.peer_link.release(*transfer);
+    if (transfer->chunks == 0) continue;
+    if (code_ == MPI_SUCCESS) {
+      job_.peer_link.release(*transfer);
+    } else {
+      job_.peer_link.fail(*transfer);
+    }
   }
   queue_ = {};
-  const auto bytes_read = [&](int by, int from) {
-    if (shots_ == policy::Shots::two) return piece_bytes(by) + piece_bytes(from);
-    const bool all = call_.family == Family::allreduce || call_.family == Family::reduce;
-    return all ? input_bytes() : piece_bytes(by);
-  };
-  for (int rank = 0; rank < context_.size(); ++rank) {
+  const int me = context_.rank();
+  for (int rank = 0; rank < context_.size() && code_ == MPI_SUCCESS; ++rank) {
     if (rank == me) continue;
-    const bool is_read = call_.family != Family::reduce || rank == operands_.root;
-    if (is_read) count(rank, trace::Direction::send, bytes_read(rank, me));
-    if (wants_) count(rank, trace::Direction::receive, bytes_read(me, rank));
+    count(rank, trace::Direction::send, bytes_read(rank, me));
+    count(rank, trace::Direction::receive, bytes_read(me, rank));
   }
   return true;
 }
 
 void LinkedReduction::count(int member, trace::Direction direction, std::size_t bytes) {
+  if (bytes == 0) return;
   trace::Key key{direction, called(), context_.world_rank(member)};
   key.way = trace::Way::peer;
   key.is_on_device = true;
@@ -256,9 +273,8 @@ void LinkedReduction::count(int member, trace::Direction direction, std::size_t 
   trace::add(row.wire_bytes, bytes);
 }
 
-/// Nobody has heard of the slots, or will read them.
-void LinkedReduction::give_up() {
-  if (queue_) queue_->drain();
+/// The device has been given nothing, and no member will read the slots.
+void LinkedReduction::withdraw() {
   for (link::Transfer* transfer : {&own_input_, &own_piece_}) {
     if (transfer->chunks > 0) job_.peer_link.abandon(*transfer);
     *transfer = {};

@@ -7,7 +7,8 @@
 //
 // States (docs/architecture.md has them as a table):
 // - offering, until all members have told whether they can, and in which slots;
-// - combining: until what the others bring is there, and has been combined;
+// - combining: its device copies what this member brings; until what the others bring is there, and
+// has been combined;
 // - reading: in two shots, until the others' pieces are there, and have been copied;
 // - ending: nothing is missing, but the device still works;
 // - over.
@@ -45,17 +46,18 @@ class LinkedReduction final : public CollectiveOperation {
   LinkedReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
   ~LinkedReduction() override;
 
-  /// Before anything else: makes readable what this member brings. What it returns all members tell
-  /// each other.
+  /// Before anything else: finds slots for what this member brings. What it returns all members
+  /// tell each other.
   Told offer();
 
-  /// What all have told, by rank. False where one of them cannot: the call goes otherwise, and this
-  /// has ended.
+  /// What all have told, by rank: the device gets the first of its work. False where one of them
+  /// cannot: the call goes otherwise, and this has ended.
   bool accept(std::span<const std::uint64_t> told);
 
   void start() override {}
   bool advance() override;
-  /// What others need was given to the device, but for a piece that needs what they bring.
+  /// What others need of this member was given to its device; but in two shots its piece is made by
+  /// the first call after the others' inputs have come.
   bool needs_host() const override { return false; }
   void await(bool) override {}
   void wait_in_mpi() override {}
@@ -64,6 +66,8 @@ class LinkedReduction final : public CollectiveOperation {
 
  private:
   enum class Phase : unsigned char { offering, combining, reading, ending, over };
+  /// Who gets the result.
+  enum class Goal : unsigned char { all, root, each };
 
   /// What another member has made readable.
   struct Source {
@@ -73,6 +77,10 @@ class LinkedReduction final : public CollectiveOperation {
     bool has_come = false;
   };
 
+  static Goal goal_of(const Collective& call);
+  static policy::Shots shots_of(const Collective& call, const Reduction& reduction, int ranks);
+  bool reads(int rank) const;
+  std::size_t bytes_read(int by, int from) const;
   bool open();
   bool reserve(std::size_t bytes, link::Transfer& transfer);
   std::uint64_t route_to(const link::Transfer& transfer) const;
@@ -82,8 +90,7 @@ class LinkedReduction final : public CollectiveOperation {
   void combine();
   void read_pieces();
   bool end();
-  void fail(int code);
-  void give_up();
+  void withdraw();
   void count(int member, trace::Direction direction, std::size_t bytes);
   std::size_t width() const { return element_size(reduction_.type); }
   std::size_t input_bytes() const { return reduction_.count * width(); }
@@ -92,16 +99,16 @@ class LinkedReduction final : public CollectiveOperation {
   }
   std::size_t piece_bytes(int rank) const { return begin_of(rank + 1) - begin_of(rank); }
   bool has_readers() const { return !readers_.empty(); }
-  int index_at(int member) const;
+  std::uint32_t index_at(int member) const;
 
   Job& job_;
   const Collective& call_;
   const Operands& operands_;
   Context& context_;
+  const Goal goal_;
   const Reduction reduction_;
   const policy::Shots shots_;
   const std::vector<std::int64_t> begins_;  ///< of pieces, in elements
-  bool wants_ = true;                       ///< does this member get results?
   std::vector<int> readers_;                ///< of what this member brings, in MPI_COMM_WORLD
   Phase phase_ = Phase::offering;
   int device_ = gpu::host;

@@ -151,10 +151,14 @@ bool ReducedCall::advance_contributions() {
 
 /// Payloads are added as they come, once it is known who brings some. No block of the results is
 /// taken for a contribution then: MPI has matched those. A sum of one chunk may be sent as a frame,
-/// for which it has to be there.
+/// for which it has to be there. In place, an MPI that takes memory of devices could write a header
+/// of the results where a device has not begun to encode.
 bool ReducedCall::may_combine() const {
-  return has_payloads_ && code_ == MPI_SUCCESS && cut_of_own().chunks() > 1 &&
-         (!contributions_ || contributions_->runner().is_all_coming());
+  if (!has_payloads_ || code_ != MPI_SUCCESS || cut_of_own().chunks() == 1) return false;
+  if (reduction_.is_in_place && job_.gpu_aware) return false;
+  if (!contributions_) return true;
+  const Runner& runner = contributions_->runner();
+  return runner.code() == MPI_SUCCESS && runner.is_all_coming();
 }
 
 void ReducedCall::await(bool is_awaited) {

@@ -242,15 +242,20 @@ void Routing::serve(bool whole) {
 }
 
 /// Is it a reduction of data on devices, that nothing is to be encoded of? Members make persistent
-/// calls' starts in any order, so those could not be agreed on.
+/// calls' starts in any order, so those could not be agreed on. Where it was refused, that is tried
+/// less and less often; all members know.
 bool Routing::may_be_linked() {
-  return call_.reduces && !pays_ && context_.has_devices() && form_ != Form::persistent &&
-         LinkedReduction::is_apt(call_, operands_, context_);
+  const bool may = call_.reduces && !pays_ && context_.has_devices() && form_ != Form::persistent &&
+                   (job_.config.link == "auto" || job_.config.link == "peer") &&
+                   LinkedReduction::is_apt(call_, operands_, context_);
+  return may && context_.linked_attempts().next();
 }
 
 void Routing::accept_offer() {
   if (agreement_->failed()) return decide(Server::failed);
-  if (linked_->accept(agreement_->result())) return decide(Server::mpress);
+  const bool is_accepted = linked_->accept(agreement_->result());
+  context_.linked_attempts().note(is_accepted);
+  if (is_accepted) return decide(Server::mpress);
   linked_.reset();
   serve_by_blocks(true);
 }

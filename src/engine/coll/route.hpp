@@ -1,6 +1,7 @@
 // Who serves a collective call: MPI, or mpress, or each a part. All members of a communicator
 // answer alike, without asking at every call: by what the call is, by its number, by its signature,
-// and by the mode of the communicator. Never by where this rank's buffer lies.
+// and by the mode of the communicator. Never by where this rank's buffer lies. But for reductions
+// of data on linked devices (coll/linked_reduction): of these members ask each other at each call.
 //
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
 // 8 ... and then at every 1024th, each whether it has had any so far; and whenever a persistent

@@ -55,8 +55,8 @@ class Runner {
   /// Has all that this rank gets in the rounds that have begun come?
   bool is_coming() const;
 
-  /// The same of all rounds; is what has not come altogether on its way to opaque blocks that are
-  /// to keep it?
+  /// Have all rounds begun, and is each block that this rank gets here, or on its way to the opaque
+  /// block that keeps it? What came to nothing counts as here: see code().
   bool is_all_coming() const;
 
   /// Is what this rank has for itself what others get of it, with a loss? As far as is known: a

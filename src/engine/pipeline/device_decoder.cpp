@@ -12,9 +12,9 @@ namespace mpress::engine {
 namespace {
 
 constexpr std::size_t taking_ahead = 16;  ///< pieces of work
-/// Those of several chunks, copied or decoded at once: two under way, so that one moves data while
-/// another begins or ends. What comes meanwhile makes the next one longer, and long ones use links
-/// and devices better.
+/// Those of several chunks, copied or decoded at once: one moves data while others begin or end.
+/// What comes meanwhile makes the next one longer, and long ones use links and devices better. One
+/// more may follow where has_room() promised one (take(), skip()).
 constexpr std::size_t runs_ahead = 3;
 constexpr std::size_t decoding_queues = 2;  ///< one copies while the other decodes
 /// From memory of the host, where a copy takes longer than decoding and each begins late.

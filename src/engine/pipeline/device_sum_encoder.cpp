@@ -12,9 +12,11 @@
 namespace mpress::engine {
 namespace {
 
-/// Sets of chunks that are added at once: two under way, so that one is told of while another is
-/// worked at. What comes meanwhile makes the next one larger.
+/// Sets of chunks that are added at once, and are under way: one is told of while others are worked
+/// at. What comes meanwhile makes the next one larger.
 constexpr std::size_t most_sets = 3;
+/// Payloads of a set: queues keep what is told of a few thousand.
+constexpr std::size_t most_decoded = 1024;
 
 class DeviceSumEncoder final : public Encoder {
  public:
@@ -86,8 +88,9 @@ class DeviceSumEncoder final : public Encoder {
   /// Of what is there and no set has. An MPI error code.
   int begin_sets() {
     if (begun_ == chunks_.size() || sets_.size() == most_sets) return MPI_SUCCESS;
-    const std::uint64_t ready = ready_chunks(summands_, cut_);
+    std::uint64_t ready = ready_chunks(summands_, cut_);
     if (ready == begun_) return code_of(summands_);
+    ready = std::min(ready, begun_ + std::max<std::uint64_t>(most_decoded / summands_.size(), 1));
     Set set{begun_, ready, trace::now_ns(), SummandTurns(summands_.size())};
     begun_ = ready;
     if (!begin(set)) return short_of_memory(job_, region_.device);

@@ -9,7 +9,7 @@ struct Tell {
   unsigned* counter;    ///< of the device's, 0 between kernels
   std::uint32_t* done;  ///< gets `value`, which the host sees
   std::uint32_t value;
-  std::uint32_t* flag = nullptr;  ///< gets 1, before that; null: none
+  std::uint32_t* flag = nullptr;  ///< gets 1, too; null: none
 };
 
 }  // namespace mpress::gpu

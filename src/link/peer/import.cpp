@@ -28,6 +28,14 @@ void PeerLink::connect(int rank, int device) {
   if (!source.is_over.load(std::memory_order_relaxed)) give_receive_staging(source, device);
 }
 
+bool PeerLink::is_read_by(int rank, int device) {
+  const int index = index_of(rank);
+  if (index < 0 || !own_) return false;
+  std::lock_guard lock(receiving_);
+  const Source& source = sources_[static_cast<std::size_t>(index)];
+  return source.home == device && !source.is_over.load(std::memory_order_relaxed);
+}
+
 /// Opens the send staging that a rank has shared since. One that cannot be opened ends that: the
 /// rank will send by other ways. What is under way in the others still comes.
 void PeerLink::open_new(int rank, Source& source, int device) {

@@ -73,6 +73,10 @@ class PeerLink final : public Link {
   void advance() override;
 
   /// Opens what that rank shares, and gives it the receive staging on `device` that it asks for.
+  /// Do queues of `device` reach what a rank shares? Those of the device that first got a message
+  /// from it do, if any.
+  bool is_read_by(int rank, int device);
+
   void connect(int rank, int device) override;
 
   // Sending.
