@@ -95,8 +95,8 @@ void launch(const Inputs& inputs, T* out, std::size_t count, const Tell& tell,
 }
 
 template <class T>
-cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t count, bool wide, const Tell& tell,
-                       cudaStream_t stream) {
+cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t count, bool wide,
+                       const Tell& tell, cudaStream_t stream) {
   T* const to = static_cast<T*>(out);
   switch (how) {
     case Combine::sum:
@@ -117,7 +117,7 @@ cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t
 
 cudaError_t combine_elements(Combine how, ElementType type, std::span<const void* const> inputs,
                              void* out, std::size_t count, bool wide, const Tell& tell,
-                       cudaStream_t stream) {
+                             cudaStream_t stream) {
   if (inputs.empty() || inputs.size() > Queue::most_inputs) return cudaErrorInvalidValue;
   Inputs all{};
   std::copy(inputs.begin(), inputs.end(), all.at);

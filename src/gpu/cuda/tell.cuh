@@ -5,7 +5,7 @@
 
 namespace mpress::gpu {
 
-/// Called by all threads of all blocks, at their end; `blocks`: of the grid. The last of them tells.
+/// Called by all threads of all blocks, at their end; `blocks`: of the grid. The last one tells.
 __device__ inline void tell_if_last(const Tell& tell, unsigned blocks) {
   __syncthreads();
   if (threadIdx.x > 0) return;
