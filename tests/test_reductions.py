@@ -1,6 +1,7 @@
 """Reductions that mpress serves: tests/mpi/reductions, against sums in higher precision."""
 
 import pytest
+from test_same_bits import several_hosts as several_hosts  # a fixture
 
 EXTENDED = pytest.mark.extended
 FORCED = ("--force", "--threshold", "0")
@@ -87,6 +88,42 @@ def test_without_messages(ranks, takes_devices, mpi_program, mpress_run, simulat
     assert served(done) == SERVED
     algorithms = {row["algorithm"] for row in done.report["rows"] if row["operation"] in SERVED}
     assert "one-shot" in algorithms and (ranks == 2 or "two-shot" in algorithms)
+
+
+HOSTS = {
+    "odd-even": {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1"},
+    "three": {"MPIR_CVAR_NUM_CLIQUES": "3"},
+}
+
+
+@pytest.mark.parametrize("hosts", HOSTS)
+@pytest.mark.parametrize("codec", ["none", "mpc", "szp:rel=1e-4"])
+@pytest.mark.parametrize("ranks", [5, *(pytest.param(n, marks=EXTENDED) for n in (4, 8))])
+def test_on_several_hosts(
+    ranks, codec, hosts, several_hosts, mpi_program, mpress_run, simulated_gpu
+):  # fmt: skip
+    """What a host's ranks bring is combined there first; also on hosts of different sizes."""
+    env = {**HOSTS[hosts], **simulated_gpu, "MPRESS_CHUNK": "32K"}
+    arguments = [str(20 + ranks), "40", CODECS[codec], "device"]
+    options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
+    done = mpress_run(ranks, mpi_program("reductions"), arguments, options, env=env)
+    assert served(done) == SERVED
+    algorithms = {row["algorithm"] for row in done.report["rows"] if row["operation"] in SERVED}
+    assert "by-host" in algorithms
+
+
+@pytest.mark.parametrize("form", ["", pytest.param("immediate", marks=EXTENDED)])
+@pytest.mark.parametrize("codec", ["none", "szp:rel=1e-4"])
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(n, marks=EXTENDED) for n in (1, 4))])
+def test_a_device_that_fails_on_several_hosts(
+    ranks, codec, form, several_hosts, mpi_program, mpress_run, simulated_gpu
+):
+    options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
+    program = mpi_program("reductions_failing")
+    arguments = [form, "2", "1000000", str(ranks)]
+    env = {**simulated_gpu, **several_hosts}
+    done = mpress_run(4, program, arguments, options, env=env)
+    assert done.status == 0 and "ok" in done.stdout, done.output
 
 
 @pytest.mark.parametrize(

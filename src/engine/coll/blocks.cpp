@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "engine/job.hpp"
 #include "mpi/relayout.hpp"
@@ -96,8 +97,13 @@ Op schedule_op(const Collective& call) {
   }
 }
 
-BlockMap::BlockMap(Job& job, Op op, const Operands& operands, int rank, int ranks, int segments)
-    : job_(job), operands_(operands), rank_(rank), task_{op, ranks, operands.root, segments} {}
+BlockMap::BlockMap(Job& job, Op op, const Operands& operands, int rank, int ranks, int segments,
+                   Place place)
+    : job_(job),
+      operands_(operands),
+      rank_(rank),
+      place_(std::move(place)),
+      task_{op, ranks, operands.root, segments} {}
 
 int BlockMap::open() {
   own_code_ = MPI_SUCCESS;
@@ -178,7 +184,10 @@ Part BlockMap::incoming(schedule::Block block) const {
   switch (task_.op) {
     case Op::bcast: return segment(block);
     case Op::scatter: return part_of(receive, receive.writes, 0);
-    case Op::alltoall: return part_of(receive, receive.writes, static_cast<int>(block / size));
+    case Op::alltoall: {
+      const int place = place_ ? place_(block) : static_cast<int>(block / size);
+      return part_of(receive, receive.writes, place);
+    }
     case Op::gather:
     case Op::allgather: break;
   }

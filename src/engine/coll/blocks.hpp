@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
@@ -34,8 +35,13 @@ int copy_part(Job& job, const Part& from, const Part& to);
 /// Functions return error codes of MPI's, and raise nothing.
 class BlockMap {
  public:
+  /// Which of the receive buffer's blocks one of an all-to-all becomes, where that is not the one
+  /// of its origin: a rank may receive several of one origin.
+  using Place = std::function<int(schedule::Block)>;
+
   /// `segments`: of a broadcast.
-  BlockMap(Job& job, schedule::Op op, const Operands& operands, int rank, int ranks, int segments);
+  BlockMap(Job& job, schedule::Op op, const Operands& operands, int rank, int ranks, int segments,
+           Place place = {});
 
   const schedule::Task& task() const { return task_; }
 
@@ -61,6 +67,7 @@ class BlockMap {
   Job& job_;
   const Operands& operands_;
   const int rank_;
+  const Place place_;
   schedule::Task task_;
   Part whole_;             ///< of a broadcast, the program's
   Part cut_;               ///< the same, without gaps

@@ -28,10 +28,10 @@ class Movement {
   /// `shares`: blocks are encoded once for all of their readers, or kept as they come. Arrays of
   /// `operands` outlive it, and so does what `of` refers to.
   Movement(const Of& of, schedule::Op op, bool shares, const Operands& operands,
-           schedule::Schedule schedule)
+           schedule::Schedule schedule, BlockMap::Place place = {})
       : call_{of.called.op, of.family, false, shares},
         operands_(operands),
-        blocks_(of.job, op, operands_, of.context.rank(), of.context.size(), 1),
+        blocks_(of.job, op, operands_, of.context.rank(), of.context.size(), 1, std::move(place)),
         schedule_(std::move(schedule)),
         runner_(of.job, call_, of.called, of.context, of.tag, schedule_, blocks_, of.code,
                 of.coding) {}

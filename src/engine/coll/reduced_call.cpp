@@ -1,21 +1,18 @@
 #include "engine/coll/reduced_call.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "engine/job.hpp"
-#include "engine/pipeline/sum_encoder.hpp"
 #include "mpi/type_info.hpp"
 #include "policy/methods.hpp"
 #include "schedule/algorithms.hpp"
+#include "schedule/host_sums.hpp"
+#include "schedule/pairwise.hpp"
 
 namespace mpress::engine {
-namespace {
-
-/// Elements that are combined between two looks at all else.
-constexpr std::int64_t stride = 1 << 18;
-
-}  // namespace
 
 ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& operands,
                          mpi::CommInfo& comm, Context& context, const Served& served)
@@ -45,7 +42,6 @@ void ReducedCall::begin() {
   if (!tag_.take()) return;
   coding_ = Coding{spec_};
   adds_quanta_ = false;
-  has_payloads_ = false;
   note(open());
   if (spec_.codec == Codec::szp) {
     begin_measuring();
@@ -83,21 +79,22 @@ bool ReducedCall::is_aligned(const void* data) const {
   return reinterpret_cast<std::uintptr_t>(data) % width() == 0;
 }
 
-const std::byte* ReducedCall::own_input() const {
-  const auto first = begins_[static_cast<std::size_t>(context_.rank())];
-  return input_ + static_cast<std::size_t>(first) * width();
+/// What this rank brings to a piece.
+const std::byte* ReducedCall::input_of(int owner) const {
+  return input_ + static_cast<std::size_t>(begins_[static_cast<std::size_t>(owner)]) * width();
 }
 
 std::unique_ptr<Movement> ReducedCall::movement(bool shares, schedule::Op op, const Operand& send,
                                                 const Operand& receive, schedule::Schedule schedule,
-                                                const Coding* coding) const {
+                                                const Coding* coding, BlockMap::Place place) const {
   Operands operands;
   operands.comm = context_.comm();
   operands.root = operands_.root;
   operands.send = send;
   operands.receive = receive;
   const Movement::Of of{job_, called(), call_.family, context_, tag_.of_blocks(), code_, coding};
-  auto made = std::make_unique<Movement>(of, op, shares, operands, std::move(schedule));
+  auto made =
+      std::make_unique<Movement>(of, op, shares, operands, std::move(schedule), std::move(place));
   made->runner().await(is_awaited_);
   return made;
 }
@@ -118,60 +115,94 @@ bool ReducedCall::advance() {
     begin_contributions();
   }
   if (phase_ == Phase::contributing) {
+    const bool has_contributed = advance_contributions();
+    if (!has_contributed && !may_overlap(is_by_host() ? passed_on() : pieces())) return false;
+    is_by_host() ? begin_passing_on() : begin_combining();
+  }
+  if (phase_ == Phase::passing_on) {
+    if (!has_passed_on_ && !pass_on()) return false;
     if (!advance_contributions() && !may_combine()) return false;
     begin_combining();
   }
   if (phase_ == Phase::combining) {
-    if (!combine()) return false;
+    if (!own_piece().sum() && !own_piece().advance()) return false;
+    note(own_piece().code());
     begin_sharing();
   }
   if (phase_ == Phase::sharing) {
     const bool has_contributed = advance_contributions();
-    const bool has_sum = !sum_ || sum_->advance();
+    const bool has_sum = !own_piece().sum() || own_piece().advance();
     const bool is_shared = !movement_ || has_shared(movement_->runner());
     const bool has_own = !own_ || (has_sum && own_->advance());
     if (!has_contributed || !has_sum || !is_shared || !has_own) return false;
-    if (sum_) note(sum_->code());
+    note(own_piece().code());
     finish();
   }
   return phase_ == Phase::over;
 }
 
-/// True once none is under way.
+/// True once none is under way, also of what hosts have combined.
 bool ReducedCall::advance_contributions() {
-  const auto me = static_cast<std::size_t>(context_.rank());
-  const bool has_own = opaque_.empty() || opaque_[me]->advance();
-  if (has_own && !opaque_.empty()) note(opaque_[me]->code());
-  if (contributions_ && contributions_->runner().advance()) {
-    note(contributions_->runner().code());
-    contributions_.reset();
+  bool is_over = true;
+  for (const std::unique_ptr<PieceSum>& piece : pieces_) {
+    is_over = piece->has_own_encoded() && is_over;
+    if (piece->sum() && piece->owner() != context_.rank()) is_over = piece->advance() && is_over;
+    note(piece->code());
   }
-  return !contributions_ && has_own;
+  for (std::unique_ptr<Movement>* movement : {&contributions_, &passing_on_}) {
+    if (!*movement) continue;
+    if (!(*movement)->runner().advance()) {
+      is_over = false;
+      continue;
+    }
+    note((*movement)->runner().code());
+    movement->reset();
+  }
+  return is_over;
 }
 
-/// Payloads are added as they come, once it is known who brings some. No block of the results is
-/// taken for a contribution then: MPI has matched those. A sum of one chunk may be sent as a frame,
-/// for which it has to be there. In place, an MPI that takes memory of devices could write a header
-/// of the results where a device has not begun to encode.
+/// Payloads are added as they come, once it is known who brings some. MPI has matched those, so no
+/// block of what follows is taken for a contribution. A sum of one chunk may be sent as a frame,
+/// for which it has to be there.
+bool ReducedCall::may_overlap(std::span<const std::unique_ptr<PieceSum>> pieces) const {
+  if (code_ != MPI_SUCCESS) return false;
+  const bool are_apt = std::ranges::all_of(pieces, [](const std::unique_ptr<PieceSum>& piece) {
+    return piece->has_payloads() && piece->cut().chunks() > 1;
+  });
+  const auto are_coming = [](const std::unique_ptr<Movement>& movement) {
+    return !movement ||
+           (movement->runner().code() == MPI_SUCCESS && movement->runner().is_all_coming());
+  };
+  return are_apt && are_coming(contributions_) && are_coming(passing_on_);
+}
+
+/// In place, an MPI that takes memory of devices could write a header of the results where a device
+/// has not begun to encode.
 bool ReducedCall::may_combine() const {
-  if (!has_payloads_ || code_ != MPI_SUCCESS || cut_of_own().chunks() == 1) return false;
-  if (reduction_.is_in_place && job_.gpu_aware) return false;
-  if (!contributions_) return true;
-  const Runner& runner = contributions_->runner();
-  return runner.code() == MPI_SUCCESS && runner.is_all_coming();
+  return !(reduction_.is_in_place && job_.gpu_aware) && may_overlap(pieces().first(1));
+}
+
+bool ReducedCall::needs_host() const {
+  const auto needs = [](const std::unique_ptr<Movement>& movement) {
+    return movement && movement->runner().needs_host();
+  };
+  return needs(movement_) || needs(contributions_) || needs(passing_on_);
 }
 
 void ReducedCall::await(bool is_awaited) {
   is_awaited_ = is_awaited;
-  if (movement_) movement_->runner().await(is_awaited);
-  if (contributions_) contributions_->runner().await(is_awaited);
+  for (const auto* movement : {&movement_, &contributions_, &passing_on_}) {
+    if (*movement) (*movement)->runner().await(is_awaited);
+  }
 }
 
 void ReducedCall::wait_in_mpi() {
   const bool works_here = phase_ == Phase::waiting || phase_ == Phase::measuring ||
                           phase_ == Phase::combining ||
-                          (phase_ == Phase::contributing && adds_quanta_) || has_payloads_;
-  const std::unique_ptr<Movement>& moving = contributions_ ? contributions_ : movement_;
+                          (phase_ == Phase::passing_on && !has_passed_on_) || adds_quanta_;
+  const std::unique_ptr<Movement>& moving = contributions_ ? contributions_
+                                            : passing_on_  ? passing_on_
+                                                           : movement_;
   if (moving && !works_here) moving->runner().wait_in_mpi();
 }
 
@@ -181,65 +212,161 @@ bool ReducedCall::has_shared(Runner& runner) {
   return runner.advance_own() && has_moved;
 }
 
-void ReducedCall::begin_contributions() {
+/// The pieces that this rank combines, and where it gets what others bring.
+void ReducedCall::make_pieces() {
   const int me = context_.rank();
-  const int ranks = context_.size();
-  const auto own_bytes = static_cast<std::size_t>(own_elements()) * width();
-  // One behind the other, as kernels read them well.
-  const auto grain = static_cast<std::int64_t>(256 / width());
-  const std::int64_t stride = (own_elements() + grain - 1) / grain * grain;
-  counts_.clear();
-  places_.assign(begins_.begin(), begins_.end() - 1);
-  in_counts_.assign(static_cast<std::size_t>(ranks), own_elements());
+  const schedule::Hosts& hosts = context_.hosts();
+  const PieceSum::Of of{job_, reduction_, coding_, adds_quanta_ && code_ == MPI_SUCCESS, home_, me};
+  const auto add = [&](int owner, std::vector<int> sources) {
+    piece_of_.emplace(owner, pieces_.size());
+    first_places_.push_back(static_cast<int>(in_counts_.size()));
+    pieces_.push_back(std::make_unique<PieceSum>(of, owner, input_of(owner), elements_of(owner),
+                                                 std::move(sources)));
+    const PieceSum& piece = *pieces_.back();
+    for (int slot = 0; slot < piece.slots(); ++slot) {
+      in_counts_.push_back(piece.count());
+      in_places_.push_back(brought_elements_);
+      brought_elements_ += piece.stride();
+    }
+  };
+  pieces_.clear();
+  piece_of_.clear();
+  first_places_.clear();
+  in_counts_.clear();
   in_places_.clear();
-  for (int rank = 0; rank < ranks; ++rank) {
-    counts_.push_back(elements_of(rank));
-    in_places_.push_back((rank < me ? rank : rank - 1) * stride);
+  brought_elements_ = 0;
+  if (!is_by_host()) {
+    std::vector<int> all(static_cast<std::size_t>(context_.size()));
+    std::iota(all.begin(), all.end(), 0);
+    add(me, std::move(all));
+  } else {
+    add(me, schedule::sources_of(hosts, me));
+    const std::span<const int> members = hosts.members(hosts.host(me));
+    // Of a host's only rank there is nothing to add up.
+    const std::vector<int> owners =
+        members.size() > 1 ? schedule::owners_of(hosts, me) : std::vector{me};
+    for (const int owner : std::span(owners).subspan(1)) {
+      add(owner, {members.begin(), members.end()});
+    }
   }
-  in_places_[static_cast<std::size_t>(me)] = 0;
-  in_counts_[static_cast<std::size_t>(me)] = 0;
-  counts_[static_cast<std::size_t>(me)] = 0;
-  if (own_bytes > 0) {
-    brought_ = take(static_cast<std::size_t>(stride * (ranks - 1)) * width());
-    if (!brought_) note(short_of_memory(job_, home_));
-  }
-  const MPI_Datatype type = reduction_.mpi_type();
-  const Operand send{input_, {ranks, counts_.data(), places_.data(), type}, {}};
-  const Operand receive{brought_.data(), {}, {ranks, in_counts_.data(), in_places_.data(), type}};
-  const schedule::Task task{schedule::Op::alltoall, ranks};
-  const schedule::Method method{schedule::Algorithm::scattered, 1,
-                                std::min(policy::most_at_once, ranks - 1)};
-  opaque_.clear();
-  phase_ = Phase::contributing;
-  movement_.reset();
-  contributions_ = movement(adds_quanta_, task.op, send, receive,
-                            schedule::make(method, task, me, context_.hosts()), &coding_);
-  // What is shorter than any frame comes as it is.
-  has_payloads_ = adds_quanta_ && own_bytes >= wire::min_frame_bytes && code_ == MPI_SUCCESS;
-  if (!has_payloads_) return;
-  for (int rank = 0; rank < ranks; ++rank) {
-    opaque_.push_back(std::make_shared<OpaqueBlock>(job_));
-    if (rank == me) continue;
-    const auto block = static_cast<schedule::Block>(rank) * static_cast<schedule::Block>(ranks) +
-                       static_cast<schedule::Block>(me);
-    contributions_->runner().shared().leave_in(block, opaque_.back());
-  }
-  contributions_->runner().advance();  // others wait for what it encodes
-  const Region region{reduction_.type, own_input(), static_cast<std::uint64_t>(own_elements()),
-                      home_};
-  if (!opaque_[static_cast<std::size_t>(me)]->encode(cut_of_own(), region, {}, {})) {
-    note(short_of_memory(job_, home_));
+  if (brought_elements_ == 0) return;
+  brought_ = take(static_cast<std::size_t>(brought_elements_) * width());
+  if (!brought_) note(short_of_memory(job_, home_));
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i]->slots() == 0) continue;
+    const auto first =
+        static_cast<std::size_t>(in_places_[static_cast<std::size_t>(first_places_[i])]);
+    pieces_[i]->settle(brought_.data() + first * width());
   }
 }
 
-Chunking ReducedCall::cut_of_own() const {
-  const auto own_bytes = static_cast<std::size_t>(own_elements()) * width();
-  return {coding_.spec,
-          reduction_.type,
-          static_cast<std::uint64_t>(own_elements()),
-          coding_.chunk_of(own_bytes),
-          job_.rank,
-          trace::no_number};
+/// Of `in_places_`.
+int ReducedCall::place_of(schedule::Block block) const {
+  const auto ranks = static_cast<schedule::Block>(context_.size());
+  const std::size_t piece = piece_of_.at(static_cast<int>(block % ranks));
+  return first_places_[piece] + pieces_[piece]->slot(static_cast<int>(block / ranks));
+}
+
+/// A movement of blocks of an all-to-all, which come to `brought_`.
+std::unique_ptr<Movement> ReducedCall::contribution(const Operand& send,
+                                                    schedule::Schedule schedule) const {
+  const Operand receive{brought_.data(),
+                        {},
+                        {static_cast<int>(in_counts_.size()), in_counts_.data(), in_places_.data(),
+                         reduction_.mpi_type()}};
+  return movement(adds_quanta_, schedule::Op::alltoall, send, receive, std::move(schedule),
+                  &coding_, [this](schedule::Block block) { return place_of(block); });
+}
+
+void ReducedCall::begin_contributions() {
+  const int me = context_.rank();
+  const int ranks = context_.size();
+  const schedule::Hosts& hosts = context_.hosts();
+  phase_ = Phase::contributing;
+  movement_.reset();
+  has_passed_on_ = false;
+  counts_.clear();
+  for (int rank = 0; rank < ranks; ++rank) counts_.push_back(elements_of(rank));
+  places_.assign(begins_.begin(), begins_.end() - 1);
+  make_pieces();
+  const schedule::Task task{schedule::Op::alltoall, ranks};
+  const int window = std::min(policy::most_at_once, ranks - 1);
+  const Operand send{input_, {ranks, counts_.data(), places_.data(), reduction_.mpi_type()}, {}};
+  contributions_ =
+      contribution(send, is_by_host() ? schedule::host_sums_within(task, me, hosts, window)
+                                      : schedule::scattered_alltoall(task, me, window));
+  if (code_ != MPI_SUCCESS) return;
+  const std::span<const int> near = hosts.members(hosts.host(me));
+  for (const std::unique_ptr<PieceSum>& piece : pieces_) {
+    piece->expect(contributions_->runner().shared(), is_by_host() ? near : piece->sources(), ranks);
+  }
+  contributions_->runner().advance();  // others wait for what it encodes
+  for (const std::unique_ptr<PieceSum>& piece : pieces_) piece->encode_own();
+}
+
+/// Begins to combine what this host's ranks bring to pieces of others.
+void ReducedCall::begin_passing_on() {
+  phase_ = Phase::passing_on;
+  on_counts_.assign(static_cast<std::size_t>(context_.size()), 0);
+  on_places_.assign(static_cast<std::size_t>(context_.size()), 0);
+  std::int64_t elements = 0;
+  for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
+    const auto owner = static_cast<std::size_t>(piece->owner());
+    on_counts_[owner] = piece->count();
+    if (piece->has_payloads()) continue;
+    on_places_[owner] = elements;
+    elements += piece->stride();
+  }
+  if (elements > 0) {
+    combined_ = take(static_cast<std::size_t>(elements) * width());
+    if (!combined_) note(short_of_memory(job_, home_));
+  }
+  if (code_ != MPI_SUCCESS) return;
+  for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
+    const auto first =
+        static_cast<std::size_t>(on_places_[static_cast<std::size_t>(piece->owner())]);
+    if (piece->has_payloads()) {
+      piece->add({});
+    } else {
+      piece->combine(combined_.data() + first * width());
+    }
+    note(piece->code());
+  }
+}
+
+/// Once elements are combined, they travel on; sums of payloads as they are made. True once that
+/// has begun.
+bool ReducedCall::pass_on() {
+  bool are_combined = true;
+  for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
+    are_combined = (piece->has_payloads() || piece->advance()) && are_combined;
+    note(piece->code());
+  }
+  if (!are_combined) return false;
+  const int me = context_.rank();
+  const int ranks = context_.size();
+  const schedule::Hosts& hosts = context_.hosts();
+  const bool is_alone = hosts.members_count(hosts.host(me)) == 1;
+  const MPI_Datatype type = reduction_.mpi_type();
+  const Operand send =
+      is_alone ? Operand{input_, {ranks, counts_.data(), places_.data(), type}, {}}
+               : Operand{combined_.data(), {ranks, on_counts_.data(), on_places_.data(), type}, {}};
+  const schedule::Task task{schedule::Op::alltoall, ranks};
+  const int window = std::min(policy::most_at_once, ranks - 1);
+  passing_on_ = contribution(send, schedule::host_sums_between(task, me, hosts, window));
+  has_passed_on_ = true;
+  if (code_ != MPI_SUCCESS) return true;
+  SharedBlocks& shared = passing_on_->runner().shared();
+  for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
+    const auto block = static_cast<schedule::Block>(me) * static_cast<schedule::Block>(ranks) +
+                       static_cast<schedule::Block>(piece->owner());
+    if (piece->sum()) shared.provide(block, piece->sum());
+  }
+  std::vector<int> far;
+  std::ranges::copy_if(own_piece().sources(), std::back_inserter(far),
+                       [&](int source) { return !context_.share_host(me, source); });
+  own_piece().expect(shared, far, ranks);
+  return true;
 }
 
 /// Where the program has its results of the own piece, if it wants any.
@@ -261,7 +388,6 @@ void ReducedCall::begin_combining() {
     const schedule::Task task{schedule_op(call_), context_.size(), operands_.root};
     sharing_ = schedule::make(served_.method, task, context_.rank(), context_.hosts());
   }
-  combined_ = own_elements();
   result_ = nullptr;
   if (code_ != MPI_SUCCESS || own_elements() == 0) return;
   const Part wanted = own_results();
@@ -270,32 +396,17 @@ void ReducedCall::begin_combining() {
   if (wanted.data && type && !is_overlapped && is_aligned(wanted.data) &&
       locate(job_, wanted.data, *type).device == home_) {
     result_ = static_cast<std::byte*>(wanted.data);
-  } else if (wanted.data || !has_payloads_) {
+  } else if (wanted.data || !own_piece().has_payloads()) {
     aside_ = take(wanted.bytes);
     result_ = aside_.data();
     if (!aside_) note(short_of_memory(job_, home_));
   }
   if (code_ != MPI_SUCCESS) return;
-  if (has_payloads_) return begin_sum();
-  combined_ = 0;
-}
-
-void ReducedCall::begin_sum() {
-  std::vector<Summand> summands;
-  for (int rank = 0; rank < context_.size(); ++rank) {
-    const auto i = static_cast<std::size_t>(rank);
-    const bool is_encoded = opaque_[i]->has_begun();
-    summands.push_back(is_encoded ? Summand{opaque_[i]} : Summand{nullptr, brought_by(rank)});
+  if (own_piece().has_payloads()) {
+    own_piece().add(home_of_sum(own_piece().cut()));
+  } else {
+    own_piece().combine(result_);
   }
-  sum_ = std::make_shared<OpaqueBlock>(job_);
-  const Chunking cut = cut_of_own();
-  const auto make = [&](const Chunking& all, Slots& slots) {
-    return sum_encoder(job_, all, home_, slots, std::move(summands));
-  };
-  const bool is_made = sum_->make(cut, home_, home_of_sum(cut), make);
-  if (is_made) return;
-  sum_.reset();
-  note(short_of_memory(job_, home_));
 }
 
 /// In slots of its readers, where one link by which kernels write reaches them all in one round.
@@ -317,65 +428,12 @@ OpaqueBlock::Home ReducedCall::home_of_sum(const Chunking& cut) const {
                                   : OpaqueBlock::Home{};
 }
 
-/// Elements of the own piece that a rank has brought.
-const std::byte* ReducedCall::brought_by(int rank) const {
-  if (rank == context_.rank()) return own_input();
-  const auto i = static_cast<std::size_t>(rank);
-  return brought_.data() + static_cast<std::size_t>(in_places_[i]) * width();
-}
-
-/// Some of the elements, in the order of the ranks. True once all are.
-bool ReducedCall::combine() {
-  if (combined_ == own_elements()) return true;
-  if (home_ != gpu::host) return combine_on_device();
-  const std::int64_t count = std::min(stride, own_elements() - combined_);
-  const std::size_t offset = static_cast<std::size_t>(combined_) * width();
-  std::vector<const void*> inputs;
-  for (int rank = 0; rank < context_.size(); ++rank) inputs.push_back(brought_by(rank) + offset);
-  codec::combine_all(reduction_.how, reduction_.type, inputs, result_ + offset,
-                     static_cast<std::size_t>(count));
-  combined_ += count;
-  return combined_ == own_elements();
-}
-
-/// True once the device has done it, or failed.
-bool ReducedCall::combine_on_device() {
-  if (!queue_) {
-    queue_ = job_.devices.queue(home_);
-    if (!queue_) {
-      note(refused(job_, home_));
-      return true;
-    }
-    std::vector<const void*> inputs;
-    for (int rank = 0; rank < context_.size(); ++rank) {
-      if (inputs.size() == gpu::Queue::most_inputs) {
-        give_combining(inputs);
-        inputs.assign(1, result_);
-      }
-      inputs.push_back(brought_by(rank));
-    }
-    give_combining(inputs);
-  }
-  const gpu::State state = queue_->query(event_);
-  if (state == gpu::State::pending) return false;
-  if (state == gpu::State::failed) note(refused(job_, home_));
-  queue_ = {};
-  combined_ = own_elements();
-  return true;
-}
-
-void ReducedCall::give_combining(std::span<const void* const> inputs) {
-  event_ = queue_->combine(reduction_.how, reduction_.type, inputs, result_,
-                           static_cast<std::size_t>(own_elements()), false);
-}
-
 void ReducedCall::begin_sharing() {
-  if (!has_payloads_) brought_.reset();
+  if (!adds_quanta_) brought_.reset();
   phase_ = Phase::sharing;
   const int ranks = context_.size();
   const MPI_Datatype type = reduction_.mpi_type();
-  counts_.clear();
-  for (int rank = 0; rank < ranks; ++rank) counts_.push_back(elements_of(rank));
+  const std::shared_ptr<OpaqueBlock>& sum = own_piece().sum();
   const Operand all{results(), {}, {ranks, counts_.data(), places_.data(), type}};
   const Operand own{result_, {1, own_elements(), type}, {}};
   if (goal_ != Goal::each) {
@@ -383,11 +441,13 @@ void ReducedCall::begin_sharing() {
     movement_ =
         movement(!is_gather || adds_quanta_, schedule_op(call_), own,
                  is_gather && !is_at_root() ? Operand{} : all, std::move(sharing_), &coding_);
-    if (sum_) movement_->runner().shared().provide(sum_);
+    if (sum) {
+      movement_->runner().shared().provide(static_cast<schedule::Block>(context_.rank()), sum);
+    }
   }
-  if (sum_ && result_ && goal_ != Goal::all) {
+  if (sum && result_ && goal_ != Goal::all) {
     own_.emplace(
-        job_, *sum_,
+        job_, *sum,
         ReceiveArguments{result_, static_cast<MPI_Count>(own_elements()), type, context_.comm()});
   }
 }
@@ -395,7 +455,7 @@ void ReducedCall::begin_sharing() {
 /// What was not made where the program has it is brought there.
 void ReducedCall::finish() {
   if (own_) note(own_->code());
-  bool has_results = own_ || !sum_;
+  bool has_results = own_ || !own_piece().sum();
   if (movement_) {
     note(movement_->runner().code());
     has_results = has_results && !movement_->runner().has_own_by_decoder();
@@ -408,9 +468,9 @@ void ReducedCall::finish() {
   }
   own_.reset();
   movement_.reset();
-  sum_.reset();
-  opaque_.clear();
+  pieces_.clear();
   brought_.reset();
+  combined_.reset();
   aside_.reset();
   aligned_.reset();
   tag_.give();

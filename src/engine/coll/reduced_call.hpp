@@ -1,5 +1,6 @@
 // A reduction that mpress serves, in two shots: each rank combines one piece of the data, to which
-// all others bring theirs, and passes on what comes of it.
+// all others bring theirs, and passes on what comes of it. Among several hosts with several ranks
+// each, what a host's ranks bring is combined there first (schedule/host_sums).
 //
 // States (docs/architecture.md has them as a table):
 // - waiting, while another call has its tag;
@@ -7,6 +8,7 @@
 //   error;
 // - exchanging: then members tell each other the range of what they bring;
 // - contributing: the pieces travel to those who combine them, as an all-to-all does;
+// - passing on: pieces of other hosts' ranks are combined and travel on to them;
 // - combining: of szp the payloads are added in quanta, of all else the elements;
 // - sharing: the results travel as those of an all-gather or of a gather do; MPI_Reduce_scatter has
 //   them where they belong. Of szp chunks are shared while others are added, and still come;
@@ -18,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "codec/range.hpp"
@@ -25,6 +28,7 @@
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/movement.hpp"
+#include "engine/coll/piece_sum.hpp"
 #include "engine/coll/reduction.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/devices.hpp"
@@ -42,14 +46,13 @@ class ReducedCall final : public CollectiveOperation {
 
   void start() override;
   bool advance() override;
-  bool needs_host() const override {
-    return (movement_ && movement_->runner().needs_host()) ||
-           (contributions_ && contributions_->runner().needs_host());
-  }
+  bool needs_host() const override;
   void await(bool is_awaited) override;
   void wait_in_mpi() override;
   trace::Called called() const override {
-    return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::two_shot)};
+    const auto algorithm =
+        is_by_host() ? schedule::Algorithm::by_host : schedule::Algorithm::two_shot;
+    return {call_.op, static_cast<std::uint8_t>(algorithm)};
   }
   int code() const override { return code_; }
 
@@ -59,6 +62,7 @@ class ReducedCall final : public CollectiveOperation {
     measuring,
     exchanging,
     contributing,
+    passing_on,
     combining,
     sharing,
     over,
@@ -79,26 +83,30 @@ class ReducedCall final : public CollectiveOperation {
   bool is_measured();
   void begin_exchange(const codec::Range& range);
   void conclude_exchange();
+  bool is_by_host() const { return context_.hosts().is_mixed(); }
+  PieceSum& own_piece() const { return *pieces_.front(); }
+  std::span<const std::unique_ptr<PieceSum>> pieces() const { return pieces_; }
+  std::span<const std::unique_ptr<PieceSum>> passed_on() const { return pieces().subspan(1); }
   void begin_contributions();
+  void make_pieces();
+  int place_of(schedule::Block block) const;
+  std::unique_ptr<Movement> contribution(const Operand& send, schedule::Schedule schedule) const;
   bool advance_contributions();
+  bool may_overlap(std::span<const std::unique_ptr<PieceSum>> pieces) const;
+  void begin_passing_on();
+  bool pass_on();
   bool may_combine() const;
   void begin_combining();
-  void begin_sum();
   OpaqueBlock::Home home_of_sum(const Chunking& cut) const;
-  bool combine();
-  bool combine_on_device();
-  void give_combining(std::span<const void* const> inputs);
   memory::Buffer take(std::size_t bytes);
   bool is_aligned(const void* data) const;
   Part own_results() const;
   void begin_sharing();
   void finish();
-  Chunking cut_of_own() const;
-  const std::byte* brought_by(int rank) const;
   bool pays() const;
   std::unique_ptr<Movement> movement(bool shares, schedule::Op op, const Operand& send,
                                      const Operand& receive, schedule::Schedule schedule,
-                                     const Coding* coding) const;
+                                     const Coding* coding, BlockMap::Place place = {}) const;
   bool has_moved();
   static bool has_shared(Runner& runner);
   void note(int code) {
@@ -110,7 +118,7 @@ class ReducedCall final : public CollectiveOperation {
     return begins_[i + 1] - begins_[i];
   }
   std::int64_t own_elements() const { return elements_of(context_.rank()); }
-  const std::byte* own_input() const;
+  const std::byte* input_of(int owner) const;
   std::byte* results() const {
     return static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
   }
@@ -130,27 +138,31 @@ class ReducedCall final : public CollectiveOperation {
   const std::byte* input_ = nullptr;
   int home_ = gpu::host;    ///< the device that the input lies on: there pieces are combined
   memory::Buffer aligned_;  ///< a copy of the input, where a device cannot load its elements
-  QueueLease queue_;        ///< of that device, while it works here
+  QueueLease queue_;        ///< of that device, while it measures
   gpu::Event event_ = 0;
   memory::Buffer extent_;  ///< what it tells of the range
   Phase phase_ = Phase::over;
   std::vector<Told> told_;
   Coding coding_;
-  bool adds_quanta_ = false;                 ///< of payloads
-  bool has_payloads_ = false;                ///< of the own piece
-  std::unique_ptr<Movement> movement_;       ///< of what is told, or of results
-  std::unique_ptr<Movement> contributions_;  ///< while any are under way
-  std::vector<std::int64_t> counts_;         ///< of blocks that move, in elements
-  std::vector<std::int64_t> places_;         ///< where, in elements
+  bool adds_quanta_ = false;                       ///< of payloads
+  std::unique_ptr<Movement> movement_;             ///< of what is told, or of results
+  std::unique_ptr<Movement> contributions_;        ///< while any are under way
+  std::unique_ptr<Movement> passing_on_;           ///< the same of what hosts have combined
+  std::vector<std::unique_ptr<PieceSum>> pieces_;  ///< that this rank combines; first the own
+  std::unordered_map<int, std::size_t> piece_of_;  ///< by owner
+  std::vector<int> first_places_;                  ///< of `pieces_`, for what others bring
+  std::int64_t brought_elements_ = 0;              ///< room for them
+  bool has_passed_on_ = false;
+  std::vector<std::int64_t> counts_;  ///< of blocks that move, in elements
+  std::vector<std::int64_t> places_;  ///< where, in elements
   std::vector<std::int64_t> in_counts_, in_places_;
-  memory::Buffer brought_;  ///< of other ranks for the own piece, one behind the other
-  std::vector<std::shared_ptr<OpaqueBlock>> opaque_;  ///< the same, encoded, by rank
-  schedule::Schedule sharing_;                        ///< of results
-  std::shared_ptr<OpaqueBlock> sum_;
+  std::vector<std::int64_t> on_counts_, on_places_;  ///< of what is passed on
+  memory::Buffer brought_;                           ///< by other ranks
+  memory::Buffer combined_;                          ///< elements that are passed on
+  schedule::Schedule sharing_;                       ///< of results
   memory::Buffer aside_;         ///< results that do not lie where the program wants any
   std::byte* result_ = nullptr;  ///< of the own piece; null: it is not wanted here
   std::optional<BlockDecode> own_;
-  std::int64_t combined_ = 0;  ///< elements
   bool is_awaited_ = false;
   int code_ = MPI_SUCCESS;
 };

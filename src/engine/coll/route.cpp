@@ -195,9 +195,7 @@ bool Routing::has_pinned_peer() const {
 void Routing::consider() {
   if (!context_.is_ready()) return decide(Server::mpi);
   context_.hosts();  // for those who come without a turn
-  // MPIs add up within each of several hosts first; a reduction in two shots does not.
-  const bool is_apt = !call_.reduces || !context_.hosts().is_mixed();
-  const bool pays = may_compress_ && is_apt && may_pay(job_, context_);
+  const bool pays = may_compress_ && may_pay(job_, context_);
   pays_ = pays && !call_.has_own_counts;
   pays_pairs_ = pays && call_.has_own_counts;
   const bool is_persistent = form_ == Form::persistent;

@@ -34,8 +34,8 @@ bool SharedBlocks::is_for_self_too(schedule::Block block) const {
   return may_have_loss_ && blocks_.task().op == schedule::Op::allgather && is_own(block);
 }
 
-void SharedBlocks::provide(std::shared_ptr<OpaqueBlock> own) {
-  const auto found = shared_.find(static_cast<schedule::Block>(context_.rank()));
+void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own) {
+  const auto found = shared_.find(block);
   if (found == shared_.end()) return;
   found->second.opaque = std::move(own);
   found->second.is_decided = true;

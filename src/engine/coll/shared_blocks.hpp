@@ -25,8 +25,8 @@ class SharedBlocks {
 
   // Before the first round:
 
-  /// This rank has its own block so, whole or under way; of an all-gather or a gather.
-  void provide(std::shared_ptr<OpaqueBlock> own);
+  /// This rank has a block of its own so, whole or under way.
+  void provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own);
 
   /// A block that this rank receives is kept so, and not decoded, as far as it comes encoded.
   void leave_in(schedule::Block block, std::shared_ptr<OpaqueBlock> opaque) {
