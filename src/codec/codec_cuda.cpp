@@ -55,7 +55,8 @@ cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> 
                 void* workspace, cudaStream_t stream) {
   const NvtxRange range("add", spec, type, segments);
   if (spec.codec != Codec::szp) return cudaErrorInvalidValue;
-  return szp::cuda::add(type, segments, workspace, stream);
+  const szp::EncodedAs elements{spec.bound == Bound::abs ? spec.value : 0, spec.mode};
+  return szp::cuda::add(type, segments, elements, workspace, stream);
 }
 
 cudaError_t finite_extent(ElementType type, const void* elements, std::size_t count,

@@ -52,6 +52,9 @@ struct Summand {
   const void* payload;
   std::size_t bytes;                ///< where `encoded` is given, room of the payload
   const Result* encoded = nullptr;  ///< device-readable: its report, which tells the size
+  /// Elements lie there, aligned as their type, which count as what encode() makes of them; `bytes`
+  /// does not count.
+  bool is_elements = false;
 };
 
 struct AddSegment {
@@ -59,6 +62,9 @@ struct AddSegment {
   std::size_t count;                  ///< elements of each
   void* payload;                      ///< room for codec::max_payload_bytes(); overlaps no summand
   Result* result;
+  /// Unless null, where the sum's elements go, as decode() has them: aligned as their type,
+  /// overlapping no summand, unspecified without success.
+  void* decoded = nullptr;
 };
 
 using codec::Combine;

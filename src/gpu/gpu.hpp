@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 11;
+inline constexpr std::uint32_t interface_version = 12;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -93,6 +93,9 @@ struct Summand {
   const void* payload;
   std::size_t bytes;
   const Report* report = nullptr;  ///< as an Incoming's
+  /// Elements lie there, aligned as their type, which count as what the spec makes of them; `bytes`
+  /// does not count.
+  bool is_elements = false;
 };
 
 /// Payloads to be added, 2 to `most_summands`; more than one may be the same.
@@ -101,6 +104,9 @@ struct Sum {
   std::size_t count;                  ///< elements of each
   void* payload;                      ///< as a Piece's; overlaps no summand
   Report* published = nullptr;        ///< as a Piece's
+  /// Unless null, where the sum's elements go, as decode() has them: aligned as their type,
+  /// overlapping no summand, unspecified where the sum is none of quanta.
+  void* decoded = nullptr;
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how

@@ -79,8 +79,82 @@ void test_one_of_many() {
   }
 }
 
+// Elements count as what the encoder makes of them, and the sum's elements as what decoding gives.
+template <class T>
+void test_elements() {
+  SplitMix random{77};
+  for (int turn = 0; turn < 60; ++turn) {
+    const std::size_t n = turn % 3 == 0 ? 1 + turn : 2 * szp::unit_elements(type_of<T>) + 5 * turn;
+    const std::size_t summands = 2 + random.next() % (szp::most_summands - 1);
+    const Mode mode = random.next() % 3 == 0 ? Mode::dense : Mode::fast;
+    std::vector<Payload> payloads;
+    std::vector<std::vector<T>> elements;
+    for (std::size_t k = 0; k < summands; ++k) {
+      const Quanta q = make<T>(contents[random.next() % std::size(contents)], n, k + 1);
+      std::vector<T> x = values<T>(q);
+      const auto off = static_cast<T>(static_cast<double>(random.next() % 100) / 250);
+      for (T& value : x) value += off * step_of<T>();
+      payloads.push_back(encode(x, mode));
+      elements.push_back(std::move(x));
+    }
+    Payload expected;
+    const Status status = add<T>(payloads, n, expected);
+    std::vector<T> decoded(n + 1, T(7)), result(n);
+    for (Isa isa : all_isas) {
+      if (!mpress::set_host_isa(isa)) continue;
+      std::vector<szp::Summand> given;
+      for (std::size_t k = 0; k < summands; ++k) {
+        const bool is_raw = random.next() % 2 == 0;
+        if (is_raw) given.push_back({elements[k].data(), 0, true});
+        if (!is_raw) given.push_back({payloads[k].data(), payloads[k].size()});
+      }
+      Payload sum(szp::max_bytes(type_of<T>, n));
+      std::size_t bytes = 1;
+      const Status found =
+          szp::add(type_of<T>, given, n, sum.data(), bytes, {bound, mode}, decoded.data());
+      sum.resize(bytes);
+      if (status != Status::ok) continue;  // a payload kept as it is may be one of quanta after all
+      CHECK(found == Status::ok && sum == expected, "turn %d, %s: %s", turn, isa_name(isa),
+            status_text(found));
+      szp::decode(type_of<T>, sum.data(), sum.size(), result.data(), n);
+      CHECK(std::memcmp(result.data(), decoded.data(), n * sizeof(T)) == 0, "turn %d, %s", turn,
+            isa_name(isa));
+      CHECK(decoded[n] == T(7), "beyond the elements");
+    }
+  }
+}
+
+// What the encoder keeps as it is, is no quantum.
+template <class T>
+void test_exceptions() {
+  const std::size_t n = szp::unit_elements(type_of<T>);
+  const Payload other = encode<T>(make<T>("noise", n, 7));
+  const T far = szp::Traits<T>::max_quantum * step_of<T>() * 3;
+  for (const T odd : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
+                      -std::numeric_limits<T>::infinity(), far, -far}) {
+    for (Isa isa : all_isas) {
+      if (!mpress::set_host_isa(isa)) continue;
+      std::vector<T> x = values<T>(make<T>("smooth", n, 3));
+      x[n / 2] = odd;
+      const szp::Summand given[] = {{other.data(), other.size()}, {x.data(), 0, true}};
+      Payload sum(szp::max_bytes(type_of<T>, n));
+      std::size_t bytes = 1;
+      const auto add_to = [&](double abs_bound) {
+        return szp::add(type_of<T>, given, n, sum.data(), bytes, {abs_bound});
+      };
+      CHECK(add_to(bound) == Status::inexact && bytes == 0, "%g, %s", double(odd), isa_name(isa));
+      x[n / 2] = 0;
+      CHECK(add_to(bound) == Status::ok, "without it, %s", isa_name(isa));
+      CHECK(add_to(2 * bound) == Status::mismatched, "of another step");
+      CHECK(add_to(0) == Status::inexact, "without a step");
+    }
+  }
+}
+
 template <class T>
 void test_type() {
+  test_elements<T>();
+  test_exceptions<T>();
   test_many<T>();
   test_many_at_the_limit<T>();
   test_one_of_many<T>();

@@ -37,11 +37,13 @@ std::vector<T> summand(int kind, std::size_t count, T step, std::mt19937_64& ran
   return x;
 }
 
-/// Payloads to be added, two or more.
+/// Payloads to be added, two or more, or elements.
 struct Case {
   std::string name;
   std::size_t count;
   std::vector<Bytes> summands;
+  unsigned elements = 0;  ///< a bit for each summand that is none of payloads
+  bool decodes = false;   ///< the sum's elements are wanted, too
 };
 
 void sign(Bytes& payload) {
@@ -64,11 +66,16 @@ std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector
     return begin;
   };
   std::vector<std::vector<std::size_t>> places(cases.size());
-  std::vector<std::size_t> sums;
+  std::vector<std::size_t> sums, decoded;
   std::size_t payloads = 0;
+  const std::size_t width = element_size(type);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    for (const Bytes& one : cases[i].summands) places[i].push_back(place(one.size()));
+    for (std::size_t k = 0; k < cases[i].summands.size(); ++k) {
+      const bool is_shifted = (cases[i].elements >> k & 1) != 0 && random() % 2 != 0;
+      places[i].push_back(place(cases[i].summands[k].size() + width) + (is_shifted ? width : 0));
+    }
     sums.push_back(place(szp::max_bytes(type, cases[i].count)));
+    decoded.push_back(place((cases[i].count + 1) * width) + (random() % 2 != 0 ? width : 0));
     payloads += cases[i].summands.size();
   }
   Bytes before(end, 0xA5);
@@ -89,11 +96,12 @@ std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector
       const std::size_t bytes = cases[i].summands[k].size();
       Result& report = reports.host[next_report++];
       report = {bytes, Status::ok, 1};
-      summands[i].push_back(
-          {memory.data() + places[i][k], bytes, is_reported ? &report : nullptr});
+      const bool are_elements = (cases[i].elements >> k & 1) != 0;
+      summands[i].push_back({memory.data() + places[i][k], bytes,
+                             is_reported && !are_elements ? &report : nullptr, are_elements});
     }
-    segments.push_back(
-        {summands[i], cases[i].count, memory.data() + sums[i], &results.host[i]});
+    segments.push_back({summands[i], cases[i].count, memory.data() + sums[i], &results.host[i],
+                        cases[i].decodes ? memory.data() + decoded[i] : nullptr});
   }
   require(codec::cuda::add(spec, type, segments, work.data, nullptr), "add");
   require(cudaDeviceSynchronize(), "add");
@@ -105,9 +113,14 @@ std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector
     const std::size_t room = szp::max_bytes(type, c.count);
     host[i].resize(room);
     std::vector<szp::Summand> given;
-    for (const Bytes& one : c.summands) given.push_back({one.data(), one.size()});
+    for (std::size_t k = 0; k < c.summands.size(); ++k) {
+      const Bytes& one = c.summands[k];
+      given.push_back({one.data(), one.size(), (c.elements >> k & 1) != 0});
+    }
     std::size_t bytes = 0;
-    const Status status = szp::add(type, given, c.count, host[i].data(), bytes);
+    Bytes elements(c.count * width);
+    const Status status = szp::add(type, given, c.count, host[i].data(), bytes,
+                                   {spec.value, spec.mode}, c.decodes ? elements.data() : nullptr);
     host[i].resize(bytes);
     if (r.sequence == 0) fail(c.name + ": no report");
     if (r.status != status || r.bytes != bytes) {
@@ -116,8 +129,13 @@ std::vector<Bytes> compare(const Spec& spec, ElementType type, const std::vector
     } else if (!std::equal(host[i].begin(), host[i].end(), after.data() + sums[i])) {
       fail(c.name + ": other bytes than the host's");
     }
+    if (c.decodes && status == Status::ok &&
+        !std::equal(elements.begin(), elements.end(), after.data() + decoded[i])) {
+      fail(c.name + ": other elements than the host's");
+    }
     // What is left must be as it was.
     std::fill_n(after.data() + sums[i], room, 0xA5);
+    if (c.decodes) std::fill_n(after.data() + decoded[i], c.count * width, 0xA5);
   }
   if (after != before || !memory.intact()) fail("wrote beyond the payload of a sum");
   return host;
@@ -181,7 +199,8 @@ int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
     for (int a = 0; a < kinds; ++a) {
       for (int b = quick ? a : 0; b < kinds; ++b) {
         const std::vector<T> x = summand<T>(a, count, z.step, random);
-        cases.push_back({name("sum", a, b, count), count,
+        cases.push_back({name("sum", a, b, count),
+                         count,
                          {encoded(x), encoded(summand<T>(b, count, z.step, random))}});
         if (a != b) continue;
         std::vector<T> minus(x);
@@ -207,6 +226,34 @@ int sums(const Spec& like, ElementType type, std::uint64_t seed, bool quick) {
         cases[i].summands[0] = sums[i];
       }
     }
+  }
+
+  // Elements in the place of payloads, some or all, and the sum's elements.
+  const auto raw = [](const std::vector<T>& x) {
+    Bytes bytes(x.size() * sizeof(T));
+    if (!x.empty()) std::memcpy(bytes.data(), x.data(), bytes.size());
+    return bytes;
+  };
+  for (std::size_t count : quick ? few : all) {
+    std::vector<Case> some;
+    for (int turn = 0; turn < (quick ? 10 : 60); ++turn) {
+      const int a = turn % kinds;
+      Case c{name("elements", a, turn, count), count, {}};
+      c.decodes = random() % 4 != 0;
+      const std::size_t summands = 2 + random() % (szp::most_summands - 1);
+      const std::size_t first = random() % summands;
+      for (std::size_t k = 0; k < summands; ++k) {
+        const int kind = k == first ? a : static_cast<int>(random() % 8);
+        std::vector<T> x = summand<T>(kind, count, z.step, random);
+        const double off = static_cast<double>(random() % 100) / 250;  // not on the grid
+        for (T& value : x) value += static_cast<T>(off) * z.step;
+        const bool are_elements = k == first || random() % 3 == 0;
+        c.summands.push_back(are_elements ? raw(x) : encoded(x));
+        c.elements |= are_elements ? 1u << k : 0;
+      }
+      some.push_back(std::move(c));
+    }
+    run(some);
   }
 
   // Payloads that do not belong together, and damage.

@@ -176,10 +176,22 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
     Memory::instance().check(device_, sum.payload, room);
     std::vector<Access> accesses = {writes(sum.payload, room)};
     for (const gpu::Summand& one : sum.summands) {
-      check_codec(spec, one.payload, type, nullptr);
-      Memory::instance().check(device_, one.payload, one.bytes);
+      const std::size_t bytes = one.is_elements ? sum.count * element_size(type) : one.bytes;
+      if (one.is_elements) {
+        if (spec.bound != Bound::abs) fault("elements to add without an absolute bound");
+        if (reinterpret_cast<std::uintptr_t>(one.payload) % element_size(type) != 0) {
+          fault("%p: elements are not aligned", one.payload);
+        }
+      } else {
+        check_codec(spec, one.payload, type, nullptr);
+      }
+      Memory::instance().check(device_, one.payload, bytes);
       if (one.report) check_flag(&one.report->sequence);
-      accesses.push_back(reads(one.payload, one.bytes));
+      accesses.push_back(reads(one.payload, bytes));
+    }
+    if (sum.decoded) {
+      Memory::instance().check(device_, sum.decoded, sum.count * element_size(type));
+      accesses.push_back(writes(sum.decoded, sum.count * element_size(type)));
     }
     prepare(sum.published);
     const std::vector<gpu::Summand> given(sum.summands.begin(), sum.summands.end());
@@ -190,14 +202,20 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
       for (const gpu::Summand& one : given) {
         if (status != Status::ok) break;
         const std::size_t bytes = size_of(one.bytes, one.report, status);
-        summands.push_back({memory.view(one.payload), bytes});
+        summands.push_back({memory.view(one.payload), bytes, one.is_elements});
       }
       std::byte* const payload = memory.view(sum.payload);
+      std::byte* const decoded =
+          sum.decoded ? memory.view(static_cast<std::byte*>(sum.decoded)) : nullptr;
       std::size_t bytes = 0;
       if (status == Status::ok) {
-        status = codec::szp::add(type, summands, sum.count, payload, bytes);
+        const codec::szp::EncodedAs elements{spec.value, spec.mode};
+        status = codec::szp::add(type, summands, sum.count, payload, bytes, elements, decoded);
       }
       if (status != Status::ok) bytes = 0;
+      if (status != Status::ok && decoded) {
+        std::memset(decoded, rubbish, sum.count * element_size(type));
+      }
       std::memset(payload + bytes, rubbish, room - bytes);
       publish(sum.published, number, {bytes, status});
       return gpu::Outcome{bytes, status};

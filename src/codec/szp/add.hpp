@@ -66,6 +66,60 @@ Status accumulate(QuantumSums<T>& s, CodedUnit unit, std::uint32_t blocks) {
   return s.reach < Traits<T>::sum_limit ? Status::ok : Status::inexact;
 }
 
+/// The quanta of elements. False where the encoder would keep one exactly.
+template <class T>
+bool quantize_elements(const Quantizer<T>& z, const unsigned char* in, std::size_t count,
+                       typename Traits<T>::Bits* quanta) {
+  using Bits = typename Traits<T>::Bits;
+  using Quantum = typename Traits<T>::Quantum;
+  constexpr T most = Traits<T>::max_quantum;
+  alignas(64) T x[unit_bytes / sizeof(T)];
+  __builtin_memcpy(x, in, count * sizeof(T));
+  Bits doubtful = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const T scaled = x[i] * z.inverse;
+    const T shifted = scaled + Traits<T>::magic;
+    const T error = x[i] - (shifted - Traits<T>::magic) * z.step;
+    quanta[i] = __builtin_bit_cast(Bits, shifted) - __builtin_bit_cast(Bits, Traits<T>::magic);
+    doubtful |= static_cast<Bits>(!(magnitude(scaled) <= most)) |
+                static_cast<Bits>(!(magnitude(error) < z.limit));
+  }
+  if (doubtful == 0) return true;
+  for (std::size_t i = 0; i < count; ++i) {
+    Quantum quantum;
+    if (!quantize(z, x[i], quantum)) return false;
+    quanta[i] = static_cast<Bits>(quantum);
+  }
+  return true;
+}
+
+/// Adds the quanta of elements.
+template <class T>
+Status accumulate_elements(QuantumSums<T>& s, const Quantizer<T>& z, const unsigned char* in,
+                           std::size_t count) {
+  using Bits = typename Traits<T>::Bits;
+  alignas(64) Bits quanta[unit_bytes / sizeof(T)];
+  if (!quantize_elements(z, in, count, quanta)) return Status::inexact;
+  Bits reach = s.reach;
+  for (std::size_t i = 0; i < count; ++i) {
+    s.sums[i] += quanta[i];
+    reach |= folded(quanta[i]);
+  }
+  s.reach = reach;
+  return s.reach < Traits<T>::sum_limit ? Status::ok : Status::inexact;
+}
+
+/// The elements of sums, as the decoder has them.
+template <class T>
+void decode_sums(const QuantumSums<T>& s, T step, std::size_t count, unsigned char* decoded) {
+  using Quantum = typename Traits<T>::Quantum;
+  alignas(64) T elements[unit_bytes / sizeof(T)];
+  for (std::size_t i = 0; i < count; ++i) {
+    elements[i] = static_cast<T>(static_cast<Quantum>(s.sums[i])) * step;
+  }
+  __builtin_memcpy(decoded, elements, count * sizeof(T));
+}
+
 template <class T, class I>
 EncodedUnit pack_sums(const QuantumSums<T>& s, std::uint32_t blocks, Mode mode, std::size_t count,
                       unsigned char* out, std::size_t room) {
@@ -82,17 +136,19 @@ EncodedUnit pack_sums(const QuantumSums<T>& s, std::uint32_t blocks, Mode mode, 
 }
 
 template <class T>
-Status add_as(Mode mode, std::span<const CodedUnit> units, std::size_t count, unsigned char* out,
-              std::size_t room, EncodedUnit& sum) {
+Status add_as(const Quantizer<T>& z, Mode mode, std::span<const CodedUnit> units, std::size_t count,
+              unsigned char* out, std::size_t room, unsigned char* decoded, EncodedUnit& sum) {
   using Bits = typename Traits<T>::Bits;
   sum = {0, false};
   if (std::ranges::all_of(units, [](const CodedUnit& unit) { return unit.words == 0; })) {
+    if (decoded) __builtin_memset(decoded, 0, count * sizeof(T));
     return Status::ok;
   }
   const auto blocks = static_cast<std::uint32_t>(ceil_div(count, block_elements));
   QuantumSums<T> s;
   for (const CodedUnit& unit : units) {
-    const Status status = accumulate(s, unit, blocks);
+    const Status status =
+        unit.is_elements ? accumulate_elements(s, z, unit.at, count) : accumulate(s, unit, blocks);
     if (status != Status::ok) return status;
   }
   Bits sum_reach = 0;
@@ -100,6 +156,7 @@ Status add_as(Mode mode, std::span<const CodedUnit> units, std::size_t count, un
     sum_reach |= folded(s.sums[i]);
   }
   if (sum_reach >= Traits<T>::sum_limit) return Status::inexact;
+  if (decoded) decode_sums(s, z.step, count, decoded);
   // As the encoder does it, whatever the inputs hold past the end.
   for (std::size_t i = count; i < std::size_t{blocks} * block_elements; ++i) {
     s.sums[i] = s.sums[count - 1];
@@ -118,14 +175,16 @@ Status add_as(Mode mode, std::span<const CodedUnit> units, std::size_t count, un
 
 }  // namespace
 
-Status add_unit(Traits<float>, Mode mode, std::span<const CodedUnit> units, std::size_t count,
-                unsigned char* out, std::size_t room, EncodedUnit& sum) {
-  return add_as<float>(mode, units, count, out, room, sum);
+Status add_unit(const Quantizer<float>& z, Mode mode, std::span<const CodedUnit> units,
+                std::size_t count, unsigned char* out, std::size_t room, unsigned char* decoded,
+                EncodedUnit& sum) {
+  return add_as<float>(z, mode, units, count, out, room, decoded, sum);
 }
 
-Status add_unit(Traits<double>, Mode mode, std::span<const CodedUnit> units, std::size_t count,
-                unsigned char* out, std::size_t room, EncodedUnit& sum) {
-  return add_as<double>(mode, units, count, out, room, sum);
+Status add_unit(const Quantizer<double>& z, Mode mode, std::span<const CodedUnit> units,
+                std::size_t count, unsigned char* out, std::size_t room, unsigned char* decoded,
+                EncodedUnit& sum) {
+  return add_as<double>(z, mode, units, count, out, room, decoded, sum);
 }
 
 }  // namespace mpress::codec::szp::MPRESS_ISA

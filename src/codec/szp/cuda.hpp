@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codec/codec_cuda.hpp"
+#include "codec/szp/format.hpp"
 
 namespace mpress::codec::szp::cuda {
 
@@ -22,7 +23,8 @@ cudaError_t finite_extent(ElementType type, const void* elements, std::size_t co
 cudaError_t decode(ElementType type, std::span<const DecodeSegment> segments, Combine combine,
                    void* workspace, cudaStream_t stream);
 
-cudaError_t add(ElementType type, std::span<const AddSegment> segments, void* workspace,
-                cudaStream_t stream);
+/// `elements`: what those among the summands count as.
+cudaError_t add(ElementType type, std::span<const AddSegment> segments, const EncodedAs& elements,
+                void* workspace, cudaStream_t stream);
 
 }  // namespace mpress::codec::szp::cuda

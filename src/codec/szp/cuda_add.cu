@@ -24,7 +24,9 @@ struct AddShared {
 template <class T>
 class LoadedUnits {
  public:
-  __device__ LoadedUnits(AddShared<T>& s, unsigned summands) : s_(s), summands_(summands) {}
+  /// `elements`: a bit for each summand that is none of payloads.
+  __device__ LoadedUnits(AddShared<T>& s, unsigned summands, std::uint32_t elements)
+      : s_(s), summands_(summands), elements_(elements) {}
 
   /// The next summand's. Called by all threads of the block, in turn for each summand.
   __device__ __forceinline__ StoredUnit next() {
@@ -33,6 +35,9 @@ class LoadedUnits {
     at_ += s_.summands.places[next_++].words;
     return {s_.words, first, at_};
   }
+
+  /// Are the next one's elements?
+  __device__ bool are_elements() const { return (elements_ >> next_ & 1) != 0; }
 
   /// Begins with the first summand again.
   __device__ void rewind() { next_ = end_ = 0; }
@@ -68,7 +73,8 @@ class LoadedUnits {
     __pipeline_wait_prior(0);
     first = 0;
     for (unsigned k = begin; k < end_; ++k) {
-      if (k >= weighed_) {  // its own words each thread sees without a barrier
+      if (k >= weighed_ &&
+          (elements_ >> k & 1) == 0) {  // its own words each thread sees without a barrier
         std::uint32_t sum = 0;
         for (unsigned i = threadIdx.x; i < places[k].words; i += threads) {
           sum += weigh(s_.words[padded(first + i)], places[k].at + i);
@@ -85,6 +91,7 @@ class LoadedUnits {
 
   AddShared<T>& s_;
   const unsigned summands_;
+  const std::uint32_t elements_;
   unsigned next_ = 0, end_ = 0;
   unsigned at_ = 0;       ///< of the next one's words
   unsigned weighed_ = 0;  ///< summands whose checksums are known
@@ -124,6 +131,73 @@ __device__ __forceinline__ Status unpack_summand(UnpackShared<T>& s, const Store
 #pragma unroll
   for (unsigned i = 0; i < 32; ++i) q[i] = static_cast<std::int32_t>(r[i]);
   return Status::ok;
+}
+
+/// The quanta of the thread's block of elements; past their end 0. `wide`: I does not hold them.
+template <class T, class I>
+__device__ __forceinline__ Status quantize_summand(const Quantizer<T>& z, const StoredUnit& unit,
+                                                   const EncodingUnit& u, I (&q)[32], bool& wide) {
+  constexpr unsigned width = sizeof(T) / 4;
+  bool is_kept = true, is_wide_one = false;
+  if (threadIdx.x < u.blocks) {
+    const unsigned count = min(u.count - threadIdx.x * block_elements, block_elements);
+#pragma unroll
+    for (unsigned i = 0; i < 32; ++i) {
+      if (i >= count) continue;
+      std::uint32_t words[width];
+#pragma unroll
+      for (unsigned w = 0; w < width; ++w) {
+        words[w] = unit.words[padded(unit.first + (threadIdx.x * block_elements + i) * width + w)];
+      }
+      T x;
+      memcpy(&x, words, sizeof x);
+      typename Traits<T>::Quantum quantum = 0;
+      is_kept &= quantize(z, x, quantum);
+      if constexpr (sizeof(I) < sizeof(quantum)) {
+        is_wide_one |= quantum < -narrow_limit || quantum >= narrow_limit;
+      }
+      q[i] = static_cast<I>(quantum);
+    }
+  }
+  if (__syncthreads_or(!is_kept) != 0) return Status::inexact;
+  if constexpr (sizeof(I) < sizeof(T)) {
+    if (__syncthreads_or(is_wide_one) != 0) {
+      wide = true;
+      return Status::inexact;
+    }
+  }
+  return Status::ok;
+}
+
+/// The sum's elements, as the decoder has them. Called by all threads of the block, between two
+/// barriers; s.words are free before and behind it.
+template <class T, class I>
+__device__ __forceinline__ void write_decoded(AddShared<T>& s, T step, const EncodingUnit& u,
+                                              const I (&q)[32], T* decoded) {
+  constexpr unsigned chunk = 16 / sizeof(T);
+  auto* row = reinterpret_cast<T*>(s.words + threadIdx.x * Shape<T>::row);
+#pragma unroll
+  for (unsigned i = 0; i < 32; i += chunk) {
+    alignas(16) T x[chunk];
+#pragma unroll
+    for (unsigned k = 0; k < chunk; ++k) x[k] = static_cast<T>(q[i + k]) * step;
+    *reinterpret_cast<uint4*>(row + i) = *reinterpret_cast<const uint4*>(x);
+  }
+  __syncthreads();
+  if (u.count == Shape<T>::elements && reinterpret_cast<std::uintptr_t>(decoded) % 16 == 0) {
+#pragma unroll
+    for (unsigned k = 0; k < Shape<T>::words / 4 / Shape<T>::threads; ++k) {
+      const unsigned at = threadIdx.x + k * Shape<T>::threads;
+      reinterpret_cast<uint4*>(decoded)[at] =
+          *reinterpret_cast<const uint4*>(s.words + chunk_at<T>(at));
+    }
+  } else {
+    for (unsigned i = threadIdx.x; i < u.count; i += Shape<T>::threads) {
+      decoded[i] =
+          *reinterpret_cast<const T*>(s.words + element_at<T>(i * Shape<T>::element_words));
+    }
+  }
+  __syncthreads();
 }
 
 /// Sums of the quanta of the thread's block, while registers hold those of a summand.
@@ -168,8 +242,9 @@ struct KeptSums<T, std::int32_t> {
 /// 64 bits instead, whatever the status. A barrier is behind all.
 template <class T, class I>
 __device__ __forceinline__ Status sum_quanta(AddShared<T>& s, LoadedUnits<T>& units,
-                                             unsigned summands, const EncodingUnit& u, I (&q)[32],
-                                             I (&before)[3], Extent<I>& e, bool& wide) {
+                                             unsigned summands, const Quantizer<T>& z,
+                                             const EncodingUnit& u, I (&q)[32], I (&before)[3],
+                                             Extent<I>& e, bool& wide) {
   constexpr I reach = sum_reach<T, I>;
   const bool active = threadIdx.x < u.blocks;
   I lo = 0, hi = 0;
@@ -184,9 +259,11 @@ __device__ __forceinline__ Status sum_quanta(AddShared<T>& s, LoadedUnits<T>& un
   for (unsigned k = 0; k < summands; ++k) {
 #pragma unroll
     for (unsigned i = 0; i < 32; ++i) q[i] = 0;
+    const bool are_elements = units.are_elements();
     const StoredUnit unit = units.next();
     if (unit.first != unit.end) {
-      const Status status = unpack_summand(s.unpack, unit, u.blocks, q, wide);
+      const Status status = are_elements ? quantize_summand(z, unit, u, q, wide)
+                                         : unpack_summand(s.unpack, unit, u.blocks, q, wide);
       if (status != Status::ok) return beyond() ? Status::inexact : status;
 #pragma unroll
       for (unsigned i = 0; i < 32; i += 2) extend(lo, hi, q[i], q[i + 1]);
@@ -212,14 +289,15 @@ __device__ __forceinline__ Status sum_quanta(AddShared<T>& s, LoadedUnits<T>& un
 
 /// A unit whose quanta or their sums take more than 32 bits, or might.
 __device__ __noinline__ Status add_wide(AddShared<double>& s, LoadedUnits<double>& units,
-                                        unsigned summands, const EncodingUnit& u,
-                                        EncodedUnit& sum) {
+                                        unsigned summands, const Quantizer<double>& z,
+                                        const EncodingUnit& u, double* decoded, EncodedUnit& sum) {
   std::int64_t q[32], before[3];
   Extent<std::int64_t> e;
   bool ignored = false;
   units.rewind();
-  const Status status = sum_quanta(s, units, summands, u, q, before, e, ignored);
+  const Status status = sum_quanta(s, units, summands, z, u, q, before, e, ignored);
   if (status != Status::ok) return status;
+  if (decoded != nullptr) write_decoded(s, z.step, u, q, decoded);
   const bool wide = threadIdx.x < u.blocks && (e.lo[0] < -narrow_limit || e.hi[0] >= narrow_limit);
   if (__syncthreads_or(wide) != 0) {
     sum = pack_unit(s.sum, u, q, before, {}, e, false, 0);
@@ -242,15 +320,16 @@ __device__ __noinline__ Status add_wide(AddShared<double>& s, LoadedUnits<double
 /// Packs the sum into s.words and publishes its size. Without success nothing is published.
 template <class T>
 __device__ __forceinline__ Status add_unit(AddShared<T>& s, LoadedUnits<T>& units,
-                                           unsigned summands, const EncodingUnit& u,
-                                           EncodedUnit& sum) {
+                                           unsigned summands, const Quantizer<T>& z,
+                                           const EncodingUnit& u, T* decoded, EncodedUnit& sum) {
   std::int32_t q[32], before[3];
   Extent<std::int32_t> e;
   bool wide = false;
-  const Status status = sum_quanta(s, units, summands, u, q, before, e, wide);
+  const Status status = sum_quanta(s, units, summands, z, u, q, before, e, wide);
   if constexpr (sizeof(T) == 8) {
-    if (wide) return add_wide(s, units, summands, u, sum);
+    if (wide) return add_wide(s, units, summands, z, u, decoded, sum);
   }
+  if (status == Status::ok && decoded != nullptr) write_decoded(s, z.step, u, q, decoded);
   if (status == Status::ok) sum = pack_unit(s.sum, u, q, before, {}, e, false, 0);
   return status;
 }
@@ -295,10 +374,13 @@ __device__ std::uint32_t write_sum(AddShared<T>& s, const SumSegment& segment, S
 template <class T>
 __device__ __forceinline__ std::uint32_t add_task(AddShared<T>& s, const SumSegment& segment,
                                                   SegmentState& state, SumState& sums,
-                                                  unsigned open, EncodingUnit& u,
+                                                  unsigned open, Quantizer<T> z, EncodingUnit& u,
                                                   std::uint32_t units, Chapter* chapter) {
-  locate_units<T>(s.summands, open, u.task, units, u.count, chapter, sums);
-  LoadedUnits<T> loaded(s, open);
+  locate_units<T>(s.summands, open, segment.elements, u.task, units, u.count, chapter, sums);
+  LoadedUnits<T> loaded(s, open, segment.elements);
+  z.step = static_cast<T>(s.summands.payloads[0].header.step);
+  auto* decoded = reinterpret_cast<T*>(segment.decoded);
+  if (decoded != nullptr) decoded += std::size_t{u.task} * Shape<T>::elements;
   bool summable = open == segment.summands;
   bool raw = false, any = false;
   for (unsigned k = 0; k < open; ++k) {
@@ -314,9 +396,12 @@ __device__ __forceinline__ std::uint32_t add_task(AddShared<T>& s, const SumSegm
   Status status = raw ? Status::inexact : Status::ok;
   EncodedUnit sum{0, false};
   if (status == Status::ok && any) {
-    status = add_unit(s, loaded, open, u, sum);
-  } else if (status == Status::ok && threadIdx.x == 0) {
-    u.publish(0);
+    status = add_unit(s, loaded, open, z, u, decoded, sum);
+  } else if (status == Status::ok) {
+    if (threadIdx.x == 0) u.publish(0);
+    for (unsigned i = threadIdx.x; decoded != nullptr && i < u.count; i += Shape<T>::threads) {
+      decoded[i] = 0;
+    }
   }
   const bool is_sum = status == Status::ok && !sum.raw;
   if (threadIdx.x == 0) {
@@ -330,7 +415,8 @@ __device__ __forceinline__ std::uint32_t add_task(AddShared<T>& s, const SumSegm
 
 template <class T, unsigned capacity>
 __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 5 : 7)
-    add_units(const __grid_constant__ Batch<capacity, SumSegment> batch, SumWorkspace work) {
+    add_units(const __grid_constant__ Batch<capacity, SumSegment> batch, SumWorkspace work,
+              const Elements<T> as) {
   using S = Shape<T>;
   __shared__ AddShared<T> s;
   const Task task = find_task(batch, take_task(work.control));
@@ -343,9 +429,9 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 5 : 7)
   for (unsigned i = threadIdx.x; i < S::warps * most_summands; i += S::threads) {
     s.summands.checksums[i / most_summands][i % most_summands] = 0;
   }
-  const unsigned open = open_summands(s.summands, segment);
+  const unsigned open = open_summands(s.summands, segment, as);
   std::uint32_t front = 0;
-  if (threadIdx.x < open) {
+  if (threadIdx.x < open && (segment.elements >> threadIdx.x & 1) == 0) {
     front = weigh_front(s.summands.payloads[threadIdx.x], task.index, units);
   }
   std::uint32_t part = 0;
@@ -360,7 +446,7 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 5 : 7)
     u.blocks = (u.count + block_elements - 1) / block_elements;
     for (unsigned k = 0; k < open; ++k)
       u.dense |= s.summands.payloads[k].header.mode == Mode::dense;
-    part = add_task(s, segment, state, sums, open, u, units, chapter);
+    part = add_task(s, segment, state, sums, open, as.z, u, units, chapter);
   }
   __syncthreads();
   if (threadIdx.x < segment.summands) {
@@ -382,25 +468,27 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 5 : 7)
 }
 
 template <class T>
-cudaError_t add_elements(std::span<const AddSegment> segments, void* workspace,
-                         cudaStream_t stream) {
+cudaError_t add_elements(std::span<const AddSegment> segments, const EncodedAs& elements,
+                         void* workspace, cudaStream_t stream) {
+  Elements<T> as{{}, elements.abs_bound, elements.mode};
+  if (!make_quantizer(elements.abs_bound, as.z)) as.z.step = 0;
   const auto tasks = [](std::size_t count) {
     return std::max<std::size_t>(1, unit_count(Traits<T>::type, count));
   };
   const auto launch = [&](const auto& batch) {
     const unsigned total = batch.first_task[batch.count];
     const SumWorkspace work = sum_workspace_of(workspace, batch.count, total);
-    add_units<T><<<total, Shape<T>::threads, 0, stream>>>(batch, work);
+    add_units<T><<<total, Shape<T>::threads, 0, stream>>>(batch, work, as);
   };
   return codec::cuda::for_each_batch(segments, tasks, launch);
 }
 
 }  // namespace
 
-cudaError_t add(ElementType type, std::span<const AddSegment> segments, void* workspace,
-                cudaStream_t stream) {
-  return type == ElementType::f32 ? add_elements<float>(segments, workspace, stream)
-                                  : add_elements<double>(segments, workspace, stream);
+cudaError_t add(ElementType type, std::span<const AddSegment> segments, const EncodedAs& elements,
+                void* workspace, cudaStream_t stream) {
+  return type == ElementType::f32 ? add_elements<float>(segments, elements, workspace, stream)
+                                  : add_elements<double>(segments, elements, workspace, stream);
 }
 
 }  // namespace mpress::codec::szp::cuda

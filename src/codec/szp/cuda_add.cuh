@@ -11,7 +11,9 @@ struct SumSegment {
   unsigned char* out;
   std::uint64_t count;  ///< elements
   Result* result;
+  unsigned char* decoded;  ///< or null
   std::uint32_t summands;
+  std::uint32_t elements;  ///< a bit for each summand that is none of payloads
 };
 
 /// For batches.
@@ -20,10 +22,14 @@ inline SumSegment segment_of(const AddSegment& s) {
                  static_cast<unsigned char*>(s.payload),
                  s.count,
                  s.result,
-                 static_cast<std::uint32_t>(s.summands.size())};
+                 static_cast<unsigned char*>(s.decoded),
+                 static_cast<std::uint32_t>(s.summands.size()),
+                 0};
   for (std::size_t k = 0; k < s.summands.size(); ++k) {
     const Summand& one = s.summands[k];
-    sum.from[k] = {static_cast<const unsigned char*>(one.payload), one.bytes, one.encoded};
+    const std::size_t bytes = one.is_elements ? 0 : one.bytes;
+    sum.from[k] = {static_cast<const unsigned char*>(one.payload), bytes, one.encoded};
+    sum.elements |= one.is_elements ? 1u << k : 0;
   }
   return sum;
 }
@@ -95,7 +101,15 @@ inline std::size_t sum_workspace_bytes(std::size_t tasks, std::size_t segments) 
          (tasks / chapter_units + 1) * sizeof(Chapter);
 }
 
-/// What of a unit's words the payload has.
+/// What elements among the summands count as.
+template <class T>
+struct Elements {
+  Quantizer<T> z;  ///< of step 0 where there is none
+  double bound;
+  Mode mode;
+};
+
+/// What of a unit's words the payload has, or of elements those of the unit.
 struct UnitPlace {
   std::uint64_t at;  ///< in words of the payload
   unsigned words;    ///< 0 as well where they are not there
@@ -114,10 +128,24 @@ struct SummandsShared {
 /// Looks at all headers. Returns how many are sound before the first that is not: those behind it
 /// do not matter any more. Called by all threads of a block.
 template <class T>
-__device__ __forceinline__ unsigned open_summands(SummandsShared<T>& s, const SumSegment& segment) {
+__device__ __forceinline__ unsigned open_summands(SummandsShared<T>& s, const SumSegment& segment,
+                                                  const Elements<T>& as) {
   if (threadIdx.x < segment.summands) {
     const unsigned k = threadIdx.x;
-    s.opened[k] = open_payload<T>(segment.from[k], segment.count, s.payloads[k]);
+    if ((segment.elements >> k & 1) != 0) {
+      const Header header{format_version,
+                          Traits<T>::type,
+                          as.mode,
+                          0,
+                          0,
+                          segment.count,
+                          static_cast<double>(as.z.step),
+                          as.bound};
+      s.payloads[k] = {segment.from[k].data, segment.count * sizeof(T), header};
+      s.opened[k] = as.z.step > 0 ? Status::ok : Status::inexact;
+    } else {
+      s.opened[k] = open_payload<T>(segment.from[k], segment.count, s.payloads[k]);
+    }
   }
   __syncthreads();
   unsigned open = 0;
@@ -126,17 +154,22 @@ __device__ __forceinline__ unsigned open_summands(SummandsShared<T>& s, const Su
 }
 
 /// Finds the unit in the first `open` payloads, and raises what is wrong with directories.
-/// `chapter`: that of the segment's first unit. Called by all threads of a block, once; a warp
-/// takes every payload that is its turn.
+/// `elements`: a bit for each that is none. `chapter`: that of the segment's first unit. Called by
+/// all threads of a block, once; a warp takes every payload that is its turn.
 template <class T>
 __device__ __forceinline__ void locate_units(SummandsShared<T>& s, unsigned open,
-                                             std::uint32_t unit, std::uint32_t units,
-                                             unsigned count, Chapter* chapter, SumState& state) {
+                                             std::uint32_t elements, std::uint32_t unit,
+                                             std::uint32_t units, unsigned count, Chapter* chapter,
+                                             SumState& state) {
   using S = Shape<T>;
   const std::uint32_t before = unit == 0 ? 0 : (unit - 1) / chapter_units;
   for (unsigned k = threadIdx.x / 32; k < open; k += S::warps) {
     const Payload& p = s.payloads[k];
     const unsigned most = count * S::element_words;
+    if ((elements >> k & 1) != 0) {
+      if (threadIdx.x % 32 == 0) s.places[k] = {std::uint64_t{unit} * S::words, most, false};
+      continue;
+    }
     std::uint64_t at = sizeof(Header) / 4;
     std::uint32_t entry = raw_unit;
     if (p.header.raw != 0) {
@@ -191,8 +224,9 @@ __device__ inline std::uint32_t weigh_front(const Payload& p, std::uint32_t unit
 
 /// Whether a summand is sound, but for what its units hold; behind all tasks.
 template <class T>
-__device__ Status judge_summand(const SummandsShared<T>& s, const SumState& state, unsigned k) {
-  if (s.opened[k] != Status::ok) return s.opened[k];
+__device__ Status judge_summand(const SummandsShared<T>& s, const SumSegment& segment,
+                                const SumState& state, unsigned k) {
+  if (s.opened[k] != Status::ok || (segment.elements >> k & 1) != 0) return s.opened[k];
   const Status status = found(state, k);
   if (status != Status::ok) return status;
   const Payload& p = s.payloads[k];
@@ -222,7 +256,7 @@ __device__ Status finish_sum(const SummandsShared<T>& s, const SumSegment& segme
                              std::uint64_t& bytes) {
   bytes = 0;
   for (unsigned k = 0; k < segment.summands; ++k) {
-    const Status status = judge_summand<T>(s, sums, k);
+    const Status status = judge_summand<T>(s, segment, sums, k);
     if (status != Status::ok) return status;
   }
   Header header;

@@ -256,6 +256,13 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, void* ou
 struct Summand {
   const void* payload;  ///< of any alignment; more than one summand may be the same
   std::size_t bytes;
+  bool is_elements = false;  ///< those lie there, of any alignment, and `bytes` does not count
+};
+
+/// What elements among the summands count as: as what encode() makes of them.
+struct EncodedAs {
+  double abs_bound = 0;
+  Mode mode = Mode::fast;
 };
 
 /// What add() takes at most. 32 bits hold their sums before anything is known of them.
@@ -265,7 +272,8 @@ inline constexpr std::size_t most_summands = 8;
 /// elements: quanta are added exactly, and `out` becomes the payload that encode() writes for their
 /// sums, dense where a summand is. It may be added again. `out` has room for max_bytes() and
 /// overlaps no summand. `out_bytes` is what was written, 0 without success, when the contents of
-/// `out` are unspecified.
+/// `out` are unspecified. `decoded`, unless null, is where the sum's elements go, as decode() has
+/// them; it overlaps no summand, and is unspecified without success.
 ///
 /// The order of the summands does not change a byte of the result, nor does it matter whether they
 /// are added in one call or in several: but several may refuse, where sums cancel.
@@ -281,9 +289,10 @@ inline constexpr std::size_t most_summands = 8;
 /// mismatched: their steps differ.
 /// inexact: the sum is not one of quanta. A payload or unit holds elements exactly (exceptions,
 /// or raw: the last unit of a message may be, where it has few elements), or would have to; a
-/// quantum leaves [-sum_limit, sum_limit); or the bounds of more than 2^20 payloads are summed
-/// up. The reduction is then to be done with the elements.
+/// summand's elements would be exceptions, or have no step; a quantum leaves [-sum_limit,
+/// sum_limit); or the bounds of more than 2^20 payloads are summed up. The reduction is then to be
+/// done with the elements.
 Status add(ElementType type, std::span<const Summand> summands, std::size_t count, void* out,
-           std::size_t& out_bytes);
+           std::size_t& out_bytes, const EncodedAs& elements = {}, void* decoded = nullptr);
 
 }  // namespace mpress::codec::szp

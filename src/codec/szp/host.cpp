@@ -22,8 +22,8 @@ struct UnitCodec {
   EncodedUnit (*encode)(const Quantizer<T>&, Mode, const unsigned char*, std::size_t,
                         unsigned char*, std::size_t);
   bool (*decode)(T, const unsigned char*, std::size_t, unsigned char*, std::size_t);
-  Status (*add)(Traits<T>, Mode, std::span<const CodedUnit>, std::size_t, unsigned char*,
-                std::size_t, EncodedUnit&);
+  Status (*add)(const Quantizer<T>&, Mode, std::span<const CodedUnit>, std::size_t, unsigned char*,
+                std::size_t, unsigned char*, EncodedUnit&);
 };
 
 template <class T>
@@ -191,16 +191,25 @@ Status decode_elements(const unsigned char* payload, std::size_t bytes, unsigned
   return Status::ok;
 }
 
-/// Walks through the units of a checked payload that is not raw.
+/// Walks through the units of a checked payload that is not raw, or of elements.
 struct UnitReader {
-  const unsigned char* entry;
+  const unsigned char* entry;  ///< null: elements lie there
   const unsigned char* at;
 
-  UnitReader(const unsigned char* payload, std::size_t units)
-      : entry(payload + sizeof(Header)), at(entry + directory_bytes(units)) {}
+  UnitReader(const Summand& summand, std::size_t units)
+      : entry(nullptr), at(static_cast<const unsigned char*>(summand.payload)) {
+    if (summand.is_elements) return;
+    entry = at + sizeof(Header);
+    at = entry + directory_bytes(units);
+  }
 
-  /// False where the next unit is raw.
-  bool next(CodedUnit& unit) {
+  /// Of so many bytes of elements. False where the next unit is raw.
+  bool next(std::size_t bytes, CodedUnit& unit) {
+    if (!entry) {
+      unit = {at, bytes / 4, true};
+      at += bytes;
+      return true;
+    }
     const std::uint16_t size = directory_entry(entry, 0);
     if (size == raw_unit) return false;
     unit = {at, size};
@@ -211,30 +220,29 @@ struct UnitReader {
 };
 
 /// Writes directory and units behind the header, and their end to `at`; of checked payloads that
-/// are not raw.
+/// are not raw, and elements.
 template <class T>
-Status add_units(Mode mode, std::span<const Summand> summands, std::size_t count,
-                 unsigned char* out, std::size_t& at) {
+Status add_units(const Quantizer<T>& z, Mode mode, std::span<const Summand> summands,
+                 std::size_t count, unsigned char* out, std::size_t& at, unsigned char* decoded) {
   const UnitCodec<T> codec = unit_codec<T>();
   const std::size_t whole = unit_elements(Traits<T>::type);
   const std::size_t units = unit_count(Traits<T>::type, count);
   const std::size_t most = max_bytes(Traits<T>::type, count);
   std::vector<UnitReader> readers;
-  for (const Summand& one : summands) {
-    readers.emplace_back(static_cast<const unsigned char*>(one.payload), units);
-  }
+  for (const Summand& one : summands) readers.emplace_back(one, units);
   unsigned char* entry = out + sizeof(Header);
   at = sizeof(Header) + directory_bytes(units);
   if (at >= most) return Status::inexact;
   std::memset(out + at - 4, 0, 4);
   for (std::size_t done = 0; done < count; done += whole, entry += 2) {
+    const std::size_t n = std::min(whole, count - done);
     CodedUnit coded[most_summands];
     for (std::size_t k = 0; k < readers.size(); ++k) {
-      if (!readers[k].next(coded[k])) return Status::inexact;
+      if (!readers[k].next(n * sizeof(T), coded[k])) return Status::inexact;
     }
     EncodedUnit sum;
-    const Status status = codec.add(Traits<T>{}, mode, {coded, readers.size()},
-                                    std::min(whole, count - done), out + at, (most - at) / 4, sum);
+    const Status status = codec.add(z, mode, {coded, readers.size()}, n, out + at, (most - at) / 4,
+                                    decoded ? decoded + done * sizeof(T) : nullptr, sum);
     if (status != Status::ok) return status;
     const std::size_t bytes = std::size_t{sum.words} * 4;
     if (sum.raw || bytes > most - at) return Status::inexact;
@@ -247,10 +255,23 @@ Status add_units(Mode mode, std::span<const Summand> summands, std::size_t count
 
 template <class T>
 Status add_payloads(std::span<const Summand> summands, std::size_t count, unsigned char* out,
-                    std::size_t& out_bytes) {
+                    std::size_t& out_bytes, const EncodedAs& elements, unsigned char* decoded) {
   out_bytes = 0;
   std::vector<Header> headers(summands.size());
+  Quantizer<T> z{};
   for (std::size_t k = 0; k < summands.size(); ++k) {
+    if (summands[k].is_elements) {
+      if (!make_quantizer(elements.abs_bound, z)) return Status::inexact;
+      headers[k] = {format_version,
+                    Traits<T>::type,
+                    elements.mode,
+                    0,
+                    0,
+                    count,
+                    static_cast<double>(z.step),
+                    elements.abs_bound};
+      continue;
+    }
     const auto* payload = static_cast<const unsigned char*>(summands[k].payload);
     const Status status = check_payload<T>(payload, summands[k].bytes, count, headers[k]);
     if (status != Status::ok) return status;
@@ -266,7 +287,8 @@ Status add_payloads(std::span<const Summand> summands, std::size_t count, unsign
     return Status::ok;
   }
   std::size_t bytes;
-  const Status status = add_units<T>(sum.mode, summands, count, out, bytes);
+  z.step = static_cast<T>(sum.step);
+  const Status status = add_units<T>(z, sum.mode, summands, count, out, bytes, decoded);
   if (status == Status::ok) out_bytes = finish(sum, out, bytes);
   return status;
 }
@@ -318,10 +340,12 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, void* ou
 }
 
 Status add(ElementType type, std::span<const Summand> summands, std::size_t count, void* out,
-           std::size_t& out_bytes) {
+           std::size_t& out_bytes, const EncodedAs& elements, void* decoded) {
   auto* to = static_cast<unsigned char*>(out);
-  return type == ElementType::f32 ? add_payloads<float>(summands, count, to, out_bytes)
-                                  : add_payloads<double>(summands, count, to, out_bytes);
+  auto* into = static_cast<unsigned char*>(decoded);
+  return type == ElementType::f32
+             ? add_payloads<float>(summands, count, to, out_bytes, elements, into)
+             : add_payloads<double>(summands, count, to, out_bytes, elements, into);
 }
 
 }  // namespace mpress::codec::szp

@@ -14,30 +14,33 @@ struct EncodedUnit {
   bool raw;
 };
 
-/// A unit of a payload: its words, 0 where every quantum is 0. Never one kept as it is.
+/// A unit of a payload: its words, 0 where every quantum is 0. Never one kept as it is. Or elements
+/// that are to be quantised.
 struct CodedUnit {
   const unsigned char* at;
   std::size_t words;
+  bool is_elements = false;
 };
 
-#define MPRESS_SZP_DECLARE(isa)                                                                 \
-  namespace isa {                                                                               \
-  EncodedUnit encode_unit(const Quantizer<float>&, Mode, const unsigned char* in,               \
-                          std::size_t count, unsigned char* out, std::size_t room);             \
-  EncodedUnit encode_unit(const Quantizer<double>&, Mode, const unsigned char* in,              \
-                          std::size_t count, unsigned char* out, std::size_t room);             \
-  bool decode_unit(float step, const unsigned char* in, std::size_t words, unsigned char* out,  \
-                   std::size_t count);                                                          \
-  bool decode_unit(double step, const unsigned char* in, std::size_t words, unsigned char* out, \
-                   std::size_t count);                                                          \
-  Status add_unit(Traits<float>, Mode, std::span<const CodedUnit>, std::size_t count,           \
-                  unsigned char* out, std::size_t room, EncodedUnit& sum);                      \
-  Status add_unit(Traits<double>, Mode, std::span<const CodedUnit>, std::size_t count,          \
-                  unsigned char* out, std::size_t room, EncodedUnit& sum);                      \
+#define MPRESS_SZP_DECLARE(isa)                                                                    \
+  namespace isa {                                                                                  \
+  EncodedUnit encode_unit(const Quantizer<float>&, Mode, const unsigned char* in,                  \
+                          std::size_t count, unsigned char* out, std::size_t room);                \
+  EncodedUnit encode_unit(const Quantizer<double>&, Mode, const unsigned char* in,                 \
+                          std::size_t count, unsigned char* out, std::size_t room);                \
+  bool decode_unit(float step, const unsigned char* in, std::size_t words, unsigned char* out,     \
+                   std::size_t count);                                                             \
+  bool decode_unit(double step, const unsigned char* in, std::size_t words, unsigned char* out,    \
+                   std::size_t count);                                                             \
+  Status add_unit(const Quantizer<float>&, Mode, std::span<const CodedUnit>, std::size_t count,    \
+                  unsigned char* out, std::size_t room, unsigned char* decoded, EncodedUnit& sum); \
+  Status add_unit(const Quantizer<double>&, Mode, std::span<const CodedUnit>, std::size_t count,   \
+                  unsigned char* out, std::size_t room, unsigned char* decoded, EncodedUnit& sum); \
   }
 
 // encode_unit() and add_unit() write only where the unit is not raw and has at most `room` words.
-// decode_unit() takes a unit of 1 or more words; false: it contradicts itself.
+// decode_unit() takes a unit of 1 or more words; false: it contradicts itself. add_unit() leaves
+// the sum's elements in `decoded`, unless that is null.
 MPRESS_SZP_DECLARE(portable)
 MPRESS_SZP_DECLARE(avx2)
 MPRESS_SZP_DECLARE(avx512)

@@ -26,8 +26,8 @@ PieceSum::PieceSum(const Of& of, int owner, const std::byte* own, std::int64_t c
       has_payloads_(of.adds_quanta && bytes() >= wire::min_frame_bytes),
       combined_(count) {
   if (!has_payloads_) return;
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    opaque_.push_back(std::make_shared<OpaqueBlock>(of_.job));
+  for (const int source : sources_) {
+    opaque_.push_back(source == of_.self ? nullptr : std::make_shared<OpaqueBlock>(of_.job));
   }
 }
 
@@ -56,28 +56,12 @@ void PieceSum::expect(SharedBlocks& shared, std::span<const int> from, int ranks
   if (!has_payloads_) return;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const int rank = sources_[i];
-    if (rank == of_.self || !std::ranges::binary_search(from, rank)) continue;
+    if (!opaque_[i] || !std::ranges::binary_search(from, rank)) continue;
     const auto size = static_cast<schedule::Block>(ranks);
     const auto block =
         static_cast<schedule::Block>(rank) * size + static_cast<schedule::Block>(owner_);
     shared.leave_in(block, opaque_[i]);
   }
-}
-
-void PieceSum::encode_own() {
-  if (!has_payloads_) return;
-  const Region region{of_.reduction.type, own_, static_cast<std::uint64_t>(count_), of_.device};
-  if (!opaque_[own_index()]->encode(cut(), region, {}, {})) {
-    note(short_of_memory(of_.job, of_.device));
-  }
-}
-
-bool PieceSum::has_own_encoded() {
-  if (!has_payloads_) return true;
-  OpaqueBlock& own = *opaque_[own_index()];
-  const bool is_over = own.advance();
-  note(own.code());
-  return is_over;
 }
 
 Chunking PieceSum::cut() const {
@@ -89,15 +73,15 @@ Chunking PieceSum::cut() const {
           trace::no_number};
 }
 
-void PieceSum::add(const OpaqueBlock::Home& home) {
+void PieceSum::add(const OpaqueBlock::Home& home, std::byte* decoded) {
   std::vector<Summand> summands;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    const bool is_encoded = opaque_[i]->has_begun();
+    const bool is_encoded = opaque_[i] && opaque_[i]->has_begun();
     summands.push_back(is_encoded ? Summand{opaque_[i]} : Summand{nullptr, brought_by(i)});
   }
   sum_ = std::make_shared<OpaqueBlock>(of_.job);
   const auto make = [&](const Chunking& cut, Slots& slots) {
-    return sum_encoder(of_.job, cut, of_.device, slots, std::move(summands));
+    return sum_encoder(of_.job, cut, of_.device, slots, std::move(summands), decoded);
   };
   if (sum_->make(cut(), of_.device, home, make)) return;
   sum_.reset();

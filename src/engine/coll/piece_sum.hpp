@@ -3,7 +3,7 @@
 //
 // What is brought comes as payloads of szp, which are added in quanta and never decoded on their
 // way, or as elements. Which of both is known beforehand; of payloads, some may come as elements
-// after all.
+// after all. What this rank brings itself is never encoded: it is quantised where it is added.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ class PieceSum {
     int self;    ///< this rank
   };
 
-  /// `own`: the `count` elements that this rank brings, which stay until has_own_encoded(), or the
-  /// result is there. `sources`: the ranks that bring some, this one among them, ascending.
+  /// `own`: the `count` elements that this rank brings, which stay until the result is there, or
+  /// lie where it comes. `sources`: the ranks that bring some, this one among them, ascending.
   PieceSum(const Of& of, int owner, const std::byte* own, std::int64_t count,
            std::vector<int> sources);
   PieceSum(const PieceSum&) = delete;
@@ -62,18 +62,15 @@ class PieceSum {
   /// alltoall's blocks among `ranks` ranks.
   void expect(SharedBlocks& shared, std::span<const int> from, int ranks);
 
-  /// Begins to encode what this rank brings, where the piece is one of payloads.
-  void encode_own();
-  /// Lets that proceed. True once it is over, also where nothing is to be encoded.
-  bool has_own_encoded();
-
   /// How the sum is cut, where that is one of payloads.
   Chunking cut() const;
 
   // Once it is known what all sources bring:
 
   /// Of payloads: begins to make the sum, an opaque block, in `home` if that is somewhere.
-  void add(const OpaqueBlock::Home& home);
+  /// `decoded`: null, or where its elements go, too; not where this rank's own lie, which may be
+  /// needed after all.
+  void add(const OpaqueBlock::Home& home, std::byte* decoded);
   const std::shared_ptr<OpaqueBlock>& sum() const { return sum_; }  ///< null: there is none
 
   /// Of elements: begins to combine them to `result`, in the order of the sources. It may be where

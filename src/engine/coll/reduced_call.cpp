@@ -145,7 +145,6 @@ bool ReducedCall::advance() {
 bool ReducedCall::advance_contributions() {
   bool is_over = true;
   for (const std::unique_ptr<PieceSum>& piece : pieces_) {
-    is_over = piece->has_own_encoded() && is_over;
     if (piece->sum() && piece->owner() != context_.rank()) is_over = piece->advance() && is_over;
     note(piece->code());
   }
@@ -301,7 +300,6 @@ void ReducedCall::begin_contributions() {
     piece->expect(contributions_->runner().shared(), is_by_host() ? near : piece->sources(), ranks);
   }
   contributions_->runner().advance();  // others wait for what it encodes
-  for (const std::unique_ptr<PieceSum>& piece : pieces_) piece->encode_own();
 }
 
 /// Begins to combine what this host's ranks bring to pieces of others.
@@ -326,7 +324,7 @@ void ReducedCall::begin_passing_on() {
     const auto first =
         static_cast<std::size_t>(on_places_[static_cast<std::size_t>(piece->owner())]);
     if (piece->has_payloads()) {
-      piece->add({});
+      piece->add({}, nullptr);
     } else {
       piece->combine(combined_.data() + first * width());
     }
@@ -360,7 +358,7 @@ bool ReducedCall::pass_on() {
   for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
     const auto block = static_cast<schedule::Block>(me) * static_cast<schedule::Block>(ranks) +
                        static_cast<schedule::Block>(piece->owner());
-    if (piece->sum()) shared.provide(block, piece->sum());
+    if (piece->sum()) shared.provide(block, piece->sum(), false);
   }
   std::vector<int> far;
   std::ranges::copy_if(own_piece().sources(), std::back_inserter(far),
@@ -389,6 +387,7 @@ void ReducedCall::begin_combining() {
     sharing_ = schedule::make(served_.method, task, context_.rank(), context_.hosts());
   }
   result_ = nullptr;
+  decoded_ = nullptr;
   if (code_ != MPI_SUCCESS || own_elements() == 0) return;
   const Part wanted = own_results();
   const auto type = mpi::type_info(wanted.type);
@@ -403,7 +402,8 @@ void ReducedCall::begin_combining() {
   }
   if (code_ != MPI_SUCCESS) return;
   if (own_piece().has_payloads()) {
-    own_piece().add(home_of_sum(own_piece().cut()));
+    decoded_ = result_ != input_of(context_.rank()) ? result_ : nullptr;
+    own_piece().add(home_of_sum(own_piece().cut()), decoded_);
   } else {
     own_piece().combine(result_);
   }
@@ -442,10 +442,11 @@ void ReducedCall::begin_sharing() {
         movement(!is_gather || adds_quanta_, schedule_op(call_), own,
                  is_gather && !is_at_root() ? Operand{} : all, std::move(sharing_), &coding_);
     if (sum) {
-      movement_->runner().shared().provide(static_cast<schedule::Block>(context_.rank()), sum);
+      movement_->runner().shared().provide(static_cast<schedule::Block>(context_.rank()), sum,
+                                           decoded_ != nullptr);
     }
   }
-  if (sum && result_ && goal_ != Goal::all) {
+  if (sum && result_ && !decoded_ && goal_ != Goal::all) {
     own_.emplace(
         job_, *sum,
         ReceiveArguments{result_, static_cast<MPI_Count>(own_elements()), type, context_.comm()});
@@ -455,7 +456,7 @@ void ReducedCall::begin_sharing() {
 /// What was not made where the program has it is brought there.
 void ReducedCall::finish() {
   if (own_) note(own_->code());
-  bool has_results = own_ || !own_piece().sum();
+  bool has_results = own_ || decoded_ || !own_piece().sum();
   if (movement_) {
     note(movement_->runner().code());
     has_results = has_results && !movement_->runner().has_own_by_decoder();

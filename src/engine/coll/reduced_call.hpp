@@ -160,8 +160,9 @@ class ReducedCall final : public CollectiveOperation {
   memory::Buffer brought_;                           ///< by other ranks
   memory::Buffer combined_;                          ///< elements that are passed on
   schedule::Schedule sharing_;                       ///< of results
-  memory::Buffer aside_;         ///< results that do not lie where the program wants any
-  std::byte* result_ = nullptr;  ///< of the own piece; null: it is not wanted here
+  memory::Buffer aside_;          ///< results that do not lie where the program wants any
+  std::byte* result_ = nullptr;   ///< of the own piece; null: it is not wanted here
+  std::byte* decoded_ = nullptr;  ///< the same, where the sum of payloads comes there by itself
   std::optional<BlockDecode> own_;
   bool is_awaited_ = false;
   int code_ = MPI_SUCCESS;

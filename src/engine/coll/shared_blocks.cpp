@@ -34,11 +34,13 @@ bool SharedBlocks::is_for_self_too(schedule::Block block) const {
   return may_have_loss_ && blocks_.task().op == schedule::Op::allgather && is_own(block);
 }
 
-void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own) {
+void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own,
+                           bool is_decoded) {
   const auto found = shared_.find(block);
   if (found == shared_.end()) return;
   found->second.opaque = std::move(own);
   found->second.is_decided = true;
+  found->second.is_decoded = is_decoded;
 }
 
 SharedBlocks::Keeping SharedBlocks::to_keep(schedule::Block block) const {
@@ -95,7 +97,8 @@ OpaqueBlock* SharedBlocks::own_block() const {
   const auto own = static_cast<schedule::Block>(context_.rank());
   if (!is_for_self_too(own)) return nullptr;
   const auto found = shared_.find(own);
-  OpaqueBlock* const opaque = found != shared_.end() ? found->second.opaque.get() : nullptr;
+  if (found == shared_.end() || found->second.is_decoded) return nullptr;
+  OpaqueBlock* const opaque = found->second.opaque.get();
   return opaque && opaque->cut().spec.lossy() ? opaque : nullptr;
 }
 

@@ -25,8 +25,9 @@ class SharedBlocks {
 
   // Before the first round:
 
-  /// This rank has a block of its own so, whole or under way.
-  void provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own);
+  /// This rank has a block of its own so, whole or under way. `is_decoded`: where it gets that
+  /// block itself, it comes there otherwise.
+  void provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own, bool is_decoded);
 
   /// A block that this rank receives is kept so, and not decoded, as far as it comes encoded.
   void leave_in(schedule::Block block, std::shared_ptr<OpaqueBlock> opaque) {
@@ -66,6 +67,7 @@ class SharedBlocks {
     std::vector<int> readers;  ///< in all rounds
     std::size_t sends_left = 0;
     bool is_decided = false;  ///< of an own block: how it goes
+    bool is_decoded = false;  ///< and that this rank has it as others do
     int code = MPI_SUCCESS;   ///< it cannot be sent
     std::shared_ptr<OpaqueBlock> opaque;
     trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is

@@ -21,9 +21,10 @@ constexpr std::size_t most_decoded = 1024;
 class DeviceSumEncoder final : public Encoder {
  public:
   DeviceSumEncoder(Job& job, const Chunking& cut, int device, Slots& slots,
-                   std::vector<Summand> summands)
+                   std::vector<Summand> summands, std::byte* decoded)
       : Encoder(job, cut, Region{cut.type, nullptr, cut.count, device}, slots),
         summands_(std::move(summands)),
+        decoded_to_(decoded),
         chunks_(cut.chunks()) {}
 
   ~DeviceSumEncoder() override {
@@ -100,17 +101,14 @@ class DeviceSumEncoder final : public Encoder {
 
   /// And its first turn.
   bool begin(const Set& set) {
-    bool has_sums = false;
     for (std::uint64_t i = set.begin; i < set.end; ++i) {
       Chunk& chunk = chunks_[i];
       chunk.place = slots_.place(i, cut_.room());
       if (!chunk.place) return false;
-      chunk.is_sum =
-          std::ranges::all_of(summands_, [&](const Summand& one) { return one.is_payload(i); });
-      has_sums = has_sums || chunk.is_sum;
+      chunk.is_sum = true;
     }
     stride_ = (cut_.room() + 255) / 256 * 256;
-    if (has_sums && !scratch_ && summands_.size() > gpu::Queue::most_summands) {
+    if (!scratch_ && summands_.size() > gpu::Queue::most_summands) {
       scratch_ = job_.devices.take(region_.device, stride_ * chunks_.size());
       if (!scratch_) return false;
     }
@@ -138,13 +136,19 @@ class DeviceSumEncoder final : public Encoder {
       const gpu::Summand* const first = summands.data() + summands.size();
       if (chunk.sum.data) summands.push_back({chunk.sum.data, chunk.sum.bytes});
       for (std::size_t k = set.turns.begin(); k < set.turns.end(); ++k) {
-        const OpaqueBlock::Chunk one = summands_[k].opaque->chunk(i);
-        summands.push_back({one.data, one.bytes});
+        if (summands_[k].is_payload(i)) {
+          const OpaqueBlock::Chunk one = summands_[k].opaque->chunk(i);
+          summands.push_back({one.data, one.bytes});
+        } else {
+          summands.push_back({summands_[k].elements_of(cut_, i), 0, nullptr, true});
+        }
       }
       chunk.sum.data = set.turns.goes_to_place() ? chunk.place : scratch_.data() + i * stride_;
       sums.push_back({{first, summands.data() + summands.size()},
                       cut_.elements(i),
-                      const_cast<std::byte*>(chunk.sum.data)});
+                      const_cast<std::byte*>(chunk.sum.data),
+                      nullptr,
+                      set.turns.end() == summands_.size() ? decoded_to(i) : nullptr});
       of.push_back(&chunk);
       if (sums.size() == gpu::Queue::most_pieces) launch();
     }
@@ -216,6 +220,13 @@ class DeviceSumEncoder final : public Encoder {
       }
     }
     combine();
+    if (decoded_to_) {
+      chunk.event = queue_->copy_near(decoded_to(i), chunk.place, cut_.raw_bytes(i));
+    }
+  }
+
+  std::byte* decoded_to(std::uint64_t i) const {
+    return decoded_to_ ? decoded_to_ + cut_.offset(i) : nullptr;
   }
 
   bool are_decoded(const Chunk& chunk) {
@@ -226,6 +237,7 @@ class DeviceSumEncoder final : public Encoder {
   }
 
   const std::vector<Summand> summands_;
+  std::byte* const decoded_to_;
   std::vector<Chunk> chunks_;
   std::deque<Set> sets_;     ///< under way
   std::uint64_t begun_ = 0;  ///< chunks
@@ -239,8 +251,9 @@ class DeviceSumEncoder final : public Encoder {
 }  // namespace
 
 std::unique_ptr<Encoder> device_sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
-                                            std::vector<Summand> summands) {
-  auto encoder = std::make_unique<DeviceSumEncoder>(job, cut, device, slots, std::move(summands));
+                                            std::vector<Summand> summands, std::byte* decoded) {
+  auto encoder =
+      std::make_unique<DeviceSumEncoder>(job, cut, device, slots, std::move(summands), decoded);
   if (!encoder->open()) return nullptr;
   return encoder;
 }

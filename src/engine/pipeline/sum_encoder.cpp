@@ -1,6 +1,7 @@
 #include "engine/pipeline/sum_encoder.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "codec/codec.hpp"
@@ -12,9 +13,11 @@ namespace {
 
 class SumEncoder final : public Encoder {
  public:
-  SumEncoder(Job& job, const Chunking& cut, Slots& slots, std::vector<Summand> summands)
+  SumEncoder(Job& job, const Chunking& cut, Slots& slots, std::vector<Summand> summands,
+             std::byte* decoded)
       : Encoder(job, cut, Region{cut.type, nullptr, cut.count}, slots),
-        summands_(std::move(summands)) {}
+        summands_(std::move(summands)),
+        decoded_(decoded) {}
 
   bool encodes_here() const override { return true; }
 
@@ -37,14 +40,13 @@ class SumEncoder final : public Encoder {
 
  private:
   bool make(std::byte* place, Made& made) {
-    const bool are_payloads =
-        std::ranges::all_of(summands_, [&](const Summand& one) { return one.is_payload(next_); });
-    if (are_payloads && add_quanta(place, made.bytes) && made.bytes < cut_.raw_bytes(next_)) {
-      return true;
-    }
+    std::byte* const decoded = decoded_ ? decoded_ + cut_.offset(next_) : nullptr;
+    if (add_quanta(place, decoded, made.bytes) && made.bytes < cut_.raw_bytes(next_)) return true;
     made.is_encoded = false;
     made.bytes = cut_.raw_bytes(next_);
-    return add_elements(place);
+    if (!add_elements(place)) return false;
+    if (decoded) std::memcpy(decoded, place, made.bytes);
+    return true;
   }
 
   bool has_room(memory::Buffer& buffer, std::size_t bytes) {
@@ -53,16 +55,23 @@ class SumEncoder final : public Encoder {
   }
 
   /// The sum's payload to `place`. False where it is not one of quanta.
-  bool add_quanta(std::byte* place, std::size_t& bytes) {
+  bool add_quanta(std::byte* place, std::byte* decoded, std::size_t& bytes) {
+    const codec::szp::EncodedAs elements{cut_.spec.value, cut_.spec.mode};
     std::vector<codec::szp::Summand> some;
     for (SummandTurns turns(summands_.size()); !turns.are_over(); turns.next()) {
       if (!turns.goes_to_place() && !has_room(scratch_, cut_.room())) return false;
       for (std::size_t i = turns.begin(); i < turns.end(); ++i) {
-        const OpaqueBlock::Chunk one = summands_[i].opaque->chunk(next_);
-        some.push_back({one.data, one.bytes});
+        if (summands_[i].is_payload(next_)) {
+          const OpaqueBlock::Chunk one = summands_[i].opaque->chunk(next_);
+          some.push_back({one.data, one.bytes});
+        } else {
+          some.push_back({summands_[i].elements_of(cut_, next_), 0, true});
+        }
       }
       std::byte* const to = turns.goes_to_place() ? place : scratch_.data();
-      if (codec::szp::add(cut_.type, some, cut_.elements(next_), to, bytes) != Status::ok) {
+      const bool is_last = turns.end() == summands_.size();
+      if (codec::szp::add(cut_.type, some, cut_.elements(next_), to, bytes, elements,
+                          is_last ? decoded : nullptr) != Status::ok) {
         return false;
       }
       some.assign(1, {to, bytes});
@@ -94,6 +103,7 @@ class SumEncoder final : public Encoder {
   }
 
   const std::vector<Summand> summands_;
+  std::byte* const decoded_;
   std::uint64_t next_ = 0;
   memory::Buffer scratch_;
   memory::Buffer sums_;
@@ -117,11 +127,11 @@ int code_of(std::span<const Summand> summands) {
 }
 
 std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
-                                     std::vector<Summand> summands) {
+                                     std::vector<Summand> summands, std::byte* decoded) {
   if (device != gpu::host) {
-    return device_sum_encoder(job, cut, device, slots, std::move(summands));
+    return device_sum_encoder(job, cut, device, slots, std::move(summands), decoded);
   }
-  return std::make_unique<SumEncoder>(job, cut, slots, std::move(summands));
+  return std::make_unique<SumEncoder>(job, cut, slots, std::move(summands), decoded);
 }
 
 }  // namespace mpress::engine

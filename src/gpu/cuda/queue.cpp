@@ -344,12 +344,13 @@ Event CudaQueue::add(const Spec& spec, ElementType type, std::span<const Sum> su
       const codec::cuda::Summand* const first = summands.data() + summands.size();
       for (const Summand& one : sum.summands) {
         const Report* const report = one.report ? as_mapped(one.report) : nullptr;
-        summands.push_back({one.payload, one.bytes, report});
+        summands.push_back({one.payload, one.bytes, report, one.is_elements});
       }
       segments.push_back({{first, sum.summands.size()},
                           sum.count,
                           sum.payload,
-                          report_of(event++, sum.published)});
+                          report_of(event++, sum.published),
+                          sum.decoded});
       count += sum.count;
     }
     void* const work = workspace(codec::cuda::workspace_bytes(spec, type, count, sums.size()));
