@@ -12,13 +12,14 @@ namespace mpress::codec {
 
 /// The reductions of floats that MPI has. min and max of a NaN and anything are NaN, so that the
 /// result does not depend on the order; of zeros of two signs, either.
-enum class Combine : std::uint8_t { replace, sum, min, max };
+enum class Combine : std::uint8_t { replace, sum, min, max, prod };
 
 template <Combine how, class T>
 MPRESS_HOST_DEVICE __attribute__((always_inline)) constexpr T combine(T have, T value) {
   if constexpr (how == Combine::sum) return have + value;
   if constexpr (how == Combine::min) return value < have || value != value ? value : have;
   if constexpr (how == Combine::max) return value > have || value != value ? value : have;
+  if constexpr (how == Combine::prod) return have * value;
   return value;
 }
 

@@ -69,7 +69,8 @@ void decodes(const char* text) {
   const Mapped memory(counts.size() * sizeof(gpu::Report));
   auto* const reports = static_cast<gpu::Report*>(memory.data);
   const std::unique_ptr<Queue> queue = open_queue();
-  for (const Combine how : {Combine::replace, Combine::sum, Combine::min, Combine::max}) {
+  for (const Combine how :
+       {Combine::replace, Combine::sum, Combine::min, Combine::max, Combine::prod}) {
     std::vector<Incoming> incoming;
     std::vector<std::vector<T>> expected;
     for (std::size_t i = 0; i < counts.size(); ++i) {

@@ -15,6 +15,12 @@ namespace {
 /// Elements that are combined between two looks at all else.
 constexpr std::int64_t stride = 1 << 18;
 
+/// Products bear no loss: what an error of one factor does to them depends on all the others.
+Spec spec_for(const Reduction& reduction, const Spec& agreed) {
+  const bool loses = reduction.how == codec::Combine::prod && agreed.lossy();
+  return loses ? Spec{.codec = Codec::mpc} : agreed;
+}
+
 }  // namespace
 
 ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& operands,
@@ -29,8 +35,8 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
       goal_(call.family == Family::allreduce ? Goal::all
             : call.family == Family::reduce  ? Goal::root
                                              : Goal::each),
-      spec_(context.spec().value_or(job.config.spec)),
       reduction_(*reduction_of(operands)),
+      spec_(spec_for(reduction_, context.spec().value_or(job.config.spec))),
       begins_(pieces_of(call, operands, reduction_, context.size())) {}
 
 void ReducedCall::start() {

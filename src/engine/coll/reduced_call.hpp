@@ -124,8 +124,8 @@ class ReducedCall final : public CollectiveOperation {
   const Served served_;
   CallTag tag_;
   const Goal goal_;
-  const Spec spec_;  ///< which members share
   Reduction reduction_;
+  const Spec spec_;                   ///< which members share
   std::vector<std::int64_t> begins_;  ///< of pieces, in elements
   const std::byte* input_ = nullptr;
   int home_ = gpu::host;    ///< the device that the input lies on: there pieces are combined
