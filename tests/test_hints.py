@@ -98,6 +98,7 @@ def test_ranks_may_differ(hints):
     [
         ("mpress_codec", "zpf:4", "VALUE", "mpress_codec: codec spec 'zpf:4': unknown codec"),
         ("mpress_threshold", "lots", "VALUE", "mpress_threshold='lots': expected bytes, such"),
+        ("mpress_reproducible", "yes", "VALUE", "mpress_reproducible='yes': expected 0 or 1"),
         ("mpress_chunk", "5000", "VALUE", "mpress_chunk='5000': expected 0, or bytes: a multiple"),
         ("mpress_treshold", "1", "KEY", "unknown info key mpress_treshold; did you mean mpress_t"),
     ],

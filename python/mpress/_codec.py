@@ -201,7 +201,9 @@ class Codec:
         _core.validate(spec, name)
         if combine != "replace":
             if combine not in _COMBINE:
-                raise ValueError(f"combine: expected replace, sum, min, max or prod, not {combine!r}")
+                raise ValueError(
+                    f"combine: expected replace, sum, min, max or prod, not {combine!r}"
+                )
             if out is None:
                 raise TypeError(f"combine={combine!r} needs an `out` to combine with")
         if not isinstance(payload, np.ndarray):

@@ -20,6 +20,7 @@ std::uint64_t hash_of(const mpi::Hints& hints) {
   if (hints.codec) text += "codec=" + hints.codec->text;
   if (hints.threshold) text += " threshold=" + hints.threshold->text;
   if (hints.chunk) text += " chunk=" + hints.chunk->text;
+  if (hints.reproducible) text += " reproducible=" + hints.reproducible->text;
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same on all ranks
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
@@ -249,10 +250,13 @@ Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
   if (!may_have(*comm)) return nullptr;
   sweep();
   std::shared_ptr<Context> made;
+  const bool is_reproducible = comm->hints.reproducible(facts_[Fact::reproducible] != 0);
   if (comm->comm == MPI_COMM_WORLD) {
     made = world_;
+    made->own_[Fact::reproducible] = is_reproducible;
   } else {
     Facts facts = facts_;
+    facts[Fact::reproducible] = is_reproducible;
     const mpi::Hints hints = comm->hints.get();
     facts[Fact::hints] = hash_of(hints);
     made.reset(new Context(*this, comm->world_ranks, facts));

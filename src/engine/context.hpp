@@ -43,6 +43,7 @@ namespace mpress::engine {
 enum class Fact : unsigned char {
   settings,      ///< a hash; where it differs, the context is refused
   hints,         ///< the same of the communicator's hints
+  reproducible,  ///< its reductions have the same bits in any order of what is brought
   wants,         ///< 0: refuses
   may_see_gpus,  ///< there is a driver
   gpu_aware,
@@ -118,6 +119,10 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
 
   /// The codec that all members have given the communicator as a hint, before the context was made.
   const std::optional<Spec>& spec() const { return spec_; }
+
+  /// Have its reductions the same bits in any order of what members bring? As they have said, by
+  /// a hint or by the environment, before the context was made; also before it is ready.
+  bool is_reproducible() const { return own_[Fact::reproducible] != 0; }
 
   /// Who shares a host, among its members. First asked for by the call whose turn it is.
   const schedule::Hosts& hosts() const;

@@ -202,6 +202,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::pays_between] = job.may_pay(policy::Peer::other_host);
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
+  facts[Fact::reproducible] = job.config.reproducible;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
   // The same of a driver that comes late.
   const bool may_send_from_devices = gpu::may_come() && (!job.gpu_aware || sends_from_devices);

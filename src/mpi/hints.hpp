@@ -25,8 +25,9 @@ struct Hints {
   std::optional<Hint<Spec>> codec;
   std::optional<Hint<std::size_t>> threshold;
   std::optional<Hint<std::size_t>> chunk;
+  std::optional<Hint<bool>> reproducible;
 
-  bool empty() const { return !codec && !threshold && !chunk; }
+  bool empty() const { return !codec && !threshold && !chunk && !reproducible; }
 
   /// Takes over what `later` mentions.
   void update(const Hints& later);
@@ -49,8 +50,16 @@ class CommHints {
 
   std::size_t threshold(std::size_t fallback) const { return value_of(threshold_, fallback); }
   std::size_t chunk(std::size_t fallback) const { return value_of(chunk_, fallback); }
+  bool reproducible(bool fallback) const {
+    const int hint = reproducible_.load(std::memory_order_relaxed);
+    return hint < 0 ? fallback : hint != 0;
+  }
+
+  /// Has any communicator been told to be reproducible?
+  static bool any_reproducible() { return any_reproducible_.load(std::memory_order_relaxed); }
 
  private:
+  inline static std::atomic<bool> any_reproducible_{false};
   static constexpr std::size_t unset = SIZE_MAX;  ///< and no message is that large
   static std::size_t value_of(const std::atomic<std::size_t>& hint, std::size_t fallback) {
     const std::size_t bytes = hint.load(std::memory_order_relaxed);
@@ -62,6 +71,7 @@ class CommHints {
   std::atomic<bool> has_codec_{false};
   std::atomic<std::size_t> threshold_{unset};
   std::atomic<std::size_t> chunk_{unset};
+  std::atomic<int> reproducible_{-1};  ///< below 0: not set
 };
 
 }  // namespace mpress::mpi

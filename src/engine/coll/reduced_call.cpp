@@ -15,10 +15,13 @@ namespace {
 /// Elements that are combined between two looks at all else.
 constexpr std::int64_t stride = 1 << 18;
 
-/// Products bear no loss: what an error of one factor does to them depends on all the others.
-Spec spec_for(const Reduction& reduction, const Spec& agreed) {
-  const bool loses = reduction.how == codec::Combine::prod && agreed.lossy();
-  return loses ? Spec{.codec = Codec::mpc} : agreed;
+/// Products bear no loss: what an error of one factor does to them depends on all the others. Where
+/// the order of the ranks is not to matter, szp's sums do.
+Spec spec_for(const Reduction& reduction, const Spec& agreed, bool is_reproducible) {
+  const bool bears_loss =
+      reduction.how != codec::Combine::prod &&
+      (!is_reproducible || (agreed.codec == Codec::szp && reduction.how == codec::Combine::sum));
+  return agreed.lossy() && !bears_loss ? Spec{.codec = Codec::mpc} : agreed;
 }
 
 }  // namespace
@@ -36,7 +39,8 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
             : call.family == Family::reduce  ? Goal::root
                                              : Goal::each),
       reduction_(*reduction_of(operands)),
-      spec_(spec_for(reduction_, context.spec().value_or(job.config.spec))),
+      is_reproducible_(context.is_reproducible() && reduction_.how != codec::Combine::prod),
+      spec_(spec_for(reduction_, context.spec().value_or(job.config.spec), is_reproducible_)),
       begins_(pieces_of(call, operands, reduction_, context.size())) {}
 
 void ReducedCall::start() {
@@ -296,7 +300,7 @@ void ReducedCall::begin_sum() {
   sum_ = std::make_shared<OpaqueBlock>(job_);
   const Chunking cut = cut_of_own();
   const auto make = [&](const Chunking& all, Slots& slots) {
-    return sum_encoder(job_, all, home_, slots, std::move(summands));
+    return sum_encoder(job_, all, home_, slots, std::move(summands), is_reproducible_);
   };
   const bool is_made = sum_->make(cut, home_, home_of_sum(cut), make);
   if (is_made) return;
@@ -330,7 +334,10 @@ const std::byte* ReducedCall::brought_by(int rank) const {
   return brought_.data() + static_cast<std::size_t>(in_places_[i]) * width();
 }
 
-/// Some of the elements, in the order of the ranks. True once all are.
+/// The bound of contributions that are added in quanta; 0: they are not.
+double ReducedCall::grid() const { return adds_quanta_ ? coding_.spec.value : 0; }
+
+/// Some of the elements, in the order of the ranks, where that matters. True once all are.
 bool ReducedCall::combine() {
   if (combined_ == own_elements()) return true;
   if (home_ != gpu::host) return combine_on_device();
@@ -338,8 +345,13 @@ bool ReducedCall::combine() {
   const std::size_t offset = static_cast<std::size_t>(combined_) * width();
   std::vector<const void*> inputs;
   for (int rank = 0; rank < context_.size(); ++rank) inputs.push_back(brought_by(rank) + offset);
-  codec::combine_all(reduction_.how, reduction_.type, inputs, result_ + offset,
-                     static_cast<std::size_t>(count));
+  if (is_reproducible_) {
+    codec::combine_in_any_order(reduction_.how, reduction_.type, inputs, result_ + offset,
+                                static_cast<std::size_t>(count), grid());
+  } else {
+    codec::combine_all(reduction_.how, reduction_.type, inputs, result_ + offset,
+                       static_cast<std::size_t>(count));
+  }
   combined_ += count;
   return combined_ == own_elements();
 }
@@ -352,21 +364,44 @@ bool ReducedCall::combine_on_device() {
       note(refused(job_, home_));
       return true;
     }
-    std::vector<const void*> inputs;
-    for (int rank = 0; rank < context_.size(); ++rank) {
-      if (inputs.size() == gpu::Queue::most_inputs) {
-        give_combining(inputs);
-        inputs.assign(1, result_);
-      }
-      inputs.push_back(brought_by(rank));
+    if (!is_reproducible_) {
+      give_in_order();
+    } else if (!give_in_any_order()) {
+      note(short_of_memory(job_, home_));
+      queue_ = {};
+      return true;
     }
-    give_combining(inputs);
   }
   const gpu::State state = queue_->query(event_);
   if (state == gpu::State::pending) return false;
   if (state == gpu::State::failed) note(refused(job_, home_));
   queue_ = {};
   combined_ = own_elements();
+  return true;
+}
+
+/// Of more than a launch takes, what is there so far is the first of the next.
+void ReducedCall::give_in_order() {
+  std::vector<const void*> inputs;
+  for (int rank = 0; rank < context_.size(); ++rank) {
+    if (inputs.size() == gpu::Queue::most_inputs) {
+      give_combining(inputs);
+      inputs.assign(1, result_);
+    }
+    inputs.push_back(brought_by(rank));
+  }
+  give_combining(inputs);
+}
+
+/// All at once, however many. False: there is no memory.
+bool ReducedCall::give_in_any_order() {
+  const auto ranks = static_cast<std::size_t>(context_.size());
+  inputs_ = job_.devices.take_pinned(home_, ranks * sizeof(const void*));
+  if (!inputs_) return false;
+  auto* const inputs = reinterpret_cast<const void**>(inputs_.data());
+  for (int rank = 0; rank < context_.size(); ++rank) inputs[rank] = brought_by(rank);
+  event_ = queue_->combine_in_any_order(reduction_.how, reduction_.type, {inputs, ranks}, result_,
+                                        static_cast<std::size_t>(own_elements()), grid());
   return true;
 }
 
@@ -417,6 +452,7 @@ void ReducedCall::finish() {
   sum_.reset();
   opaque_.clear();
   brought_.reset();
+  inputs_.reset();
   aside_.reset();
   aligned_.reset();
   tag_.give();

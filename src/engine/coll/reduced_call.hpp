@@ -88,6 +88,9 @@ class ReducedCall final : public CollectiveOperation {
   bool combine();
   bool combine_on_device();
   void give_combining(std::span<const void* const> inputs);
+  void give_in_order();
+  bool give_in_any_order();
+  double grid() const;
   memory::Buffer take(std::size_t bytes);
   bool is_aligned(const void* data) const;
   Part own_results() const;
@@ -125,6 +128,7 @@ class ReducedCall final : public CollectiveOperation {
   CallTag tag_;
   const Goal goal_;
   Reduction reduction_;
+  const bool is_reproducible_;        ///< it has the same bits in any order of the ranks
   const Spec spec_;                   ///< which members share
   std::vector<std::int64_t> begins_;  ///< of pieces, in elements
   const std::byte* input_ = nullptr;
@@ -143,6 +147,7 @@ class ReducedCall final : public CollectiveOperation {
   std::vector<std::int64_t> counts_;         ///< of blocks that move, in elements
   std::vector<std::int64_t> places_;         ///< where, in elements
   std::vector<std::int64_t> in_counts_, in_places_;
+  memory::Buffer inputs_;   ///< where those lie, as the device is told
   memory::Buffer brought_;  ///< of other ranks for the own piece, one behind the other
   std::vector<std::shared_ptr<OpaqueBlock>> opaque_;  ///< the same, encoded, by rank
   schedule::Schedule sharing_;                        ///< of results

@@ -102,7 +102,7 @@ void ReducedCall::conclude_exchange() {
   }
   const double bound = spec_.bound == Bound::rel ? spec_.value * range.width() : spec_.value;
   coding_ = Coding{no_codec(), true};
-  if (!pays) return;
+  if (!pays && !is_reproducible_) return;
   const bool is_sum = reduction_.how == codec::Combine::sum;
   const double most = std::max(std::fabs(range.min), std::fabs(range.max));
   const std::optional<double> part =

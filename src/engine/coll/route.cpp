@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 
 #include "engine/coll/blocks.hpp"
@@ -13,6 +14,7 @@
 #include "engine/job.hpp"
 #include "mpi/progress_hook.hpp"
 #include "mpi/type_info.hpp"
+#include "trace/message.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -41,6 +43,29 @@ std::size_t piece_bytes(const Operands& operands) {
   const std::size_t bytes =
       static_cast<std::size_t>(reduction->count) * element_size(reduction->type);
   return bytes / static_cast<std::size_t>(operands.size);
+}
+
+/// Is it a reduction that has the same bits in any order of what is brought? Members say so before
+/// the communicator's context is made.
+bool is_reproducible(const Job& job, const Collective& call, const Operands& operands) {
+  if (!call.reduces || !may_be_reproducible(job) || operands.size < 2 ||
+      job.config.is_disabled(call.family))
+    return false;
+  const std::optional<Reduction> reduction = reduction_of(operands);
+  if (!reduction || reduction->count == 0) return false;
+  const auto comm = mpi::comm_info(operands.comm);
+  if (!comm) return false;
+  const auto* const context = static_cast<const Context*>(comm->attached());
+  return context ? context->is_reproducible() : comm->hints.reproducible(job.config.reproducible);
+}
+
+/// Says once that a reduction does not have what was asked for.
+void tell_unserved(const Job& job, const Context* context, const char* why) {
+  static std::atomic<bool> has_told{false};
+  if ((context ? context->rank() : job.rank) != 0 || has_told.exchange(true)) return;
+  trace::say(
+      "rank " + std::to_string(job.rank) +
+      ": the bits of a reduction may depend on the order of the ranks, as MPI serves it: " + why);
 }
 
 /// Does MPI take its counts and types? Those of a buffer without data are not looked at.
@@ -85,10 +110,18 @@ std::size_t least_long(const Job& job) {
   return std::max(wire::min_frame_bytes, job.config.threshold);
 }
 
+bool may_be_reproducible(const Job& job) {
+  return job.config.reproducible || mpi::CommHints::any_reproducible();
+}
+
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   if (!operands.known || job.config.is_disabled(call.family)) return {};
   // A rank that blocks in MPI could not send what another's MPI_Wait needs.
-  if (form != Form::blocking && !job.collectives.immediate) return {};
+  const bool is_kept = is_reproducible(job, call, operands);
+  if (form != Form::blocking && !job.collectives.immediate) {
+    if (is_kept) tell_unserved(job, nullptr, "it does not block, and there is no progress thread");
+    return {};
+  }
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
   const std::size_t bytes = call.has_own_counts ? 0
@@ -104,7 +137,11 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   const std::size_t least = job.least_peer_bytes * (call.reduces ? 4 : 1);
   const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
   found.may_be_on_devices = are_served && (call.has_own_counts || bytes >= least);
-  if (!found.may_compress && !found.may_be_on_devices) return {};
+  found.is_reproducible = is_kept && job.chunks.is_open();
+  if (is_kept && !found.is_reproducible) {
+    tell_unserved(job, nullptr, "mpress serves no collective calls under this MPI");
+  }
+  if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible) return {};
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
   auto comm = mpi::comm_info(operands.comm);
@@ -118,7 +155,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (found.is_decided_at_once && form == Form::immediate && !job.contexts.is_settled(*comm)) {
     return {};
   }
-  if (form == Form::immediate && !may_be_made(job, *comm)) return {};
+  if (form == Form::immediate && !may_be_made(job, *comm)) {
+    if (is_kept) tell_unserved(job, nullptr, "the communicator's first one does not block");
+    return {};
+  }
   found.comm = std::move(comm);
   return found;
 }
@@ -149,6 +189,7 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
       form_(form),
       may_compress_(candidate.may_compress),
       may_be_on_devices_(candidate.may_be_on_devices),
+      is_reproducible_(candidate.is_reproducible),
       bytes_(candidate.bytes) {}
 
 bool Routing::advance() {
@@ -193,12 +234,15 @@ bool Routing::has_pinned_peer() const {
 
 /// All calls before it are decided, and so is the context.
 void Routing::consider() {
-  if (!context_.is_ready()) return decide(Server::mpi);
+  if (!context_.is_ready()) {
+    if (is_reproducible_) tell_unserved(job_, &context_, context_.why_not().c_str());
+    return decide(Server::mpi);
+  }
   context_.hosts();  // for those who come without a turn
   // MPIs add up within each of several hosts first; a reduction in two shots does not.
   const bool is_apt = !call_.reduces || !context_.hosts().is_mixed();
   const bool pays = may_compress_ && is_apt && may_pay(job_, context_);
-  pays_ = pays && !call_.has_own_counts;
+  pays_ = (pays && !call_.has_own_counts) || is_reproducible_;
   pays_pairs_ = pays && call_.has_own_counts;
   const bool is_persistent = form_ == Form::persistent;
   const bool may_differ = !pays_ && is_for_devices();
@@ -230,7 +274,10 @@ void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) context_.set_has_devices();
   context_.set_is_pinned(agreement_->result()[2] != 0);
-  if (agreement_->result()[1] != 0) return decide(Server::mpi);
+  if (agreement_->result()[1] != 0) {
+    if (is_reproducible_) tell_unserved(job_, &context_, "there are too many persistent ones");
+    return decide(Server::mpi);
+  }
   serve(pays_ || context_.has_devices());
 }
 

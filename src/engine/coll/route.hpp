@@ -42,6 +42,7 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
+  bool is_reproducible = false;     ///< a reduction that mpress serves wherever it can
   bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
   std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
 };
@@ -54,6 +55,9 @@ struct Served {
 
 /// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
 std::size_t least_long(const Job& job);
+
+/// Has this process any communicator whose reductions have the same bits in any order of the ranks?
+bool may_be_reproducible(const Job& job);
 
 /// Local: no other rank is asked, and nothing begins.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
@@ -118,6 +122,7 @@ class Routing {
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
+  const bool is_reproducible_;
   const std::size_t bytes_;
   bool pays_ = false;        ///< all of it goes as blocks, whatever lies on devices
   bool pays_pairs_ = false;  ///< pair by pair

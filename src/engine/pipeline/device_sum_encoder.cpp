@@ -21,9 +21,10 @@ constexpr std::size_t most_decoded = 1024;
 class DeviceSumEncoder final : public Encoder {
  public:
   DeviceSumEncoder(Job& job, const Chunking& cut, int device, Slots& slots,
-                   std::vector<Summand> summands)
+                   std::vector<Summand> summands, bool in_any_order)
       : Encoder(job, cut, Region{cut.type, nullptr, cut.count, device}, slots),
         summands_(std::move(summands)),
+        in_any_order_(in_any_order),
         chunks_(cut.chunks()) {}
 
   ~DeviceSumEncoder() override {
@@ -69,6 +70,7 @@ class DeviceSumEncoder final : public Encoder {
     OpaqueBlock::Chunk sum{};  ///< of the summands that turns have added
     gpu::Event event = 0;      ///< of the last addition, or of adding up elements
     std::vector<gpu::Event> decoding = {};
+    memory::Buffer inputs = {};  ///< where all elements lie, in any order
   };
 
   /// Chunks that are added at once.
@@ -183,14 +185,19 @@ class DeviceSumEncoder final : public Encoder {
   bool add_elements(Set& set) {
     if (std::exchange(set.is_added, true)) return true;
     const std::size_t raw_stride = (cut_.raw_bytes(0) + 255) / 256 * 256;
-    const std::size_t most = std::min(summands_.size(), gpu::Queue::most_inputs);
+    const std::size_t most =
+        in_any_order_ ? summands_.size() : std::min(summands_.size(), gpu::Queue::most_inputs);
     for (std::uint64_t i = set.begin; i < set.end; ++i) {
       Chunk& chunk = chunks_[i];
       chunk.is_sum = chunk.is_sum && chunk.sum.bytes < cut_.raw_bytes(i);
       if (chunk.is_sum) continue;
       if (!decoded_) decoded_ = job_.devices.take(region_.device, raw_stride * most);
       if (!decoded_) return false;
-      add_elements_of(i, chunk, raw_stride);
+      if (!in_any_order_) {
+        add_elements_of(i, chunk, raw_stride);
+      } else if (!add_in_any_order(i, chunk, raw_stride)) {
+        return false;
+      }
     }
     return true;
   }
@@ -205,17 +212,32 @@ class DeviceSumEncoder final : public Encoder {
     };
     for (const Summand& one : summands_) {
       if (inputs.size() == gpu::Queue::most_inputs) combine();
-      std::byte* const room = decoded_.data() + inputs.size() * raw_stride;
-      if (one.is_payload(i)) {
-        const OpaqueBlock::Chunk payload = one.opaque->chunk(i);
-        chunk.decoding.push_back(queue_->decode(cut_.spec, cut_.type, payload.data, payload.bytes,
-                                                room, cut_.elements(i)));
-        inputs.push_back(room);
-      } else {
-        inputs.push_back(one.elements_of(cut_, i));
-      }
+      inputs.push_back(elements_of(one, i, chunk, decoded_.data() + inputs.size() * raw_stride));
     }
     combine();
+  }
+
+  /// In one launch, however many there are. False: there is no memory.
+  bool add_in_any_order(std::uint64_t i, Chunk& chunk, std::size_t raw_stride) {
+    const std::size_t number = summands_.size();
+    chunk.inputs = job_.devices.take_pinned(region_.device, number * sizeof(const void*));
+    if (!chunk.inputs) return false;
+    auto* const inputs = reinterpret_cast<const void**>(chunk.inputs.data());
+    for (std::size_t k = 0; k < number; ++k) {
+      inputs[k] = elements_of(summands_[k], i, chunk, decoded_.data() + k * raw_stride);
+    }
+    chunk.event = queue_->combine_in_any_order(gpu::Combine::sum, cut_.type, {inputs, number},
+                                               chunk.place, cut_.elements(i), cut_.spec.value);
+    return true;
+  }
+
+  /// Those of a summand's chunk: of a payload, decoded to `room`.
+  const std::byte* elements_of(const Summand& one, std::uint64_t i, Chunk& chunk, std::byte* room) {
+    if (!one.is_payload(i)) return one.elements_of(cut_, i);
+    const OpaqueBlock::Chunk payload = one.opaque->chunk(i);
+    chunk.decoding.push_back(
+        queue_->decode(cut_.spec, cut_.type, payload.data, payload.bytes, room, cut_.elements(i)));
+    return room;
   }
 
   bool are_decoded(const Chunk& chunk) {
@@ -226,6 +248,7 @@ class DeviceSumEncoder final : public Encoder {
   }
 
   const std::vector<Summand> summands_;
+  const bool in_any_order_;
   std::vector<Chunk> chunks_;
   std::deque<Set> sets_;     ///< under way
   std::uint64_t begun_ = 0;  ///< chunks
@@ -239,8 +262,9 @@ class DeviceSumEncoder final : public Encoder {
 }  // namespace
 
 std::unique_ptr<Encoder> device_sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
-                                            std::vector<Summand> summands) {
-  auto encoder = std::make_unique<DeviceSumEncoder>(job, cut, device, slots, std::move(summands));
+                                            std::vector<Summand> summands, bool in_any_order) {
+  auto encoder = std::make_unique<DeviceSumEncoder>(job, cut, device, slots, std::move(summands),
+                                                    in_any_order);
   if (!encoder->open()) return nullptr;
   return encoder;
 }

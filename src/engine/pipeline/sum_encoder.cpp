@@ -12,9 +12,11 @@ namespace {
 
 class SumEncoder final : public Encoder {
  public:
-  SumEncoder(Job& job, const Chunking& cut, Slots& slots, std::vector<Summand> summands)
+  SumEncoder(Job& job, const Chunking& cut, Slots& slots, std::vector<Summand> summands,
+             bool in_any_order)
       : Encoder(job, cut, Region{cut.type, nullptr, cut.count}, slots),
-        summands_(std::move(summands)) {}
+        summands_(std::move(summands)),
+        in_any_order_(in_any_order) {}
 
   bool encodes_here() const override { return true; }
 
@@ -44,7 +46,7 @@ class SumEncoder final : public Encoder {
     }
     made.is_encoded = false;
     made.bytes = cut_.raw_bytes(next_);
-    return add_elements(place);
+    return in_any_order_ ? add_in_any_order(place) : add_elements(place);
   }
 
   bool has_room(memory::Buffer& buffer, std::size_t bytes) {
@@ -93,7 +95,31 @@ class SumEncoder final : public Encoder {
     return true;
   }
 
+  /// All elements have to be there at once.
+  bool add_in_any_order(std::byte* place) {
+    const std::size_t count = cut_.elements(next_);
+    const std::size_t bytes = cut_.raw_bytes(0);
+    if (!has_room(sums_, summands_.size() * bytes)) return false;
+    std::vector<const void*> inputs;
+    for (const Summand& one : summands_) {
+      std::byte* const decoded = sums_.data() + inputs.size() * bytes;
+      if (!one.is_payload(next_)) {
+        inputs.push_back(one.elements_of(cut_, next_));
+        continue;
+      }
+      const OpaqueBlock::Chunk chunk = one.opaque->chunk(next_);
+      const Status status =
+          codec::decode(cut_.spec, cut_.type, chunk.data, chunk.bytes, decoded, count);
+      if (status != Status::ok) return false;
+      inputs.push_back(decoded);
+    }
+    codec::combine_in_any_order(codec::Combine::sum, cut_.type, inputs, place, count,
+                                cut_.spec.value);
+    return true;
+  }
+
   const std::vector<Summand> summands_;
+  const bool in_any_order_;
   std::uint64_t next_ = 0;
   memory::Buffer scratch_;
   memory::Buffer sums_;
@@ -117,11 +143,11 @@ int code_of(std::span<const Summand> summands) {
 }
 
 std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
-                                     std::vector<Summand> summands) {
+                                     std::vector<Summand> summands, bool in_any_order) {
   if (device != gpu::host) {
-    return device_sum_encoder(job, cut, device, slots, std::move(summands));
+    return device_sum_encoder(job, cut, device, slots, std::move(summands), in_any_order);
   }
-  return std::make_unique<SumEncoder>(job, cut, slots, std::move(summands));
+  return std::make_unique<SumEncoder>(job, cut, slots, std::move(summands), in_any_order);
 }
 
 }  // namespace mpress::engine

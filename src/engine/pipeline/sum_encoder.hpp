@@ -69,14 +69,15 @@ class SummandTurns {
 /// Makes the sum of `summands`, two or more, all cut as `cut` says, in memory of `device` or of the
 /// host, like the slots. A chunk whose sum is one of quanta becomes its payload. Any other comes as
 /// elements: those of all summands, added up in the order of the summands, in double precision, and
-/// rounded once. So the result depends on the summands alone, and not on where they lie. Chunks are
-/// made as those of all summands come; where those of one will not, that is an error. Null where
-/// memory is short, or the device refuses.
+/// rounded once. So the result depends on the summands alone, and not on where they lie.
+/// `in_any_order`: nor on their order, nor on which elements a chunk has; see
+/// codec::combine_in_any_order(). Chunks are made as those of all summands come; where those of one
+/// will not, that is an error. Null where memory is short, or the device refuses.
 std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
-                                     std::vector<Summand> summands);
+                                     std::vector<Summand> summands, bool in_any_order = false);
 
 /// The one of a device.
 std::unique_ptr<Encoder> device_sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
-                                            std::vector<Summand> summands);
+                                            std::vector<Summand> summands, bool in_any_order);
 
 }  // namespace mpress::engine
