@@ -88,3 +88,11 @@ def test_what_is_switched_off(mpi_program, mpress_run):
     done = mpress_run(2, mpi_program("reductions"), arguments, options, env=env)
     assert done.status == 0, done.output
     assert served(done) == NAMES - {"MPI_Allreduce"}
+
+
+def test_what_cannot_be_had_is_said_once(mpi_program, mpress_run):
+    env = {"MPRESS_REPRODUCIBLE": "1", "MPRESS_CHUNK": "0"}
+    done = mpress_run(2, mpi_program("reductions"), ["3", "20", "exact", "plain"], env=env)
+    assert served(done) == set()
+    assert done.output.count("rank 0: the bits of a reduction may depend on the order") == 1
+    assert "without chunks" in done.output

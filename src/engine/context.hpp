@@ -237,6 +237,12 @@ class Contexts {
   void open(const link::HostMemory::Nonce& nonce, const Facts& facts, int ranks_a_host = 0);
   bool is_open() const { return world_ != nullptr; }
 
+  /// What all ranks take for the environment's word, also where theirs differ.
+  void set_reproducible(bool is_set) {
+    facts_[Fact::reproducible] = is_set;
+    if (world_) world_->own_[Fact::reproducible] = is_set;
+  }
+
   /// That of MPI_COMM_WORLD; null unless open.
   const std::shared_ptr<Context>& world() const { return world_; }
 

@@ -298,6 +298,9 @@ void start_job(bool at_init) {
     job.contexts.open(job.nonce, facts_of(job, chunk_bytes, tuning.costs.device_chunks));
     const Context* const world = job.contexts.world().get();
     const bool is_told = world && world->is_true_for_any(Fact::wants);
+    // Ranks with other settings have to find the same: that MPI serves a call.
+    job.config.reproducible = world && world->is_true_for_any(Fact::reproducible);
+    job.contexts.set_reproducible(job.config.reproducible);
     job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
     job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
     job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);

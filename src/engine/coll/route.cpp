@@ -59,10 +59,12 @@ bool is_reproducible(const Job& job, const Collective& call, const Operands& ope
   return context ? context->is_reproducible() : comm->hints.reproducible(job.config.reproducible);
 }
 
-/// Says once that a reduction does not have what was asked for.
-void tell_unserved(const Job& job, const Context* context, const char* why) {
+/// Says once that a reduction does not have what was asked for; the first member does.
+void tell_unserved(const Job& job, const Operands& operands, const std::string& why) {
   static std::atomic<bool> has_told{false};
-  if ((context ? context->rank() : job.rank) != 0 || has_told.exchange(true)) return;
+  const auto comm = mpi::comm_info(operands.comm);
+  const bool is_first = comm && !comm->world_ranks.empty() && comm->world_ranks[0] == job.rank;
+  if (!is_first || has_told.exchange(true)) return;
   trace::say(
       "rank " + std::to_string(job.rank) +
       ": the bits of a reduction may depend on the order of the ranks, as MPI serves it: " + why);
@@ -116,10 +118,13 @@ bool may_be_reproducible(const Job& job) {
 
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   if (!operands.known || job.config.is_disabled(call.family)) return {};
-  // A rank that blocks in MPI could not send what another's MPI_Wait needs.
   const bool is_kept = is_reproducible(job, call, operands);
+  if (is_kept && !job.chunks.is_open()) {
+    tell_unserved(job, operands, "without chunks mpress serves no collective calls");
+  }
+  // A rank that blocks in MPI could not send what another's MPI_Wait needs.
   if (form != Form::blocking && !job.collectives.immediate) {
-    if (is_kept) tell_unserved(job, nullptr, "it does not block, and there is no progress thread");
+    if (is_kept) tell_unserved(job, operands, "it does not block, and there is no progress thread");
     return {};
   }
   // In place, where every rank says so.
@@ -138,9 +143,6 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
   found.may_be_on_devices = are_served && (call.has_own_counts || bytes >= least);
   found.is_reproducible = is_kept && job.chunks.is_open();
-  if (is_kept && !found.is_reproducible) {
-    tell_unserved(job, nullptr, "mpress serves no collective calls under this MPI");
-  }
   if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible) return {};
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
@@ -156,7 +158,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
     return {};
   }
   if (form == Form::immediate && !may_be_made(job, *comm)) {
-    if (is_kept) tell_unserved(job, nullptr, "the communicator's first one does not block");
+    if (is_kept) tell_unserved(job, operands, "the communicator's first one does not block");
     return {};
   }
   found.comm = std::move(comm);
@@ -235,7 +237,7 @@ bool Routing::has_pinned_peer() const {
 /// All calls before it are decided, and so is the context.
 void Routing::consider() {
   if (!context_.is_ready()) {
-    if (is_reproducible_) tell_unserved(job_, &context_, context_.why_not().c_str());
+    if (is_reproducible_) tell_unserved(job_, operands_, context_.why_not());
     return decide(Server::mpi);
   }
   context_.hosts();  // for those who come without a turn
@@ -275,7 +277,7 @@ void Routing::agree() {
   if (agreement_->result()[0] != 0) context_.set_has_devices();
   context_.set_is_pinned(agreement_->result()[2] != 0);
   if (agreement_->result()[1] != 0) {
-    if (is_reproducible_) tell_unserved(job_, &context_, "there are too many persistent ones");
+    if (is_reproducible_) tell_unserved(job_, operands_, "there are too many persistent ones");
     return decide(Server::mpi);
   }
   serve(pays_ || context_.has_devices());
