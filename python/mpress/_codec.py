@@ -159,8 +159,8 @@ class Codec:
     ) -> Any:
         """Decode into `out`, or into a new array, and return it.
 
-        With `combine` "sum", "min", "max" or "prod" the decoded elements are combined with those of `out`,
-        in one pass; the least and the greatest of a NaN and anything are NaN.
+        With `combine` "sum", "min", "max" or "prod" the decoded elements are combined with those of
+        `out`, in one pass; the least and the greatest of a NaN and anything are NaN.
 
         Payloads on a GPU are decoded there, on `stream` (as in `encode`; by default that of `out`,
         if there is one), into GPU arrays: of torch or CuPy where such an array was encoded, else a
