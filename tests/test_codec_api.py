@@ -401,7 +401,7 @@ def test_what_cannot_be_added(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("combine", ["sum", "min", "max"])
+@pytest.mark.parametrize("combine", ["sum", "min", "max", "prod"])
 @pytest.mark.parametrize("spec", LOSSLESS + LOSSY)
 def test_decoding_combines_with_what_is_there(spec, combine, dtype):
     """Over several units, at an address that is only element-aligned, with NaN on both sides."""
@@ -411,7 +411,8 @@ def test_decoding_combines_with_what_is_there(spec, combine, dtype):
     encoded = mpress.codec(spec).encode(field)
     alone = mpress.codec(spec).decode(encoded)
     with np.errstate(invalid="ignore"):
-        wanted = {"sum": np.add, "min": np.minimum, "max": np.maximum}[combine](there, alone)
+        how = {"sum": np.add, "min": np.minimum, "max": np.maximum, "prod": np.multiply}
+        wanted = how[combine](there, alone)
     room = np.empty(10_008, dtype)
     room[1:] = there
     out = room[1:]
@@ -423,7 +424,7 @@ def test_what_combining_refuses():
     encoded = mpress.codec("mpc").encode(smooth((100,), np.float32))
     with pytest.raises(TypeError, match="needs an `out`"):
         mpress.codec("mpc").decode(encoded, combine="sum")
-    with pytest.raises(ValueError, match="combine: expected replace, sum, min or max"):
+    with pytest.raises(ValueError, match="combine: expected replace, sum, min, max or prod"):
         mpress.codec("mpc").decode(encoded, np.zeros(100, np.float32), combine="add")
 
 

@@ -52,6 +52,13 @@ def test_hints_of_calls_that_make_communicators(hints):
     assert sent(done) == {"zfp": 4}
 
 
+@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=pytest.mark.extended)])
+def test_reductions_need_the_same_hints(ranks, mpi_program, mpress_run):
+    done = mpress_run(ranks, mpi_program("hints_differ"), options=FORCED)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+
+
 def test_hints_change_at_any_time(hints):
     """none, zfp, szp, auto by turns on one persistent send."""
     done = hints("change")
@@ -98,6 +105,7 @@ def test_ranks_may_differ(hints):
     [
         ("mpress_codec", "zpf:4", "VALUE", "mpress_codec: codec spec 'zpf:4': unknown codec"),
         ("mpress_threshold", "lots", "VALUE", "mpress_threshold='lots': expected bytes, such"),
+        ("mpress_reproducible", "yes", "VALUE", "mpress_reproducible='yes': expected 0 or 1"),
         ("mpress_chunk", "5000", "VALUE", "mpress_chunk='5000': expected 0, or bytes: a multiple"),
         ("mpress_treshold", "1", "KEY", "unknown info key mpress_treshold; did you mean mpress_t"),
     ],

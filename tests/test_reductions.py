@@ -90,6 +90,24 @@ def test_without_messages(ranks, takes_devices, mpi_program, mpress_run, simulat
     assert "one-shot" in algorithms and (ranks == 2 or "two-shot" in algorithms)
 
 
+@pytest.mark.parametrize("bound", ["1e-2", "1e-4"])
+def test_sums_in_quanta_have_the_same_bits(bound, mpi, mpi_program, mpress_run, simulated_gpu):
+    """Whatever the order of the ranks, chunks, links, and where buffers lie; and what hosts add up
+    first, but for elements that are no quanta, of which the tighter bound has some."""
+    ways = [("0", {}), ("1", {"MPRESS_CHUNK": "16K"}), ("2 mixed", simulated_gpu)]
+    if bound == "1e-2" and mpi.name != "openmpi":
+        ways.append(("1", HOSTS["odd-even"]))
+    program = mpi_program("reductions_alike")
+    options = ("--codec", f"szp:abs={bound}", *FORCED)
+    printed = set()
+    for arguments, env in ways:
+        done = mpress_run(4, program, arguments.split(), options, env=env)
+        assert done.status == 0, done.output
+        assert done.report["totals"]["compressed_messages"] > 50
+        printed.add(done.stdout)
+    assert len(printed) == 1
+
+
 HOSTS = {
     "odd-even": {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1"},
     "three": {"MPIR_CVAR_NUM_CLIQUES": "3"},

@@ -13,7 +13,7 @@ from mpress import _core, _device
 from mpress._device import DeviceArray
 
 _TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
-_COMBINE = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+_COMBINE = {"sum": np.add, "min": np.minimum, "max": np.maximum, "prod": np.multiply}
 _EXPECTED = "expected float32 or float64 elements"
 
 
@@ -159,8 +159,8 @@ class Codec:
     ) -> Any:
         """Decode into `out`, or into a new array, and return it.
 
-        With `combine` "sum", "min" or "max" the decoded elements are combined with those of `out`,
-        in one pass; the least and the greatest of a NaN and anything are NaN.
+        With `combine` "sum", "min", "max" or "prod" the decoded elements are combined with those of
+        `out`, in one pass; the least and the greatest of a NaN and anything are NaN.
 
         Payloads on a GPU are decoded there, on `stream` (as in `encode`; by default that of `out`,
         if there is one), into GPU arrays: of torch or CuPy where such an array was encoded, else a
@@ -201,7 +201,9 @@ class Codec:
         _core.validate(spec, name)
         if combine != "replace":
             if combine not in _COMBINE:
-                raise ValueError(f"combine: expected replace, sum, min or max, not {combine!r}")
+                raise ValueError(
+                    f"combine: expected replace, sum, min, max or prod, not {combine!r}"
+                )
             if out is None:
                 raise TypeError(f"combine={combine!r} needs an `out` to combine with")
         if not isinstance(payload, np.ndarray):

@@ -28,6 +28,7 @@ void combine_as(Combine how, unsigned char* have, const unsigned char* values, s
     case Combine::sum: combine_loop<Combine::sum>(to, from, count); break;
     case Combine::min: combine_loop<Combine::min>(to, from, count); break;
     case Combine::max: combine_loop<Combine::max>(to, from, count); break;
+    case Combine::prod: combine_loop<Combine::prod>(to, from, count); break;
   }
 }
 

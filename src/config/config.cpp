@@ -36,12 +36,7 @@ bool wrong(std::string& error, const char* name, const char* value, const char* 
 
 bool read_flag(const char* name, bool& flag, std::string& error) {
   const char* value = knob_value(name);
-  if (!value) return true;
-  if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0) {
-    return wrong(error, name, value, "0 or 1");
-  }
-  flag = *value == '1';
-  return true;
+  return !value || read_switch(name, value, flag, error);
 }
 
 /// op=algorithm, separated by commas.
@@ -125,6 +120,14 @@ bool parse_rate(const std::string& text, double& bytes_per_second) {
   return true;
 }
 
+bool read_switch(const char* name, const char* value, bool& is_on, std::string& error) {
+  if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0) {
+    return wrong(error, name, value, "0 or 1");
+  }
+  is_on = *value == '1';
+  return true;
+}
+
 bool read_spec(const char* name, const char* value, Spec& spec, std::string& error) {
   if (parse_spec(value, spec, error)) return true;
   error = std::string(name) + ": " + error;
@@ -146,6 +149,7 @@ bool load_config(Config& config, std::string& error) {
     if (!read_spec("MPRESS_CODEC", value, config.spec, error)) return false;
   }
   if (!read_flag("MPRESS_FORCE", config.force, error)) return false;
+  if (!read_flag("MPRESS_REPRODUCIBLE", config.reproducible, error)) return false;
   if (!read_flag("MPRESS_DISABLE", config.disabled, error)) return false;
   for (std::size_t i = 0; i < config.disabled_families.size(); ++i) {
     if (!read_flag(family_switches[i], config.disabled_families[i], error)) return false;
@@ -234,6 +238,7 @@ std::string agreed_settings(const Config& config) {
   }
   return std::string("version=") + version + " frame=" + std::to_string(frame_version) +
          " codec=" + to_string(config.spec) + " force=" + (config.force ? "1" : "0") +
+         " reproducible=" + (config.reproducible ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +
          " disable=" + (config.disabled ? "1" : "0") + " disable_families=" + families +
          " chunk=" + std::to_string(config.chunk) + " link=" + config.link +

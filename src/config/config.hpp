@@ -34,6 +34,7 @@ constexpr bool is_of_messages(Family family) { return family <= Family::sendrecv
 struct Config {
   Spec spec;
   bool force = false;
+  bool reproducible = false;  ///< reductions have the same bits in any order of what is brought
   bool disabled = false;
   std::array<bool, static_cast<std::size_t>(Family::count_)> disabled_families{};
   std::size_t threshold = 64 * 1024;  ///< bytes
@@ -66,6 +67,7 @@ bool load_config(Config& config, std::string& error);
 
 /// Settings that are also given in other places than the environment: reads the `value` of what
 /// is called `name` there. Same error convention.
+bool read_switch(const char* name, const char* value, bool& is_on, std::string& error);
 bool read_spec(const char* name, const char* value, Spec& spec, std::string& error);
 bool read_threshold(const char* name, const char* value, std::size_t& bytes, std::string& error);
 bool read_chunk(const char* name, const char* value, std::size_t& bytes, std::string& error);

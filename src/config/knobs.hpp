@@ -17,6 +17,9 @@ inline constexpr Knob knobs[] = {
      "Codec spec for messages: none, auto, mpc[:dim=N], zfp:RATE, szp:abs=E, szp:rel=E "
      "(,mode=fast|dense). auto is lossless: mpc where it pays, else none."},
     {"MPRESS_FORCE", "0", "1: compress every eligible message, whether or not it pays."},
+    {"MPRESS_REPRODUCIBLE", "0",
+     "1: sums, minima and maxima of floats have the same bits whatever the order of the ranks, the "
+     "links and the algorithms; mpress then serves all of these reductions."},
     {"MPRESS_THRESHOLD", "64K",
      "Smallest message that is considered, in bytes (suffixes K, M, G; 0 allowed). Unless it is "
      "set, slow links that were measured have a smaller one, down to 4K."},
@@ -105,6 +108,9 @@ inline constexpr Knob info_keys[] = {
     {"mpress_chunk", "MPRESS_CHUNK",
      "Bytes in a chunk of messages that go by MPI on this communicator (a multiple of 4096; 0: in "
      "one piece). What is less than any rank's own counts as the least of these."},
+    {"mpress_reproducible", "MPRESS_REPRODUCIBLE",
+     "1: sums, minima and maxima of floats on this communicator have the same bits whatever the "
+     "order of the ranks; 0: they need not."},
 };
 
 /// Looks through the environment for an MPRESS_* variable that is not a knob. Returns false and

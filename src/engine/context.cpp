@@ -15,11 +15,13 @@ using State = Context::State;
 
 constexpr const char* no_communicator = "MPI made no private communicator";
 
-std::uint64_t hash_of(const mpi::Hints& hints) {
+/// `is_codec_told`: members know already whether they gave the same one.
+std::uint64_t hash_of(const mpi::Hints& hints, bool is_codec_told) {
   std::string text;
-  if (hints.codec) text += "codec=" + hints.codec->text;
+  if (hints.codec && !is_codec_told) text += "codec=" + hints.codec->text;
   if (hints.threshold) text += " threshold=" + hints.threshold->text;
   if (hints.chunk) text += " chunk=" + hints.chunk->text;
+  if (hints.reproducible) text += " reproducible=" + hints.reproducible->text;
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same on all ranks
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
@@ -142,6 +144,7 @@ void Context::decide() {
     why_not_ = "ranks run with different settings";
   } else if (differs(Fact::hints)) {
     why_not_ = "ranks gave the communicator different hints";
+    has_different_hints_ = true;
   }
   const std::uint64_t tags = tags_of_world();
   tags_ = tags - Agreements::tags - CallOrder::tags;
@@ -249,14 +252,20 @@ Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
   if (!may_have(*comm)) return nullptr;
   sweep();
   std::shared_ptr<Context> made;
+  const bool is_reproducible = comm->hints.reproducible(facts_[Fact::reproducible] != 0);
   if (comm->comm == MPI_COMM_WORLD) {
     made = world_;
+    made->own_[Fact::reproducible] = is_reproducible;
   } else {
     Facts facts = facts_;
+    facts[Fact::reproducible] = is_reproducible;
     const mpi::Hints hints = comm->hints.get();
-    facts[Fact::hints] = hash_of(hints);
+    using Shared = mpi::CommHints::Shared;
+    const Shared shared = comm->hints.shared_codec();
+    facts[Fact::hints] = hash_of(hints, shared != Shared::untold);
     made.reset(new Context(*this, comm->world_ranks, facts));
-    if (hints.codec) made->spec_ = hints.codec->value;
+    made->has_different_hints_ = shared == Shared::different;
+    if (hints.codec && shared != Shared::different) made->spec_ = hints.codec->value;
     begin(*made, comm->comm);
     progress_.add(std::make_shared<Context::Making>(made));
     std::lock_guard lock(mutex_);

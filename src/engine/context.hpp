@@ -43,6 +43,7 @@ namespace mpress::engine {
 enum class Fact : unsigned char {
   settings,      ///< a hash; where it differs, the context is refused
   hints,         ///< the same of the communicator's hints
+  reproducible,  ///< its reductions have the same bits in any order of what is brought
   wants,         ///< 0: refuses
   may_see_gpus,  ///< there is a driver
   gpu_aware,
@@ -116,8 +117,23 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Counts the calls that the members make together, from 0.
   std::uint64_t next_call() { return calls_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// The codec that all members have given the communicator as a hint, before the context was made.
+  /// The codec that all members have given the communicator as a hint.
   const std::optional<Spec>& spec() const { return spec_; }
+
+  /// Did members give it different hints? Then its reductions are errors.
+  bool has_different_hints() const { return has_different_hints_; }
+
+  /// What members have told each other of the hints that they have given since it was made; while
+  /// none of its calls is being decided.
+  void set_hints(const std::optional<Spec>& spec, bool are_different, bool is_reproducible) {
+    spec_ = spec;
+    has_different_hints_ = are_different;
+    own_[Fact::reproducible] = is_reproducible;
+  }
+
+  /// Have its reductions the same bits in any order of what members bring? As they have said, by
+  /// a hint or by the environment; also before it is ready.
+  bool is_reproducible() const { return own_[Fact::reproducible] != 0; }
 
   /// Who shares a host, among its members. First asked for by the call whose turn it is.
   const schedule::Hosts& hosts() const;
@@ -213,6 +229,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::atomic<int> holders_{1};  ///< one is the program's communicator
   std::atomic<std::uint64_t> calls_{0};
   std::optional<Spec> spec_;
+  bool has_different_hints_ = false;
   mutable std::optional<schedule::Hosts> member_hosts_;
   mutable policy::MethodChoice method_choice_;
   Attempts linked_attempts_;
@@ -231,6 +248,12 @@ class Contexts {
   /// `facts`: this rank's, of every communicator. `ranks_a_host`: see Hosts::open().
   void open(const link::HostMemory::Nonce& nonce, const Facts& facts, int ranks_a_host = 0);
   bool is_open() const { return world_ != nullptr; }
+
+  /// What all ranks take for the environment's word, also where theirs differ.
+  void set_reproducible(bool is_set) {
+    facts_[Fact::reproducible] = is_set;
+    if (world_) world_->own_[Fact::reproducible] = is_set;
+  }
 
   /// That of MPI_COMM_WORLD; null unless open.
   const std::shared_ptr<Context>& world() const { return world_; }

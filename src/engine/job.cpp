@@ -57,6 +57,10 @@ void make_error_codes(Job& job) {
                        "mpress: the codec spec does not fit the message's element type");
   mpi.Add_error_code(error_class, &job.device_code);
   mpi.Add_error_string(job.device_code, "mpress: a device refuses to work");
+  mpi.Add_error_code(error_class, &job.hints_code);
+  mpi.Add_error_string(job.hints_code,
+                       "mpress: ranks gave the communicator of a reduction different hints (mpress_"
+                       "codec, ...), which have to be the same");
   mpi.Add_error_code(error_class, &job.host_only_code);
   mpi.Add_error_string(job.host_only_code,
                        "mpress: memory of a device in a call that takes the host's alone");
@@ -202,6 +206,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::pays_between] = job.may_pay(policy::Peer::other_host);
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
+  facts[Fact::reproducible] = job.config.reproducible;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
   // The same of a driver that comes late.
   const bool may_send_from_devices = gpu::may_come() && (!job.gpu_aware || sends_from_devices);
@@ -297,6 +302,9 @@ void start_job(bool at_init) {
     job.contexts.open(job.nonce, facts_of(job, chunk_bytes, tuning.costs.device_chunks));
     const Context* const world = job.contexts.world().get();
     const bool is_told = world && world->is_true_for_any(Fact::wants);
+    // Ranks with other settings have to find the same: that MPI serves a call.
+    job.config.reproducible = world && world->is_true_for_any(Fact::reproducible);
+    job.contexts.set_reproducible(job.config.reproducible);
     job.gets_frames = !is_told || world->is_true_for_any(Fact::sends_frames);
     job.gets_device_chunks = world && world->is_true_for_any(Fact::gpu_aware);
     job.watches_receives = !is_told || world->is_true_for_any(Fact::ever_sends_frames);

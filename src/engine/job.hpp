@@ -131,9 +131,10 @@ class Job {
   std::atomic<bool> has_got_frames{false};
   int rank = 0;
   int size = 0;
-  int corrupt_code = MPI_ERR_OTHER;    ///< the error code of a frame that cannot be decoded
-  int spec_code = MPI_ERR_OTHER;       ///< the error code of a spec that an element type refuses
-  int device_code = MPI_ERR_OTHER;     ///< the error code of a device that refuses to work
+  int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
+  int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
+  int device_code = MPI_ERR_OTHER;   ///< the error code of a device that refuses to work
+  int hints_code = MPI_ERR_OTHER;  ///< the error code of a reduction whose ranks gave various hints
   int host_only_code = MPI_ERR_OTHER;  ///< the error code of device memory where none may be
 
  private:

@@ -236,6 +236,12 @@ class Queue {
                         void* out, std::size_t count, bool wide) = 0;
   static constexpr std::size_t most_inputs = 256;  ///< one or more, and at most
 
+  /// As codec::combine_in_any_order(); memory as for combine(). The array of more than
+  /// `most_inputs` lies in memory of the host that is pinned, until the work is done.
+  virtual Event combine_in_any_order(Combine how, ElementType type,
+                                     std::span<const void* const> inputs, void* out,
+                                     std::size_t count, double grid) = 0;
+
   /// All work given later waits for what the program has enqueued on `stream`, one of the queue's
   /// device (a cudaStream_t; null: the default stream), until now. False where the device refuses,
   /// or `stream` is being captured into a graph: then nothing waits, and the capture goes on.

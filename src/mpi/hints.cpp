@@ -11,6 +11,7 @@ namespace {
 constexpr const char* codec_key = "mpress_codec";
 constexpr const char* threshold_key = "mpress_threshold";
 constexpr const char* chunk_key = "mpress_chunk";
+constexpr const char* reproducible_key = "mpress_reproducible";
 
 /// The value of a key; nothing where the info lacks it.
 std::optional<std::string> value_of(MPI_Info info, const char* key) {
@@ -42,6 +43,11 @@ void Hints::update(const Hints& later) {
   if (later.codec) codec = later.codec;
   if (later.threshold) threshold = later.threshold;
   if (later.chunk) chunk = later.chunk;
+  if (later.reproducible) reproducible = later.reproducible;
+}
+
+bool has_shared_keys(MPI_Info info) {
+  return info != MPI_INFO_NULL && (value_of(info, codec_key) || value_of(info, reproducible_key));
 }
 
 int read_hints(MPI_Info info, Hints& hints, std::string& error) {
@@ -62,6 +68,11 @@ int read_hints(MPI_Info info, Hints& hints, std::string& error) {
     if (!read_chunk(chunk_key, text->c_str(), bytes, error)) return MPI_ERR_INFO_VALUE;
     hints.chunk = {*text, bytes};
   }
+  if (const auto text = value_of(info, reproducible_key)) {
+    bool is_on = false;
+    if (!read_switch(reproducible_key, text->c_str(), is_on, error)) return MPI_ERR_INFO_VALUE;
+    hints.reproducible = {*text, is_on};
+  }
   return MPI_SUCCESS;
 }
 
@@ -70,6 +81,9 @@ void write_hints(const Hints& hints, MPI_Info info) {
   if (hints.codec) mpi.Info_set(info, codec_key, hints.codec->text.c_str());
   if (hints.threshold) mpi.Info_set(info, threshold_key, hints.threshold->text.c_str());
   if (hints.chunk) mpi.Info_set(info, chunk_key, hints.chunk->text.c_str());
+  if (hints.reproducible) {
+    mpi.Info_set(info, reproducible_key, hints.reproducible->text.c_str());
+  }
 }
 
 void CommHints::update(const Hints& later) {
@@ -77,6 +91,10 @@ void CommHints::update(const Hints& later) {
   hints_.update(later);
   if (hints_.threshold) threshold_.store(hints_.threshold->value, std::memory_order_relaxed);
   if (hints_.chunk) chunk_.store(hints_.chunk->value, std::memory_order_relaxed);
+  if (hints_.reproducible) {
+    reproducible_.store(hints_.reproducible->value, std::memory_order_relaxed);
+    if (hints_.reproducible->value) any_reproducible_.store(true, std::memory_order_relaxed);
+  }
   has_codec_.store(hints_.codec.has_value(), std::memory_order_release);
 }
 

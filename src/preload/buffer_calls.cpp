@@ -81,7 +81,14 @@ constexpr engine::Collective collective() {
 
 /// May mpress serve it, as far as the call's name and MPI_Init tell?
 bool may_be_served(const Job* job, const engine::Collective& call) {
-  return call.op != trace::Op::count_ && job && job->collectives.any();
+  if (call.op == trace::Op::count_ || !job) return false;
+  return job->collectives.any() || (call.reduces && engine::may_be_reproducible(*job));
+}
+
+/// The same of one that does not block. Where no such call can be, it is told of a reduction.
+bool may_be_served_later(const Job* job, const engine::Collective& call) {
+  return may_be_served(job, call) &&
+         (job->collectives.immediate || (call.reduces && engine::may_be_reproducible(*job)));
 }
 
 /// Has MPI made a request? MPICH may return success, and none, once a handler of the program's was
@@ -136,7 +143,7 @@ struct Entries<int(A...)> {
   static int immediate(A... arguments, MPI_Request* request) {
     Job* job = engine::enter_call();
     constexpr engine::Collective call = collective<describe>();
-    const bool is_candidate = may_be_served(job, call) && job->collectives.immediate;
+    const bool is_candidate = may_be_served_later(job, call);
     if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., request);
     }

@@ -54,8 +54,9 @@ codec::Combine combine_of(const std::string& name) {
   if (name == "sum") return sum;
   if (name == "min") return min;
   if (name == "max") return max;
+  if (name == "prod") return prod;
   throw nb::value_error(
-      ("unknown operation '" + name + "': expected replace, sum, min or max").c_str());
+      ("unknown operation '" + name + "': expected replace, sum, min, max or prod").c_str());
 }
 
 Spec sum_spec(const std::string& text, ElementType type) {
@@ -248,10 +249,10 @@ NB_MODULE(_core, m) {
         "Encode into a buffer of max_payload_bytes; returns the bytes written.");
   m.def("decode", &decode, "spec"_a, "type"_a, "payload"_a, "elements"_a, "combine"_a = "replace",
         "Decode; returns an empty string, or what is wrong with the payload.");
-  m.def(
-      "add", &add, "spec"_a, "type"_a, "payloads"_a, "count"_a,
-      "Add payloads of szp, 2 to most_summands; returns an empty string, the payload and its bound, "
-      "or 'inexact', 'mismatched', or what is wrong with a payload.");
+  m.def("add", &add, "spec"_a, "type"_a, "payloads"_a, "count"_a,
+        "Add payloads of szp, 2 to most_summands; returns an empty string, the payload and its "
+        "bound, "
+        "or 'inexact', 'mismatched', or what is wrong with a payload.");
   m.attr("most_summands") = codec::szp::most_summands;
   m.def("isa", [] { return isa_name(host_isa()); }, "The instruction set in use.");
   m.def("set_isa", &set_isa, "name"_a,

@@ -8,6 +8,7 @@ template <class T>
 T combined(Combine combine, T have, T value) {
   if (combine == Combine::replace) return value;
   if (combine == Combine::sum) return have + value;
+  if (combine == Combine::prod) return have * value;
   if (std::isnan(have) || std::isnan(value)) return std::numeric_limits<T>::quiet_NaN();
   return combine == Combine::min ? std::min(have, value) : std::max(have, value);
 }
@@ -69,7 +70,8 @@ void check_batch(const Spec& spec, ElementType type, std::vector<Case>& cases, W
     if (!payloads[i].intact()) fail(c.name + ": wrote beyond the payload");
     payloads[i].put(c.payload.data(), c.payload.size());
   }
-  for (Combine combine : {Combine::replace, Combine::sum, Combine::min, Combine::max}) {
+  for (Combine combine :
+       {Combine::replace, Combine::sum, Combine::min, Combine::max, Combine::prod}) {
     decodes.clear();
     std::vector<Bytes> before;
     for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -30,7 +30,9 @@ struct Call {
 };
 
 static double brought(const struct Call* call, int by, size_t i, double scale) {
-  return scale * ((double)((i * 7 + (size_t)by * 13 + (size_t)call->count) % 101) - 50);
+  const double x = (double)((i * 7 + (size_t)by * 13 + (size_t)call->count) % 101) - 50;
+  if (call->op == MPI_PROD) return ldexp(x < 0 ? -1 : 1, (int)fabs(x) % 8); /* exact */
+  return scale * x;
 }
 
 static size_t items(const struct Call* call) { return call->is_complex ? 2 : 1; }
@@ -58,7 +60,8 @@ static struct Call draw_call(void) {
   memset(&call, 0, sizeof call);
   call.kind = (int)draw(4);
   call.is_f64 = draw(2) == 0;
-  call.op = draw(3) > 0 ? MPI_SUM : draw(2) ? MPI_MIN : MPI_MAX;
+  const MPI_Op others[] = {MPI_MIN, MPI_MAX, MPI_PROD};
+  call.op = draw(3) > 0 ? MPI_SUM : others[draw(3)];
   call.is_complex = call.op == MPI_SUM && draw(4) == 0;
   call.root = (int)draw((unsigned)size);
   call.in_place = draw(3) == 0;
@@ -144,6 +147,8 @@ static void check_and_drop(struct Call* call, double scale) {
         expected = one;
       } else if (call->op == MPI_SUM) {
         expected = call->is_f64 ? expected + one : (double)((float)expected + (float)one);
+      } else if (call->op == MPI_PROD) {
+        expected = call->is_f64 ? expected * one : (double)((float)expected * (float)one);
       }
     }
     CHECK(element(call, call->receive.shadow, i) == expected);

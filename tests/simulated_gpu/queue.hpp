@@ -57,6 +57,9 @@ class Queue final : public gpu::Queue {
   gpu::Event add(const Spec& spec, ElementType type, std::span<const gpu::Sum> sums) override;
   gpu::Event combine(gpu::Combine how, ElementType type, std::span<const void* const> inputs,
                      void* out, std::size_t count, bool wide) override;
+  gpu::Event combine_in_any_order(gpu::Combine how, ElementType type,
+                                  std::span<const void* const> inputs, void* out, std::size_t count,
+                                  double grid) override;
   bool wait_for(void* stream) override;
   bool signal(void* stream) override;
   gpu::State query(gpu::Event event, gpu::Outcome* outcome) override;
@@ -69,6 +72,9 @@ class Queue final : public gpu::Queue {
   void drain_for_program();
 
  private:
+  template <class Combining>
+  gpu::Event combine_by(Combining combine, ElementType type, std::span<const void* const> inputs,
+                        void* out, std::size_t count);
   using Work = std::function<std::optional<gpu::Outcome>()>;
   struct Piece {
     gpu::Event event;

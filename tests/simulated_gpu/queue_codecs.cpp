@@ -229,7 +229,27 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
 gpu::Event Queue::combine(gpu::Combine how, ElementType type, std::span<const void* const> inputs,
                           void* out, std::size_t count, bool wide) {
   const Call call(in_call_);
-  if (inputs.empty() || inputs.size() > most_inputs) fault("%zu inputs to combine", inputs.size());
+  if (inputs.size() > most_inputs) fault("%zu inputs to combine", inputs.size());
+  const auto combine = [=](std::span<const void* const> views, void* view) {
+    codec::combine_all(how, type, views, view, count, wide);
+  };
+  return combine_by(combine, type, inputs, out, count);
+}
+
+gpu::Event Queue::combine_in_any_order(gpu::Combine how, ElementType type,
+                                       std::span<const void* const> inputs, void* out,
+                                       std::size_t count, double grid) {
+  const Call call(in_call_);
+  const auto combine = [=](std::span<const void* const> views, void* view) {
+    codec::combine_in_any_order(how, type, views, view, count, grid);
+  };
+  return combine_by(combine, type, inputs, out, count);
+}
+
+template <class Combining>
+gpu::Event Queue::combine_by(Combining combine, ElementType type,
+                             std::span<const void* const> inputs, void* out, std::size_t count) {
+  if (inputs.empty()) fault("no inputs to combine");
   const std::size_t bytes = count * element_size(type);
   std::vector<Access> accesses = {writes(out, bytes)};
   for (const void* input : inputs) {
@@ -246,7 +266,7 @@ gpu::Event Queue::combine(gpu::Combine how, ElementType type, std::span<const vo
         const Memory& memory = Memory::instance();
         std::vector<const void*> views;
         for (const void* input : all) views.push_back(memory.view(input));
-        codec::combine_all(how, type, views, memory.view(out), count, wide);
+        combine(views, memory.view(out));
         return std::nullopt;
       });
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -69,7 +70,8 @@ void decodes(const char* text) {
   const Mapped memory(counts.size() * sizeof(gpu::Report));
   auto* const reports = static_cast<gpu::Report*>(memory.data);
   const std::unique_ptr<Queue> queue = open_queue();
-  for (const Combine how : {Combine::replace, Combine::sum, Combine::min, Combine::max}) {
+  for (const Combine how :
+       {Combine::replace, Combine::sum, Combine::min, Combine::max, Combine::prod}) {
     std::vector<Incoming> incoming;
     std::vector<std::vector<T>> expected;
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -108,6 +110,57 @@ void decodes(const char* text) {
   CHECK(finish(*queue, queue->decode(spec, type_of<T>, {&none, 1}, Combine::sum), &outcome) ==
         State::done);
   CHECK(outcome.status != Status::ok);
+}
+
+/// Arrays of elements combined as the host does it: in their order, and in any; also more of them
+/// than a launch's parameters hold.
+template <class T>
+void arrays() {
+  constexpr std::size_t count = 5003;
+  const std::unique_ptr<Queue> queue = open_queue();
+  const std::size_t stride = aligned(count * sizeof(T));
+  for (const std::size_t number : {std::size_t{1}, std::size_t{5}, Queue::most_inputs + 44}) {
+    const Block memory(Place::device, stride * number);
+    const Block out(Place::device, stride);
+    const Block list(Place::pinned, number * sizeof(const void*));
+    auto* const inputs = reinterpret_cast<const void**>(list.data);
+    std::vector<std::vector<T>> rows;
+    std::vector<const void*> on_host;
+    for (std::size_t k = 0; k < number; ++k) {
+      rows.push_back(scaled<T>(count, std::cos(static_cast<double>(k * k)) * 3));
+      for (std::size_t i = k; i < count; i += 97) rows[k][i] *= static_cast<T>(1e30);
+      if (k % 3 == 0) rows[k][k % 11] = std::numeric_limits<T>::infinity();
+      if (k % 5 == 4) rows[k][k % 11 + 1] = std::numeric_limits<T>::quiet_NaN();
+      if (k % 2 == 0) rows[k][40] = -T(0);
+      put(*queue, memory.data + k * stride, rows[k].data(), count * sizeof(T));
+      inputs[k] = memory.data + k * stride;
+    }
+    for (const auto& row : rows) on_host.push_back(row.data());
+    std::vector<T> expected(count);
+    const auto check = [&](Event event) {
+      CHECK(finish(*queue, event) == State::done);
+      const std::vector<std::byte> got = bytes_of(*queue, out.data, count * sizeof(T));
+      CHECK(std::memcmp(got.data(), expected.data(), got.size()) == 0);
+    };
+    for (const Combine how : {Combine::sum, Combine::min, Combine::max}) {
+      for (const double grid : {0.0, 1e-3}) {
+        if (grid > 0 && how != Combine::sum) continue;
+        codec::combine_in_any_order(how, type_of<T>, on_host, expected.data(), count, grid);
+        check(
+            queue->combine_in_any_order(how, type_of<T>, {inputs, number}, out.data, count, grid));
+      }
+    }
+    if (number > Queue::most_inputs) continue;
+    for (std::size_t k = 0; k < number; ++k) {
+      rows[k] = scaled<T>(count, 1 + 0.01 * static_cast<double>(k));
+      on_host[k] = rows[k].data();
+      put(*queue, memory.data + k * stride, rows[k].data(), count * sizeof(T));
+    }
+    for (const Combine how : {Combine::sum, Combine::prod}) {
+      codec::combine_all(how, type_of<T>, on_host, expected.data(), count);
+      check(queue->combine(how, type_of<T>, {inputs, number}, out.data, count, false));
+    }
+  }
 }
 
 /// Sums of payloads, by their reports or without; one cannot be kept in quanta, one is of two
@@ -331,6 +384,8 @@ int main(int argc, char** argv) {
     decodes<float>(spec);
     decodes<double>(spec);
   }
+  arrays<float>();
+  arrays<double>();
   sums<float>();
   sums<double>();
   ranges<float>();

@@ -24,6 +24,7 @@ using ElementOf = std::conditional_t<sizeof(Word) == 4, float, double>;
 template <class T>
 __device__ T combined(Combine combine, T have, T value) {
   if (combine == Combine::sum) return have + value;
+  if (combine == Combine::prod) return have * value;
   if (isnan(have) || isnan(value)) return have + value;
   return combine == Combine::min ? min(have, value) : max(have, value);
 }

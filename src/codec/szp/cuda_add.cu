@@ -5,6 +5,7 @@
 #include "codec/szp/cuda.hpp"
 #include "codec/szp/cuda_add.cuh"
 #include "codec/szp/cuda_plan.cuh"
+#include "codec/szp/cuda_quantize.cuh"
 #include "codec/szp/cuda_unpack.cuh"
 
 namespace mpress::codec::szp::cuda {
@@ -59,8 +60,10 @@ class LoadedUnits {
     unsigned total = 0;
     do {
       total += places[end_++].words;
-    } while (end_ < summands_ && total + places[end_].words <= Shape<T>::words);
+    } while (end_ < summands_ && total + places[end_].words <= Shape<T>::words &&
+             (elements_ >> begin & 1) == 0 && (elements_ >> end_ & 1) == 0);
     __syncthreads();
+    if ((elements_ >> begin & 1) != 0) return load_elements(begin);
     unsigned first = 0;
     for (unsigned k = begin; k < end_; ++k) {
       const std::uint32_t* const from = s_.summands.payloads[k].words() + places[k].at;
@@ -73,8 +76,7 @@ class LoadedUnits {
     __pipeline_wait_prior(0);
     first = 0;
     for (unsigned k = begin; k < end_; ++k) {
-      if (k >= weighed_ &&
-          (elements_ >> k & 1) == 0) {  // its own words each thread sees without a barrier
+      if (k >= weighed_) {  // its own words each thread sees without a barrier
         std::uint32_t sum = 0;
         for (unsigned i = threadIdx.x; i < places[k].words; i += threads) {
           sum += weigh(s_.words[padded(first + i)], places[k].at + i);
@@ -84,6 +86,29 @@ class LoadedUnits {
       }
       first += places[k].words;
     }
+    weighed_ = max(weighed_, end_);
+    at_ = 0;
+    __syncthreads();
+  }
+
+  /// Those of a unit, which come alone, into rows. A barrier is behind it.
+  __device__ void load_elements(unsigned k) {
+    using S = Shape<T>;
+    const UnitPlace& place = s_.summands.places[k];
+    const std::uint32_t* const from = s_.summands.payloads[k].words() + place.at;
+    if (place.words == S::words && reinterpret_cast<std::uintptr_t>(from) % 16 == 0) {
+#pragma unroll
+      for (unsigned i = 0; i < S::words / 4 / S::threads; ++i) {
+        const unsigned chunk = threadIdx.x + i * S::threads;
+        __pipeline_memcpy_async(s_.words + chunk_at<T>(chunk), from + 4 * chunk, 16);
+      }
+    } else {
+      for (unsigned i = threadIdx.x; i < place.words; i += S::threads) {
+        __pipeline_memcpy_async(s_.words + element_at<T>(i), from + i, 4);
+      }
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
     weighed_ = max(weighed_, end_);
     at_ = 0;
     __syncthreads();
@@ -133,31 +158,49 @@ __device__ __forceinline__ Status unpack_summand(UnpackShared<T>& s, const Store
   return Status::ok;
 }
 
-/// The quanta of the thread's block of elements; past their end 0. `wide`: I does not hold them.
+/// The quanta of the thread's block of elements, which lie in rows; past their end 0. `wide`: I
+/// does not hold them.
 template <class T, class I>
 __device__ __forceinline__ Status quantize_summand(const Quantizer<T>& z, const StoredUnit& unit,
                                                    const EncodingUnit& u, I (&q)[32], bool& wide) {
-  constexpr unsigned width = sizeof(T) / 4;
+  constexpr unsigned chunk = 16 / sizeof(T);
+  const unsigned first = threadIdx.x * block_elements;
+  const T* const row = row_of<T>(unit.words, threadIdx.x);
   bool is_kept = true, is_wide_one = false;
-  if (threadIdx.x < u.blocks) {
-    const unsigned count = min(u.count - threadIdx.x * block_elements, block_elements);
+  const auto each = [&](auto quantize_one) {
 #pragma unroll
-    for (unsigned i = 0; i < 32; ++i) {
-      if (i >= count) continue;
-      std::uint32_t words[width];
+    for (unsigned i = 0; i < 32; i += chunk) {
+      alignas(16) T x[chunk];
+      *reinterpret_cast<uint4*>(x) = *reinterpret_cast<const uint4*>(row + i);
 #pragma unroll
-      for (unsigned w = 0; w < width; ++w) {
-        words[w] = unit.words[padded(unit.first + (threadIdx.x * block_elements + i) * width + w)];
+      for (unsigned k = 0; k < chunk; ++k) {
+        if (first + i + k < u.count) q[i + k] = quantize_one(x[k]);
       }
-      T x;
-      memcpy(&x, words, sizeof x);
+    }
+  };
+  bool is_exact = sizeof(T) == 8;
+  if constexpr (sizeof(T) == 4) {
+    using R = Rounding<T>;
+    constexpr T finite = std::numeric_limits<T>::max() / (R::reach + 1);
+    std::int32_t lo = 0, hi = 0;
+    std::uint32_t ignored = 0;  // NaNs show as quanta far away
+    each([&](T x) {
+      const std::int32_t quantum = quantize_fast(z, x, ignored) - R::zero;
+      lo = min(lo, quantum);
+      hi = max(hi, quantum);
+      return quantum;
+    });
+    is_exact = lo < -R::reach || hi > R::reach || z.step > finite;
+  }
+  if (is_exact && first < u.count) {
+    each([&](T x) {
       typename Traits<T>::Quantum quantum = 0;
       is_kept &= quantize(z, x, quantum);
       if constexpr (sizeof(I) < sizeof(quantum)) {
         is_wide_one |= quantum < -narrow_limit || quantum >= narrow_limit;
       }
-      q[i] = static_cast<I>(quantum);
-    }
+      return static_cast<I>(quantum);
+    });
   }
   if (__syncthreads_or(!is_kept) != 0) return Status::inexact;
   if constexpr (sizeof(I) < sizeof(T)) {

@@ -12,6 +12,7 @@ __device__ T combine_values(Combine combine, T have, T value) {
     case Combine::sum: return have + value;
     case Combine::min: return have != have || have < value ? have : value;
     case Combine::max: return have != have || have > value ? have : value;
+    case Combine::prod: return have * value;
     default: return value;
   }
 }

@@ -179,6 +179,7 @@ __device__ __forceinline__ void fetch_halves(const std::uint32_t* in, std::uint6
 template <typename Element>
 __device__ __forceinline__ Element combined(Combine combine, Element have, Element value) {
   if (combine == Combine::sum) return have + value;
+  if (combine == Combine::prod) return have * value;
   const bool first = combine == Combine::min ? have < value : have > value;
   return first || have != have ? have : value;  // NaN where either is
 }

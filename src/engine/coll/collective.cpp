@@ -45,7 +45,7 @@ bool ImmediateCall::decide() {
   if (!routing_.advance()) return false;
   is_begun_ = true;
   const Server server = routing_.server();
-  if (server == Server::failed) fail(MPI_ERR_OTHER);
+  if (server == Server::failed) fail(routing_.failure());
   if (server == Server::mpress) blocks_ = routing_.operation(*comm_);
   if (server == Server::both) {
     LongPairs pairs(job_, context_, kept_->operands());
@@ -143,7 +143,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
     return std::nullopt;
   }
   mpi::CommInfo& comm = *candidate.comm;
-  if (routing.server() == Server::failed) return comm.raise(MPI_ERR_OTHER);
+  if (routing.server() == Server::failed) return comm.raise(routing.failure());
   const auto served = routing.operation(comm);
   served->start();
   wait_for(job, *served);
@@ -193,7 +193,7 @@ std::optional<int> make_collective(Job& job, const Collective& call, const Candi
   Routing routing(job, call, Form::persistent, kept->operands(), candidate, context);
   wait_for(job, routing, context);
   if (routing.server() == Server::mpi) return std::nullopt;
-  if (routing.server() == Server::failed) return candidate.comm->raise(MPI_ERR_OTHER);
+  if (routing.server() == Server::failed) return candidate.comm->raise(routing.failure());
   std::optional<LongPairs> pairs;
   if (routing.server() == Server::both) {
     pairs.emplace(job, context, kept->operands());

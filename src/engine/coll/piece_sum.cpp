@@ -110,8 +110,13 @@ void PieceSum::combine_some() {
   const std::size_t offset = static_cast<std::size_t>(combined_) * width();
   std::vector<const void*> inputs;
   for (std::size_t i = 0; i < sources_.size(); ++i) inputs.push_back(brought_by(i) + offset);
-  codec::combine_all(of_.reduction.how, of_.reduction.type, inputs, result_ + offset,
-                     static_cast<std::size_t>(count));
+  const auto number = static_cast<std::size_t>(count);
+  if (is_in_any_order()) {
+    codec::combine_in_any_order(of_.reduction.how, of_.reduction.type, inputs, result_ + offset,
+                                number, grid());
+  } else {
+    codec::combine_all(of_.reduction.how, of_.reduction.type, inputs, result_ + offset, number);
+  }
   combined_ += count;
 }
 
@@ -123,26 +128,52 @@ bool PieceSum::combine_on_device() {
       note(refused(of_.job, of_.device));
       return true;
     }
-    // The own elements first where they have to make room for what there is so far.
-    const std::size_t own = own_index();
-    const bool is_first = result_ == own_ && own >= gpu::Queue::most_inputs;
-    std::vector<const void*> inputs;
-    if (is_first) inputs.push_back(own_);
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      if (is_first && i == own) continue;
-      if (inputs.size() == gpu::Queue::most_inputs) {
-        give(inputs);
-        inputs.assign(1, result_);
-      }
-      inputs.push_back(brought_by(i));
+    if (!is_in_any_order()) {
+      give_in_order();
+    } else if (!give_in_any_order()) {
+      note(short_of_memory(of_.job, of_.device));
+      queue_ = {};
+      return true;
     }
-    give(inputs);
   }
   const gpu::State state = queue_->query(event_);
   if (state == gpu::State::pending) return false;
   if (state == gpu::State::failed) note(refused(of_.job, of_.device));
   queue_ = {};
   combined_ = count_;
+  return true;
+}
+
+/// The bound of payloads, whose grid elements are taken to as well; 0: there is none.
+double PieceSum::grid() const { return of_.adds_quanta ? of_.coding.spec.value : 0; }
+
+/// Of more than a launch takes, what is there so far is the first of the next. The own elements
+/// come first where they have to make room for that.
+void PieceSum::give_in_order() {
+  const std::size_t own = own_index();
+  const bool is_first = result_ == own_ && own >= gpu::Queue::most_inputs;
+  std::vector<const void*> inputs;
+  if (is_first) inputs.push_back(own_);
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (is_first && i == own) continue;
+    if (inputs.size() == gpu::Queue::most_inputs) {
+      give(inputs);
+      inputs.assign(1, result_);
+    }
+    inputs.push_back(brought_by(i));
+  }
+  give(inputs);
+}
+
+/// All at once, however many. False: there is no memory.
+bool PieceSum::give_in_any_order() {
+  const std::size_t number = sources_.size();
+  inputs_ = of_.job.devices.take_pinned(of_.device, number * sizeof(const void*));
+  if (!inputs_) return false;
+  auto* const inputs = reinterpret_cast<const void**>(inputs_.data());
+  for (std::size_t i = 0; i < number; ++i) inputs[i] = brought_by(i);
+  event_ = queue_->combine_in_any_order(of_.reduction.how, of_.reduction.type, {inputs, number},
+                                        result_, static_cast<std::size_t>(count_), grid());
   return true;
 }
 

@@ -30,8 +30,9 @@ class PieceSum {
     const Reduction& reduction;
     const Coding& coding;
     bool adds_quanta;
-    int device;  ///< where all lies that is combined; or the host
-    int self;    ///< this rank
+    bool is_reproducible;  ///< it has the same bits in any order of the sources
+    int device;            ///< where all lies that is combined; or the host
+    int self;              ///< this rank
   };
 
   /// `own`: the `count` elements that this rank brings, which stay until the result is there, or
@@ -73,8 +74,8 @@ class PieceSum {
   void add(const OpaqueBlock::Home& home, std::byte* decoded);
   const std::shared_ptr<OpaqueBlock>& sum() const { return sum_; }  ///< null: there is none
 
-  /// Of elements: begins to combine them to `result`, in the order of the sources. It may be where
-  /// this rank's own lie.
+  /// Of elements: begins to combine them to `result`, in the order of the sources where that
+  /// matters. It may be where this rank's own lie.
   void combine(std::byte* result);
 
   /// Lets either proceed, for a while. True once it is over.
@@ -89,6 +90,10 @@ class PieceSum {
   const std::byte* brought_by(std::size_t source) const;
   void combine_some();
   bool combine_on_device();
+  bool is_in_any_order() const { return of_.is_reproducible || of_.adds_quanta; }
+  double grid() const;
+  void give_in_order();
+  bool give_in_any_order();
   void give(std::span<const void* const> inputs);
   void note(int code) {
     if (code_ == MPI_SUCCESS) code_ = code;
@@ -107,6 +112,7 @@ class PieceSum {
   std::int64_t combined_;  ///< elements
   QueueLease queue_;       ///< of the device, while it combines
   gpu::Event event_ = 0;
+  memory::Buffer inputs_;  ///< where the elements of all sources lie, as the device is told
   int code_ = MPI_SUCCESS;
 };
 

@@ -13,6 +13,18 @@
 #include "schedule/pairwise.hpp"
 
 namespace mpress::engine {
+namespace {
+
+/// Products bear no loss: what an error of one factor does to them depends on all the others. Where
+/// the order of the ranks is not to matter, szp's sums do.
+Spec spec_for(const Reduction& reduction, const Spec& agreed, bool is_reproducible) {
+  const bool bears_loss =
+      reduction.how != codec::Combine::prod &&
+      (!is_reproducible || (agreed.codec == Codec::szp && reduction.how == codec::Combine::sum));
+  return agreed.lossy() && !bears_loss ? Spec{.codec = Codec::mpc} : agreed;
+}
+
+}  // namespace
 
 ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& operands,
                          mpi::CommInfo& comm, Context& context, const Served& served)
@@ -26,8 +38,9 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
       goal_(call.family == Family::allreduce ? Goal::all
             : call.family == Family::reduce  ? Goal::root
                                              : Goal::each),
-      spec_(context.spec().value_or(job.config.spec)),
       reduction_(*reduction_of(operands)),
+      is_reproducible_(context.is_reproducible() && reduction_.how != codec::Combine::prod),
+      spec_(spec_for(reduction_, context.spec().value_or(job.config.spec), is_reproducible_)),
       begins_(pieces_of(call, operands, reduction_, context.size())) {}
 
 void ReducedCall::start() {
@@ -215,7 +228,8 @@ bool ReducedCall::has_shared(Runner& runner) {
 void ReducedCall::make_pieces() {
   const int me = context_.rank();
   const schedule::Hosts& hosts = context_.hosts();
-  const PieceSum::Of of{job_, reduction_, coding_, adds_quanta_ && code_ == MPI_SUCCESS, home_, me};
+  const PieceSum::Of of{
+      job_, reduction_, coding_, adds_quanta_ && code_ == MPI_SUCCESS, is_reproducible_, home_, me};
   const auto add = [&](int owner, std::vector<int> sources) {
     piece_of_.emplace(owner, pieces_.size());
     first_places_.push_back(static_cast<int>(in_counts_.size()));

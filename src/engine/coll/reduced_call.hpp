@@ -83,7 +83,8 @@ class ReducedCall final : public CollectiveOperation {
   bool is_measured();
   void begin_exchange(const codec::Range& range);
   void conclude_exchange();
-  bool is_by_host() const { return context_.hosts().is_mixed(); }
+  /// Not where sums of a host, which are rounded, could make a difference.
+  bool is_by_host() const { return context_.hosts().is_mixed() && !is_reproducible_; }
   PieceSum& own_piece() const { return *pieces_.front(); }
   std::span<const std::unique_ptr<PieceSum>> pieces() const { return pieces_; }
   std::span<const std::unique_ptr<PieceSum>> passed_on() const { return pieces().subspan(1); }
@@ -132,8 +133,9 @@ class ReducedCall final : public CollectiveOperation {
   const Served served_;
   CallTag tag_;
   const Goal goal_;
-  const Spec spec_;  ///< which members share
   Reduction reduction_;
+  const bool is_reproducible_;        ///< it has the same bits in any order of the ranks
+  const Spec spec_;                   ///< which members share
   std::vector<std::int64_t> begins_;  ///< of pieces, in elements
   const std::byte* input_ = nullptr;
   int home_ = gpu::host;    ///< the device that the input lies on: there pieces are combined

@@ -24,6 +24,7 @@ constexpr std::uint32_t device_flag = 4;  ///< they lie on a device
 
 /// Is a piece worth encoding on its way from this rank to the member that is hardest to reach?
 bool ReducedCall::pays() const {
+  if (job_.config.force) return true;  // what is to be timed could go as it is
   const int me = context_.rank();
   int peer = me == 0 ? 1 : 0;
   for (int other = 0; other < context_.size(); ++other) {
@@ -102,7 +103,7 @@ void ReducedCall::conclude_exchange() {
   }
   const double bound = spec_.bound == Bound::rel ? spec_.value * range.width() : spec_.value;
   coding_ = Coding{no_codec(), true};
-  if (!pays) return;
+  if (!pays && !is_reproducible_) return;
   const bool is_sum = reduction_.how == codec::Combine::sum;
   const double most = std::max(std::fabs(range.min), std::fabs(range.max));
   const std::optional<double> part =

@@ -17,6 +17,7 @@ std::optional<codec::Combine> combination_of(MPI_Op op) {
   if (op == MPI_SUM) return codec::Combine::sum;
   if (op == MPI_MIN) return codec::Combine::min;
   if (op == MPI_MAX) return codec::Combine::max;
+  if (op == MPI_PROD) return codec::Combine::prod;
   return std::nullopt;
 }
 

@@ -29,8 +29,8 @@ struct Reduction {
 
 class Job;
 
-/// Empty where mpress does not serve such a reduction: sums, minima and maxima of f32 and f64, and
-/// sums of complex numbers. Does not look where buffers lie.
+/// Empty where mpress does not serve such a reduction: sums, minima, maxima and products of f32 and
+/// f64, and sums of complex numbers. Does not look where buffers lie.
 std::optional<Reduction> reduction_of(const Operands& operands);
 
 /// Elements of each rank's piece: piece i is the elements from [i] to [i + 1]. Of

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 
 #include "engine/coll/blocks.hpp"
@@ -13,6 +14,7 @@
 #include "engine/job.hpp"
 #include "mpi/progress_hook.hpp"
 #include "mpi/type_info.hpp"
+#include "trace/message.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {
@@ -41,6 +43,31 @@ std::size_t piece_bytes(const Operands& operands) {
   const std::size_t bytes =
       static_cast<std::size_t>(reduction->count) * element_size(reduction->type);
   return bytes / static_cast<std::size_t>(operands.size);
+}
+
+/// Is it a reduction that has the same bits in any order of what is brought? Members say so before
+/// the communicator's context is made.
+bool is_reproducible(const Job& job, const Collective& call, const Operands& operands) {
+  if (!call.reduces || !may_be_reproducible(job) || operands.size < 2 ||
+      job.config.is_disabled(call.family))
+    return false;
+  const std::optional<Reduction> reduction = reduction_of(operands);
+  if (!reduction || reduction->count == 0) return false;
+  const auto comm = mpi::comm_info(operands.comm);
+  if (!comm) return false;
+  const auto* const context = static_cast<const Context*>(comm->attached());
+  return context ? context->is_reproducible() : comm->hints.reproducible(job.config.reproducible);
+}
+
+/// Says once that a reduction does not have what was asked for; the first member does.
+void tell_unserved(const Job& job, const Operands& operands, const std::string& why) {
+  static std::atomic<bool> has_told{false};
+  const auto comm = mpi::comm_info(operands.comm);
+  const bool is_first = comm && !comm->world_ranks.empty() && comm->world_ranks[0] == job.rank;
+  if (!is_first || has_told.exchange(true)) return;
+  trace::say(
+      "rank " + std::to_string(job.rank) +
+      ": the bits of a reduction may depend on the order of the ranks, as MPI serves it: " + why);
 }
 
 /// Does MPI take its counts and types? Those of a buffer without data are not looked at.
@@ -85,10 +112,21 @@ std::size_t least_long(const Job& job) {
   return std::max(wire::min_frame_bytes, job.config.threshold);
 }
 
+bool may_be_reproducible(const Job& job) {
+  return job.config.reproducible || mpi::CommHints::any_reproducible();
+}
+
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands) {
   if (!operands.known || job.config.is_disabled(call.family)) return {};
+  const bool is_kept = is_reproducible(job, call, operands);
+  if (is_kept && !job.chunks.is_open()) {
+    tell_unserved(job, operands, "without chunks mpress serves no collective calls");
+  }
   // A rank that blocks in MPI could not send what another's MPI_Wait needs.
-  if (form != Form::blocking && !job.collectives.immediate) return {};
+  if (form != Form::blocking && !job.collectives.immediate) {
+    if (is_kept) tell_unserved(job, operands, "it does not block, and there is no progress thread");
+    return {};
+  }
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
   const std::size_t bytes = call.has_own_counts ? 0
@@ -104,7 +142,8 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   const std::size_t least = job.least_peer_bytes * (call.reduces ? 4 : 1);
   const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
   found.may_be_on_devices = are_served && (call.has_own_counts || bytes >= least);
-  if (!found.may_compress && !found.may_be_on_devices) return {};
+  found.is_reproducible = is_kept && job.chunks.is_open();
+  if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible) return {};
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
   auto comm = mpi::comm_info(operands.comm);
@@ -118,7 +157,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (found.is_decided_at_once && form == Form::immediate && !job.contexts.is_settled(*comm)) {
     return {};
   }
-  if (form == Form::immediate && !may_be_made(job, *comm)) return {};
+  if (form == Form::immediate && !may_be_made(job, *comm)) {
+    if (is_kept) tell_unserved(job, operands, "the communicator's first one does not block");
+    return {};
+  }
   found.comm = std::move(comm);
   return found;
 }
@@ -149,6 +191,7 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
       form_(form),
       may_compress_(candidate.may_compress),
       may_be_on_devices_(candidate.may_be_on_devices),
+      is_reproducible_(candidate.is_reproducible),
       bytes_(candidate.bytes) {}
 
 bool Routing::advance() {
@@ -193,10 +236,17 @@ bool Routing::has_pinned_peer() const {
 
 /// All calls before it are decided, and so is the context.
 void Routing::consider() {
-  if (!context_.is_ready()) return decide(Server::mpi);
+  if (call_.reduces && context_.has_different_hints()) {
+    failure_ = job_.hints_code;
+    return decide(Server::failed);
+  }
+  if (!context_.is_ready()) {
+    if (is_reproducible_) tell_unserved(job_, operands_, context_.why_not());
+    return decide(Server::mpi);
+  }
   context_.hosts();  // for those who come without a turn
   const bool pays = may_compress_ && may_pay(job_, context_);
-  pays_ = pays && !call_.has_own_counts;
+  pays_ = (pays && !call_.has_own_counts) || is_reproducible_;
   pays_pairs_ = pays && call_.has_own_counts;
   const bool is_persistent = form_ == Form::persistent;
   const bool may_differ = !pays_ && is_for_devices();
@@ -228,7 +278,10 @@ void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) context_.set_has_devices();
   context_.set_is_pinned(agreement_->result()[2] != 0);
-  if (agreement_->result()[1] != 0) return decide(Server::mpi);
+  if (agreement_->result()[1] != 0) {
+    if (is_reproducible_) tell_unserved(job_, operands_, "there are too many persistent ones");
+    return decide(Server::mpi);
+  }
   serve(pays_ || context_.has_devices());
 }
 

@@ -42,6 +42,7 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
+  bool is_reproducible = false;     ///< a reduction that mpress serves wherever it can
   bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
   std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
 };
@@ -54,6 +55,9 @@ struct Served {
 
 /// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
 std::size_t least_long(const Job& job);
+
+/// Has this process any communicator whose reductions have the same bits in any order of the ranks?
+bool may_be_reproducible(const Job& job);
 
 /// Local: no other rank is asked, and nothing begins.
 Candidate look_at(Job& job, const Collective& call, Form form, const Operands& operands);
@@ -75,7 +79,7 @@ class Routing {
     mpress,
     mpi,
     both,    ///< mpress the long pairs (coll/long_pairs), MPI the rest
-    failed,  ///< a member has ended
+    failed,  ///< nobody: see failure()
   };
 
   /// `operands` outlives it.
@@ -88,6 +92,8 @@ class Routing {
 
   // Then:
   Server server() const { return server_; }
+  /// Why nobody can, as an MPI error code.
+  int failure() const { return failure_; }
   /// Where there are blocks.
   const Served& served() const { return served_; }
   /// What serves the call, where mpress does: it has been made in deciding, or is made now. `comm`
@@ -118,11 +124,13 @@ class Routing {
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
+  const bool is_reproducible_;
   const std::size_t bytes_;
   bool pays_ = false;        ///< all of it goes as blocks, whatever lies on devices
   bool pays_pairs_ = false;  ///< pair by pair
   State state_ = State::waiting;
   Server server_ = Server::mpi;
+  int failure_ = MPI_ERR_OTHER;  ///< a member has ended
   Served served_;
   std::shared_ptr<Agreement> agreement_;
   std::unique_ptr<LinkedReduction> linked_;  ///< offered, or accepted

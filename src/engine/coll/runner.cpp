@@ -116,7 +116,7 @@ void Runner::receive(int from, const Part& part, schedule::Block block) {
   const void* buffer = part.data;
   MPI_Count count = part.count;
   MPI_Datatype type = part.type;
-  if (Receive::may_need_watching(job_, arguments)) {
+  if (Receive::may_need_watching(job_, called_, arguments)) {
     auto entry = std::make_shared<ReceiveRequest>(job_);
     const auto [opaque, alone] = shared_.to_keep(block);
     entry->receive.keep_in(opaque, alone);

@@ -184,7 +184,7 @@ int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Enve
                   MPI_Request* request) {
   std::shared_ptr<ReceiveRequest> entry;
   bool watched = false;
-  if (Receive::may_need_watching(job, arguments)) {
+  if (Receive::may_need_watching(job, op, arguments)) {
     entry = std::make_shared<ReceiveRequest>(job);
     watched = entry->receive.watch(job, op, arguments);
     if (watched) entry->claim_buffer();

@@ -45,7 +45,7 @@ class Receive {
 
   /// Can a receive with these arguments bring a frame, as far as its size tells, or is it one into
   /// memory of a device?
-  static bool may_need_watching(Job& job, const ReceiveArguments& arguments);
+  static bool may_need_watching(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
   /// Notes the arguments and prepares to receive from MPI. False where this receive cannot bring
   /// a frame, and MPI may have it unwatched; whoever has it otherwise describes it.

@@ -12,6 +12,15 @@
 #include "mpi/type_runs.hpp"
 
 namespace mpress::engine {
+namespace {
+
+/// May what comes be a frame? Reductions may encode also where no rank gains by that.
+bool is_watched(const Job& job, trace::Called op) {
+  return job.watches_receives || op.op == trace::Op::allreduce || op.op == trace::Op::reduce ||
+         op.op == trace::Op::reduce_scatter || op.op == trace::Op::reduce_scatter_block;
+}
+
+}  // namespace
 
 bool Receive::describe(Job& job, trace::Called op, const ReceiveArguments& arguments) {
   describe_data(job, op, arguments);
@@ -40,8 +49,8 @@ bool Receive::takes_in_place(ElementType type) const {
   return is_readable_ || (device_ != gpu::host && address % element_size(type) == 0);
 }
 
-bool Receive::may_need_watching(Job& job, const ReceiveArguments& arguments) {
-  if (arguments.count <= 0 || !job.watches_receives) return false;
+bool Receive::may_need_watching(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+  if (arguments.count <= 0 || !is_watched(job, op)) return false;
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
   return type && (static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes ||
                   (!job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host));
@@ -49,7 +58,7 @@ bool Receive::may_need_watching(Job& job, const ReceiveArguments& arguments) {
 
 bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
-  if (!job.watches_receives) return false;
+  if (!is_watched(job, op)) return false;
   describe_data(job, op, arguments);
   if (capacity_ == 0) return false;
   const bool on_device = device_ != gpu::host && !(job.gpu_aware && type_->contiguous);

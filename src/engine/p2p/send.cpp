@@ -138,7 +138,7 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
 
   const std::size_t bytes = bytes_of(arguments, *type);
   // Where MPI takes memory of devices, and no rank looks for frames, it is all one where this lies.
-  const bool is_all_one = bytes == 0 || (job.gpu_aware && !job.watches_receives);
+  const bool is_all_one = bytes == 0 || (job.gpu_aware && !job.watches_receives && !call.coding);
   const Location location = is_all_one ? Location{} : locate(job, arguments.buffer, *type);
   const Message message{call,
                         arguments,

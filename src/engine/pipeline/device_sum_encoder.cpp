@@ -70,6 +70,7 @@ class DeviceSumEncoder final : public Encoder {
     OpaqueBlock::Chunk sum{};  ///< of the summands that turns have added
     gpu::Event event = 0;      ///< of the last addition, or of adding up elements
     std::vector<gpu::Event> decoding = {};
+    memory::Buffer inputs = {};  ///< where all elements lie, in any order
   };
 
   /// Chunks that are added at once.
@@ -187,46 +188,44 @@ class DeviceSumEncoder final : public Encoder {
   bool add_elements(Set& set) {
     if (std::exchange(set.is_added, true)) return true;
     const std::size_t raw_stride = (cut_.raw_bytes(0) + 255) / 256 * 256;
-    const std::size_t most = std::min(summands_.size(), gpu::Queue::most_inputs);
     for (std::uint64_t i = set.begin; i < set.end; ++i) {
       Chunk& chunk = chunks_[i];
       chunk.is_sum = chunk.is_sum && chunk.sum.bytes < cut_.raw_bytes(i);
       if (chunk.is_sum) continue;
-      if (!decoded_) decoded_ = job_.devices.take(region_.device, raw_stride * most);
-      if (!decoded_) return false;
-      add_elements_of(i, chunk, raw_stride);
+      if (!decoded_) decoded_ = job_.devices.take(region_.device, raw_stride * summands_.size());
+      if (!decoded_ || !add_elements_of(i, chunk, raw_stride)) return false;
     }
     return true;
   }
 
-  void add_elements_of(std::uint64_t i, Chunk& chunk, std::size_t raw_stride) {
-    std::vector<const void*> inputs;
-    // Of more than a launch takes, what is there so far is the first of the next.
-    const auto combine = [&] {
-      chunk.event = queue_->combine(gpu::Combine::sum, cut_.type, inputs, chunk.place,
-                                    cut_.elements(i), true);
-      inputs.assign(1, chunk.place);
-    };
-    for (const Summand& one : summands_) {
-      if (inputs.size() == gpu::Queue::most_inputs) combine();
-      std::byte* const room = decoded_.data() + inputs.size() * raw_stride;
-      if (one.is_payload(i)) {
-        const OpaqueBlock::Chunk payload = one.opaque->chunk(i);
-        chunk.decoding.push_back(queue_->decode(cut_.spec, cut_.type, payload.data, payload.bytes,
-                                                room, cut_.elements(i)));
-        inputs.push_back(room);
-      } else {
-        inputs.push_back(one.elements_of(cut_, i));
-      }
+  std::byte* decoded_to(std::uint64_t i) const {
+    return decoded_to_ ? decoded_to_ + cut_.offset(i) : nullptr;
+  }
+
+  /// In one launch, however many there are. False: there is no memory.
+  bool add_elements_of(std::uint64_t i, Chunk& chunk, std::size_t raw_stride) {
+    const std::size_t number = summands_.size();
+    chunk.inputs = job_.devices.take_pinned(region_.device, number * sizeof(const void*));
+    if (!chunk.inputs) return false;
+    auto* const inputs = reinterpret_cast<const void**>(chunk.inputs.data());
+    for (std::size_t k = 0; k < number; ++k) {
+      inputs[k] = elements_of(summands_[k], i, chunk, decoded_.data() + k * raw_stride);
     }
-    combine();
+    chunk.event = queue_->combine_in_any_order(gpu::Combine::sum, cut_.type, {inputs, number},
+                                               chunk.place, cut_.elements(i), cut_.spec.value);
     if (decoded_to_) {
       chunk.event = queue_->copy_near(decoded_to(i), chunk.place, cut_.raw_bytes(i));
     }
+    return true;
   }
 
-  std::byte* decoded_to(std::uint64_t i) const {
-    return decoded_to_ ? decoded_to_ + cut_.offset(i) : nullptr;
+  /// Those of a summand's chunk: of a payload, decoded to `room`.
+  const std::byte* elements_of(const Summand& one, std::uint64_t i, Chunk& chunk, std::byte* room) {
+    if (!one.is_payload(i)) return one.elements_of(cut_, i);
+    const OpaqueBlock::Chunk payload = one.opaque->chunk(i);
+    chunk.decoding.push_back(
+        queue_->decode(cut_.spec, cut_.type, payload.data, payload.bytes, room, cut_.elements(i)));
+    return room;
   }
 
   bool are_decoded(const Chunk& chunk) {

@@ -79,26 +79,26 @@ class SumEncoder final : public Encoder {
     return true;
   }
 
-  /// The elements' sums to `place`.
+  /// The sums of elements to `place`. All summands' have to be there at once.
   bool add_elements(std::byte* place) {
     const std::size_t count = cut_.elements(next_);
-    if (!has_room(scratch_, cut_.room()) || !has_room(sums_, count * sizeof(double))) return false;
-    auto* const sums = reinterpret_cast<double*>(sums_.data());
-    codec::Combine how = codec::Combine::replace;
+    const std::size_t bytes = cut_.raw_bytes(0);
+    if (!has_room(sums_, summands_.size() * bytes)) return false;
+    std::vector<const void*> inputs;
     for (const Summand& one : summands_) {
-      const std::byte* elements = scratch_.data();
+      std::byte* const decoded = sums_.data() + inputs.size() * bytes;
       if (!one.is_payload(next_)) {
-        elements = one.elements_of(cut_, next_);
-      } else {
-        const OpaqueBlock::Chunk chunk = one.opaque->chunk(next_);
-        const Status status =
-            codec::decode(cut_.spec, cut_.type, chunk.data, chunk.bytes, scratch_.data(), count);
-        if (status != Status::ok) return false;
+        inputs.push_back(one.elements_of(cut_, next_));
+        continue;
       }
-      codec::widen(how, cut_.type, sums, elements, count);
-      how = codec::Combine::sum;
+      const OpaqueBlock::Chunk chunk = one.opaque->chunk(next_);
+      const Status status =
+          codec::decode(cut_.spec, cut_.type, chunk.data, chunk.bytes, decoded, count);
+      if (status != Status::ok) return false;
+      inputs.push_back(decoded);
     }
-    codec::narrow(cut_.type, place, sums, count);
+    codec::combine_in_any_order(codec::Combine::sum, cut_.type, inputs, place, count,
+                                cut_.spec.value);
     return true;
   }
 

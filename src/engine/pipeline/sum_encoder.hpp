@@ -69,12 +69,12 @@ class SummandTurns {
 /// Makes the sum of `summands`, two or more, all cut as `cut` says, in memory of `device` or of the
 /// host, like the slots. Elements among them count as what the cut's spec makes of them, so that
 /// what a rank brings to its own piece is not encoded. A chunk whose sum is one of quanta becomes
-/// its payload. Any other comes as elements: those of all summands, added up in the order of the
-/// summands, in double precision, and rounded once. So the result depends on the summands alone,
-/// and not on where they lie. Chunks are made as those of all summands come; where those of one
-/// will not, that is an error. Null where memory is short, or the device refuses. `decoded`: null,
-/// or where the elements of the sum go, as who decodes it has them: there with each chunk, aligned,
-/// overlapping no summand.
+/// its payload. Any other comes as elements, by codec::combine_in_any_order() on the grid of the
+/// quanta: so the result depends on what is brought alone, not on the order of the summands, on
+/// where they lie, nor on how they are cut. Chunks are made as those of all summands come; where
+/// those of one will not, that is an error. Null where memory is short, or the device refuses.
+/// `decoded`: null, or where the elements of the sum go, as who decodes it has them: there with
+/// each chunk, aligned, overlapping no summand.
 std::unique_ptr<Encoder> sum_encoder(Job& job, const Chunking& cut, int device, Slots& slots,
                                      std::vector<Summand> summands, std::byte* decoded);
 

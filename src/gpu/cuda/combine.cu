@@ -108,6 +108,7 @@ cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t
       break;
     case Combine::min: launch<Combine::min, T>(inputs, to, count, tell, stream); break;
     case Combine::max: launch<Combine::max, T>(inputs, to, count, tell, stream); break;
+    case Combine::prod: launch<Combine::prod, T>(inputs, to, count, tell, stream); break;
     case Combine::replace: return cudaErrorInvalidValue;
   }
   return cudaGetLastError();

@@ -367,6 +367,18 @@ Event CudaQueue::combine(Combine how, ElementType type, std::span<const void* co
   });
 }
 
+Event CudaQueue::combine_in_any_order(Combine how, ElementType type,
+                                      std::span<const void* const> inputs, void* out,
+                                      std::size_t count, double grid) {
+  return give([&](Event event) {
+    const bool is_far = inputs.size() > most_inputs;
+    check(mpress::gpu::combine_in_any_order(how, type, inputs,
+                                            is_far ? as_mapped(inputs.data()) : nullptr, out, count,
+                                            grid, tell(event), stream_),
+          "combining");
+  });
+}
+
 /// One event is enough, made at the first call: a stream that waits for one waits for what had been
 /// recorded by the time of that call, whatever it records later.
 bool CudaQueue::order(cudaStream_t earlier, cudaStream_t later, cudaStream_t callers) {

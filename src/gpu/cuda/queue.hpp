@@ -42,6 +42,8 @@ class CudaQueue final : public Queue {
   Event add(const Spec& spec, ElementType type, std::span<const Sum> sums) override;
   Event combine(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
                 std::size_t count, bool wide) override;
+  Event combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
+                             void* out, std::size_t count, double grid) override;
   bool wait_for(void* stream) override;
   bool signal(void* stream) override;
   State query(Event event, Outcome* outcome) override;
