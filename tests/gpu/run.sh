@@ -108,7 +108,8 @@ for mpicc in $mpiccs; do
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
-    newer="device_calls device_collectives reductions reductions_linked"
+    newer="device_calls device_collectives reductions reductions_alike reductions_linked \
+      reductions_reproducible"
   for program in $programs $newer; do
     "$mpicc" -O1 -Itests/mpi -Itests/simulated_gpu "-I$cuda/include" tests/mpi/$program.c \
       tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
@@ -144,6 +145,14 @@ for mpicc in $mpiccs; do
         --codec mpc --force --threshold 0
       arguments="3 100 rel=1e-4 device" messages "of reductions, with a bound, by $way" reductions \
         --codec szp:rel=1e-4 --force --threshold 0
+      MPIR_CVAR_ODD_EVEN_CLIQUES=1 arguments="5 100 rel=1e-4 device" messages \
+        "of reductions on two hosts, by $way" reductions --codec szp:rel=1e-4 --force --threshold 0
+      arguments="1 mixed" messages "of sums in quanta, by $way" reductions_alike \
+        --codec szp:abs=1e-4 --force --threshold 0
+      arguments="1 exact key device" messages "of reproducible reductions, by $way" \
+        reductions_reproducible --codec none
+      arguments="1 abs=1e-3 key device" messages "of the same with a bound, by $way" \
+        reductions_reproducible --codec szp:abs=1e-3
       [ "$way" = mpi ] || arguments="4 100" messages "without messages, by $way" \
         reductions_linked --codec none
     fi
