@@ -15,16 +15,20 @@ using State = Context::State;
 
 constexpr const char* no_communicator = "MPI made no private communicator";
 
-/// `is_codec_told`: members know already whether they gave the same one.
-std::uint64_t hash_of(const mpi::Hints& hints, bool is_codec_told) {
+/// The same on all ranks: FNV-1a.
+std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+/// Of all but the codec.
+std::uint64_t hash_of(const mpi::Hints& hints) {
   std::string text;
-  if (hints.codec && !is_codec_told) text += "codec=" + hints.codec->text;
   if (hints.threshold) text += " threshold=" + hints.threshold->text;
   if (hints.chunk) text += " chunk=" + hints.chunk->text;
   if (hints.reproducible) text += " reproducible=" + hints.reproducible->text;
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same on all ranks
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
+  return hash_of(text);
 }
 
 /// How many tags a communicator has.
@@ -142,9 +146,9 @@ void Context::decide() {
     why_not_ = "a rank does not want it";
   } else if (differs(Fact::settings)) {
     why_not_ = "ranks run with different settings";
-  } else if (differs(Fact::hints)) {
+  } else if (differs(Fact::hints) || differs(Fact::codec_hint)) {
     why_not_ = "ranks gave the communicator different hints";
-    has_different_hints_ = true;
+    has_different_codecs_ = has_different_codecs_ || differs(Fact::codec_hint);
   }
   const std::uint64_t tags = tags_of_world();
   tags_ = tags - Agreements::tags - CallOrder::tags;
@@ -262,9 +266,11 @@ Context* Contexts::of(const std::shared_ptr<mpi::CommInfo>& comm, Begin begin) {
     const mpi::Hints hints = comm->hints.get();
     using Shared = mpi::CommHints::Shared;
     const Shared shared = comm->hints.shared_codec();
-    facts[Fact::hints] = hash_of(hints, shared != Shared::untold);
+    facts[Fact::hints] = hash_of(hints);
+    const bool is_told = shared != Shared::untold;
+    facts[Fact::codec_hint] = hints.codec && !is_told ? hash_of(hints.codec->text) : 0;
     made.reset(new Context(*this, comm->world_ranks, facts));
-    made->has_different_hints_ = shared == Shared::different;
+    made->has_different_codecs_ = shared == Shared::different;
     if (hints.codec && shared != Shared::different) made->spec_ = hints.codec->value;
     begin(*made, comm->comm);
     progress_.add(std::make_shared<Context::Making>(made));

@@ -42,7 +42,8 @@ namespace mpress::engine {
 /// What each member knows of itself, and tells the others: a number each.
 enum class Fact : unsigned char {
   settings,      ///< a hash; where it differs, the context is refused
-  hints,         ///< the same of the communicator's hints
+  hints,         ///< the same of the communicator's hints, without the codec
+  codec_hint,    ///< the same of that; then its reductions are errors
   reproducible,  ///< its reductions have the same bits in any order of what is brought
   wants,         ///< 0: refuses
   may_see_gpus,  ///< there is a driver
@@ -120,14 +121,14 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// The codec that all members have given the communicator as a hint.
   const std::optional<Spec>& spec() const { return spec_; }
 
-  /// Did members give it different hints? Then its reductions are errors.
-  bool has_different_hints() const { return has_different_hints_; }
+  /// Did members give it different codecs? Then its reductions are errors.
+  bool has_different_codecs() const { return has_different_codecs_; }
 
   /// What members have told each other of the hints that they have given since it was made; while
   /// none of its calls is being decided.
   void set_hints(const std::optional<Spec>& spec, bool are_different, bool is_reproducible) {
     spec_ = spec;
-    has_different_hints_ = are_different;
+    has_different_codecs_ = are_different;
     own_[Fact::reproducible] = is_reproducible;
   }
 
@@ -229,7 +230,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::atomic<int> holders_{1};  ///< one is the program's communicator
   std::atomic<std::uint64_t> calls_{0};
   std::optional<Spec> spec_;
-  bool has_different_hints_ = false;
+  bool has_different_codecs_ = false;
   mutable std::optional<schedule::Hosts> member_hosts_;
   mutable policy::MethodChoice method_choice_;
   Attempts linked_attempts_;

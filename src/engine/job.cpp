@@ -59,8 +59,8 @@ void make_error_codes(Job& job) {
   mpi.Add_error_string(job.device_code, "mpress: a device refuses to work");
   mpi.Add_error_code(error_class, &job.hints_code);
   mpi.Add_error_string(job.hints_code,
-                       "mpress: ranks gave the communicator of a reduction different hints (mpress_"
-                       "codec, ...), which have to be the same");
+                       "mpress: ranks gave the communicator of a reduction different hints "
+                       "(mpress_codec), which have to be the same");
   mpi.Add_error_code(error_class, &job.host_only_code);
   mpi.Add_error_string(job.host_only_code,
                        "mpress: memory of a device in a call that takes the host's alone");

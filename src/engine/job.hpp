@@ -134,7 +134,8 @@ class Job {
   int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
   int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
   int device_code = MPI_ERR_OTHER;   ///< the error code of a device that refuses to work
-  int hints_code = MPI_ERR_OTHER;  ///< the error code of a reduction whose ranks gave various hints
+  int hints_code =
+      MPI_ERR_OTHER;  ///< the error code of a reduction whose ranks gave various codecs
   int host_only_code = MPI_ERR_OTHER;  ///< the error code of device memory where none may be
 
  private:

@@ -46,11 +46,17 @@ PARTS = ["truncation", "more than fits", "order", "completions", "cancelled rece
 DIRECT = ["received", "both ways", "freed early", "no room", "too long"]
 BY_HOST = {"MPRESS_LINK": "mpi"}
 CHUNKS = BY_HOST | {"MPRESS_CHUNK": "8K"}
+TWO_HOSTS = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1"}  # of MPICH
 # Reductions: programs, arguments and settings, of three ranks.
 REDUCTIONS = [
     ("reductions", "1 30 exact device", {}),
     ("reductions", "2 30 rel=1e-4 device", {"MPRESS_CODEC": "szp:rel=1e-4"}),
+    ("reductions", "4 20 rel=1e-4 device", {"MPRESS_CODEC": "szp:rel=1e-4"} | TWO_HOSTS),
+    ("reductions", "5 20 exact device", TWO_HOSTS),
     ("reductions_linked", "3 30", {"MPRESS_CODEC": "none", "MPRESS_FORCE": "0"}),
+    ("reductions_reproducible", "1 exact key device", {"MPRESS_CODEC": "none"}),
+    ("reductions_reproducible", "1 abs=1e-3 key", {"MPRESS_CODEC": "szp:abs=1e-3"}),
+    ("hints_differ", "", {"MPRESS_CODEC": "mpc"}),
 ]
 # Ranks, settings and arguments of runs of the random program.
 STRESS = [

@@ -236,7 +236,7 @@ bool Routing::has_pinned_peer() const {
 
 /// All calls before it are decided, and so is the context.
 void Routing::consider() {
-  if (call_.reduces && context_.has_different_hints()) {
+  if (call_.reduces && context_.has_different_codecs()) {
     failure_ = job_.hints_code;
     return decide(Server::failed);
   }
