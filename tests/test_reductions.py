@@ -114,8 +114,17 @@ HOSTS = {
 }
 
 
-@pytest.mark.parametrize("hosts", HOSTS)
-@pytest.mark.parametrize("codec", ["none", "mpc", "szp:rel=1e-4"])
+USUAL_ON_HOSTS = {("szp:rel=1e-4", "odd-even"), ("none", "three")}
+
+
+@pytest.mark.parametrize(
+    ("codec", "hosts"),
+    [
+        pytest.param(codec, hosts, marks=() if (codec, hosts) in USUAL_ON_HOSTS else EXTENDED)
+        for codec in ("none", "mpc", "szp:rel=1e-4")
+        for hosts in HOSTS
+    ],
+)
 @pytest.mark.parametrize("ranks", [5, *(pytest.param(n, marks=EXTENDED) for n in (4, 8))])
 def test_on_several_hosts(
     ranks, codec, hosts, several_hosts, mpi_program, mpress_run, simulated_gpu
