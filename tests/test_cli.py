@@ -186,7 +186,7 @@ def printing_environment() -> list[str]:
 def test_run_sets_up_the_ranks(ranks, tmp_path):
     options = [] if ranks is None else ["-n", str(ranks)]
     done = mpress("run", *options, "--codec", "szp:abs=1e-3", "--force", "--threshold", "8K",
-                  "--link-rate", "1Gbit", "--report", "r.json", "--", *printing_environment(),
+                  "--link-rate", "1Gbit", "--measure-error", "--report", "r.json", "--", *printing_environment(),
                   cwd=tmp_path)  # fmt: skip
     assert done.status == 0, done.output
     seen = [json.loads(line) for line in done.stdout.splitlines()]
@@ -197,6 +197,7 @@ def test_run_sets_up_the_ranks(ranks, tmp_path):
         assert env["MPRESS_CODEC"] == "szp:abs=0.001" and env["MPRESS_FORCE"] == "1"
         assert env["MPRESS_THRESHOLD"] == "8192"
         assert float(env["MPRESS_LINK_RATE"]) == 1.25e8
+        assert env["MPRESS_MEASURE_ERROR"] == "1"
         assert env["MPRESS_REPORT"] == str(tmp_path / "r.json")
         assert len(env["MPRESS_JOB"]) == 32 and int(env["MPRESS_JOB"], 16)
     assert not (tmp_path / "r.json.ranks").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import subprocess
 import sys
 
@@ -20,12 +21,13 @@ def record(
     pid: int = 100,
     host: str = "host",
     said: str = "",
+    settings: str = "codec=mpc",
 ) -> bytes:
     header = trace._HEADER.pack(
         b"mpressR1", trace._HEADER.size, trace._ROW.size, 8, rank, 2, pid, 1_000_000_000,
-        finished, 0, 0, host.encode(), b"codec=mpc", b"an MPI", b"guesses", said.encode(),
+        finished, 0, 0, host.encode(), settings.encode(), b"an MPI", b"guesses", said.encode(),
     )  # fmt: skip
-    return header + b"".join(trace._ROW.pack(*row) for row in rows)
+    return header + b"".join(trace._ROW.pack(*row, *(0,) * (12 - len(row))) for row in rows)
 
 
 def key(op: int, codec: int, reason: int, direction: int, peer: int) -> int:
@@ -76,6 +78,50 @@ def test_what_became_of_messages_on_gpus(tmp_path):
     assert way["seconds"] == pytest.approx(8e-6) and not way["compressed"]
     assert merged["said"] == [{"rank": 0, "text": t} for t in ("one thing", "another")]
     assert {row["operation"] for row in merged["rows"]} == {"MPI_Isend", "MPI_Irecv"}
+
+
+def bits(value: float) -> int:
+    return int.from_bytes(struct.pack("<d", value), "little")
+
+
+def accuracy_of(tmp_path, rows_by_rank, settings):
+    for rank, rows in enumerate(rows_by_rank):
+        kept = record(rank, rows, settings=settings)
+        (tmp_path / f"rank-{rank}.{rank}.rec").write_bytes(kept)
+    return [tuple(one.values()) for one in trace.merge(tmp_path)["accuracy"]]
+
+
+@pytest.mark.parametrize("is_measured", [False, True])
+def test_the_greatest_errors_of_results(tmp_path, is_measured):
+    two_shot = 6 << 20
+
+    def reduced(op: int, *errors: int) -> tuple[int, ...]:
+        return key(op, 0, 0, 2, -1) | two_shot, 3, 0, 0, 0, 0, 9, 0, 0, *errors
+
+    def sent(op: int, codec: int, *errors: int) -> tuple[int, ...]:
+        return key(op, codec, 0, 0, 1), 3, 30, 10, 0, 0, 0, 0, 0, *errors
+
+    first = [
+        reduced(39, bits(1e-3), 0, 0),
+        reduced(40, bits(1e-3), 1, bits(0.5)),
+        reduced(41, 0, 0, 0),
+        sent(39, 3, bits(7), 0, 0),  # a contribution is no result
+        sent(1, 3, bits(0.25), 0, 0),
+        sent(5, 3, bits(0.25), 1, 0),  # a GPU found one of the bounds
+        sent(5, 2, 0, 3, bits(0.125)),
+        sent(5, 1, 0, 0, 0),
+        (key(21, 0, 0, 2, -1), 4, 0, 0, 0, 0, 9, 0, 0),
+    ]
+    second = [reduced(39, bits(2e-3), 0, 0), reduced(40, 0, 3, bits(0.25))]
+    settings = "codec=szp" + " measure_error=1" * is_measured
+    assert accuracy_of(tmp_path, [first, second], settings) == [
+        ("MPI_Allreduce", "two-shot", None, 2e-3, None),
+        ("MPI_Isend", None, "szp", None, None),
+        ("MPI_Isend", None, "zfp", None, 0.125 if is_measured else None),
+        ("MPI_Reduce", "two-shot", None, None, 0.5 if is_measured else None),
+        ("MPI_Reduce_scatter", "two-shot", None, 0.0, None),
+        ("MPI_Send", None, "szp", 0.25, None),
+    ]
 
 
 def test_a_spoilt_record_loses_only_itself(tmp_path):

@@ -27,6 +27,7 @@ OPERATIONS = (
     "MPI_Scatterv", "MPI_Allgather", "MPI_Allgatherv", "MPI_Bcast",
     "MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
 )  # fmt: skip
+REDUCTIONS = OPERATIONS[-4:]
 CODECS = {0: "none", 1: "mpc", 2: "zfp", 3: "szp"}
 REASONS = {
     0: None,
@@ -68,7 +69,7 @@ ALGORITHMS = (
 """Of collective calls: as ``src/schedule/algorithms.hpp`` has them."""
 
 _HEADER = struct.Struct("<8sIIIiiIQQII64s384s128s4352s4096s")
-_ROW = struct.Struct("<9Q")
+_ROW = struct.Struct("<12Q")
 _COUNTS = ("messages", "raw_bytes", "wire_bytes")
 _SECONDS = ("encode_seconds", "decode_seconds", "wait_seconds")
 
@@ -102,7 +103,8 @@ def text_of(raw: bytes) -> str:
 
 
 def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
-    key, messages, raw, wire, encode, decode, wait, errors, transfer = fields
+    (key, messages, raw, wire, encode, decode, wait, errors, transfer, bound, unbounded,
+     measured) = fields  # fmt: skip
     peer = key >> 32
     return {
         "rank": rank,
@@ -123,7 +125,14 @@ def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
         "wait_seconds": wait / 1e9,
         "transfer_seconds": transfer / 1e9,
         "errors": errors,
+        "unbounded": unbounded,
+        "error_bound": None if unbounded else _double(bound),
+        "measured_error": _double(measured),
     }
+
+
+def _double(bits: int) -> float:
+    return struct.unpack("<d", bits.to_bytes(8, "little"))[0]
 
 
 def read_record(path: str | Path) -> Record:
@@ -231,6 +240,30 @@ def _ways(rows: list[dict[str, Any]], hosts: dict[int, str]) -> list[dict[str, A
     return [dict(zip(names, key, strict=True)) | sums[key] for key in sorted(sums)]
 
 
+def _accuracy(rows: list[dict[str, Any]], is_measured: bool) -> list[dict[str, Any]]:
+    """The greatest absolute error of results: of reductions that mpress served, by operation and
+    algorithm; of all else that was sent with a loss, by codec, too."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in rows:
+        is_reduction = row["operation"] in REDUCTIONS
+        if row["direction"] != ("complete" if is_reduction else "send") or not (
+            row["algorithm"] if is_reduction else row["codec"] in ("zfp", "szp")
+        ):
+            continue
+        codec = None if is_reduction else row["codec"]
+        key = (row["operation"], row["algorithm"] or "", codec or "")
+        first = dict(operation=row["operation"], algorithm=row["algorithm"], codec=codec,
+                     error_bound=0.0, measured_error=None)  # fmt: skip
+        one = found.setdefault(key, first)
+        if row["unbounded"]:
+            one["error_bound"] = None
+        if one["error_bound"] is not None:
+            one["error_bound"] = max(one["error_bound"], row["error_bound"])
+        if row["unbounded"] and is_measured and codec != "szp":
+            one["measured_error"] = max(one["measured_error"] or 0.0, row["measured_error"])
+    return [found[key] for key in sorted(found)]
+
+
 def read_records(directory: str | Path) -> tuple[list[Record], list[str]]:
     """The records in ``directory`` by rank, and why others could not be read."""
     records, unreadable = [], []
@@ -247,6 +280,8 @@ def merge(directory: str | Path) -> dict[str, Any]:
     """Merges the records in ``directory`` into a report, ready to be written as JSON.
 
     ``rows`` holds every line of every rank; ``totals`` counts each message once, at its sender.
+    ``accuracy`` has the greatest error that results may have: ``error_bound``, 0 where nothing was
+    lost and None where no bound held, and ``measured_error``, None where none was measured.
     ``ways`` tells how messages travelled, as receivers counted them, ``detours`` why messages in
     memory of GPUs took no shorter way, and ``said`` what ranks said on standard error.
     ``ranks[i]["finished"]`` is false for a rank that never reached MPI_Finalize;
@@ -264,6 +299,7 @@ def merge(directory: str | Path) -> dict[str, Any]:
         "simulated_link": any(record.simulated for record in records),
         "run_seconds": max(seconds, default=None),
         "totals": _totals(rows),
+        "accuracy": _accuracy(rows, "measure_error=1" in (records[0].settings if records else "")),
         "left_raw": _sent_by(rows, "reason"),
         "ways": _ways(rows, {record.rank: record.host for record in records}),
         "detours": _sent_by(rows, "detour"),

@@ -150,6 +150,7 @@ bool load_config(Config& config, std::string& error) {
   }
   if (!read_flag("MPRESS_FORCE", config.force, error)) return false;
   if (!read_flag("MPRESS_REPRODUCIBLE", config.reproducible, error)) return false;
+  if (!read_flag("MPRESS_MEASURE_ERROR", config.measures_error, error)) return false;
   if (!read_flag("MPRESS_DISABLE", config.disabled, error)) return false;
   for (std::size_t i = 0; i < config.disabled_families.size(); ++i) {
     if (!read_flag(family_switches[i], config.disabled_families[i], error)) return false;
@@ -239,6 +240,7 @@ std::string agreed_settings(const Config& config) {
   return std::string("version=") + version + " frame=" + std::to_string(frame_version) +
          " codec=" + to_string(config.spec) + " force=" + (config.force ? "1" : "0") +
          " reproducible=" + (config.reproducible ? "1" : "0") +
+         " measure_error=" + (config.measures_error ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +
          " disable=" + (config.disabled ? "1" : "0") + " disable_families=" + families +
          " chunk=" + std::to_string(config.chunk) + " link=" + config.link +

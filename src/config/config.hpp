@@ -34,7 +34,8 @@ constexpr bool is_of_messages(Family family) { return family <= Family::sendrecv
 struct Config {
   Spec spec;
   bool force = false;
-  bool reproducible = false;  ///< reductions have the same bits in any order of what is brought
+  bool reproducible = false;    ///< reductions have the same bits in any order of what is brought
+  bool measures_error = false;  ///< of codecs with a loss that has no bound
   bool disabled = false;
   std::array<bool, static_cast<std::size_t>(Family::count_)> disabled_families{};
   std::size_t threshold = 64 * 1024;  ///< bytes

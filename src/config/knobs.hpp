@@ -20,6 +20,9 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_REPRODUCIBLE", "0",
      "1: sums, minima and maxima of floats have the same bits whatever the order of the ranks, the "
      "links and the algorithms; mpress then serves all of these reductions."},
+    {"MPRESS_MEASURE_ERROR", "0",
+     "1: measure what codecs without a bound (zfp) lose, for the report: each rank also decodes "
+     "what it encodes with them, on the host."},
     {"MPRESS_THRESHOLD", "64K",
      "Smallest message that is considered, in bytes (suffixes K, M, G; 0 allowed). Unless it is "
      "set, slow links that were measured have a smaller one, down to 4K."},

@@ -5,8 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "trace/message.hpp"
@@ -79,6 +81,15 @@ Row& Record::row(const Key& key) {
     }
   }
   return rows_[row_capacity - 1];
+}
+
+/// Bits of doubles that are not below 0 are in their order.
+void raise_error(std::atomic<std::uint64_t>& error, double value) {
+  constexpr double largest = std::numeric_limits<double>::max();
+  const auto bits = std::bit_cast<std::uint64_t>(value <= largest ? value : largest);
+  std::uint64_t known = error.load(std::memory_order_relaxed);
+  while (known < bits && !error.compare_exchange_weak(known, bits, std::memory_order_relaxed)) {
+  }
 }
 
 std::uint64_t now_ns() {

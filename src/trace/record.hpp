@@ -146,8 +146,13 @@ struct Row {
   std::atomic<std::uint64_t> errors;  ///< frames that could not be decoded
   /// Of messages received whose data follows a header: from that to the end.
   std::atomic<std::uint64_t> transfer_ns;
+  // Absolute errors, as the bits of doubles that are finite and not below 0. Of a reduction's
+  // result, in the row of `complete`; else of messages, where they are sent.
+  std::atomic<std::uint64_t> bound;      ///< the greatest of those that held; 0: nothing was lost
+  std::atomic<std::uint64_t> unbounded;  ///< how many had a loss to which no bound is known here
+  std::atomic<std::uint64_t> measured_error;  ///< the greatest of those, where it was measured
 };
-static_assert(sizeof(Row) == 72);
+static_assert(sizeof(Row) == 96);
 
 struct RecordHeader {
   char magic[8];  ///< "mpressR1"
@@ -202,5 +207,9 @@ inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
     counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
 }
+
+/// Makes an error, which is not below 0, at least `value`. What is not finite counts as the largest
+/// number.
+void raise_error(std::atomic<std::uint64_t>& error, double value);
 
 }  // namespace mpress::trace

@@ -2,6 +2,7 @@
 
 import shlex
 from collections import defaultdict
+from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +56,8 @@ def report(
         print_table(console, _operations(others, by_peer))
     if collective:
         print_table(console, _collectives(collective))
+    if document.get("accuracy"):
+        print_table(console, _accuracy(document["accuracy"]))
     if document["left_raw"]:
         print_table(console, _sums("messages left raw", document["left_raw"]))
     if document.get("ways"):
@@ -193,6 +196,28 @@ def _collectives(rows: list[dict[str, Any]]) -> Table:
                 *_bytes_and_codec(sums),
             )
     return table
+
+
+def _accuracy(rows: list[dict[str, Any]]) -> Table:
+    table = make_table("absolute errors", "operation", ("algorithm", "codec", "bound", "measured"))
+    for row in rows:
+        bound = row["error_bound"]
+        if bound is not None:
+            text = _rounded_up(bound) if bound else "lossless"
+        else:
+            text = "left to GPUs" if row["codec"] == "szp" else "none: fixed rate"
+        measured = row["measured_error"]
+        table.add_row(
+            row["operation"], row["algorithm"] or "-", row["codec"] or "-", text,
+            "-" if measured is None else _rounded_up(measured),
+        )  # fmt: skip
+    return table
+
+
+def _rounded_up(error: float) -> str:
+    """Four digits, and no less than the error is."""
+    digits = Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(error))
+    return f"{digits:.4g}" if error else "0"
 
 
 def _bytes_and_codec(sums: dict[str, float]) -> list[str]:

@@ -46,6 +46,12 @@ def run(
         str | None,
         typer.Option(metavar="BYTES", help="Smallest message to consider: 65536, 64K, 1M, 0."),
     ] = None,
+    measure_error: Annotated[
+        bool,
+        typer.Option(
+            "--measure-error", help="Measure what codecs without a bound lose, for the report."
+        ),
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write what happened to this file.")
     ] = None,
@@ -81,6 +87,8 @@ def run(
         environment["MPRESS_CODEC"] = checked_spec("--codec", codec)
     if force:
         environment["MPRESS_FORCE"] = "1"
+    if measure_error:
+        environment["MPRESS_MEASURE_ERROR"] = "1"
     if threshold is not None:
         environment["MPRESS_THRESHOLD"] = str(checked_bytes("--threshold", threshold))
     if link_rate is not None:

@@ -242,6 +242,11 @@ bool resolvable(ElementType type, double abs_bound);
 /// errs by no more than `bound`; empty where quanta cannot tell it. docs/codecs.md, Reductions.
 std::optional<double> bound_of_summand(ElementType type, double bound, int summands, double most);
 
+/// The opposite, of any such bound: what the sum errs by at most where each summand errs by no more
+/// than `each`, the rounding of its last bits included. Not above the bound that bound_of_summand()
+/// made `each` of. The same place derives it.
+double bound_of_sum(ElementType type, double each, int summands, double most);
+
 /// Encodes `count` elements (any alignment) into `out`, which has room for max_bytes(), such
 /// that |x - x'| <= abs_bound for every finite x; NaN and infinities keep their bits. Returns
 /// the bytes written. Dense mode tries more predictions.

@@ -305,6 +305,15 @@ std::optional<double> bound_of_summand_as(double bound, int summands, double mos
   return each;
 }
 
+/// The greater of what sums of quanta and of elements err by; those of doubles round each time.
+template <class T>
+double bound_of_sum_as(double each, int summands, double most) {
+  constexpr double u = std::numeric_limits<T>::epsilon() / 2;
+  const double rounding = summands * u * (most + each);
+  const double of_elements = sizeof(T) == 4 ? 0 : (summands - 1) * u * summands * most;
+  return summands * each + rounding + std::max(rounding, of_elements);
+}
+
 }  // namespace
 
 std::size_t max_bytes(ElementType type, std::size_t count) {
@@ -321,6 +330,11 @@ bool resolvable(ElementType type, double abs_bound) {
 std::optional<double> bound_of_summand(ElementType type, double bound, int summands, double most) {
   return type == ElementType::f32 ? bound_of_summand_as<float>(bound, summands, most)
                                   : bound_of_summand_as<double>(bound, summands, most);
+}
+
+double bound_of_sum(ElementType type, double each, int summands, double most) {
+  return type == ElementType::f32 ? bound_of_sum_as<float>(each, summands, most)
+                                  : bound_of_sum_as<double>(each, summands, most);
 }
 
 std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound, Mode mode,

@@ -54,6 +54,9 @@ void ReducedCall::start() {
 void ReducedCall::begin() {
   if (!tag_.take()) return;
   coding_ = Coding{spec_};
+  loss_ = {spec_.codec == Codec::zfp};
+  errors_ = {};
+  coding_.largest_error = &errors_.brought;
   adds_quanta_ = false;
   note(open());
   if (spec_.codec == Codec::szp) {
@@ -150,6 +153,10 @@ bool ReducedCall::advance() {
     if (!has_contributed || !has_sum || !is_shared || !has_own) return false;
     note(own_piece().code());
     finish();
+  }
+  if (phase_ == Phase::telling && movement_->runner().advance()) {
+    if (movement_->runner().code() == MPI_SUCCESS) loss_.measured = joined_error();
+    end();
   }
   return phase_ == Phase::over;
 }
@@ -365,6 +372,7 @@ bool ReducedCall::pass_on() {
                : Operand{combined_.data(), {ranks, on_counts_.data(), on_places_.data(), type}, {}};
   const schedule::Task task{schedule::Op::alltoall, ranks};
   const int window = std::min(policy::most_at_once, ranks - 1);
+  coding_.largest_error = &errors_.passed_on;
   passing_on_ = contribution(send, schedule::host_sums_between(task, me, hosts, window));
   has_passed_on_ = true;
   if (code_ != MPI_SUCCESS) return true;
@@ -445,6 +453,7 @@ OpaqueBlock::Home ReducedCall::home_of_sum(const Chunking& cut) const {
 void ReducedCall::begin_sharing() {
   if (!adds_quanta_) brought_.reset();
   phase_ = Phase::sharing;
+  coding_.largest_error = &errors_.result;
   const int ranks = context_.size();
   const MPI_Datatype type = reduction_.mpi_type();
   const std::shared_ptr<OpaqueBlock>& sum = own_piece().sum();
@@ -488,6 +497,15 @@ void ReducedCall::finish() {
   combined_.reset();
   aside_.reset();
   aligned_.reset();
+  measures_error(job_, spec_) ? begin_telling() : end();
+}
+
+/// The record tells what the results may err by.
+void ReducedCall::end() {
+  movement_.reset();
+  if (code_ == MPI_SUCCESS) {
+    engine::note(job_.record.row({trace::Direction::complete, called(), trace::any_peer}), loss_);
+  }
   tag_.give();
   phase_ = Phase::over;
 }

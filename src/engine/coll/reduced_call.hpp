@@ -12,6 +12,7 @@
 // - combining: of szp the payloads are added in quanta, of all else the elements;
 // - sharing: the results travel as those of an all-gather or of a gather do; MPI_Reduce_scatter has
 //   them where they belong. Of szp chunks are shared while others are added, and still come;
+// - telling, where errors are measured: members tell each other those of what they have encoded;
 // - over.
 #pragma once
 
@@ -34,6 +35,7 @@
 #include "engine/devices.hpp"
 #include "engine/p2p/block_decode.hpp"
 #include "engine/p2p/send.hpp"
+#include "engine/pipeline/loss.hpp"
 #include "engine/pipeline/opaque_block.hpp"
 #include "memory/buffer_pool.hpp"
 
@@ -65,6 +67,7 @@ class ReducedCall final : public CollectiveOperation {
     passing_on,
     combining,
     sharing,
+    telling,
     over,
   };
   /// Who gets the result.
@@ -75,6 +78,11 @@ class ReducedCall final : public CollectiveOperation {
     double min, max;  ///< of finite elements; both 0 where there are none
     std::uint64_t chunk_bytes;
     std::uint64_t flags;
+  };
+
+  /// The largest errors of what a member has encoded, where they are measured.
+  struct Errors {
+    double brought = 0, passed_on = 0, result = 0;
   };
 
   void begin();
@@ -104,10 +112,14 @@ class ReducedCall final : public CollectiveOperation {
   Part own_results() const;
   void begin_sharing();
   void finish();
+  void begin_telling();
+  double joined_error() const;
+  void end();
   bool pays() const;
   std::unique_ptr<Movement> movement(bool shares, schedule::Op op, const Operand& send,
                                      const Operand& receive, schedule::Schedule schedule,
                                      const Coding* coding, BlockMap::Place place = {}) const;
+  std::unique_ptr<Movement> share_with_all(void* all, std::size_t bytes) const;
   bool has_moved();
   static bool has_shared(Runner& runner);
   void note(int code) {
@@ -146,6 +158,9 @@ class ReducedCall final : public CollectiveOperation {
   Phase phase_ = Phase::over;
   std::vector<Told> told_;
   Coding coding_;
+  Loss loss_;                                      ///< of the results
+  Errors errors_;                                  ///< of this rank
+  std::vector<Errors> all_errors_;                 ///< by rank
   bool adds_quanta_ = false;                       ///< of payloads
   std::unique_ptr<Movement> movement_;             ///< of what is told, or of results
   std::unique_ptr<Movement> contributions_;        ///< while any are under way

@@ -10,7 +10,6 @@
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
 #include "mpi/type_info.hpp"
-#include "schedule/bruck.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -83,11 +82,8 @@ void ReducedCall::begin_exchange(const codec::Range& range) {
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(members, {});
   told_[static_cast<std::size_t>(context_.rank())] = {range.min, range.max, chunk_bytes, flags};
-  const Blocks all(context_.size(), static_cast<MPI_Count>(sizeof(Told)), MPI_BYTE);
-  const schedule::Task task{schedule::Op::allgather, context_.size()};
   phase_ = Phase::exchanging;
-  movement_ = movement(false, task.op, {}, {told_.data(), {}, all},
-                       schedule::bruck_allgather(task, context_.rank()), nullptr);
+  movement_ = share_with_all(told_.data(), sizeof(Told));
 }
 
 /// All members find the same, from what all have told.
@@ -119,6 +115,9 @@ void ReducedCall::conclude_exchange() {
   coding_.chunk_bytes = chunk_bytes;
   coding_.is_for_devices = are_on_devices;
   coding_.is_summed = adds_quanta_ = is_sum;
+  const double delivered =
+      is_sum ? codec::szp::bound_of_sum(reduction_.type, *part, context_.size(), most) : *part;
+  loss_ = {true, delivered};
 }
 
 }  // namespace mpress::engine

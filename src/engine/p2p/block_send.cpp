@@ -98,6 +98,7 @@ void BlockSend::send_frames(const Message& like, std::span<const Reader> readers
     message.peer = reader.world;
     Departure departure{opaque_->cut().spec.codec, reason_};
     departure.wire_bytes = bytes;
+    departure.loss = opaque_->loss();
     departure.begin_ns = begin_ns_;
     trace::Row& row = count(job_, message, departure, spans_.emplace_back());
     trace::add(row.encode_ns, opaque_->claim_took_ns());
@@ -187,6 +188,7 @@ void BlockSend::send_headers(const Message& like) {
     departure.number = link::Route(header->route).number;
     departure.wire_bytes = wire::min_frame_bytes;
     departure.begin_ns = begin_ns_;
+    departure.loss = opaque_->loss();
     header->row = &count(job_, message, departure, header->span);
     post(header->bytes.data(), header->bytes.size(), header->reader);
   }

@@ -77,6 +77,7 @@ int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elem
     return MPI_SUCCESS;
   }
   prepared.is_frame = made.is_encoded;
+  prepared.loss = Loss::of(spec, cut.spec, message.device, prepared.loss.measured);
   if (cut.encodes()) {  // what was not tried tells the policy nothing
     if (!made.is_encoded) prepared.reason = Reason::incompressible;
     prepared.took_ns = trace::now_ns() - begin;

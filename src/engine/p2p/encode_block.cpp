@@ -98,18 +98,28 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
   auto opaque = std::make_shared<OpaqueBlock>(job);
   const OpaqueBlock::Home home =
       at_once ? find_home(job, cut, region.device, kind, world_ranks) : OpaqueBlock::Home{};
+  double measured = 0;
+  if (measures_error(job, choice.spec)) {
+    const int code = measure_error(job, choice.spec, region, measured);
+    if (code != MPI_SUCCESS) return {nullptr, Reason::none, code};
+  }
   if (!opaque->encode(cut, region, std::move(elements->packed), home)) {
     return {nullptr, Reason::memory};
   }
+  opaque->set_loss(Loss::of(choice.spec, opaque->cut().spec, region.device, measured));
   const policy::Subject subject = subject_of(job, message, choice.spec.codec);
   opaque->when_encoded([&job, subject](std::size_t encoded, std::uint64_t took_ns) {
     job.policy.encoded(subject, encoded + wire::min_frame_bytes, took_ns);
   });
-  if (kind != link::Kind::mpi) return {std::move(opaque)};
+  if (kind != link::Kind::mpi) {
+    tell_error(call, measured);
+    return {std::move(opaque)};
+  }
   // What a device refuses is an error of the call while nothing is announced.
   await_device(region.device, [&] { return opaque->advance() || opaque->ready() > 0; });
   if (opaque->ready() == 0) return {nullptr, Reason::none, opaque->code()};
   if (!is_shorter(*opaque)) return {nullptr, Reason::incompressible};
+  tell_error(call, measured);
   return {std::move(opaque)};
 }
 

@@ -118,7 +118,15 @@ int prepare(Job& job, const Message& message, const Choice& choice, Prepared& pr
     if (!elements && encodes) prepared.reason = trace::Reason::memory;
   }
   if (elements) {
+    double& error = prepared.loss.measured;
+    if (measures_error(job, spec)) {
+      const int code = measure_error(job, spec, elements->region, error);
+      if (code != MPI_SUCCESS) return code;
+    }
     auto chunks = plan_chunks(job, message, choice, *elements);
+    if (chunks && encodes) {
+      prepared.loss = Loss::of(spec, chunks->header().spec, message.device, error);
+    }
     if (chunks) return announce(job, std::move(chunks), prepared);
     if (encodes) return prepare_eager(job, message, spec, *elements, prepared);
   }

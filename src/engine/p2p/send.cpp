@@ -1,5 +1,6 @@
 #include "engine/p2p/send.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,8 +17,10 @@ using trace::Reason;
 
 /// Counts a message as it goes to MPI, in a call that began at `begin_ns`.
 void count_message(Job& job, const Message& message, Codec codec, Reason reason,
-                   std::size_t wire_bytes, std::uint64_t begin_ns, Outgoing& outgoing) {
+                   std::size_t wire_bytes, std::uint64_t begin_ns, Outgoing& outgoing,
+                   const Loss& loss = {}) {
   Departure departure{codec, reason};
+  departure.loss = loss;
   if (const ChunkSend* data = outgoing.data.get()) {
     departure.way = data->way();
     departure.of_peer = data->detour();
@@ -110,6 +113,7 @@ trace::Row& count(Job& job, const Message& message, const Departure& departure, 
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, message.bytes);
   trace::add(row.wire_bytes, departure.wire_bytes);
+  note(row, departure.loss);
   if (!trace::timeline.is_on()) return row;
   span = trace::Span({.begin_ns = departure.begin_ns,
                       .raw_bytes = message.bytes,
@@ -122,6 +126,11 @@ trace::Row& count(Job& job, const Message& message, const Departure& departure, 
                       .codec = departure.codec,
                       .reason = departure.reason});
   return row;
+}
+
+void tell_error(const SendCall& call, double error) {
+  double* const largest = call.coding ? call.coding->largest_error : nullptr;
+  if (largest) *largest = std::max(*largest, error);
 }
 
 Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments) {
@@ -168,8 +177,11 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   }
   outgoing.data = std::move(prepared.chunks);
   if (outgoing.data) outgoing.comm = comm;
-  count_message(job, message, encodes && prepared.is_frame ? spec.codec : Codec::none,
-                prepared.reason, prepared.is_frame ? prepared.bytes : bytes, begin, outgoing);
+  const bool is_encoded = encodes && prepared.is_frame;
+  if (is_encoded) tell_error(call, prepared.loss.measured);
+  count_message(job, message, is_encoded ? spec.codec : Codec::none, prepared.reason,
+                prepared.is_frame ? prepared.bytes : bytes, begin, outgoing,
+                is_encoded ? prepared.loss : Loss{});
   trace::add(outgoing.row->encode_ns, prepared.took_ns);
   if (!prepared.data) return outgoing;
   outgoing.frame = std::move(prepared.memory);

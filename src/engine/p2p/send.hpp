@@ -36,6 +36,8 @@ struct Coding {
   std::size_t chunk_bytes = 0;  ///< of those; 0: in one piece
   bool is_for_devices = false;  ///< which take longer chunks of longer blocks
 
+  double* largest_error = nullptr;  ///< set: where the largest that was measured is kept
+
   /// Bytes of elements in the chunks of a block that is summed; the same on all ranks.
   std::size_t chunk_of(std::size_t bytes) const;
 };

@@ -9,6 +9,7 @@
 #include "codec/spec.hpp"
 #include "engine/p2p/chunk_send.hpp"
 #include "engine/p2p/send.hpp"
+#include "engine/pipeline/loss.hpp"
 #include "gpu/gpu.hpp"
 #include "link/route.hpp"
 #include "memory/buffer_pool.hpp"
@@ -44,6 +45,7 @@ struct Prepared {
   std::unique_ptr<ChunkSend> chunks;  ///< which the header announces, and which count themselves
   trace::Reason reason = trace::Reason::none;
   std::uint64_t took_ns = 0;
+  Loss loss;  ///< of a frame, or of what a header announces
 };
 
 bool is_short(const Job& job, const Message& message);
@@ -124,6 +126,7 @@ struct Departure {
   std::uint32_t number = trace::no_number;      ///< in the timeline
   std::size_t wire_bytes = 0;                   ///< of what MPI gets
   std::uint64_t begin_ns = 0;                   ///< of the call
+  Loss loss = {};
 };
 
 /// Counts a message in the row that it returns. `span`: the call, for the timeline.
@@ -134,6 +137,9 @@ trace::Row& count(Job& job, const Message& message, const Departure& departure, 
 /// has: it goes in one piece.
 std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
                               bool encodes);
+
+/// Where the call wants to know the largest error: this is one.
+void tell_error(const SendCall& call, double error);
 
 /// Makes a header the message.
 int announce(Job& job, std::unique_ptr<ChunkSend> chunks, Prepared& prepared);

@@ -17,6 +17,7 @@
 
 #include "engine/devices.hpp"
 #include "engine/pipeline/encoder.hpp"
+#include "engine/pipeline/loss.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 
@@ -57,6 +58,10 @@ class OpaqueBlock final : private Slots {
   void when_encoded(std::function<void(std::size_t bytes, std::uint64_t took_ns)> told) {
     told_ = std::move(told);
   }
+
+  /// What encoding it loses, as far as whoever has it encoded knows: for reports.
+  void set_loss(const Loss& loss) { loss_ = loss; }
+  const Loss& loss() const { return loss_; }
 
   /// Makes chunks that are ready; where the calling thread encodes, one. Never waits. True when no
   /// more will be: see is_whole() and code(). Thread-safe.
@@ -135,6 +140,7 @@ class OpaqueBlock final : private Slots {
 
   Job& job_;
   Chunking cut_{};
+  Loss loss_;
   int device_ = gpu::host;
   Home home_;
   bool is_announced_ = false;

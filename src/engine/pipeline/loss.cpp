@@ -1,0 +1,72 @@
+#include "engine/pipeline/loss.hpp"
+
+#include <algorithm>
+
+#include "codec/codec.hpp"
+#include "codec/error.hpp"
+#include "engine/job.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Bytes of elements that are measured at a time: whole blocks of every codec.
+constexpr std::size_t stretch = 1 << 20;
+
+}  // namespace
+
+Loss Loss::of(const Spec& asked, const Spec& resolved, int device, double measured) {
+  if (!resolved.lossy()) return {};
+  Loss loss{true, std::nullopt, measured};
+  const bool is_found = asked.bound != Bound::rel || resolved.value > 0 || device == gpu::host;
+  if (resolved.codec == Codec::szp && resolved.bound == Bound::abs && is_found) {
+    loss.bound = resolved.value;
+  }
+  return loss;
+}
+
+void note(trace::Row& row, const Loss& loss) {
+  if (!loss.is_any) return;
+  trace::add(row.unbounded, loss.bound ? 0 : 1);
+  trace::raise_error(row.bound, loss.bound.value_or(0));
+  trace::raise_error(row.measured_error, loss.measured);
+}
+
+bool measures_error(const Job& job, const Spec& spec) {
+  return job.config.measures_error && spec.codec == Codec::zfp;
+}
+
+int measure_error(Job& job, const Spec& spec, const Region& region, double& error) {
+  error = 0;
+  const std::size_t width = element_size(region.type);
+  const std::size_t most = std::min<std::size_t>(stretch, region.bytes());
+  const std::size_t room = codec::max_payload_bytes(spec, region.type, most / width);
+  const memory::Buffer payload = job.pool.take(room);
+  const memory::Buffer decoded = job.pool.take(most);
+  memory::Buffer copied;
+  QueueLease queue;
+  if (region.device != gpu::host) {
+    copied = job.devices.take_pinned(region.device, most);
+    queue = job.devices.queue(region.device);
+    if (!copied || !queue) return short_of_memory(job, region.device);
+  }
+  if (!payload || !decoded) return MPI_ERR_NO_MEM;
+  for (std::uint64_t offset = 0; offset < region.bytes(); offset += stretch) {
+    const std::size_t bytes = std::min<std::uint64_t>(stretch, region.bytes() - offset);
+    const std::byte* elements = region.data + offset;
+    if (copied) {
+      const int code = job.devices.wait(job, *queue, queue->copy(copied.data(), elements, bytes));
+      if (code != MPI_SUCCESS) return code;
+      elements = copied.data();
+    }
+    const std::size_t count = bytes / width;
+    const std::size_t encoded = codec::encode(spec, region.type, elements, count, payload.data());
+    if (codec::decode(spec, region.type, payload.data(), encoded, decoded.data(), count) !=
+        Status::ok) {
+      return job.corrupt_code;
+    }
+    error = std::max(error, codec::largest_error(region.type, elements, decoded.data(), count));
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,148 @@
+// szp: sums of many summands stay within the bound that is told of them, whatever their size, their
+// number and what they are: added in quanta, or as elements where that is not possible.
+#include <span>
+
+#include "codec/combine.hpp"
+#include "szp_sums.hpp"
+
+namespace {
+
+// A sum in double precision, and what its roundings have lost.
+struct Exact {
+  double high = 0, low = 0;
+  void add(double x) {
+    const double sum = high + x;
+    const double rest = sum - high;
+    low += (high - (sum - rest)) + (x - rest);
+    high = sum;
+  }
+  double off_by(double got) const { return std::fabs((got - high) - low); }
+};
+
+enum class Kind { halves, greatest, random, cancelling, count_ };
+
+// What one of `summands` brings, of magnitudes up to `most`. Halves lie as far from any multiple of
+// the step as they can, all on the same side.
+template <class T>
+std::vector<T> brought(Kind kind, double most, double step, int summand, std::size_t n,
+                       SplitMix& random) {
+  std::vector<T> x(n);
+  const auto greatest = static_cast<T>(most);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double unit = static_cast<double>(random.next() >> 11) * 0x1p-52 - 1;
+    double value = unit * most;
+    if (kind == Kind::halves) value = (std::floor(value / step) + 0.4999) * step;
+    if (kind == Kind::greatest) {
+      value = most * (1 - static_cast<double>(i % 8) * std::numeric_limits<T>::epsilon());
+    }
+    if (kind == Kind::cancelling) value = (summand % 2 == 0 ? 0.7 : -0.7) * most + unit * step;
+    x[i] = static_cast<T>(value);
+    if (std::fabs(static_cast<double>(x[i])) > most) x[i] = x[i] > 0 ? greatest : -greatest;
+  }
+  return x;
+}
+
+// As reductions add: a few at a time; the first are elements, which nobody has encoded. Empty where
+// quanta cannot tell the sum.
+template <class T>
+std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands, double each) {
+  const std::size_t n = summands[0].size();
+  std::vector<Payload> payloads;
+  for (const std::vector<T>& x : summands) {
+    Payload payload(szp::max_bytes(type_of<T>, n));
+    payload.resize(szp::encode(type_of<T>, x.data(), n, each, Mode::fast, payload.data()));
+    payloads.push_back(std::move(payload));
+  }
+  Payload sum, next(szp::max_bytes(type_of<T>, n));
+  std::vector<szp::Summand> some{{summands[0].data(), 0, true}};
+  for (std::size_t i = 1; i < payloads.size(); ++i) {
+    some.push_back({payloads[i].data(), payloads[i].size()});
+    if (some.size() < szp::most_summands && i + 1 < payloads.size()) continue;
+    std::size_t bytes = 0;
+    if (szp::add(type_of<T>, some, n, next.data(), bytes, {each}) != Status::ok) return {};
+    sum.assign(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(bytes));
+    some.assign(1, {sum.data(), sum.size()});
+  }
+  std::vector<T> decoded(n);
+  const Status status = szp::decode(type_of<T>, sum.data(), sum.size(), decoded.data(), n);
+  CHECK(status == Status::ok, "a sum decodes");
+  return decoded;
+}
+
+template <class T>
+std::vector<T> sum_of_elements(std::span<const std::vector<T>> summands, double each) {
+  std::vector<const void*> inputs;
+  for (const std::vector<T>& x : summands) inputs.push_back(x.data());
+  std::vector<T> sum(summands[0].size());
+  mpress::codec::combine_in_any_order(mpress::codec::Combine::sum, type_of<T>, inputs, sum.data(),
+                                      sum.size(), each);
+  return sum;
+}
+
+// The largest error over the bound that was told.
+template <class T>
+double check(Kind kind, double bound, int number, double most) {
+  const auto each = szp::bound_of_summand(type_of<T>, bound, number, most);
+  if (!each || !szp::resolvable(type_of<T>, *each)) return 0;
+  const double told = szp::bound_of_sum(type_of<T>, *each, number, most);
+  CHECK(told <= bound && told >= number * *each, "%g is told, %g was asked for", told, bound);
+  const std::size_t n = szp::unit_elements(type_of<T>);
+  SplitMix random{static_cast<std::uint64_t>(number) * 977 + static_cast<std::uint64_t>(kind)};
+  szp::Quantizer<T> z{};
+  szp::make_quantizer(*each, z);
+  std::vector<std::vector<T>> summands;
+  std::vector<Exact> exact(n);
+  for (int summand = 0; summand < number; ++summand) {
+    summands.push_back(brought<T>(kind, most, static_cast<double>(z.step), summand, n, random));
+    for (std::size_t i = 0; i < n; ++i) exact[i].add(static_cast<double>(summands.back()[i]));
+  }
+  double largest = 0;
+  for (const bool in_quanta : {true, false}) {
+    const std::vector<T> sum =
+        in_quanta ? sum_of_quanta<T>(summands, *each) : sum_of_elements<T>(summands, *each);
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      largest = std::max(largest, exact[i].off_by(static_cast<double>(sum[i])));
+    }
+  }
+  CHECK(largest <= told, "f%d, kind %d, %d summands up to %g, bound %g: off by %.17g, told %.17g",
+        static_cast<int>(8 * sizeof(T)), static_cast<int>(kind), number, most, bound, largest,
+        told);
+  return largest / told;
+}
+
+// Bounds from the tightest that sums can keep, where rounding takes nearly all of it, on.
+template <class T>
+void test_type() {
+  const double u = std::numeric_limits<T>::epsilon() / 2;
+  int kept = 0;
+  double closest = 0;
+  for (const int number : {2, 3, 8, 19, 150}) {
+    for (const double most : {1.0, 1 - u, 1.1, 3e-20, 5e17}) {
+      const double least = number * (sizeof(T) == 4 ? 2.5 : number + 2.0) * u * most;
+      for (const double times : {1.001, 1.1, 1.5, 2.0, 3.0, 10.0, 1e3}) {
+        for (int kind = 0; kind < static_cast<int>(Kind::count_); ++kind) {
+          const double ratio = check<T>(static_cast<Kind>(kind), least * times, number, most);
+          kept += ratio > 0;
+          closest = std::max(closest, ratio);
+        }
+      }
+    }
+  }
+  CHECK(kept > 200, "only %d of the bounds can be kept", kept);
+  CHECK(closest > 0.95, "no error comes close to its bound: %g", closest);
+  std::printf("f%d: %d kept, closest %g\n", static_cast<int>(8 * sizeof(T)), kept, closest);
+}
+
+}  // namespace
+
+int main() {
+  test_type<float>();
+  test_type<double>();
+  const mpress::ElementType f32 = mpress::ElementType::f32;
+  CHECK(!szp::bound_of_summand(f32, 1e-9, 4, 1.0), "rounding alone is more");
+  CHECK(!szp::bound_of_summand(f32, 0, 4, 1.0), "no bound");
+  CHECK(!szp::bound_of_summand(f32, 1e-3, 4, INFINITY), "no range");
+  CHECK(szp::bound_of_summand(f32, 1e-3, 4, 0.0).has_value(), "zeros");
+  if (failures == 0) std::printf("bounds of szp's sums: ok\n");
+  return failures == 0 ? 0 : 1;
+}
