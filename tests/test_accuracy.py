@@ -62,6 +62,15 @@ def test_bounds_of_szp(codec, arguments, told):
         assert row["codec"] == (None if name in REDUCTIONS else "szp")
 
 
+def test_bounds_of_szp_on_several_hosts(told, several_hosts):
+    """Where sums of a host's ranks are rounded, too, if elements are no quanta."""
+    calls, _ = told("szp:abs=1e-4", "not_finite f32 sum", 4, several_hosts)
+    for name in REDUCTIONS:
+        row, error, _ = calls[name]
+        assert row["algorithm"] == "by-host" and 0 < error <= row["error_bound"], name
+        assert within(row["error_bound"], 1e-4), name
+
+
 @pytest.mark.parametrize("codec", ["auto", "szp:abs=1e-12", pytest.param("none", marks=EXTENDED)])
 def test_nothing_lost(codec, told):
     """Also where szp cannot keep its bound, and reductions are lossless."""

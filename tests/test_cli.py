@@ -186,8 +186,8 @@ def printing_environment() -> list[str]:
 def test_run_sets_up_the_ranks(ranks, tmp_path):
     options = [] if ranks is None else ["-n", str(ranks)]
     done = mpress("run", *options, "--codec", "szp:abs=1e-3", "--force", "--threshold", "8K",
-                  "--link-rate", "1Gbit", "--measure-error", "--report", "r.json", "--", *printing_environment(),
-                  cwd=tmp_path)  # fmt: skip
+                  "--link-rate", "1Gbit", "--measure-error", "--report", "r.json", "--",
+                  *printing_environment(), cwd=tmp_path)  # fmt: skip
     assert done.status == 0, done.output
     seen = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(seen) == (ranks or 1)

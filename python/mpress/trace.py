@@ -106,6 +106,7 @@ def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
     (key, messages, raw, wire, encode, decode, wait, errors, transfer, bound, unbounded,
      measured) = fields  # fmt: skip
     peer = key >> 32
+    has_errors = DIRECTIONS[key >> 24 & 0xF] != "receive"
     return {
         "rank": rank,
         "operation": OPERATIONS[key & 0x7F],
@@ -126,8 +127,8 @@ def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
         "transfer_seconds": transfer / 1e9,
         "errors": errors,
         "unbounded": unbounded,
-        "error_bound": None if unbounded else _double(bound),
-        "measured_error": _double(measured),
+        "error_bound": _double(bound) if has_errors and not unbounded else None,
+        "measured_error": _double(measured) if unbounded else None,
     }
 
 

@@ -155,7 +155,7 @@ bool ReducedCall::advance() {
     finish();
   }
   if (phase_ == Phase::telling && movement_->runner().advance()) {
-    if (movement_->runner().code() == MPI_SUCCESS) loss_.measured = joined_error();
+    loss_.measured = joined_error();
     end();
   }
   return phase_ == Phase::over;

@@ -2,6 +2,7 @@
 // are measured: those of what they have encoded, from which all know what the result may err by.
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/coll/reduced_call.hpp"
 #include "schedule/bruck.hpp"
@@ -16,7 +17,8 @@ std::unique_ptr<Movement> ReducedCall::share_with_all(void* all, std::size_t byt
                   schedule::bruck_allgather(task, context_.rank()), nullptr);
 }
 
-/// What goes wrong with this is no error of the call, whose results are there.
+/// What goes wrong with this is no error of the call, whose results are there: but what a member
+/// does not tell might be anything.
 void ReducedCall::begin_telling() {
   phase_ = Phase::telling;
   all_errors_.assign(static_cast<std::size_t>(context_.size()), {});
@@ -27,6 +29,7 @@ void ReducedCall::begin_telling() {
 /// What the result may err by, from what all members have measured. Errors of summands add up; of
 /// a minimum they do not. A piece has one owner, who encodes its result.
 double ReducedCall::joined_error() const {
+  if (movement_->runner().code() != MPI_SUCCESS) return std::numeric_limits<double>::infinity();
   Errors all;
   const bool is_sum = reduction_.how == codec::Combine::sum;
   const auto join = [&](double& known, double more) {
