@@ -29,11 +29,19 @@ Builder::Builder(const Task& task, Op op, int rank) {
   require_rank("rank", rank, task.size);
 }
 
-void Builder::add(std::vector<Transfer>& transfers, int peer, int round) {
+Builder::Builder(const SumTask& task, Reduction reduction, int rank) {
+  if (task.reduction != reduction)
+    throw std::invalid_argument("task.reduction is not what the algorithm is for");
+  require_at_least("task.size", task.size, 1);
+  require_rank("task.root", task.root, task.size);
+  require_rank("rank", rank, task.size);
+}
+
+void Builder::add(std::vector<Transfer>& transfers, int peer, int round, bool combines) {
   const std::size_t count = schedule_.blocks.size() - first_;
   if (count == 0) return;
-  transfers.push_back(
-      {peer, round, static_cast<std::uint32_t>(first_), static_cast<std::uint32_t>(count)});
+  transfers.push_back({peer, round, static_cast<std::uint32_t>(first_),
+                       static_cast<std::uint32_t>(count), combines});
   first_ += count;
 }
 

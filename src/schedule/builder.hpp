@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "schedule/schedule.hpp"
+#include "schedule/sums.hpp"
 
 namespace mpress::schedule {
 
@@ -14,6 +15,9 @@ class Builder {
   /// least one rank, `rank` and the root are among the ranks, and there is a segment.
   Builder(const Task& task, Op op, int rank);
 
+  /// The same of a reduction.
+  Builder(const SumTask& task, Reduction reduction, int rank);
+
   /// The next one of the transfer that is being written down.
   void block(Block block) { schedule_.blocks.push_back(block); }
   void block(int block) { schedule_.blocks.push_back(static_cast<Block>(block)); }
@@ -21,12 +25,14 @@ class Builder {
   /// Ends a transfer, of the blocks since the last one. Without any there is none.
   void send(int peer, int round) { add(schedule_.sends, peer, round); }
   void receive(int peer, int round) { add(schedule_.receives, peer, round); }
+  /// A receive of what is combined with what the rank has.
+  void combine(int peer, int round) { add(schedule_.receives, peer, round, true); }
 
   /// Transfers may have been written down in any order; those of a round stay in theirs.
   Schedule finish(int rounds);
 
  private:
-  void add(std::vector<Transfer>& transfers, int peer, int round);
+  void add(std::vector<Transfer>& transfers, int peer, int round, bool combines = false);
 
   Schedule schedule_;
   std::size_t first_ = 0;

@@ -58,6 +58,9 @@ struct Transfer {
   int round;            ///< from 0
   std::uint32_t first;  ///< of Schedule::blocks
   std::uint32_t count;  ///< at least 1
+  /// Of a receive where partial sums travel (sums.hpp): what comes is combined with what this rank
+  /// has of these blocks; else it takes its place.
+  bool combines = false;
 };
 
 /// What one rank does. Transfers are in the order of their rounds.
