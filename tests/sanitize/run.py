@@ -57,6 +57,7 @@ REDUCTIONS = [
     ("reductions_reproducible", "1 exact key device", {"MPRESS_CODEC": "none"}),
     ("reductions_reproducible", "1 abs=1e-3 key", {"MPRESS_CODEC": "szp:abs=1e-3"}),
     ("hints_differ", "", {"MPRESS_CODEC": "mpc"}),
+    ("errors_told", "noise f32 sum device", {"MPRESS_CODEC": "zfp:8", "MPRESS_MEASURE_ERROR": "1"}),
 ]
 # Ranks, settings and arguments of runs of the random program.
 STRESS = [
