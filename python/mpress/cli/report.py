@@ -2,7 +2,7 @@
 
 import shlex
 from collections import defaultdict
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -215,9 +215,9 @@ def _accuracy(rows: list[dict[str, Any]]) -> Table:
 
 
 def _rounded_up(error: float) -> str:
-    """Four digits, and no less than the error is."""
-    digits = Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(error))
-    return f"{digits:.4g}" if error else "0"
+    """Four digits, rounded up."""
+    digits = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(error))
+    return f"{float(digits):.4g}"
 
 
 def _bytes_and_codec(sums: dict[str, float]) -> list[str]:
