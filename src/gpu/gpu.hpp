@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 12;
+inline constexpr std::uint32_t interface_version = 13;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -107,6 +107,36 @@ struct Sum {
   /// Unless null, where the sum's elements go, as decode() has them: aligned as their type,
   /// overlapping no summand, unspecified where the sum is none of quanta.
   void* decoded = nullptr;
+};
+
+/// A member's share of what several combine together, each by a queue of its own, in one process or
+/// in several: Queue::combine_jointly(). What all of them are given is the same but for what says
+/// otherwise.
+struct Joint {
+  /// Joint memory of each member (gpu/joint.hpp), up to joint::most_members, as kernels of this
+  /// queue's device reach it; its own at `member`. cleared_bytes() were 0 before its first use.
+  std::span<std::byte* const> memory;
+  unsigned member;  ///< differs
+  /// Not 0, and another than at all uses of that memory before. Nothing reads it any more, on any
+  /// device, that was given with another number.
+  std::uint32_t call;
+  /// In elements: part i is from [i] to [i + 1]. One part; or one for each member, which combines
+  /// it.
+  std::span<const std::uint64_t> begins;
+  /// Of one part: who combines it, a bit for each member; one of these or all.
+  std::uint32_t combiners;
+  /// Of several parts: all members get all of them.
+  bool gathers;
+  bool is_brief;      ///< it travels in lines: up to joint::most_brief, and `gathers` is not set
+  const void* input;  ///< differs; all parts, one behind the other
+  /// Differs. Where the part goes that this member combines, or, with `gathers`, all of them; null
+  /// where it gets none. May be the input, but for several parts without `gathers`.
+  void* out;
+  /// Work of the same call that was left undone before goes on.
+  bool again = false;
+  /// Host memory that devices reach, pinned or from Gpu::map(): gets 1 where others did not come in
+  /// time, and not all is done. Differs.
+  std::uint32_t* undone;
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
@@ -242,6 +272,13 @@ class Queue {
                                      std::span<const void* const> inputs, void* out,
                                      std::size_t count, double grid) = 0;
 
+  /// Combines what all members bring, in their order, with the bits of combine(): kernels that wait
+  /// on the device for those of the other members, each for some milliseconds. So members give this
+  /// once all are known to do so, on devices of their own. Where one came too late, `undone` says
+  /// so, and the same is given `again`: until then the memory is as it was left. Inputs and results
+  /// are on the queue's device, aligned as their type.
+  virtual Event combine_jointly(Combine how, ElementType type, const Joint& joint) = 0;
+
   /// All work given later waits for what the program has enqueued on `stream`, one of the queue's
   /// device (a cudaStream_t; null: the default stream), until now. False where the device refuses,
   /// or `stream` is being captured into a graph: then nothing waits, and the capture goes on.
@@ -292,6 +329,10 @@ class Gpu {
   virtual void* allocate(Place place, int device, std::size_t bytes) = 0;
   /// Nothing that uses the memory is under way any more.
   virtual void release(Place place, int device, void* memory) = 0;
+
+  /// The same number for the same device in all processes of this host, and another for others; 0
+  /// where it cannot be told.
+  virtual std::uint64_t identity(int device) = 0;
 
   /// Of the device's memory, whoever has it; 0 where it cannot be told.
   virtual std::size_t memory_bytes(int device) = 0;

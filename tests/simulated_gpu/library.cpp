@@ -1,5 +1,8 @@
 // libmpress_simulated_gpu.so: what mpress loads, and what test programs call.
 
+#include <unistd.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -30,6 +33,14 @@ struct Simulation final : gpu::Gpu {
 
   void release(gpu::Place place, int device, void* memory) override {
     Memory::instance().give(number(place, device), memory, false);
+  }
+
+  /// Each process has devices of its own, unless they shall be the same.
+  std::uint64_t identity(int device) override {
+    const char* const shared = std::getenv("SIMULATED_GPU_SHARED");
+    const bool is_own = !shared || std::strcmp(shared, "0") == 0;
+    return (is_own ? static_cast<std::uint64_t>(getpid()) << 8 : 0) +
+           static_cast<std::uint64_t>(device) + 1;
   }
 
   std::size_t memory_bytes(int) override { return device_bytes; }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "gpu/cuda/combine.cuh"
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/tell.cuh"
 #include "gpu/gpu.hpp"
@@ -17,46 +18,13 @@ struct Inputs {
 
 constexpr unsigned threads = 256;
 
-/// `lanes` elements that are loaded and stored at once.
-template <class T, unsigned lanes>
-struct alignas(sizeof(T) * lanes) Pack {
-  T lane[lanes];
-};
-
-template <Combine how, class Sum, class T, unsigned lanes>
-__device__ void join(Sum (&sums)[lanes], const Pack<T, lanes>& pack) {
-#pragma unroll
-  for (unsigned i = 0; i < lanes; ++i) {
-    sums[i] = codec::combine<how>(sums[i], static_cast<Sum>(pack.lane[i]));
-  }
-}
-
-/// What comes of the inputs' packs number `i`: those of four inputs are on their way at once.
+/// The inputs' packs number `i`.
 template <Combine how, class Sum, class T, unsigned lanes>
 __device__ __forceinline__ void combine_at(const Inputs& inputs, T* out, std::size_t i) {
   using Packed = Pack<T, lanes>;
-  constexpr unsigned ahead = 4;
-  const auto load = [&](unsigned input) {
-    return static_cast<const Packed*>(inputs.at[input])[i];
-  };
-  Sum sums[lanes];
-  const Packed first = load(0);
-#pragma unroll
-  for (unsigned k = 0; k < lanes; ++k) sums[k] = static_cast<Sum>(first.lane[k]);
-  unsigned input = 1;
-  for (; input + ahead <= inputs.number; input += ahead) {
-    Packed packs_ahead[ahead];
-#pragma unroll
-    for (unsigned k = 0; k < ahead; ++k) packs_ahead[k] = load(input + k);
-#pragma unroll
-    for (unsigned k = 0; k < ahead; ++k) join<how>(sums, packs_ahead[k]);
-  }
-#pragma unroll 3
-  for (; input < inputs.number; ++input) join<how>(sums, load(input));
-  Packed result;
-#pragma unroll
-  for (unsigned k = 0; k < lanes; ++k) result.lane[k] = static_cast<T>(sums[k]);
-  reinterpret_cast<Packed*>(out)[i] = result;
+  reinterpret_cast<Packed*>(out)[i] = combined<how, Sum, T, lanes>(
+      inputs.number,
+      [&](unsigned input) { return static_cast<const Packed*>(inputs.at[input])[i]; });
 }
 
 /// `packs` packs, and `rest` elements behind them one by one. Everything is read once, and `out`

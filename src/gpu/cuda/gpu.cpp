@@ -63,6 +63,20 @@ class CudaGpu final : public Gpu {
     }
   }
 
+  std::uint64_t identity(int device) override {
+    try {
+      const ContextScope scope(device);
+      cudaDeviceProp properties;
+      memory::check(cudaGetDeviceProperties(&properties, device), "a device's properties");
+      std::uint64_t words[2];
+      static_assert(sizeof words == sizeof properties.uuid);
+      std::memcpy(words, &properties.uuid, sizeof words);
+      return words[0] ^ words[1];
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
   std::size_t memory_bytes(int device) override {
     try {
       const ContextScope scope(device);

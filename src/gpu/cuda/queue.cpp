@@ -10,6 +10,7 @@
 #include "codec/szp/format.hpp"
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/driver.hpp"
+#include "gpu/cuda/joint.hpp"
 
 namespace mpress::gpu {
 namespace {
@@ -375,6 +376,14 @@ Event CudaQueue::combine_in_any_order(Combine how, ElementType type,
     check(mpress::gpu::combine_in_any_order(how, type, inputs,
                                             is_far ? as_mapped(inputs.data()) : nullptr, out, count,
                                             grid, tell(event), stream_),
+          "combining");
+  });
+}
+
+Event CudaQueue::combine_jointly(Combine how, ElementType type, const Joint& joint) {
+  return give([&](Event event) {
+    check(mpress::gpu::combine_jointly(how, type, joint, as_mapped(joint.undone), tell(event),
+                                       stream_),
           "combining");
   });
 }

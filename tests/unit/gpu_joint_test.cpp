@@ -1,0 +1,250 @@
+// What several members combine together, by kernels that wait for each other: beside the host's
+// combine_all(), bit for bit. All members are of this process, on one device, each with a queue of
+// its own. On the library given as the first argument, or the simulated one.
+//
+//   gpu_joint_test [LIBRARY]
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "codec/combine.hpp"
+#include "gpu/joint.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "gpu_memory.hpp"
+#include "queues.hpp"
+
+using namespace mpress;
+using gpu::Combine;
+using gpu::Joint;
+using gpu::Place;
+
+namespace joint = gpu::joint;
+
+namespace {
+
+template <class T>
+constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
+
+enum class Goal { all, root, each };
+
+struct Case {
+  Combine how = Combine::sum;
+  Goal goal = Goal::all;
+  bool gathers = false;  ///< two shots
+  bool in_place = false;
+  std::size_t skew = 0;  ///< elements in front of input and result
+  unsigned late = 0;     ///< a member that comes last, after the others have given up
+};
+
+/// Members with joint memory for vectors of up to `most` bytes.
+class Members {
+ public:
+  Members(unsigned number, std::size_t most) : most_(most) {
+    const std::size_t room = joint::memory_bytes(number, most);
+    std::vector<std::byte> zeros(joint::cleared_bytes(number));
+    for (unsigned i = 0; i < number; ++i) {
+      queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
+      memory_.push_back(std::make_unique<Block>(Place::device, room));
+      data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
+      undone_.push_back(std::make_unique<Block>(Place::pinned, 64));
+      at_.push_back(memory_.back()->data);
+      put(*queues_[i], at_[i], zeros.data(), zeros.size());
+    }
+  }
+  ~Members() {
+    for (const auto& queue : queues_) queue->drain();
+  }
+
+  unsigned number() const { return static_cast<unsigned>(queues_.size()); }
+
+  template <class T>
+  void combine(const Case& one, std::span<const std::uint64_t> begins) {
+    const std::size_t count = begins.back(), bytes = count * sizeof(T);
+    CHECK(bytes <= most_ || (!one.gathers && bytes <= joint::most_brief));
+    std::vector<std::vector<T>> inputs;
+    for (unsigned i = 0; i < number(); ++i) {
+      inputs.emplace_back(count);
+      for (T& value : inputs.back()) value = static_cast<T>(uniform_(random_));
+      put(*queues_[i], input(i, one, sizeof(T)), inputs[i].data(), bytes);
+    }
+    ++call_;
+    for (unsigned step = 0; step < number(); ++step) {
+      const unsigned i = (step + one.late + 1) % number();
+      if (one.late > 0 && step + 1 == number()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(25));
+      }
+      give<T>(one, begins, i, false);
+    }
+    std::vector<bool> is_over(number());
+    while (!std::all_of(is_over.begin(), is_over.end(), [](bool over) { return over; })) {
+      for (unsigned i = 0; i < number(); ++i) {
+        if (is_over[i]) continue;
+        const State state = queues_[i]->query(events_[i]);
+        CHECK(state != State::failed);
+        if (state != State::done) continue;
+        is_over[i] = load(undone(i)) == 0;
+        if (!is_over[i]) give<T>(one, begins, i, true);
+      }
+    }
+    std::vector<T> expected(count);
+    std::vector<const void*> views;
+    for (const auto& input : inputs) views.push_back(input.data());
+    codec::combine_all(one.how, type_of<T>, views, expected.data(), count);
+    for (unsigned i = 0; i < number(); ++i) {
+      const bool is_part = one.goal == Goal::each;
+      if (one.goal == Goal::root && i != 1) continue;
+      const std::uint64_t begin = is_part ? begins[i] : 0;
+      const std::uint64_t end = is_part ? begins[i + 1] : count;
+      const std::vector<std::byte> got =
+          bytes_of(*queues_[i], out(i, one, sizeof(T)), (end - begin) * sizeof(T));
+      CHECK(std::memcmp(got.data(), expected.data() + begin, got.size()) == 0);
+    }
+  }
+
+  std::uint32_t again() const { return again_; }
+
+ private:
+  std::byte* input(unsigned i, const Case& one, std::size_t width) const {
+    return data_[i]->data + one.skew * width;
+  }
+  std::byte* out(unsigned i, const Case& one, std::size_t width) const {
+    return one.in_place ? input(i, one, width)
+                        : data_[i]->data + most_ + 2048 + 3 * one.skew * width;
+  }
+  std::uint32_t& undone(unsigned i) const {
+    return *reinterpret_cast<std::uint32_t*>(undone_[i]->data);
+  }
+
+  template <class T>
+  void give(const Case& one, std::span<const std::uint64_t> begins, unsigned i, bool again) {
+    undone(i) = 0;
+    again_ += again;
+    events_.resize(number());
+    const bool is_brief = !one.gathers && begins.back() * sizeof(T) <= joint::most_brief;
+    const std::uint32_t combiners = one.goal == Goal::root ? 2 : (1u << number()) - 1;
+    const Joint given{at_,
+                      i,
+                      call_,
+                      begins,
+                      combiners,
+                      one.gathers,
+                      is_brief,
+                      input(i, one, sizeof(T)),
+                      out(i, one, sizeof(T)),
+                      again,
+                      &undone(i)};
+    events_[i] = queues_[i]->combine_jointly(one.how, type_of<T>, given);
+  }
+
+  const std::size_t most_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<Block>> memory_, data_, undone_;
+  std::vector<std::byte*> at_;
+  std::vector<Event> events_;
+  std::uint32_t call_ = 0;
+  std::uint32_t again_ = 0;
+  std::mt19937 random_{5};
+  std::uniform_real_distribution<double> uniform_{-2, 2};
+};
+
+std::vector<std::uint64_t> one_part(std::size_t count) { return {0, count}; }
+
+/// About even, but the last is short, and may be empty.
+std::vector<std::uint64_t> parts(std::size_t count, unsigned members) {
+  std::vector<std::uint64_t> begins{0};
+  const std::size_t share = count / members + 3;
+  for (unsigned i = 0; i < members; ++i) begins.push_back(std::min(count, begins.back() + share));
+  begins.back() = count;
+  return begins;
+}
+
+template <class T>
+void all_goals(unsigned number) {
+  Members members(number, 1 << 20);
+  const std::size_t brief = joint::most_brief / sizeof(T);
+  for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{1000}, brief,
+                                  brief + 1, std::size_t{50'001}, (1 << 20) / sizeof(T)}) {
+    for (const bool in_place : {false, true}) {
+      for (const std::size_t skew : {0, 1}) {
+        if (skew > 0 && count * sizeof(T) == 1 << 20) continue;
+        Case one{.in_place = in_place, .skew = skew};
+        members.combine<T>(one, one_part(count));
+        one.goal = Goal::root;
+        members.combine<T>(one, one_part(count));
+        one.goal = Goal::all;
+        one.gathers = true;
+        members.combine<T>(one, parts(count, number));
+        one.gathers = false;
+        one.goal = Goal::each;
+        one.in_place = false;
+        members.combine<T>(one, parts(count, number));
+      }
+    }
+  }
+}
+
+template <class T>
+void all_combinations() {
+  Members members(3, 1 << 18);
+  for (const Combine how : {Combine::sum, Combine::min, Combine::max, Combine::prod}) {
+    members.combine<T>({.how = how}, one_part(501));
+    members.combine<T>({.how = how}, one_part(20'003));
+    members.combine<T>({.how = how, .gathers = true}, parts(20'003, 3));
+  }
+}
+
+/// Kernels give up, and go on where they were, also where results have taken inputs' places.
+void late_members() {
+  Members members(3, 1 << 20);
+  for (const std::size_t count : {100, 200'000}) {
+    for (unsigned late = 1; late < 3; ++late) {
+      for (const bool in_place : {false, true}) {
+        members.combine<float>({.in_place = in_place, .late = late}, one_part(count));
+        if (count < 1000) continue;
+        members.combine<float>({.gathers = true, .in_place = in_place, .late = late},
+                               parts(count, 3));
+      }
+    }
+  }
+  CHECK(members.again() > 0);
+}
+
+/// Flags and lines of calls before are no others'.
+void many_calls() {
+  Members members(2, 1 << 17);
+  std::mt19937 random(9);
+  for (int i = 0; i < 400; ++i) {
+    const std::size_t count = 1 + random() % (random() % 2 == 0 ? 40 : 30'000);
+    const bool gathers = random() % 3 == 0;
+    members.combine<float>({.gathers = gathers, .in_place = random() % 2 == 0},
+                           gathers ? parts(count, 2) : one_part(count));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gpu::choose(argc > 1 ? argv[1] : MPRESS_SIMULATED_GPU);
+  if (!gpu::gpu()) {
+    std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
+    return 2;
+  }
+  for (const unsigned number : {2u, 3u, 8u}) {
+    all_goals<float>(number);
+    all_goals<double>(number);
+  }
+  all_combinations<float>();
+  all_combinations<double>();
+  late_members();
+  many_calls();
+  return check::failures != 0;
+}
