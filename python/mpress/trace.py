@@ -65,6 +65,7 @@ DETOURS = {
 ALGORITHMS = (
     None, "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot",
     "scattered", "ring", "doubling", "bruck", "by-host", "pairwise", "one-shot",
+    "one-kernel",
 )  # fmt: skip
 """Of collective calls: as ``src/schedule/algorithms.hpp`` has them."""
 

@@ -175,6 +175,12 @@ bool load_config(Config& config, std::string& error) {
     }
     config.link = value;
   }
+  if (const char* value = knob_value("MPRESS_JOINT_KERNELS")) {
+    if (!one_of(value, {"auto", "always", "never"})) {
+      return wrong(error, "MPRESS_JOINT_KERNELS", value, "auto, always or never");
+    }
+    config.joint_kernels = value;
+  }
   if (const char* value = knob_value("MPRESS_PROGRESS")) {
     if (!one_of(value, {"calls", "thread"})) {
       return wrong(error, "MPRESS_PROGRESS", value, "calls or thread");

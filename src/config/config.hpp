@@ -38,19 +38,20 @@ struct Config {
   bool measures_error = false;  ///< of codecs with a loss that has no bound
   bool disabled = false;
   std::array<bool, static_cast<std::size_t>(Family::count_)> disabled_families{};
-  std::size_t threshold = 64 * 1024;  ///< bytes
-  bool is_threshold_set = false;      ///< it holds for slow links, too
-  std::size_t chunk = 1024 * 1024;    ///< bytes of elements in a chunk; 0: no chunks
-  bool is_chunk_set = false;          ///< it rules over the profile's
-  std::size_t pool_limit = 1u << 30;  ///< bytes that chunks on their way may hold
-  bool is_pool_limit_set = false;     ///< it holds for the memory of any GPU, however large
-  std::string link = "auto";          ///< or "mpi", "peer", "host"
-  bool progress_thread = false;       ///< MPRESS_PROGRESS=thread
-  std::string gpu = "cuda";           ///< or "off", or a path with a '/'
-  std::string gpu_aware = "auto";     ///< or "0", "1"
-  std::string profile;                ///< a path, "off", or empty for the default
-  double link_rate = 0;               ///< bytes a second; 0: not paced
-  std::string learn = "auto";         ///< or "off", "all"
+  std::size_t threshold = 64 * 1024;   ///< bytes
+  bool is_threshold_set = false;       ///< it holds for slow links, too
+  std::size_t chunk = 1024 * 1024;     ///< bytes of elements in a chunk; 0: no chunks
+  bool is_chunk_set = false;           ///< it rules over the profile's
+  std::size_t pool_limit = 1u << 30;   ///< bytes that chunks on their way may hold
+  bool is_pool_limit_set = false;      ///< it holds for the memory of any GPU, however large
+  std::string joint_kernels = "auto";  ///< or "always", "never"
+  std::string link = "auto";           ///< or "mpi", "peer", "host"
+  bool progress_thread = false;        ///< MPRESS_PROGRESS=thread
+  std::string gpu = "cuda";            ///< or "off", or a path with a '/'
+  std::string gpu_aware = "auto";      ///< or "0", "1"
+  std::string profile;                 ///< a path, "off", or empty for the default
+  double link_rate = 0;                ///< bytes a second; 0: not paced
+  std::string learn = "auto";          ///< or "off", "all"
   /// MPRESS_ALGORITHM, by schedule::Op; none: the cost model's choice.
   std::array<schedule::Algorithm, schedule::op_count> algorithms{};
   std::string job;               ///< MPRESS_JOB, or empty

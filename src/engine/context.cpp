@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "engine/coll/joint_memory.hpp"
+#include "engine/job.hpp"
 #include "mpi/buffer_calls.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/record.hpp"
@@ -196,6 +198,17 @@ bool Context::free_comm() {
   return true;
 }
 
+Context::~Context() = default;
+
+JointMemory& Context::joint_memory(Job& job) {
+  if (!joint_memory_) joint_memory_ = std::make_unique<JointMemory>(job, *this);
+  return *joint_memory_;
+}
+
+bool Context::is_joint_memory_busy() const { return joint_memory_ && joint_memory_->is_busy(); }
+
+void Context::drop_joint_memory() { joint_memory_.reset(); }
+
 void Context::comm_freed() {
 #if defined(OPEN_MPI)
   // It goes on to use the communicator that it duplicates. All members have begun, or
@@ -297,6 +310,14 @@ void Contexts::sweep() {
     return true;
   });
   std::erase_if(all_, [](const auto& context) { return context.expired(); });
+}
+
+void Contexts::drop_joint_memory() {
+  std::lock_guard lock(mutex_);
+  for (const auto& one : all_) {
+    if (const std::shared_ptr<Context> context = one.lock()) context->drop_joint_memory();
+  }
+  if (world_) world_->drop_joint_memory();
 }
 
 void Contexts::close() {

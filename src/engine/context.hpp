@@ -16,6 +16,7 @@
 // have no context (Contexts::may_have()).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -77,6 +78,8 @@ class Facts {
 };
 
 class Contexts;
+class Job;
+class JointMemory;
 
 class Context : public mpi::Attachment, public std::enable_shared_from_this<Context> {
  public:
@@ -115,9 +118,6 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// it to Progress, unless it is over at once.
   Agreements& agreements() { return *agreements_; }
 
-  /// Counts the calls that the members make together, from 0.
-  std::uint64_t next_call() { return calls_.fetch_add(1, std::memory_order_relaxed); }
-
   /// The codec that all members have given the communicator as a hint.
   const std::optional<Spec>& spec() const { return spec_; }
 
@@ -142,35 +142,49 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// By which algorithms its calls go. For the call whose turn it is.
   policy::MethodChoice& method_choice() const { return method_choice_; }
 
-  // The mode of its collective calls, which engine/coll/route.hpp alone sets, call by call.
+  // The modes of its collective calls, which engine/coll/route.hpp alone sets, call by call.
 
-  /// Does a member have buffers on devices, as of the last call at which they told each other?
-  bool has_devices() const { return has_devices_; }
-  void set_has_devices() { has_devices_ = true; }
-
-  /// And does data of theirs go by host memory that both GPUs have pinned, between some two?
-  bool is_pinned() const { return is_pinned_; }
-  void set_is_pinned(bool is_pinned) { is_pinned_ = is_pinned; }
-
-  /// Of reductions on linked devices, which take all members.
+  /// Of what takes all members, and may be refused by one.
   class Attempts {
    public:
     /// Shall the next one be tried? After one that failed at the 1st, 2nd, 4th, 8th ... call.
-    bool next() { return !has_failed_ || std::has_single_bit(++calls_); }
+    bool next() { return !is_over_ && (!has_failed_ || std::has_single_bit(++calls_)); }
+    /// None is tried any more.
+    void end() { is_over_ = true; }
     void note(bool has_succeeded) {
       if (has_succeeded) calls_ = 0;
       has_failed_ = !has_succeeded;
     }
 
    private:
+    bool is_over_ = false;
     bool has_failed_ = false;
     std::uint64_t calls_ = 0;  ///< since the last that succeeded
   };
-  Attempts& linked_attempts() { return linked_attempts_; }
 
-  /// Has this one had any?
-  bool has_had_device() const { return has_had_device_; }
-  void note_device(bool on_device) { has_had_device_ = has_had_device_ || on_device; }
+  /// What members know of calls of like size. A program may have its fields on devices, and short
+  /// sums of the host's beside them.
+  struct Mode {
+    bool has_devices = false;     ///< a member has such buffers there, as of when they told last
+    bool has_had_device = false;  ///< this one has had any
+    std::uint64_t calls = 0;      ///< at which they could tell
+    Attempts linked, joint;       ///< of reductions on linked devices
+  };
+  Mode& mode(bool reduces, std::size_t bytes) {
+    constexpr int bits_a_class = 3;
+    const auto size = static_cast<std::size_t>(std::bit_width(bytes) / bits_a_class);
+    return modes_[std::min(size, sizes - 1) * 2 + reduces];
+  }
+
+  /// Does data of theirs go by host memory that both GPUs have pinned, between some two?
+  bool is_pinned() const { return is_pinned_; }
+  void set_is_pinned(bool is_pinned) { is_pinned_ = is_pinned; }
+
+  /// For the call whose turn it is.
+  JointMemory& joint_memory(Job& job);
+  bool is_joint_memory_busy() const;
+  /// No kernel uses it any more.
+  void drop_joint_memory();
 
   /// Do all members know that it is decided, and so are all calls before the next one? Once one
   /// that may wait was. Then decisions that take no agreement are made at once.
@@ -197,6 +211,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Do two members share memory of a host?
   bool share_host(int a, int b) const;
 
+  ~Context() override;
   void comm_freed() override;
 
  private:
@@ -228,14 +243,13 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::shared_ptr<Agreements> agreements_;
   CallOrder order_;
   std::atomic<int> holders_{1};  ///< one is the program's communicator
-  std::atomic<std::uint64_t> calls_{0};
   std::optional<Spec> spec_;
   bool has_different_codecs_ = false;
   mutable std::optional<schedule::Hosts> member_hosts_;
   mutable policy::MethodChoice method_choice_;
-  Attempts linked_attempts_;
-  bool has_devices_ = false;
-  bool has_had_device_ = false;
+  static constexpr std::size_t sizes = 16;
+  std::array<Mode, 2 * sizes> modes_;
+  std::unique_ptr<JointMemory> joint_memory_;
   bool is_settled_ = false;
   bool is_pinned_ = false;
 };
@@ -273,6 +287,10 @@ class Contexts {
   /// Whether it may have one, as all its members know without asking: mpress is at work in all of
   /// them, since MPI_Init.
   bool may_have(const mpi::CommInfo& comm) const;
+
+  /// Lets go of joint memory, in MPI_Finalize, when nothing of the program's is under way; before
+  /// links are closed.
+  void drop_joint_memory();
 
   /// Frees what is private, in MPI_Finalize, when nothing of the program's is under way.
   void close();

@@ -15,14 +15,23 @@ enum class Shots : std::uint8_t { none, one, two };
 inline constexpr std::size_t most_linked = 16 << 20;
 
 /// Of `bytes` bytes that each of `ranks` members, two or more, brings, and all of which all want.
-/// One shot reads bytes (ranks - 1), two 2 bytes (ranks - 1) / ranks and take one wait more: some
-/// 5 us, in which a link brings 1 MB.
-constexpr Shots linked_shots(std::size_t bytes, int ranks) {
-  constexpr std::size_t of_a_wait = 1 << 20;
+/// One shot reads bytes (ranks - 1), two 2 bytes (ranks - 1) / ranks and take one wait more, in
+/// which a link brings `of_a_wait` bytes.
+constexpr Shots shots_for(std::size_t bytes, int ranks, std::size_t of_a_wait) {
   if (bytes == 0 || bytes > most_linked) return Shots::none;
   const std::size_t more =
       bytes / static_cast<std::size_t>(ranks) * static_cast<std::size_t>((ranks - 1) * (ranks - 2));
   return more <= of_a_wait ? Shots::one : Shots::two;
+}
+
+/// Where hosts launch what comes after a wait: some 5 us.
+constexpr Shots linked_shots(std::size_t bytes, int ranks) {
+  return shots_for(bytes, ranks, 1 << 20);
+}
+
+/// Where kernels wait on their devices: some 2 us.
+constexpr Shots joint_shots(std::size_t bytes, int ranks) {
+  return shots_for(bytes, ranks, 512 << 10);
 }
 
 }  // namespace mpress::policy

@@ -75,6 +75,7 @@ FlatWork flat_work(const Method& method, Op op, int n, bool is_shared) {
     case Algorithm::none:
     case Algorithm::by_host:
     case Algorithm::one_shot:
+    case Algorithm::one_kernel:
     case Algorithm::count_: break;
   }
   return {0, 0};
@@ -214,6 +215,7 @@ Schedule make(const Method& method, const Task& task, int rank, const Hosts& hos
       return is_mixed ? hierarchical_alltoall(task, rank, hosts, 1) : pairwise_alltoall(task, rank);
     case Algorithm::none:
     case Algorithm::one_shot:  // without a schedule
+    case Algorithm::one_kernel:
     case Algorithm::count_: break;
   }
   return {};

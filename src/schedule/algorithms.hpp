@@ -27,12 +27,14 @@ enum class Algorithm : std::uint8_t {
   by_host,           ///< all-gather: to each host once
   pairwise,          ///< all-to-all: one at once
   one_shot,          ///< reductions: each combines what all have made readable
+  one_kernel,        ///< reductions: the same, or in two shots, by a kernel that waits for others
   count_
 };
 
 inline constexpr const char* algorithm_names[] = {
-    "none",      "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot",
-    "scattered", "ring",   "doubling", "bruck", "by-host",      "pairwise",         "one-shot"};
+    "none",     "linear",    "binomial",  "chain",    "scatter-ring", "scatter-doubling",
+    "two-shot", "scattered", "ring",      "doubling", "bruck",        "by-host",
+    "pairwise", "one-shot",  "one-kernel"};
 
 inline const char* name(Algorithm algorithm) {
   return algorithm_names[static_cast<std::size_t>(algorithm)];

@@ -3,6 +3,7 @@
 #include "engine/coll/reduced_call.hpp"
 #include "engine/coll/served_call.hpp"
 #include "engine/job.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 
@@ -19,6 +20,22 @@ void pass_on_hints(const mpi::CommInfo& comm, const Context& context) {
   const mpi::Hints hints = comm.hints.get();
   if (hints.empty()) return;
   if (const auto blocks = mpi::comm_info(context.comm())) blocks->hints.update(hints);
+}
+
+void count_by_peer_link(Job& job, trace::Called called, int rank, std::size_t sent,
+                        std::size_t received) {
+  const auto count = [&](trace::Direction direction, std::size_t bytes) {
+    if (bytes == 0) return;
+    trace::Key key{direction, called, rank};
+    key.way = trace::Way::peer;
+    key.is_on_device = true;
+    trace::Row& row = job.record.row(key);
+    trace::add(row.messages, 1);
+    trace::add(row.raw_bytes, bytes);
+    trace::add(row.wire_bytes, bytes);
+  };
+  count(trace::Direction::send, sent);
+  count(trace::Direction::receive, received);
 }
 
 void wait_for(Job& job, CollectiveOperation& operation) {

@@ -50,6 +50,10 @@ std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& 
 /// Before a start: the private communicator gets the hints that the program's has by now.
 void pass_on_hints(const mpi::CommInfo& comm, const Context& context);
 
+/// Counts what a rank read of this one's memory, and this one of that rank's.
+void count_by_peer_link(Job& job, trace::Called called, int rank, std::size_t sent,
+                        std::size_t received);
+
 // Of blocking calls:
 
 /// Waits for one that has started.

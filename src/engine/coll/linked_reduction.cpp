@@ -256,21 +256,10 @@ bool LinkedReduction::end() {
   const int me = context_.rank();
   for (int rank = 0; rank < context_.size() && code_ == MPI_SUCCESS; ++rank) {
     if (rank == me) continue;
-    count(rank, trace::Direction::send, bytes_read(rank, me));
-    count(rank, trace::Direction::receive, bytes_read(me, rank));
+    count_by_peer_link(job_, called(), context_.world_rank(rank), bytes_read(rank, me),
+                       bytes_read(me, rank));
   }
   return true;
-}
-
-void LinkedReduction::count(int member, trace::Direction direction, std::size_t bytes) {
-  if (bytes == 0) return;
-  trace::Key key{direction, called(), context_.world_rank(member)};
-  key.way = trace::Way::peer;
-  key.is_on_device = true;
-  trace::Row& row = job_.record.row(key);
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, bytes);
-  trace::add(row.wire_bytes, bytes);
 }
 
 /// The device has been given nothing, and no member will read the slots.

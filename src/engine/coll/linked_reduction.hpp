@@ -91,7 +91,6 @@ class LinkedReduction final : public CollectiveOperation {
   void read_pieces();
   bool end();
   void withdraw();
-  void count(int member, trace::Direction direction, std::size_t bytes);
   std::size_t width() const { return element_size(reduction_.type); }
   std::size_t input_bytes() const { return reduction_.count * width(); }
   std::size_t begin_of(int rank) const {

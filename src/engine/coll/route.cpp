@@ -1,6 +1,4 @@
 #include "engine/coll/route.hpp"
-#include "engine/coll/collective_operation.hpp"
-#include "engine/coll/linked_reduction.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +6,9 @@
 #include <bit>
 
 #include "engine/coll/blocks.hpp"
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/joint_reduction.hpp"
+#include "engine/coll/linked_reduction.hpp"
 #include "engine/coll/long_pairs.hpp"
 #include "engine/coll/reduction.hpp"
 #include "engine/coll/stand_in.hpp"
@@ -36,13 +37,11 @@ std::size_t block_bytes(const Operands& operands) {
   return number > 0 ? bytes / static_cast<std::size_t>(number) : 0;
 }
 
-/// Of the piece that each rank combines; 0 where mpress does not serve such a reduction.
-std::size_t piece_bytes(const Operands& operands) {
+/// What each rank brings; 0 where mpress does not serve such a reduction.
+std::size_t reduced_bytes(const Operands& operands) {
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction || operands.size < 2) return 0;
-  const std::size_t bytes =
-      static_cast<std::size_t>(reduction->count) * element_size(reduction->type);
-  return bytes / static_cast<std::size_t>(operands.size);
+  return static_cast<std::size_t>(reduction->count) * element_size(reduction->type);
 }
 
 /// Is it a reduction that has the same bits in any order of what is brought? Members say so before
@@ -106,6 +105,11 @@ bool tells_mode(std::uint64_t number) {
   return std::has_single_bit(number) || number % interval == 0;
 }
 
+/// May kernels of one member read another's memory?
+bool may_have_kernels(const Config& config) {
+  return config.link == "auto" || config.link == "peer";
+}
+
 }  // namespace
 
 std::size_t least_long(const Job& job) {
@@ -129,9 +133,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   }
   // In place, where every rank says so.
   if (call.family == Family::alltoall && operands.receive.reads.number() > 0) return {};
+  const std::size_t all_bytes = call.reduces ? reduced_bytes(operands) : 0;
   const std::size_t bytes = call.has_own_counts ? 0
-                            : call.reduces      ? piece_bytes(operands)
-                                                : block_bytes(operands);
+                            : call.reduces ? all_bytes / static_cast<std::size_t>(operands.size)
+                                           : block_bytes(operands);
   const bool may_be_long = call.has_own_counts || bytes >= least_long(job);
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
@@ -141,7 +146,10 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   // ranks share a device.
   const std::size_t least = job.least_peer_bytes * (call.reduces ? 4 : 1);
   const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
-  found.may_be_on_devices = are_served && (call.has_own_counts || bytes >= least);
+  const bool is_long = call.has_own_counts || bytes >= least;
+  found.is_short = !is_long && call.reduces && all_bytes > 0 && form == Form::blocking;
+  found.may_be_on_devices =
+      are_served && (is_long || (found.is_short && may_have_kernels(job.config)));
   found.is_reproducible = is_kept && job.chunks.is_open();
   if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible) return {};
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
@@ -191,8 +199,10 @@ Routing::Routing(Job& job, const Collective& call, Form form, const Operands& op
       form_(form),
       may_compress_(candidate.may_compress),
       may_be_on_devices_(candidate.may_be_on_devices),
+      is_short_(candidate.is_short),
       is_reproducible_(candidate.is_reproducible),
-      bytes_(candidate.bytes) {}
+      bytes_(candidate.bytes),
+      mode_(context.mode(call.reduces, candidate.bytes)) {}
 
 bool Routing::advance() {
   if (state_ == State::waiting) {
@@ -203,7 +213,11 @@ bool Routing::advance() {
     if (!context_.advance()) return false;
     consider();
   }
-  while (state_ == State::agreeing || state_ == State::offering) {
+  while (state_ != State::decided) {
+    if (state_ == State::joining) {
+      if (context_.is_joint_memory_busy()) return false;
+      offer_joint();
+    }
     if (!agreement_->advance()) {
       // MPI proceeds meanwhile: others may need what it has to send before they come.
       int found = 0;
@@ -213,9 +227,15 @@ bool Routing::advance() {
       }
       return false;
     }
-    state_ == State::agreeing ? agree() : accept_offer();
+    if (state_ == State::agreeing) {
+      agree();
+    } else if (agreement_->failed()) {
+      decide(Server::failed);
+    } else {
+      state_ == State::offering_joint ? accept_joint() : accept_linked();
+    }
   }
-  return state_ == State::decided;
+  return true;
 }
 
 bool Routing::is_for_devices() const {
@@ -256,18 +276,18 @@ void Routing::consider() {
   bool tells = false;
   bool is_served = pays_;
   if (may_differ) {
-    tells = tells_mode(context_.next_call() + 1) || is_persistent;
-    is_served = context_.has_devices();
-    if (!is_served && !context_.has_had_device()) {
-      context_.note_device(StandIn::is_needed(job_, operands_.send) ||
-                           StandIn::is_needed(job_, operands_.receive));
+    tells = tells_mode(++mode_.calls) || is_persistent;
+    is_served = mode_.has_devices;
+    if (!is_served && !mode_.has_had_device) {
+      mode_.has_had_device =
+          StandIn::is_needed(job_, operands_.send) || StandIn::is_needed(job_, operands_.receive);
     }
   }
   // Members free persistent calls when they like.
   const bool may_share_tag = is_persistent && made >= CallOrder::persistent_tags;
   if ((is_served || !tells) && !may_share_tag) return serve(is_served);
   const bool is_taken = is_persistent && context_.order().is_taken(served_.tag);
-  const std::array told{Word{Combine::bit_or, context_.has_had_device() ? 1u : 0u},
+  const std::array told{Word{Combine::bit_or, mode_.has_had_device ? 1u : 0u},
                         Word{Combine::bit_or, is_taken ? 1u : 0u},
                         Word{Combine::bit_or, has_pinned_peer() ? 1u : 0u}};
   agreement_ = context_.agreements().combine(told);
@@ -276,42 +296,75 @@ void Routing::consider() {
 
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
-  if (agreement_->result()[0] != 0) context_.set_has_devices();
+  if (agreement_->result()[0] != 0) mode_.has_devices = true;
   context_.set_is_pinned(agreement_->result()[2] != 0);
   if (agreement_->result()[1] != 0) {
     if (is_reproducible_) tell_unserved(job_, operands_, "there are too many persistent ones");
     return decide(Server::mpi);
   }
-  serve(pays_ || context_.has_devices());
+  serve(pays_ || mode_.has_devices);
 }
 
 void Routing::serve(bool whole) {
-  if (!whole || !may_be_linked()) return serve_by_blocks(whole);
-  linked_ = std::make_unique<LinkedReduction>(job_, call_, operands_, context_);
-  agreement_ = context_.agreements().gather(linked_->offer());
-  state_ = State::offering;
+  if (!whole) return serve_by_blocks(false);
+  if (!may_be_joint()) return serve_otherwise();
+  state_ = State::joining;
 }
 
 /// Is it a reduction of data on devices, that nothing is to be encoded of? Members make persistent
-/// calls' starts in any order, so those could not be agreed on. Where it was refused, that is tried
-/// less and less often; all members know.
-bool Routing::may_be_linked() {
-  const bool may = call_.reduces && !pays_ && context_.has_devices() && form_ != Form::persistent &&
-                   (job_.config.link == "auto" || job_.config.link == "peer") &&
-                   LinkedReduction::is_apt(call_, operands_, context_);
-  return may && context_.linked_attempts().next();
+/// calls' starts in any order, so those could not be agreed on.
+bool Routing::may_have_kernels() const {
+  return call_.reduces && !pays_ && mode_.has_devices && form_ != Form::persistent &&
+         engine::may_have_kernels(job_.config);
 }
 
-void Routing::accept_offer() {
-  if (agreement_->failed()) return decide(Server::failed);
+/// Where it was refused, that is tried less and less often; all members know.
+bool Routing::may_be_joint() {
+  return may_have_kernels() && JointReduction::is_apt(operands_, context_) &&
+         mode_.joint.next();
+}
+
+void Routing::offer_joint() {
+  joint_ = std::make_unique<JointReduction>(job_, call_, operands_, context_);
+  agreement_ = context_.agreements().gather(joint_->offer());
+  state_ = State::offering_joint;
+}
+
+void Routing::accept_joint() {
+  const JointReduction::Answer answer = joint_->accept(agreement_->result());
+  if (answer == JointReduction::Answer::never) mode_.joint.end();
+  if (answer != JointReduction::Answer::not_yet) {
+    mode_.joint.note(answer == JointReduction::Answer::accepted);
+  }
+  if (answer == JointReduction::Answer::accepted) return decide(Server::mpress);
+  joint_.reset();
+  serve_otherwise();
+}
+
+void Routing::serve_otherwise() {
+  if (is_short_ && !pays_) return decide(Server::mpi);
+  if (!may_be_linked()) return serve_by_blocks(true);
+  linked_ = std::make_unique<LinkedReduction>(job_, call_, operands_, context_);
+  agreement_ = context_.agreements().gather(linked_->offer());
+  state_ = State::offering_linked;
+}
+
+/// As may_be_joint().
+bool Routing::may_be_linked() {
+  return may_have_kernels() && LinkedReduction::is_apt(call_, operands_, context_) &&
+         mode_.linked.next();
+}
+
+void Routing::accept_linked() {
   const bool is_accepted = linked_->accept(agreement_->result());
-  context_.linked_attempts().note(is_accepted);
+  mode_.linked.note(is_accepted);
   if (is_accepted) return decide(Server::mpress);
   linked_.reset();
   serve_by_blocks(true);
 }
 
 std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
+  if (joint_) return std::move(joint_);
   if (linked_) return std::move(linked_);
   return make_operation(job_, call_, operands_, comm, context_, served_);
 }
@@ -320,7 +373,7 @@ void Routing::serve_by_blocks(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
   served_.method =
-      whole ? method_of(job_, schedule_op(call_), {bytes_, pays_, context_.has_devices()}, context_)
+      whole ? method_of(job_, schedule_op(call_), {bytes_, pays_, mode_.has_devices}, context_)
             : LongPairs::method(schedule_op(call_));
   decide(whole ? Server::mpress : Server::both);
 }

@@ -1,12 +1,13 @@
 // Who serves a collective call: MPI, or mpress, or each a part. All members of a communicator
 // answer alike, without asking at every call: by what the call is, by its number, by its signature,
-// and by the mode of the communicator. Never by where this rank's buffer lies. But for reductions
-// of data on linked devices (coll/linked_reduction): of these members ask each other at each call.
+// and by the communicator's mode for calls of such sizes. Never by where this rank's buffer lies.
+// But for reductions of data on linked devices (coll/joint_reduction, coll/linked_reduction): of
+// these members ask each other at each call.
 //
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
-// 8 ... and then at every 1024th, each whether it has had any so far; and whenever a persistent
-// call is made, which may wait. Within a mode any mix of buffers on hosts and devices is right; in
-// the wrong one a call is slow, not wrong.
+// 8 ... of like size and then at every 1024th, each whether it has had any so far; and whenever a
+// persistent call is made, which may wait. Within a mode any mix of buffers on hosts and devices is
+// right; in the wrong one a call is slow, not wrong.
 #pragma once
 
 #include <memory>
@@ -23,6 +24,7 @@ namespace mpress::engine {
 
 class CollectiveOperation;
 class Job;
+class JointReduction;
 class LinkedReduction;
 
 /// What a collective call is, as its name tells.
@@ -42,6 +44,7 @@ struct Candidate {
   std::shared_ptr<mpi::CommInfo> comm = nullptr;  ///< null: MPI serves it, here and now
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
+  bool is_short = false;            ///< then only by one kernel a member, or by MPI
   bool is_reproducible = false;     ///< a reduction that mpress serves wherever it can
   bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
   std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
@@ -104,15 +107,28 @@ class Routing {
   void pass() { context_.order().pass(); }
 
  private:
-  enum class State : unsigned char { waiting, making, agreeing, offering, decided };
+  enum class State : unsigned char {
+    waiting,
+    making,
+    agreeing,
+    joining,  ///< the context's last kernel that waits for others is to end first
+    offering_joint,
+    offering_linked,
+    decided
+  };
 
   bool is_for_devices() const;
   bool has_pinned_peer() const;
   void consider();
   void agree();
   void serve(bool whole);
+  bool may_have_kernels() const;
+  bool may_be_joint();
+  void offer_joint();
+  void accept_joint();
+  void serve_otherwise();
   bool may_be_linked();
-  void accept_offer();
+  void accept_linked();
   void serve_by_blocks(bool whole);
   void decide(Server server);
 
@@ -124,8 +140,10 @@ class Routing {
   const Form form_;
   const bool may_compress_;
   const bool may_be_on_devices_;
+  const bool is_short_;
   const bool is_reproducible_;
   const std::size_t bytes_;
+  Context::Mode& mode_;
   bool pays_ = false;        ///< all of it goes as blocks, whatever lies on devices
   bool pays_pairs_ = false;  ///< pair by pair
   State state_ = State::waiting;
@@ -133,7 +151,8 @@ class Routing {
   int failure_ = MPI_ERR_OTHER;  ///< a member has ended
   Served served_;
   std::shared_ptr<Agreement> agreement_;
-  std::unique_ptr<LinkedReduction> linked_;  ///< offered, or accepted
+  std::unique_ptr<JointReduction> joint_;    ///< offered, or accepted
+  std::unique_ptr<LinkedReduction> linked_;  ///< the same
 };
 
 }  // namespace mpress::engine

@@ -2,6 +2,8 @@
 // ours is left for the program to find.
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -64,17 +66,12 @@ class CudaGpu final : public Gpu {
   }
 
   std::uint64_t identity(int device) override {
-    try {
-      const ContextScope scope(device);
-      cudaDeviceProp properties;
-      memory::check(cudaGetDeviceProperties(&properties, device), "a device's properties");
-      std::uint64_t words[2];
-      static_assert(sizeof words == sizeof properties.uuid);
-      std::memcpy(words, &properties.uuid, sizeof words);
-      return words[0] ^ words[1];
-    } catch (const std::exception&) {
-      return 0;
+    if (device < 0 || static_cast<std::size_t>(device) >= identities_.size()) return 0;
+    std::atomic<std::uint64_t>& known = identities_[static_cast<std::size_t>(device)];
+    if (known.load(std::memory_order_relaxed) == 0) {
+      known.store(find_identity(device), std::memory_order_relaxed);
     }
+    return known.load(std::memory_order_relaxed);
   }
 
   std::size_t memory_bytes(int device) override {
@@ -166,7 +163,22 @@ class CudaGpu final : public Gpu {
   }
 
  private:
+  static std::uint64_t find_identity(int device) {
+    try {
+      const ContextScope scope(device);
+      cudaDeviceProp properties;
+      memory::check(cudaGetDeviceProperties(&properties, device), "a device's properties");
+      std::uint64_t words[2];
+      static_assert(sizeof words == sizeof properties.uuid);
+      std::memcpy(words, &properties.uuid, sizeof words);
+      return words[0] ^ words[1];
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
   std::string name_;
+  std::array<std::atomic<std::uint64_t>, 64> identities_{};  ///< 0: not asked for yet
 };
 
 }  // namespace

@@ -1,0 +1,169 @@
+#include "engine/coll/joint_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/context.hpp"
+#include "engine/job.hpp"
+#include "gpu/joint.hpp"
+
+namespace mpress::engine {
+namespace {
+
+namespace joint = gpu::joint;
+
+constexpr std::size_t alarm_bytes = 256;
+
+/// Not more for each size that comes.
+std::size_t room_for(unsigned members, std::size_t bytes) {
+  constexpr std::size_t least_long = 1 << 20;
+  if (bytes <= joint::most_brief) return joint::memory_bytes(members, 0);
+  return joint::memory_bytes(members, std::max(least_long, std::bit_ceil(bytes)));
+}
+
+std::uint64_t route_to(const link::Transfer& transfer) {
+  return link::Route(0, link::Kind::peer, transfer.first).word();
+}
+
+}  // namespace
+
+JointMemory::~JointMemory() {
+  release();
+  for (Other& other : others_) other.finish();
+}
+
+void JointMemory::Other::finish() {
+  if (memory) memory->finish(false);
+  if (alarm) alarm->finish(false);
+}
+
+bool JointMemory::provide(int device, std::size_t bytes) {
+  if (is_given_up_ || (device_ != gpu::host && device != device_)) return false;
+  const std::size_t room = room_for(static_cast<unsigned>(context_.size()), bytes);
+  if (own_.chunks > 0 && room <= room_) return true;
+  release();
+  device_ = device;
+  if (!undone_) undone_ = job_.devices.take_pinned(device, sizeof(std::uint32_t));
+  if (!undone_ || !reserve(room, own_) || !reserve(alarm_bytes, own_alarm_) || !clear()) {
+    release();
+    return false;
+  }
+  room_ = room;
+  return true;
+}
+
+bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
+  std::vector<int> readers;
+  for (int member = 0; member < context_.size(); ++member) {
+    if (member != context_.rank()) readers.push_back(context_.world_rank(member));
+  }
+  const link::Reservation wanted{readers, device_, 1, bytes, job_.mpi_link.next_operation()};
+  if (!job_.peer_link.reserve(wanted, transfer)) return false;
+  job_.peer_link.lay_out(transfer);
+  return true;
+}
+
+bool JointMemory::clear() {
+  clearing_ = job_.devices.queue(device_, gpu::Priority::first);
+  if (!clearing_) return false;
+  zeros_.assign(joint::cleared_bytes(static_cast<unsigned>(context_.size())), std::byte{});
+  cleared_ = clearing_->copy(own_.place(0), zeros_.data(), zeros_.size());
+  return true;
+}
+
+/// Tells the others once it is.
+bool JointMemory::is_cleared() {
+  if (cleared_ == 0) return own_.chunks > 0;
+  if (clearing_->query(cleared_) != gpu::State::done) return false;
+  cleared_ = 0;
+  clearing_ = {};
+  zeros_ = {};
+  job_.peer_link.publish(own_, 0, room_);
+  return true;
+}
+
+JointMemory::Routes JointMemory::routes() const { return {route_to(own_), route_to(own_alarm_)}; }
+
+void JointMemory::open(std::span<const Routes> told) {
+  is_told_ = true;
+  memory_.resize(told.size());
+  memory_[static_cast<std::size_t>(context_.rank())] = own_.place(0);
+  others_.resize(told.size());
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    Other& other = others_[i];
+    const int member = static_cast<int>(i);
+    if (member == context_.rank() || (other.memory && other.routes == told[i])) continue;
+    other.finish();
+    other = {told[i], receive(member, told[i][0], room_), receive(member, told[i][1], alarm_bytes)};
+  }
+}
+
+/// Null where it is no such memory.
+std::unique_ptr<link::Inbound> JointMemory::receive(int member, std::uint64_t word,
+                                                    std::size_t bytes) {
+  link::Route route(word);
+  route.slot += static_cast<std::uint32_t>(context_.rank() - (context_.rank() > member ? 1 : 0));
+  const int rank = context_.world_rank(member);
+  if (route.kind != link::Kind::peer || !job_.peer_link.knows(rank, route, 1)) return nullptr;
+  return job_.peer_link.receive(
+      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.mpi_link, 0});
+}
+
+bool JointMemory::is_open() {
+  if (!is_cleared() || !is_told_) return false;
+  bool are_open = true;
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    Other& other = others_[i];
+    if (static_cast<int>(i) == context_.rank() || other.is_open) continue;
+    link::Arrived arrived;
+    other.is_open = other.memory && other.alarm &&
+                    other.memory->poll(0, arrived) == gpu::State::done && arrived.device == device_;
+    are_open = are_open && other.is_open;
+    // Others' memory is opened to be written, too.
+    if (other.is_open) memory_[i] = const_cast<std::byte*>(arrived.data);
+  }
+  return are_open;
+}
+
+std::uint32_t JointMemory::next_call() {
+  if (++calls_ == 0) ++calls_;
+  return calls_;
+}
+
+void JointMemory::tell_failure() {
+  give_up();
+  job_.peer_link.publish(own_alarm_, 0, 1);
+}
+
+int JointMemory::failed_member() {
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    const int member = static_cast<int>(i);
+    link::Arrived arrived;
+    if (member == context_.rank()) continue;
+    if (others_[i].alarm->poll(0, arrived) != gpu::State::pending ||
+        !job_.peer_link.lives(context_.world_rank(member))) {
+      return member;
+    }
+  }
+  return -1;
+}
+
+/// This member's own. Its memory comes free once the others have finished with it, too.
+void JointMemory::release() {
+  if (cleared_ != 0) clearing_->drain();
+  cleared_ = 0;
+  clearing_ = {};
+  for (link::Transfer* const transfer : {&own_, &own_alarm_}) {
+    if (transfer->chunks == 0) continue;
+    if (is_told_) {
+      job_.peer_link.release(*transfer);
+    } else {
+      job_.peer_link.abandon(*transfer);
+    }
+    *transfer = {};
+  }
+  is_told_ = false;
+  room_ = 0;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,109 @@
+// Memory of devices that the kernels of all members of a context reach, for what they combine
+// together (gpu/joint.hpp): each member's own, and the others' as its device has them open. Made by
+// the first calls that want it, kept as long as the context, and made anew where calls want more.
+//
+// A member tells the others at each call where its own is. Kernels may use it once each has told
+// that it has all others' open, just as they told of them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/devices.hpp"
+#include "link/link.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+class Context;
+class Job;
+
+class JointMemory {
+ public:
+  /// Where a member's memory is, and what it publishes once its device has failed.
+  static constexpr std::size_t words = 2;
+  using Routes = std::array<std::uint64_t, words>;
+
+  /// Both outlive it.
+  JointMemory(Job& job, const Context& context) : job_(job), context_(context) {}
+  JointMemory(const JointMemory&) = delete;
+  JointMemory& operator=(const JointMemory&) = delete;
+  /// No kernel of this process uses it any more.
+  ~JointMemory();
+
+  /// Has this member some on `device` for vectors of `bytes` bytes? Else it is made, where that can
+  /// be done now. False where it cannot, or some was made on another device before. No kernel of
+  /// any member uses what there was.
+  bool provide(int device, std::size_t bytes);
+
+  /// Of this member's, once it is provided.
+  Routes routes() const;
+
+  /// As all have told, by member: opens what is new. Once all members' is provided.
+  void open(std::span<const Routes> told);
+
+  /// Are all members' open, as they told last, and this one's ready?
+  bool is_open();
+
+  /// By member; once all are open.
+  std::span<std::byte* const> memory() const { return memory_; }
+
+  /// What a kernel says that it has left undone; of host memory that the device reaches.
+  std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(undone_.data()); }
+
+  /// The number of the next call; all members make the same ones.
+  std::uint32_t next_call();
+
+  /// One call at a time is under way.
+  bool is_busy() const { return is_busy_.load(std::memory_order_acquire); }
+  void set_busy(bool is_busy) { is_busy_.store(is_busy, std::memory_order_release); }
+
+  /// This member's device will do nothing any more: tells the others.
+  void tell_failure();
+
+  /// Has another member told so, or has its process ended? Then its number, else -1.
+  int failed_member();
+
+  /// It has failed, and is not used any more.
+  bool is_given_up() const { return is_given_up_; }
+  void give_up() { is_given_up_ = true; }
+
+ private:
+  /// Another member's.
+  struct Other {
+    Routes routes{};
+    std::unique_ptr<link::Inbound> memory = nullptr, alarm = nullptr;
+    bool is_open = false;
+
+    void finish();
+  };
+
+  bool reserve(std::size_t bytes, link::Transfer& transfer);
+  bool clear();
+  bool is_cleared();
+  void release();
+  std::unique_ptr<link::Inbound> receive(int member, std::uint64_t route, std::size_t bytes);
+
+  Job& job_;
+  const Context& context_;
+  int device_ = gpu::host;
+  std::size_t room_ = 0;  ///< bytes of this member's
+  link::Transfer own_, own_alarm_;
+  bool is_told_ = false;       ///< the others have begun to open these
+  std::vector<Other> others_;  ///< by member
+  std::vector<std::byte*> memory_;
+  memory::Buffer undone_;
+  std::vector<std::byte> zeros_;  ///< while they are copied
+  QueueLease clearing_;
+  gpu::Event cleared_ = 0;
+  std::uint32_t calls_ = 0;
+  std::atomic<bool> is_busy_{false};
+  bool is_given_up_ = false;
+};
+
+}  // namespace mpress::engine

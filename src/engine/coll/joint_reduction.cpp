@@ -1,0 +1,212 @@
+#include "engine/coll/joint_reduction.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "engine/job.hpp"
+#include "gpu/joint.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "mpi/type_info.hpp"
+#include "schedule/algorithms.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+namespace joint = gpu::joint;
+
+/// Who wants a part alone, or alone wants all, gets no less in two shots than in one.
+bool takes_two_shots(const Collective& call, const Reduction& reduction, int ranks) {
+  const std::size_t bytes = reduction.count * element_size(reduction.type);
+  return call.family == Family::allreduce &&
+         policy::joint_shots(bytes, ranks) == policy::Shots::two;
+}
+
+std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& operands,
+                                    const Reduction& reduction, int ranks) {
+  if (call.family == Family::reduce_scatter || takes_two_shots(call, reduction, ranks)) {
+    const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, ranks);
+    return {begins.begin(), begins.end()};
+  }
+  return {0, reduction.count};
+}
+
+/// Not 0: the number of this member's device. Members that are told to share one tell others.
+std::uint64_t device_word(const Job& job, int device) {
+  if (job.config.joint_kernels == "never") return 0;
+  const std::uint64_t identity = gpu::gpu()->identity(device);
+  if (job.config.joint_kernels == "always") {
+    return identity + static_cast<std::uint64_t>(job.rank) + 1;
+  }
+  return identity;
+}
+
+}  // namespace
+
+bool JointReduction::is_apt(const Operands& operands, Context& context) {
+  const int ranks = context.size();
+  if (ranks < 2 || static_cast<unsigned>(ranks) > joint::most_members) return false;
+  if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
+  const std::optional<Reduction> reduction = reduction_of(operands);
+  if (!reduction) return false;
+  const std::size_t bytes = reduction->count * element_size(reduction->type);
+  return policy::joint_shots(bytes, ranks) != policy::Shots::none;
+}
+
+JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
+                               Context& context)
+    : job_(job),
+      call_(call),
+      operands_(operands),
+      context_(context),
+      memory_(context.joint_memory(job)),
+      reduction_(*reduction_of(operands)),
+      gathers_(takes_two_shots(call, reduction_, context.size())),
+      begins_(parts_of(call, operands, reduction_, context.size())) {}
+
+JointReduction::~JointReduction() {
+  if (number_ != 0) memory_.set_busy(false);
+}
+
+bool JointReduction::combines(int member) const {
+  const auto i = static_cast<std::size_t>(member);
+  if (has_parts()) return begins_[i + 1] > begins_[i];
+  return call_.family != Family::reduce || member == operands_.root;
+}
+
+/// What a member reads of what another brings, or has combined.
+std::size_t JointReduction::bytes_read(int by, int from) const {
+  const auto part = [&](int member) {
+    const auto i = static_cast<std::size_t>(member);
+    return (begins_[i + 1] - begins_[i]) * width();
+  };
+  if (gathers_) return part(by) + part(from);
+  if (!combines(by)) return 0;
+  return has_parts() ? part(by) : bytes();
+}
+
+JointReduction::Told JointReduction::offer() {
+  if (!is_there() || !memory_.provide(device_, bytes())) return {};
+  const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
+  const JointMemory::Routes routes = memory_.routes();
+  return {static_cast<std::uint64_t>(ability), device_word(job_, device_), routes[0], routes[1]};
+}
+
+/// Finds where the data lies, and lets devices reach others' memory.
+bool JointReduction::is_there() {
+  const auto type = mpi::type_info(reduction_.mpi_type());
+  if (!type || memory_.is_given_up()) return false;
+  const auto lies_on = [&](const void* data, int device) {
+    return device != gpu::host && reinterpret_cast<std::uintptr_t>(data) % width() == 0 &&
+           device_of(job_, data, *type) == device;
+  };
+  device_ = device_of(job_, reduction_.input, *type);
+  if (!lies_on(reduction_.input, device_)) return false;
+  if (gathers_ || combines(context_.rank())) {
+    results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
+    if (!lies_on(results_, device_)) return false;
+    // Of MPI_Reduce_scatter in place they lie where others' parts were, which blocks copy in turn.
+    if (reduction_.is_in_place && has_parts() && !gathers_) return false;
+  }
+  bool are_read = true;
+  for (int member = 0; member < context_.size(); ++member) {
+    if (member == context_.rank()) continue;
+    const int other = context_.world_rank(member);
+    job_.peer_link.connect(other, device_);
+    are_read = are_read && job_.peer_link.is_read_by(other, device_);
+  }
+  return are_read && job_.peer_link.devices_publish();
+}
+
+JointReduction::Answer JointReduction::accept(std::span<const std::uint64_t> told) {
+  std::vector<std::uint64_t> devices;
+  std::vector<JointMemory::Routes> routes;
+  Ability least = Ability::has;
+  for (std::size_t i = 0; i < told.size(); i += words) {
+    least = std::min(least, static_cast<Ability>(told[i]));
+    devices.push_back(told[i + 1]);
+    routes.push_back({told[i + 2], told[i + 3]});
+  }
+  if (least == Ability::none) return Answer::not_now;
+  std::sort(devices.begin(), devices.end());
+  if (devices.front() == 0 || std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
+    return Answer::never;
+  }
+  if (least == Ability::makes) {
+    memory_.open(routes);
+    return Answer::not_yet;
+  }
+  number_ = memory_.next_call();
+  memory_.set_busy(true);
+  queue_ = job_.devices.queue(device_, gpu::Priority::first);
+  give(false);
+  return Answer::accepted;
+}
+
+void JointReduction::give(bool again) {
+  if (!queue_) return;
+  *memory_.undone() = 0;
+  std::uint32_t combiners = 0;
+  for (int member = 0; member < context_.size() && !has_parts(); ++member) {
+    combiners |= combines(member) ? 1u << member : 0;
+  }
+  const gpu::Joint joint{memory_.memory(),
+                         static_cast<unsigned>(context_.rank()),
+                         number_,
+                         begins_,
+                         combiners,
+                         gathers_,
+                         !gathers_ && bytes() <= joint::most_brief,
+                         reduction_.input,
+                         results_,
+                         again,
+                         memory_.undone()};
+  event_ = queue_->combine_jointly(reduction_.how, reduction_.type, joint);
+}
+
+bool JointReduction::advance() {
+  if (number_ == 0) return true;
+  if (!end()) return false;
+  queue_ = {};
+  memory_.set_busy(false);
+  number_ = 0;
+  return true;
+}
+
+bool JointReduction::end() {
+  const gpu::State state = queue_ ? queue_->query(event_) : gpu::State::failed;
+  if (state == gpu::State::pending) return false;
+  if (state == gpu::State::failed) {
+    if (queue_) queue_->drain();  // of nothing: it refuses
+    code_ = refused(job_, device_);
+    memory_.tell_failure();
+    return true;
+  }
+  if (std::atomic_ref(*memory_.undone()).load(std::memory_order_acquire) != 0) {
+    const int failed = memory_.failed_member();
+    if (failed < 0) {
+      give(true);
+      return false;
+    }
+    trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
+               std::to_string(context_.world_rank(failed)) +
+               " brings to a reduction did not come from its GPU");
+    code_ = job_.device_code;
+    memory_.give_up();
+    return true;
+  }
+  const int me = context_.rank();
+  for (int member = 0; member < context_.size(); ++member) {
+    if (member == me) continue;
+    const int rank = context_.world_rank(member);
+    count_by_peer_link(job_, called(), rank, bytes_read(member, me), bytes_read(me, member));
+  }
+  return true;
+}
+
+trace::Called JointReduction::called() const {
+  return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::one_kernel)};
+}
+
+}  // namespace mpress::engine

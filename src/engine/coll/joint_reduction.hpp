@@ -1,0 +1,96 @@
+// A reduction of data on linked devices by one kernel a member, which waits on its device for those
+// of the others (gpu::Queue::combine_jointly()).
+//
+// Such kernels begin once all members have told that they are in the call, each with a device of
+// its own; they fill no device, and none waits for long: what it has left undone then, because
+// another member's device was busy, is given again by its host, which has looked whether that
+// member still lives.
+//
+// States (docs/architecture.md has them as a table):
+// - offering, until all members have told whether they can;
+// - combining: the kernel is under way, or was given again;
+// - over.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/joint_memory.hpp"
+#include "engine/coll/reduction.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/devices.hpp"
+#include "policy/linked.hpp"
+
+namespace mpress::engine {
+
+class JointReduction final : public CollectiveOperation {
+ public:
+  /// What a member tells the others: whether it can, its device, and the routes to its memory.
+  static constexpr std::size_t words = 2 + JointMemory::words;
+  using Told = std::array<std::uint64_t, words>;
+
+  /// May such a call go so, as all its members know?
+  static bool is_apt(const Operands& operands, Context& context);
+
+  /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
+  JointReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
+  ~JointReduction() override;
+
+  /// Before anything else. What it returns all members tell each other.
+  Told offer();
+
+  enum class Answer : unsigned char {
+    accepted,  ///< the kernel was given to the device
+    not_yet,   ///< memory is being opened; this call goes otherwise, and the next may go so
+    not_now,   ///< a member's data does not allow it
+    never,     ///< members share a device
+  };
+
+  /// What all have told, by rank. The same for all.
+  Answer accept(std::span<const std::uint64_t> told);
+
+  void start() override {}
+  bool advance() override;
+  bool needs_host() const override { return false; }
+  void await(bool) override {}
+  void wait_in_mpi() override {}
+  trace::Called called() const override;
+  int code() const override { return code_; }
+
+ private:
+  enum class Ability : std::uint64_t {
+    none,
+    makes,  ///< it has memory, but has not yet opened all others', as far as those told of them
+    has,
+  };
+
+  bool is_there();
+  void give(bool again);
+  bool end();
+  bool combines(int member) const;
+  std::size_t bytes_read(int by, int from) const;
+  bool has_parts() const { return begins_.size() > 2; }
+  std::size_t width() const { return element_size(reduction_.type); }
+  std::size_t bytes() const { return reduction_.count * width(); }
+
+  Job& job_;
+  const Collective& call_;
+  const Operands& operands_;
+  Context& context_;
+  JointMemory& memory_;
+  const Reduction reduction_;
+  const bool gathers_;
+  std::vector<std::uint64_t> begins_;  ///< of parts, in elements
+  int device_ = gpu::host;
+  std::byte* results_ = nullptr;
+  std::uint32_t number_ = 0;  ///< 0: it is not under way
+  gpu::Event event_ = 0;
+  int code_ = MPI_SUCCESS;
+  QueueLease queue_;
+};
+
+}  // namespace mpress::engine
