@@ -125,6 +125,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
   if (!candidate.comm) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
+  if (is_left_to_mpi(job, call, operands, candidate, context)) return std::nullopt;
   const auto begin_pairs = [&](const Served& served) {
     LongPairs pairs(job, context, operands);
     if (!pairs.any()) return;

@@ -87,13 +87,14 @@ std::size_t JointReduction::bytes_read(int by, int from) const {
 }
 
 JointReduction::Told JointReduction::offer() {
-  if (!is_there() || !memory_.provide(device_, bytes())) return {};
+  // Each asks for memory, so that the others find it there when they connect.
+  if (!is_there() || !memory_.provide(device_, bytes()) || !are_read()) return {};
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
   return {static_cast<std::uint64_t>(ability), device_word(job_, device_), routes[0], routes[1]};
 }
 
-/// Finds where the data lies, and lets devices reach others' memory.
+/// Finds where the data lies, and lets the device reach what the others share.
 bool JointReduction::is_there() {
   const auto type = mpi::type_info(reduction_.mpi_type());
   if (!type || memory_.is_given_up()) return false;
@@ -109,14 +110,20 @@ bool JointReduction::is_there() {
     // Of MPI_Reduce_scatter in place they lie where others' parts were, which blocks copy in turn.
     if (reduction_.is_in_place && has_parts() && !gathers_) return false;
   }
+  for (int member = 0; member < context_.size(); ++member) {
+    if (member != context_.rank()) job_.peer_link.connect(context_.world_rank(member), device_);
+  }
+  return true;
+}
+
+/// Do kernels of this device reach what the others share?
+bool JointReduction::are_read() {
   bool are_read = true;
   for (int member = 0; member < context_.size(); ++member) {
     if (member == context_.rank()) continue;
-    const int other = context_.world_rank(member);
-    job_.peer_link.connect(other, device_);
-    are_read = are_read && job_.peer_link.is_read_by(other, device_);
+    are_read = are_read && job_.peer_link.is_read_by(context_.world_rank(member), device_);
   }
-  return are_read && job_.peer_link.devices_publish();
+  return are_read;
 }
 
 JointReduction::Answer JointReduction::accept(std::span<const std::uint64_t> told) {

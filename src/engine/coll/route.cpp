@@ -105,6 +105,18 @@ bool tells_mode(std::uint64_t number) {
   return std::has_single_bit(number) || number % interval == 0;
 }
 
+/// Could data on devices make a difference on such a communicator? Once its context is ready.
+bool has_device_modes(const Job& job, const Context& context) {
+  return context.is_true_for_any(Fact::may_see_gpus) &&
+         (job.collectives.on_devices || context.hosts().count() == 1);
+}
+
+/// Has this member had any, as of this call?
+void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
+  mode.has_had_device = mode.has_had_device || StandIn::is_needed(job, operands.send) ||
+                        StandIn::is_needed(job, operands.receive);
+}
+
 /// May kernels of one member read another's memory?
 bool may_have_kernels(const Config& config) {
   return config.link == "auto" || config.link == "peer";
@@ -187,6 +199,18 @@ std::optional<Served> decide_now(const Job& job, const Collective& call, Context
   return Served{context.order().next_tag(), LongPairs::method(schedule_op(call))};
 }
 
+bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
+                    const Candidate& candidate, Context& context) {
+  if (!candidate.is_short || candidate.may_compress || candidate.is_reproducible) return false;
+  if (!context.is_settled() || !context.is_ready() || !context.order().is_idle()) return false;
+  if (!has_device_modes(job, context)) return true;
+  Context::Mode& mode = context.mode(call.reduces, candidate.bytes);
+  if (mode.has_devices || tells_mode(mode.calls + 1)) return false;
+  ++mode.calls;
+  note_devices(job, operands, mode);
+  return true;
+}
+
 Routing::~Routing() = default;
 
 Routing::Routing(Job& job, const Collective& call, Form form, const Operands& operands,
@@ -239,8 +263,7 @@ bool Routing::advance() {
 }
 
 bool Routing::is_for_devices() const {
-  return may_be_on_devices_ && context_.is_true_for_any(Fact::may_see_gpus) &&
-         (job_.collectives.on_devices || context_.hosts().count() == 1);
+  return may_be_on_devices_ && has_device_modes(job_, context_);
 }
 
 /// Does data go to a member of this host by host memory that both GPUs have pinned?

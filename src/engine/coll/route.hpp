@@ -74,6 +74,11 @@ Context& context_of(Job& job, const Candidate& candidate, Form form);
 bool may_decide_now(const Candidate& candidate, Context& context);
 std::optional<Served> decide_now(const Job& job, const Collective& call, Context& context);
 
+/// Is it a short one that MPI serves, as all members know without taking a turn? Then this counts
+/// it.
+bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,
+                    const Candidate& candidate, Context& context);
+
 /// Deciding who serves a call, after all calls before it. It takes other ranks where they tell each
 /// other, and while the context is being made.
 class Routing {
