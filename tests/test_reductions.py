@@ -75,11 +75,22 @@ def test_a_long_first_call(link, takes_devices, mpi_program, mpress_run, simulat
     assert done.report["totals"]["compressed_messages"] > 0
 
 
-@pytest.mark.parametrize("takes_devices", [False, True])
-@pytest.mark.parametrize("ranks", [2, 4, pytest.param(7, marks=EXTENDED)])
-def test_without_messages(ranks, takes_devices, mpi_program, mpress_run, simulated_gpu):
-    """Where devices reach each other's memory, each reads there what the others bring."""
+@pytest.mark.parametrize(
+    ("ranks", "is_shared", "takes_devices"),
+    [
+        (2, False, False),
+        (2, True, True),
+        (4, False, True),
+        (4, True, False),
+        pytest.param(7, False, False, marks=EXTENDED),
+        pytest.param(7, True, True, marks=EXTENDED),
+    ],
+)
+def test_without_messages(ranks, is_shared, takes_devices, mpi_program, mpress_run, simulated_gpu):
+    """Where devices reach each other's memory, each reads there what the others bring: by one
+    kernel, or, where ranks share a device, by several that wait for nobody."""
     env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
+    env["SIMULATED_GPU_SHARED"] = str(int(is_shared))
     if takes_devices:
         env |= {"SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
     arguments = [str(10 * ranks), "60", "held"]
@@ -87,7 +98,11 @@ def test_without_messages(ranks, takes_devices, mpi_program, mpress_run, simulat
     done = mpress_run(ranks, program, arguments, ("--codec", "none"), env=env)
     assert served(done) == SERVED
     algorithms = {row["algorithm"] for row in done.report["rows"] if row["operation"] in SERVED}
-    assert "one-shot" in algorithms and (ranks == 2 or "two-shot" in algorithms)
+    if is_shared:
+        assert "one-kernel" not in algorithms
+        assert "one-shot" in algorithms and (ranks == 2 or "two-shot" in algorithms)
+    else:
+        assert "one-kernel" in algorithms
 
 
 @pytest.mark.parametrize("bound", ["1e-2", "1e-4"])

@@ -4,8 +4,6 @@
 #include <functional>
 #include <utility>
 
-#include "engine/coll/joint_memory.hpp"
-#include "engine/job.hpp"
 #include "mpi/buffer_calls.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/record.hpp"
@@ -198,17 +196,6 @@ bool Context::free_comm() {
   return true;
 }
 
-Context::~Context() = default;
-
-JointMemory& Context::joint_memory(Job& job) {
-  if (!joint_memory_) joint_memory_ = std::make_unique<JointMemory>(job, *this);
-  return *joint_memory_;
-}
-
-bool Context::is_joint_memory_busy() const { return joint_memory_ && joint_memory_->is_busy(); }
-
-void Context::drop_joint_memory() { joint_memory_.reset(); }
-
 void Context::comm_freed() {
 #if defined(OPEN_MPI)
   // It goes on to use the communicator that it duplicates. All members have begun, or
@@ -312,12 +299,12 @@ void Contexts::sweep() {
   std::erase_if(all_, [](const auto& context) { return context.expired(); });
 }
 
-void Contexts::drop_joint_memory() {
+void Contexts::drop_kept() {
   std::lock_guard lock(mutex_);
   for (const auto& one : all_) {
-    if (const std::shared_ptr<Context> context = one.lock()) context->drop_joint_memory();
+    if (const std::shared_ptr<Context> context = one.lock()) context->kept().reset();
   }
-  if (world_) world_->drop_joint_memory();
+  if (world_) world_->kept().reset();
 }
 
 void Contexts::close() {

@@ -78,8 +78,6 @@ class Facts {
 };
 
 class Contexts;
-class Job;
-class JointMemory;
 
 class Context : public mpi::Attachment, public std::enable_shared_from_this<Context> {
  public:
@@ -180,11 +178,13 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   bool is_pinned() const { return is_pinned_; }
   void set_is_pinned(bool is_pinned) { is_pinned_ = is_pinned; }
 
-  /// For the call whose turn it is.
-  JointMemory& joint_memory(Job& job);
-  bool is_joint_memory_busy() const;
-  /// No kernel uses it any more.
-  void drop_joint_memory();
+  /// Links' memory that reductions keep for their next calls (coll/joint_memory); let go of before
+  /// links are closed.
+  class Kept {
+   public:
+    virtual ~Kept() = default;
+  };
+  std::unique_ptr<Kept>& kept() { return kept_; }
 
   /// Do all members know that it is decided, and so are all calls before the next one? Once one
   /// that may wait was. Then decisions that take no agreement are made at once.
@@ -211,7 +211,6 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Do two members share memory of a host?
   bool share_host(int a, int b) const;
 
-  ~Context() override;
   void comm_freed() override;
 
  private:
@@ -249,7 +248,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   mutable policy::MethodChoice method_choice_;
   static constexpr std::size_t sizes = 16;
   std::array<Mode, 2 * sizes> modes_;
-  std::unique_ptr<JointMemory> joint_memory_;
+  std::unique_ptr<Kept> kept_;
   bool is_settled_ = false;
   bool is_pinned_ = false;
 };
@@ -288,9 +287,9 @@ class Contexts {
   /// them, since MPI_Init.
   bool may_have(const mpi::CommInfo& comm) const;
 
-  /// Lets go of joint memory, in MPI_Finalize, when nothing of the program's is under way; before
-  /// links are closed.
-  void drop_joint_memory();
+  /// Lets go of what contexts have kept, in MPI_Finalize, when nothing of the program's is under
+  /// way; before links are closed.
+  void drop_kept();
 
   /// Frees what is private, in MPI_Finalize, when nothing of the program's is under way.
   void close();

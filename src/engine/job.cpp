@@ -361,7 +361,7 @@ void stop_job() {
   job.progress_thread.stop();
   mpi::remove_progress_hook();
   release_freed(job);
-  job.contexts.drop_joint_memory();
+  job.contexts.drop_kept();
   // Where a rank has ended, what is private to the others ends with their processes.
   if (job.chunks.close(job)) job.contexts.close();
   job.state_ = Job::State::off;

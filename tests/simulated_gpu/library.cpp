@@ -35,12 +35,11 @@ struct Simulation final : gpu::Gpu {
     Memory::instance().give(number(place, device), memory, false);
   }
 
-  /// Each process has devices of its own, unless they shall be the same.
+  /// Each process has devices of its own, unless all shall be one.
   std::uint64_t identity(int device) override {
     const char* const shared = std::getenv("SIMULATED_GPU_SHARED");
-    const bool is_own = !shared || std::strcmp(shared, "0") == 0;
-    return (is_own ? static_cast<std::uint64_t>(getpid()) << 8 : 0) +
-           static_cast<std::uint64_t>(device) + 1;
+    if (shared && std::strcmp(shared, "0") != 0) return 1;
+    return (static_cast<std::uint64_t>(getpid()) << 8) + static_cast<std::uint64_t>(device);
   }
 
   std::size_t memory_bytes(int) override { return device_bytes; }

@@ -15,7 +15,7 @@
  * Processes can share memory. Then their work must not race either: a process starts when it has
  * been told that the others' work is done and was seen done. With SIMULATED_GPU_PEERS=0 the GPUs
  * cannot reach those of other processes. With SIMULATED_GPU_MAP=0 they cannot write to host memory
- * that processes share.
+ * that processes share. With SIMULATED_GPU_SHARED=1 all of them say that they are the same one.
  */
 #ifndef SIMULATED_GPU_H
 #define SIMULATED_GPU_H

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "engine/context.hpp"
 #include "engine/job.hpp"
 #include "gpu/joint.hpp"
 
@@ -26,6 +25,12 @@ std::uint64_t route_to(const link::Transfer& transfer) {
 }
 
 }  // namespace
+
+JointMemory& JointMemory::of(Job& job, Context& context) {
+  std::unique_ptr<Context::Kept>& kept = context.kept();
+  if (!kept) kept = std::make_unique<JointMemory>(job, context);
+  return static_cast<JointMemory&>(*kept);
+}
 
 JointMemory::~JointMemory() {
   release();

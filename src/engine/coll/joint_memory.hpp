@@ -14,27 +14,29 @@
 #include <span>
 #include <vector>
 
+#include "engine/context.hpp"
 #include "engine/devices.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 
 namespace mpress::engine {
 
-class Context;
 class Job;
 
-class JointMemory {
+class JointMemory final : public Context::Kept {
  public:
   /// Where a member's memory is, and what it publishes once its device has failed.
   static constexpr std::size_t words = 2;
   using Routes = std::array<std::uint64_t, words>;
 
-  /// Both outlive it.
+  /// That of a context, for the call whose turn it is. Both outlive it.
+  static JointMemory& of(Job& job, Context& context);
+
   JointMemory(Job& job, const Context& context) : job_(job), context_(context) {}
   JointMemory(const JointMemory&) = delete;
   JointMemory& operator=(const JointMemory&) = delete;
   /// No kernel of this process uses it any more.
-  ~JointMemory();
+  ~JointMemory() override;
 
   /// Has this member some on `device` for vectors of `bytes` bytes? Else it is made, where that can
   /// be done now. False where it cannot, or some was made on another device before. No kernel of

@@ -60,7 +60,7 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       call_(call),
       operands_(operands),
       context_(context),
-      memory_(context.joint_memory(job)),
+      memory_(JointMemory::of(job, context)),
       reduction_(*reduction_of(operands)),
       gathers_(takes_two_shots(call, reduction_, context.size())),
       begins_(parts_of(call, operands, reduction_, context.size())) {}

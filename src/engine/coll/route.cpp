@@ -7,6 +7,7 @@
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/collective_operation.hpp"
+#include "engine/coll/joint_memory.hpp"
 #include "engine/coll/joint_reduction.hpp"
 #include "engine/coll/linked_reduction.hpp"
 #include "engine/coll/long_pairs.hpp"
@@ -239,7 +240,7 @@ bool Routing::advance() {
   }
   while (state_ != State::decided) {
     if (state_ == State::joining) {
-      if (context_.is_joint_memory_busy()) return false;
+      if (JointMemory::of(job_, context_).is_busy()) return false;
       offer_joint();
     }
     if (!agreement_->advance()) {
