@@ -42,3 +42,15 @@ class SimulatedBuffer:
         values = np.empty(count, dtype)
         GPU.sim_copy_out(values.ctypes.data, self.address, values.nbytes)
         return values
+
+    def copy_from(self, address: int, nbytes: int, first: int = 0) -> None:
+        aside = np.empty(nbytes, np.uint8)
+        GPU.sim_copy_out(aside.ctypes.data, address, nbytes)
+        GPU.sim_copy_in(self.address + first, aside.ctypes.data, nbytes)
+
+    def add(self, first: int, address: int, count: int, dtype: np.dtype) -> None:
+        sums, values = np.empty(count, dtype), np.empty(count, dtype)
+        for place, at in ((sums, self.address + first), (values, address)):
+            GPU.sim_copy_out(place.ctypes.data, at, place.nbytes)
+        sums += values
+        GPU.sim_copy_in(self.address + first, sums.ctypes.data, sums.nbytes)

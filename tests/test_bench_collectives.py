@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from conftest import BIN, ROOT, execute
 
-from mpress.p2p import blocks, data, jobs
+from mpress import _core
+from mpress.p2p import blocks, data, jobs, rounds
 
 WORKER = Path(__file__).with_name("simulated_messages.py")
 FEW = ("--repeat", "3", "--seconds", "0.01", "--warmup", "1")
@@ -51,10 +52,12 @@ def test_every_operation(op, bench):
 def test_every_reduction(op, bench):
     printed, document = bench(
         op, "-n", "2", "--sizes", "256K", "--spec", "mpc", "--spec", "szp:rel=1e-4",
-        "--spec", "zfp:8", "--beside", "mpi",
+        "--spec", "zfp:8", "--beside", "mpi", "--beside", "two-shot",
     )  # fmt: skip
     rows = {row["path"]: row for row in document["rows"]}
-    assert set(rows) == {"none", "mpc", "szp:rel=1e-04", "zfp:8", "mpi"}
+    specs = ("none", "mpc", "szp:rel=1e-04", "zfp:8")
+    assert set(rows) == {*specs, "mpi", *(f"two-shot/{spec}" for spec in specs)}
+    assert "two shots, hops, zfp:8, mpi" in printed
     assert all(row["check"]["kept"] for path, row in rows.items() if path != "mpi")
     assert rows["szp:rel=1e-04"]["check"]["promise"] == "bound"
     assert rows["szp:rel=1e-04"]["ratio"] > 8 and "bytes a rank" in printed
@@ -169,6 +172,100 @@ def test_baselines_bring_the_same(mpi, mpi4py_env, simulated_gpu, tmp_path):
                for check in rows.values())  # fmt: skip
 
 
+def test_rounds_of_messages(mpi, mpi4py_env, simulated_gpu, tmp_path):
+    """Where partial sums travel, in memory of devices, or staged: the sums are right, and a codec
+    in every hop loses more than one that bounds the result."""
+    np.save(tmp_path / "turb.npy", data.make("turb", 1 << 20, "f32"))
+    specs = ["none", "mpc", "szp:abs=1e-3"]
+    plan = {
+        "benchmark": "allreduce", "ranks": 3, "from": "device", "to": "device", "warmup": 1,
+        "repeat": 1, "seconds": 0.01, "window": 1, "files": {"turb": str(tmp_path / "turb.npy")},
+        "cases": [
+            {"op": op, "data": "turb", "bytes": 240_000 - 12, "paths": [
+                *specs, *(f"{form}/{spec}" for form in jobs.forms_of(op) for spec in specs),
+            ]}
+            for op in jobs.REDUCTIONS
+        ],
+    }  # fmt: skip
+    result = jobs.run(
+        plan, "forced", link="peer", mpiexec=str(mpi.mpiexec), program=[str(WORKER)],
+        environment={**mpi.env, **mpi4py_env, **simulated_gpu},
+    )  # fmt: skip
+    found = jobs.summary(result, "allreduce", "forced", ("none",))
+    rows = {(row["op"], row["path"]): row for row in found}
+    assert len(rows) == sum(len(case["paths"]) for case in plan["cases"])
+    for (op, path), row in rows.items():
+        form, spec = jobs.form_of(path), jobs.codec_of(path)
+        check = row["check"]
+        assert check["kept"], (op, path, check)
+        if spec in ("none", "mpc"):
+            assert check["promise"] == "exact" and check["max_error"] < 1e-5
+        elif form is None:
+            assert check["promise"] == "bound" and check["max_error"] <= 1e-3
+            assert row["over_ring" if op != "reduce" else "over_binomial"] > 0
+        else:
+            assert check["promise"] == "unbounded" and 0 < check["max_error"] < 4e-3
+        if form and spec != "none":
+            assert row["ratio"] > 1.1 and row["encode_seconds"] > 0
+        if form and form.startswith(jobs.STAGED):
+            assert row["peer"] == 0
+    # Of three ranks two hops' losses come together.
+    assert max(rows["allreduce", f"{form}/szp:abs=1e-3"]["check"]["max_error"]
+               for form in jobs.SUM_FORMS["allreduce"]) > 1e-3  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("op", jobs.REDUCTIONS)
+def test_rounds_add_up(op, ranks):
+    """What each rank brings comes once into each result; schedules played by hand."""
+    count = 4 * ranks + (0 if op == "reduce_scatter" else 3)
+    for form in jobs.SUM_FORMS[op]:
+        every = [rounds.rounds_of(form, op, rank, ranks, count) for rank in range(ranks)]
+        has = [np.full(count, 1 << rank) for rank in range(ranks)]
+        assert len({len(one) for one in every}) == 1
+        for number in range(len(every[0])):
+            before = [one.copy() for one in has]
+            sent = {(rank, part.peer): [] for rank in range(ranks)
+                    for part in every[rank][number].sends}  # fmt: skip
+            for rank in range(ranks):
+                for part in every[rank][number].sends:
+                    sent[rank, part.peer].append((part.first, part.count))
+            for rank in range(ranks):
+                for part in every[rank][number].receives:
+                    assert sent[part.peer, rank].pop(0) == (part.first, part.count)
+                    place = slice(part.first, part.first + part.count)
+                    came = before[part.peer][place]
+                    assert not part.combines or not np.any(has[rank][place] & came)
+                    has[rank][place] = has[rank][place] + came if part.combines else came
+            assert not any(sent.values())
+        for rank in range(ranks):
+            wanted = has[rank]
+            if op == "reduce_scatter":
+                wanted = wanted[4 * rank : 4 * rank + 4]
+            if op != "reduce" or rank == 0:
+                assert np.all(wanted == (1 << ranks) - 1), (form, rank)
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (("ring", "gather", 0, 2), "reduction is 'gather'; expected allreduce, reduce or"),
+    (("rings", "reduce", 0, 2), "algorithm is 'rings'; expected two-shot, ring, doubling"),
+    (("ring", "allreduce", 2, 2), "rank is 2; expected 0 to 1"),
+    (("ring", "allreduce", 0, 0), "size is 0; expected 1 or more"),
+    (("binomial", "reduce", 0, 2, 5), "root is 5; expected 0 to 1"),
+    (("ring", "reduce", 0, 2), "algorithm is ring, in which no partial sums"),
+])  # fmt: skip
+def test_what_no_schedule_can_be(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        _core.sum_schedule(*arguments)
+
+
+def test_work_of_rounds():
+    assert _core.sum_work("ring", "allreduce", 4) == [(0.25, 0.25, 0.25, 1)] * 3 + [
+        (0.25, 0.25, 0.25, 1), (0.25, 0.0, 0.25, 1), (0.25, 0.0, 0.25, 1),
+    ]  # fmt: skip
+    assert _core.sum_work("ring", "reduce", 4) == []
+
+
 @pytest.mark.parametrize("arguments, said", [
     (("-n", "1"), "-n 1: expected 2 ranks or more"),
     (("--memory", "disk"), "--memory 'disk': expected H, host, D or device"),
@@ -181,6 +278,13 @@ def test_baselines_bring_the_same(mpi, mpi4py_env, simulated_gpu, tmp_path):
 def test_what_cannot_be(arguments, said):
     done = execute([BIN / "mpress", "bench", "alltoall", *arguments])
     assert done.status == 2 and said in done.stderr
+
+
+def test_staged_rounds_need_devices():
+    done = execute([BIN / "mpress", "bench", "reduce", "--beside", "host-binomial"])
+    assert done.status == 2 and "--beside host-binomial: expected --memory device" in done.stderr
+    done = execute([BIN / "mpress", "bench", "reduce", "--beside", "ring"])
+    assert done.status == 2 and "two-shot, binomial, host-two-shot, host-binomial" in done.stderr
 
 
 def test_only_an_all_to_all_is_uneven():

@@ -67,6 +67,12 @@ def predict(
     ratio: float,
     chunk: int,
 ) -> tuple[float, float] | None: ...
+def sum_schedule(
+    algorithm: str, reduction: str, rank: int, size: int, root: int = 0
+) -> tuple[int, list[tuple[list[tuple[int, list[int]]], list[tuple[int, list[int], bool]]]]]: ...
+def sum_work(
+    algorithm: str, reduction: str, size: int
+) -> list[tuple[float, float, float, int]]: ...
 
 # Built with CUDA only. Pointers and streams are addresses.
 class DeviceBuffer:

@@ -31,6 +31,9 @@ std::string sum_problem(Status status);
 /// Defines what the module has for profiles.
 void define_policy(nanobind::module_& m);
 
+/// Defines what the module has of schedules.
+void define_schedules(nanobind::module_& m);
+
 /// How mpress was built: version, frame_version, mpis, cuda, compiler, isa.
 nanobind::dict build_info();
 

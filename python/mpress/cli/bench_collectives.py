@@ -11,7 +11,6 @@ from mpress.cli import bench_messages, bench_options
 from mpress.cli.errors import UserError, checked_spec
 from mpress.p2p import jobs, memory, nccl
 
-_BESIDE = ("plain", "mpi", *jobs.FORMS, "nccl")
 _UNEVEN = (
     "Only of alltoall: MPI_Alltoallv, blocks as in a 3-D FFT whose grid the ranks do not divide. "
     "Half of them have three planes of it where the others have two, before and after. --sizes are "
@@ -50,7 +49,7 @@ def _command(op: str) -> Callable[..., None]:
         spec: bench_options.Specs = None,
         beside: Annotated[
             list[str] | None,
-            typer.Option(metavar="NAME", help=f"{', '.join(_BESIDE)}; may be repeated."),
+            typer.Option(metavar="NAME", help=f"{', '.join(_beside_of(op))}; may be repeated."),
         ] = None,
         transport: bench_options.Transport = "mpi",
         link: bench_options.Link = None,
@@ -76,12 +75,7 @@ def _command(op: str) -> Callable[..., None]:
         kind = bench_messages.checked_memory("--memory", place)
         specs = [checked_spec("--spec", text)
                  for text in spec or (*bench_messages.DEFAULT_SPECS, "auto")]  # fmt: skip
-        names = _checked_beside(beside, kind, ranks)
-        forms = [name for name in names if name in jobs.FORMS]
-        if op in jobs.REDUCTIONS and forms:
-            raise UserError(
-                f"--beside {forms[0]}: expected it of calls that move data, not of {op}"
-            )
+        names = _checked_beside(beside, op, kind, ranks)
         if nccl_transport is not None and nccl_transport not in nccl.TRANSPORTS:
             expected = ", ".join(nccl.TRANSPORTS)
             raise UserError(f"--nccl {nccl_transport!r}: expected one of {expected}")
@@ -94,7 +88,7 @@ def _command(op: str) -> Callable[..., None]:
         data_of = bench_messages.written_data(field, file, max(all_sizes), element_type, specs)
         with data_of as files:
             document = bench_messages.measure(
-                plan | {"files": files}, all_sizes, job_shares(specs, names), transport, link,
+                plan | {"files": files}, all_sizes, job_shares(specs, names, op), transport, link,
                 mpiexec, nccl_transport,
             )  # fmt: skip
         bench_messages.show_document(document, json_file, plot)
@@ -102,11 +96,15 @@ def _command(op: str) -> Callable[..., None]:
     return command
 
 
-def job_shares(specs: list[str], beside: list[str]) -> dict[str, list[str]]:
-    """The paths of each job, as bench_messages.job_shares has them; `beside` names of jobs.FORMS
-    mean each codec of the job that way, and raw messages."""
-    forms = [name for name in beside if name in jobs.FORMS]
-    others = [name for name in beside if name not in jobs.FORMS]
+def _beside_of(op: str) -> tuple[str, ...]:
+    return ("plain", "mpi", *jobs.forms_of(op), "nccl")
+
+
+def job_shares(specs: list[str], beside: list[str], op: str) -> dict[str, list[str]]:
+    """The paths of each job, as bench_messages.job_shares has them; `beside` names of
+    jobs.forms_of() mean each codec of the job that way, and raw messages."""
+    forms = [name for name in beside if name in jobs.forms_of(op)]
+    others = [name for name in beside if name not in forms]
     shares = bench_messages.job_shares(specs, others, False)
     if "forced" not in shares and forms:
         shares = {"forced": ["none"], **shares}
@@ -118,15 +116,15 @@ def job_shares(specs: list[str], beside: list[str]) -> dict[str, list[str]]:
     return shares
 
 
-def _checked_beside(names: list[str] | None, kind: str, ranks: int) -> list[str]:
+def _checked_beside(names: list[str] | None, op: str, kind: str, ranks: int) -> list[str]:
     has_nccl = kind == "device" and memory.devices() >= ranks and nccl.library() is not None
     if names is None:
         return ["mpi", *(["nccl"] if has_nccl else [])]
     for name in names:
-        if name not in _BESIDE:
-            raise UserError(f"--beside {name!r}: expected one of {', '.join(_BESIDE)}")
+        if name not in _beside_of(op):
+            raise UserError(f"--beside {name!r}: expected one of {', '.join(_beside_of(op))}")
         if name == "nccl" and not has_nccl:
             raise UserError("--beside nccl: expected NCCL, a GPU a rank, and --memory device")
-        if name == "plain" and kind != "device":
-            raise UserError("--beside plain: expected --memory device")
+        if (name == "plain" or name.startswith(jobs.STAGED)) and kind != "device":
+            raise UserError(f"--beside {name}: expected --memory device")
     return names

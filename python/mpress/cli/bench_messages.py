@@ -56,7 +56,11 @@ _BESIDE = {
     "nccl": "NCCL",
     "mpi": "MPI's own",
 }
-_FORMS = {"scattered": "Isend and Irecv", "pairwise": "Sendrecv by turns"}
+_FORMS = {
+    "scattered": "Isend and Irecv", "pairwise": "Sendrecv by turns", "two-shot": "two shots, hops",
+    "ring": "ring, hops", "doubling": "doubling, hops", "halving": "halving, hops",
+    "binomial": "tree, hops",
+}  # fmt: skip
 
 _LINKS = {"peer": "from GPU to GPU", "host": "by memory of the host that both GPUs have pinned"}
 _OF_MESSAGES = ("plain", "host", "copy", "peer-copy", "nccl")
@@ -372,7 +376,9 @@ def _path(row: dict[str, Any], is_call: bool) -> str:
     form, spec = jobs.form_of(row["path"]), jobs.codec_of(row["path"])
     name = _BESIDE.get(row["path"], row["path"])
     if form:
-        name = f"{_FORMS[form]}, {'raw' if spec == 'none' else spec}"
+        place = " on the host" if form.startswith(jobs.STAGED) else ""
+        what = _FORMS[form.removeprefix(jobs.STAGED)]
+        name = f"{what}{place}, {'raw' if spec == 'none' else spec}"
     if row["job"] == "sequential":
         name += ", sequential"
     elif row["job"] == "auto" and spec != "auto":

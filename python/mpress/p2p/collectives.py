@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from mpress.p2p import arrival, blocks, data, memory
+from mpress.p2p import arrival, blocks, data, memory, rounds
 from mpress.p2p.jobs import BASELINES, OF_MPI, REDUCTIONS, codec_of, form_of
 from mpress.p2p.message import hinted_comm, message
 from mpress.p2p.worker import Rank, Sample
@@ -36,7 +36,8 @@ class CollectiveRank(Rank):
 
     def room(self, role: str, case: dict[str, Any]) -> int:
         if self.op_of(case) in REDUCTIONS:
-            return int(case["bytes"])
+            nbytes = int(case["bytes"])
+            return rounds.room(nbytes, self.comm.size) if role == "incoming" else nbytes
         return blocks.room(self.op_of(case), role, self.comm.size, case["bytes"])
 
     def aside(self, role: str) -> memory.HostBuffer:

@@ -51,6 +51,19 @@ FORMS = ("scattered", "pairwise")
 """The blocks of a collective call as messages: all at once by MPI_Irecv and MPI_Isend; in rounds of
 MPI_Sendrecv. Of a path: one of these, FORM, and a spec; without what a rank has for itself."""
 
+SUM_FORMS = {
+    "allreduce": ("two-shot", "ring", "doubling"),
+    "reduce": ("two-shot", "binomial"),
+    "reduce_scatter": ("two-shot", "ring", "halving"),
+}
+"""The rounds of an algorithm as messages, by MPI_Irecv and MPI_Isend, and an addition where they
+come: the codec serves each hop, as in gZCCL, so nothing bounds the error of the result. Paths as of
+FORMS."""
+
+STAGED = "host-"
+"""In front of one of SUM_FORMS: all of it in memory of the host, between a copy out of the GPU and
+one into it."""
+
 FORM = "/"
 
 TIMES = ("encode_seconds", "decode_seconds", "wait_seconds")
@@ -83,8 +96,14 @@ class JobError(RuntimeError):
         self.result = result
 
 
+def forms_of(op: str) -> tuple[str, ...]:
+    """What a collective call is measured beside that is made of messages."""
+    of_sums = SUM_FORMS.get(op)
+    return (*of_sums, *(STAGED + form for form in of_sums)) if of_sums else FORMS
+
+
 def form_of(path: str) -> str | None:
-    """Of FORMS, that of a path."""
+    """Of forms_of(), that of a path."""
     form, is_one, _ = path.partition(FORM)
     return form if is_one else None
 
@@ -195,7 +214,7 @@ def summary(
     result: Mapping[str, Any], benchmark: str, job: str, references: Sequence[str] = ("none",)
 ) -> list[Row]:
     """A row a case and path: medians, and times over those of `none`, or other paths, in the same
-    round: `over_PATH`, and `over_FORM` for those of FORMS with the same codec."""
+    round: `over_PATH`, and `over_FORM` for those of forms_of() with the same codec."""
     ranks = result["ranks"]
     directions = ranks * (ranks - 1) if benchmark == "bibandwidth" else 1
     groups: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
@@ -206,8 +225,11 @@ def summary(
         seconds = {row["path"]: row["seconds"] for row in rows}
         beside = {path: times for path, times in seconds.items() if path in references}
         for row in rows:
-            forms = {form: seconds[form + FORM + row["path"]] for form in FORMS
-                     if form + FORM + row["path"] in seconds}  # fmt: skip
+            forms = {
+                form: times
+                for path, times in seconds.items()
+                if (form := form_of(path)) and path == form + FORM + row["path"]
+            }
             found.append(_summary(row, beside | forms, directions) | {"job": job})
     return found
 

@@ -11,9 +11,9 @@ import numpy as np
 from mpi4py import MPI
 
 from mpress import codec
-from mpress.p2p import data
+from mpress.p2p import data, rounds
 from mpress.p2p.collectives import Call, CollectiveCase, CollectiveRank
-from mpress.p2p.jobs import BASELINES, codec_of
+from mpress.p2p.jobs import BASELINES, STAGED, codec_of, form_of
 from mpress.p2p.message import message
 
 
@@ -41,6 +41,37 @@ class ReductionCase(CollectiveCase):
     def _count(self) -> int:
         """Elements that are summed up."""
         return self.results * self.size if self.op == "reduce_scatter" else self.results
+
+    def _call(self, path: str) -> Call:
+        form = form_of(path)
+        return self._rounds(form, self.rank.comm_of(path)) if form else super()._call(path)
+
+    def _rounds(self, form: str, comm: MPI.Comm) -> Call:
+        """The sums are made where results go."""
+        is_staged = form.startswith(STAGED)
+        own, nbytes = self.rank.rank, self._count() * self.values.itemsize
+        sums, incoming = self.receive, self.rank.buffer("incoming")
+        if is_staged:
+            sums, incoming = self.rank.aside("receive"), self.rank.aside("incoming")
+        made = rounds.rounds_of(form.removeprefix(STAGED), self.op, own, self.size, self._count())
+        run = rounds.runner(comm, made, self.values, sums, incoming)
+        results = self.results * self.values.itemsize
+        # A piece lies where it was in the vector.
+        moved = own * results if self.op == "reduce_scatter" else 0
+
+        def call() -> None:
+            sums.copy_from(self.send.address, nbytes)
+            run()
+            if moved:
+                sums.copy_from(sums.address + moved, results)
+
+        def staged() -> None:
+            self.send.copy_out(sums.address, nbytes)
+            run()
+            if self.gets:
+                self.receive.copy_in(sums.address + moved, results)
+
+        return staged if is_staged else call
 
     def _collective(self, comm: MPI.Comm, send: int, receive: int) -> Call:
         out = message(send, self._shape(self._count()))
@@ -93,7 +124,7 @@ class ReductionCase(CollectiveCase):
             return {"promise": "exact", "kept": kept, "max_error": worst}
         # Of the same range as what all ranks bring: the same values, in another order.
         bound = codec(spec).encode(self.values).bound
-        if bound is None:
+        if bound is None or form_of(path):  # a codec in each hop bounds that alone
             return {"promise": "unbounded", "kept": bool(np.isfinite(worst)), "max_error": worst}
         kept = bool(np.all(errors <= np.maximum(bound, rounding)))
         return {"promise": "bound", "kept": kept, "max_error": worst, "bound": bound}
