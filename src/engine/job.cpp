@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 
+#include "engine/backoff.hpp"
 #include "engine/learned.hpp"
 #include "engine/presence.hpp"
 #include "engine/probe.hpp"
@@ -312,6 +313,7 @@ void start_job(bool at_init) {
     const auto segment = job.peer_link.open(job.nonce, job.rank, wants_link(job, "peer"));
     const auto on_host = job.host_link.open(job.nonce, job.rank, wants_link(job, "host"));
     job.peer_hosts.find(segment, on_host);
+    Backoff::set_crowded(job.peer_hosts.is_crowded());
     job.host_link.set_ranks(job.peer_hosts.host_ranks(), job.config.pool_limit);
     if (on_host.file >= 0) job.peer_link.set_other_way("by way of the host's memory");
     job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit,

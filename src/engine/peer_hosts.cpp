@@ -1,5 +1,8 @@
 #include "engine/peer_hosts.hpp"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include "mpi/calls.hpp"
 #include "mpi/comm_info.hpp"
 
@@ -32,6 +35,14 @@ void PeerHosts::find(const link::SegmentAddress& segment,
     processes_.push_back(cards[i].process);
   }
   mpi.Comm_free(&here);
+}
+
+bool PeerHosts::is_crowded() const {
+  cpu_set_t set;
+  const int allowed = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+  // Launchers bind ranks to a processor each where there are enough.
+  const long processors = allowed > 1 ? allowed : ::sysconf(_SC_NPROCESSORS_ONLN);
+  return static_cast<long>(ranks_.size()) > processors;
 }
 
 int PeerHosts::find_ended() const {

@@ -27,6 +27,9 @@ class PeerHosts {
   /// or two for each.
   int find_ended() const;
 
+  /// Has this host more ranks than processors for them?
+  bool is_crowded() const;
+
   /// Of a rank in MPI_COMM_WORLD. Where nobody has asked, all are on other hosts.
   policy::Peer peer(int world_rank) const {
     const auto rank = static_cast<std::size_t>(world_rank);
