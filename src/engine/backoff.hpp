@@ -13,6 +13,10 @@ namespace mpress::engine {
 /// waited for may need this very one, and would else get it a time slice later.
 class Backoff {
  public:
+  Backoff() : Backoff(looks_at_once.load(std::memory_order_relaxed)) {}
+  /// `looks`: before the processor is given away.
+  explicit Backoff(int looks) : looks_left_(looks) {}
+
   static void set_crowded(bool is_crowded) {
     looks_at_once.store(is_crowded ? 0 : usual_looks, std::memory_order_relaxed);
   }
@@ -29,7 +33,7 @@ class Backoff {
   static constexpr int usual_looks = 20000;
   static inline std::atomic<int> looks_at_once{usual_looks};
 
-  int looks_left_ = looks_at_once.load(std::memory_order_relaxed);
+  int looks_left_;
 };
 
 }  // namespace mpress::engine

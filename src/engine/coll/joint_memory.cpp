@@ -13,6 +13,9 @@ namespace joint = gpu::joint;
 
 constexpr std::size_t alarm_bytes = 256;
 
+/// What is in lines and flags must be no number that comes again.
+constexpr std::uint32_t most_calls = UINT32_MAX;
+
 /// Not more for each size that comes.
 std::size_t room_for(unsigned members, std::size_t bytes) {
   constexpr std::size_t least_long = 1 << 20;
@@ -45,7 +48,10 @@ void JointMemory::Other::finish() {
 bool JointMemory::provide(int device, std::size_t bytes) {
   if (is_given_up_ || (device_ != gpu::host && device != device_)) return false;
   const std::size_t room = room_for(static_cast<unsigned>(context_.size()), bytes);
-  if (own_.chunks > 0 && room <= room_) return true;
+  // All members begin to count anew at the same call, in memory that has been cleared.
+  const bool is_worn = calls_ >= most_calls;
+  if (own_.chunks > 0 && room <= room_ && !is_worn) return true;
+  if (is_worn) calls_ = 0;
   release();
   device_ = device;
   if (!undone_) undone_ = job_.devices.take_pinned(device, sizeof(std::uint32_t));
@@ -128,11 +134,6 @@ bool JointMemory::is_open() {
     if (other.is_open) memory_[i] = const_cast<std::byte*>(arrived.data);
   }
   return are_open;
-}
-
-std::uint32_t JointMemory::next_call() {
-  if (++calls_ == 0) ++calls_;
-  return calls_;
 }
 
 void JointMemory::tell_failure() {

@@ -59,7 +59,7 @@ class JointMemory final : public Context::Kept {
   std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(undone_.data()); }
 
   /// The number of the next call; all members make the same ones.
-  std::uint32_t next_call();
+  std::uint32_t next_call() { return ++calls_; }
 
   /// One call at a time is under way.
   bool is_busy() const { return is_busy_.load(std::memory_order_acquire); }
