@@ -7,7 +7,10 @@ import typer
 
 from mpress.p2p import data
 
-Sizes = Annotated[str, typer.Option(metavar="SIZES", help="1M; 64K,1M,32M; 64K-256M, by --factor.")]
+# Where a metavar is the name itself, versions of typer take it for the name, unless that is given.
+Sizes = Annotated[
+    str, typer.Option("--sizes", metavar="SIZES", help="1M; 64K,1M,32M; 64K-256M, by --factor.")
+]
 Factor = Annotated[int, typer.Option(metavar="N", min=2, help="Between sizes.")]
 Field = Annotated[
     list[str] | None,
@@ -15,12 +18,14 @@ Field = Annotated[
 ]
 File = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="Data of a .npy, .f32, .f64 or .nc; repeatable."),
+    typer.Option("--file", metavar="FILE", help="Data of a .npy, .f32, .f64 or .nc; repeatable."),
 ]
 ElementType = Annotated[
     str, typer.Option("--type", metavar="f32|f64", help="Elements of the fields.")
 ]
-Specs = Annotated[list[str] | None, typer.Option(metavar="SPEC", help="A codec; may be repeated.")]
+Specs = Annotated[
+    list[str] | None, typer.Option("--spec", metavar="SPEC", help="A codec; may be repeated.")
+]
 Transport = Annotated[
     str, typer.Option(metavar="mpi|shm|tcp", help="Of the host's MPI; mpi: its choice.")
 ]
