@@ -335,17 +335,22 @@ void Routing::serve(bool whole) {
   state_ = State::joining;
 }
 
-/// Is it a reduction of data on devices, that nothing is to be encoded of? Members make persistent
-/// calls' starts in any order, so those could not be agreed on.
+/// May it be a reduction of data on devices, that nothing is to be encoded of? Members make
+/// persistent calls' starts in any order, so those could not be agreed on. What is forced to go as
+/// blocks, whatever lies on devices, is asked about without a mode.
 bool Routing::may_have_kernels() const {
-  return call_.reduces && !pays_ && mode_.has_devices && form_ != Form::persistent &&
-         engine::may_have_kernels(job_.config);
+  if (!call_.reduces || is_reproducible_ || form_ == Form::persistent ||
+      !engine::may_have_kernels(job_.config)) {
+    return false;
+  }
+  if (!pays_) return mode_.has_devices;
+  const Spec spec = context_.spec().value_or(job_.config.spec);
+  return spec.codec == Codec::none && has_device_modes(job_, context_);
 }
 
 /// Where it was refused, that is tried less and less often; all members know.
 bool Routing::may_be_joint() {
-  return may_have_kernels() && JointReduction::is_apt(operands_, context_) &&
-         mode_.joint.next();
+  return may_have_kernels() && JointReduction::is_apt(operands_, context_) && mode_.joint.next();
 }
 
 void Routing::offer_joint() {
