@@ -54,6 +54,11 @@ REDUCTIONS = [
     ("reductions", "4 20 rel=1e-4 device", {"MPRESS_CODEC": "szp:rel=1e-4"} | TWO_HOSTS),
     ("reductions", "5 20 exact device", TWO_HOSTS),
     ("reductions_linked", "3 30", {"MPRESS_CODEC": "none", "MPRESS_FORCE": "0"}),
+    (
+        "reductions_linked",
+        "3 30",
+        {"MPRESS_CODEC": "none", "MPRESS_FORCE": "0", "SIMULATED_GPU_SHARED": "1"},
+    ),
     ("reductions_reproducible", "1 exact key device", {"MPRESS_CODEC": "none"}),
     ("reductions_reproducible", "1 abs=1e-3 key", {"MPRESS_CODEC": "szp:abs=1e-3"}),
     ("hints_differ", "", {"MPRESS_CODEC": "mpc"}),
