@@ -19,6 +19,16 @@ void average(std::atomic<float>& into, double value, bool is_first) {
   into.store(is_first ? now : old + newest_weight * (now - old), std::memory_order_relaxed);
 }
 
+/// What takes a codec longer is mostly the system, which gave the processor to others meanwhile: a
+/// faster one counts at once, a slower one little, so that one bad look does not stop a codec.
+void note_speed(std::atomic<float>& into, double seen) {
+  constexpr float most_slower = 2;
+  const float old = relaxed(into);
+  const auto now = static_cast<float>(seen);
+  const bool counts_alone = old == 0 || now <= old;
+  average(into, counts_alone ? now : std::min(now, most_slower * old), counts_alone);
+}
+
 void note(Ratios::Seen& seen, double wire_per_raw) {
   // Where compression does not pay, samples are few and far between: the last one counts alone.
   const bool counts_alone = seen.samples.load(std::memory_order_relaxed) < first_looks ||
@@ -216,14 +226,13 @@ void Policy::encoded(const Subject& subject, std::size_t wire_bytes, std::uint64
   note(seen_.at(subject.codec, subject.type, subject.bytes), wire_per_raw);
   if (subject.path.place != Place::host) return;
   Speed& speed = speeds_[static_cast<std::size_t>(subject.codec)][size_class(subject.bytes)];
-  average(speed.encode, static_cast<double>(ns) / bytes, relaxed(speed.encode) == 0);
+  note_speed(speed.encode, static_cast<double>(ns) / bytes);
 }
 
 void Policy::decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns) {
   if (bytes == 0 || place != Place::host) return;
   Speed& speed = speeds_[static_cast<std::size_t>(codec)][size_class(bytes)];
-  average(speed.decode, static_cast<double>(ns) / static_cast<double>(bytes),
-          relaxed(speed.decode) == 0);
+  note_speed(speed.decode, static_cast<double>(ns) / static_cast<double>(bytes));
 }
 
 }  // namespace mpress::policy

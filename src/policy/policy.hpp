@@ -105,7 +105,7 @@ class Policy {
     return costs_.message(path) && costs_.message({Place::device, Peer::same_host}) &&
            !costs_.raw_by_mpi(path, bytes);
   }
-  /// Running averages of nanoseconds a byte, on the host; 0: never seen.
+  /// Nanoseconds a byte, on the host, as of the fastest of late; 0: never seen.
   struct Speed {
     std::atomic<float> encode{0};
     std::atomic<float> decode{0};

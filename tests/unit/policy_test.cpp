@@ -319,6 +319,24 @@ void decisions_do_not_flutter() {
   CHECK(compressed_of(policy, message, 1000, 1.9) == 1000);
 }
 
+/// The system gave the processor to others during one of the first looks.
+void one_slow_look_stops_nothing() {
+  for (const int slow_one : {0, 1, 5}) {
+    Policy policy;
+    policy.configure(false, link_of(0.4e9));
+    const Subject message = message_of();
+    for (int i = 0; i < 20; ++i) {
+      CHECK(policy.judge(message) == Verdict::compress);
+      const std::uint64_t ns = bytes / 2 * (i == slow_one ? 100 : 1);
+      policy.encoded(message, bytes / 4, ns);
+      policy.decoded(message.path.place, message.codec, message.bytes, ns);
+    }
+    // One that has become slow for good is found out.
+    for (int i = 0; i < 40; ++i) policy.encoded(message, bytes / 4, bytes * 100);
+    CHECK(policy.judge(message) == Verdict::ratio);
+  }
+}
+
 void kinds_of_messages_are_told_apart() {
   Policy policy;
   policy.configure(false, link_of(0.4e9));
@@ -480,6 +498,7 @@ int main() {
   looks_are_cheap_where_messages_are_short();
   it_looks_again();
   decisions_do_not_flutter();
+  one_slow_look_stops_nothing();
   kinds_of_messages_are_told_apart();
   profiles_are_read();
   profiles_that_make_no_sense_are_refused();
