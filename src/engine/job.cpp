@@ -1,5 +1,6 @@
 #include "engine/job.hpp"
 
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -16,6 +17,7 @@
 #include "engine/request/freed.hpp"
 #include "engine/tuning.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/buffer_calls.hpp"
 #include "mpi/fortran_calls.hpp"
 #include "mpi/gpu_aware.hpp"
 #include "mpi/progress_hook.hpp"
@@ -60,8 +62,8 @@ void make_error_codes(Job& job) {
   mpi.Add_error_string(job.device_code, "mpress: a device refuses to work");
   mpi.Add_error_code(error_class, &job.hints_code);
   mpi.Add_error_string(job.hints_code,
-                       "mpress: ranks gave the communicator of a reduction different hints "
-                       "(mpress_codec), which have to be the same");
+                       "mpress: ranks gave a reduction different codecs (mpress_codec, or the "
+                       "call's spec), which have to be the same");
   mpi.Add_error_code(error_class, &job.host_only_code);
   mpi.Add_error_string(job.host_only_code,
                        "mpress: memory of a device in a call that takes the host's alone");
@@ -168,8 +170,8 @@ bool wants_link(const Job& job, const char* name) {
 
 /// Does this rank want to measure links?
 bool lacks_costs(const Job& job) {
-  return learns(job.config) && (job.policy.lacks_host_costs(policy::Peer::same_host) ||
-                                job.policy.lacks_host_costs(policy::Peer::other_host));
+  return learns(job) && (job.policy.lacks_host_costs(policy::Peer::same_host) ||
+                         job.policy.lacks_host_costs(policy::Peer::other_host));
 }
 
 /// Does MPI let mpress send and receive while it blocks? Under MPI_THREAD_MULTIPLE MPICH holds a
@@ -278,6 +280,7 @@ void start_job(bool at_init) {
           "off: nothing identifies this job; start it with 'mpress run', or set MPRESS_JOB to the "
           "same 32 hexadecimal digits for all ranks");
     }
+    job.lacks_identity_ = !job.config.disabled;
     job.state_ = Job::State::off;
     return;
   }
@@ -354,6 +357,38 @@ void start_job(bool at_init) {
   open_timeline(job);
   job.state_ = Job::State::active;
   if (job.config.progress_thread) start_progress_thread(job);
+}
+
+void start_job_together() {
+  Job& job = *Job::instance_;
+  read_settings();
+  job.takes_specs = true;
+  if (has_started()) return;
+  const mpi::Calls& mpi = mpi::calls();
+  int has_identity = !job_identity(job.config).empty();
+  mpi.Allreduce(MPI_IN_PLACE, &has_identity, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (!has_identity) {
+    std::array<unsigned char, 16> drawn{};
+    if (::getrandom(drawn.data(), drawn.size(), 0) < 0) {
+      const std::uint64_t now = trace::now_ns();
+      std::memcpy(drawn.data(), &now, sizeof now);
+    }
+    mpi::buffer_calls().Bcast(drawn.data(), static_cast<int>(drawn.size()), MPI_BYTE, 0,
+                              MPI_COMM_WORLD);
+    job.config.job.clear();
+    for (const unsigned char byte : drawn) {
+      constexpr char digits[] = "0123456789abcdef";
+      job.config.job += {digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  job.lacks_identity_ = false;
+  job.state_ = Job::State::unstarted;
+  start_job(true);
+}
+
+bool has_started() {
+  const Job& job = *Job::instance_;
+  return job.state_ != Job::State::unstarted && !job.lacks_identity_;
 }
 
 void stop_job() {

@@ -57,9 +57,10 @@ class Job {
   link::HostLink host_link;
   link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
-  bool threaded = false;                     ///< MPI_THREAD_MULTIPLE
-  bool gpu_aware = false;                    ///< MPI takes memory of devices
-  bool raw_by_link = true;          ///< links have what is not encoded, too, whatever MPI could
+  bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
+  bool threaded = false;     ///< MPI_THREAD_MULTIPLE
+  bool gpu_aware = false;    ///< MPI takes memory of devices
+  bool raw_by_link = true;   ///< links have what is not encoded, too, whatever MPI could
   bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
 
   /// May the data of messages follow their headers, as far as this process has seen?
@@ -68,9 +69,10 @@ class Job {
            progress.is_threaded();
   }
 
-  /// Could the codec that the environment asks for gain anything by messages in host memory to such
-  /// peers?
+  /// Could the codec that the environment asks for, or any that a call may ask for, gain anything
+  /// by messages in host memory to such peers?
   bool may_pay(policy::Peer peer) const {
+    if (takes_specs) return policy.may_compress_host(peer, Codec::szp);
     const Codec codec = config.spec.codec;
     if (codec == Codec::none) return config.force;
     return policy.may_compress_host(peer, codec == Codec::automatic ? Codec::mpc : codec);
@@ -143,10 +145,13 @@ class Job {
   friend void read_settings();
   friend bool wants_threads();
   friend void start_job(bool);
+  friend void start_job_together();
+  friend bool has_started();
   friend void stop_job();
   friend void note_session();
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
+  bool lacks_identity_ = false;  ///< and is off for that
   class ChunkWork;
   std::atomic<bool> follows_chunks_{false};
   static mpi::Immortal<Job> instance_;
@@ -163,6 +168,13 @@ bool wants_threads();
 /// the identity of the job, or where it was disabled. `at_init`: all ranks do this now, in
 /// MPI_Init; only then can the collective link for chunks be made.
 void start_job(bool at_init);
+
+/// The same for a program that calls mpress's own interface, where mpress is not at work yet; all
+/// ranks of MPI_COMM_WORLD do this now. They agree on an identity where none is told.
+void start_job_together();
+
+/// Has a start been tried, with whatever result, and not only for lack of an identity?
+bool has_started();
 
 /// Completes what is left to do, and the statistics. MPI_Finalize calls it, through an attribute
 /// that start_job() leaves.

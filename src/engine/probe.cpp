@@ -227,7 +227,7 @@ std::array<double, policy::codec_count> time_codecs() {
 }
 
 bool learns_about(const Job& job, policy::Peer peer) {
-  if (!learns(job.config) || !job.policy.lacks_host_costs(peer)) return false;
+  if (!learns(job) || !job.policy.lacks_host_costs(peer)) return false;
   return peer != policy::Peer::same_host || job.config.learn == "all" ||
          !is_crowded(job.peer_hosts.ranks().size());
 }

@@ -93,8 +93,10 @@ std::string own_mpi() {
   return mpi_name(text);
 }
 
-bool learns(const Config& config) {
-  return config.learn != "off" && !config.force && config.spec.codec != Codec::none;
+bool learns(const Job& job) {
+  const Config& config = job.config;
+  return config.learn != "off" && !config.force &&
+         (config.spec.codec != Codec::none || job.takes_specs);
 }
 
 Tuning tune(const Job& job) {
@@ -103,7 +105,7 @@ Tuning tune(const Job& job) {
   tuning.costs.device_chunks.fill(job.config.chunk);
   tuning.costs.raw_is_mpis = job.gpu_aware && !job.raw_by_link;
   tuning.costs.frames_leave_host = job.gpu_aware && !job.hands_devices_to_mpi();
-  const bool learns_all = job.config.learn == "all" && learns(job.config);
+  const bool learns_all = job.config.learn == "all" && learns(job);
   if (job.config.link_rate > 0 && !learns_all) {
     for (auto& places : tuning.costs.messages) {
       places.fill(policy::Curve::line(0, job.config.link_rate));
@@ -120,14 +122,14 @@ Tuning tune(const Job& job) {
   const std::string path = job.config.profile.empty() ? default_profile_path() : job.config.profile;
   policy::Profile profile;
   if (path == "off") {
-    tuning.source = learns(job.config) ? "measured by this run" : "assumptions, by MPRESS_PROFILE";
+    tuning.source = learns(job) ? "measured by this run" : "assumptions, by MPRESS_PROFILE";
     return tuning;
   }
   const bool exists = !path.empty() && read_profile(job, path, profile);
   if (!exists) profile = {};
-  tuning.source = exists               ? path + ", " + profile.date
-                  : learns(job.config) ? "measured by this run"
-                                       : "assumptions";
+  tuning.source = exists        ? path + ", " + profile.date
+                  : learns(job) ? "measured by this run"
+                                : "assumptions";
   const std::string mpi = own_mpi();
   const policy::Transports transports = ways(job, mpi);
   costs_of(profile, mpi, transports, tuning.costs);

@@ -22,7 +22,7 @@ struct Tuning {
 std::string own_mpi();
 
 /// Are links to be measured whose costs nothing tells?
-bool learns(const Config& config);
+bool learns(const Job& job);
 
 /// Reads the profile of the job's settings. Ends the process where the user named one that cannot
 /// be read; says so where another one cannot be used.

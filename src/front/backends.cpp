@@ -31,7 +31,7 @@ std::string described(const mpi::LoadedMpi& mpi) {
 mpi::LoadedMpi find_mpi() {
   std::vector<mpi::LoadedMpi> found = mpi::loaded_mpis();
   if (found.empty()) {
-    mpi::stop_before_mpi("the program called MPI, but no loaded library defines it");
+    mpi::stop_before_mpi("the program called MPI, or mpress, but no loaded library defines MPI");
   }
   if (found.size() > 1) {
     mpi::stop_before_mpi("the program has loaded more than one MPI: " + described(found[0]) +
@@ -66,7 +66,10 @@ Opened open_backend() {
                          "standard ABI; run it without mpress");
   }
   const std::string path = backend_path(mpi.family);
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // The other front may have loaded it, and from another directory: a process has one.
+  const std::string name = path.substr(path.rfind('/') + 1);
+  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (!library) library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     mpi::stop_before_mpi("the program uses " + described(mpi) + ", but " + path +
                          " cannot be loaded: " + ::dlerror() +
@@ -75,9 +78,10 @@ Opened open_backend() {
   auto* open = reinterpret_cast<OpenBackend*>(::dlsym(library, "mpress_backend"));
   opened.backend = open ? open(mpi.handle, mpi.path.c_str()) : nullptr;
   if (!opened.backend || std::strcmp(opened.backend->version, version) != 0 ||
-      opened.backend->call_count != call_count) {
+      opened.backend->call_count != call_count ||
+      opened.backend->api_call_count != api_call_count) {
     mpi::stop_before_mpi(path +
-                         " is of another version of mpress than the preloaded library; "
+                         " is of another version of mpress than the library that loads it; "
                          "install mpress again");
   }
   return opened;
@@ -92,10 +96,17 @@ std::string needed_call(const std::string& name) {
   return large ? name.substr(0, name.size() - 2) : name;
 }
 
+const Opened& opened_backend() {
+  static const Opened opened = open_backend();
+  return opened;
+}
+
 }  // namespace
 
+void* find_target(ApiCall call) { return opened_backend().backend->api_calls[call]; }
+
 void* find_target(Call call) {
-  static const Opened opened = open_backend();
+  const Opened& opened = opened_backend();
   const std::string name = call_names[call];
   if (!::dlsym(opened.mpi.handle, ("PMPI_" + needed_call(name)).c_str())) {
     const std::string message =

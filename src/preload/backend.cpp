@@ -3,8 +3,10 @@
 #include "front/backend.hpp"
 
 #include <cstddef>
+#include <mutex>
 #include <type_traits>
 
+#include "api/entries.hpp"
 #include "config/version.hpp"
 #include "front/calls.hpp"
 #include "mpi/calls.hpp"
@@ -37,7 +39,8 @@ void stop(const char* message) { mpi::fatal(message); }
 
 extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_backend(
     void* library, const char* path) {
-  mpi::bind(library, path);
+  static std::once_flag once;  // there may be two fronts
+  std::call_once(once, [&] { mpi::bind(library, path); });
   static void* const calls[front::call_count] = {
 #define MPRESS_ENTRY(name, words) entry<words>(&MPI_##name),
 #define MPRESS_ENTRY_BOTH(name, words) entry<words>(&MPI_##name), entry<words>(&MPI_##name##_c),
@@ -57,6 +60,7 @@ extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_b
                   MPRESS_BLOCKING_CALLS(MPRESS_ENTRY)
 #undef MPRESS_ENTRY
   };
-  static const front::Backend backend{version, front::call_count, calls, stop};
+  static const front::Backend backend{
+      version, front::call_count, calls, front::api_call_count, api::entries, stop};
   return &backend;
 }

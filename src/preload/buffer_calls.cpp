@@ -79,10 +79,19 @@ constexpr engine::Collective collective() {
   return {};
 }
 
+/// What the arguments of a call tell, and what it asks for itself, where mpress may serve it.
+template <auto describe, typename... A>
+Operands described(A... arguments) {
+  Operands operands = describe(arguments...);
+  operands.asked = engine::Asking::take();
+  return operands;
+}
+
 /// May mpress serve it, as far as the call's name and MPI_Init tell?
 bool may_be_served(const Job* job, const engine::Collective& call) {
   if (call.op == trace::Op::count_ || !job) return false;
-  return job->collectives.any() || (call.reduces && engine::may_be_reproducible(*job));
+  return job->collectives.any() ||
+         (call.reduces && (engine::may_be_reproducible(*job) || engine::Asking::innermost()));
 }
 
 /// The same of one that does not block. Where no such call can be, it is told of a reduction.
@@ -109,7 +118,7 @@ struct Entries<int(A...)> {
     constexpr engine::Collective call = collective<describe>();
     const bool is_candidate = may_be_served(job, call);
     if (!is_candidate && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
-    const Operands operands = describe(arguments...);
+    const Operands operands = described<describe>(arguments...);
     if (is_candidate) {
       std::optional<engine::PairwiseCall> begun;
       const auto served = engine::serve_collective(*job, call, operands, begun);
@@ -147,7 +156,7 @@ struct Entries<int(A...)> {
     if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., request);
     }
-    const Operands operands = describe(arguments...);
+    const Operands operands = described<describe>(arguments...);
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, engine::Form::immediate, operands);
@@ -190,7 +199,7 @@ struct Entries<int(A...)> {
     if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., info, request);
     }
-    const Operands operands = describe(arguments...);
+    const Operands operands = described<describe>(arguments...);
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, engine::Form::persistent, operands);

@@ -2,6 +2,7 @@
 
 #include "engine/p2p/exchange.hpp"
 
+#include "engine/asked.hpp"
 #include "engine/job.hpp"
 #include "mpi/counted.hpp"
 #include "preload/export.hpp"
@@ -18,22 +19,24 @@ using namespace mpress;
       return mpi::counted::Sendrecv(out, {out_count, out_type, destination, send_tag}, in,        \
                                     {in_count, in_type, source, receive_tag}, comm, status);      \
     }                                                                                             \
-    return engine::exchange(*job, {out, out_count, out_type, destination, comm}, send_tag,        \
-                            {in, in_count, in_type, comm}, {source, receive_tag}, status);        \
+    return engine::exchange(                                                                      \
+        *job, {out, out_count, out_type, destination, comm, engine::asked_spec()}, send_tag,      \
+        {in, in_count, in_type, comm}, {source, receive_tag}, status);                            \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SENDRECV)
 
-#define MPRESS_SENDRECV_REPLACE(suffix, Count, ...)                                               \
-  MPRESS_EXPORT int MPI_Sendrecv_replace##suffix(                                                 \
-      void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,    \
-      int receive_tag, MPI_Comm comm, MPI_Status* status) {                                       \
-    engine::Job* job = engine::enter_call();                                                      \
-    if (!job) {                                                                                   \
-      return mpi::counted::Sendrecv_replace(buffer, count, type, destination, send_tag, source,   \
-                                            receive_tag, comm, status);                           \
-    }                                                                                             \
-    return engine::exchange_in_place(*job, {buffer, count, type, destination, comm}, send_tag,    \
-                                     {buffer, count, type, comm}, {source, receive_tag}, status); \
+#define MPRESS_SENDRECV_REPLACE(suffix, Count, ...)                                             \
+  MPRESS_EXPORT int MPI_Sendrecv_replace##suffix(                                               \
+      void* buffer, Count count, MPI_Datatype type, int destination, int send_tag, int source,  \
+      int receive_tag, MPI_Comm comm, MPI_Status* status) {                                     \
+    engine::Job* job = engine::enter_call();                                                    \
+    if (!job) {                                                                                 \
+      return mpi::counted::Sendrecv_replace(buffer, count, type, destination, send_tag, source, \
+                                            receive_tag, comm, status);                         \
+    }                                                                                           \
+    return engine::exchange_in_place(                                                           \
+        *job, {buffer, count, type, destination, comm, engine::asked_spec()}, send_tag,         \
+        {buffer, count, type, comm}, {source, receive_tag}, status);                            \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
 
@@ -49,7 +52,9 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
     }                                                                                              \
     constexpr engine::SendCall call{trace::Op::isendrecv, Family::sendrecv, true};                 \
     return engine::exchange_later(                                                                 \
-        *job, engine::prepare_send(*job, call, {out, out_count, out_type, destination, comm}),     \
+        *job,                                                                                      \
+        engine::prepare_send(*job, call,                                                           \
+                             {out, out_count, out_type, destination, comm, engine::asked_spec()}), \
         send_tag, call.op, {in, in_count, in_type, comm}, {source, receive_tag}, request);         \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV)

@@ -62,7 +62,9 @@ class Kept final : public engine::KeptCall {
       : arguments_(arguments...), info_(info) {
     keep_arrays(given, std::index_sequence_for<A...>());
     keep_types(given);
-    left_ = operands_ = described(arguments_);
+    operands_ = described(arguments_);
+    operands_.asked = given.asked;
+    left_ = operands_;
   }
 
   void leave_out(const engine::LongPairs& pairs, MPI_Comm comm) override {

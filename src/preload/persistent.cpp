@@ -2,6 +2,7 @@
 
 #include "engine/request/persistent.hpp"
 
+#include "engine/asked.hpp"
 #include "engine/job.hpp"
 #include "mpi/counted.hpp"
 #include "preload/export.hpp"
@@ -37,7 +38,8 @@ int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Re
                                        int destination, int tag, MPI_Comm comm,            \
                                        MPI_Request* request) {                             \
     return send_init(mpi::counted::name, mpi::counted::start, buffer_stays,                \
-                     {buffer, count, type, destination, comm}, tag, request);              \
+                     {buffer, count, type, destination, comm, engine::asked_spec()}, tag,  \
+                     request);                                                             \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Send_init, Isend, true)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Bsend_init, Ibsend, false)

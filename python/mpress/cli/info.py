@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import mpress
 from mpress import _core
 from mpress.cli import info_gpu, mpis
 from mpress.cli.console import make_console, print_facts
@@ -19,6 +20,12 @@ from mpress.cli.launch import backend, preload_library
 
 
 def info(
+    prefix: Annotated[
+        bool,
+        typer.Option(
+            "--prefix", help="Instead: the directory of include/ and lib/, for compilers."
+        ),
+    ] = False,
     gpu: Annotated[
         bool,
         typer.Option("--gpu", help="Instead: start ranks, and see which way their messages take."),
@@ -39,6 +46,9 @@ def info(
     ] = None,
 ) -> None:
     """Show how mpress was built, every environment variable with its value, and the info keys."""
+    if prefix:
+        print(Path(mpress.__file__).parent)
+        return
     console = make_console()
     if gpu:
         info_gpu.show(console, ranks, link, mpiexec, json_file)
@@ -53,6 +63,7 @@ def info(
     print_facts(console, "build", {
         "version": build["version"],
         "frame version": str(build["frame_version"]),
+        "C and C++": f"{Path(mpress.__file__).parent} (include, lib; mpress.pc)",
         "preload library": str(library) if library else "not built: no `mpress run`",
         **{f"for {mpis.NAMES[family]}": f"{backend(family)} (headers: {headers})"
            for family, headers, _ in build["mpis"]},

@@ -194,9 +194,10 @@ Part BlockMap::incoming(schedule::Block block) const {
   return part_of(receive, receive.writes, static_cast<int>(block));
 }
 
-int BlockMap::close() {
+int BlockMap::close(bool is_for_root_too) {
   if (own_code_ != MPI_SUCCESS) return own_code_;
-  return packed_ && rank_ != task_.root ? copy(job_, cut_, whole_) : MPI_SUCCESS;
+  return packed_ && (rank_ != task_.root || is_for_root_too) ? copy(job_, cut_, whole_)
+                                                             : MPI_SUCCESS;
 }
 
 }  // namespace mpress::engine

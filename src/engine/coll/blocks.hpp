@@ -58,7 +58,7 @@ class BlockMap {
   Part incoming(schedule::Block block) const;
 
   /// When all blocks have come, and the own copy has ended.
-  int close();
+  int close(bool is_for_root_too = false);
 
  private:
   int open_segments();

@@ -149,6 +149,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   served->start();
   wait_for(job, *served);
   count_blocking(job, served->called(), begin);
+  tell_outcome(operands, *served);
   return served->code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served->code());
 }
 

@@ -16,6 +16,16 @@ std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& 
   return std::make_unique<ServedCall>(job, call, operands, comm, context, served);
 }
 
+Spec spec_of(const Job& job, const Operands& operands, const Context& context) {
+  if (operands.asked && operands.asked->spec) return *operands.asked->spec;
+  return context.spec().value_or(job.config.spec);
+}
+
+void tell_outcome(const Operands& operands, const CollectiveOperation& operation) {
+  if (!operands.asked || !operands.asked->outcome) return;
+  *operands.asked->outcome = {true, operation.bound()};
+}
+
 void pass_on_hints(const mpi::CommInfo& comm, const Context& context) {
   const mpi::Hints hints = comm.hints.get();
   if (hints.empty()) return;

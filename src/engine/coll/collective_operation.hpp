@@ -39,7 +39,16 @@ class CollectiveOperation {
 
   /// Once it is over: an error code of MPI's.
   virtual int code() const = 0;
+
+  /// Then: what Outcome::bound says.
+  virtual double bound() const = 0;
 };
+
+/// What encodes a call's blocks: the innermost of what was asked.
+Spec spec_of(const Job& job, const Operands& operands, const Context& context);
+
+/// Tells a call's outcome, where that was asked for.
+void tell_outcome(const Operands& operands, const CollectiveOperation& operation);
 
 /// `served`: as Routing says. A persistent call has its tag for its lifetime; others take it while
 /// they are under way, and wait for it. All but `served` outlives it.

@@ -50,6 +50,7 @@ bool CollectiveRequest::advance() {
   if (code_ == MPI_SUCCESS && blocks_) code_ = blocks_->code();
   if (code_ == MPI_SUCCESS) code_ = mpi_part_.code();
   if (code_ == MPI_SUCCESS) code_ = mpi_part_.deliver();
+  if (blocks_) tell_outcome(kept_->operands(), *blocks_);
   is_ended_.store(true, std::memory_order_relaxed);
   open_.finish();
   return true;

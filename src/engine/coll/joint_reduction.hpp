@@ -60,6 +60,7 @@ class JointReduction final : public CollectiveOperation {
   void wait_in_mpi() override {}
   trace::Called called() const override;
   int code() const override { return code_; }
+  double bound() const override { return 0; }
 
  private:
   enum class Ability : std::uint64_t {

@@ -63,6 +63,7 @@ class LinkedReduction final : public CollectiveOperation {
   void wait_in_mpi() override {}
   trace::Called called() const override;
   int code() const override { return code_; }
+  double bound() const override { return 0; }
 
  private:
   enum class Phase : unsigned char { offering, combining, reading, ending, over };

@@ -65,8 +65,7 @@ schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& sha
   const policy::CollectiveCosts& here = !shape.on_devices     ? costs.host
                                         : context.is_pinned() ? costs.pinned
                                                               : costs.linked;
-  const Spec spec = context.spec().value_or(job.config.spec);
-  const double wire_per_raw = shape.compresses ? expected_wire_per_raw(spec) : 1;
+  const double wire_per_raw = shape.compresses ? expected_wire_per_raw(shape.spec) : 1;
   return context.method_choice()(op, shape.bytes, context.hosts(), here, wire_per_raw,
                                  job.config.algorithms[static_cast<std::size_t>(op)]);
 }

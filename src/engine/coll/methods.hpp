@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "codec/spec.hpp"
 #include "policy/methods.hpp"
 
 namespace mpress::engine {
@@ -27,6 +28,7 @@ struct CallShape {
   std::size_t bytes;  ///< of a broadcast's data, or of a block of another call; 0: they do not know
   bool compresses;    ///< its messages are expected to be encoded
   bool on_devices;    ///< the communicator has buffers there
+  Spec spec;          ///< what encodes them, as far as members know alike
 };
 
 /// The same on all members.

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
+#include "engine/asked.hpp"
 #include "mpi/calls.hpp"
 
 namespace mpress::engine {
@@ -114,7 +116,8 @@ struct Operands {
   /// Entries of the arrays that tell about either buffer; 0 where these do not count.
   int send_entries = 0;
   int receive_entries = 0;
-  Numbers result_counts = {};  ///< of MPI_Reduce_scatter: the items that each rank gets
+  Numbers result_counts = {};       ///< of MPI_Reduce_scatter: the items that each rank gets
+  std::optional<Asked> asked = {};  ///< of a call of mpress's own interface
 };
 
 Operands bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm);

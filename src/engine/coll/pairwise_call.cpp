@@ -12,6 +12,7 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
                            const Served& served, LongPairs pairs)
     : job_(job),
       call_(call),
+      operands_(operands),
       comm_(std::move(comm)),
       pairs_(std::move(pairs)),
       begin_ns_(trace::now_ns()),
@@ -26,6 +27,7 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
 int PairwiseCall::end(int code) {
   if (!is_over_) wait_for(job_, served_);
   count_blocking(job_, served_.called(), begin_ns_);
+  tell_outcome(operands_, served_);
   if (code != MPI_SUCCESS || served_.code() == MPI_SUCCESS) return code;
   return comm_->raise(served_.code());
 }

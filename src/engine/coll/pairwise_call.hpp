@@ -32,6 +32,7 @@ class PairwiseCall {
  private:
   Job& job_;
   const Collective& call_;
+  const Operands& operands_;
   const std::shared_ptr<mpi::CommInfo> comm_;
   const LongPairs pairs_;
   const std::uint64_t begin_ns_;

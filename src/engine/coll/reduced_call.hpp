@@ -57,6 +57,9 @@ class ReducedCall final : public CollectiveOperation {
     return {call_.op, static_cast<std::uint8_t>(algorithm)};
   }
   int code() const override { return code_; }
+  double bound() const override {
+    return loss_.is_any ? loss_.bound.value_or(Outcome::unknown) : 0;
+  }
 
  private:
   enum class Phase : unsigned char {

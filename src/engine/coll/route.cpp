@@ -94,8 +94,7 @@ bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
 }
 
 /// By what all members have agreed on: a codec, and who shares a host.
-bool may_pay(const Job& job, const Context& context) {
-  const Spec spec = context.spec().value_or(job.config.spec);
+bool may_pay(const Job& job, const Context& context, const Spec& spec) {
   if (spec.codec == Codec::none && !job.config.force) return false;
   return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
 }
@@ -164,7 +163,12 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   found.may_be_on_devices =
       are_served && (is_long || (found.is_short && may_have_kernels(job.config)));
   found.is_reproducible = is_kept && job.chunks.is_open();
-  if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible) return {};
+  // Members that ask for different codecs get an error also where nothing would be compressed.
+  const bool is_compared =
+      call.reduces && operands.asked && all_bytes > 0 && may_be_long && job.chunks.is_open();
+  if (!found.may_compress && !found.may_be_on_devices && !found.is_reproducible && !is_compared) {
+    return {};
+  }
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
   if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
   auto comm = mpi::comm_info(operands.comm);
@@ -196,7 +200,8 @@ bool may_decide_now(const Candidate& candidate, Context& context) {
 }
 
 std::optional<Served> decide_now(const Job& job, const Collective& call, Context& context) {
-  if (!context.is_ready() || !may_pay(job, context)) return std::nullopt;
+  const Spec spec = context.spec().value_or(job.config.spec);
+  if (!context.is_ready() || !may_pay(job, context, spec)) return std::nullopt;
   return Served{context.order().next_tag(), LongPairs::method(schedule_op(call))};
 }
 
@@ -252,7 +257,9 @@ bool Routing::advance() {
       }
       return false;
     }
-    if (state_ == State::agreeing) {
+    if (state_ == State::asking) {
+      hear();
+    } else if (state_ == State::agreeing) {
       agree();
     } else if (agreement_->failed()) {
       decide(Server::failed);
@@ -280,7 +287,8 @@ bool Routing::has_pinned_peer() const {
 
 /// All calls before it are decided, and so is the context.
 void Routing::consider() {
-  if (call_.reduces && context_.has_different_codecs()) {
+  const bool is_asked = operands_.asked.has_value() && context_.is_ready();
+  if (call_.reduces && context_.has_different_codecs() && !is_asked) {
     failure_ = job_.hints_code;
     return decide(Server::failed);
   }
@@ -289,7 +297,39 @@ void Routing::consider() {
     return decide(Server::mpi);
   }
   context_.hosts();  // for those who come without a turn
-  const bool pays = may_compress_ && may_pay(job_, context_);
+  spec_ = context_.spec().value_or(job_.config.spec);
+  // Pair by pair, each origin has its own.
+  is_asked && !call_.has_own_counts ? ask() : go_on();
+}
+
+/// Specs of calls are told at each: members that differ have to find the same.
+void Routing::ask() {
+  spec_ = spec_of(job_, operands_, context_);
+  const bool is_unclear = context_.has_different_codecs() && !operands_.asked->spec;
+  const std::uint64_t hash = operands_.asked->hash();
+  const std::array told{Word{Combine::max, hash}, Word{Combine::max, ~hash},
+                        Word{Combine::bit_or, spec_.codec != Codec::none ? 1u : 0u},
+                        Word{Combine::bit_or, is_unclear ? 1u : 0u}};
+  agreement_ = context_.agreements().combine(told);
+  state_ = State::asking;
+}
+
+void Routing::hear() {
+  if (agreement_->failed()) return decide(Server::failed);
+  const auto& told = agreement_->result();
+  const bool are_same = told[0] == ~told[1] && told[3] == 0;
+  if (!are_same && call_.reduces) {
+    failure_ = job_.hints_code;
+    return decide(Server::failed);
+  }
+  // Blocks describe themselves, so each origin has its own.
+  if (!are_same) spec_ = Spec{.codec = told[2] != 0 ? Codec::automatic : Codec::none};
+  go_on();
+}
+
+/// It is known what all members ask for.
+void Routing::go_on() {
+  const bool pays = may_compress_ && may_pay(job_, context_, spec_);
   pays_ = (pays && !call_.has_own_counts) || is_reproducible_;
   pays_pairs_ = pays && call_.has_own_counts;
   const bool is_persistent = form_ == Form::persistent;
@@ -344,8 +384,7 @@ bool Routing::may_have_kernels() const {
     return false;
   }
   if (!pays_) return mode_.has_devices;
-  const Spec spec = context_.spec().value_or(job_.config.spec);
-  return spec.codec == Codec::none && has_device_modes(job_, context_);
+  return spec_.codec == Codec::none && has_device_modes(job_, context_);
 }
 
 /// Where it was refused, that is tried less and less often; all members know.
@@ -401,9 +440,9 @@ std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
 void Routing::serve_by_blocks(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
-  served_.method =
-      whole ? method_of(job_, schedule_op(call_), {bytes_, pays_, mode_.has_devices}, context_)
-            : LongPairs::method(schedule_op(call_));
+  served_.method = whole ? method_of(job_, schedule_op(call_),
+                                     {bytes_, pays_, mode_.has_devices, spec_}, context_)
+                         : LongPairs::method(schedule_op(call_));
   decide(whole ? Server::mpress : Server::both);
 }
 

@@ -115,6 +115,7 @@ class Routing {
   enum class State : unsigned char {
     waiting,
     making,
+    asking,  ///< members of a call of mpress's own interface, what they ask for
     agreeing,
     joining,  ///< the context's last kernel that waits for others is to end first
     offering_joint,
@@ -125,6 +126,9 @@ class Routing {
   bool is_for_devices() const;
   bool has_pinned_peer() const;
   void consider();
+  void ask();
+  void hear();
+  void go_on();
   void agree();
   void serve(bool whole);
   bool may_have_kernels() const;
@@ -149,6 +153,7 @@ class Routing {
   const bool is_reproducible_;
   const std::size_t bytes_;
   Context::Mode& mode_;
+  Spec spec_;                ///< of all members; where theirs differ, `auto`
   bool pays_ = false;        ///< all of it goes as blocks, whatever lies on devices
   bool pays_pairs_ = false;  ///< pair by pair
   State state_ = State::waiting;

@@ -12,13 +12,29 @@ ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operand
                        const LongPairs* pairs)
     : job_(job),
       call_(call),
+      operands_(operands),
       comm_(comm),
       context_(context),
       served_(served),
       tag_(context, served.tag),
       pairs_(pairs),
       blocks_(job, schedule_op(call), operands, context.rank(), context.size(),
-              served.method.segments) {}
+              served.method.segments),
+      coding_(coding_of(job, operands, context)) {}
+
+/// Of a call that asks for something itself.
+std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& operands,
+                                            const Context& context) {
+  const std::optional<Asked>& asked = operands.asked;
+  if (!asked || !(asked->spec || asked->same_bits)) return std::nullopt;
+  return Coding{.spec = spec_of(job, operands, context), .is_for_root_too = asked->same_bits};
+}
+
+double ServedCall::bound() const {
+  const Spec spec = spec_of(job_, operands_, context_);
+  if (!spec.lossy()) return 0;
+  return spec.bound == Bound::abs ? spec.value : Outcome::unknown;
+}
 
 void ServedCall::start() {
   code_ = MPI_SUCCESS;
@@ -43,7 +59,8 @@ void ServedCall::open() {
   is_run_ = false;
   has_copied_ = pairs_ != nullptr;
   looks_ = 0;
-  runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), *schedule_, blocks_, opened);
+  runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), *schedule_, blocks_, opened,
+                  coding_ ? &*coding_ : nullptr);
   runner_->await(is_awaited_);
 }
 
@@ -69,7 +86,7 @@ bool ServedCall::advance() {
   if (!is_run_ || !has_own) return false;
   code_ = runner_->code();
   runner_.reset();
-  if (code_ == MPI_SUCCESS) code_ = blocks_.close();
+  if (code_ == MPI_SUCCESS) code_ = blocks_.close(coding_ && coding_->is_for_root_too);
   tag_.give();
   return true;
 }

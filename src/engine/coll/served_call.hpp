@@ -35,20 +35,25 @@ class ServedCall final : public CollectiveOperation {
     return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
   }
   int code() const override { return code_; }
+  double bound() const override;
 
  private:
+  static std::optional<Coding> coding_of(const Job& job, const Operands& operands,
+                                         const Context& context);
   bool begin();
   void open();
   void start_own_copy();
 
   Job& job_;
   const Collective& call_;
+  const Operands& operands_;
   mpi::CommInfo& comm_;
   Context& context_;
   const Served served_;
   CallTag tag_;
   const LongPairs* const pairs_;
   BlockMap blocks_;
+  const std::optional<Coding> coding_;  ///< of a call that says so itself
   std::optional<schedule::Schedule> schedule_;
   std::optional<Runner> runner_;  ///< while it is under way
   bool is_awaited_ = false;

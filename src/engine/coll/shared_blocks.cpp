@@ -1,5 +1,6 @@
 #include "engine/coll/shared_blocks.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/job.hpp"
@@ -29,9 +30,13 @@ bool SharedBlocks::is_own(schedule::Block block) const {
   return blocks_.task().origin(block) == context_.rank();
 }
 
-/// Of an all-gather, where a rank's own block is among those that it gets.
+/// Of an all-gather, where a rank's own block is among those that it gets; of a broadcast where
+/// that is asked for.
 bool SharedBlocks::is_for_self_too(schedule::Block block) const {
-  return may_have_loss_ && blocks_.task().op == schedule::Op::allgather && is_own(block);
+  if (!may_have_loss_ || !is_own(block)) return false;
+  const schedule::Op op = blocks_.task().op;
+  return op == schedule::Op::allgather ||
+         (op == schedule::Op::bcast && coding_ && coding_->is_for_root_too);
 }
 
 void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own,
@@ -92,29 +97,37 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   return {std::make_shared<BlockSend>(job_, call, arguments, opaque, readers, tag)};
 }
 
-/// Of the block that this rank gets, too; null where that is not encoded with a loss.
-OpaqueBlock* SharedBlocks::own_block() const {
-  const auto own = static_cast<schedule::Block>(context_.rank());
-  if (!is_for_self_too(own)) return nullptr;
-  const auto found = shared_.find(own);
-  if (found == shared_.end() || found->second.is_decoded) return nullptr;
-  OpaqueBlock* const opaque = found->second.opaque.get();
+/// A block that this rank gets, too; null where that is not encoded with a loss.
+OpaqueBlock* SharedBlocks::lossy(schedule::Block block, const Shared& shared) const {
+  if (!is_for_self_too(block) || shared.is_decoded) return nullptr;
+  OpaqueBlock* const opaque = shared.opaque.get();
   return opaque && opaque->cut().spec.lossy() ? opaque : nullptr;
+}
+
+bool SharedBlocks::has_own_by_decoder() const {
+  return std::ranges::any_of(
+      shared_, [&](const auto& entry) { return lossy(entry.first, entry.second) != nullptr; });
 }
 
 bool SharedBlocks::advance_own() {
   if (own_) {
     if (!own_->advance()) return false;
-    own_code_ = own_->code();
-    return true;
+    if (own_code_ == MPI_SUCCESS) own_code_ = own_->code();
+    own_.reset();
   }
-  const OpaqueBlock* const opaque = own_block();
-  if (!opaque || opaque->code() != MPI_SUCCESS) return true;
-  if (!opaque->is_whole()) return false;
-  const auto own = static_cast<schedule::Block>(context_.rank());
-  const Part part = blocks_.incoming(own);
-  own_.emplace(job_, *opaque, ReceiveArguments{part.data, part.count, part.type, context_.comm()});
-  return false;
+  bool is_over = true;
+  for (const auto& [block, shared] : shared_) {
+    const OpaqueBlock* const opaque = lossy(block, shared);
+    if (!opaque || opaque->code() != MPI_SUCCESS || has_own_.contains(block)) continue;
+    is_over = false;
+    if (!opaque->is_whole()) continue;
+    has_own_.insert(block);
+    const Part part = blocks_.incoming(block);
+    own_.emplace(job_, *opaque,
+                 ReceiveArguments{part.data, part.count, part.type, context_.comm()});
+    break;
+  }
+  return is_over;
 }
 
 }  // namespace mpress::engine

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/coll/blocks.hpp"
@@ -56,8 +57,8 @@ class SharedBlocks {
   /// its runner is to do so. What has begun is the caller's to advance.
   Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag);
 
-  /// What others get of this rank's own block with a loss it has so, too, where it gets that.
-  bool has_own_by_decoder() const { return own_block() != nullptr; }
+  /// What others get of this rank's own blocks with a loss it has so, too, where it gets them.
+  bool has_own_by_decoder() const;
   /// Lets that proceed; see Runner.
   bool advance_own();
   int own_code() const { return own_code_; }  ///< an MPI error code
@@ -75,7 +76,7 @@ class SharedBlocks {
 
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
-  OpaqueBlock* own_block() const;
+  OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;
   int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once);
 
   Job& job_;
@@ -87,7 +88,8 @@ class SharedBlocks {
   bool may_have_loss_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
   std::unordered_map<schedule::Block, std::shared_ptr<OpaqueBlock>> left_in_;
-  std::optional<BlockDecode> own_;  ///< under way, or over
+  std::optional<BlockDecode> own_;               ///< under way
+  std::unordered_set<schedule::Block> has_own_;  ///< whose decoding is over
   int own_code_ = MPI_SUCCESS;
 };
 

@@ -178,10 +178,12 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   outgoing.data = std::move(prepared.chunks);
   if (outgoing.data) outgoing.comm = comm;
   const bool is_encoded = encodes && prepared.is_frame;
-  if (is_encoded) tell_error(call, prepared.loss.measured);
+  if (is_encoded) {
+    tell_error(call, prepared.loss.measured);
+    outgoing.loss = prepared.loss;
+  }
   count_message(job, message, is_encoded ? spec.codec : Codec::none, prepared.reason,
-                prepared.is_frame ? prepared.bytes : bytes, begin, outgoing,
-                is_encoded ? prepared.loss : Loss{});
+                prepared.is_frame ? prepared.bytes : bytes, begin, outgoing, outgoing.loss);
   trace::add(outgoing.row->encode_ns, prepared.took_ns);
   if (!prepared.data) return outgoing;
   outgoing.frame = std::move(prepared.memory);

@@ -6,6 +6,7 @@
 
 #include "config/config.hpp"
 #include "engine/p2p/chunk_send.hpp"
+#include "engine/pipeline/loss.hpp"
 #include "engine/request/finished_request.hpp"
 #include "engine/request/request.hpp"
 #include "memory/buffer_pool.hpp"
@@ -26,15 +27,17 @@ struct SendArguments {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   int destination = MPI_PROC_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
+  std::optional<Spec> spec = {};  ///< asked for by the call itself
 };
 
 /// How data is encoded where its communicator's codec does not say.
 struct Coding {
-  Spec spec;                    ///< none: it goes as it is
-  bool is_decided = false;      ///< whether that pays is not asked any more
-  bool is_summed = false;       ///< payloads are added up, so all blocks are encoded as such
-  std::size_t chunk_bytes = 0;  ///< of those; 0: in one piece
-  bool is_for_devices = false;  ///< which take longer chunks of longer blocks
+  Spec spec;                     ///< none: it goes as it is
+  bool is_decided = false;       ///< whether that pays is not asked any more
+  bool is_summed = false;        ///< payloads are added up, so all blocks are encoded as such
+  std::size_t chunk_bytes = 0;   ///< of those; 0: in one piece
+  bool is_for_devices = false;   ///< which take longer chunks of longer blocks
+  bool is_for_root_too = false;  ///< a broadcast's root gets what the others get
 
   double* largest_error = nullptr;  ///< set: where the largest that was measured is kept
 
@@ -68,6 +71,7 @@ struct Outgoing {
   bool buffer_stays = false;            ///< as SendCall says
   trace::Row* row = nullptr;            ///< the message's line in the statistics; null: not counted
   trace::Span span;                     ///< the sending call
+  Loss loss;                            ///< of what is encoded
 };
 
 /// The elements of a message in the order of its type map, without gaps; empty where packing

@@ -77,7 +77,8 @@ Choice choose(Job& job, const Message& message, bool may_time) {
   Reason reason = Reason::none;
   const Coding* const coding = message.call.coding;
   const bool is_decided = coding && coding->is_decided;
-  Spec wanted = coding ? coding->spec : message.comm.hints.codec(job.config.spec);
+  const std::optional<Spec>& asked = message.arguments.spec;
+  Spec wanted = coding ? coding->spec : asked ? *asked : message.comm.hints.codec(job.config.spec);
   if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
   if (is_decided ? message.bytes < wire::min_frame_bytes : is_short(job, message)) {
     reason = Reason::threshold;

@@ -1,0 +1,110 @@
+#include "api/call.hpp"
+
+#include <cstddef>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "mpi/comm_info.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::api {
+namespace {
+
+using engine::Job;
+
+// The program's struct is what the engine writes to.
+static_assert(sizeof(mpress_outcome) == sizeof(engine::Outcome) &&
+              offsetof(mpress_outcome, served) == offsetof(engine::Outcome, is_served) &&
+              offsetof(mpress_outcome, bound) == offsetof(engine::Outcome, bound));
+
+thread_local std::string last_error;
+
+bool is_running() {
+  int is_initialized = 0, is_finalized = 0;
+  mpi::calls().Initialized(&is_initialized);
+  mpi::calls().Finalized(&is_finalized);
+  return is_initialized && !is_finalized;
+}
+
+/// Waits until a stream of the program's has done what it holds, for that of a device that one of
+/// the buffers is on. False where the device, or the stream, refuses.
+bool wait_for_stream(Job& job, void* stream, std::initializer_list<const void*> buffers) {
+  int device = gpu::host;
+  for (const void* buffer : buffers) {
+    if (device == gpu::host && buffer) device = gpu::locate(buffer);
+  }
+  if (device == gpu::host || !job.devices.usable()) return device == gpu::host;
+  engine::QueueLease queue = job.devices.queue(device);
+  const memory::Buffer word = job.devices.take_pinned(device, 2 * sizeof(std::uint32_t));
+  if (!queue || !word || !queue->wait_for(stream)) return false;
+  // What comes of a copy that is behind the stream tells when that is done.
+  auto* const words = reinterpret_cast<std::uint32_t*>(word.data());
+  const gpu::Event behind = queue->copy(words + 1, words, sizeof *words);
+  gpu::State state = gpu::State::pending;
+  job.progress.wait_until([&] {
+    state = queue->query(behind);
+    return state != gpu::State::pending;
+  });
+  return state == gpu::State::done;
+}
+
+}  // namespace
+
+void set_error_text(std::string text) { last_error = std::move(text); }
+const char* error_text() { return last_error.c_str(); }
+
+int raise(MPI_Comm comm, int code, std::string text) {
+  set_error_text("mpress: " + text);
+  if (!is_running()) return code;
+  const auto known = comm == MPI_COMM_NULL ? nullptr : mpi::comm_info(comm);
+  // Handlers that end the job do not return, and MPI's own words are few.
+  trace::say(text);
+  mpi::calls().Comm_call_errhandler(known ? comm : MPI_COMM_SELF, code);
+  return code;
+}
+
+Call::Call(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers)
+    : code_(open(comm, call, buffers)) {
+  if (code_ == MPI_SUCCESS) asking_.emplace(asked_);
+}
+
+int Call::open(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers) {
+  last_error.clear();
+  if (!is_running()) return raise(comm, MPI_ERR_OTHER, "MPI does not run");
+  if (!engine::has_started()) {
+    return raise(comm, MPI_ERR_OTHER, "mpress_init() was not called, by all ranks after MPI_Init");
+  }
+  if (!call) return MPI_SUCCESS;
+  constexpr unsigned known =
+      MPRESS_CALL_SPEC | MPRESS_CALL_STREAM | MPRESS_CALL_SAME_BITS | MPRESS_CALL_OUTCOME;
+  if (call->mask & ~known) {
+    return raise(comm, MPI_ERR_ARG,
+                 "call.mask is " + std::to_string(call->mask) +
+                     ", and has bits that this version does not know; expected some of "
+                     "MPRESS_CALL_SPEC, _STREAM, _SAME_BITS and _OUTCOME");
+  }
+  if (call->mask & MPRESS_CALL_SPEC) {
+    if (!call->spec) return raise(comm, MPI_ERR_ARG, "call.spec is null; expected a codec");
+    Spec spec;
+    std::string error;
+    if (!parse_spec(call->spec, spec, error))
+      return raise(comm, MPI_ERR_ARG, "call.spec: " + error);
+    asked_.spec = spec;
+  }
+  asked_.same_bits = (call->mask & MPRESS_CALL_SAME_BITS) && call->same_bits;
+  if (call->mask & MPRESS_CALL_OUTCOME) {
+    if (!call->outcome) {
+      return raise(comm, MPI_ERR_ARG, "call.outcome is null; expected where to tell the outcome");
+    }
+    *call->outcome = {0, 0};
+    asked_.outcome = reinterpret_cast<engine::Outcome*>(call->outcome);
+  }
+  if (!(call->mask & MPRESS_CALL_STREAM)) return MPI_SUCCESS;
+  Job* const job = engine::active_job();
+  if (!job || wait_for_stream(*job, call->stream, buffers)) return MPI_SUCCESS;
+  return raise(comm, job->device_code,
+               "call.stream: the device refuses it, or it is being captured into a graph");
+}
+
+}  // namespace mpress::api

@@ -1,0 +1,41 @@
+// What the functions of include/mpress/mpress.h have in common: what a call asks for, and errors.
+#pragma once
+
+#include <mpress/mpress.h>
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+#include "engine/asked.hpp"
+
+namespace mpress::api {
+
+/// Why this thread's last call failed; see mpress_error_text().
+void set_error_text(std::string text);
+const char* error_text();
+
+/// Raises MPI's error `code` on a communicator, or on MPI_COMM_SELF where it is none, for the
+/// reason given. Returns `code`.
+int raise(MPI_Comm comm, int code, std::string text);
+
+/// A call of the program's: what it asks for holds for the calls of MPI's that are made in its
+/// scope.
+class Call {
+ public:
+  /// `buffers`: the call's own, one of which tells the device of its stream. Raises what is wrong
+  /// with `call`, and waits for its stream.
+  Call(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers);
+
+  /// MPI_SUCCESS, or the error that was raised: then nothing may be sent.
+  int code() const { return code_; }
+
+ private:
+  int open(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers);
+
+  engine::Asked asked_;
+  int code_;
+  std::optional<engine::Asking> asking_;
+};
+
+}  // namespace mpress::api

@@ -1,0 +1,115 @@
+// Collective calls: those of src/preload with large counts, in a scope that knows what is asked
+// for; and the table of all functions.
+
+#include <array>
+#include <type_traits>
+
+#include "api/call.hpp"
+#include "api/entries.hpp"
+#include "api/request.hpp"
+#include "preload/buffer_calls.hpp"
+
+namespace mpress::api {
+namespace {
+
+using mpi::BufferCalls;
+using mpi::LargeCounts;
+
+/// The last of the arguments is the communicator; handles may be numbers, as others are.
+template <typename... A>
+MPI_Comm comm_of(A... arguments) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  const auto look = [&](auto argument) {
+    if constexpr (std::is_same_v<decltype(argument), MPI_Comm>) comm = argument;
+  };
+  (look(arguments), ...);
+  return comm;
+}
+
+/// The buffers of a call.
+template <typename... A>
+std::array<const void*, 2> buffers_of(A... arguments) {
+  std::array<const void*, 2> buffers{};
+  std::size_t found = 0;
+  const auto look = [&](auto argument) {
+    using T = decltype(argument);
+    if constexpr (std::is_same_v<T, void*> || std::is_same_v<T, const void*>) {
+      buffers[found++] = argument;
+    }
+  };
+  // Handles of Open MPI are pointers to what is no data.
+  (look(arguments), ...);
+  return buffers;
+}
+
+/// A call in its three forms; A: the parameters of MPI's blocking one.
+template <typename Signature>
+struct Forms;
+template <typename... A>
+struct Forms<int(A...)> {
+  template <auto entry>
+  static int blocking(A... arguments, const mpress_call* call) {
+    const auto buffers = buffers_of(arguments...);
+    const Call scope(comm_of(arguments...), call, {buffers[0], buffers[1]});
+    if (scope.code() != MPI_SUCCESS) return scope.code();
+    return (preload::staged_calls.*entry)(arguments...);
+  }
+
+  template <auto entry>
+  static int immediate(A... arguments, mpress_request* request, const mpress_call* call) {
+    return begun(arguments..., request, call, [&](MPI_Request* made) {
+      return (preload::staged_calls.*entry)(arguments..., made);
+    });
+  }
+
+  template <auto entry>
+  static int persistent(A... arguments, mpress_request* request, const mpress_call* call) {
+    return begun(arguments..., request, call, [&](MPI_Request* made) {
+      return (preload::staged_calls.*entry)(arguments..., MPI_INFO_NULL, made);
+    });
+  }
+
+ private:
+  template <typename Begin>
+  static int begun(A... arguments, mpress_request* request, const mpress_call* call, Begin begin) {
+    const auto buffers = buffers_of(arguments...);
+    const MPI_Comm comm = comm_of(arguments...);
+    const Call scope(comm, call, {buffers[0], buffers[1]});
+    if (scope.code() != MPI_SUCCESS) return scope.code();
+    if (!request) {
+      return raise(comm, MPI_ERR_ARG, "request is null; expected where to put one");
+    }
+    return api::begin(request, begin);
+  }
+};
+
+/// libmpress.so passes on words: every argument must fit one, and all must be passed.
+template <std::size_t words, typename Result, typename... A>
+void* entry(Result (*function)(A...)) {
+  static_assert(sizeof...(A) == words, "src/front/api_calls.hpp has another number");
+  static_assert(((std::is_integral_v<A> || std::is_pointer_v<A>) && ...));
+  return reinterpret_cast<void*>(function);
+}
+
+/// The same of one that the header declares as `Declared`.
+template <typename Declared, std::size_t words, typename Function>
+void* entry_as(Function function) {
+  static_assert(std::is_same_v<Declared, Function>, "the public header says otherwise");
+  return entry<words>(function);
+}
+
+}  // namespace
+
+#define MPRESS_ENTRY(name, words) entry<words>(&mpress_##name),
+#define MPRESS_ENTRIES(name, Name, words)                                   \
+  entry_as<decltype(&mpress_##name), words + 1>(                            \
+      &Forms<LargeCounts::Name>::blocking<&BufferCalls::Name##_c>),         \
+      entry_as<decltype(&mpress_i##name), words + 2>(                       \
+          &Forms<LargeCounts::Name>::immediate<&BufferCalls::I##name##_c>), \
+      entry_as<decltype(&mpress_##name##_init), words + 2>(                 \
+          &Forms<LargeCounts::Name>::persistent<&BufferCalls::Name##_init_c>),
+
+void* const entries[front::api_call_count] = {MPRESS_API_CALLS(MPRESS_ENTRY)
+                                                  MPRESS_API_COLLECTIVES(MPRESS_ENTRIES)};
+
+}  // namespace mpress::api

@@ -1,0 +1,29 @@
+// Requests of mpress's own interface: a request of MPI's each, which mpress completes as it does
+// the program's.
+#pragma once
+
+#include <mpress/mpress.h>
+
+/// What a handle points to, from the call that begins until the one that completes it.
+struct mpress_request_ {
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+namespace mpress::api {
+
+/// Begins something by `begin(MPI_Request*)`, whose request becomes the program's. `request` may
+/// not be null.
+template <typename Begin>
+int begin(mpress_request* request, Begin begin) {
+  *request = MPRESS_REQUEST_NULL;
+  auto made = new mpress_request_;
+  const int code = begin(&made->request);
+  if (made->request == MPI_REQUEST_NULL) {
+    delete made;
+  } else {
+    *request = made;
+  }
+  return code;
+}
+
+}  // namespace mpress::api

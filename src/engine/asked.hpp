@@ -1,0 +1,67 @@
+// What a call of mpress's own interface asks for itself (src/api). It rules over its
+// communicator's hints and the environment.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "codec/spec.hpp"
+
+namespace mpress::engine {
+
+/// What a call tells of itself once it is over.
+struct Outcome {
+  int is_served = 0;  ///< not 0: mpress moved its data, or some of it; else MPI did
+  /// On the error of each finite element of the result, absolute: 0 where nothing was lost, NaN
+  /// where mpress does not know one.
+  double bound = 0;
+
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// Of a call that MPI serves alone nothing is asked. In collective calls all members ask, or none
+/// does; their specs may differ where data is moved alone.
+struct Asked {
+  std::optional<Spec> spec;    ///< empty: the communicator's
+  bool same_bits = false;      ///< a lossy broadcast's root gets what the others get
+  Outcome* outcome = nullptr;  ///< where to tell it; outlives the call
+
+  /// The same on all members whose specs are the same.
+  std::uint64_t hash() const {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const char c : spec ? to_string(*spec) : std::string("-")) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+    return hash;
+  }
+};
+
+/// While it lives, calls of MPI's that this thread enters are asked so. Operations that proceed in
+/// them are not: they know their own.
+class Asking {
+ public:
+  explicit Asking(const Asked& asked) : outer_(innermost_) { innermost_ = &asked; }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  ~Asking() { innermost_ = outer_; }
+
+  /// For entry points alone.
+  static std::optional<Asked> take() {
+    return innermost_ ? std::optional(*innermost_) : std::nullopt;
+  }
+  static const Asked* innermost() { return innermost_; }
+
+ private:
+  inline static thread_local const Asked* innermost_ = nullptr;
+  const Asked* const outer_;
+};
+
+/// For entry points of messages.
+inline std::optional<Spec> asked_spec() {
+  const Asked* const asked = Asking::innermost();
+  return asked ? asked->spec : std::nullopt;
+}
+
+}  // namespace mpress::engine

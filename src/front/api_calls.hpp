@@ -1,0 +1,40 @@
+// Every function of include/mpress/mpress.h that needs the program's MPI, and how many arguments it
+// takes. libmpress.so exports each as mpress_NAME; a backend defines each in src/api.
+#pragma once
+
+#include <cstddef>
+
+// clang-format off: a table.
+
+#define MPRESS_API_CALLS(X)                                                                    \
+  X(init, 0) X(error_text, 0)                                                                  \
+  X(send, 7) X(recv, 8) X(sendrecv, 13) X(isend, 8) X(irecv, 8) X(send_init, 8) X(recv_init, 8) \
+  X(wait, 2) X(waitall, 3) X(waitany, 4) X(test, 3) X(testall, 4) X(start, 1) X(startall, 2)   \
+  X(cancel, 1) X(request_free, 1)
+
+// Collective calls, and how many arguments MPI's blocking form takes: NAME has one more, iNAME and
+// NAME_init two. X(name, MPI's name, words)
+#define MPRESS_API_COLLECTIVES(X)                                                              \
+  X(bcast, Bcast, 5) X(gather, Gather, 8) X(gatherv, Gatherv, 9) X(scatter, Scatter, 8)        \
+  X(scatterv, Scatterv, 9) X(allgather, Allgather, 7) X(allgatherv, Allgatherv, 8)             \
+  X(alltoall, Alltoall, 7) X(alltoallv, Alltoallv, 9) X(alltoallw, Alltoallw, 9)               \
+  X(reduce, Reduce, 7) X(allreduce, Allreduce, 6) X(reduce_scatter, Reduce_scatter, 6)         \
+  X(reduce_scatter_block, Reduce_scatter_block, 6) X(scan, Scan, 6) X(exscan, Exscan, 6)       \
+  X(neighbor_allgather, Neighbor_allgather, 7) X(neighbor_allgatherv, Neighbor_allgatherv, 8)  \
+  X(neighbor_alltoall, Neighbor_alltoall, 7) X(neighbor_alltoallv, Neighbor_alltoallv, 9)      \
+  X(neighbor_alltoallw, Neighbor_alltoallw, 9)
+
+// clang-format on
+
+namespace mpress::front {
+
+enum ApiCall : std::size_t {
+#define MPRESS_NUMBER(name, words) api_##name,
+#define MPRESS_NUMBERS(name, mpi_name, words) api_##name, api_i##name, api_##name##_init,
+  MPRESS_API_CALLS(MPRESS_NUMBER) MPRESS_API_COLLECTIVES(MPRESS_NUMBERS)
+#undef MPRESS_NUMBER
+#undef MPRESS_NUMBERS
+      api_call_count
+};
+
+}  // namespace mpress::front

@@ -1,0 +1,104 @@
+/* The codecs, without any MPI: bounds, sums, and wrong arguments. */
+#include <math.h>
+#include <mpress/codec.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                      \
+  ((condition) ? (void)0                                                                      \
+               : (fprintf(stderr, "%s:%d: failed: %s (%s)\n", __FILE__, __LINE__, #condition, \
+                          mpress_codec_error_text()),                                         \
+                  exit(1)))
+
+enum { COUNT = 100003 };
+static double values[COUNT], again[COUNT];
+static float floats[COUNT], floats_again[COUNT];
+
+static void all_codecs(void) {
+  const char* const specs[] = {
+      "none", "auto", "mpc", "mpc:dim=2", "szp:abs=1e-3", "szp:rel=1e-5,mode=dense", "zfp:20"};
+  for (int i = 0; i < COUNT; ++i) floats[i] = (float)(values[i] = sin(1e-3 * i) + 3);
+  for (int k = 0; k < (int)(sizeof specs / sizeof *specs); ++k) {
+    const size_t room = mpress_max_payload_bytes(specs[k], MPRESS_F64, COUNT);
+    CHECK(room > 0);
+    void* payload = malloc(room);
+    mpress_encoded encoded;
+    CHECK(mpress_encode(specs[k], MPRESS_F64, values, COUNT, payload, room, &encoded) ==
+          MPRESS_CODEC_OK);
+    CHECK(encoded.bytes <= room);
+    CHECK(k == 0 || encoded.bytes < sizeof values);
+    memset(again, 0, sizeof again);
+    CHECK(mpress_decode(encoded.spec, MPRESS_F64, payload, encoded.bytes, again, COUNT,
+                        MPRESS_REPLACE) == MPRESS_CODEC_OK);
+    double error = 0;
+    for (int i = 0; i < COUNT; ++i) error = fmax(error, fabs(again[i] - values[i]));
+    CHECK(isnan(encoded.bound) ? error < 1e-2 : error <= encoded.bound);
+    CHECK(mpress_decode(encoded.spec, MPRESS_F64, payload, encoded.bytes, again, COUNT,
+                        MPRESS_SUM) == MPRESS_CODEC_OK);
+    for (int i = 0; i < COUNT; ++i) CHECK(fabs(again[i] - 2 * values[i]) <= 3e-2);
+    CHECK(mpress_decode(encoded.spec, MPRESS_F64, payload, encoded.bytes - 1, again, COUNT,
+                        MPRESS_REPLACE) == MPRESS_CODEC_CORRUPT);
+    CHECK(mpress_encode(specs[k], MPRESS_F64, values, COUNT, payload, room - 1, &encoded) ==
+          MPRESS_CODEC_ROOM);
+    free(payload);
+  }
+}
+
+static void sums(void) {
+  const size_t room = mpress_max_payload_bytes("szp:abs=1e-4", MPRESS_F32, COUNT);
+  mpress_payload payloads[3];
+  mpress_encoded encoded, sum;
+  for (int p = 0; p < 3; ++p) {
+    void* data = malloc(room);
+    CHECK(mpress_encode("szp:abs=1e-4", MPRESS_F32, floats, COUNT, data, room, &encoded) ==
+          MPRESS_CODEC_OK);
+    payloads[p].data = data;
+    payloads[p].bytes = encoded.bytes;
+  }
+  void* total = malloc(room);
+  CHECK(mpress_add(MPRESS_F32, payloads, 3, COUNT, total, room, &sum) == MPRESS_CODEC_OK);
+  CHECK(mpress_decode(sum.spec, MPRESS_F32, total, sum.bytes, floats_again, COUNT,
+                      MPRESS_REPLACE) == MPRESS_CODEC_OK);
+  CHECK(sum.bound > 0 && sum.bound <= 3.1e-4);
+  for (int i = 0; i < COUNT; ++i)
+    CHECK(fabsf(floats_again[i] - 3 * floats[i]) <= 1.01f * sum.bound);
+  CHECK(mpress_add(MPRESS_F32, payloads, 3, COUNT - 1, total, room, &sum) != MPRESS_CODEC_OK);
+  CHECK(mpress_add(MPRESS_F32, payloads, 1, COUNT, total, room, &sum) == MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_encode("szp:abs=1e-3", MPRESS_F32, floats, COUNT, (void*)payloads[0].data, room,
+                      &encoded) == MPRESS_CODEC_OK);
+  payloads[0].bytes = encoded.bytes;
+  CHECK(mpress_add(MPRESS_F32, payloads, 2, COUNT, total, room, &sum) == MPRESS_CODEC_MISMATCHED);
+  for (int p = 0; p < 3; ++p) free((void*)payloads[p].data);
+  free(total);
+}
+
+static void wrong(void) {
+  char payload[64];
+  mpress_encoded encoded;
+  CHECK(mpress_codec_problem("mpc", MPRESS_F32) == NULL);
+  CHECK(strstr(mpress_codec_problem("zfp:64", MPRESS_F32), "zfp"));
+  CHECK(strstr(mpress_codec_problem(NULL, MPRESS_F32), "spec"));
+  CHECK(strstr(mpress_codec_problem("mpc", (mpress_element)7), "type is 7"));
+  CHECK(mpress_max_payload_bytes("nonsense", MPRESS_F32, 1) == 0);
+  CHECK(mpress_max_payload_bytes("mpc", MPRESS_F64, (size_t)-1 / 4) == 0);
+  CHECK(mpress_encode("mpc", MPRESS_F64, NULL, 1, payload, sizeof payload, &encoded) ==
+        MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_encode("mpc", MPRESS_F64, values, 1, NULL, 64, &encoded) == MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_encode("mpc", MPRESS_F64, values, 1, payload, sizeof payload, NULL) ==
+        MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_decode("auto", MPRESS_F64, payload, 8, again, 1, MPRESS_REPLACE) ==
+        MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_decode("none", MPRESS_F64, payload, 8, again, 1, (mpress_combine)9) ==
+        MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_encode("none", MPRESS_F64, NULL, 0, NULL, 0, &encoded) == MPRESS_CODEC_OK);
+  CHECK(encoded.bytes == 0);
+}
+
+int main(void) {
+  all_codecs();
+  sums();
+  wrong();
+  puts("ok");
+  return 0;
+}

@@ -1,0 +1,128 @@
+"""mpress's own interface for C: programs that link libmpress.so, alone and under `mpress run`."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, execute, made_once
+
+import mpress
+
+PREFIX = Path(mpress.__file__).parent
+FORCED = {"MPRESS_FORCE": "1"}
+
+
+@pytest.fixture(scope="session")
+def api_program(build_dir: Path, mpi) -> Callable[[str], Path]:
+    """api_program(name): the executable of tests/api/NAME.c."""
+
+    def build(name: str) -> Path:
+        source = ROOT / "tests" / "api" / f"{name}.c"
+        program = build_dir / "tests" / "api" / mpi.name / name
+        headers = (PREFIX / "include" / "mpress").glob("*.h")
+        library = PREFIX / "lib" / "libmpress.so"
+        newest = max(path.lstat().st_mtime for path in [source, mpi.mpicc, library, *headers])
+        with made_once(program):
+            if not program.exists() or program.stat().st_mtime < newest:
+                command = [mpi.mpicc, "-O1", "-g", "-Wall", "-Wextra", "-Werror", source]
+                command += ["-I", PREFIX / "include", "-L", library.parent, "-lmpress", "-lm"]
+                done = execute([*command, f"-Wl,-rpath,{library.parent}", "-o", program])
+                assert done.status == 0, done.output
+        return program
+
+    return build
+
+
+def test_messages_of_a_plain_program(api_program, mpirun):
+    """Nothing tells the job's identity but the ranks themselves."""
+    done = mpirun(2, api_program("messages"), ["late"], FORCED)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
+def test_messages_under_mpress_run(api_program, mpress_run):
+    """The preload library and libmpress.so are one mpress."""
+    done = mpress_run(2, api_program("messages"), options=["--force"])
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+    totals = done.report["totals"]
+    assert totals["compressed_messages"] == totals["decoded_messages"] > 20
+    assert totals["errors"] == 0
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_collectives(ranks, api_program, mpirun):
+    done = mpirun(ranks, api_program("collectives"), [], FORCED)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
+def test_collectives_that_nothing_pays_for(api_program, mpirun):
+    done = mpirun(2, api_program("collectives"), [], {"MPRESS_PROFILE": "off"})
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
+def test_collectives_under_mpress_run(api_program, mpress_run):
+    done = mpress_run(3, api_program("collectives"), ["50000"], options=["--force"])
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+    assert done.report["totals"]["compressed_messages"] > 100
+
+
+def test_switched_off(api_program, mpirun):
+    """All calls are the MPI's, and what programs hear is the same."""
+    program = api_program("collectives")
+    assert mpirun(2, program, ["100"], {"MPRESS_DISABLE": "1"}).stdout.endswith("ok\n")
+
+
+def test_codecs_need_no_mpi(build_dir, tmp_path):
+    program = tmp_path / "codecs"
+    options = ["-I", PREFIX / "include", "-L", PREFIX / "lib", f"-Wl,-rpath,{PREFIX / 'lib'}"]
+    source = ROOT / "tests" / "api" / "codecs.c"
+    for language in (["cc", "-std=c99", "-pedantic"], ["c++", "-x", "c++", "-std=c++17"]):
+        command = [*language, "-Wall", "-Wextra", "-Werror", source, "-x", "none"]
+        subprocess.run([*command, *options, "-lmpress", "-lm", "-o", program], check=True)
+        assert subprocess.run([program], check=True, capture_output=True).stdout == b"ok\n"
+
+
+def examples() -> list[str]:
+    """The programs of docs/c.md."""
+    text = (ROOT / "docs" / "c.md").read_text()
+    return [part.split("```")[0] for part in text.split("```c\n")[1:]]
+
+
+def test_examples_of_the_page(mpi, mpirun, tmp_path):
+    flags = subprocess.run(
+        ["mpress", "info", "--prefix"], check=True, capture_output=True, text=True
+    )
+    prefix = flags.stdout.strip()
+    assert Path(prefix) == PREFIX
+    library = f"{prefix}/lib"
+    for number, text in enumerate(examples()):
+        source = tmp_path / f"example{number}.c"
+        source.write_text(text)
+        command = [mpi.mpicc, "-Wall", "-Wextra", "-Werror", source, f"-I{prefix}/include"]
+        command += [f"-L{library}", f"-Wl,-rpath,{library}", "-lmpress"]
+        done = execute([*command, "-o", source.with_suffix("")])
+        assert done.status == 0, done.output
+    done = mpirun(3, tmp_path / "example0", [], FORCED)
+    assert done.status == 0 and done.stdout.endswith("compressed: yes\n"), done.output
+    assert float(done.stdout.split()[1].rstrip(";")) <= 3.001e-6
+    alone = execute([tmp_path / "example1"])
+    assert alone.status == 0 and "bytes, each element within 0.009" in alone.stdout
+
+
+def test_build_systems_find_it(mpi, tmp_path):
+    """By pkg-config's file and CMake's package, wherever the installation lies."""
+    text = (PREFIX / "lib" / "pkgconfig" / "mpress.pc").read_text()
+    assert "prefix=${pcfiledir}/../..\n" in text and "-lmpress" in text
+    (tmp_path / "main.c").write_text(examples()[1])
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(p C)\nfind_package(mpress 0.1 REQUIRED)\n"
+        "add_executable(main main.c)\ntarget_link_libraries(main PRIVATE mpress::mpress)\n"
+    )
+    build = tmp_path / "build"
+    done = execute(["cmake", "-S", tmp_path, "-B", build, f"-Dmpress_ROOT={PREFIX}"])
+    assert done.status == 0, done.output
+    done = execute(["cmake", "--build", build])
+    assert done.status == 0, done.output
+    assert execute([build / "main"]).status == 0
