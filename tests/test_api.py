@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute, made_once
+from conftest import MPRESS, ROOT, execute, made_once
 
 import mpress
 
@@ -91,10 +91,7 @@ def examples() -> list[str]:
 
 
 def test_examples_of_the_page(mpi, mpirun, tmp_path):
-    flags = subprocess.run(
-        ["mpress", "info", "--prefix"], check=True, capture_output=True, text=True
-    )
-    prefix = flags.stdout.strip()
+    prefix = execute([MPRESS, "info", "--prefix"]).stdout.strip()
     assert Path(prefix) == PREFIX
     library = f"{prefix}/lib"
     for number, text in enumerate(examples()):

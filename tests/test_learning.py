@@ -75,7 +75,7 @@ def test_short_messages_on_a_slow_link(exchanged):
 
 
 def test_what_is_not_asked_for(exchanged):
-    # MPRESS_LINK_RATE tells. On a busy machine a codec may be found too slow after two looks a rank.
+    # MPRESS_LINK_RATE tells. A busy machine may make a codec slow, after two looks a rank.
     looks = 2 * 2
     for learn in ("off", "auto"):
         done = exchanged(1 << 20, 8, env={**SLOW, "MPRESS_LEARN": learn})
