@@ -1,6 +1,6 @@
 """Runs modules of mpi4py's own test suite in this rank and writes down how each test ended.
 
-    mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES host|few|device MODULE...
+    mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES host|few|device|communicator MODULE...
 
 TESTS is the folder `test` of mpi4py's source distribution. OUTCOMES/rank-R.jsonl gets a line a
 test, [id, outcome], written when the test ends; a subtest that fails gets a line of its own.
@@ -9,7 +9,8 @@ The suite's messages are of a few elements. To make frames of them, the modules 
 arrays in which each element stands for a block of BLOCK equal ones: the tests' own code sizes,
 fills and checks them.
 
-With `few`, all arrays are of TYPECODES: others differ to MPI alone. With `device`, all are CuPy's
+With `few`, all arrays are of TYPECODES: others differ to MPI alone. With `communicator` they are,
+and what the cases call is mpress.Communicator. With `device`, all are CuPy's
 besides, each rank's on a GPU of its own where there are enough.
 """
 
@@ -25,7 +26,7 @@ BLOCK = 300
 # Integers stay raw; how Python holds the arrays is nothing to MPI.
 TYPECODES = "ifdFD"
 HOST = ("ArrayArray", "ArrayNumPy")
-BACKENDS = {"host": HOST, "few": HOST, "device": ("GPUArrayCuPy",)}
+BACKENDS = {"host": HOST, "few": HOST, "communicator": HOST, "device": ("GPUArrayCuPy",)}
 
 
 def few_types_of(base):
@@ -134,6 +135,18 @@ def use_devices():
     )
 
 
+def use_communicators(module):
+    """Lets the module's cases call mpress.Communicator in the place of mpi4py's communicators."""
+    from mpi4py import MPI
+
+    import mpress
+
+    for case in vars(module).values():
+        comm = getattr(case, "COMM", MPI.COMM_NULL) if isinstance(case, type) else MPI.COMM_NULL
+        if type(comm) is MPI.Intracomm and comm != MPI.COMM_NULL:
+            case.COMM = mpress.Communicator(comm, codec="mpc")
+
+
 class Loader(unittest.TestLoader):
     """Leaves out the tests of calls that the MPI lacks. mpi4py looks calls up, and finds mpress's:
     those end the job."""
@@ -199,10 +212,14 @@ def main(tests, outcomes, place, *modules):
         use_devices()
     else:
         sys.modules["cupy"] = None
-    if place == "few":
-        use_few_types()
     from mpi4py import MPI
 
+    if place == "communicator":
+        import mpress
+
+        mpress.Communicator(MPI.COMM_WORLD)  # all ranks start mpress
+    if place in ("few", "communicator"):
+        use_few_types()
     scaled = None
     with open(Path(outcomes) / f"rank-{MPI.COMM_WORLD.rank}.jsonl", "w") as file:
         runner = unittest.TextTestRunner(
@@ -214,6 +231,8 @@ def main(tests, outcomes, place, *modules):
             if name in SCALED:
                 scaled = scaled or scaled_arrays(importlib.import_module("arrayimpl"), place)
                 module.arrayimpl = scaled
+            if place == "communicator":
+                use_communicators(module)
             runner.run(Loader().loadTestsFromModule(module))
 
 

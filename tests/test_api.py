@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import MPRESS, ROOT, execute, made_once
+from conftest import MPRESS, ROOT, execute, made_once, simulated_gpu_library
 
 import mpress
 
@@ -29,7 +29,12 @@ def api_program(build_dir: Path, mpi) -> Callable[[str], Path]:
             if not program.exists() or program.stat().st_mtime < newest:
                 command = [mpi.mpicc, "-O1", "-g", "-Wall", "-Wextra", "-Werror", source]
                 command += ["-I", PREFIX / "include", "-L", library.parent, "-lmpress", "-lm"]
-                done = execute([*command, f"-Wl,-rpath,{library.parent}", "-o", program])
+                command += [f"-Wl,-rpath,{library.parent}"]
+                if '#include "simulated_gpu.h"' in source.read_text():
+                    gpus = simulated_gpu_library(build_dir)
+                    command += ["-I", ROOT / "tests" / "simulated_gpu", gpus]
+                    command += [f"-Wl,-rpath,{gpus.parent}"]
+                done = execute([*command, "-o", program])
                 assert done.status == 0, done.output
         return program
 
@@ -66,6 +71,12 @@ def test_collectives_under_mpress_run(api_program, mpress_run):
     done = mpress_run(3, api_program("collectives"), ["50000"], options=["--force"])
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
     assert done.report["totals"]["compressed_messages"] > 100
+
+
+@pytest.mark.parametrize("ways", [{}, {"SIMULATED_GPU_PEERS": "0"}, {"MPRESS_LINK": "mpi"}])
+def test_calls_with_a_stream(ways, api_program, mpirun, simulated_gpu):
+    done = mpirun(2, api_program("streams"), [], {**simulated_gpu, **FORCED, **ways})
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
 def test_switched_off(api_program, mpirun):

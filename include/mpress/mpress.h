@@ -88,6 +88,9 @@ typedef struct mpress_call {
  * mpress. MPI_ERR_OTHER: MPI does not run. */
 int mpress_init(void);
 
+/* Sets `flag`: does mpress run, so that calls need no mpress_init()? */
+int mpress_initialized(int* flag);
+
 /* "0.1.0". */
 const char* mpress_version(void);
 
@@ -95,6 +98,13 @@ const char* mpress_version(void);
  * "" where mpress knows no more than MPI_Error_string() says. Valid until the thread's next call.
  */
 const char* mpress_error_text(void);
+
+/* For bindings of other languages: calls of MPI that this thread makes between the two, and that
+ * mpress sees, as under `mpress run`, ask for what `call` says. `comm` is where errors are raised,
+ * `buffer` one of the calls', for the device of a stream, or null. Pairs may nest. A call_begin()
+ * that returns an error has not begun. */
+int mpress_call_begin(MPI_Comm comm, const mpress_call* call, const void* buffer);
+int mpress_call_end(void);
 
 /* ---- Messages ------------------------------------------------------------------------------- */
 

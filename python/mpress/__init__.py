@@ -7,19 +7,43 @@
 
 Specs: ``none``, ``auto``, ``mpc[:dim=N]`` (lossless), ``zfp:RATE`` (bits a value),
 ``szp:abs=E`` and ``szp:rel=E`` with ``,mode=fast|dense`` (error-bounded).
+
+Messages and collective calls of mpi4py's, each with a codec:
+
+    comm = mpress.Communicator(MPI.COMM_WORLD, codec="szp:abs=1e-6")
+    comm.Allreduce(field, total)
 """
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from mpress._codec import Codec, CorruptPayload, Encoded, InexactSum, codec
 from mpress._core import build_info as _build_info
 from mpress._device import DeviceArray
 
+if _TYPE_CHECKING:
+    from mpress.comm import Communicator, Outcome, PersistentRequest, Request
+
 __version__: str = _build_info()["version"]
 __all__ = [
     "Codec",
+    "Communicator",
     "CorruptPayload",
     "DeviceArray",
     "Encoded",
     "InexactSum",
+    "Outcome",
+    "PersistentRequest",
+    "Request",
     "__version__",
     "codec",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    """What needs MPI comes when it is asked for: codecs alone start none."""
+    if name in ("Communicator", "Outcome", "PersistentRequest", "Request"):
+        from mpress import comm
+
+        return getattr(comm, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

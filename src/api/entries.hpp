@@ -24,6 +24,9 @@ MPRESS_DECLARE(Cancel)
 MPRESS_DECLARE(Request_free)
 #undef MPRESS_DECLARE
 
+/// For libmpress.so alone: it has made some callers of MPI call mpress, and others it has not.
+extern "C" int mpress_stand_in();
+
 namespace mpress::api {
 
 /// In the order of the enum ApiCall.

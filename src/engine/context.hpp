@@ -49,21 +49,34 @@ enum class Fact : unsigned char {
   wants,         ///< 0: refuses
   may_see_gpus,  ///< there is a driver
   gpu_aware,
-  has_hook,           ///< MPI calls mpress while it blocks
-  gets_on,            ///< what is under way proceeds while MPI blocks: by that hook, or a thread
-  has_thread,         ///< a progress thread
-  is_threaded,        ///< MPI_THREAD_MULTIPLE
-  least_chunk,        ///< bytes: it cuts no message shorter; 0: none at all
-  learns,             ///< it measures links
-  sends_frames,       ///< it may compress, or cut, messages to memory of the host
-  pays_within,        ///< its codec may gain by messages in host memory, to ranks of its host
-  pays_between,       ///< the same to ranks of others
+  has_hook,      ///< MPI calls mpress while it blocks
+  gets_on,       ///< what is under way proceeds while MPI blocks: by that hook, or a thread
+  has_thread,    ///< a progress thread
+  is_threaded,   ///< MPI_THREAD_MULTIPLE
+  least_chunk,   ///< bytes: it cuts no message shorter; 0: none at all
+  learns,        ///< it measures links
+  sends_frames,  ///< it may compress, or cut, messages to memory of the host
+  none_within,   ///< what is encoded with such may gain by messages in host memory, to ranks of its
+  mpc_within,    ///< host, by codec; nothing to encode with gains where that is forced
+  zfp_within,
+  szp_within,
+  none_between,  ///< the same to ranks of others
+  mpc_between,
+  zfp_between,
+  szp_between,
   ever_sends_frames,  ///< it may come to do so
   has_board,          ///< filled in by the context, as is the key
   key,
   count_
 };
 constexpr std::size_t fact_count = static_cast<std::size_t>(Fact::count_);
+
+/// Where compressing messages in host memory may pay.
+struct Gains {
+  bool within = false;   ///< hosts
+  bool between = false;  ///< them
+  bool any() const { return within || between; }
+};
 
 class Facts {
  public:

@@ -1,5 +1,6 @@
 #include "engine/job.hpp"
 
+#include <dlfcn.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -197,6 +198,11 @@ bool may_duplicate([[maybe_unused]] bool is_threaded) {
 #endif
 }
 
+/// Of the facts that there are for each codec, beginning with those of none.
+Fact fact_of(Fact first, std::size_t codec) {
+  return static_cast<Fact>(static_cast<std::size_t>(first) + codec);
+}
+
 /// What the members of a communicator tell each other when it gets a context.
 Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChunks& device_chunks) {
   Facts facts;
@@ -205,8 +211,12 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   const bool sends_from_devices = job.policy.may_have_raw() || job.policy.may_compress_devices();
   facts[Fact::sends_frames] =
       job.policy.may_compress_host() || (gpu::in_use() && sends_from_devices);
-  facts[Fact::pays_within] = job.may_pay(policy::Peer::same_host);
-  facts[Fact::pays_between] = job.may_pay(policy::Peer::other_host);
+  for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
+    facts[fact_of(Fact::none_within, codec)] =
+        job.may_pay(policy::Peer::same_host, static_cast<Codec>(codec));
+    facts[fact_of(Fact::none_between, codec)] =
+        job.may_pay(policy::Peer::other_host, static_cast<Codec>(codec));
+  }
   facts[Fact::learns] = lacks_costs(job);
   facts[Fact::wants] = 1;
   facts[Fact::reproducible] = job.config.reproducible;
@@ -293,6 +303,7 @@ void start_job(bool at_init) {
       job.config.gpu_aware == "1" || (job.config.gpu_aware == "auto" && mpi::takes_device_memory());
   // An MPI that takes memory of devices has links of its own for what is not encoded.
   job.raw_by_link = !job.gpu_aware || job.config.link == "peer" || job.config.link == "host";
+  if (::dlsym(RTLD_DEFAULT, "mpress_call_begin")) job.takes_specs = true;
   Tuning tuning = tune(job);
   open_record(job, tuning);
   if (!calls_are_seen(job, at_init)) {
@@ -332,12 +343,17 @@ void start_job(bool at_init) {
       job.collectives.immediate = world->is_true_for_all(Fact::gets_on);
       job.collectives.makes_contexts = may_duplicate(world->is_true_for_any(Fact::is_threaded));
     }
-    job.collectives.within = job.chunks.is_open() && world->is_true_for_any(Fact::pays_within);
-    job.collectives.between = job.chunks.is_open() && world->is_true_for_any(Fact::pays_between);
+    for (std::size_t codec = 0; job.chunks.is_open() && codec < policy::codec_count; ++codec) {
+      job.collectives.gains[codec] = {world->is_true_for_any(fact_of(Fact::none_within, codec)),
+                                      world->is_true_for_any(fact_of(Fact::none_between, codec))};
+    }
     if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {
       const Probed probed = probe_links(job, *world);
-      job.collectives.within = job.collectives.within || probed.pays_within;
-      job.collectives.between = job.collectives.between || probed.pays_between;
+      for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
+        Gains& gains = job.collectives.gains[codec];
+        gains.within = gains.within || probed.gains[codec].within;
+        gains.between = gains.between || probed.gains[codec].between;
+      }
       job.gets_frames = probed.may_compress || job.gets_frames;
       job.watches_receives = job.watches_receives || job.gets_frames;
       if (job.gets_frames) {
@@ -347,7 +363,13 @@ void start_job(bool at_init) {
       job.learned = true;
       tuning.lacking[static_cast<std::size_t>(policy::Medium::host)].clear();
     }
-    if (job.collectives.any()) job.collective_costs = agree_on_costs(job, *world);
+    job.collectives.usual = job.collectives.of(job.config.spec);
+    for (const Gains& one : job.collectives.gains) {
+      job.collectives.most.within = job.collectives.most.within || one.within;
+      job.collectives.most.between = job.collectives.most.between || one.between;
+    }
+    if (job.collectives.any() || job.collectives.most.any())
+      job.collective_costs = agree_on_costs(job, *world);
   }
   if (!job.chunks.is_open()) {
     tuning.costs.device_chunks = {};

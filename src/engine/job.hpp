@@ -57,6 +57,7 @@ class Job {
   link::HostLink host_link;
   link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
+  std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
   bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
   bool threaded = false;     ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;    ///< MPI takes memory of devices
@@ -69,11 +70,9 @@ class Job {
            progress.is_threaded();
   }
 
-  /// Could the codec that the environment asks for, or any that a call may ask for, gain anything
-  /// by messages in host memory to such peers?
-  bool may_pay(policy::Peer peer) const {
-    if (takes_specs) return policy.may_compress_host(peer, Codec::szp);
-    const Codec codec = config.spec.codec;
+  /// Could messages in host memory to such peers gain by a codec? By none of them, where what is
+  /// not encoded is forced.
+  bool may_pay(policy::Peer peer, Codec codec) const {
     if (codec == Codec::none) return config.force;
     return policy.may_compress_host(peer, codec == Codec::automatic ? Codec::mpc : codec);
   }
@@ -119,13 +118,19 @@ class Job {
   bool watches_receives = true;
   /// Which collective calls may be served by mpress: the same on all ranks.
   struct {
-    bool on_devices = false;      ///< those of communicators that have buffers there
-    bool reductions = false;      ///< of these the reductions between ranks of a host, at least
-    bool within = false;          ///< those on host memory, where compressing may pay within hosts
-    bool between = false;         ///< the same between hosts
+    bool on_devices = false;  ///< those of communicators that have buffers there
+    bool reductions = false;  ///< of these the reductions between ranks of a host, at least
+    /// Those on host memory, where compressing may pay within hosts, and between them; by codec.
+    std::array<Gains, policy::codec_count> gains;
+    Gains usual;                  ///< of the environment's
+    Gains most;                   ///< of any, where calls may ask for codecs
     bool immediate = false;       ///< non-blocking and persistent ones, too
     bool makes_contexts = false;  ///< also as the first call on a communicator
-    bool any() const { return on_devices || reductions || within || between; }
+    const Gains& of(const Spec& spec) const {
+      const Codec codec = spec.codec == Codec::automatic ? Codec::mpc : spec.codec;
+      return gains[static_cast<std::size_t>(codec)];
+    }
+    bool any() const { return on_devices || reductions || usual.any(); }
   } collectives;
   CollectiveCosts collective_costs;  ///< once all ranks agreed on them
   bool learned = false;              ///< links were measured in MPI_Init

@@ -235,7 +235,7 @@ bool learns_about(const Job& job, policy::Peer peer) {
 }  // namespace
 
 Probed probe_links(Job& job, const Context& world) {
-  if (job.size == 1) return {job.policy.may_compress_host(), false, false};
+  if (job.size == 1) return {job.policy.may_compress_host(), {}};
   const auto codecs = time_codecs();
   job.policy.learn_codecs(codecs);
   double fastest = INFINITY;
@@ -260,10 +260,17 @@ Probed probe_links(Job& job, const Context& world) {
     if (job.policy.rate(peer) > 0) slowest = std::min(slowest, job.policy.rate(peer));
   }
   job.mpi_link.outbox.be_patient(static_cast<std::uint64_t>(3e9 * chunk / slowest));
-  std::array<int, 3> found{job.policy.may_compress_host(), job.may_pay(policy::Peer::same_host),
-                           job.may_pay(policy::Peer::other_host)};
+  std::array<int, 1 + 2 * policy::codec_count> found{job.policy.may_compress_host()};
+  for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
+    found[1 + 2 * codec] = job.may_pay(policy::Peer::same_host, static_cast<Codec>(codec));
+    found[2 + 2 * codec] = job.may_pay(policy::Peer::other_host, static_cast<Codec>(codec));
+  }
   mpi::calls().Allreduce(MPI_IN_PLACE, found.data(), found.size(), MPI_INT, MPI_MAX, world.comm());
-  return {found[0] != 0, found[1] != 0, found[2] != 0};
+  Probed probed{found[0] != 0, {}};
+  for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
+    probed.gains[codec] = {found[1 + 2 * codec] != 0, found[2 + 2 * codec] != 0};
+  }
+  return probed;
 }
 
 }  // namespace mpress::engine

@@ -1,16 +1,19 @@
 // What links and codecs are like, measured in MPI_Init, where no profile tells.
 #pragma once
 
+#include <array>
+
+#include "engine/context.hpp"
+#include "policy/profile.hpp"
+
 namespace mpress::engine {
 
 class Job;
-class Context;
 
 /// What links are like, as all ranks know.
 struct Probed {
-  bool may_compress;  ///< some rank may compress messages in host memory
-  bool pays_within;   ///< the codec of the environment may gain by those within a host
-  bool pays_between;  ///< and by those between hosts
+  bool may_compress;                             ///< some rank may compress messages in host memory
+  std::array<Gains, policy::codec_count> gains;  ///< by codec
 };
 
 /// Collective over MPI_COMM_WORLD, whose context `world` is; before its link carries anything.

@@ -15,6 +15,7 @@
 #include "engine/coll/staged_call.hpp"
 #include "engine/job.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "preload/entered.hpp"
 #include "preload/kept_call.hpp"
 #include "preload/narrowing.hpp"
 #include "preload/rest_of_call.hpp"
@@ -90,8 +91,9 @@ Operands described(A... arguments) {
 /// May mpress serve it, as far as the call's name and MPI_Init tell?
 bool may_be_served(const Job* job, const engine::Collective& call) {
   if (call.op == trace::Op::count_ || !job) return false;
-  return job->collectives.any() ||
-         (call.reduces && (engine::may_be_reproducible(*job) || engine::Asking::innermost()));
+  const bool is_asked =
+      engine::Asking::innermost() && (call.reduces || job->collectives.most.any());
+  return job->collectives.any() || is_asked || (call.reduces && engine::may_be_reproducible(*job));
 }
 
 /// The same of one that does not block. Where no such call can be, it is told of a reduction.
@@ -114,7 +116,7 @@ template <typename... A>
 struct Entries<int(A...)> {
   template <auto describe, auto own, auto ints>
   static int blocking(A... arguments) {
-    Job* job = engine::enter_blocking_call();
+    Job* job = enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
     const bool is_candidate = may_be_served(job, call);
     if (!is_candidate && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
@@ -150,7 +152,7 @@ struct Entries<int(A...)> {
 
   template <auto describe, auto own, auto ints>
   static int immediate(A... arguments, MPI_Request* request) {
-    Job* job = engine::enter_call();
+    Job* job = enter_call();
     constexpr engine::Collective call = collective<describe>();
     const bool is_candidate = may_be_served_later(job, call);
     if (!is_candidate && passes<own>(job)) {
@@ -193,7 +195,7 @@ struct Entries<int(A...)> {
 
   template <auto describe, auto own, auto ints>
   static int persistent(A... arguments, MPI_Info info, MPI_Request* request) {
-    Job* job = engine::enter_blocking_call();
+    Job* job = enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
     const bool is_candidate = may_be_served(job, call);
     if (!is_candidate && passes<own>(job)) {

@@ -2,9 +2,9 @@
 
 #include "engine/p2p/exchange.hpp"
 
-#include "engine/asked.hpp"
 #include "engine/job.hpp"
 #include "mpi/counted.hpp"
+#include "preload/entered.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -20,7 +20,7 @@ using namespace mpress;
                                     {in_count, in_type, source, receive_tag}, comm, status);      \
     }                                                                                             \
     return engine::exchange(                                                                      \
-        *job, {out, out_count, out_type, destination, comm, engine::asked_spec()}, send_tag,      \
+        *job, {out, out_count, out_type, destination, comm, preload::asked_spec(*job)}, send_tag, \
         {in, in_count, in_type, comm}, {source, receive_tag}, status);                            \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SENDRECV)
@@ -35,7 +35,7 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV)
                                             receive_tag, comm, status);                         \
     }                                                                                           \
     return engine::exchange_in_place(                                                           \
-        *job, {buffer, count, type, destination, comm, engine::asked_spec()}, send_tag,         \
+        *job, {buffer, count, type, destination, comm, preload::asked_spec(*job)}, send_tag,    \
         {buffer, count, type, comm}, {source, receive_tag}, status);                            \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
@@ -53,8 +53,8 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
     constexpr engine::SendCall call{trace::Op::isendrecv, Family::sendrecv, true};                 \
     return engine::exchange_later(                                                                 \
         *job,                                                                                      \
-        engine::prepare_send(*job, call,                                                           \
-                             {out, out_count, out_type, destination, comm, engine::asked_spec()}), \
+        engine::prepare_send(                                                                      \
+            *job, call, {out, out_count, out_type, destination, comm, preload::asked_spec(*job)}), \
         send_tag, call.op, {in, in_count, in_type, comm}, {source, receive_tag}, request);         \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV)

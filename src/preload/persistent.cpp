@@ -5,6 +5,7 @@
 #include "engine/asked.hpp"
 #include "engine/job.hpp"
 #include "mpi/counted.hpp"
+#include "preload/entered.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -17,7 +18,7 @@ int send_init(InitSend init, engine::ImmediateSend start, bool buffer_stays,
               const engine::SendArguments& given, int tag, MPI_Request* request) {
   const int code =
       init(given.buffer, given.count, given.type, given.destination, tag, given.comm, request);
-  engine::Job* job = engine::enter_call();
+  engine::Job* job = preload::enter_call();
   if (job && code == MPI_SUCCESS) {
     engine::watch_persistent_send(*job, given, buffer_stays, tag, start, *request);
   }

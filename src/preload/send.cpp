@@ -6,6 +6,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/send.hpp"
 #include "mpi/counted.hpp"
+#include "preload/entered.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -27,7 +28,7 @@ void tell_outcome(const engine::Outgoing& out) {
 
 int send(const SendCall& counted, BlockingSend call, ImmediateSend start,
          const engine::SendArguments& given, int tag) {
-  engine::Job* job = engine::enter_call();
+  engine::Job* job = preload::enter_call();
   if (!job) {
     return call(given.buffer, given.count, given.type, given.destination, tag, given.comm);
   }
@@ -40,7 +41,7 @@ int send(const SendCall& counted, BlockingSend call, ImmediateSend start,
 
 int isend(const SendCall& counted, ImmediateSend call, const engine::SendArguments& given, int tag,
           MPI_Request* request) {
-  engine::Job* job = engine::enter_call();
+  engine::Job* job = preload::enter_call();
   if (!job) {
     return call(given.buffer, given.count, given.type, given.destination, tag, given.comm, request);
   }

@@ -31,6 +31,9 @@ std::string sum_problem(Status status);
 /// Defines what the module has for profiles.
 void define_policy(nanobind::module_& m);
 
+/// Defines what mpress.Communicator needs of libmpress.so.
+void define_calls(nanobind::module_& m);
+
 /// Defines what the module has of schedules.
 void define_schedules(nanobind::module_& m);
 

@@ -278,6 +278,7 @@ NB_MODULE(_core, m) {
   m.def("parse_rate", &rate_of, "text"_a, "Bytes a second.");
   m.def("build_info", &build_info);
   define_policy(m);
+  define_calls(m);
   define_schedules(m);
   define_cuda(m);
 }

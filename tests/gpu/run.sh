@@ -181,6 +181,8 @@ for mpicc in $mpiccs; do
     step "messages beside $what, ${mpicc%/mpicc}" mpress run -n 2 \
       --mpiexec "${mpicc%mpicc}mpiexec" --force -- "$PYTHON" -m mpi4py tests/gpu/beside.py $what
   done
+  step "arrays of a Communicator, ${mpicc%/mpicc}" env MPRESS_FORCE=1 \
+    "${mpicc%mpicc}mpiexec" -n 2 "$PYTHON" tests/gpu/communicator.py
   [ -d "$BUILD/mpi4py" ] && tests "mpi4py's tests, ${mpicc%/mpicc}" test_mpi4py
 done
 if wanted arrays; then

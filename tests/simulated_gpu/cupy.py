@@ -127,6 +127,6 @@ def zeros(shape, dtype=float):
 
 cuda = types.SimpleNamespace(
     Device=Device,
-    get_current_stream=lambda: types.SimpleNamespace(synchronize=lambda: None),
+    get_current_stream=lambda device=None: types.SimpleNamespace(ptr=0, synchronize=lambda: None),
     runtime=types.SimpleNamespace(is_hip=False, getDeviceCount=lambda: 2),
 )

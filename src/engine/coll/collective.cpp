@@ -132,7 +132,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
     begun.emplace(job, call, operands, candidate.comm, context, served, std::move(pairs));
   };
   if (may_decide_now(candidate, context)) {
-    if (const auto served = decide_now(job, call, context)) begin_pairs(*served);
+    if (const auto served = decide_now(job, call, operands, context)) begin_pairs(*served);
     return std::nullopt;
   }
   Routing routing(job, call, Form::blocking, operands, candidate, context);
@@ -167,7 +167,7 @@ std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const C
   Context& context = context_of(job, candidate, Form::immediate);
   std::optional<Served> served;
   if (may_decide_now(candidate, context)) {
-    served = decide_now(job, call, context);
+    served = decide_now(job, call, operands, context);
   } else {
     Routing routing(job, call, Form::immediate, operands, candidate, context);
     wait_for(job, routing, context);  // for no rank: the context is settled

@@ -26,15 +26,19 @@ MPI_Count least_items(const Job& job, MPI_Datatype type) {
   return static_cast<MPI_Count>((least_long(job) + known->size - 1) / known->size);
 }
 
+/// Where nobody tells what the other asks for, it may be any codec.
+const Gains& gains_of_pairs(const Job& job, const Operands& operands) {
+  return operands.asked ? job.collectives.most : job.collectives.usual;
+}
+
 /// Is compressing between the two worth a thought? Both know.
-bool may_pay(const Job& job, const Context& context, int peer) {
-  return context.share_host(context.rank(), peer) ? job.collectives.within
-                                                  : job.collectives.between;
+bool may_pay(const Gains& gains, const Context& context, int peer) {
+  return context.share_host(context.rank(), peer) ? gains.within : gains.between;
 }
 
 /// Of the blocks of an operand, one for each rank or one for the root.
-std::vector<bool> long_blocks(const Job& job, const Context& context, const Blocks& blocks,
-                              int root) {
+std::vector<bool> long_blocks(const Job& job, const Context& context, const Gains& gains,
+                              const Blocks& blocks, int root) {
   std::vector<bool> found;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Count least = never;
@@ -47,7 +51,7 @@ std::vector<bool> long_blocks(const Job& job, const Context& context, const Bloc
     }
     if (count < least) continue;
     const int peer = blocks.number() == context.size() ? i : root;
-    if (peer == context.rank() || !may_pay(job, context, peer)) continue;
+    if (peer == context.rank() || !may_pay(gains, context, peer)) continue;
     if (found.empty()) found.resize(static_cast<std::size_t>(blocks.number()));
     found[static_cast<std::size_t>(i)] = true;
   }
@@ -69,8 +73,10 @@ schedule::Schedule whole(const schedule::Task& task, const Context& context, int
 }  // namespace
 
 LongPairs::LongPairs(const Job& job, const Context& context, const Operands& operands)
-    : sent_(long_blocks(job, context, operands.send.reads, operands.root)),
-      received_(long_blocks(job, context, operands.receive.writes, operands.root)) {}
+    : sent_(long_blocks(job, context, gains_of_pairs(job, operands), operands.send.reads,
+                        operands.root)),
+      received_(long_blocks(job, context, gains_of_pairs(job, operands), operands.receive.writes,
+                            operands.root)) {}
 
 schedule::Method LongPairs::method(schedule::Op op) {
   const bool is_alltoall = op == schedule::Op::alltoall;

@@ -95,8 +95,15 @@ bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
 
 /// By what all members have agreed on: a codec, and who shares a host.
 bool may_pay(const Job& job, const Context& context, const Spec& spec) {
-  if (spec.codec == Codec::none && !job.config.force) return false;
-  return context.hosts().count() > 1 ? job.collectives.between : job.collectives.within;
+  const Gains& gains = job.collectives.of(spec);
+  return context.hosts().count() > 1 ? gains.between : gains.within;
+}
+
+/// The same of pairs, of which nobody tells which codec a call asks for.
+bool may_pay_pairs(const Job& job, const Context& context, const Operands& operands) {
+  if (!operands.asked) return may_pay(job, context, context.spec().value_or(job.config.spec));
+  const Gains& gains = job.collectives.most;
+  return context.hosts().count() > 1 ? gains.between : gains.within;
 }
 
 /// Is it a call at which members tell each other: 1, 2, 4, 8 ..., or a multiple of 1024?
@@ -153,7 +160,8 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   // With what is shorter MPI is faster, wherever it lies.
   Candidate found;
   found.bytes = bytes;
-  found.may_compress = (job.collectives.within || job.collectives.between) && may_be_long;
+  const Gains& gains = operands.asked ? job.collectives.most : job.collectives.usual;
+  found.may_compress = gains.any() && may_be_long;
   // A reduction takes two messages, and work between them, each of which waits for a turn where
   // ranks share a device.
   const std::size_t least = job.least_peer_bytes * (call.reduces ? 4 : 1);
@@ -199,9 +207,9 @@ bool may_decide_now(const Candidate& candidate, Context& context) {
   return candidate.is_decided_at_once && context.is_settled() && context.order().is_idle();
 }
 
-std::optional<Served> decide_now(const Job& job, const Collective& call, Context& context) {
-  const Spec spec = context.spec().value_or(job.config.spec);
-  if (!context.is_ready() || !may_pay(job, context, spec)) return std::nullopt;
+std::optional<Served> decide_now(const Job& job, const Collective& call, const Operands& operands,
+                                 Context& context) {
+  if (!context.is_ready() || !may_pay_pairs(job, context, operands)) return std::nullopt;
   return Served{context.order().next_tag(), LongPairs::method(schedule_op(call))};
 }
 
@@ -329,7 +337,9 @@ void Routing::hear() {
 
 /// It is known what all members ask for.
 void Routing::go_on() {
-  const bool pays = may_compress_ && may_pay(job_, context_, spec_);
+  const bool pays =
+      may_compress_ && (call_.has_own_counts ? may_pay_pairs(job_, context_, operands_)
+                                             : may_pay(job_, context_, spec_));
   pays_ = (pays && !call_.has_own_counts) || is_reproducible_;
   pays_pairs_ = pays && call_.has_own_counts;
   const bool is_persistent = form_ == Form::persistent;

@@ -72,7 +72,8 @@ Context& context_of(Job& job, const Candidate& candidate, Form form);
 /// Of a call that is decided at once, where that takes no turn either: how its long pairs travel;
 /// empty where MPI serves all of it. Only if may_decide_now().
 bool may_decide_now(const Candidate& candidate, Context& context);
-std::optional<Served> decide_now(const Job& job, const Collective& call, Context& context);
+std::optional<Served> decide_now(const Job& job, const Collective& call, const Operands& operands,
+                                 Context& context);
 
 /// Is it a short one that MPI serves, as all members know without taking a turn? Then this counts
 /// it.

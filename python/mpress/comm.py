@@ -1,0 +1,316 @@
+"""Communicators whose messages and collective calls travel compressed.
+
+mpi4py reads the arguments: its buffer specifications, MPI.IN_PLACE and arrays of any library that
+it takes are taken here, too, and its errors are the errors. mpress adds what a call asks for: the
+codec, the array library's current stream, and what became of the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+
+from mpress import _api, _core, _device
+from mpress._codec import Codec
+
+
+class Outcome(NamedTuple):
+    """What became of a call."""
+
+    served: bool
+    """mpress moved the data, or some of it; else MPI did."""
+    bound: float | None
+    """Each finite element of the result is within this of what it would be without compression,
+    absolute: 0 where nothing was lost, None where no bound is known."""
+
+
+class Request(MPI.Request):
+    """A request of mpi4py's, which knows what became of its call, and keeps the buffers."""
+
+    _outcome: _api.COutcome
+
+    @property
+    def outcome(self) -> Outcome:
+        """Once it is complete."""
+        return _told(self._outcome)
+
+
+class PersistentRequest(MPI.Prequest):
+    """The same of a persistent call."""
+
+    _outcome: _api.COutcome
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the last start, once that is complete."""
+        return _told(self._outcome)
+
+
+class Communicator(MPI.Intracomm):
+    """An intra-communicator of mpi4py's whose calls are compressed.
+
+    `comm` is one of mpi4py's, with its members, its handle and, where it has one, its topology. All
+    its members make their Communicator of it at the same time. The first one in a process starts
+    mpress: unless the program runs under `mpress run`, that one has all ranks of MPI.COMM_WORLD.
+    `codec` is a spec, or what mpress.codec() gives; None leaves it to the communicator's hints and
+    MPRESS_CODEC. In reductions all members have the same.
+
+    Upper-case messages and collective calls, their I-forms and persistent ones take mpi4py's
+    arguments, and two more, by keyword: `codec=` for this call alone, and `same_bits=True` for a
+    lossy broadcast whose root gets what the others get. All else is mpi4py's own; duplicates keep
+    the codec.
+
+    Raises TypeError where `comm` is none, ValueError where it cannot be served, or for a wrong
+    codec, and RuntimeError where mpress cannot be started.
+    """
+
+    _codec: str | None = None
+
+    def __new__(
+        cls, comm: MPI.Comm | None = None, codec: str | Codec | None = None
+    ) -> Communicator:
+        if comm is not None and not isinstance(comm, MPI.Comm):
+            raise TypeError(f"comm: expected one of mpi4py's, not {type(comm).__name__}")
+        if comm is not None and (comm == MPI.COMM_NULL or not isinstance(comm, MPI.Intracomm)):
+            raise ValueError("comm: expected an intra-communicator, and not MPI.COMM_NULL")
+        base: type[MPI.Intracomm] = MPI.Intracomm
+        for topology, kind in _TOPOLOGIES:
+            if isinstance(comm, topology) or issubclass(cls, topology):
+                base, cls = topology, kind
+        return base.__new__(cls, comm)
+
+    def __init__(self, comm: MPI.Comm | None = None, codec: str | Codec | None = None) -> None:
+        self._set_up()
+        if comm is None:
+            raise TypeError("comm: expected a communicator of mpi4py's")
+        if codec is None and isinstance(comm, Communicator):
+            codec = comm.codec
+        self.codec = codec
+        _start(comm)
+
+    def _set_up(self) -> None:
+        self._handle = MPI._handleof(self)
+        self._last = _api.COutcome(0, 0.0)
+        self._known: dict[tuple[str | None, bool], tuple[int, _api.CCall]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        # mpi4py makes duplicates without __init__.
+        if name in ("_handle", "_last", "_known"):
+            self._set_up()
+            return getattr(self, name)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    @property
+    def codec(self) -> str | None:
+        """The spec that encodes what calls send; None: the communicator's hint, or MPRESS_CODEC."""
+        return self._codec
+
+    @codec.setter
+    def codec(self, codec: str | Codec | None) -> None:
+        self._codec = _spec(codec)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of the last blocking call by this object."""
+        return _told(self._last)
+
+    def Dup(self, info: MPI.Info | None = None) -> Communicator:
+        """mpi4py's, with this one's codec."""
+        made = super().Dup(info)
+        made._codec = self._codec
+        return made
+
+    def __repr__(self) -> str:
+        return f"<mpress.Communicator of {super().__repr__()}, codec {self._codec!r}>"
+
+    def _begin(self, codec: Any, same_bits: bool) -> None:
+        """Of a blocking call on the host, which tells its outcome to this object."""
+        key = (self._codec if codec is _own else _spec(codec), same_bits)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) > 64:  # bounds may change at every call
+                self._known.clear()
+            call = _api.call_of(key[0], self._last, None, same_bits)
+            known = self._known[key] = ctypes.addressof(call), call
+        if _core.call_begin(self._handle, known[0]):
+            _refuse()
+
+    def _begin_apart(
+        self,
+        outcome: _api.COutcome,
+        codec: Any,
+        same_bits: bool,
+        on_device: tuple[int, int] | None,
+    ) -> None:
+        """Of any other; waits for the stream of what lies on a device."""
+        spec = self._codec if codec is _own else _spec(codec)
+        address, stream = on_device or (None, None)
+        call = _api.call_of(spec, outcome, stream, same_bits)
+        if _api.library().mpress_call_begin(self._handle, ctypes.byref(call), address):
+            _refuse()
+
+
+_own = object()
+_is_known_to_run = False
+
+
+def _start(comm: MPI.Comm) -> None:
+    global _is_known_to_run
+    if _is_known_to_run:
+        return
+    if not MPI.Is_initialized() or MPI.Is_finalized():
+        raise RuntimeError("mpress: MPI does not run")
+    if not _api.is_running() and comm.Get_size() != MPI.COMM_WORLD.Get_size():
+        raise RuntimeError(
+            "mpress: the first Communicator has all ranks: make one of MPI.COMM_WORLD before, or "
+            "start the program with `mpress run`"
+        )
+    _api.start()
+    # An address in the module: that of the function that makes it.
+    module = ctypes.PyDLL(MPI.__file__)
+    _api.stand_in(ctypes.cast(module.PyInit_MPI, ctypes.c_void_p).value or 0)
+    _is_known_to_run = True
+
+
+def _spec(codec: str | Codec | None) -> str | None:
+    if codec is None:
+        return None
+    if isinstance(codec, Codec):
+        return codec.spec
+    if isinstance(codec, str):
+        try:
+            return Codec(codec).spec
+        except ValueError as error:
+            raise ValueError(f"codec: {error}") from None
+    raise TypeError(f"codec: expected a spec, a Codec or None, not {type(codec).__name__}")
+
+
+def _told(outcome: _api.COutcome) -> Outcome:
+    bound = outcome.bound
+    return Outcome(bool(outcome.served), None if math.isnan(bound) else bound)
+
+
+def _device_view(arguments: tuple[Any, ...]) -> tuple[int, int] | None:
+    """The address and the current stream of the first buffer that lies on a GPU."""
+    for argument in arguments:
+        data = argument[0] if isinstance(argument, (list, tuple)) and argument else argument
+        if data is None or isinstance(data, (np.ndarray, int, str, bytes, bytearray, memoryview)):
+            continue
+        if isinstance(data, (MPI.Op, MPI.Datatype, MPI.Status)) or not _device.is_device_array(
+            data
+        ):
+            continue
+        pointer, stream = _device.current_stream(data)
+        return pointer, stream.handle
+    return None
+
+
+def _refuse() -> None:
+    """Raises what mpress found wrong with a call before it began."""
+    raise ValueError(_api.error_text().removeprefix("mpress: "))
+
+
+def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[..., Any]:
+    method = getattr(base, name)
+
+    def call(
+        self: Communicator,
+        *arguments: Any,
+        codec: Any = _own,
+        same_bits: bool = False,
+        **named: Any,
+    ) -> Any:
+        on_device = _device_view((*arguments, *named.values()) if named else arguments)
+        if on_device is None:
+            self._begin(codec, same_bits)
+        else:
+            self._begin_apart(self._last, codec, same_bits, on_device)
+        try:
+            return method(self, *arguments, **named)
+        finally:
+            _core.call_end()
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{method.__doc__ or name}\n\nWith codec= and same_bits= for this call alone."
+    return call
+
+
+def _with_request(
+    name: str,
+    kind: type[Request] | type[PersistentRequest],
+    base: type[MPI.Intracomm] = MPI.Intracomm,
+) -> Callable[..., Request | PersistentRequest]:
+    method = getattr(base, name)
+
+    def call(
+        self: Communicator,
+        *arguments: Any,
+        codec: Any = _own,
+        same_bits: bool = False,
+        **named: Any,
+    ) -> Request | PersistentRequest:
+        outcome = _api.COutcome(0, 0.0)
+        on_device = _device_view((*arguments, *named.values()))
+        self._begin_apart(outcome, codec, same_bits, on_device)
+        try:
+            begun = method(self, *arguments, **named)
+        finally:
+            _core.call_end()
+        request = kind(begun)
+        request._outcome = outcome
+        return request
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{method.__doc__ or name}\n\nWith codec= and same_bits= for this call alone."
+    return call
+
+
+_MESSAGES = ("Send", "Ssend", "Rsend", "Bsend", "Recv", "Sendrecv", "Sendrecv_replace")
+_COLLECTIVES = (
+    "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall",
+    "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block",
+    "Scan", "Exscan",
+)  # fmt: skip
+
+for _name in (*_MESSAGES, *_COLLECTIVES):
+    setattr(Communicator, _name, _blocking(_name))
+for _name in ("Isend", "Issend", "Irsend", "Ibsend", "Irecv", "Isendrecv", "Isendrecv_replace",
+              *(f"I{name.lower()}" for name in _COLLECTIVES)):  # fmt: skip
+    setattr(Communicator, _name, _with_request(_name, Request))
+for _name in ("Send", "Ssend", "Rsend", "Bsend", "Recv", *_COLLECTIVES):
+    setattr(Communicator, f"{_name}_init", _with_request(f"{_name}_init", PersistentRequest))
+
+
+class CartCommunicator(MPI.Cartcomm, Communicator):
+    """A Communicator whose processes lie on a grid."""
+
+
+class GraphCommunicator(MPI.Graphcomm, Communicator):
+    """A Communicator whose processes lie on a graph."""
+
+
+class DistgraphCommunicator(MPI.Distgraphcomm, Communicator):
+    """The same of a graph that no process knows all of."""
+
+
+_TOPOLOGIES = (
+    (MPI.Cartcomm, CartCommunicator),
+    (MPI.Graphcomm, GraphCommunicator),
+    (MPI.Distgraphcomm, DistgraphCommunicator),
+)
+_NEIGHBOURS = (
+    "Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv",
+    "Neighbor_alltoallw",
+)  # fmt: skip
+for _, _kind in _TOPOLOGIES:
+    for _name in _NEIGHBOURS:
+        setattr(_kind, _name, _blocking(_name, MPI.Topocomm))
+        setattr(_kind, f"I{_name.lower()}",
+                _with_request(f"I{_name.lower()}", Request, MPI.Topocomm))  # fmt: skip
+        setattr(_kind, f"{_name}_init",
+                _with_request(f"{_name}_init", PersistentRequest, MPI.Topocomm))  # fmt: skip

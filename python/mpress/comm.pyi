@@ -1,0 +1,654 @@
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mpi4py import MPI
+from mpi4py.MPI import Info, Op, Status
+from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW, InPlace
+
+from mpress._codec import Codec
+
+class Outcome(NamedTuple):
+    served: bool
+    bound: float | None
+
+class Request(MPI.Request):
+    @property
+    def outcome(self) -> Outcome: ...
+
+class PersistentRequest(MPI.Prequest):
+    @property
+    def outcome(self) -> Outcome: ...
+
+class Communicator(MPI.Intracomm):
+    codec: str | None
+    def __new__(
+        cls, comm: MPI.Comm | None = None, codec: str | Codec | None = None
+    ) -> Communicator: ...
+    def __init__(self, comm: MPI.Comm | None = None, codec: str | Codec | None = None) -> None: ...
+    @property
+    def outcome(self) -> Outcome: ...
+    def Dup(self, info: Info | None = None) -> Communicator: ...
+    def Send(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Ssend(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Rsend(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Bsend(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Recv(
+        self,
+        buf: BufSpec,
+        source: int = ...,
+        tag: int = ...,
+        status: Status | None = None,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Sendrecv(
+        self,
+        sendbuf: BufSpec,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: BufSpec | None = None,
+        source: int = ...,
+        recvtag: int = ...,
+        status: Status | None = None,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Sendrecv_replace(
+        self,
+        buf: BufSpec,
+        dest: int,
+        sendtag: int = 0,
+        source: int = ...,
+        recvtag: int = ...,
+        status: Status | None = None,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Bcast(
+        self,
+        buf: BufSpec,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Gather(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB | None,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Gatherv(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV | None,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Scatter(
+        self,
+        sendbuf: BufSpecB | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Scatterv(
+        self,
+        sendbuf: BufSpecV | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Allgather(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Allgatherv(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Alltoall(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Alltoallv(
+        self,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Alltoallw(
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Reduce(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | None,
+        op: Op = ...,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Allreduce(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Reduce_scatter(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        recvcounts: Sequence[int] | None = None,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Reduce_scatter_block(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Scan(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Exscan(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> None: ...
+    def Isend(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Issend(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Irsend(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ibsend(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Irecv(
+        self,
+        buf: BufSpec,
+        source: int = ...,
+        tag: int = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Isendrecv(
+        self,
+        sendbuf: BufSpec,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: BufSpec | None = None,
+        source: int = ...,
+        recvtag: int = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Isendrecv_replace(
+        self,
+        buf: BufSpec,
+        dest: int,
+        sendtag: int = 0,
+        source: int = ...,
+        recvtag: int = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Send_init(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Ssend_init(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Rsend_init(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Bsend_init(
+        self,
+        buf: BufSpec,
+        dest: int,
+        tag: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Recv_init(
+        self,
+        buf: BufSpec,
+        source: int = ...,
+        tag: int = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Ibcast(
+        self,
+        buf: BufSpec,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Igather(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB | None,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Igatherv(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV | None,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Iscatter(
+        self,
+        sendbuf: BufSpecB | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Iscatterv(
+        self,
+        sendbuf: BufSpecV | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Iallgather(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Iallgatherv(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ialltoall(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ialltoallv(
+        self,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ialltoallw(
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ireduce(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | None,
+        op: Op = ...,
+        root: int = 0,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Iallreduce(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ireduce_scatter(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        recvcounts: Sequence[int] | None = None,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ireduce_scatter_block(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Iscan(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Iexscan(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Bcast_init(
+        self,
+        buf: BufSpec,
+        root: int = 0,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Gather_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB | None,
+        root: int = 0,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Gatherv_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV | None,
+        root: int = 0,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Scatter_init(
+        self,
+        sendbuf: BufSpecB | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Scatterv_init(
+        self,
+        sendbuf: BufSpecV | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Allgather_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Allgatherv_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Alltoall_init(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Alltoallv_init(
+        self,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Alltoallw_init(
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Reduce_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | None,
+        op: Op = ...,
+        root: int = 0,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Allreduce_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Reduce_scatter_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        recvcounts: Sequence[int] | None = None,
+        op: Op = ...,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Reduce_scatter_block_init(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
+        op: Op = ...,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Scan_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Exscan_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: Op = ...,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+
+class CartCommunicator(MPI.Cartcomm, Communicator): ...
+class GraphCommunicator(MPI.Graphcomm, Communicator): ...
+class DistgraphCommunicator(MPI.Distgraphcomm, Communicator): ...

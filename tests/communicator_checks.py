@@ -1,0 +1,205 @@
+"""What mpress.Communicator promises, on any number of ranks: run by tests/test_communicator.py.
+
+mpiexec -n N python communicator_checks.py [forced] [preloaded]
+"""
+
+import gc
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+import mpress
+
+COUNT = 100_000
+world = MPI.COMM_WORLD
+rank, size = world.rank, world.size
+forced = "forced" in sys.argv
+
+
+def field(seed, dtype=np.float64):
+    return (np.linspace(0, 1, COUNT) + seed).astype(dtype)
+
+
+def total(dtype=np.float64):
+    return np.sum([field(r, dtype) for r in range(size)], axis=0)
+
+
+def raises(error, words, call):
+    try:
+        call()
+    except error as found:
+        assert words in str(found), found
+    else:
+        raise AssertionError(f"{words}: nothing was raised")
+
+
+def before_it_runs():
+    part = world.Split(rank)
+    if size > 1 and "preloaded" not in sys.argv:
+        raises(RuntimeError, "MPI.COMM_WORLD", lambda: mpress.Communicator(part))
+    part.Free()
+    raises(TypeError, "comm", lambda: mpress.Communicator("world"))
+    raises(ValueError, "MPI.COMM_NULL", lambda: mpress.Communicator(MPI.COMM_NULL))
+    raises(ValueError, "codec", lambda: mpress.Communicator(world, codec="gzip"))
+    raises(TypeError, "codec", lambda: mpress.Communicator(world, codec=3))
+
+
+def collectives(comm):
+    x, y = field(rank), np.empty(COUNT)
+    comm.Allreduce(x, y)
+    assert np.abs(y - total()).max() <= size * 1e-3
+    if forced and size > 1:
+        assert comm.outcome.served and 0 < comm.outcome.bound <= 1.001e-3
+        assert np.abs(y - total()).max() <= comm.outcome.bound + 1e-12
+    comm.Allreduce(MPI.IN_PLACE, x, op=MPI.MAX, codec="mpc")
+    assert np.array_equal(x, field(size - 1))
+    x = field(rank)
+    comm.Allreduce([x, MPI.DOUBLE], [y, COUNT, MPI.DOUBLE], codec=mpress.codec("none"))
+    np.testing.assert_allclose(y, total(), rtol=1e-15)
+    singles = field(rank, np.float32)
+    comm.Bcast(singles, root=size - 1, codec="szp:abs=1e-2", same_bits=True)
+    assert np.abs(singles - field(size - 1, np.float32)).max() <= 1e-2
+    hashes = world.allgather(singles.tobytes())
+    assert all(one == hashes[0] for one in hashes)
+    everything = np.empty((size, COUNT))
+    comm.Allgather(x, everything, codec="mpc")
+    assert all(np.array_equal(everything[r], field(r)) for r in range(size))
+    request = comm.Iallreduce(x, y, codec="szp:abs=1e-4")
+    assert isinstance(request, mpress.Request)
+    MPI.Request.Waitall([request])
+    assert np.abs(y - total()).max() <= size * 1e-4
+    persistent = comm.Bcast_init(x, root=0, codec="mpc")
+    for step in range(3):
+        x[:] = field(10 + step if rank == 0 else 5)
+        persistent.Start()
+        persistent.Wait()
+        assert np.array_equal(x, field(10 + step))
+    persistent.Free()
+    counts = [COUNT // size + (r < COUNT % size) for r in range(size)]
+    parts = np.empty(COUNT)
+    comm.Allgatherv(field(0)[: counts[rank]], [parts, counts], codec="mpc")
+    assert np.array_equal(parts[: counts[0]], field(0)[: counts[0]])
+
+
+def messages(comm):
+    if size < 2:
+        return
+    other = rank ^ 1
+    if other >= size:
+        return
+    x, y = field(rank), np.empty(COUNT)
+    requests = [comm.Irecv(y, other), comm.Isend(x, other)]
+    mpress.Request.Waitall(requests)
+    error = np.abs(y - field(other)).max()
+    assert error <= 1e-3 and (error > 0) == forced
+    comm.Sendrecv(x, other, 1, y, other, 1, codec="mpc")
+    assert np.array_equal(y, field(other))
+    # mpi4py's own receives know what mpress has sent; its sends are its own.
+    if rank % 2 == 0:
+        comm.Send(x, other, codec="mpc")
+        world.Send(x, other)
+        comm.send({"any": "object"}, other)
+    else:
+        status = MPI.Status()
+        world.Recv(y, other, status=status)
+        assert np.array_equal(y, field(other)) and status.Get_count(MPI.DOUBLE) == COUNT
+        comm.Recv(y, other)
+        assert np.array_equal(y, field(other))
+        assert comm.recv(source=other) == {"any": "object"}
+
+
+def kinds(comm):
+    assert comm == world and isinstance(comm, MPI.Intracomm)
+    assert (comm.rank, comm.size, comm.codec) == (rank, size, "szp:abs=0.001")
+    same = comm.Dup()
+    assert isinstance(same, mpress.Communicator) and same.codec == comm.codec
+    same.codec = "mpc"
+    y = np.empty(COUNT)
+    same.Allreduce(field(rank), y)
+    np.testing.assert_allclose(y, total(), rtol=1e-15)
+    same.Free()
+    ring = world.Create_cart([size], periods=[True])
+    cart = mpress.Communicator(ring, codec="mpc")
+    assert isinstance(cart, MPI.Cartcomm) and cart.Get_topo()[0] == [size]
+    around = np.empty((2, COUNT))
+    cart.Neighbor_allgather(field(rank), around)
+    assert np.array_equal(around[0], field((rank - 1) % size))
+    ring.Free()
+
+
+def errors(comm):
+    y = np.empty(COUNT)
+    raises(ValueError, "codec", lambda: comm.Allreduce(field(0), y, codec="szp:abs=-1"))
+    raises(TypeError, "codec", lambda: comm.Allreduce(field(0), y, codec=1.0))
+    raises((TypeError, ValueError), "", lambda: comm.Allreduce("text", y))
+    raises(ValueError, "", lambda: comm.Allreduce(field(0)[:-1], y))
+    if size > 1:  # an error on all, and what follows is right
+        one = world.Dup()
+        one.Set_errhandler(MPI.ERRORS_RETURN)
+        other = mpress.Communicator(one, codec=f"szp:abs={1 + (rank == 1)}e-3")
+        raises(MPI.Exception, "mpress", lambda: other.Allreduce(field(rank), y))
+        other.codec = "mpc"
+        other.Allreduce(field(rank), y)
+        np.testing.assert_allclose(y, total(), rtol=1e-15)
+        other.Free()
+
+
+def threads(comm):
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE or size < 2:
+        return
+    copies = [comm.Dup() for _ in range(3)]
+    failures = []
+
+    def work(number):
+        try:
+            for step in range(5):
+                y = np.empty(COUNT)
+                copies[number].Allreduce(field(rank + step), y, codec=f"szp:abs=1e-{number + 3}")
+                expected = np.sum([field(r + step) for r in range(size)], axis=0)
+                assert np.abs(y - expected).max() <= size * 10.0 ** -(number + 3) + 1e-9
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures, failures
+    for copy in copies:
+        copy.Free()
+
+
+def memory():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def leaks(comm):
+    """Ten thousand requests, of short messages and of compressed ones, cost no memory."""
+    x, y = field(rank)[:2000], np.empty(2000)
+    before = 0
+    for number in range(10_000):
+        codec = "mpc" if number % 10 == 0 else "none"
+        request = comm.Irecv(y, rank), comm.Isend(x, rank, codec=codec)
+        mpress.Request.Waitall(request)
+        if number == 2000:
+            gc.collect()
+            before = memory()
+    gc.collect()
+    assert memory() - before < 2 << 20, (memory(), before)
+
+
+before_it_runs()
+comm = mpress.Communicator(world, codec="szp:abs=1e-3")
+kinds(comm)
+collectives(comm)
+messages(comm)
+errors(comm)
+threads(comm)
+leaks(comm)
+world.Barrier()
+if rank == 0:
+    print("ok")

@@ -1,0 +1,66 @@
+"""mpress.Communicator: what it promises, and mpi4py's own suite with it in the place of mpi4py's
+communicators; with any launcher, and under `mpress run`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, execute
+from test_mpi4py import outcomes, tests_of_mpi4py  # noqa: F401
+
+CHECKS = ROOT / "tests" / "communicator_checks.py"
+FORCED = {"MPRESS_FORCE": "1"}
+SUITE = (
+    "p2p_buf", "p2p_buf_matched", "p2p_obj", "cco_buf", "cco_vec", "cco_nb_buf", "cco_nb_vec",
+    "cco_pr_buf", "cco_pr_vec", "msgzero",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_what_it_promises(ranks, mpirun, mpi4py_env):
+    done = mpirun(ranks, sys.executable, [CHECKS, "forced"], {**mpi4py_env, **FORCED})
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
+def test_under_mpress_run(mpress_run, mpi, mpi4py_env):
+    options = ["--force", "--mpiexec", os.fspath(mpi.mpiexec)]
+    done = mpress_run(2, sys.executable, [CHECKS, "forced", "preloaded"], options, mpi4py_env)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+    totals = done.report["totals"]
+    assert totals["compressed_messages"] == totals["decoded_messages"] > 50
+
+
+def test_own_suite(mpirun, mpi4py_env, tests_of_mpi4py, tmp_path):  # noqa: F811
+    names = [f"test_{name}" for name in SUITE]
+    args = [ROOT / "tests" / "mpi4py_suite.py", tests_of_mpi4py, tmp_path, "communicator", *names]
+    env = {**mpi4py_env, **FORCED, "MPRESS_THRESHOLD": "0"}
+    done = mpirun(2, sys.executable, args, env, timeout=300)
+    assert done.status == 0, done.output
+    for ended in outcomes(tmp_path, 2):
+        wrong = {name for name, found in ended.items() if {"failed", "error"} & set(found)}
+        assert not wrong, done.output
+        assert sum(found == ["passed"] for found in ended.values()) > 250
+
+
+def test_codecs_alone_start_no_mpi():
+    program = "import sys, mpress; mpress.codec('mpc'); assert 'mpi4py' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_example_of_the_page(mpirun, mpi4py_env, tmp_path):
+    text = (ROOT / "docs" / "communicator.md").read_text()
+    program = tmp_path / "example.py"
+    program.write_text(text.split("```python\n")[1].split("```")[0])
+    done = mpirun(3, sys.executable, [program], {**mpi4py_env, **FORCED})
+    assert done.status == 0 and "each element within" in done.stdout, done.output
+
+
+def test_an_interpreter_without_mpi(tmp_path):
+    """What is missing is said when a Communicator is asked for."""
+    (tmp_path / "mpi4py.py").write_text("raise ImportError('no MPI here')\n")
+    env = {"PYTHONPATH": os.fspath(tmp_path)}
+    done = execute([sys.executable, "-c", "import mpress; mpress.Communicator"], env)
+    assert done.status != 0 and "no MPI here" in done.output
