@@ -195,19 +195,40 @@ def _told(outcome: _api.COutcome) -> Outcome:
     return Outcome(bool(outcome.served), None if math.isnan(bound) else bound)
 
 
-def _device_view(arguments: tuple[Any, ...]) -> tuple[int, int] | None:
-    """The address and the current stream of the first buffer that lies on a GPU."""
-    for argument in arguments:
-        data = argument[0] if isinstance(argument, (list, tuple)) and argument else argument
-        if data is None or isinstance(data, (np.ndarray, int, str, bytes, bytearray, memoryview)):
+class _Address:
+    """An array that tells its address, and nothing else: mpi4py takes it by that."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+_PLAIN = (np.ndarray, int, str, bytes, bytearray, memoryview, MPI.Op, MPI.Datatype, MPI.Status)
+
+
+def _look_for_devices(
+    arguments: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], tuple[int, int] | None]:
+    """The arguments as mpi4py takes them; and the address and the current stream of the first
+    buffer that lies on a GPU, or None."""
+    found: tuple[int, int] | None = None
+    for place, argument in (*enumerate(arguments), *named.items()):
+        in_list = isinstance(argument, (list, tuple)) and len(argument) > 0
+        data = argument[0] if in_list else argument
+        if data is None or isinstance(data, _PLAIN) or not _device.is_device_array(data):
             continue
-        if isinstance(data, (MPI.Op, MPI.Datatype, MPI.Status)) or not _device.is_device_array(
-            data
-        ):
-            continue
-        pointer, stream = _device.current_stream(data)
-        return pointer, stream.handle
-    return None
+        if type(data).__module__.startswith("jax"):
+            # Its streams are its own, and its DLPack refuses the stream that mpi4py asks for.
+            data = _Address(data.block_until_ready())
+            argument = [data, *argument[1:]] if in_list else data
+            if isinstance(place, int):
+                arguments = (*arguments[:place], argument, *arguments[place + 1 :])
+            else:
+                named = {**named, place: argument}
+        elif found is None:
+            pointer, stream = _device.current_stream(data)
+            found = pointer, stream.handle
+    return arguments, named, found
 
 
 def _refuse() -> None:
@@ -225,7 +246,7 @@ def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[
         same_bits: bool = False,
         **named: Any,
     ) -> Any:
-        on_device = _device_view((*arguments, *named.values()) if named else arguments)
+        arguments, named, on_device = _look_for_devices(arguments, named)
         if on_device is None:
             self._begin(codec, same_bits)
         else:
@@ -255,7 +276,7 @@ def _with_request(
         **named: Any,
     ) -> Request | PersistentRequest:
         outcome = _api.COutcome(0, 0.0)
-        on_device = _device_view((*arguments, *named.values()))
+        arguments, named, on_device = _look_for_devices(arguments, named)
         self._begin_apart(outcome, codec, same_bits, on_device)
         try:
             begun = method(self, *arguments, **named)
