@@ -74,6 +74,21 @@ def sum_work(
     algorithm: str, reduction: str, size: int
 ) -> list[tuple[float, float, float, int]]: ...
 
+_Round = tuple[float, float, float, float, float, float, int]
+
+def data_algorithms(op: str, size: int, members: int = 1) -> list[str]: ...
+def data_rounds(
+    algorithm: str, op: str, size: int, members: int = 1, segments: int = 1, window: int = 1
+) -> list[_Round]: ...
+def sum_rounds(
+    algorithm: str,
+    reduction: str,
+    size: int,
+    members: int = 1,
+    sharing: str = "scattered",
+    window: int = 1,
+) -> tuple[int, int, list[_Round]]: ...
+
 # Built with CUDA only. Pointers and streams are addresses.
 class DeviceBuffer:
     @property
