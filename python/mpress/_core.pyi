@@ -75,11 +75,12 @@ def sum_work(
 ) -> list[tuple[float, float, float, int]]: ...
 
 _Round = tuple[float, float, float, float, float, float, int]
+_Counted = tuple[list[_Round], tuple[float, int, float, int]]
 
 def data_algorithms(op: str, size: int, members: int = 1) -> list[str]: ...
 def data_rounds(
     algorithm: str, op: str, size: int, members: int = 1, segments: int = 1, window: int = 1
-) -> list[_Round]: ...
+) -> _Counted: ...
 def sum_rounds(
     algorithm: str,
     reduction: str,
@@ -87,7 +88,7 @@ def sum_rounds(
     members: int = 1,
     sharing: str = "scattered",
     window: int = 1,
-) -> tuple[int, int, list[_Round]]: ...
+) -> tuple[int, list[_Counted]]: ...
 
 # Built with CUDA only. Pointers and streams are addresses.
 class DeviceBuffer:

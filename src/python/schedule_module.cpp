@@ -102,13 +102,15 @@ nb::list data_algorithms(const std::string& op, int size, int members) {
   return names;
 }
 
-nb::list tuples(const std::vector<schedule::Round>& rounds) {
-  nb::list made;
-  for (const schedule::Round& one : rounds) {
-    made.append(nb::make_tuple(one.within, one.between, one.encoded, one.decoded, one.hop_encoded,
-                               one.hop_decoded, one.at_once));
+nb::tuple tuple_of(const schedule::Counted& counted) {
+  nb::list rounds;
+  for (const schedule::Round& one : counted.rounds) {
+    rounds.append(nb::make_tuple(one.within, one.between, one.encoded, one.decoded, one.hop_encoded,
+                                 one.hop_decoded, one.at_once));
   }
-  return made;
+  const schedule::CodecTotal& total = counted.total;
+  return nb::make_tuple(rounds, nb::make_tuple(total.encoded, total.encoding_rounds, total.decoded,
+                                               total.decoding_rounds));
 }
 
 schedule::Method named_method(const std::string& algorithm, int segments, int window) {
@@ -117,25 +119,30 @@ schedule::Method named_method(const std::string& algorithm, int segments, int wi
   return {*known, segments, window};
 }
 
-nb::list data_rounds(const std::string& algorithm, const std::string& op, int size, int members,
-                     int segments, int window) {
-  return tuples(schedule::rounds_of(named_method(algorithm, segments, window), known_op(op),
-                                    hosts_of(size, members)));
+nb::tuple data_rounds(const std::string& algorithm, const std::string& op, int size, int members,
+                      int segments, int window) {
+  return tuple_of(schedule::rounds_of(named_method(algorithm, segments, window), known_op(op),
+                                      hosts_of(size, members)));
 }
 
 nb::tuple sum_rounds(const std::string& algorithm, const std::string& reduction, int size,
                      int members, const std::string& sharing, int window) {
   const Named one = named(algorithm, reduction, size);
   const schedule::Hosts hosts = hosts_of(size, members);
+  nb::list parts;
   if (one.algorithm != schedule::SumAlgorithm::two_shot) {
-    const auto rounds = schedule::rounds_of(one.algorithm, one.reduction, hosts);
-    return nb::make_tuple(schedule::pieces_of(one.algorithm, size), rounds.size(), tuples(rounds));
+    parts.append(tuple_of(schedule::rounds_of(one.algorithm, one.reduction, hosts)));
+  } else {
+    const schedule::Method method = one.reduction == schedule::Reduction::reduce_scatter
+                                        ? schedule::Method{}
+                                        : named_method(sharing, 1, window);
+    for (const auto& part : schedule::two_shot_rounds(one.reduction, method, hosts, window))
+      parts.append(tuple_of(part));
   }
-  const schedule::Method method = one.reduction == schedule::Reduction::reduce_scatter
-                                      ? schedule::Method{}
-                                      : named_method(sharing, 1, window);
-  const auto made = schedule::two_shot_rounds(one.reduction, method, hosts, window);
-  return nb::make_tuple(size, made.first_of_sharing, tuples(made.rounds));
+  return nb::make_tuple(one.algorithm == schedule::SumAlgorithm::two_shot
+                            ? size
+                            : schedule::pieces_of(one.algorithm, size),
+                        parts);
 }
 
 }  // namespace
@@ -155,14 +162,14 @@ void define_schedules(nb::module_& m) {
       "The algorithms that serve a collective which moves data, with so many ranks on each host.");
   m.def("data_rounds", &data_rounds, "algorithm"_a, "op"_a, "size"_a, "members"_a = 1,
         "segments"_a = 1, "window"_a = 1,
-        "Counted in the schedules of all ranks, in blocks, of the rank or the host that has most "
-        "in each round: (within a host, between hosts, encoded, decoded, encoded and decoded with "
-        "a codec in every hop, partners).");
+        "Counted in the schedules of all ranks, in blocks: (rounds, total). A round is, of the "
+        "rank or the host that has most, (within a host, between hosts, encoded, decoded, encoded "
+        "and decoded with a codec in every hop, partners); the total is what the rank that has "
+        "most encodes, in how many rounds, and what one decodes, in how many.");
   m.def("sum_rounds", &sum_rounds, "algorithm"_a, "reduction"_a, "size"_a, "members"_a = 1,
         "sharing"_a = "scattered", "window"_a = 1,
-        "The same of a reduction: how many pieces the vector is cut into, the first round that "
-        "shares whole sums (of two shots; else the number of rounds), and the rounds. `sharing` "
-        "is the algorithm of the second shot.");
+        "The same of a reduction: how many pieces the vector is cut into, and its parts, one after "
+        "another. Two shots have several; `sharing` is the algorithm of the last.");
 }
 
 }  // namespace mpress::python

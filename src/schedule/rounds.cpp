@@ -33,8 +33,9 @@ class Count {
   /// `schedule_of(rank)` is a Schedule, `count_codec(rank, schedule, rounds)` fills in what the
   /// codec has to do.
   template <class ScheduleOf, class CountCodec>
-  std::vector<Round> all(ScheduleOf schedule_of, CountCodec count_codec) {
-    std::vector<Round> rounds;
+  Counted all(ScheduleOf schedule_of, CountCodec count_codec) {
+    Counted counted;
+    std::vector<Round>& rounds = counted.rounds;
     for (int host = 0; host < hosts_.count(); ++host) {
       std::vector<Flow> between;
       for (const int rank : hosts_.members(host)) {
@@ -47,11 +48,12 @@ class Count {
         move(schedule.receives, host, &Flow::in, between);
         count_codec(rank, schedule, rank_);
         fold(rounds);
+        fold(counted.total);
       }
       for (std::size_t i = 0; i < between.size(); ++i)
         rounds[i].between = std::max(rounds[i].between, between[i].most());
     }
-    return rounds;
+    return counted;
   }
 
  private:
@@ -76,6 +78,27 @@ class Count {
       raise(rounds[i].hop_encoded, one.hop_encoded);
       raise(rounds[i].hop_decoded, one.hop_decoded);
       rounds[i].at_once = std::max(rounds[i].at_once, static_cast<int>(one.partners.most()));
+    }
+  }
+
+  void fold(CodecTotal& total) const {
+    CodecTotal own;
+    for (const RankRound& round : rank_) {
+      own.encoded += round.encoded;
+      own.decoded += round.decoded;
+      own.encoding_rounds += round.encoded > 0;
+      own.decoding_rounds += round.decoded > 0;
+    }
+    const auto is_more = [](double blocks, int rounds, double most, int most_rounds) {
+      return blocks > most || (blocks == most && rounds > most_rounds);
+    };
+    if (is_more(own.encoded, own.encoding_rounds, total.encoded, total.encoding_rounds)) {
+      total.encoded = own.encoded;
+      total.encoding_rounds = own.encoding_rounds;
+    }
+    if (is_more(own.decoded, own.decoding_rounds, total.decoded, total.decoding_rounds)) {
+      total.decoded = own.decoded;
+      total.decoding_rounds = own.decoding_rounds;
     }
   }
 
@@ -160,44 +183,36 @@ class SumCodec {
   std::vector<bool> is_encoded_;
 };
 
-void append(std::vector<Round>& rounds, const std::vector<Round>& more) {
-  rounds.insert(rounds.end(), more.begin(), more.end());
-}
-
 }  // namespace
 
-std::vector<Round> rounds_of(const Method& method, Op op, const Hosts& hosts) {
+Counted rounds_of(const Method& method, Op op, const Hosts& hosts) {
   const Task task{op, hosts.ranks(), 0, op == Op::bcast ? method.segments : 1};
   return Count(hosts).all([&](int rank) { return make(method, task, rank, hosts); },
                           MovedCodec(task));
 }
 
-std::vector<Round> rounds_of(SumAlgorithm algorithm, Reduction reduction, const Hosts& hosts) {
+Counted rounds_of(SumAlgorithm algorithm, Reduction reduction, const Hosts& hosts) {
   const SumTask task{reduction, hosts.ranks()};
   return Count(hosts).all([&](int rank) { return make(algorithm, task, rank); },
                           SumCodec(pieces_of(algorithm, task.size)));
 }
 
-TwoShotRounds two_shot_rounds(Reduction reduction, const Method& sharing, const Hosts& hosts,
-                              int window) {
+std::vector<Counted> two_shot_rounds(Reduction reduction, const Method& sharing, const Hosts& hosts,
+                                     int window) {
   const Task task{Op::alltoall, hosts.ranks()};
-  const auto count = [&](auto schedule_of) {
-    return Count(hosts).all(schedule_of, MovedCodec(task));
+  std::vector<Counted> shots;
+  const auto add = [&](auto schedule_of) {
+    shots.push_back(Count(hosts).all(schedule_of, MovedCodec(task)));
   };
-  TwoShotRounds made;
   if (hosts.is_mixed()) {
-    append(made.rounds,
-           count([&](int rank) { return host_sums_within(task, rank, hosts, window); }));
-    append(made.rounds,
-           count([&](int rank) { return host_sums_between(task, rank, hosts, window); }));
+    add([&](int rank) { return host_sums_within(task, rank, hosts, window); });
+    add([&](int rank) { return host_sums_between(task, rank, hosts, window); });
   } else {
-    append(made.rounds, count([&](int rank) { return scattered_alltoall(task, rank, window); }));
+    add([&](int rank) { return scattered_alltoall(task, rank, window); });
   }
-  made.first_of_sharing = made.rounds.size();
-  if (reduction == Reduction::allreduce)
-    append(made.rounds, rounds_of(sharing, Op::allgather, hosts));
-  if (reduction == Reduction::reduce) append(made.rounds, rounds_of(sharing, Op::gather, hosts));
-  return made;
+  if (reduction == Reduction::allreduce) shots.push_back(rounds_of(sharing, Op::allgather, hosts));
+  if (reduction == Reduction::reduce) shots.push_back(rounds_of(sharing, Op::gather, hosts));
+  return shots;
 }
 
 }  // namespace mpress::schedule

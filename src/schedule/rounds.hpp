@@ -24,23 +24,35 @@ struct Round {
   bool operator==(const Round&) const = default;
 };
 
+/// What the rank does that encodes, or decodes, most blocks in the whole collective where origins
+/// encode, and in how many rounds.
+struct CodecTotal {
+  double encoded = 0;
+  double decoded = 0;
+  int encoding_rounds = 0;
+  int decoding_rounds = 0;
+
+  bool operator==(const CodecTotal&) const = default;
+};
+
+struct Counted {
+  std::vector<Round> rounds;
+  CodecTotal total;
+};
+
 /// Of a method of algorithms_of(op, hosts); else std::invalid_argument. The root is rank 0.
-std::vector<Round> rounds_of(const Method& method, Op op, const Hosts& hosts);
+Counted rounds_of(const Method& method, Op op, const Hosts& hosts);
 
 /// Of an algorithm in which partial sums travel, whatever the hosts. What is encoded is the same
 /// with a codec in every hop and at origins, as a sum has no other origin than who made it: what a
 /// rank has not changed since it came, or was encoded, is not encoded again.
-std::vector<Round> rounds_of(SumAlgorithm algorithm, Reduction reduction, const Hosts& hosts);
+Counted rounds_of(SumAlgorithm algorithm, Reduction reduction, const Hosts& hosts);
 
-/// Of the reduction that the engine runs: pieces to their owners (host by host, where ranks share
-/// several: host_sums.hpp), and the sums by `sharing`, an allgather for allreduce or a gather for
-/// reduce. `first_of_sharing` is the number of its first round. What a rank brings itself is never
-/// encoded.
-struct TwoShotRounds {
-  std::vector<Round> rounds;
-  std::size_t first_of_sharing = 0;
-};
-TwoShotRounds two_shot_rounds(Reduction reduction, const Method& sharing, const Hosts& hosts,
-                              int window);
+/// Of the reduction that the engine runs, one after another: pieces go to their owners (where ranks
+/// share several hosts, to who adds them up on the host, and from there: host_sums.hpp), and sums
+/// by `sharing`, an allgather for allreduce or a gather for reduce. What a rank brings itself is
+/// never encoded.
+std::vector<Counted> two_shot_rounds(Reduction reduction, const Method& sharing, const Hosts& hosts,
+                                     int window);
 
 }  // namespace mpress::schedule
