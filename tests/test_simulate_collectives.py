@@ -1,11 +1,12 @@
 """`mpress simulate --op`: its model against formulas of textbooks, trends, errors, the command."""
 
+import importlib
 import json
 import math
 import time
 
 import pytest
-from conftest import BIN, execute
+from conftest import BIN, ROOT, execute
 
 from mpress import _core, codec_curves, collective_model, tune
 from mpress.collective_model import Call, Codec, Network
@@ -159,6 +160,20 @@ def test_4096_ranks_take_seconds():
         assert predict(op, 4096)
     # Some 2 s on a core of a server; a machine that does other things may take longer.
     assert time.perf_counter() - begin < 60
+
+
+def test_the_page_beside_gzccl_is_of_this_model(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    report = importlib.import_module("report_simulated")
+    text = report.page(report.cases())
+    again = "make it again: python bench/report_simulated.py"
+    assert report.PAGE.read_text() == text, again
+    assert report.digest(text) in report.PICTURE.read_text(), again
+    # The codec of the table is the one that the page derives.
+    derived = report.calibrated()
+    assert derived["call"] == pytest.approx(codec_curves.A100_CALL_SECONDS, rel=0.03)
+    assert derived["rate"] == pytest.approx(codec_curves.A100_RATE, rel=0.03)
+    assert derived["round"] == pytest.approx(report.CODED_ROUND, rel=0.03)
 
 
 CALL = ["--op", "allreduce", "--bytes", "64M", "--link", "100Gbit", "--ratio", "8"]

@@ -28,8 +28,8 @@ _H200 = {
             (13.3, 13.5, 13.8, 17.0, 31.2, 77.9, 257.0, 969.3)),
 }  # fmt: skip
 
-A100_CALL_SECONDS = 570e-6
-A100_RATE = 430e9
+A100_CALL_SECONDS = 620e-6
+A100_RATE = 415e9
 
 GPUS = ("h200", "a100-cuszp", "ideal")
 
