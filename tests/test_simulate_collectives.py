@@ -230,6 +230,16 @@ def test_measured_calls_stand_beside_the_model(tmp_path):
     assert [row["algorithm"] for row in beside.values()] == ["two-shot", "two-shot", "ring", "ring"]
     ring = 6 * (1e-5 + (1 << 18) / 1.25e9)
     assert beside["ring/none"]["model_seconds"] == pytest.approx(ring)
+    # What the model makes of a link is what is fitted to that.
+    for row in rows[:4]:
+        row["seconds"] = beside[row["path"]]["model_seconds"]
+    rows.append(dict(rows[2], bytes=1 << 12, seconds=6 * (1e-5 + (1 << 10) / 1.25e9)))
+    file.write_text(json.dumps({"benchmark": "allreduce", "ranks": 4, "rows": rows}))
+    done = simulate("--op", "allreduce", "--beside", file, "--json", out)
+    assert done.status == 0, done.output
+    assert "5 of 5 within 20 %" in done.stdout and "fitted to raw rows" in done.stdout
+    network = json.loads(out.read_text())["network"]
+    assert network["rate"] == pytest.approx(1.25e9) and network["latency"] == pytest.approx(1e-5)
     done = simulate("--op", "bcast", "--link", "10Gbit", "--beside", file)
     assert done.status == 2 and "expected one of mpress bench bcast" in done.stderr
 

@@ -24,8 +24,9 @@ def simulate(
     ] = None,
     ranks: Annotated[str | None, typer.Option(metavar="N,N,...", help="Numbers of ranks.")] = None,
     latency: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Of a message; --op: of a round.")
-    ] = 1e-5,
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Of a message, or a round (1e-5)."),
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the projection here.")
     ] = None,
@@ -142,7 +143,7 @@ def checked_ranks(text: str, least: int = 1) -> list[int]:
 
 
 def _simulate_wave(
-    app: str, source: Path | None, ranks: str | None, latency: float, json_file: Path | None,
+    app: str, source: Path | None, ranks: str | None, latency: float | None, json_file: Path | None,
     plot: Path | None, options: dict[str, Any],
 ) -> None:  # fmt: skip
     if app != "wave":
@@ -152,5 +153,5 @@ def _simulate_wave(
     simulate_wave.simulate(
         source, checked_ranks(ranks or _WAVE_RANKS), options["--scaling"] or "weak",
         options["--grid"], options["--axes"], options["--transport"], options["--link-rate"],
-        latency, json_file, plot,
+        1e-5 if latency is None else latency, json_file, plot,
     )  # fmt: skip

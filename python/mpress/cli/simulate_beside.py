@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from mpress import _core, collective_model
@@ -34,45 +35,69 @@ def load(file: Path, op: str) -> dict[str, Any]:
     return document
 
 
-def compare(
-    measured: dict[str, Any], call: Call, network: Network, codec: Codec
-) -> list[Row]:  # fmt: skip
+def fit(measured: dict[str, Any], call: Call) -> Network:
+    """With the latency and the rate by which raw rows take what was measured: the least squares of
+    what the model is off by, over what was measured."""
+    codec = Codec("mpc", 1.0, {0: 0.0}, {0: 0.0})
+    latency, rate = 1e-5, 1e9
+    for _ in range(3):  # the fastest algorithms follow from what is fitted
+        rows = _rows(measured, call, Network(rate, latency), codec, "none")
+        if not rows:
+            raise UserError("--beside: the file has no forced rows of none: expected --link")
+        taken = np.array([row["measured_seconds"] for row in rows])
+        parts = np.array([[row["latency_seconds"] / latency, row["link_seconds"] * rate]
+                          for row in rows]) / taken[:, None]  # fmt: skip
+        found = np.linalg.lstsq(parts, np.ones(len(rows)), rcond=None)[0]
+        if found[0] <= 0 or found[1] <= 0:  # all of it is the one, or the other
+            alone = np.sum(parts, axis=0) / np.sum(parts**2, axis=0)
+            found = np.array([1e-12, alone[1]]) if found[0] <= 0 else np.array([alone[0], 1e-18])
+        latency, rate = float(found[0]), float(1 / found[1])
+    latency = latency if latency > 1e-9 else 0.0
+    return Network(rate, latency, rate, latency)
+
+
+def compare(measured: dict[str, Any], call: Call, network: Network, codec: Codec) -> list[Row]:
     """A row for each measured path that the model has: raw messages, and those of the same codec,
     with the ratio that was seen. What mpress chose is beside the fastest algorithm that it has."""
-    found = []
     wanted = _core.describe(codec.spec)["text"]
-    for row in measured["rows"]:
-        if row.get("job", "forced") != "forced":
-            continue
-        form, _, spec = row["path"].rpartition(FORM)
-        if spec not in ("none", wanted):
-            continue
-        way = "raw" if spec == "none" else ("hops" if form else "compressed")
-        own = replace(call, nbytes=row["bytes"])
-        seen = row.get("ratio") or 1.0
-        # The ratio that was seen has the finer grid in it already.
-        used = replace(codec, ratio=max(1.0, seen))
-        if way == "compressed":
-            own = replace(own, filled=0.0)
-        rows = [
-            one for one in collective_model.predict(own, network, used, measured["ranks"])
-            if one["way"] == way and _is_of(form, one["algorithm"], call.op)
-        ]  # fmt: skip
-        if form and way == "hops" and not rows:  # nothing is forwarded: one hop
-            rows = [
-                one for one in collective_model.predict(own, network, used, measured["ranks"])
-                if one["way"] == "compressed" and one["algorithm"] == form
-            ]  # fmt: skip
-        if not rows:
-            continue
-        best = min(rows, key=lambda one: one["seconds"])
-        found.append({
-            "path": row["path"], "data": row.get("data", ""), "bytes": row["bytes"],
-            "ranks": measured["ranks"], "algorithm": best["algorithm"], "ratio": seen,
-            "measured_seconds": row["seconds"], "model_seconds": best["seconds"],
-        })  # fmt: skip
+    found = _rows(measured, call, network, codec, "none", wanted)
     if not found:
         raise UserError(f"--beside: the file has no forced rows of none, nor of {wanted}")
+    return found
+
+
+def _rows(
+    measured: dict[str, Any], call: Call, network: Network, codec: Codec, *specs: str
+) -> list[Row]:
+    found = []
+    for row in measured["rows"]:
+        form, _, spec = row["path"].rpartition(FORM)
+        if row.get("job", "forced") != "forced" or spec not in specs:
+            continue
+        seen = row.get("ratio") or 1.0
+        # That has the finer grid in it already.
+        own = replace(call, nbytes=row["bytes"], filled=0.0)
+        used = replace(codec, ratio=max(1.0, seen))
+        predicted = collective_model.predict(own, network, used, measured["ranks"])
+        rows = {(one["algorithm"], one["way"]): one for one in predicted}
+        # A codec in each message: in every hop, or once where a form forwards nothing.
+        way = "raw" if spec == "none" else "compressed"
+        if way == "compressed" and (form, "hops") in rows:
+            way = "hops"
+        best = min(
+            (one for (algorithm, its), one in rows.items()
+             if its == way and _is_of(form, algorithm, call.op)),
+            key=lambda one: one["seconds"], default=None,
+        )  # fmt: skip
+        if best is None:
+            continue
+        found.append({
+            "path": row["path"], "data": row.get("data", ""), "bytes": row["bytes"],
+            "ranks": measured["ranks"], "ratio": seen, "measured_seconds": row["seconds"],
+            "model_seconds": best["seconds"],
+            **{name: best[name] for name in ("algorithm", "latency_seconds", "link_seconds",
+                                             "encode_seconds", "decode_seconds")},
+        })  # fmt: skip
     return found
 
 

@@ -19,7 +19,7 @@ _HEADINGS = {"raw": "raw ms", "compressed": "compressed ms", "hops": "a codec a 
 
 
 def simulate(
-    op: str, ranks: list[int] | None, latency: float, options: dict[str, Any],
+    op: str, ranks: list[int] | None, latency: float | None, options: dict[str, Any],
     json_file: Path | None, plot: Path | None,
 ) -> None:  # fmt: skip
     """Prices the schedules of a call. `options` are those of the command line, by name."""
@@ -27,11 +27,21 @@ def simulate(
         raise UserError(f"--op {op!r}: expected one of {', '.join(collective_model.OPS)}")
     beside = options["--beside"]
     measured = None if beside is None else simulate_beside.load(beside, op)
-    for option in ("--link",) if measured else ("--bytes", "--link"):
-        if options[option] is None:
-            raise UserError(f"--op {op}: expected {option}")
-    network = _network(latency, options)
+    if measured is None:
+        for option in ("--bytes", "--link"):
+            if options[option] is None:
+                raise UserError(f"--op {op}: expected {option}")
+    elif options["--link"] is None and options["--hosts-of"] not in (None, 1):
+        raise UserError("--hosts-of: expected --link, which is fitted to raw rows without it")
     call = _call(op, options)
+    is_fitted = options["--link"] is None
+    if is_fitted:
+        assert measured is not None
+        if latency is not None:
+            raise UserError("--latency: expected --link, too; both are fitted to raw rows else")
+        network = simulate_beside.fit(measured, call)
+    else:
+        network = _network(1e-5 if latency is None else latency, options)
     codec, whose = _codec(options, call.bits, measured)
     document: dict[str, Any] = {
         "format": 1, "kind": "collective-projection", "projection": True, "op": op,
@@ -39,7 +49,8 @@ def simulate(
         "ratio": codec.ratio, "codecs_of": whose, "filled": call.filled,
         "chunk": int(codec.chunk) if math.isfinite(codec.chunk) else 0,
         "network": {
-            "rate": network.rate, "latency": network.latency, "ranks_a_host": network.members,
+            "fitted": is_fitted, "rate": network.rate, "latency": network.latency,
+            "ranks_a_host": network.members,
             "rate_within": network.rate_within, "latency_within": network.latency_within,
         },
         "assumptions": _assumptions(op, codec),
@@ -117,7 +128,7 @@ def _codec(
         if ratio is not None:
             raise UserError(f"--ratio {ratio:g}: {spec} has the ratio of its rate")
         ratio = bits / _core.effective_rate(facts["value"], "f32" if bits == 32 else "f64")
-    elif ratio is None and measured is None:
+    elif ratio is None and (measured is None or options["--bytes"] is not None):
         raise UserError(f"--spec {spec}: expected --ratio, which its data decide")
     ratio = 1.0 if ratio is None else ratio
     if not (math.isfinite(ratio) and ratio >= 1):
@@ -182,12 +193,15 @@ def _assumptions(op: str, codec: Codec) -> list[str]:
 
 def _heading(document: dict[str, Any]) -> list[str]:
     network = document["network"]
-    size = size_text(document["bytes"]) if document["bytes"] else "as measured"
+    fitted = " (fitted to raw rows)" if network["fitted"] else ""
+    size, ratio = "as measured", "as seen"
+    if document["bytes"]:
+        size, ratio = size_text(document["bytes"]), f"{document['ratio']:.3g}"
     lines = [
         f"PREDICTION by a model, nothing was measured: {document['op']}, {size} bytes of "
         f"{document['type']}; {network['rate'] / 1e9:.4g} GB/s a host, "
-        f"{network['latency'] * 1e6:g} us a round; {document['spec']}, ratio "
-        f"{document['ratio']:.3g}, times of {document['codecs_of']}, chunks of "
+        f"{network['latency'] * 1e6:.4g} us a round{fitted}; {document['spec']}, ratio "
+        f"{ratio}, times of {document['codecs_of']}, chunks of "
         f"{size_text(document['chunk']) if document['chunk'] else 'all'}"
     ]
     if network["ranks_a_host"] > 1:
