@@ -77,6 +77,22 @@ def sum_work(
     algorithm: str, reduction: str, size: int
 ) -> list[tuple[float, float, float, int]]: ...
 
+_Round = tuple[float, float, float, float, float, float, int]
+_Counted = tuple[list[_Round], tuple[float, int, float, int]]
+
+def data_algorithms(op: str, size: int, members: int = 1) -> list[str]: ...
+def data_rounds(
+    algorithm: str, op: str, size: int, members: int = 1, segments: int = 1, window: int = 1
+) -> _Counted: ...
+def sum_rounds(
+    algorithm: str,
+    reduction: str,
+    size: int,
+    members: int = 1,
+    sharing: str = "scattered",
+    window: int = 1,
+) -> tuple[int, list[_Counted]]: ...
+
 # Built with CUDA only. Pointers and streams are addresses.
 class DeviceBuffer:
     @property

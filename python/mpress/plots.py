@@ -172,3 +172,36 @@ def draw_projection(document: dict[str, Any], path: Path) -> None:
     )
     figure.savefig(path, dpi=120)
     plt.close(figure)
+
+
+_WAYS = {"raw": "-", "compressed": "--", "hops": ":"}
+
+
+def draw_collectives(document: dict[str, Any], path: Path) -> None:
+    """Draws what `mpress simulate --op` predicts into `path`, in the format of its suffix: time by
+    ranks, a colour for each algorithm, a kind of line for each way."""
+    figure, axis = plt.subplots(figsize=(7.5, 5), layout="constrained")
+    rows = document["rows"]
+    for number, algorithm in enumerate(dict.fromkeys(row["algorithm"] for row in rows)):
+        for way, line in _WAYS.items():
+            own = [row for row in rows if (row["algorithm"], row["way"]) == (algorithm, way)]
+            if not own:
+                continue
+            label = f"{algorithm}, {'a codec a hop' if way == 'hops' else way}"
+            ranks, times = zip(*((row["ranks"], 1e3 * row["seconds"]) for row in own), strict=True)
+            axis.plot(ranks, times, line, color=f"C{number}", marker="o", markersize=3, label=label)
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.set_xlabel("ranks")
+    axis.set_ylabel("ms")
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize="small")
+    network = document["network"]
+    axis.set_title(
+        f"PREDICTION, not measured: {document['op']}, {document['bytes'] / 1e6:.4g} MB, "
+        f"{document['spec']}, ratio {document['ratio']:.3g}\n{network['rate'] / 1e9:.4g} GB/s a "
+        f"host of {network['ranks_a_host']}, {network['latency'] * 1e6:g} us, codecs of "
+        f"{document['codecs_of']}", fontsize="medium",
+    )  # fmt: skip
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

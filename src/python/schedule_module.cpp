@@ -1,10 +1,16 @@
-// Schedules of reductions where partial sums travel, for `mpress bench` and `mpress simulate`.
+// Schedules of reductions where partial sums travel, for `mpress bench`, and the rounds of any
+// collective, for `mpress simulate`.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "python/arguments.hpp"
+#include "schedule/algorithms.hpp"
+#include "schedule/rounds.hpp"
 #include "schedule/sum_algorithms.hpp"
 
 namespace nb = nanobind;
@@ -76,6 +82,69 @@ nb::list sum_work(const std::string& algorithm, const std::string& reduction, in
   return rounds;
 }
 
+/// As many ranks on each host, but on the last, which may have fewer.
+schedule::Hosts hosts_of(int size, int members) {
+  if (size < 1 || members < 1) throw nb::value_error("size and members: expected 1 or more");
+  std::vector<int> host(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) host[static_cast<std::size_t>(rank)] = rank / members;
+  return schedule::Hosts(host);
+}
+
+schedule::Op known_op(const std::string& op) {
+  if (const auto known = schedule::op_of(op)) return *known;
+  throw nb::value_error(("op is '" + op + "'; expected one that moves data").c_str());
+}
+
+nb::list data_algorithms(const std::string& op, int size, int members) {
+  nb::list names;
+  for (const auto algorithm : schedule::algorithms_of(known_op(op), hosts_of(size, members)))
+    names.append(schedule::name(algorithm));
+  return names;
+}
+
+nb::tuple tuple_of(const schedule::Counted& counted) {
+  nb::list rounds;
+  for (const schedule::Round& one : counted.rounds) {
+    rounds.append(nb::make_tuple(one.within, one.between, one.encoded, one.decoded, one.hop_encoded,
+                                 one.hop_decoded, one.at_once));
+  }
+  const schedule::CodecTotal& total = counted.total;
+  return nb::make_tuple(rounds, nb::make_tuple(total.encoded, total.encoding_rounds, total.decoded,
+                                               total.decoding_rounds));
+}
+
+schedule::Method named_method(const std::string& algorithm, int segments, int window) {
+  const auto known = schedule::algorithm_of(algorithm);
+  if (!known) throw nb::value_error(("algorithm is '" + algorithm + "'").c_str());
+  return {*known, segments, window};
+}
+
+nb::tuple data_rounds(const std::string& algorithm, const std::string& op, int size, int members,
+                      int segments, int window) {
+  return tuple_of(schedule::rounds_of(named_method(algorithm, segments, window), known_op(op),
+                                      hosts_of(size, members)));
+}
+
+nb::tuple sum_rounds(const std::string& algorithm, const std::string& reduction, int size,
+                     int members, const std::string& sharing, int window) {
+  const Named one = named(algorithm, reduction, size);
+  const schedule::Hosts hosts = hosts_of(size, members);
+  nb::list parts;
+  if (one.algorithm != schedule::SumAlgorithm::two_shot) {
+    parts.append(tuple_of(schedule::rounds_of(one.algorithm, one.reduction, hosts)));
+  } else {
+    const schedule::Method method = one.reduction == schedule::Reduction::reduce_scatter
+                                        ? schedule::Method{}
+                                        : named_method(sharing, 1, window);
+    for (const auto& part : schedule::two_shot_rounds(one.reduction, method, hosts, window))
+      parts.append(tuple_of(part));
+  }
+  return nb::make_tuple(one.algorithm == schedule::SumAlgorithm::two_shot
+                            ? size
+                            : schedule::pieces_of(one.algorithm, size),
+                        parts);
+}
+
 }  // namespace
 
 void define_schedules(nb::module_& m) {
@@ -88,6 +157,19 @@ void define_schedules(nb::module_& m) {
   m.def("sum_work", &sum_work, "algorithm"_a, "reduction"_a, "size"_a,
         "What the rank that has most to do does in each round, in vectors: (moved, encoded, "
         "decoded, partners). Empty for algorithms that do not serve the reduction.");
+  m.def(
+      "data_algorithms", &data_algorithms, "op"_a, "size"_a, "members"_a = 1,
+      "The algorithms that serve a collective which moves data, with so many ranks on each host.");
+  m.def("data_rounds", &data_rounds, "algorithm"_a, "op"_a, "size"_a, "members"_a = 1,
+        "segments"_a = 1, "window"_a = 1,
+        "Counted in the schedules of all ranks, in blocks: (rounds, total). A round is, of the "
+        "rank or the host that has most, (within a host, between hosts, encoded, decoded, encoded "
+        "and decoded with a codec in every hop, partners); the total is what the rank that has "
+        "most encodes, in how many rounds, and what one decodes, in how many.");
+  m.def("sum_rounds", &sum_rounds, "algorithm"_a, "reduction"_a, "size"_a, "members"_a = 1,
+        "sharing"_a = "scattered", "window"_a = 1,
+        "The same of a reduction: how many pieces the vector is cut into, and its parts, one after "
+        "another. Two shots have several; `sharing` is the algorithm of the last.");
 }
 
 }  // namespace mpress::python

@@ -32,6 +32,12 @@ class Shots {
   int hosts() const { return hosts_.count(); }
   int owner(int segment) const { return 1 + segment % owners_; }
 
+  /// The one that the root sends to an owner in a turn, if there is one.
+  int segment(int owner, int turn) const { return turn * owners_ + owner - 1; }
+  bool has_segment(int owner, int turn) const {
+    return turn >= 0 && segment(owner, turn) < segments_;
+  }
+
   /// visit(segment), of those that the root sends in a turn; of none before the first turn and
   /// after the last.
   template <class Visit>
@@ -91,9 +97,7 @@ Schedule hierarchical_two_shot_bcast(const Task& task, int rank, const Hosts& ho
       continue;
     }
     const auto add_own = [&](int owner, int turn) {
-      shots.for_each(turn, [&](int segment) {
-        if (shots.owner(segment) == owner) builder.block(segment);
-      });
+      if (shots.has_segment(owner, turn)) builder.block(shots.segment(owner, turn));
     };
     for (int step = 1; step < shots.hosts(); ++step) {
       // Those that a host owns go in an order in which no other is met by all at once.

@@ -1,32 +1,44 @@
-"""mpress simulate: what a measured program would take on more ranks, by a cost model."""
+"""mpress simulate: what a program, or a collective call, would take on more ranks, by a model."""
 
-import json
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from mpress import _core, halo_model
-from mpress.cli.console import make_console, make_table, print_table
-from mpress.cli.errors import UserError, checked_output, load_plots, read_json
+from mpress import codec_curves, collective_model
+from mpress.cli import simulate_collectives, simulate_wave
+from mpress.cli.errors import UserError, checked_output, checked_picture
 
-_AXES = "xyz"
+_MOST_RANKS = 16384  # where schedules take minutes to count
+_WAVE_RANKS = "4,16,64,512"
+_INSTEAD = {"--link-rate": "--link", "--link": "--link-rate"}
 
 
 def simulate(
-    app: Annotated[str, typer.Option("--app", metavar="wave", help="The program.")],
+    app: Annotated[
+        str | None, typer.Option("--app", metavar="wave", help="The program: measured steps.")
+    ] = None,
+    op: Annotated[
+        str | None,
+        typer.Option(metavar="|".join(collective_model.OPS), help="The collective call."),
+    ] = None,
+    ranks: Annotated[str | None, typer.Option(metavar="N,N,...", help="Numbers of ranks.")] = None,
+    latency: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Of a message, or a round (1e-5)."),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the projection here.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it here.")] = None,
     source: Annotated[
-        Path,
+        Path | None,
         typer.Option("--from", metavar="FILE.json", help="Written by bench/wave_scaling.py."),
-    ],
-    ranks: Annotated[
-        str, typer.Option(metavar="N,N,...", help="Numbers of ranks.")
-    ] = "4,16,64,512",
+    ] = None,
     scaling: Annotated[
-        str, typer.Option(metavar="weak|strong", help="Cells a rank stay, or those of the grid.")
-    ] = "weak",
+        str | None,
+        typer.Option(metavar="weak|strong", help="Cells a rank stay, or those of the grid."),
+    ] = None,
     grid: Annotated[
         str | None,
         typer.Option(metavar="NXxNYxNZ", help="Strong scaling: cells (default: as measured)."),
@@ -42,139 +54,104 @@ def simulate(
         str | None,
         typer.Option(metavar="RATE", help="Of a rank's link: 200Gbit (default: as measured)."),
     ] = None,
-    latency: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Of a message.")] = 1e-5,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the projection here.")
+    nbytes: Annotated[
+        str | None,
+        typer.Option(
+            "--bytes", metavar="BYTES", help="As in mpress bench: of a block, or a rank's vector."
+        ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw time and flops by ranks here.")
+    link: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Of a host's link, each way: 100Gbit.")
+    ] = None,
+    ratio: Annotated[
+        float | None, typer.Option(metavar="R", help="Of the data, alone; zfp's is its rate's.")
+    ] = None,
+    spec: Annotated[
+        str | None, typer.Option(metavar="SPEC", help="Codec (default: szp:rel=1e-3).")
+    ] = None,
+    element_type: Annotated[
+        str | None, typer.Option("--type", metavar="f32|f64", help="Of elements (default: f32).")
+    ] = None,
+    filled: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of the values, those that a finer grid lengthens."),
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(metavar="|".join(codec_curves.GPUS), help="Whose codecs (default: h200)."),
+    ] = None,
+    profile: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Written by mpress tune: its codecs.")
+    ] = None,
+    chunk: Annotated[
+        str | None,
+        typer.Option(metavar="BYTES", help="What overlaps (default: 4M; 0: in one piece)."),
+    ] = None,
+    hosts_of: Annotated[
+        int | None, typer.Option(metavar="G", help="Ranks on each host (default: 1).")
+    ] = None,
+    link_within: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Of a rank, within its host (1600Gbit).")
+    ] = None,
+    latency_within: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Of a round there (1e-5).")
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Of mpress bench: the model beside that."),
     ] = None,
 ) -> None:
-    """Project measured steps to other numbers of ranks. A projection by a model: nothing is run."""
-    if app != "wave":
-        raise UserError(f"--app {app!r}: expected wave")
-    if scaling not in ("weak", "strong"):
-        raise UserError(f"--scaling {scaling!r}: expected weak or strong")
-    if grid is not None and scaling == "weak":
-        raise UserError("--grid is for --scaling strong: weak scaling keeps the cells of a rank")
-    for option, path in (("--json", json_file), ("--plot", plot)):
-        if path is not None:
-            checked_output(option, path)
-    measured = _load(source)
-    transport = transport or measured["rows"][0]["transport"]
-    try:
-        machine, codecs, calibrated = halo_model.calibrate(measured, transport, latency)
-    except halo_model.ModelError as error:
-        raise UserError(f"--from {source}: {error}") from None
-    fitted = halo_model.fit(measured, transport, machine, codecs)
-    machine = halo_model.with_link(machine, _rate(link_rate))
-    split = max((row["split"] for row in measured["rows"]), key=math.prod)
-    numbers = [axis for axis in range(3) if split[axis] > 1] if axes is None else _axes(axes)
-    box = tuple(measured["box"])
-    if scaling == "weak":
-        how = halo_model.Scaling(box=box)
-    else:
-        whole = tuple(c * parts for c, parts in zip(box, split, strict=True))
-        how = halo_model.Scaling(grid=_grid(grid) if grid else whole)
-    rows = halo_model.project(measured, machine, codecs, how, _ranks(ranks), numbers)
-    if not rows:
-        raise UserError(f"--ranks {ranks}: too many for a grid of {how.grid}: too few cells a rank")
-    document = {
-        "format": 1, "kind": "wave-projection", "projection": True, "app": app,
-        "from": {name: measured.get(name) for name in ("date", "commit", "gpus", "mpi")},
-        "transport": transport, "scaling": scaling, "grid": how.grid,
-        "calibrated_with_ranks": calibrated, "link_rate_measured": link_rate is None,
-        "machine": {"cell_seconds": machine.cell_seconds, "link_rate": machine.link_rate,
-                    "latency": machine.latency},
-        "codecs": [_finite(codec) for codec in codecs],
-        "fit": fitted, "rows": rows,
+    """Project measured steps, or a collective call, to other numbers of ranks. A projection by a
+    model: nothing is run."""
+    of_wave: dict[str, Any] = {
+        "--from": source, "--scaling": scaling, "--grid": grid, "--axes": axes,
+        "--transport": transport, "--link-rate": link_rate,
     }  # fmt: skip
-    _print(document)
-    if json_file is not None:
-        json_file.write_text(json.dumps(document, indent=1) + "\n")
-    if plot is not None:
-        load_plots().draw_projection(document, plot)
+    of_call: dict[str, Any] = {
+        "--bytes": nbytes, "--link": link, "--ratio": ratio, "--spec": spec,
+        "--type": element_type, "--filled": filled, "--gpu": gpu, "--profile": profile,
+        "--chunk": chunk, "--hosts-of": hosts_of, "--link-within": link_within,
+        "--latency-within": latency_within, "--beside": beside,
+    }  # fmt: skip
+    if (app is None) == (op is None):
+        raise UserError("expected --app wave, or --op and a collective call")
+    mode, other, foreign = ("--app", "--op", of_call) if app else ("--op", "--app wave", of_wave)
+    for option, value in foreign.items():
+        if value is not None:
+            instead = f" ({mode} has {_INSTEAD[option]})" if option in _INSTEAD else ""
+            raise UserError(f"{option} belongs to {other}, not to {mode}{instead}")
+    if app is not None:
+        _simulate_wave(app, source, ranks, latency, json_file, plot, of_wave)
+        return
+    for option, path, check in (
+        ("--json", json_file, checked_output), ("--plot", plot, checked_picture)
+    ):  # fmt: skip
+        if path is not None:
+            check(option, path)
+    counts = None if ranks is None else checked_ranks(ranks, least=2)
+    simulate_collectives.simulate(op or "", counts, latency, of_call, json_file, plot)
 
 
-def _load(path: Path) -> dict[str, Any]:
-    document = read_json(f"--from {path}:", path)
-    if not isinstance(document, dict) or document.get("kind") != "wave-scaling":
-        raise UserError(f"--from {path}: was not written by bench/wave_scaling.py")
-    if not document.get("rows"):
-        raise UserError(f"--from {path}: holds no measured steps")
-    return document
-
-
-def _rate(text: str | None) -> float | None:
-    try:
-        return None if text is None else _core.parse_rate(text)
-    except ValueError as error:
-        raise UserError(f"--link-rate {error}") from None
-
-
-def _ranks(text: str) -> list[int]:
+def checked_ranks(text: str, least: int = 1) -> list[int]:
     parts = text.split(",")
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise UserError(f"--ranks {text!r}: expected positive numbers, such as 4,16,64")
+    if not all(part.isdecimal() and int(part) >= least for part in parts):
+        expected = "positive numbers" if least == 1 else f"numbers, {least} or more"
+        raise UserError(f"--ranks {text!r}: expected {expected}, such as 4,16,64")
+    if least > 1 and max(map(int, parts)) > _MOST_RANKS:
+        raise UserError(f"--ranks {text!r}: expected {_MOST_RANKS} at most")
     return sorted({int(part) for part in parts})
 
 
-def _axes(text: str) -> list[int]:
-    if not text or len(set(text)) != len(text) or not set(text) <= set(_AXES):
-        raise UserError(f"--axes {text!r}: expected some of x, y and z, such as xy")
-    return sorted(_AXES.index(axis) for axis in text)
-
-
-def _grid(text: str) -> tuple[int, int, int]:
-    parts = text.split("x")
-    if len(parts) != 3 or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise UserError(f"--grid {text!r}: expected NXxNYxNZ")
-    return int(parts[0]), int(parts[1]), int(parts[2])
-
-
-def _finite(codec: halo_model.CodecCost) -> dict[str, Any]:
-    """JSON has no infinity: rates of what is not done are null."""
-    rates = {"encode_rate": codec.encode_rate, "decode_rate": codec.decode_rate}
-    kept = {name: rate if math.isfinite(rate) else None for name, rate in rates.items()}
-    return {"spec": codec.spec, "ratio": codec.ratio, **kept}
-
-
-def _print(document: dict[str, Any]) -> None:
-    console = make_console()
-    machine = document["machine"]
-    link = "measured" if document["link_rate_measured"] else "ASSUMED"
-    console.print(
-        f"PROJECTION by a cost model, not a measurement: wave, {document['scaling']} scaling; "
-        f"cells of {machine['cell_seconds'] * 1e12:.2f} ps, links of "
-        f"{machine['link_rate'] / 1e9:.3g} GB/s a rank ({link}), {machine['latency'] * 1e6:g} us "
-        f"a message; from {document['calibrated_with_ranks']} ranks by {document['transport']}"
-    )
-    print_table(console, _fit_table(document["fit"]))
-    print_table(console, _table(document["rows"]))
-
-
-def _fit_table(rows: list[dict[str, Any]]) -> Table:
-    table = make_table("what was measured, and the model", "ranks  codec",
-                       ("measured ms", "model ms", "model over measured"))  # fmt: skip
-    for row in rows:
-        measured, model = row["measured_seconds"], row["model_seconds"]
-        table.add_row(f"{row['ranks']:<5}  {row['spec']}", f"{1e3 * measured:.3f}",
-                      f"{1e3 * model:.3f}", f"{model / measured:.2f}")  # fmt: skip
-    return table
-
-
-def _table(rows: list[dict[str, Any]]) -> Table:
-    table = make_table(
-        "projected", "ranks  split  codec",
-        ("interior ms", "shells ms", "exchange ms", "step ms", "over none", "TFLOP/s",
-         "efficiency"),
+def _simulate_wave(
+    app: str, source: Path | None, ranks: str | None, latency: float | None, json_file: Path | None,
+    plot: Path | None, options: dict[str, Any],
+) -> None:  # fmt: skip
+    if app != "wave":
+        raise UserError(f"--app {app!r}: expected wave")
+    if source is None:
+        raise UserError("--app wave: expected --from and a file of bench/wave_scaling.py")
+    simulate_wave.simulate(
+        source, checked_ranks(ranks or _WAVE_RANKS), options["--scaling"] or "weak",
+        options["--grid"], options["--axes"], options["--transport"], options["--link-rate"],
+        1e-5 if latency is None else latency, json_file, plot,
     )  # fmt: skip
-    for row in rows:
-        split = "x".join(map(str, row["split"]))
-        table.add_row(
-            f"{row['ranks']:<5}  {split:<8}  {row['spec']}",
-            *(f"{1e3 * row[name]:.3f}" for name in ("interior_seconds", "shell_seconds",
-                                                    "exchange_seconds", "step_seconds")),
-            f"{row['over_none']:.2f}", f"{row['flops'] / 1e12:.2f}", f"{row['efficiency']:.0%}",
-        )  # fmt: skip
-    return table
