@@ -87,7 +87,7 @@ $(STAMPS)/installed-for-demo: $(SOURCES) $(CHOICE) $(STAMPS)/core
 	touch $@
 
 demo: $(STAMPS)/demo $(or $(wildcard $(STAMPS)/installed),$(STAMPS)/installed-for-demo)
-	$(BIN)/python apps/wave/demo.py
+	$(BIN)/python apps/demo.py
 
 test: $(STAMPS)/test $(STAMPS)/installed
 	cmake --build build --target mpress_tests

@@ -1,4 +1,4 @@
-"""The demo of apps/wave, on a small grid: does it run through, and do its checks catch errors?"""
+"""The demos, of small sizes: do they run through, and do their checks catch errors?"""
 
 import importlib.util
 import sys
@@ -24,10 +24,10 @@ def demo(monkeypatch):
 def test_demo_runs_through(demo, mpi, monkeypatch, tmp_path, capsys):
     for name, value in mpi.env.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(demo, "CELLS", (64, 40, 40))
-    monkeypatch.setattr(demo, "STEPS", 300)
-    monkeypatch.setattr(demo, "SNAPSHOT_EVERY", 100)
-    monkeypatch.setattr(demo, "SHOWN", range(100, 301, 100))
+    monkeypatch.setattr(demo, "CELLS", (48, 40, 40))
+    monkeypatch.setattr(demo, "STEPS", 240)
+    monkeypatch.setattr(demo, "SNAPSHOT_EVERY", 80)
+    monkeypatch.setattr(demo, "SHOWN", range(80, 241, 80))
     monkeypatch.setattr(demo, "ROUNDS", 1)
     monkeypatch.setattr(demo, "PACED_ROUNDS", 1)
     # Its fields come in a package that the tests do not need otherwise.
@@ -38,7 +38,7 @@ def test_demo_runs_through(demo, mpi, monkeypatch, tmp_path, capsys):
         assert expected in printed
     for picture in ("wave-field.png", "wave-error.png"):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "mpc-000300.f32").read_bytes() == (tmp_path / "off-000300.f32").read_bytes()
+    assert (tmp_path / "mpc-000240.f32").read_bytes() == (tmp_path / "off-000240.f32").read_bytes()
 
 
 def runs(demo, tmp_path, lossless_error=0.0, lossy_error=0.0, compressed=1):
@@ -69,3 +69,49 @@ def test_checks_pass_within_tolerance(demo, tmp_path):
 def test_checks_catch(demo, tmp_path, fault, message):
     with pytest.raises(demo.DemoError, match=message):
         demo.check(runs(demo, tmp_path, **fault))
+
+
+@pytest.fixture
+def three(monkeypatch):
+    pytest.importorskip("matplotlib")
+    spec = importlib.util.spec_from_file_location("three_demo", WAVE.parent / "demo.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "three_demo", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_three_programs(three, mpi, monkeypatch, tmp_path, capsys):
+    for name, value in mpi.env.items():
+        monkeypatch.setenv(name, value)
+    small = [
+        three.wave(tmp_path, (48, 40, 40), 60),
+        three.turbulence(16, 100, 0.5),
+        three.stacking(tmp_path, "256K", 2, 4),
+    ]
+    for program in small:
+        plain, default, lossy = three.demonstrate(program, tmp_path)
+        assert default.result.tobytes() == plain.result.tobytes()
+        assert 0 < three.largest_error(plain, lossy) <= program.tolerance
+        assert (tmp_path / f"{program.name}.png").read_bytes().startswith(b"\x89PNG")
+    printed = capsys.readouterr().out
+    assert printed.count("SIMULATED") == printed.count("times as fast within a bound") == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "lossy_error", "compressed", "message"),
+    [
+        (1e-9, 0, 1, "auto changed the result"),
+        (0, 0.5, 1, "changed the result by 0.5"),
+        (0, float("nan"), 1, "changed the result by nan"),
+        (0, 0, 0, "nothing was compressed"),
+    ],
+)
+def test_their_checks_catch(three, changed, lossy_error, compressed, message):
+    program = three.turbulence(16, 100, 0.5)
+    exact = np.ones(4)
+    report = {"totals": {"compressed_messages": compressed}}
+    results = {"none": exact, "auto": exact + changed, program.lossy: exact + lossy_error}
+    runs = [three.Run(codec, 1.0, result, report) for codec, result in results.items()]
+    with pytest.raises(three.DemoError, match=message):
+        three.check(program, runs)

@@ -63,7 +63,7 @@ def info(
     print_facts(console, "build", {
         "version": build["version"],
         "frame version": str(build["frame_version"]),
-        "C and C++": f"{Path(mpress.__file__).parent} (include, lib; mpress.pc)",
+        "C and C++": f"{Path(mpress.__file__).parent}/lib/libmpress.so (and include/mpress)",
         "preload library": str(library) if library else "not built: no `mpress run`",
         **{f"for {mpis.NAMES[family]}": f"{backend(family)} (headers: {headers})"
            for family, headers, _ in build["mpis"]},
