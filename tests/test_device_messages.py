@@ -82,9 +82,7 @@ def takes_devices(simulated_gpu):
     [
         pytest.param(
             name,
-            marks=()
-            if name in ("as they are", "linked") or name.endswith("encoded, in chunks")
-            else EXTENDED,
+            marks=() if name == "linked" or name.endswith("encoded, in chunks") else EXTENDED,
         )
         for name in SETTINGS
     ],

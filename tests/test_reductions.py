@@ -105,7 +105,7 @@ def test_without_messages(ranks, is_shared, takes_devices, mpi_program, mpress_r
         assert "one-kernel" in algorithms
 
 
-@pytest.mark.parametrize("bound", ["1e-2", "1e-4"])
+@pytest.mark.parametrize("bound", [pytest.param("1e-2", marks=EXTENDED), "1e-4"])
 def test_sums_in_quanta_have_the_same_bits(bound, mpi, mpi_program, mpress_run, simulated_gpu):
     """Whatever the order of the ranks, chunks, links, and where buffers lie; and what hosts add up
     first, but for elements that are no quanta, of which the tighter bound has some."""

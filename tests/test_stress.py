@@ -11,6 +11,8 @@ RAW = ("--codec", "none")
 SCARCE = ("--scarce", "--max-bytes", "30000")
 TIMEOUT = 600
 
+EXTENDED = pytest.mark.extended
+
 
 def checked(outcome):
     assert outcome.status == 0, outcome.output
@@ -66,10 +68,10 @@ def test_in_chunks(ranks, seed, threads, stress, mpress_run, mpi):
 @pytest.mark.parametrize(
     ("ranks", "seed", "threads", "chunk", "options"),
     [
-        (2, 21, 1, None, FORCED),
+        pytest.param(2, 21, 1, None, FORCED, marks=EXTENDED),
         (3, 22, 1, "8K", FORCED),
         (2, 23, 3, "8K", FORCED),
-        (2, 24, 1, "8K", ("--codec", "none")),
+        pytest.param(2, 24, 1, "8K", ("--codec", "none"), marks=EXTENDED),
         (2, 25, 2, None, ()),
     ],
 )
@@ -88,7 +90,10 @@ def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simul
 
 @pytest.mark.parametrize(
     ("ranks", "seed", "threads"),
-    [pytest.param(2, 31, 1, marks=pytest.mark.extended), (2, 32, 3), (3, 33, 1)],
+    [
+        *(pytest.param(2, seed, threads, marks=EXTENDED) for seed, threads in ((31, 1), (32, 3))),
+        (3, 33, 1),
+    ],
 )
 def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_run, simulated_gpu):
     arguments = ["--seed", str(seed), *rounds(threads, 36), "--scarce", "--max-bytes", "30000"]
@@ -103,9 +108,9 @@ def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_ru
         (3, 41, 1, (), FORCED, "peer"),
         (2, 42, 2, (), FORCED, "peer"),
         (2, 43, 2, (), RAW, "peer"),
-        (4, 44, 1, ("--one-way",), FORCED, "peer"),
+        pytest.param(4, 44, 1, ("--one-way",), FORCED, "peer", marks=EXTENDED),
         (2, 45, 3, SCARCE, FORCED, "peer"),
-        (3, 46, 1, (), FORCED, "host"),
+        pytest.param(3, 46, 1, (), FORCED, "host", marks=EXTENDED),
         (2, 47, 2, (), RAW, "host"),
         (4, 48, 1, ("--one-way",), FORCED, "auto"),
     ],
@@ -145,9 +150,9 @@ def test_where_it_pays(options, threads, stress, mpress_run):
 @pytest.mark.parametrize(
     ("ranks", "seed", "threads"),
     [
-        pytest.param(1, 1, 1, marks=pytest.mark.extended),
+        pytest.param(1, 1, 1, marks=EXTENDED),
         (3, 4, 1),
-        pytest.param(2, 6, 2, marks=pytest.mark.extended),
+        pytest.param(2, 6, 2, marks=EXTENDED),
         (2, 4, 4),
     ],
 )
