@@ -1,0 +1,136 @@
+"""bench/cluster.py: clusters of network namespaces, planned anywhere, and made where root may."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import ROOT, execute
+
+DRIVER = ROOT / "bench" / "cluster.py"
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    return importlib.import_module("cluster")
+
+
+@pytest.fixture
+def netns(cluster):
+    """pyroute2's, where namespaces can be made."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    pyroute2 = pytest.importorskip("pyroute2")
+    probe = f"mpress-{os.getpid()}-0"
+    try:
+        pyroute2.netns.create(probe)
+        pyroute2.netns.remove(probe)
+    except OSError as error:
+        pytest.skip(f"no network namespaces here: {error}")
+    return pyroute2.netns
+
+
+def test_names_and_addresses(cluster):
+    plan = cluster.checked_plan(3, "2.5gbit", None)
+    assert plan.rate == 2_500_000_000 and plan.latency == 0
+    assert len(set(plan.namespaces)) == 4
+    assert all(name.startswith(f"mpress-{os.getpid()}-") for name in plan.namespaces)
+    assert [plan.address(host) for host in range(3)] == ["10.77.0.1", "10.77.0.2", "10.77.0.3"]
+    assert cluster.checked_plan(2, "10mbit", "1ms").burst == 64 << 10
+    assert cluster.parse_latency("50us") == pytest.approx(50e-6)
+    assert cluster.size_of("alltoall", "16M", 4) == str(4 << 20)
+    assert cluster.size_of("bcast", "16M", 4) == str(16 << 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--hosts", "1"], "--hosts 1: expected 2 to 200"),
+        (["--rate", "fast"], "--rate 'fast': expected a rate"),
+        (["--rate", "0gbit"], "--rate '0gbit': expected a rate"),
+        (["--latency", "5"], "--latency '5': expected a time"),
+    ],
+)
+def test_wrong_options(options, message):
+    done = execute([sys.executable, DRIVER, "run", *options, "--", "true"])
+    assert done.status == 1 and message in done.stderr
+
+
+def test_nobody_but_root(cluster, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(cluster.ClusterError, match="take root"):
+        cluster.Cluster(cluster.checked_plan(2, "1gbit", None)).__enter__()
+
+
+def test_hosts_are_set_up_and_removed(cluster, netns):
+    plan = cluster.checked_plan(2, "100mbit", None)
+    with cluster.Cluster(plan):
+        assert set(plan.namespaces) <= set(netns.listnetns())
+        for host in range(2):
+            inside = ["ip", "netns", "exec", plan.namespace(host)]
+            shaped = execute([*inside, "tc", "qdisc", "show", "dev", "eth0"]).stdout
+            assert "tbf" in shaped and "rate 100Mbit" in shaped
+            assert plan.address(host) in execute([*inside, "ip", "addr"]).stdout
+    assert not set(plan.namespaces) & set(netns.listnetns())
+
+
+def test_latency_is_there_or_refused(cluster, netns):
+    plan = cluster.checked_plan(2, "100mbit", "2ms")
+    try:
+        with cluster.Cluster(plan):
+            command = ["ip", "netns", "exec", plan.namespace(0), "tc", "qdisc"]
+            assert "netem" in execute(command).stdout
+    except cluster.ClusterError as error:
+        assert "--latency: this kernel has no netem" in str(error)
+    assert not set(plan.namespaces) & set(netns.listnetns())
+
+
+PROGRAM = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+alone = world.Split_type(MPI.COMM_TYPE_SHARED).size
+assert world.allreduce(world.rank) == 1 and alone == 1
+if world.rank == 0: print("two hosts")
+"""
+
+
+def test_a_program_runs_across_hosts(netns, mpi, tmp_path):
+    if mpi.name != "default":
+        pytest.skip("started by the launcher of .venv")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    for options in ([], ["--codec", "mpc", "--force"]):
+        command = [sys.executable, DRIVER, "run", "--hosts", "2", "--rate", "1gbit", *options, "--"]
+        done = execute([*command, sys.executable, program])
+        assert done.status == 0 and "two hosts" in done.stdout, done.output
+
+
+def test_what_a_killed_driver_left_is_removed(netns):
+    command = [sys.executable, str(DRIVER), "run", "--hosts", "2", "--", "sleep", "100"]
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    owned = f"mpress-{driver.pid}-"
+
+    def names():
+        return [name for name in netns.listnetns() if name.startswith(owned)]
+
+    deadline = time.monotonic() + 20
+    while len(names()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    assert len(names()) == 3
+    done = execute([sys.executable, DRIVER, "clean"])
+    assert done.status == 0 and not names(), done.output
+
+
+def test_the_page_is_that_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    report = importlib.import_module("report_cluster")
+    runs = report.read()
+    assert runs and report.PAGE.read_text() == report.page(runs), "python bench/report_cluster.py"
