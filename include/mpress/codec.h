@@ -28,7 +28,9 @@ typedef enum mpress_codec_status {
   MPRESS_CODEC_ROOM,     /* the memory for the payload is too small */
   MPRESS_CODEC_CORRUPT, /* a payload is damaged, cut short, or another's; outputs are unspecified */
   MPRESS_CODEC_MISMATCHED, /* sums: the payloads have different steps, or element counts */
-  MPRESS_CODEC_INEXACT /* sums: the sum cannot be kept in quanta; decode, and add the elements */
+  MPRESS_CODEC_INEXACT,    /* sums: the sum cannot be kept in quanta; decode, and add elements */
+  MPRESS_CODEC_DEVICE,     /* the device refuses, there is none, or mpress has no CUDA */
+  MPRESS_CODEC_PENDING     /* a device has not reported yet */
 } mpress_codec_status;
 
 /* What a decoder does with the elements that are there. */
@@ -78,6 +80,51 @@ typedef struct mpress_payload {
  * has room for `room` bytes, as for mpress_encode(); it overlaps no summand. */
 mpress_codec_status mpress_add(mpress_element type, const mpress_payload* payloads, int number,
                                size_t count, void* sum, size_t room, mpress_encoded* encoded);
+
+/* ---- On GPUs --------------------------------------------------------------------------------
+ *
+ * The same payloads, byte for byte, written and read by a CUDA device in the order of a stream (a
+ * cudaStream_t; null: the default one). These calls allocate nothing, wait for nothing and may be
+ * captured into CUDA graphs. All memory is the caller's, stays until the work is done, and is
+ * memory that the device reaches: elements aligned as their type, payloads and reports on 16 bytes,
+ * workspaces on 256. The device is that of the workspace. Specs name a codec: not "none", nor
+ * "auto". */
+
+/* What a device tells of a call when its work is done, in one store of 16 bytes: in mapped pinned
+ * memory for a host that looks, or in device memory for a later call. Zero before the call. Once
+ * `sequence` is not 0 the rest holds, for whoever loaded it with acquire. */
+typedef struct mpress_report {
+  unsigned long long bytes; /* of the payload that was written */
+  unsigned char status;     /* mpress_report_status() reads it */
+  unsigned char reserved[3];
+  unsigned sequence;
+} mpress_report;
+
+/* Bytes of device memory that calls over `count` elements work in: zero-filled before the first of
+ * them; one call at a time, in stream order. 0 where the spec is wrong, or there is no CUDA. */
+size_t mpress_workspace_bytes(const char* spec, mpress_element type, size_t count);
+
+/* Encodes into `payload`, with room for mpress_max_payload_bytes(). A relative bound is of the
+ * range of these elements, which the device finds. */
+mpress_codec_status mpress_encode_async(const char* spec, mpress_element type, const void* elements,
+                                        size_t count, void* payload, size_t room,
+                                        mpress_report* report, void* workspace, void* stream);
+
+/* Decodes exactly `count` elements; of zfp, `spec` has its rate. `encoded`: null, or where the
+ * encoder of the payload reports, in memory that the device reads: then its size is found there
+ * when the work begins, and `bytes` is its room. */
+mpress_codec_status mpress_decode_async(const char* spec, mpress_element type, const void* payload,
+                                        size_t bytes, const mpress_report* encoded, void* elements,
+                                        size_t count, mpress_combine how, mpress_report* report,
+                                        void* workspace, void* stream);
+
+/* As mpress_add(), of payloads in device memory. */
+mpress_codec_status mpress_add_async(mpress_element type, const mpress_payload* payloads,
+                                     int number, size_t count, void* sum, size_t room,
+                                     mpress_report* report, void* workspace, void* stream);
+
+/* What a report in memory of the host says: MPRESS_CODEC_PENDING while there is none. */
+mpress_codec_status mpress_report_status(const mpress_report* report);
 
 /* What was wrong with this thread's last call that failed, in one sentence. */
 const char* mpress_codec_error_text(void);

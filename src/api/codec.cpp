@@ -1,7 +1,5 @@
 // include/mpress/codec.h: the codecs of the host. Part of libmpress.so itself, as they need no MPI.
 
-#include <mpress/codec.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/codec_arguments.hpp"
 #include "codec/codec.hpp"
 #include "codec/szp/format.hpp"
 
@@ -26,40 +25,8 @@ static_assert(MPRESS_REPLACE == static_cast<int>(codec::Combine::replace) &&
 
 thread_local std::string last_error;
 
-mpress_codec_status fail(mpress_codec_status status, std::string text) {
-  last_error = "mpress: " + std::move(text);
-  return status;
-}
-
-mpress_codec_status wrong(std::string text) { return fail(MPRESS_CODEC_ARGUMENT, std::move(text)); }
-
-/// What is wrong with the arguments; empty where nothing is.
-std::string read(const char* text, mpress_element type, Spec& spec) {
-  if (type != MPRESS_F32 && type != MPRESS_F64) {
-    return "type is " + std::to_string(type) + "; expected MPRESS_F32 or MPRESS_F64";
-  }
-  if (!text) return "spec is null; expected a codec";
-  std::string error;
-  if (!parse_spec(text, spec, error)) return "spec: " + error;
-  if (spec.codec == Codec::none || spec.codec == Codec::automatic) return {};
-  return validate_spec(spec, static_cast<ElementType>(type), error) ? "" : "spec: " + error;
-}
-
 std::size_t raw_bytes(mpress_element type, std::size_t count) {
   return count * element_size(static_cast<ElementType>(type));
-}
-
-/// Does the array fit memory at all?
-bool is_countable(mpress_element type, std::size_t count) {
-  return count <= std::numeric_limits<std::size_t>::max() / 16 &&
-         raw_bytes(type, count) <= static_cast<std::size_t>(PTRDIFF_MAX) / 2;
-}
-
-std::size_t room_for(const Spec& spec, mpress_element type, std::size_t count) {
-  const std::size_t raw = raw_bytes(type, count);
-  if (spec.codec == Codec::none) return raw;
-  const Spec used = spec.codec == Codec::automatic ? Spec{.codec = Codec::mpc} : spec;
-  return std::max(raw, codec::max_payload_bytes(used, static_cast<ElementType>(type), count));
 }
 
 void tell(mpress_encoded* encoded, std::size_t bytes, double bound, const std::string& spec) {
@@ -75,6 +42,44 @@ std::string decoding_spec(const Spec& spec) {
   return to_string(spec);
 }
 
+}  // namespace
+
+mpress_codec_status fail(mpress_codec_status status, std::string text) {
+  last_error = "mpress: " + std::move(text);
+  return status;
+}
+
+mpress_codec_status wrong(std::string text) { return fail(MPRESS_CODEC_ARGUMENT, std::move(text)); }
+
+std::string read(const char* text, mpress_element type, Spec& spec) {
+  if (type != MPRESS_F32 && type != MPRESS_F64) {
+    return "type is " + std::to_string(type) + "; expected MPRESS_F32 or MPRESS_F64";
+  }
+  if (!text) return "spec is null; expected a codec";
+  std::string error;
+  if (!parse_spec(text, spec, error)) return "spec: " + error;
+  if (spec.codec == Codec::none || spec.codec == Codec::automatic) return {};
+  return validate_spec(spec, static_cast<ElementType>(type), error) ? "" : "spec: " + error;
+}
+
+bool is_countable(mpress_element type, std::size_t count) {
+  return count <= std::numeric_limits<std::size_t>::max() / 16 &&
+         raw_bytes(type, count) <= static_cast<std::size_t>(PTRDIFF_MAX) / 2;
+}
+
+std::size_t room_for(const Spec& spec, mpress_element type, std::size_t count) {
+  const std::size_t raw = raw_bytes(type, count);
+  if (spec.codec == Codec::none) return raw;
+  const Spec used = spec.codec == Codec::automatic ? Spec{.codec = Codec::mpc} : spec;
+  return std::max(raw, codec::max_payload_bytes(used, static_cast<ElementType>(type), count));
+}
+
+mpress_codec_status too_little_room(std::size_t room, std::size_t needed) {
+  return fail(MPRESS_CODEC_ROOM, "room is " + std::to_string(room) + " bytes; expected " +
+                                     std::to_string(needed) +
+                                     ", as mpress_max_payload_bytes() says");
+}
+
 mpress_codec_status status_of(Status status) {
   switch (status) {
     case Status::ok: return MPRESS_CODEC_OK;
@@ -84,13 +89,10 @@ mpress_codec_status status_of(Status status) {
   }
 }
 
-}  // namespace
 }  // namespace mpress::api
 
 using namespace mpress;
 using namespace mpress::api;
-
-#define MPRESS_PUBLIC extern "C" __attribute__((visibility("default")))
 
 MPRESS_PUBLIC const char* mpress_codec_error_text() { return last_error.c_str(); }
 
@@ -122,11 +124,7 @@ MPRESS_PUBLIC mpress_codec_status mpress_encode(const char* text, mpress_element
   if (!encoded) return wrong("encoded is null; expected where to tell what was encoded");
   const std::size_t raw = raw_bytes(type, count);
   const std::size_t needed = room_for(spec, type, count);
-  if (room < needed) {
-    return fail(MPRESS_CODEC_ROOM, "room is " + std::to_string(room) + " bytes; expected " +
-                                       std::to_string(needed) +
-                                       ", as mpress_max_payload_bytes() says");
-  }
+  if (room < needed) return too_little_room(room, needed);
   const auto element = static_cast<ElementType>(type);
   const bool is_automatic = spec.codec == Codec::automatic;
   if (is_automatic) spec = Spec{.codec = Codec::mpc};
@@ -193,11 +191,7 @@ MPRESS_PUBLIC mpress_codec_status mpress_add(mpress_element type, const mpress_p
   if (!is_countable(type, count)) return wrong("count is too large");
   const auto element = static_cast<ElementType>(type);
   const std::size_t needed = codec::szp::max_bytes(element, count);
-  if (room < needed) {
-    return fail(MPRESS_CODEC_ROOM, "room is " + std::to_string(room) + " bytes; expected " +
-                                       std::to_string(needed) +
-                                       ", as mpress_max_payload_bytes() says");
-  }
+  if (room < needed) return too_little_room(room, needed);
   for (int i = 0; i < number; ++i) {
     if (!payloads[i].data) return wrong("payloads[" + std::to_string(i) + "].data is null");
     summands[static_cast<std::size_t>(i)] = {payloads[i].data, payloads[i].bytes};

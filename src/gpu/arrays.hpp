@@ -12,6 +12,7 @@
 
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
+#include "codec/report.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
 #include "codec/szp/format.hpp"
@@ -94,6 +95,23 @@ class Arrays {
   /// call, with buffers that take turns.
   virtual Failure time(const Spec& spec, ElementType type, const void* elements, std::size_t count,
                        std::size_t segments, int device, int repeat, Times& times) = 0;
+
+  // With memory from the caller, in the order of the stream: these allocate nothing, wait for
+  // nothing, and may be captured into a graph. Memory as codec/codec_cuda.hpp has it: payloads on
+  // 16 bytes, elements aligned as their type, `report` where the device may write to.
+  virtual std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t count) = 0;
+  virtual Failure encode_async(const Spec& spec, ElementType type, const void* elements,
+                               std::size_t count, void* payload, Report* report, void* workspace,
+                               int device, void* stream) = 0;
+  /// `encoded`: null, or the payload's report, which tells its size; then `bytes` is its room.
+  virtual Failure decode_async(const Spec& spec, ElementType type, const void* payload,
+                               std::size_t bytes, const Report* encoded, void* elements,
+                               std::size_t count, codec::Combine how, Report* report,
+                               void* workspace, int device, void* stream) = 0;
+  virtual Failure add_async(const Spec& spec, ElementType type,
+                            std::span<const codec::szp::Summand> summands, std::size_t count,
+                            void* payload, Report* report, void* workspace, int device,
+                            void* stream) = 0;
 
  protected:
   ~Arrays() = default;

@@ -95,10 +95,34 @@ static void wrong(void) {
   CHECK(encoded.bytes == 0);
 }
 
+/* What is wrong on devices is found before any is looked for. */
+static void devices(void) {
+  mpress_report report;
+  memset(&report, 0, sizeof report);
+  CHECK(mpress_report_status(&report) == MPRESS_CODEC_PENDING);
+  report.sequence = 1;
+  CHECK(mpress_report_status(&report) == MPRESS_CODEC_OK);
+  report.status = 2;
+  CHECK(mpress_report_status(&report) == MPRESS_CODEC_CORRUPT);
+  CHECK(mpress_report_status(NULL) == MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_workspace_bytes("zip", MPRESS_F64, COUNT) == 0);
+  CHECK(mpress_encode_async("mpc", MPRESS_F64, values, COUNT, NULL, 0, &report, NULL, NULL) ==
+        MPRESS_CODEC_ARGUMENT);
+  CHECK(strstr(mpress_codec_error_text(), "payload"));
+  CHECK(mpress_decode_async("mpc", MPRESS_F64, values, 8, NULL, again, COUNT, (mpress_combine)9,
+                            &report, NULL, NULL) == MPRESS_CODEC_ARGUMENT);
+  CHECK(strstr(mpress_codec_error_text(), "how is 9"));
+  mpress_payload payload = {values, 8};
+  CHECK(mpress_add_async(MPRESS_F64, &payload, 1, COUNT, again, sizeof again, &report, NULL,
+                         NULL) == MPRESS_CODEC_ARGUMENT);
+  CHECK(strstr(mpress_codec_error_text(), "number is 1"));
+}
+
 int main(void) {
   all_codecs();
   sums();
   wrong();
+  devices();
   puts("ok");
   return 0;
 }

@@ -190,6 +190,10 @@ if wanted arrays; then
   tests "apps/wave on GPUs" test_wave_app
   tests "apps/stacking on GPUs" test_stacking
   tests "arrays of other libraries" test_cuda
+  prefix=$("$PYTHON" -m mpress info --prefix)
+  ${CC:-cc} -std=c99 -O1 "-I$prefix/include" "-I$cuda/include" tests/gpu/codec_async.c \
+    "-L$prefix/lib" "-Wl,-rpath,$prefix/lib" -lmpress "-L$cuda/lib64" "-Wl,-rpath,$cuda/lib64" \
+    -lcudart -lm -o "$folder/codec_async" && step "codecs of the C interface" "$folder/codec_async"
   step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
     "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py
 fi

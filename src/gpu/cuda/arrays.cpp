@@ -237,6 +237,46 @@ class CudaArrays final : public Arrays {
     return guarded(
         [&] { times = time_codec(spec, type, elements, count, segments, device, repeat); });
   }
+
+  std::size_t workspace_bytes(const Spec& spec, ElementType type, std::size_t count) override {
+    return codec::cuda::workspace_bytes(spec, type, count, 1);
+  }
+
+  Failure encode_async(const Spec& spec, ElementType type, const void* elements, std::size_t count,
+                       void* payload, Report* report, void* workspace, int device,
+                       void* stream) override {
+    return guarded([&] {
+      const memory::DeviceScope scope(device);
+      const codec::cuda::EncodeSegment segment{elements, count, payload, report};
+      memory::check(codec::cuda::encode(spec, type, {&segment, 1}, workspace, stream_of(stream)),
+                    "encoding");
+    });
+  }
+
+  Failure decode_async(const Spec& spec, ElementType type, const void* payload, std::size_t bytes,
+                       const Report* encoded, void* elements, std::size_t count, codec::Combine how,
+                       Report* report, void* workspace, int device, void* stream) override {
+    return guarded([&] {
+      const memory::DeviceScope scope(device);
+      const codec::cuda::DecodeSegment segment{payload, bytes, elements, count, report, encoded};
+      memory::check(
+          codec::cuda::decode(spec, type, {&segment, 1}, how, workspace, stream_of(stream)),
+          "decoding");
+    });
+  }
+
+  Failure add_async(const Spec& spec, ElementType type,
+                    std::span<const codec::szp::Summand> summands, std::size_t count, void* payload,
+                    Report* report, void* workspace, int device, void* stream) override {
+    return guarded([&] {
+      const memory::DeviceScope scope(device);
+      std::vector<codec::cuda::Summand> given;
+      for (const codec::szp::Summand& one : summands) given.push_back({one.payload, one.bytes});
+      const codec::cuda::AddSegment segment{given, count, payload, report};
+      memory::check(codec::cuda::add(spec, type, {&segment, 1}, workspace, stream_of(stream)),
+                    "adding");
+    });
+  }
 };
 
 }  // namespace
