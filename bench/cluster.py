@@ -175,8 +175,9 @@ class Cluster:
         if self._launcher:
             self._launcher.unlink(missing_ok=True)
 
-    def mpiexec(self, mpiexec: Path = BIN / "mpiexec") -> list[str]:
-        """MPICH's launcher in the first host: it starts ranks host by host, and they talk TCP."""
+    def mpiexec(self, ranks: int, mpiexec: Path = BIN / "mpiexec") -> list[str]:
+        """MPICH's launcher in the first host, for so many ranks: they come host by host, in blocks,
+        and talk TCP."""
         if self._launcher is None:
             # In the place of ssh: the host's name follows the options, then a command.
             script = (
@@ -188,7 +189,8 @@ class Cluster:
                 file.write(script)
             self._launcher = Path(file.name)
             self._launcher.chmod(stat.S_IRWXU)
-        hosts = ",".join(self.plan.address(host) for host in range(self.plan.hosts))
+        each = -(-ranks // self.plan.hosts)
+        hosts = ",".join(f"{self.plan.address(host)}:{each}" for host in range(self.plan.hosts))
         inside = ["ip", "netns", "exec", self.plan.namespace(0)]
         return [*inside, str(mpiexec), "-launcher", "ssh", "-launcher-exec", str(self._launcher),
                 "-hosts", hosts, "-localhost", self.plan.address(0)]  # fmt: skip
@@ -207,7 +209,10 @@ def remove(names: list[str]) -> None:
                 os.kill(int(pid), signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        pyroute2.netns.remove(name)
+        try:
+            pyroute2.netns.remove(name)
+        except FileNotFoundError:
+            continue  # another driver cleans, too
 
 
 def clean() -> list[str]:
@@ -232,7 +237,7 @@ def run(options: argparse.Namespace) -> int:
     plan = checked_plan(options.hosts, options.rate, options.latency)
     ranks = options.ranks or plan.hosts
     with Cluster(plan) as cluster:
-        launcher = cluster.mpiexec()
+        launcher = cluster.mpiexec(ranks)
         if options.codec is None:
             command = [*launcher, "-n", str(ranks), *options.program]
         else:
@@ -257,11 +262,12 @@ def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str
     """What `mpress bench` finds of a call, beside the MPI's own; in one job, by turns."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.json"
-        size = size_of(op, options.bytes, cluster.plan.hosts)
-        command = [str(BIN / "mpress"), "bench", op, "-n", str(cluster.plan.hosts), "--sizes",
+        hosts = cluster.plan.hosts
+        size = size_of(op, options.bytes, hosts)
+        command = [str(BIN / "mpress"), "bench", op, "-n", str(hosts), "--sizes",
                    size, "--field", "wave", "--beside", "mpi", "--mpiexec",
-                   shlex.join(cluster.mpiexec()), "--repeat", str(options.repeat), "--warmup",
-                   "2", "--seconds", str(options.seconds), "--json", str(file)]  # fmt: skip
+                   shlex.join(cluster.mpiexec(hosts)), "--repeat", str(options.repeat),
+                   "--warmup", "2", "--seconds", str(options.seconds), "--json", str(file)]  # fmt: skip
         for spec in SPECS:
             command += ["--spec", spec]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
@@ -328,6 +334,8 @@ def main() -> int:
     except ClusterError as error:
         print(f"cluster: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

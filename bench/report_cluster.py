@@ -20,7 +20,9 @@ HEAD = """\
 rank each, joined by links that a token bucket holds to their rate, out and in; TCP; memory of the
 host; the wave field in single precision. A time is that of one call of the rank for which it is
 longest; medians of samples by turns in one job, with 95 % intervals. "Raw": mpress's own schedules,
-nothing compressed. Factors are over the MPI's own call in the same job; bold: slower than that.
+nothing compressed; it and szp are forced, `auto` is in a job of its own. The buckets let a
+millisecond's bytes (125 KB) through at once. Factors are over the MPI's own call in the same job;
+bold: slower than that.
 """
 
 
