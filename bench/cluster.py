@@ -267,7 +267,8 @@ def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str
         command = [str(BIN / "mpress"), "bench", op, "-n", str(hosts), "--sizes",
                    size, "--field", "wave", "--beside", "mpi", "--mpiexec",
                    shlex.join(cluster.mpiexec(hosts)), "--repeat", str(options.repeat),
-                   "--warmup", "2", "--seconds", str(options.seconds), "--json", str(file)]  # fmt: skip
+                   "--warmup", "2", "--seconds", str(options.seconds), "--json",
+                   str(file)]  # fmt: skip
         for spec in SPECS:
             command += ["--spec", spec]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
