@@ -165,11 +165,11 @@ MPRESS_ANY_ORDER T extreme(T a, T b) {
   return a_is_below == (how == Combine::min) ? a : b;
 }
 
-/// szp's quantum of an element: of what an encoder has quantised, and of what decoders make of
-/// that, the encoder's. Those make another one of the elements that encoders take no quantum of
-/// because of max_quantum alone: all of these come here.
+/// szp's quantum of an element, as a number of its type: of what an encoder has quantised, and of
+/// what decoders make of that, the encoder's. Those make another one of the elements that encoders
+/// take no quantum of because of max_quantum alone: all of these come here. False: there is none.
 template <class T>
-MPRESS_ANY_ORDER bool quantum_of(const szp::Quantizer<T>& z, T x, std::int64_t& quantum) {
+MPRESS_ANY_ORDER bool quantum_of(const szp::Quantizer<T>& z, T x, T& quantum) {
   const T most = szp::Traits<T>::max_quantum;
   T scaled = multiply(x, z.inverse);
   if (!(scaled >= -most - 2 && scaled <= most + 2)) return false;
@@ -181,7 +181,7 @@ MPRESS_ANY_ORDER bool quantum_of(const szp::Quantizer<T>& z, T x, std::int64_t& 
     error = x - multiply(q, z.step);
     if (!(q >= -most && q <= most && error < z.limit && error > -z.limit)) return false;
   }
-  quantum = static_cast<std::int64_t>(q);
+  quantum = q;
   return true;
 }
 
@@ -194,8 +194,9 @@ MPRESS_HOST_DEVICE T sum_on_grid(unsigned number, int room, const szp::Quantizer
   std::int64_t high = 0, low = 0;  // in two parts, as sums of many may take more than 64 bits
   bool are_quanta = true;
   for (unsigned i = 0; i < number && are_quanta; ++i) {
-    std::int64_t q = 0;
-    are_quanta = quantum_of(z, load(i), q);
+    T quantum = 0;
+    are_quanta = quantum_of(z, load(i), quantum);
+    const auto q = static_cast<std::int64_t>(quantum);
     high += q >> 32;
     low += q & 0xFFFFFFFF;
   }
@@ -206,8 +207,8 @@ MPRESS_HOST_DEVICE T sum_on_grid(unsigned number, int room, const szp::Quantizer
   }
   return sum<T>(number, room, [&](unsigned i) {
     const T x = load(i);
-    std::int64_t q = 0;
-    return quantum_of(z, x, q) ? multiply(static_cast<T>(q), z.step) : x;
+    T q = 0;
+    return quantum_of(z, x, q) ? multiply(q, z.step) : x;
   });
 }
 

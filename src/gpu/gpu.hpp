@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 14;
+inline constexpr std::uint32_t interface_version = 15;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -137,6 +137,36 @@ struct Joint {
   /// Host memory that devices reach, pinned or from Gpu::map(): gets 1 where others did not come in
   /// time, and not all is done. Differs.
   std::uint32_t* undone;
+};
+
+/// A member's share of a sum in quanta of szp that several make together, each by a queue of its
+/// own: Queue::sum_jointly(). What all of them are given is the same but for what says otherwise.
+struct JointSum {
+  /// Joint memory of each member (gpu/joint_sum.hpp), as kernels of this queue's device reach it;
+  /// its own at `member`. Layout::cleared_bytes() were 0 before its first use.
+  std::span<std::byte* const> memory;
+  std::span<const std::uint32_t> units;  ///< of each member's Layout
+  unsigned member;                       ///< differs
+  /// Not 0, and one more than at the use of that memory before, which is over on this queue.
+  std::uint32_t call;
+  double bound;  ///< of each contribution: the grid
+  /// In elements: part i, which member i adds up, is `counts[i]` from `begins[i]` on.
+  std::span<const std::uint64_t> begins, counts;
+  /// Who gets all parts, a bit for each member. None: each gets its own.
+  std::uint32_t readers;
+  const void* input;  ///< differs; the whole vector
+  /// Differs: the whole vector of a reader's, or where a member's own part goes; null of a member
+  /// that gets nothing. May be the input, but where each gets its own.
+  void* out;
+  /// Work of the same call that was left undone before goes on.
+  bool again = false;
+  /// Host memory that devices reach, pinned or from Gpu::map(). Differs.
+  struct Told {
+    std::uint32_t undone;  ///< gets 1 where others did not come in time, and not all is done
+    std::uint32_t unused;
+    std::uint64_t sent, received;  ///< bytes of rows, to all others and from them
+  };
+  Told* told;
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
@@ -278,6 +308,11 @@ class Queue {
   /// so, and the same is given `again`: until then the memory is as it was left. Inputs and results
   /// are on the queue's device, aligned as their type.
   virtual Event combine_jointly(Combine how, ElementType type, const Joint& joint) = 0;
+
+  /// Adds up what all members bring on the grid of szp, with the bits of combine_in_any_order() of
+  /// them: as combine_jointly(), but that quanta travel in few bits. Inputs and results are on the
+  /// queue's device, aligned as their type.
+  virtual Event sum_jointly(ElementType type, const JointSum& sum) = 0;
 
   /// All work given later waits for what the program has enqueued on `stream`, one of the queue's
   /// device (a cudaStream_t; null: the default stream), until now. False where the device refuses,

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <vector>
 
+#include "await.hpp"
 #include "codec/combine.hpp"
 #include "gpu/joint.hpp"
 #include "queue.hpp"
@@ -17,9 +16,6 @@ namespace mpress::simulated {
 namespace {
 
 namespace joint = gpu::joint;
-
-/// Short, so that work is given again.
-constexpr std::chrono::milliseconds patience{3};
 
 /// What a Joint says, for as long as the work takes.
 class JointWork {
@@ -61,16 +57,6 @@ class JointWork {
            begins_[part] * width_;
   }
   std::byte* out() const { return Memory::instance().view(static_cast<std::byte*>(given_.out)); }
-
-  template <class Look>
-  static bool await(Look look) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!look()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-    return true;
-  }
 
   std::uint64_t* line(unsigned of, unsigned from, std::size_t number) const {
     return reinterpret_cast<std::uint64_t*>(

@@ -32,17 +32,17 @@ void pass_on_hints(const mpi::CommInfo& comm, const Context& context) {
   if (const auto blocks = mpi::comm_info(context.comm())) blocks->hints.update(hints);
 }
 
-void count_by_peer_link(Job& job, trace::Called called, int rank, std::size_t sent,
-                        std::size_t received) {
-  const auto count = [&](trace::Direction direction, std::size_t bytes) {
-    if (bytes == 0) return;
-    trace::Key key{direction, called, rank};
+void count_by_peer_link(Job& job, trace::Called called, int rank, const Moved& sent,
+                        const Moved& received) {
+  const auto count = [&](trace::Direction direction, const Moved& moved) {
+    if (moved.raw_bytes == 0) return;
+    trace::Key key{direction, called, rank, moved.codec};
     key.way = trace::Way::peer;
     key.is_on_device = true;
     trace::Row& row = job.record.row(key);
     trace::add(row.messages, 1);
-    trace::add(row.raw_bytes, bytes);
-    trace::add(row.wire_bytes, bytes);
+    trace::add(row.raw_bytes, moved.raw_bytes);
+    trace::add(row.wire_bytes, moved.wire_bytes);
   };
   count(trace::Direction::send, sent);
   count(trace::Direction::receive, received);

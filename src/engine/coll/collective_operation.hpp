@@ -59,9 +59,21 @@ std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& 
 /// Before a start: the private communicator gets the hints that the program's has by now.
 void pass_on_hints(const mpi::CommInfo& comm, const Context& context);
 
-/// Counts what a rank read of this one's memory, and this one of that rank's.
-void count_by_peer_link(Job& job, trace::Called called, int rank, std::size_t sent,
-                        std::size_t received);
+/// What went to a rank, or came from it, by way of the peer link, without a message.
+struct Moved {
+  std::size_t raw_bytes;
+  std::size_t wire_bytes;
+  Codec codec;
+
+  /// As it is.
+  Moved(std::size_t bytes) : Moved(bytes, bytes, Codec::none) {}
+  Moved(std::size_t raw, std::size_t wire, Codec by)
+      : raw_bytes(raw), wire_bytes(wire), codec(by) {}
+};
+
+/// Counts what a rank got of this one, and this one of that rank.
+void count_by_peer_link(Job& job, trace::Called called, int rank, const Moved& sent,
+                        const Moved& received);
 
 // Of blocking calls:
 

@@ -1,27 +1,17 @@
 #include "engine/coll/joint_memory.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "engine/job.hpp"
-#include "gpu/joint.hpp"
+#include "gpu/loaded_gpu.hpp"
 
 namespace mpress::engine {
 namespace {
-
-namespace joint = gpu::joint;
 
 constexpr std::size_t alarm_bytes = 256;
 
 /// What is in lines and flags must be no number that comes again.
 constexpr std::uint32_t most_calls = UINT32_MAX;
-
-/// Not more for each size that comes.
-std::size_t room_for(unsigned members, std::size_t bytes) {
-  constexpr std::size_t least_long = 1 << 20;
-  if (bytes <= joint::most_brief) return joint::memory_bytes(members, 0);
-  return joint::memory_bytes(members, std::max(least_long, std::bit_ceil(bytes)));
-}
 
 std::uint64_t route_to(const link::Transfer& transfer) {
   return link::Route(0, link::Kind::peer, transfer.first).word();
@@ -29,10 +19,35 @@ std::uint64_t route_to(const link::Transfer& transfer) {
 
 }  // namespace
 
-JointMemory& JointMemory::of(Job& job, Context& context) {
+std::uint64_t joint_device_word(const Job& job, int device) {
+  if (job.config.joint_kernels == "never") return 0;
+  const std::uint64_t identity = gpu::gpu()->identity(device);
+  if (job.config.joint_kernels == "always") {
+    return identity + static_cast<std::uint64_t>(job.rank) + 1;
+  }
+  return identity;
+}
+
+bool have_own_devices(std::vector<std::uint64_t> told) {
+  std::sort(told.begin(), told.end());
+  return told.front() != 0 && std::adjacent_find(told.begin(), told.end()) == told.end();
+}
+
+JointMemories& JointMemories::of(Job& job, Context& context) {
   std::unique_ptr<Context::Kept>& kept = context.kept();
-  if (!kept) kept = std::make_unique<JointMemory>(job, context);
-  return static_cast<JointMemory&>(*kept);
+  if (!kept) kept = std::make_unique<JointMemories>(job, context);
+  return static_cast<JointMemories&>(*kept);
+}
+
+bool JointMemory::connect(int device) {
+  bool are_read = true;
+  for (int member = 0; member < context_.size(); ++member) {
+    if (member == context_.rank()) continue;
+    const int rank = context_.world_rank(member);
+    job_.peer_link.connect(rank, device);
+    are_read = are_read && job_.peer_link.is_read_by(rank, device);
+  }
+  return are_read;
 }
 
 JointMemory::~JointMemory() {
@@ -45,21 +60,21 @@ void JointMemory::Other::finish() {
   if (alarm) alarm->finish(false);
 }
 
-bool JointMemory::provide(int device, std::size_t bytes) {
+bool JointMemory::provide(int device, const Size& size) {
   if (is_given_up_ || (device_ != gpu::host && device != device_)) return false;
-  const std::size_t room = room_for(static_cast<unsigned>(context_.size()), bytes);
   // All members begin to count anew at the same call, in memory that has been cleared.
   const bool is_worn = calls_ >= most_calls;
-  if (own_.chunks > 0 && room <= room_ && !is_worn) return true;
+  if (own_.chunks > 0 && size.bytes <= room_ && !is_worn) return true;
   if (is_worn) calls_ = 0;
   release();
   device_ = device;
-  if (!undone_) undone_ = job_.devices.take_pinned(device, sizeof(std::uint32_t));
-  if (!undone_ || !reserve(room, own_) || !reserve(alarm_bytes, own_alarm_) || !clear()) {
+  if (!told_) told_ = job_.devices.take_pinned(device, sizeof(gpu::JointSum::Told));
+  if (!told_ || !reserve(size.bytes, own_) || !reserve(alarm_bytes, own_alarm_) ||
+      !clear(size.cleared)) {
     release();
     return false;
   }
-  room_ = room;
+  room_ = size.bytes;
   return true;
 }
 
@@ -74,10 +89,10 @@ bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
   return true;
 }
 
-bool JointMemory::clear() {
+bool JointMemory::clear(std::size_t bytes) {
   clearing_ = job_.devices.queue(device_, gpu::Priority::first);
   if (!clearing_) return false;
-  zeros_.assign(joint::cleared_bytes(static_cast<unsigned>(context_.size())), std::byte{});
+  zeros_.assign(bytes, std::byte{});
   cleared_ = clearing_->copy(own_.place(0), zeros_.data(), zeros_.size());
   return true;
 }

@@ -1,6 +1,7 @@
 // Memory of devices that the kernels of all members of a context reach, for what they combine
-// together (gpu/joint.hpp): each member's own, and the others' as its device has them open. Made by
-// the first calls that want it, kept as long as the context, and made anew where calls want more.
+// together (gpu/joint.hpp, gpu/joint_sum.hpp): each member's own, and the others' as its device has
+// them open. Made by the first calls that want it, kept as long as the context, and made anew where
+// calls want more.
 //
 // A member tells the others at each call where its own is. Kernels may use it once each has told
 // that it has all others' open, just as they told of them.
@@ -16,6 +17,7 @@
 
 #include "engine/context.hpp"
 #include "engine/devices.hpp"
+#include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
 
@@ -23,25 +25,39 @@ namespace mpress::engine {
 
 class Job;
 
-class JointMemory final : public Context::Kept {
+/// Not 0: the number of this member's device, which members tell each other: kernels of two that
+/// share one need not run at once. 0: this member's give none.
+std::uint64_t joint_device_word(const Job& job, int device);
+/// Has each that they told a device of its own?
+bool have_own_devices(std::vector<std::uint64_t> told);
+
+class JointMemory {
  public:
   /// Where a member's memory is, and what it publishes once its device has failed.
   static constexpr std::size_t words = 2;
   using Routes = std::array<std::uint64_t, words>;
 
-  /// That of a context, for the call whose turn it is. Both outlive it.
-  static JointMemory& of(Job& job, Context& context);
+  /// How large a member's is, and how much of it has to be zero at first.
+  struct Size {
+    std::size_t bytes, cleared;
+  };
 
   JointMemory(Job& job, const Context& context) : job_(job), context_(context) {}
   JointMemory(const JointMemory&) = delete;
   JointMemory& operator=(const JointMemory&) = delete;
   /// No kernel of this process uses it any more.
-  ~JointMemory() override;
+  ~JointMemory();
 
-  /// Has this member some on `device` for vectors of `bytes` bytes? Else it is made, where that can
-  /// be done now. False where it cannot, or some was made on another device before. No kernel of
-  /// any member uses what there was.
-  bool provide(int device, std::size_t bytes);
+  /// Has this member some of that size on `device`? Else it is made, where that can be done now.
+  /// False where it cannot, or some was made on another device before. No kernel of any member uses
+  /// what there was.
+  bool provide(int device, const Size& size);
+
+  /// What there is of it.
+  std::size_t bytes() const { return room_; }
+
+  /// Opens what the other members share. Do kernels of this device reach all of it?
+  bool connect(int device);
 
   /// Of this member's, once it is provided.
   Routes routes() const;
@@ -55,8 +71,12 @@ class JointMemory final : public Context::Kept {
   /// By member; once all are open.
   std::span<std::byte* const> memory() const { return memory_; }
 
-  /// What a kernel says that it has left undone; of host memory that the device reaches.
-  std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(undone_.data()); }
+  /// What a kernel tells, first whether it has left something undone; of host memory that the
+  /// device reaches.
+  std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(told_.data()); }
+  gpu::JointSum::Told& told() const {
+    return *reinterpret_cast<gpu::JointSum::Told*>(told_.data());
+  }
 
   /// The number of the next call; all members make the same ones.
   std::uint32_t next_call() { return ++calls_; }
@@ -86,7 +106,7 @@ class JointMemory final : public Context::Kept {
   };
 
   bool reserve(std::size_t bytes, link::Transfer& transfer);
-  bool clear();
+  bool clear(std::size_t bytes);
   bool is_cleared();
   void release();
   std::unique_ptr<link::Inbound> receive(int member, std::uint64_t route, std::size_t bytes);
@@ -99,13 +119,24 @@ class JointMemory final : public Context::Kept {
   bool is_told_ = false;       ///< the others have begun to open these
   std::vector<Other> others_;  ///< by member
   std::vector<std::byte*> memory_;
-  memory::Buffer undone_;
+  memory::Buffer told_;
   std::vector<std::byte> zeros_;  ///< while they are copied
   QueueLease clearing_;
   gpu::Event cleared_ = 0;
   std::uint32_t calls_ = 0;
   std::atomic<bool> is_busy_{false};
   bool is_given_up_ = false;
+};
+
+/// Those of a context. One call of each kind is under way.
+struct JointMemories final : Context::Kept {
+  JointMemories(Job& job, const Context& context) : combined(job, context), sums(job, context) {}
+
+  /// For the call whose turn it is. `job` and `context` outlive it.
+  static JointMemories& of(Job& job, Context& context);
+
+  JointMemory combined;  ///< of coll/joint_reduction
+  JointMemory sums;      ///< of coll/joint_sum
 };
 
 }  // namespace mpress::engine

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <string>
+#include <utility>
 
 #include "engine/job.hpp"
 #include "gpu/joint.hpp"
-#include "gpu/loaded_gpu.hpp"
 #include "mpi/type_info.hpp"
 #include "schedule/algorithms.hpp"
 #include "trace/message.hpp"
@@ -32,14 +33,11 @@ std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& oper
   return {0, reduction.count};
 }
 
-/// Not 0: the number of this member's device. Members that are told to share one tell others.
-std::uint64_t device_word(const Job& job, int device) {
-  if (job.config.joint_kernels == "never") return 0;
-  const std::uint64_t identity = gpu::gpu()->identity(device);
-  if (job.config.joint_kernels == "always") {
-    return identity + static_cast<std::uint64_t>(job.rank) + 1;
-  }
-  return identity;
+/// Not more for each size that comes.
+JointMemory::Size memory_for(unsigned members, std::size_t bytes) {
+  constexpr std::size_t least_long = 1 << 20;
+  const std::size_t room = bytes <= joint::most_brief ? 0 : std::max(least_long, std::bit_ceil(bytes));
+  return {joint::memory_bytes(members, room), joint::cleared_bytes(members)};
 }
 
 }  // namespace
@@ -60,7 +58,7 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       call_(call),
       operands_(operands),
       context_(context),
-      memory_(JointMemory::of(job, context)),
+      memory_(JointMemories::of(job, context).combined),
       reduction_(*reduction_of(operands)),
       gathers_(takes_two_shots(call, reduction_, context.size())),
       begins_(parts_of(call, operands, reduction_, context.size())) {}
@@ -88,13 +86,16 @@ std::size_t JointReduction::bytes_read(int by, int from) const {
 
 JointReduction::Told JointReduction::offer() {
   // Each asks for memory, so that the others find it there when they connect.
-  if (!is_there() || !memory_.provide(device_, bytes()) || !are_read()) return {};
+  if (!is_there()) return {};
+  const bool is_read = memory_.connect(device_);
+  const auto members = static_cast<unsigned>(context_.size());
+  if (!memory_.provide(device_, memory_for(members, bytes())) || !is_read) return {};
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
-  return {static_cast<std::uint64_t>(ability), device_word(job_, device_), routes[0], routes[1]};
+  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device_), routes[0], routes[1]};
 }
 
-/// Finds where the data lies, and lets the device reach what the others share.
+/// Finds where the data lies.
 bool JointReduction::is_there() {
   const auto type = mpi::type_info(reduction_.mpi_type());
   if (!type || memory_.is_given_up()) return false;
@@ -110,20 +111,7 @@ bool JointReduction::is_there() {
     // Of MPI_Reduce_scatter in place they lie where others' parts were, which blocks copy in turn.
     if (reduction_.is_in_place && has_parts() && !gathers_) return false;
   }
-  for (int member = 0; member < context_.size(); ++member) {
-    if (member != context_.rank()) job_.peer_link.connect(context_.world_rank(member), device_);
-  }
   return true;
-}
-
-/// Do kernels of this device reach what the others share?
-bool JointReduction::are_read() {
-  bool are_read = true;
-  for (int member = 0; member < context_.size(); ++member) {
-    if (member == context_.rank()) continue;
-    are_read = are_read && job_.peer_link.is_read_by(context_.world_rank(member), device_);
-  }
-  return are_read;
 }
 
 JointReduction::Answer JointReduction::accept(std::span<const std::uint64_t> told) {
@@ -136,10 +124,7 @@ JointReduction::Answer JointReduction::accept(std::span<const std::uint64_t> tol
     routes.push_back({told[i + 2], told[i + 3]});
   }
   if (least == Ability::none) return Answer::not_now;
-  std::sort(devices.begin(), devices.end());
-  if (devices.front() == 0 || std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
-    return Answer::never;
-  }
+  if (!have_own_devices(std::move(devices))) return Answer::never;
   if (least == Ability::makes) {
     memory_.open(routes);
     return Answer::not_yet;

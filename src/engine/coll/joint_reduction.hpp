@@ -70,7 +70,6 @@ class JointReduction final : public CollectiveOperation {
   };
 
   bool is_there();
-  bool are_read();
   void give(bool again);
   bool end();
   bool combines(int member) const;

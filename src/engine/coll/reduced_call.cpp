@@ -58,6 +58,8 @@ void ReducedCall::begin() {
   errors_ = {};
   coding_.largest_error = &errors_.brought;
   adds_quanta_ = false;
+  is_joint_ = false;
+  joint_.reset();
   note(open());
   if (spec_.codec == Codec::szp) {
     begin_measuring();
@@ -128,7 +130,11 @@ bool ReducedCall::advance() {
   if (phase_ == Phase::exchanging) {
     if (!has_moved()) return false;
     conclude_exchange();
-    begin_contributions();
+    if (!begins_jointly()) begin_contributions();
+  }
+  if (phase_ == Phase::adding_jointly) {
+    if (!joint_->advance()) return false;
+    end_jointly();
   }
   if (phase_ == Phase::contributing) {
     const bool has_contributed = advance_contributions();
@@ -217,7 +223,7 @@ void ReducedCall::await(bool is_awaited) {
 
 void ReducedCall::wait_in_mpi() {
   const bool works_here = phase_ == Phase::waiting || phase_ == Phase::measuring ||
-                          phase_ == Phase::combining ||
+                          phase_ == Phase::adding_jointly || phase_ == Phase::combining ||
                           (phase_ == Phase::passing_on && !has_passed_on_) || adds_quanta_;
   const std::unique_ptr<Movement>& moving = contributions_ ? contributions_
                                             : passing_on_  ? passing_on_

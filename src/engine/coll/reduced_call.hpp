@@ -7,6 +7,7 @@
 // - measuring: a device finds the range of what this rank brings, where there is a bound on the
 //   error;
 // - exchanging: then members tell each other the range of what they bring;
+// - adding jointly: of szp on linked devices, one kernel a member does all that follows;
 // - contributing: the pieces travel to those who combine them, as an all-to-all does;
 // - passing on: pieces of other hosts' ranks are combined and travel on to them;
 // - combining: of szp the payloads are added in quanta, of all else the elements;
@@ -28,6 +29,7 @@
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
+#include "engine/coll/joint_sum.hpp"
 #include "engine/coll/movement.hpp"
 #include "engine/coll/piece_sum.hpp"
 #include "engine/coll/reduction.hpp"
@@ -52,8 +54,9 @@ class ReducedCall final : public CollectiveOperation {
   void await(bool is_awaited) override;
   void wait_in_mpi() override;
   trace::Called called() const override {
-    const auto algorithm =
-        is_by_host() ? schedule::Algorithm::by_host : schedule::Algorithm::two_shot;
+    const auto algorithm = is_joint_      ? schedule::Algorithm::one_kernel
+                           : is_by_host() ? schedule::Algorithm::by_host
+                                          : schedule::Algorithm::two_shot;
     return {call_.op, static_cast<std::uint8_t>(algorithm)};
   }
   int code() const override { return code_; }
@@ -66,6 +69,7 @@ class ReducedCall final : public CollectiveOperation {
     waiting,
     measuring,
     exchanging,
+    adding_jointly,
     contributing,
     passing_on,
     combining,
@@ -81,6 +85,7 @@ class ReducedCall final : public CollectiveOperation {
     double min, max;  ///< of finite elements; both 0 where there are none
     std::uint64_t chunk_bytes;
     std::uint64_t flags;
+    JointSum::Told joint;
   };
 
   /// The largest errors of what a member has encoded, where they are measured.
@@ -94,6 +99,10 @@ class ReducedCall final : public CollectiveOperation {
   bool is_measured();
   void begin_exchange(const codec::Range& range);
   void conclude_exchange();
+  void offer_jointly(Told& told);
+  bool may_add_jointly() const;
+  bool begins_jointly();
+  void end_jointly();
   /// Not where sums of a host, which are rounded, could make a difference.
   bool is_by_host() const { return context_.hosts().is_mixed() && !is_reproducible_; }
   PieceSum& own_piece() const { return *pieces_.front(); }
@@ -165,6 +174,8 @@ class ReducedCall final : public CollectiveOperation {
   Errors errors_;                                  ///< of this rank
   std::vector<Errors> all_errors_;                 ///< by rank
   bool adds_quanta_ = false;                       ///< of payloads
+  std::optional<JointSum> joint_;                  ///< where that may be
+  bool is_joint_ = false;                          ///< it is
   std::unique_ptr<Movement> movement_;             ///< of what is told, or of results
   std::unique_ptr<Movement> contributions_;        ///< while any are under way
   std::unique_ptr<Movement> passing_on_;           ///< the same of what hosts have combined

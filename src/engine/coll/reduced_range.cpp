@@ -81,7 +81,9 @@ void ReducedCall::begin_exchange(const codec::Range& range) {
                               (home_ != gpu::host ? device_flag : 0);
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(members, {});
-  told_[static_cast<std::size_t>(context_.rank())] = {range.min, range.max, chunk_bytes, flags};
+  Told& told = told_[static_cast<std::size_t>(context_.rank())];
+  told = {range.min, range.max, chunk_bytes, flags, {}};
+  offer_jointly(told);
   phase_ = Phase::exchanging;
   movement_ = share_with_all(told_.data(), sizeof(Told));
 }

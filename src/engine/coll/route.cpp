@@ -253,7 +253,7 @@ bool Routing::advance() {
   }
   while (state_ != State::decided) {
     if (state_ == State::joining) {
-      if (JointMemory::of(job_, context_).is_busy()) return false;
+      if (JointMemories::of(job_, context_).combined.is_busy()) return false;
       offer_joint();
     }
     if (!agreement_->advance()) {
@@ -450,6 +450,7 @@ std::unique_ptr<CollectiveOperation> Routing::operation(mpi::CommInfo& comm) {
 void Routing::serve_by_blocks(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
+  served_.is_blocking = form_ == Form::blocking;
   served_.method = whole ? method_of(job_, schedule_op(call_),
                                      {bytes_, pays_, mode_.has_devices, spec_}, context_)
                          : LongPairs::method(schedule_op(call_));

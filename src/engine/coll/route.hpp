@@ -54,6 +54,7 @@ struct Candidate {
 struct Served {
   std::uint32_t tag = 0;    ///< of the blocks; the caller takes it (Context::order())
   schedule::Method method;  ///< by which they travel; of a reduction: results
+  bool is_blocking = false;
 };
 
 /// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.

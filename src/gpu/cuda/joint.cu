@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "gpu/cuda/combine.cuh"
+#include "gpu/cuda/patience.cuh"
 #include "gpu/cuda/tell.cuh"
 #include "gpu/joint.hpp"
 
@@ -14,10 +15,6 @@ using codec::Combine;
 
 constexpr unsigned threads = 512;
 constexpr unsigned most_brief_blocks = 8;
-
-/// How long a thread looks for what another member brings. Hosts give work again to kernels that
-/// found nothing, so this need only be much more than that costs.
-constexpr std::uint64_t patience_ns = 10'000'000;
 
 /// A Joint as kernels have it.
 struct Call {
@@ -42,33 +39,11 @@ struct Call {
   __device__ std::size_t count(unsigned part) const { return begins[part + 1] - begins[part]; }
 };
 
-__device__ std::uint64_t now_ns() {
-  std::uint64_t ns;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
-  return ns;
-}
-
 /// Says once that something did not come in time.
 __device__ void leave_undone(const Call& call) {
   *static_cast<volatile std::uint32_t*>(call.undone) = 1;
   __threadfence_system();
 }
-
-/// Time is asked for now and then only.
-class Patience {
- public:
-  __device__ bool is_over() {
-    if (++looks_ % looks_a_time != 0) return false;
-    const std::uint64_t now = now_ns();
-    if (begin_ == 0) begin_ = now;
-    return now - begin_ > patience_ns;
-  }
-
- private:
-  static constexpr unsigned looks_a_time = 64;
-  unsigned looks_ = 0;
-  std::uint64_t begin_ = 0;
-};
 
 // What travels in lines: 8 bytes of data, each half beside the number of the call. Devices write
 // and read 8 bytes at once, so whoever sees the number sees what is beside it.
@@ -185,7 +160,7 @@ __device__ void tell_members(const Call& call, unsigned wait, bool all) {
   if (member >= call.members || member == call.own || !(all || call.combines(member))) return;
   __threadfence_system();
   std::byte* const flag = call.memory[member] + joint::flag_at(wait, call.own, blockIdx.x);
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(call.number) : "memory");
+  store_flag(flag, call.number);
 }
 
 /// By all threads of a block: have all others told?
@@ -195,9 +170,7 @@ __device__ bool await_members(const Call& call, unsigned wait) {
   if (member < call.members && member != call.own) {
     const std::byte* const flag = call.memory[call.own] + joint::flag_at(wait, member, blockIdx.x);
     for (Patience patience;;) {
-      std::uint32_t value;
-      asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-      if (value == call.number) break;
+      if (load_flag(flag) == call.number) break;
       has_come = !patience.is_over();
       if (!has_come) break;
     }

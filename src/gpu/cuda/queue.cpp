@@ -11,6 +11,7 @@
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/cuda/joint.hpp"
+#include "gpu/cuda/joint_sum.hpp"
 
 namespace mpress::gpu {
 namespace {
@@ -385,6 +386,13 @@ Event CudaQueue::combine_jointly(Combine how, ElementType type, const Joint& joi
     check(mpress::gpu::combine_jointly(how, type, joint, as_mapped(joint.undone), tell(event),
                                        stream_),
           "combining");
+  });
+}
+
+Event CudaQueue::sum_jointly(ElementType type, const JointSum& sum) {
+  return give([&](Event event) {
+    check(mpress::gpu::sum_jointly(type, sum, as_mapped(sum.told), tell(event), stream_),
+          "adding up");
   });
 }
 

@@ -1,0 +1,201 @@
+#include "engine/coll/joint_sum.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "gpu/joint_sum.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+namespace joint = gpu::joint_sum;
+
+/// Elements of a part in a window.
+std::size_t window_elements(unsigned members, ElementType type) {
+  return joint::most_units(members) * joint::unit_elements(element_size(type));
+}
+
+std::size_t longest_of(std::span<const std::int64_t> begins) {
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    longest = std::max(longest, static_cast<std::size_t>(begins[i + 1] - begins[i]));
+  }
+  return longest;
+}
+
+std::size_t windows_of(std::span<const std::int64_t> begins, ElementType type) {
+  const std::size_t each = window_elements(static_cast<unsigned>(begins.size()) - 1, type);
+  return (longest_of(begins) + each - 1) / each;
+}
+
+/// Units of the longest part that a window of it needs room for; not more for each size that comes.
+std::uint32_t units_for(std::span<const std::int64_t> begins, ElementType type) {
+  constexpr std::size_t least = 16;
+  const std::size_t width = element_size(type);
+  const std::size_t most = joint::most_units(static_cast<unsigned>(begins.size()) - 1);
+  const std::size_t units = joint::units_of(longest_of(begins), width);
+  return static_cast<std::uint32_t>(std::min(most, std::bit_ceil(std::max(least, units))));
+}
+
+}  // namespace
+
+bool JointSum::is_apt(const Context& context, ElementType type,
+                      std::span<const std::int64_t> begins, Goal goal) {
+  const int ranks = context.size();
+  if (ranks < 2 || static_cast<unsigned>(ranks) > joint::most_members) return false;
+  if (context.hosts().count() > 1 || longest_of(begins) == 0) return false;
+  if (goal.readers == (1u << ranks) - 1) return true;
+  // A member that gets nothing from others in a window could be two windows ahead of them, where
+  // memory is used again.
+  std::size_t shortest = static_cast<std::size_t>(begins[1] - begins[0]);
+  for (std::size_t i = 1; i + 1 < begins.size(); ++i) {
+    shortest = std::min(shortest, static_cast<std::size_t>(begins[i + 1] - begins[i]));
+  }
+  const std::size_t windows = windows_of(begins, type);
+  const std::size_t each = window_elements(static_cast<unsigned>(ranks), type);
+  return windows <= 2 || shortest > (windows - 1) * each;
+}
+
+JointSum::JointSum(Job& job, Context& context, ElementType type,
+                   std::span<const std::int64_t> begins, Goal goal)
+    : job_(job),
+      context_(context),
+      memory_(JointMemories::of(job, context).sums),
+      type_(type),
+      begins_(begins),
+      goal_(goal),
+      windows_(windows_of(begins, type)) {}
+
+JointSum::~JointSum() {
+  if (number_ != 0) memory_.set_busy(false);
+}
+
+JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* results) {
+  if (memory_.is_given_up() || memory_.is_busy()) return {};
+  device_ = device;
+  input_ = input;
+  results_ = results;
+  const bool is_read = memory_.connect(device);
+  const joint::Layout layout{static_cast<std::uint32_t>(context_.size()),
+                             units_for(begins_, type_)};
+  if (!memory_.provide(device, {layout.bytes(), layout.cleared_bytes()}) || !is_read) return {};
+  // There may be more from calls before.
+  std::uint32_t units = layout.units;
+  while (joint::Layout{layout.members, 2 * units}.bytes() <= memory_.bytes()) units *= 2;
+  const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
+  const JointMemory::Routes routes = memory_.routes();
+  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device), routes[0],
+          routes[1], units};
+}
+
+bool JointSum::accept(std::span<const Told> told, double bound) {
+  std::vector<std::uint64_t> devices;
+  std::vector<JointMemory::Routes> routes;
+  Ability least = Ability::has;
+  units_.clear();
+  for (const Told& one : told) {
+    least = std::min(least, static_cast<Ability>(one[0]));
+    devices.push_back(one[1]);
+    routes.push_back({one[2], one[3]});
+    units_.push_back(static_cast<std::uint32_t>(one[4]));
+  }
+  if (least == Ability::none || !have_own_devices(std::move(devices))) return false;
+  if (least == Ability::makes) {
+    memory_.open(routes);
+    return false;
+  }
+  bound_ = bound;
+  memory_.set_busy(true);
+  number_ = memory_.next_call();
+  queue_ = job_.devices.queue(device_, gpu::Priority::first);
+  give(false);
+  return true;
+}
+
+/// The kernel of a window.
+void JointSum::give(bool again) {
+  if (!queue_) return;
+  const std::size_t each = window_elements(static_cast<unsigned>(context_.size()), type_);
+  from_.clear();
+  counts_.clear();
+  for (int member = 0; member < context_.size(); ++member) {
+    const std::size_t begin = std::min(window_ * each, elements_of(member));
+    from_.push_back(static_cast<std::uint64_t>(begins_[static_cast<std::size_t>(member)]) + begin);
+    counts_.push_back(std::min(each, elements_of(member) - begin));
+  }
+  std::byte* out = results_;
+  // Where each gets its own part, that of the window.
+  if (out && goal_.readers == 0) out += window_ * each * element_size(type_);
+  memory_.told() = {};
+  const gpu::JointSum sum{memory_.memory(),
+                          units_,
+                          static_cast<unsigned>(context_.rank()),
+                          number_,
+                          bound_,
+                          from_,
+                          counts_,
+                          goal_.readers,
+                          input_,
+                          out,
+                          again,
+                          &memory_.told()};
+  event_ = queue_->sum_jointly(type_, sum);
+}
+
+bool JointSum::advance() {
+  while (!is_over_) {
+    if (!end_window()) return false;
+    is_over_ = code_ != MPI_SUCCESS || ++window_ == windows_;
+    if (is_over_) break;
+    number_ = memory_.next_call();
+    give(false);
+  }
+  queue_ = {};
+  if (std::exchange(number_, 0) != 0) memory_.set_busy(false);
+  return true;
+}
+
+bool JointSum::end_window() {
+  const gpu::State state = queue_ ? queue_->query(event_) : gpu::State::failed;
+  if (state == gpu::State::pending) return false;
+  if (state == gpu::State::failed) {
+    if (queue_) queue_->drain();  // of nothing: it refuses
+    code_ = refused(job_, device_);
+    memory_.tell_failure();
+    return true;
+  }
+  const bool is_undone = std::atomic_ref(*memory_.undone()).load(std::memory_order_acquire) != 0;
+  sent_ += memory_.told().sent;
+  received_ += memory_.told().received;
+  if (!is_undone) return true;
+  const int failed = memory_.failed_member();
+  if (failed < 0) {
+    give(true);
+    return false;
+  }
+  trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
+             std::to_string(context_.world_rank(failed)) +
+             " brings to a reduction did not come from its GPU");
+  code_ = job_.device_code;
+  memory_.give_up();
+  return true;
+}
+
+std::size_t JointSum::raw_bytes_to(int other) const {
+  const std::size_t contributed = elements_of(other);
+  const std::size_t result = is_reader(other) ? elements_of(context_.rank()) : 0;
+  return (contributed + result) * element_size(type_);
+}
+
+std::size_t JointSum::raw_bytes_from(int other) const {
+  const std::size_t contributed = elements_of(context_.rank());
+  const std::size_t result = is_reader(context_.rank()) ? elements_of(other) : 0;
+  return (contributed + result) * element_size(type_);
+}
+
+}  // namespace mpress::engine

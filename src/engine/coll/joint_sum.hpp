@@ -1,0 +1,109 @@
+// A sum in quanta of szp of data on linked devices, by kernels that wait for those of the other
+// members (gpu::Queue::sum_jointly()): what ReducedCall does in the place of blocks, once its
+// members have told each other the range of what they bring, and with it whether all can.
+//
+// Members make the same calls in one order: so only blocking ones go this way. Kernels fill no
+// device and none waits for long; what one has left undone, because another member's device was
+// busy, is given again by its host, which has looked whether that member still lives.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "codec/element.hpp"
+#include "engine/coll/joint_memory.hpp"
+#include "engine/devices.hpp"
+
+namespace mpress::engine {
+
+class JointSum {
+ public:
+  /// What a member tells the others: whether it can, its device, the routes to its memory, and how
+  /// many units of a part that has room for.
+  static constexpr std::size_t words = 3 + JointMemory::words;
+  using Told = std::array<std::uint64_t, words>;
+
+  /// Who gets results: all of them, all at one member, or each its own part.
+  struct Goal {
+    std::uint32_t readers;  ///< a bit for each member that gets all parts
+  };
+  static Goal for_all(int members) { return {(1u << members) - 1}; }
+  static Goal for_root(int root) { return {1u << root}; }
+  static Goal for_each() { return {0}; }
+
+  /// May a sum go so, as all its members know? `begins`: of parts, in elements; member i adds up
+  /// those from [i] to [i + 1].
+  static bool is_apt(const Context& context, ElementType type, std::span<const std::int64_t> begins,
+                     Goal goal);
+
+  /// All of these outlive it.
+  JointSum(Job& job, Context& context, ElementType type, std::span<const std::int64_t> begins,
+           Goal goal);
+  ~JointSum();
+
+  /// Of data on `device`, both aligned as their type: all that this member brings, and where its
+  /// results go, all parts or its own; null where it gets none. They may be the same, but where
+  /// each gets its own part. What it returns all members tell each other.
+  Told offer(int device, const std::byte* input, std::byte* results);
+
+  /// What all have told, by rank. The same for all: does it go so? If so it begins, each member's
+  /// contribution within `bound`, by which their codec has a grid.
+  bool accept(std::span<const Told> told, double bound);
+
+  /// Never waits. True once it is over.
+  bool advance();
+
+  /// An MPI error code.
+  int code() const { return code_; }
+
+  /// What this member's kernels have written to all others, and got from them.
+  std::uint64_t sent_bytes() const { return sent_; }
+  std::uint64_t received_bytes() const { return received_; }
+  /// The same of one of them, as elements.
+  std::size_t raw_bytes_to(int other) const;
+  std::size_t raw_bytes_from(int other) const;
+
+ private:
+  enum class Ability : std::uint64_t {
+    none,
+    makes,  ///< it has memory, but has not yet opened all others', as far as those told of them
+    has,
+  };
+
+  std::size_t elements_of(int member) const {
+    const auto i = static_cast<std::size_t>(member);
+    return static_cast<std::size_t>(begins_[i + 1] - begins_[i]);
+  }
+  bool is_reader(int member) const { return (goal_.readers >> member & 1) != 0; }
+  bool gets_results(int member) const {
+    return goal_.readers == 0 ? elements_of(member) > 0 : is_reader(member);
+  }
+  void give(bool again);
+  bool end_window();
+
+  Job& job_;
+  Context& context_;
+  JointMemory& memory_;
+  const ElementType type_;
+  const std::span<const std::int64_t> begins_;
+  const Goal goal_;
+  int device_ = gpu::host;
+  const std::byte* input_ = nullptr;
+  std::byte* results_ = nullptr;
+  double bound_ = 0;
+  std::size_t windows_ = 0;  ///< all of them
+  std::size_t window_ = 0;   ///< the one under way
+  std::uint32_t number_ = 0;
+  std::vector<std::uint32_t> units_;  ///< by member
+  std::vector<std::uint64_t> from_, counts_;
+  gpu::Event event_ = 0;
+  std::uint64_t sent_ = 0, received_ = 0;
+  int code_ = MPI_SUCCESS;
+  bool is_over_ = false;
+  QueueLease queue_;
+};
+
+}  // namespace mpress::engine

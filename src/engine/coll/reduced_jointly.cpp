@@ -1,0 +1,69 @@
+// Sums of szp on linked devices, which one kernel a member makes in the place of blocks
+// (coll/joint_sum).
+
+#include "engine/coll/reduced_call.hpp"
+#include "engine/job.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+
+/// As all members know.
+bool ReducedCall::may_add_jointly() const {
+  const JointSum::Goal goal = goal_ == Goal::all    ? JointSum::for_all(context_.size())
+                              : goal_ == Goal::root ? JointSum::for_root(operands_.root)
+                                                    : JointSum::for_each();
+  return served_.is_blocking && reduction_.how == codec::Combine::sum &&
+         JointSum::is_apt(context_, reduction_.type, begins_, goal);
+}
+
+/// What this member tells of whether it can.
+void ReducedCall::offer_jointly(Told& told) {
+  if (!may_add_jointly()) return;
+  joint_.emplace(job_, context_, reduction_.type, begins_,
+                 goal_ == Goal::all    ? JointSum::for_all(context_.size())
+                 : goal_ == Goal::root ? JointSum::for_root(operands_.root)
+                                       : JointSum::for_each());
+  if (code_ != MPI_SUCCESS || home_ == gpu::host) return;
+  const auto type = mpi::type_info(reduction_.mpi_type());
+  const bool gets_results = goal_ == Goal::all || is_at_root() ||
+                            (goal_ == Goal::each && own_elements() > 0);
+  std::byte* const results = gets_results ? this->results() : nullptr;
+  // Of MPI_Reduce_scatter in place results lie where others' parts were.
+  const bool is_overlapped = goal_ == Goal::each && reduction_.is_in_place;
+  const bool is_apt = type && !is_overlapped &&
+                      (!results || (is_aligned(results) &&
+                                    device_of(job_, results, *type) == home_));
+  if (is_apt) told.joint = joint_->offer(home_, input_, results);
+}
+
+/// All members find the same.
+bool ReducedCall::begins_jointly() {
+  if (!joint_ || !adds_quanta_) return false;
+  std::vector<JointSum::Told> told;
+  for (const Told& one : told_) told.push_back(one.joint);
+  if (!joint_->accept(told, coding_.spec.value)) return false;
+  movement_.reset();
+  is_joint_ = true;
+  phase_ = Phase::adding_jointly;
+  return true;
+}
+
+void ReducedCall::end_jointly() {
+  note(joint_->code());
+  if (code_ == MPI_SUCCESS) {
+    const std::size_t others = static_cast<std::size_t>(context_.size()) - 1;
+    for (int member = 0; member < context_.size(); ++member) {
+      if (member == context_.rank()) continue;
+      // Kernels count what goes to all members together.
+      count_by_peer_link(
+          job_, called(), context_.world_rank(member),
+          {joint_->raw_bytes_to(member), joint_->sent_bytes() / others, Codec::szp},
+          {joint_->raw_bytes_from(member), joint_->received_bytes() / others, Codec::szp});
+    }
+  }
+  joint_.reset();
+  aligned_.reset();
+  end();
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,431 @@
+#include "gpu/cuda/joint_sum.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "codec/cuda/support.cuh"
+#include "gpu/cuda/joint_rows.cuh"
+#include "gpu/cuda/patience.cuh"
+#include "gpu/cuda/tell.cuh"
+
+namespace mpress::gpu {
+namespace {
+
+namespace joint = joint_sum;
+namespace any_order = codec::any_order;
+using codec::szp::Quantizer;
+using joint::Layout;
+
+constexpr unsigned threads = joint::rows * 32;
+/// Half of a multiprocessor's threads: a program's kernels have room beside.
+constexpr unsigned residency = 2;
+
+/// A JointSum as kernels have it.
+struct Call {
+  std::byte* memory[joint::most_members];
+  std::uint32_t units[joint::most_members];
+  std::uint64_t begins[joint::most_members];
+  std::uint64_t counts[joint::most_members];
+  const void* input;
+  void* out;
+  JointSum::Told* told;
+  std::uint32_t number;
+  std::uint32_t readers;
+  unsigned members;
+  unsigned own;
+  int room;
+  bool again;
+
+  __device__ Layout layout(unsigned member) const { return {members, units[member]}; }
+  __device__ bool is_reader(unsigned member) const { return (readers >> member & 1) != 0; }
+};
+
+/// A unit of a part, as a thread block has it; its warps have a row each.
+struct Unit {
+  unsigned part;
+  std::uint32_t number;
+};
+
+/// The thread's row: its first element in the part, and how many there are from there on.
+template <class T>
+__device__ std::size_t row_begin(const Unit& unit) {
+  return (std::size_t{unit.number} * joint::rows + threadIdx.x / 32) *
+         joint::row_elements(sizeof(T));
+}
+template <class T>
+__device__ std::size_t row_count(const Call& call, const Unit& unit) {
+  const std::size_t begin = row_begin<T>(unit), count = call.counts[unit.part];
+  return begin < count ? count - begin : 0;
+}
+
+/// The block's next unit of parts other than its member's own, of all of which this is the
+/// `task`th; each member begins with another part. False: there is none.
+template <class T>
+__device__ bool unit_of_others(const Call& call, std::uint64_t task, Unit& unit) {
+  for (unsigned step = 1; step < call.members; ++step) {
+    const unsigned part = (call.own + step) % call.members;
+    const std::uint64_t units = joint::units_of(call.counts[part], sizeof(T));
+    if (task < units) {
+      unit = {part, static_cast<std::uint32_t>(task)};
+      return true;
+    }
+    task -= units;
+  }
+  return false;
+}
+
+/// Where a row goes: a slot in the memory of each of a set of members.
+class Targets {
+ public:
+  /// The owner of a unit, who gets this member's contribution.
+  static __device__ Targets owner(const Call& call, const Unit& unit) {
+    return {call, 1u << unit.part, unit.number, true};
+  }
+  /// All others who get the result.
+  static __device__ Targets readers(const Call& call, const Unit& unit) {
+    return {call, call.readers & ~(1u << call.own), unit.number, false};
+  }
+
+  /// do_one(head, row) for each, of the thread's row.
+  template <class Do>
+  __device__ __forceinline__ void each(const Do& do_one) const {
+    for (std::uint32_t left = members_; left != 0; left &= left - 1) {
+      const unsigned member = __ffs(left) - 1;
+      const Layout layout = call_.layout(member);
+      const std::size_t slot = slot_in(layout, member);
+      std::byte* const memory = call_.memory[member];
+      do_one(reinterpret_cast<RowHead*>(memory + layout.head_at(slot, threadIdx.x / 32)),
+             memory + layout.row_at(slot, threadIdx.x / 32));
+    }
+  }
+
+  __device__ unsigned number() const { return __popc(members_); }
+
+  /// By all threads of the block, behind what they have written.
+  __device__ __forceinline__ void tell() const {
+    __syncthreads();
+    if (threadIdx.x != 0 || members_ == 0) return;
+    __threadfence_system();
+    for (std::uint32_t left = members_; left != 0; left &= left - 1) {
+      const unsigned member = __ffs(left) - 1;
+      const Layout layout = call_.layout(member);
+      store_flag(call_.memory[member] + layout.flag_at(slot_in(layout, member)), call_.number);
+    }
+  }
+
+ private:
+  __device__ Targets(const Call& call, std::uint32_t members, std::uint32_t unit, bool contributes)
+      : call_(call), members_(members), unit_(unit), contributes_(contributes) {}
+
+  __device__ std::size_t slot_in(const Layout& layout, unsigned member) const {
+    const std::uint32_t other = Layout::other(member, call_.own);
+    return contributes_ ? layout.contribution(call_.number, other, unit_)
+                        : layout.result(other, unit_);
+  }
+
+  const Call& call_;
+  const std::uint32_t members_;
+  const std::uint32_t unit_;
+  const bool contributes_;
+};
+
+/// Bytes of rows, as one lane of a warp counts them.
+struct Traffic {
+  std::uint64_t sent = 0, received = 0;
+};
+
+/// Of a row of `number` quanta a lane, or of elements.
+template <unsigned number>
+__device__ unsigned bytes_of(const RowHead& head) {
+  return sizeof head + (head.bits == joint::as_elements ? joint::row_bytes : number * head.bits * 4);
+}
+
+/// Sends a row of quanta. Returns the bytes of each target's.
+template <unsigned number>
+__device__ __forceinline__ unsigned send_quanta(const Targets& to, const std::int32_t (&q)[number]) {
+  const RowHead head = head_of(q);
+  if (threadIdx.x % 32 == 0) {
+    to.each([&](RowHead* at, std::byte*) { *at = head; });
+  }
+  with_bits(head.bits, [&]<unsigned bits>() {
+    std::uint32_t w[words_of(number, bits)];
+    pack<bits>(q, head.least, w);
+    to.each([&](RowHead*, std::byte* row) { store_words(row, w); });
+  });
+  return bytes_of<number>(head);
+}
+
+__device__ __forceinline__ void send_head_of_elements(const Targets& to) {
+  if (threadIdx.x % 32 != 0) return;
+  to.each([&](RowHead* at, std::byte*) { *at = {0, joint::as_elements, {}}; });
+}
+
+template <class T>
+__device__ __forceinline__ unsigned send_elements(const Targets& to, const T (&x)[per_lane<T>]) {
+  send_head_of_elements(to);
+  to.each([&](RowHead*, std::byte* row) {
+    store_row(reinterpret_cast<T*>(row), joint::row_elements(sizeof(T)), x);
+  });
+  return sizeof(RowHead) + joint::row_bytes;
+}
+
+/// A head that came, of the thread's row.
+__device__ __forceinline__ RowHead load_head(const std::byte* at) {
+  const uint4 words = __ldcg(reinterpret_cast<const uint4*>(at));
+  RowHead head;
+  memcpy(&head, &words, sizeof head);
+  return head;
+}
+
+/// What came for a unit of this member's own part.
+struct Contributions {
+  const Call& call;
+  const std::uint32_t unit;
+
+  __device__ std::size_t slot(unsigned other) const {
+    return call.layout(call.own).contribution(call.number, other, unit);
+  }
+  __device__ RowHead head(unsigned other) const {
+    const Layout layout = call.layout(call.own);
+    return load_head(call.memory[call.own] + layout.head_at(slot(other), threadIdx.x / 32));
+  }
+  __device__ const std::byte* row(unsigned other) const {
+    const Layout layout = call.layout(call.own);
+    return call.memory[call.own] + layout.row_at(slot(other), threadIdx.x / 32);
+  }
+};
+
+/// A row whose sums are not all told by quanta: element by element, as combine_in_any_order() does.
+template <class T>
+__device__ __noinline__ unsigned sum_elements(const Call& call, const Quantizer<T>& z,
+                                              const Contributions& from, const T* input, T* out,
+                                              std::size_t count, const Targets& to) {
+  send_head_of_elements(to);
+#pragma unroll 1
+  for (unsigned v = 0; v < per_lane<T>; ++v) {
+    const unsigned at = place_of<T>(v);
+    if (at >= count) continue;
+    const auto load = [&](unsigned member) {
+      if (member == call.own) return input[at];
+      const unsigned other = Layout::other(call.own, member);
+      return value_at(z, from.head(other), from.row(other), v);
+    };
+    const T sum = any_order::sum_on_grid<T>(call.members, call.room, z, load);
+    if (out != nullptr) out[at] = sum;
+    to.each([&](RowHead*, std::byte* row) { reinterpret_cast<T*>(row)[at] = sum; });
+  }
+  return sizeof(RowHead) + joint::row_bytes;
+}
+
+/// Adds up the thread's row of a unit, all of whose contributions have come, writes it and sends it
+/// to those who get it.
+template <class T>
+__device__ __forceinline__ unsigned sum_row(const Call& call, const Quantizer<T>& z,
+                                            const Unit& unit, const T (&x)[per_lane<T>],
+                                            const T* input, T* out, std::size_t count,
+                                            const Targets& to, std::uint64_t& received) {
+  constexpr auto limit = static_cast<std::int64_t>(codec::szp::Traits<T>::sum_limit);
+  const Contributions from{call, unit.number};
+  std::int32_t q[per_lane<T>];
+  bool are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
+  for (unsigned other = 0; other + 1 < call.members; ++other) {
+    const RowHead head = from.head(other);
+    received += bytes_of<per_lane<T>>(head);
+    are_quanta = are_quanta && head.bits != joint::as_elements;
+    if (are_quanta) add_row(head, from.row(other), q);
+  }
+  if constexpr (sizeof(T) == 4) {
+    bool are_sums = true;
+#pragma unroll
+    for (unsigned v = 0; v < per_lane<T>; ++v) are_sums = are_sums && q[v] >= -limit && q[v] < limit;
+    are_quanta = are_quanta && __all_sync(~0u, are_sums) != 0;
+  }
+  if (!are_quanta) return sum_elements(call, z, from, input, out, count, to);
+  if (out != nullptr) {
+    T sums[per_lane<T>];
+#pragma unroll
+    for (unsigned v = 0; v < per_lane<T>; ++v) {
+      sums[v] = any_order::multiply(static_cast<T>(q[v]), z.step);
+    }
+    store_row(out, count, sums);
+  }
+  return to.number() > 0 ? send_quanta(to, q) : 0;
+}
+
+/// By all threads of a block: are there contributions of all others to a unit?
+__device__ __forceinline__ bool await_contributions(const Call& call, std::uint32_t unit) {
+  bool has_come = true;
+  if (threadIdx.x + 1 < call.members) {
+    const Layout layout = call.layout(call.own);
+    const std::byte* const flag =
+        call.memory[call.own] + layout.flag_at(layout.contribution(call.number, threadIdx.x, unit));
+    for (Patience patience; load_flag(flag) != call.number;) {
+      has_come = !patience.is_over();
+      if (!has_come) break;
+    }
+  }
+  return __syncthreads_and(has_come) != 0;
+}
+
+/// The same of a result.
+__device__ __forceinline__ bool await_result(const Call& call, const Unit& unit) {
+  bool has_come = true;
+  if (threadIdx.x == 0) {
+    const Layout layout = call.layout(call.own);
+    const std::size_t slot = layout.result(Layout::other(call.own, unit.part), unit.number);
+    const std::byte* const flag = call.memory[call.own] + layout.flag_at(slot);
+    for (Patience patience; load_flag(flag) != call.number;) {
+      has_come = !patience.is_over();
+      if (!has_come) break;
+    }
+  }
+  return __syncthreads_and(has_come) != 0;
+}
+
+template <class T>
+__device__ void contribute(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
+  const auto* const input = static_cast<const T*>(call.input);
+  Unit unit;
+  for (std::uint64_t task = blockIdx.x; unit_of_others<T>(call, task, unit); task += gridDim.x) {
+    const Targets to = Targets::owner(call, unit);
+    const std::size_t count = row_count<T>(call, unit);
+    if (count > 0) {
+      T x[per_lane<T>];
+      std::int32_t q[per_lane<T>];
+      load_row(input + call.begins[unit.part] + row_begin<T>(unit), count, x);
+      const bool are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
+      traffic.sent += are_quanta ? send_quanta(to, q) : send_elements(to, x);
+    }
+    to.tell();
+  }
+}
+
+/// False where contributions did not come.
+template <class T>
+__device__ bool add_up(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
+  const auto* const input = static_cast<const T*>(call.input) + call.begins[call.own];
+  const bool gets_own = call.readers == 0 || call.is_reader(call.own);
+  T* const out = gets_own ? static_cast<T*>(call.out) + (call.readers ? call.begins[call.own] : 0)
+                          : nullptr;
+  const auto units =
+      static_cast<std::uint32_t>(joint::units_of(call.counts[call.own], sizeof(T)));
+  for (Unit unit{call.own, blockIdx.x}; unit.number < units; unit.number += gridDim.x) {
+    auto* const mark = reinterpret_cast<volatile std::uint32_t*>(
+        call.memory[call.own] + call.layout(call.own).mark_at(unit.number));
+    // Results may have taken the place of what this member brought.
+    if (call.again && *mark == call.number) continue;
+    const Targets to = Targets::readers(call, unit);
+    const std::size_t begin = row_begin<T>(unit), count = row_count<T>(call, unit);
+    T x[per_lane<T>];
+    load_row(input + begin, count, x);
+    if (!await_contributions(call, unit.number)) return false;
+    if (count > 0) {
+      const unsigned bytes =
+          sum_row(call, z, unit, x, input + begin, out ? out + begin : nullptr, count, to,
+                  traffic.received);
+      traffic.sent += std::uint64_t{bytes} * to.number();
+    }
+    to.tell();
+    if (threadIdx.x == 0) *mark = call.number;
+  }
+  return true;
+}
+
+/// False where results did not come.
+template <class T>
+__device__ bool collect(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
+  auto* const out = static_cast<T*>(call.out);
+  Unit unit;
+  for (std::uint64_t task = blockIdx.x; unit_of_others<T>(call, task, unit); task += gridDim.x) {
+    if (!await_result(call, unit)) return false;
+    const std::size_t count = row_count<T>(call, unit);
+    if (count == 0) continue;
+    const Layout layout = call.layout(call.own);
+    const std::size_t slot = layout.result(Layout::other(call.own, unit.part), unit.number);
+    const std::byte* const memory = call.memory[call.own];
+    const RowHead head = load_head(memory + layout.head_at(slot, threadIdx.x / 32));
+    const std::byte* const row = memory + layout.row_at(slot, threadIdx.x / 32);
+    traffic.received += bytes_of<per_lane<T>>(head);
+    T x[per_lane<T>];
+    if (head.bits == joint::as_elements) {
+      std::uint32_t w[joint::row_bytes / 32 / 4];
+      load_words(row, w);
+      memcpy(x, w, sizeof x);
+    } else {
+      std::int32_t q[per_lane<T>] = {};
+      add_row(head, row, q);
+#pragma unroll
+      for (unsigned v = 0; v < per_lane<T>; ++v) {
+        x[v] = any_order::multiply(static_cast<T>(q[v]), z.step);
+      }
+    }
+    store_row(out + call.begins[unit.part] + row_begin<T>(unit), count, x);
+  }
+  return true;
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads, residency)
+    sum_kernel(const __grid_constant__ Call call, const Quantizer<T> z, const Tell tell) {
+  Traffic traffic;
+  if (!call.again) contribute(call, z, traffic);
+  bool has_all = add_up(call, z, traffic);
+  if (has_all && call.is_reader(call.own)) has_all = collect(call, z, traffic);
+  auto* const counters = reinterpret_cast<unsigned long long*>(
+      call.memory[call.own] + call.layout(call.own).counters_at());
+  if (threadIdx.x % 32 == 0) {
+    atomicAdd(counters, traffic.sent);
+    atomicAdd(counters + 1, traffic.received);
+  }
+  if (!has_all && threadIdx.x == 0) {
+    *const_cast<volatile std::uint32_t*>(&call.told->undone) = 1;
+    __threadfence_system();
+  }
+  tell_if_last(tell, gridDim.x, [&] {
+    *const_cast<volatile std::uint64_t*>(&call.told->sent) = atomicExch(counters, 0);
+    *const_cast<volatile std::uint64_t*>(&call.told->received) = atomicExch(counters + 1, 0);
+  });
+}
+
+template <class T>
+cudaError_t sum_as(const Call& call, double bound, const Tell& tell, cudaStream_t stream) {
+  Quantizer<T> z;
+  if (!codec::szp::make_quantizer(bound, z)) return cudaErrorInvalidValue;
+  std::uint64_t own = joint::units_of(call.counts[call.own], sizeof(T)), others = 0;
+  for (unsigned member = 0; member < call.members; ++member) {
+    if (member != call.own) others += joint::units_of(call.counts[member], sizeof(T));
+  }
+  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(
+      std::max(own, others), 1, std::uint64_t{residency} * codec::cuda::multiprocessors()));
+  sum_kernel<T><<<blocks, threads, 0, stream>>>(call, z, tell);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Told* told,
+                        const Tell& tell, cudaStream_t stream) {
+  const std::size_t members = sum.memory.size();
+  if (members < 2 || members > joint::most_members || sum.begins.size() != members ||
+      sum.counts.size() != members || sum.units.size() != members) {
+    return cudaErrorInvalidValue;
+  }
+  Call call{};
+  std::copy(sum.memory.begin(), sum.memory.end(), call.memory);
+  std::copy(sum.units.begin(), sum.units.end(), call.units);
+  std::copy(sum.begins.begin(), sum.begins.end(), call.begins);
+  std::copy(sum.counts.begin(), sum.counts.end(), call.counts);
+  call.input = sum.input;
+  call.out = sum.out;
+  call.told = told;
+  call.number = sum.call;
+  call.readers = sum.readers;
+  call.members = static_cast<unsigned>(members);
+  call.own = sum.member;
+  call.room = any_order::room_for(members);
+  call.again = sum.again;
+  return type == ElementType::f32 ? sum_as<float>(call, sum.bound, tell, stream)
+                                  : sum_as<double>(call, sum.bound, tell, stream);
+}
+
+}  // namespace mpress::gpu

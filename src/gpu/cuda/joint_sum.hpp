@@ -1,0 +1,17 @@
+// The kernel that adds up what several members bring in quanta of szp, and waits for theirs.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "codec/element.hpp"
+#include "gpu/cuda/tell.hpp"
+#include "gpu/gpu.hpp"
+
+namespace mpress::gpu {
+
+/// See Queue::sum_jointly(); on the current device. `told`: JointSum::told as the device sees it.
+/// Tells when it is done, or undone.
+cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Told* told,
+                        const Tell& tell, cudaStream_t stream);
+
+}  // namespace mpress::gpu

@@ -1,0 +1,44 @@
+// How long kernels look for what another member's kernel is to bring.
+#pragma once
+
+#include <cstdint>
+
+namespace mpress::gpu {
+
+/// Hosts give work again to kernels that found nothing, so this need only be much more than that
+/// costs.
+constexpr std::uint64_t patience_ns = 10'000'000;
+
+__device__ inline std::uint64_t now_ns() {
+  std::uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+}
+
+/// Time is asked for now and then only.
+class Patience {
+ public:
+  __device__ bool is_over() {
+    if (++looks_ % looks_a_time != 0) return false;
+    const std::uint64_t now = now_ns();
+    if (begin_ == 0) begin_ = now;
+    return now - begin_ > patience_ns;
+  }
+
+ private:
+  static constexpr unsigned looks_a_time = 64;
+  unsigned looks_ = 0;
+  std::uint64_t begin_ = 0;
+};
+
+/// Flags that kernels of other devices write behind what they have written.
+__device__ inline std::uint32_t load_flag(const void* flag) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
+__device__ inline void store_flag(void* flag, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
+}  // namespace mpress::gpu

@@ -1,0 +1,268 @@
+// What several members add up together in quanta of szp, as simulated devices do it: by the layout
+// of real ones, a unit and a flag at a time, in the thread of the queue. Quanta take 32 bits each.
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "await.hpp"
+#include "codec/any_order.hpp"
+#include "codec/szp/format.hpp"
+#include "gpu/joint_sum.hpp"
+#include "queue.hpp"
+#include "queue_work.hpp"
+
+namespace mpress::simulated {
+namespace {
+
+namespace joint = gpu::joint_sum;
+namespace any_order = codec::any_order;
+namespace szp = codec::szp;
+using joint::Layout;
+using joint::RowHead;
+
+/// What a JointSum says, for as long as the work takes.
+template <class T>
+class SumWork {
+ public:
+  explicit SumWork(const gpu::JointSum& given)
+      : memory_(given.memory.begin(), given.memory.end()),
+        units_(given.units.begin(), given.units.end()),
+        begins_(given.begins.begin(), given.begins.end()),
+        counts_(given.counts.begin(), given.counts.end()),
+        given_(given) {
+    if (!szp::make_quantizer(given.bound, z_)) fault("a grid without a step: %g", given.bound);
+  }
+
+  void run() {
+    if (!given_.again) contribute();
+    const bool is_done = add_up() && (!is_reader(given_.member) || collect());
+    given_.told->sent = sent_;
+    given_.told->received = received_;
+    if (!is_done) std::atomic_ref(given_.told->undone).store(1, std::memory_order_release);
+  }
+
+ private:
+  unsigned members() const { return static_cast<unsigned>(memory_.size()); }
+  Layout layout(unsigned member) const { return {members(), units_[member]}; }
+  bool is_reader(unsigned member) const { return (given_.readers >> member & 1) != 0; }
+  std::size_t units(unsigned part) const { return joint::units_of(counts_[part], sizeof(T)); }
+  std::byte* at(unsigned member, std::size_t offset) const {
+    return Memory::instance().view(memory_[member]) + offset;
+  }
+  const T* input() const {
+    return reinterpret_cast<const T*>(
+        Memory::instance().view(static_cast<const std::byte*>(given_.input)));
+  }
+  T* out() const {
+    return reinterpret_cast<T*>(Memory::instance().view(static_cast<std::byte*>(given_.out)));
+  }
+
+  /// Elements [begin, begin + count) of a part are a row's.
+  struct Row {
+    unsigned number;
+    std::size_t begin, count;
+  };
+  template <class Do>
+  void each_row(unsigned part, std::size_t unit, Do act) const {
+    for (unsigned row = 0; row < joint::rows; ++row) {
+      const std::size_t begin = (unit * joint::rows + row) * joint::row_elements(sizeof(T));
+      if (begin >= counts_[part]) return;
+      act(Row{row, begin, std::min(joint::row_elements(sizeof(T)), counts_[part] - begin)});
+    }
+  }
+
+  std::atomic_ref<std::uint32_t> word(unsigned member, std::size_t offset) const {
+    return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(at(member, offset)));
+  }
+
+  bool quantum(T x, std::int32_t& q) const {
+    T found = 0;
+    if (!any_order::quantum_of(z_, x, found)) return false;
+    if (sizeof(T) == 8 && !(found >= -joint::reach && found < joint::reach)) return false;
+    q = static_cast<std::int32_t>(found);
+    return true;
+  }
+
+  /// As elements, where one has no quantum, or, of sums, is not what its quantum stands for.
+  void send(unsigned to, std::size_t slot, const Row& row, const T* elements, bool are_sums) {
+    std::vector<std::int32_t> quanta(row.count);
+    bool are_quanta = true;
+    for (std::size_t i = 0; i < row.count && are_quanta; ++i) {
+      are_quanta = quantum(elements[i], quanta[i]);
+      const T decoded = any_order::multiply(static_cast<T>(quanta[i]), z_.step);
+      if (are_sums) are_quanta = are_quanta && std::memcmp(&decoded, elements + i, sizeof(T)) == 0;
+    }
+    send_row(to, slot, row, are_quanta ? quanta.data() : nullptr, elements);
+  }
+  void send_row(unsigned to, std::size_t slot, const Row& row, const std::int32_t* quanta,
+                const T* elements) {
+    const Layout there = layout(to);
+    const RowHead head{0, quanta ? 32 : joint::as_elements, {}};
+    std::memcpy(at(to, there.head_at(slot, row.number)), &head, sizeof head);
+    const std::size_t bytes = row.count * (quanta ? sizeof *quanta : sizeof(T));
+    std::memcpy(at(to, there.row_at(slot, row.number)),
+                quanta ? static_cast<const void*>(quanta) : elements, bytes);
+    sent_ += sizeof head + bytes;
+  }
+  void tell(unsigned to, std::size_t slot) const {
+    word(to, layout(to).flag_at(slot)).store(given_.call, std::memory_order_release);
+  }
+  bool await_slot(std::size_t slot) const {
+    return await([&] {
+      return word(given_.member, layout(given_.member).flag_at(slot))
+                 .load(std::memory_order_acquire) == given_.call;
+    });
+  }
+
+  /// Element `i` of a row that came.
+  T value(std::size_t slot, const Row& row, std::size_t i, bool& is_quantum) const {
+    const Layout own = layout(given_.member);
+    RowHead head;
+    std::memcpy(&head, at(given_.member, own.head_at(slot, row.number)), sizeof head);
+    const std::byte* const data = at(given_.member, own.row_at(slot, row.number));
+    is_quantum = head.bits != joint::as_elements;
+    if (!is_quantum) return reinterpret_cast<const T*>(data)[i];
+    const std::int32_t q = reinterpret_cast<const std::int32_t*>(data)[i];
+    return any_order::multiply(static_cast<T>(q), z_.step);
+  }
+
+  void contribute() {
+    for (unsigned part = 0; part < members(); ++part) {
+      if (part == given_.member) continue;
+      for (std::size_t unit = 0; unit < units(part); ++unit) {
+        const std::size_t slot = layout(part).contribution(
+            given_.call, Layout::other(part, given_.member), unit);
+        each_row(part, unit, [&](const Row& row) {
+          send(part, slot, row, input() + begins_[part] + row.begin, false);
+        });
+        tell(part, slot);
+      }
+    }
+  }
+
+  bool add_up() {
+    const unsigned own = given_.member;
+    for (std::size_t unit = 0; unit < units(own); ++unit) {
+      std::atomic_ref<std::uint32_t> mark = word(own, layout(own).mark_at(unit));
+      if (given_.again && mark.load() == given_.call) continue;
+      for (unsigned other = 0; other + 1 < members(); ++other) {
+        if (!await_slot(layout(own).contribution(given_.call, other, unit))) return false;
+      }
+      each_row(own, unit, [&](const Row& row) { add_row(unit, row); });
+      for (unsigned member = 0; member < members(); ++member) {
+        if (member == own || !is_reader(member)) continue;
+        tell(member, layout(member).result(Layout::other(member, own), unit));
+      }
+      mark.store(given_.call);
+    }
+    return true;
+  }
+
+  void note_received(std::size_t slot, const Row& row) {
+    bool is_quantum = false;
+    value(slot, row, 0, is_quantum);
+    received_ += sizeof(RowHead) + row.count * (is_quantum ? sizeof(std::int32_t) : sizeof(T));
+  }
+
+  void add_row(std::size_t unit, const Row& row) {
+    const unsigned own = given_.member;
+    for (unsigned other = 0; other + 1 < members(); ++other) {
+      note_received(layout(own).contribution(given_.call, other, unit), row);
+    }
+    const T* const mine = input() + begins_[own] + row.begin;
+    std::vector<T> sums(row.count);
+    for (std::size_t i = 0; i < row.count; ++i) {
+      sums[i] = any_order::sum_on_grid<T>(
+          members(), any_order::room_for(members()), z_, [&](unsigned member) {
+            if (member == own) return mine[i];
+            const std::size_t slot =
+                layout(own).contribution(given_.call, Layout::other(own, member), unit);
+            bool ignored = false;
+            return value(slot, row, i, ignored);
+          });
+    }
+    for (unsigned member = 0; member < members(); ++member) {
+      if (member == own || !is_reader(member)) continue;
+      send(member, layout(member).result(Layout::other(member, own), unit), row, sums.data(), true);
+    }
+    if (given_.readers == 0 || is_reader(own)) {
+      const std::size_t first = given_.readers == 0 ? 0 : begins_[own];
+      std::memcpy(out() + first + row.begin, sums.data(), row.count * sizeof(T));
+    }
+  }
+
+  bool collect() {
+    for (unsigned part = 0; part < members(); ++part) {
+      if (part == given_.member) continue;
+      for (std::size_t unit = 0; unit < units(part); ++unit) {
+        const std::size_t slot =
+            layout(given_.member).result(Layout::other(given_.member, part), unit);
+        if (!await_slot(slot)) return false;
+        each_row(part, unit, [&](const Row& row) {
+          bool ignored = false;
+          note_received(slot, row);
+          for (std::size_t i = 0; i < row.count; ++i) {
+            out()[begins_[part] + row.begin + i] = value(slot, row, i, ignored);
+          }
+        });
+      }
+    }
+    return true;
+  }
+
+  const std::vector<std::byte*> memory_;
+  const std::vector<std::uint32_t> units_;
+  const std::vector<std::uint64_t> begins_, counts_;
+  const gpu::JointSum given_;  ///< but for what it views
+  szp::Quantizer<T> z_;
+  std::uint64_t sent_ = 0, received_ = 0;
+};
+
+}  // namespace
+
+gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
+  const Call call(in_call_);
+  const std::size_t members = given.memory.size();
+  if (members < 2 || members > joint::most_members) fault("%zu members", members);
+  if (given.begins.size() != members || given.counts.size() != members ||
+      given.units.size() != members) {
+    fault("parts of other members than %zu", members);
+  }
+  if (given.call == 0) fault("a joint sum without a number");
+  check_reached(given.told, sizeof *given.told);
+  const std::size_t width = element_size(type);
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < members; ++i) {
+    const Layout layout{static_cast<std::uint32_t>(members), given.units[i]};
+    Memory::instance().check(device_, given.memory[i], layout.bytes());
+    if (joint::units_of(given.counts[i], width) > given.units[i]) fault("a part has no room");
+    end = std::max(end, (given.begins[i] + given.counts[i]) * width);
+  }
+  for (const void* data : {given.input, static_cast<const void*>(given.out)}) {
+    if (reinterpret_cast<std::uintptr_t>(data) % width != 0) {
+      fault("%p: elements are not aligned", data);
+    }
+  }
+  Memory::instance().check(device_, given.input, end);
+  std::vector<Access> accesses = {reads(given.input, end)};
+  const bool is_reader = (given.readers >> given.member & 1) != 0;
+  const std::size_t out_bytes =
+      is_reader ? end : given.readers == 0 ? given.counts[given.member] * width : 0;
+  if (out_bytes > 0) {
+    Memory::instance().check(device_, given.out, out_bytes);
+    // What is written there already, when work is given again, stays.
+    accesses.push_back(given.again ? reads(given.out, out_bytes) : writes(given.out, out_bytes));
+  }
+  use_thread();
+  const auto run = [&]<class T>(SumWork<T> work) {
+    return give(accesses, [work]() mutable -> std::optional<gpu::Outcome> {
+      work.run();
+      return std::nullopt;
+    });
+  };
+  return type == ElementType::f32 ? run(SumWork<float>(given)) : run(SumWork<double>(given));
+}
+
+}  // namespace mpress::simulated

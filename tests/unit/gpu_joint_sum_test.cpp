@@ -1,0 +1,303 @@
+// What several members add up together in quanta of szp, by kernels that wait for each other: beside
+// the host's combine_in_any_order(), bit for bit. All members are of this process, on one device,
+// each with a queue of its own. On the library given as the first argument, or the simulated one.
+//
+//   gpu_joint_sum_test [LIBRARY]
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "codec/any_order.hpp"
+#include "codec/codec.hpp"
+#include "codec/combine.hpp"
+#include "gpu/joint_sum.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "gpu_memory.hpp"
+#include "queues.hpp"
+
+using namespace mpress;
+using gpu::JointSum;
+using gpu::Place;
+
+namespace joint = gpu::joint_sum;
+
+namespace {
+
+template <class T>
+constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
+
+enum class Data { smooth, noise, tiny, strange, wide };
+constexpr Data all_data[] = {Data::smooth, Data::noise, Data::tiny, Data::strange, Data::wide};
+
+struct Case {
+  std::uint32_t readers = 0;
+  bool in_place = false;
+  std::size_t skew = 0;  ///< elements in front of input and result
+  unsigned late = 0;     ///< a member that comes last, after the others have given up
+  Data data = Data::smooth;
+};
+
+/// Members with joint memory for parts of so many units; the last has room for one more.
+class Members {
+ public:
+  Members(unsigned number, std::uint32_t units, std::size_t most) : most_(most) {
+    for (unsigned i = 0; i < number; ++i) {
+      units_.push_back(units + (i + 1 == number ? 1 : 0));
+      const joint::Layout layout{number, units_[i]};
+      queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
+      memory_.push_back(std::make_unique<Block>(Place::device, layout.bytes()));
+      data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
+      told_.push_back(std::make_unique<Block>(Place::pinned, sizeof(JointSum::Told)));
+      at_.push_back(memory_.back()->data);
+      const std::vector<std::byte> zeros(layout.cleared_bytes());
+      put(*queues_[i], at_[i], zeros.data(), zeros.size());
+    }
+  }
+  ~Members() {
+    for (const auto& queue : queues_) queue->drain();
+  }
+
+  unsigned number() const { return static_cast<unsigned>(queues_.size()); }
+  std::uint32_t all() const { return (1u << number()) - 1; }
+
+  template <class T>
+  void sum(const Case& one, std::span<const std::uint64_t> begins,
+           std::span<const std::uint64_t> counts) {
+    std::size_t count = 0;
+    for (unsigned i = 0; i < number(); ++i) count = std::max(count, begins[i] + counts[i]);
+    const std::size_t bytes = count * sizeof(T);
+    CHECK(bytes <= most_);
+    std::vector<std::vector<T>> inputs;
+    const std::vector<std::byte> rubbish(bytes + 64, std::byte{0x5a});
+    for (unsigned i = 0; i < number(); ++i) {
+      inputs.push_back(make<T>(one.data, count, i));
+      put(*queues_[i], out(i, one, sizeof(T)), rubbish.data(), bytes);
+      put(*queues_[i], input(i, one, sizeof(T)), inputs[i].data(), bytes);
+    }
+    ++call_;
+    for (unsigned step = 0; step < number(); ++step) {
+      const unsigned i = (step + one.late + 1) % number();
+      if (one.late > 0 && step + 1 == number()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(25));
+      }
+      give<T>(one, begins, counts, i, false);
+    }
+    std::vector<bool> is_over(number());
+    while (!std::all_of(is_over.begin(), is_over.end(), [](bool over) { return over; })) {
+      for (unsigned i = 0; i < number(); ++i) {
+        if (is_over[i]) continue;
+        const State state = queues_[i]->query(events_[i]);
+        CHECK(state != State::failed);
+        if (state != State::done) continue;
+        sent_ += told(i).sent;
+        received_ += told(i).received;
+        is_over[i] = load(told(i).undone) == 0;
+        if (!is_over[i]) give<T>(one, begins, counts, i, true);
+      }
+    }
+    std::vector<T> expected(count);
+    std::vector<const void*> views;
+    for (const auto& input : inputs) views.push_back(input.data());
+    codec::combine_in_any_order(codec::Combine::sum, type_of<T>, views, expected.data(), count,
+                                bound);
+    for (unsigned i = 0; i < number(); ++i) {
+      const bool is_reader = (one.readers >> i & 1) != 0;
+      if (one.readers != 0 && !is_reader) continue;
+      for (unsigned part = 0; part < number(); ++part) {
+        if (!is_reader && part != i) continue;
+        const std::size_t first = is_reader ? begins[part] : 0;
+        const std::vector<std::byte> got =
+            bytes_of(*queues_[i], out(i, one, sizeof(T)) + first * sizeof(T),
+                     counts[part] * sizeof(T));
+        CHECK(std::memcmp(got.data(), expected.data() + begins[part], got.size()) == 0);
+      }
+    }
+  }
+
+  std::uint32_t again() const { return again_; }
+  std::uint64_t take_sent() {
+    CHECK(again_ > 0 || sent_ == std::exchange(received_, 0));
+    return std::exchange(sent_, 0);
+  }
+
+ private:
+  static constexpr double bound = 1e-3;
+
+  template <class T>
+  std::vector<T> make(Data data, std::size_t count, unsigned member) {
+    std::vector<T> x(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double phase = 1e-3 * static_cast<double>(i) + member;
+      const double noise = uniform_(random_);
+      const double value = data == Data::smooth ? std::sin(phase)
+                           : data == Data::tiny ? 1e-6 * noise
+                           : data == Data::wide ? 4000 * std::sin(phase) + noise
+                                                : noise;
+      x[i] = static_cast<T>(value);
+    }
+    if (data != Data::strange) return x;
+    constexpr T most = std::numeric_limits<T>::max(), nan = std::numeric_limits<T>::quiet_NaN();
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    for (std::size_t i = 0; i < count / 700 + 1 && count > 0; ++i) {
+      const T values[] = {nan, infinity, -infinity, most, -most, T(1e30), T(8388.5), T(-0.0)};
+      x[random_() % count] = values[random_() % std::size(values)];
+    }
+    return x;
+  }
+
+  std::byte* input(unsigned i, const Case& one, std::size_t width) const {
+    return data_[i]->data + one.skew * width;
+  }
+  std::byte* out(unsigned i, const Case& one, std::size_t width) const {
+    return one.in_place ? input(i, one, width)
+                        : data_[i]->data + most_ + 2048 + 3 * one.skew * width;
+  }
+  JointSum::Told& told(unsigned i) const {
+    return *reinterpret_cast<JointSum::Told*>(told_[i]->data);
+  }
+
+  template <class T>
+  void give(const Case& one, std::span<const std::uint64_t> begins,
+            std::span<const std::uint64_t> counts, unsigned i, bool again) {
+    told(i) = {};
+    again_ += again;
+    events_.resize(number());
+    const JointSum given{at_,    units_,      i,     call_, bound, begins, counts, one.readers,
+                         input(i, one, sizeof(T)), out(i, one, sizeof(T)), again, &told(i)};
+    events_[i] = queues_[i]->sum_jointly(type_of<T>, given);
+  }
+
+  const std::size_t most_;
+  std::vector<std::uint32_t> units_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<Block>> memory_, data_, told_;
+  std::vector<std::byte*> at_;
+  std::vector<Event> events_;
+  std::uint32_t call_ = 0;
+  std::uint32_t again_ = 0;
+  std::uint64_t sent_ = 0, received_ = 0;
+  std::mt19937 random_{5};
+  std::uniform_real_distribution<double> uniform_{-2, 2};
+};
+
+struct Parts {
+  std::vector<std::uint64_t> begins, counts;
+};
+
+/// About even, but the last is short, and may be empty.
+Parts parts(std::size_t count, unsigned members) {
+  Parts made;
+  std::size_t begin = 0;
+  const std::size_t share = count / members + 3;
+  for (unsigned i = 0; i < members; ++i) {
+    const std::size_t end = i + 1 == members ? count : std::min(count, begin + share);
+    made.begins.push_back(begin);
+    made.counts.push_back(end - begin);
+    begin = end;
+  }
+  return made;
+}
+
+template <class T>
+void all_goals(unsigned number) {
+  const std::size_t most = 1 << 19;
+  const auto units = static_cast<std::uint32_t>(most / number / joint::unit_bytes + 2);
+  Members members(number, units, most);
+  const std::size_t unit = joint::unit_elements(sizeof(T));
+  for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{1000}, number * unit,
+                                  number * unit + 5, most / sizeof(T)}) {
+    const Parts cut = parts(count, number);
+    for (const bool in_place : {false, true}) {
+      for (const std::size_t skew : {0, 1}) {
+        if (skew > 0 && count * sizeof(T) == most) continue;
+        Case one{.readers = members.all(), .in_place = in_place, .skew = skew};
+        for (const Data data : all_data) {
+          one.data = data;
+          if (skew == 0 || data == Data::strange) members.sum<T>(one, cut.begins, cut.counts);
+        }
+        one.readers = 2;
+        members.sum<T>(one, cut.begins, cut.counts);
+        one.readers = 0;
+        one.in_place = false;
+        members.sum<T>(one, cut.begins, cut.counts);
+      }
+    }
+  }
+}
+
+/// A part of a window begins where the last one ended.
+void windows() {
+  Members members(3, 2, 1 << 20);
+  const std::size_t unit = joint::unit_elements(sizeof(float));
+  const std::vector<std::uint64_t> begins{0, 5 * unit, 9 * unit};
+  for (std::uint64_t at = 0; at < 5; at += 2) {
+    std::vector<std::uint64_t> from, counts;
+    for (const std::uint64_t begin : begins) {
+      from.push_back(begin + std::min<std::uint64_t>(at, 4) * unit / 2);
+      counts.push_back(unit + 17 * at);
+    }
+    members.sum<float>({.readers = members.all()}, from, counts);
+  }
+}
+
+/// Kernels give up, and go on where they were, also where results have taken inputs' places.
+void late_members() {
+  Members members(3, 8, 1 << 20);
+  for (const std::size_t count : {100, 90'000}) {
+    const Parts cut = parts(count, 3);
+    for (unsigned late = 1; late < 3; ++late) {
+      for (const bool in_place : {false, true}) {
+        members.sum<float>({.readers = 7, .in_place = in_place, .late = late}, cut.begins,
+                           cut.counts);
+      }
+      members.sum<double>({.late = late}, cut.begins, cut.counts);
+    }
+  }
+  CHECK(members.again() > 0);
+}
+
+/// Flags of calls before are no others', and rows are as short as their quanta.
+void many_calls() {
+  Members members(2, 8, 1 << 19);
+  std::mt19937 random(9);
+  for (int i = 0; i < 150; ++i) {
+    const Parts cut = parts(1 + random() % (random() % 2 == 0 ? 40 : 60'000), 2);
+    members.sum<float>({.readers = random() % 3 == 0 ? 0 : members.all(),
+                        .data = all_data[random() % std::size(all_data)]},
+                       cut.begins, cut.counts);
+  }
+  members.take_sent();
+  const Parts cut = parts(100'000, 2);
+  members.sum<float>({.readers = 3, .data = Data::noise}, cut.begins, cut.counts);
+  const std::uint64_t noise = members.take_sent();
+  CHECK(noise > 0 && noise <= 2 * 100'000 * sizeof(float) + 2 * 200 * sizeof(joint::RowHead));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gpu::choose(argc > 1 ? argv[1] : MPRESS_SIMULATED_GPU);
+  if (!gpu::gpu()) {
+    std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
+    return 2;
+  }
+  for (const unsigned number : {2u, 3u, 8u}) {
+    all_goals<float>(number);
+    all_goals<double>(number);
+  }
+  windows();
+  late_members();
+  many_calls();
+  return check::failures != 0;
+}
