@@ -76,6 +76,38 @@ def test_a_long_first_call(link, takes_devices, mpi_program, mpress_run, simulat
 
 
 @pytest.mark.parametrize(
+    ("codec", "ranks", "count", "is_shared"),
+    [
+        ("none", 3, 4500003, False),
+        ("szp:abs=1e-3", 3, 300000, False),
+        ("szp:abs=1e-3", 2, 300000, True),
+        pytest.param("szp:rel=1e-4", 5, 4500000, False, marks=EXTENDED),
+        pytest.param("none", 2, 4500000, True, marks=EXTENDED),
+        # In windows.
+        pytest.param("none", 2, 36000000, False, marks=EXTENDED),
+        pytest.param("szp:abs=1e-3", 2, 36000000, False, marks=EXTENDED),
+    ],
+)
+def test_sums_row_by_row(codec, ranks, count, is_shared, mpi_program, mpress_run, simulated_gpu):
+    """Where each rank has a device to itself, one kernel a rank stores what the others read in
+    their memory."""
+    env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
+    env["SIMULATED_GPU_SHARED"] = str(int(is_shared))
+    options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
+    arguments = ["2e-3" if "rel" in codec else "1e-3", str(count)]
+    done = mpress_run(ranks, mpi_program("reductions_long"), arguments, options, env=env)
+    assert served(done) == {"MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter_block"}
+    rows = [row for row in done.report["rows"] if row["algorithm"] == "one-kernel"]
+    by_kernels = {row["operation"] for row in rows if row["direction"] == "send"}
+    if is_shared:
+        assert not by_kernels
+    else:
+        assert by_kernels == served(done)
+    assert {row["codec"] for row in rows if row["raw_bytes"]} <= {codec.split(":")[0]}
+    assert all(row["wire_bytes"] > 0 for row in rows if row["raw_bytes"])
+
+
+@pytest.mark.parametrize(
     ("ranks", "is_shared", "takes_devices"),
     [
         (2, False, False),

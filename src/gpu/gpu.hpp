@@ -139,8 +139,8 @@ struct Joint {
   std::uint32_t* undone;
 };
 
-/// A member's share of a sum in quanta of szp that several make together, each by a queue of its
-/// own: Queue::sum_jointly(). What all of them are given is the same but for what says otherwise.
+/// A member's share of a sum that several make together, each by a queue of its own:
+/// Queue::sum_jointly(). What all of them are given is the same but for what says otherwise.
 struct JointSum {
   /// Joint memory of each member (gpu/joint_sum.hpp), as kernels of this queue's device reach it;
   /// its own at `member`. Layout::cleared_bytes() were 0 before its first use.
@@ -149,7 +149,9 @@ struct JointSum {
   unsigned member;                       ///< differs
   /// Not 0, and one more than at the use of that memory before, which is over on this queue.
   std::uint32_t call;
-  double bound;  ///< of each contribution: the grid
+  /// Of each contribution: szp's grid. 0: elements are added as they are, in the order of the
+  /// members.
+  double bound;
   /// In elements: part i, which member i adds up, is `counts[i]` from `begins[i]` on.
   std::span<const std::uint64_t> begins, counts;
   /// Who gets all parts, a bit for each member. None: each gets its own.
@@ -309,9 +311,10 @@ class Queue {
   /// are on the queue's device, aligned as their type.
   virtual Event combine_jointly(Combine how, ElementType type, const Joint& joint) = 0;
 
-  /// Adds up what all members bring on the grid of szp, with the bits of combine_in_any_order() of
-  /// them: as combine_jointly(), but that quanta travel in few bits. Inputs and results are on the
-  /// queue's device, aligned as their type.
+  /// Adds up what all members bring on the grid of szp, with the bits of combine_in_any_order(), or
+  /// as it is, with those of combine(): as combine_jointly(), but that each member stores what it
+  /// has in the memory of those who read it, and quanta travel in few bits. Inputs and results are
+  /// on the queue's device, aligned as their type.
   virtual Event sum_jointly(ElementType type, const JointSum& sum) = 0;
 
   /// All work given later waits for what the program has enqueued on `stream`, one of the queue's

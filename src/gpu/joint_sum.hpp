@@ -1,6 +1,6 @@
-// How the kernels of several members share memory for what they add up together in quanta of szp
-// (Queue::sum_jointly()): the layout of a member's joint memory, and how rows travel. The same in
-// all processes, whatever their devices.
+// How the kernels of several members share memory for what they add up together row by row, in
+// quanta of szp or as it is (Queue::sum_jointly()): the layout of a member's joint memory, and how
+// rows travel. The same in all processes, whatever their devices.
 //
 // Words: a member brings a vector, which is cut into parts, one for each member, which adds it up.
 // A part is cut into units, a unit into rows. Contributions to a unit travel to its owner, results
@@ -10,7 +10,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,7 +19,8 @@ namespace mpress::gpu::joint_sum {
 
 inline constexpr unsigned most_members = 16;
 inline constexpr std::size_t row_bytes = 2 << 10;  ///< of elements
-inline constexpr unsigned rows = 16;               ///< of a unit, one a warp
+/// Of a unit, one a warp: few, so that others work while a thread block tells of its unit.
+inline constexpr unsigned rows = 8;
 inline constexpr std::size_t unit_bytes = rows * row_bytes;
 
 /// Elements of a row that is split up among 32 lanes: each has as many in 64 bytes.
@@ -30,16 +30,14 @@ constexpr std::size_t units_of(std::size_t count, std::size_t width) {
   return (count + unit_elements(width) - 1) / unit_elements(width);
 }
 
-/// What is in front of a row: its least quantum, and the bits of each above it, or `as_elements`.
+/// What is in front of a row: its least quantum, and the bits of each above it, which fill whole
+/// words of a lane; or `as_elements`.
 struct alignas(16) RowHead {
   std::int32_t least;
   std::uint32_t bits;
   std::uint32_t unused[2];
 };
 inline constexpr std::uint32_t as_elements = 64;
-
-/// The bits that rows of quanta have: the least of these that suffice.
-inline constexpr std::array<std::uint32_t, 9> widths{0, 4, 8, 12, 16, 20, 24, 28, 32};
 
 /// Quanta that travel lie in [-reach, reach): those of all members together fit 32 bits.
 inline constexpr std::int32_t reach = 1 << 26;

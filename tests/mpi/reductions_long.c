@@ -1,5 +1,8 @@
-/* The first call of a job is a long MPI_Allreduce of memory on devices: pieces of several chunks,
- * before any link between devices is open. Argument: the largest error of an element. */
+/* Long sums of memory on devices. The first call of a job is one, of pieces of several chunks,
+ * before any link between devices is open; later ones, of all kinds, may go row by row.
+ *
+ * reductions_long ERROR [COUNT]: the largest error of an element; elements that each rank brings,
+ * a multiple of the ranks. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -8,31 +11,58 @@
 #include "check.h"
 #include "simulated_gpu.h"
 
-static float brought(int rank, int i) {
-  return (float)(rank + 1) * sinf((float)i * 1e-3f) + (float)(i * 37 % 13) * 0.01f;
+static int rank, ranks;
+static double most;
+static float *host, *send, *receive;
+
+static float brought(int by, int i) {
+  return (float)(by + 1) * sinf((float)i * 1e-3f) + (float)(i * 37 % 13) * 0.01f;
+}
+
+/* `count` results, of the elements from `first` on. */
+static void check(const float* results, int first, int count) {
+  sim_copy_out(host, results, (size_t)count * sizeof(float));
+  for (int i = 0; i < count; ++i) {
+    double exact = 0;
+    for (int other = 0; other < ranks; ++other) exact += brought(other, first + i);
+    CHECK(fabs(host[i] - exact) <= most);
+  }
+}
+
+static void fill(float* memory, int count) {
+  for (int i = 0; i < count; ++i) host[i] = brought(rank, i);
+  sim_copy_in(memory, host, (size_t)count * sizeof(float));
 }
 
 int main(int argc, char** argv) {
-  int rank, ranks;
   CHECK_MPI(MPI_Init(&argc, &argv));
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const double most = atof(argv[1]);
-  const int count = 1100000 * ranks + 77;
+  check_rank = rank;
+  most = atof(argv[1]);
+  const int count = argc > 2 ? atoi(argv[2]) : 1100000 * ranks + 77;
   const size_t bytes = (size_t)count * sizeof(float);
-  float* const host = malloc(bytes);
-  float* const send = sim_malloc(rank % sim_devices, bytes);
-  float* const receive = sim_malloc(rank % sim_devices, bytes);
-  for (int i = 0; i < count; ++i) host[i] = brought(rank, i);
-  sim_copy_in(send, host, bytes);
-  for (int round = 0; round < 2; ++round) {
+  host = malloc(bytes);
+  send = sim_malloc(rank % sim_devices, bytes);
+  receive = sim_malloc(rank % sim_devices, bytes);
+  fill(send, count);
+  const int rounds = argc > 2 ? 8 : 2;  /* so many until all memory is open */
+  for (int round = 0; round < rounds; ++round) {
     CHECK_MPI(MPI_Allreduce(send, receive, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
-    sim_copy_out(host, receive, bytes);
-    for (int i = 0; i < count; ++i) {
-      double exact = 0;
-      for (int other = 0; other < ranks; ++other) exact += brought(other, i);
-      CHECK(fabs(host[i] - exact) <= most);
-    }
+    if (round < 2 || round == rounds - 1) check(receive, 0, count);
+  }
+  if (argc > 2) {
+    const int root = ranks - 1, own = count / ranks;
+    CHECK_MPI(MPI_Reduce(send, receive, count, MPI_FLOAT, MPI_SUM, root, MPI_COMM_WORLD));
+    if (rank == root) check(receive, 0, count);
+    CHECK_MPI(MPI_Reduce_scatter_block(send, receive, own, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
+    check(receive, rank * own, own);
+    MPI_Request request;
+    CHECK_MPI(MPI_Iallreduce(send, receive, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request));
+    CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    check(receive, 0, count);
+    CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, send, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
+    check(send, 0, count);
   }
   free(host);
   sim_free(send);

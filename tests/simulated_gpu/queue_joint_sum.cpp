@@ -32,7 +32,9 @@ class SumWork {
         begins_(given.begins.begin(), given.begins.end()),
         counts_(given.counts.begin(), given.counts.end()),
         given_(given) {
-    if (!szp::make_quantizer(given.bound, z_)) fault("a grid without a step: %g", given.bound);
+    if (given.bound != 0 && !szp::make_quantizer(given.bound, z_)) {
+      fault("a grid without a step: %g", given.bound);
+    }
   }
 
   void run() {
@@ -79,6 +81,7 @@ class SumWork {
 
   bool quantum(T x, std::int32_t& q) const {
     T found = 0;
+    if (given_.bound == 0) return false;
     if (!any_order::quantum_of(z_, x, found)) return false;
     if (sizeof(T) == 8 && !(found >= -joint::reach && found < joint::reach)) return false;
     q = static_cast<std::int32_t>(found);
@@ -174,14 +177,17 @@ class SumWork {
     const T* const mine = input() + begins_[own] + row.begin;
     std::vector<T> sums(row.count);
     for (std::size_t i = 0; i < row.count; ++i) {
-      sums[i] = any_order::sum_on_grid<T>(
-          members(), any_order::room_for(members()), z_, [&](unsigned member) {
-            if (member == own) return mine[i];
-            const std::size_t slot =
-                layout(own).contribution(given_.call, Layout::other(own, member), unit);
-            bool ignored = false;
-            return value(slot, row, i, ignored);
-          });
+      const auto load = [&](unsigned member) {
+        if (member == own) return mine[i];
+        const std::size_t slot =
+            layout(own).contribution(given_.call, Layout::other(own, member), unit);
+        bool ignored = false;
+        return value(slot, row, i, ignored);
+      };
+      sums[i] = load(0);
+      for (unsigned member = 1; member < members(); ++member) sums[i] += load(member);
+      if (given_.bound == 0) continue;
+      sums[i] = any_order::sum_on_grid<T>(members(), any_order::room_for(members()), z_, load);
     }
     for (unsigned member = 0; member < members(); ++member) {
       if (member == own || !is_reader(member)) continue;
@@ -237,7 +243,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   for (std::size_t i = 0; i < members; ++i) {
     const Layout layout{static_cast<std::uint32_t>(members), given.units[i]};
     Memory::instance().check(device_, given.memory[i], layout.bytes());
-    if (joint::units_of(given.counts[i], width) > given.units[i]) fault("a part has no room");
+    if (joint::units_of(given.counts[i], width) > given.units[i]) fault("a part of %zu elements has no room in %u units of %zu", (std::size_t)given.counts[i], given.units[i], i);
     end = std::max(end, (given.begins[i] + given.counts[i]) * width);
   }
   for (const void* data : {given.input, static_cast<const void*>(given.out)}) {

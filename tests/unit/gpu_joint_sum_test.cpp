@@ -46,6 +46,7 @@ struct Case {
   std::size_t skew = 0;  ///< elements in front of input and result
   unsigned late = 0;     ///< a member that comes last, after the others have given up
   Data data = Data::smooth;
+  bool as_they_are = false;
 };
 
 /// Members with joint memory for parts of so many units; the last has room for one more.
@@ -109,8 +110,12 @@ class Members {
     std::vector<T> expected(count);
     std::vector<const void*> views;
     for (const auto& input : inputs) views.push_back(input.data());
-    codec::combine_in_any_order(codec::Combine::sum, type_of<T>, views, expected.data(), count,
-                                bound);
+    if (one.as_they_are) {
+      codec::combine_all(codec::Combine::sum, type_of<T>, views, expected.data(), count);
+    } else {
+      codec::combine_in_any_order(codec::Combine::sum, type_of<T>, views, expected.data(), count,
+                                  bound);
+    }
     for (unsigned i = 0; i < number(); ++i) {
       const bool is_reader = (one.readers >> i & 1) != 0;
       if (one.readers != 0 && !is_reader) continue;
@@ -173,8 +178,18 @@ class Members {
     told(i) = {};
     again_ += again;
     events_.resize(number());
-    const JointSum given{at_,    units_,      i,     call_, bound, begins, counts, one.readers,
-                         input(i, one, sizeof(T)), out(i, one, sizeof(T)), again, &told(i)};
+    const JointSum given{at_,
+                         units_,
+                         i,
+                         call_,
+                         one.as_they_are ? 0 : bound,
+                         begins,
+                         counts,
+                         one.readers,
+                         input(i, one, sizeof(T)),
+                         out(i, one, sizeof(T)),
+                         again,
+                         &told(i)};
     events_[i] = queues_[i]->sum_jointly(type_of<T>, given);
   }
 
@@ -226,6 +241,10 @@ void all_goals(unsigned number) {
           one.data = data;
           if (skew == 0 || data == Data::strange) members.sum<T>(one, cut.begins, cut.counts);
         }
+        one.as_they_are = true;
+        one.data = Data::noise;
+        members.sum<T>(one, cut.begins, cut.counts);
+        one.as_they_are = skew > 0;
         one.readers = 2;
         members.sum<T>(one, cut.begins, cut.counts);
         one.readers = 0;
@@ -253,7 +272,7 @@ void windows() {
 
 /// Kernels give up, and go on where they were, also where results have taken inputs' places.
 void late_members() {
-  Members members(3, 8, 1 << 20);
+  Members members(3, 32, 1 << 20);
   for (const std::size_t count : {100, 90'000}) {
     const Parts cut = parts(count, 3);
     for (unsigned late = 1; late < 3; ++late) {
@@ -269,7 +288,7 @@ void late_members() {
 
 /// Flags of calls before are no others', and rows are as short as their quanta.
 void many_calls() {
-  Members members(2, 8, 1 << 19);
+  Members members(2, 32, 1 << 19);
   std::mt19937 random(9);
   for (int i = 0; i < 150; ++i) {
     const Parts cut = parts(1 + random() % (random() % 2 == 0 ? 40 : 60'000), 2);

@@ -31,6 +31,14 @@ std::uint64_t joint_device_word(const Job& job, int device);
 /// Has each that they told a device of its own?
 bool have_own_devices(std::vector<std::uint64_t> told);
 
+/// May all members' kernels do a call, as they have told each other?
+enum class JointAnswer : unsigned char {
+  accepted,  ///< the kernel was given to the device
+  not_yet,   ///< memory is being opened; this call goes otherwise, and the next may go so
+  not_now,   ///< a member's data does not allow it
+  never,     ///< members share a device
+};
+
 class JointMemory {
  public:
   /// Where a member's memory is, and what it publishes once its device has failed.
@@ -128,15 +136,18 @@ class JointMemory {
   bool is_given_up_ = false;
 };
 
-/// Those of a context. One call of each kind is under way.
+/// Those of a context. One call at a time uses each.
 struct JointMemories final : Context::Kept {
-  JointMemories(Job& job, const Context& context) : combined(job, context), sums(job, context) {}
+  JointMemories(Job& job, const Context& context)
+      : combined(job, context), raw_sums(job, context), coded_sums(job, context) {}
 
   /// For the call whose turn it is. `job` and `context` outlive it.
   static JointMemories& of(Job& job, Context& context);
 
-  JointMemory combined;  ///< of coll/joint_reduction
-  JointMemory sums;      ///< of coll/joint_sum
+  // Calls of the first two do not overlap, and blocking ones of the last may overlap with those.
+  JointMemory combined;    ///< of coll/joint_reduction
+  JointMemory raw_sums;    ///< of those that are long
+  JointMemory coded_sums;  ///< of coll/reduced_call
 };
 
 }  // namespace mpress::engine

@@ -33,6 +33,9 @@ std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& oper
   return {0, reduction.count};
 }
 
+/// Such go row by row, and are only sums.
+bool is_long(std::size_t bytes) { return bytes > policy::most_linked; }
+
 /// Not more for each size that comes.
 JointMemory::Size memory_for(unsigned members, std::size_t bytes) {
   constexpr std::size_t least_long = 1 << 20;
@@ -42,14 +45,22 @@ JointMemory::Size memory_for(unsigned members, std::size_t bytes) {
 
 }  // namespace
 
-bool JointReduction::is_apt(const Operands& operands, Context& context) {
+bool JointReduction::is_apt(const Collective& call, const Operands& operands, Context& context) {
   const int ranks = context.size();
   if (ranks < 2 || static_cast<unsigned>(ranks) > joint::most_members) return false;
   if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction) return false;
   const std::size_t bytes = reduction->count * element_size(reduction->type);
-  return policy::joint_shots(bytes, ranks) != policy::Shots::none;
+  if (!is_long(bytes)) return bytes > 0;
+  return reduction->how == codec::Combine::sum &&
+         JointSum::is_apt(context, reduction->type, pieces_of(call, operands, *reduction, ranks),
+                          JointSum::goal_of(call.family, ranks, operands.root));
+}
+
+bool JointReduction::is_busy(Job& job, Context& context) {
+  const JointMemories& memories = JointMemories::of(job, context);
+  return memories.combined.is_busy() || memories.raw_sums.is_busy();
 }
 
 JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
@@ -61,7 +72,12 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       memory_(JointMemories::of(job, context).combined),
       reduction_(*reduction_of(operands)),
       gathers_(takes_two_shots(call, reduction_, context.size())),
-      begins_(parts_of(call, operands, reduction_, context.size())) {}
+      begins_(parts_of(call, operands, reduction_, context.size())) {
+  if (!is_long(bytes())) return;
+  pieces_ = pieces_of(call, operands, reduction_, context.size());
+  sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, pieces_,
+               JointSum::goal_of(call.family, context.size(), operands.root));
+}
 
 JointReduction::~JointReduction() {
   if (number_ != 0) memory_.set_busy(false);
@@ -87,12 +103,21 @@ std::size_t JointReduction::bytes_read(int by, int from) const {
 JointReduction::Told JointReduction::offer() {
   // Each asks for memory, so that the others find it there when they connect.
   if (!is_there()) return {};
+  if (sum_) {
+    return sum_->offer(device_, static_cast<const std::byte*>(reduction_.input), results_);
+  }
   const bool is_read = memory_.connect(device_);
   const auto members = static_cast<unsigned>(context_.size());
   if (!memory_.provide(device_, memory_for(members, bytes())) || !is_read) return {};
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
-  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device_), routes[0], routes[1]};
+  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device_), routes[0], routes[1],
+          0};
+}
+
+bool JointReduction::gets_results() const {
+  if (call_.family == Family::reduce) return context_.rank() == operands_.root;
+  return call_.family == Family::allreduce || combines(context_.rank());
 }
 
 /// Finds where the data lies.
@@ -105,16 +130,21 @@ bool JointReduction::is_there() {
   };
   device_ = device_of(job_, reduction_.input, *type);
   if (!lies_on(reduction_.input, device_)) return false;
-  if (gathers_ || combines(context_.rank())) {
+  if (gets_results()) {
     results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
     if (!lies_on(results_, device_)) return false;
     // Of MPI_Reduce_scatter in place they lie where others' parts were, which blocks copy in turn.
-    if (reduction_.is_in_place && has_parts() && !gathers_) return false;
+    if (reduction_.is_in_place && call_.family == Family::reduce_scatter) return false;
   }
   return true;
 }
 
-JointReduction::Answer JointReduction::accept(std::span<const std::uint64_t> told) {
+JointAnswer JointReduction::accept(std::span<const std::uint64_t> told) {
+  if (sum_) {
+    std::vector<JointSum::Told> all(told.size() / words);
+    for (std::size_t i = 0; i < told.size(); ++i) all[i / words][i % words] = told[i];
+    return sum_->accept(all, 0);
+  }
   std::vector<std::uint64_t> devices;
   std::vector<JointMemory::Routes> routes;
   Ability least = Ability::has;
@@ -123,17 +153,17 @@ JointReduction::Answer JointReduction::accept(std::span<const std::uint64_t> tol
     devices.push_back(told[i + 1]);
     routes.push_back({told[i + 2], told[i + 3]});
   }
-  if (least == Ability::none) return Answer::not_now;
-  if (!have_own_devices(std::move(devices))) return Answer::never;
+  if (least == Ability::none) return JointAnswer::not_now;
+  if (!have_own_devices(std::move(devices))) return JointAnswer::never;
   if (least == Ability::makes) {
     memory_.open(routes);
-    return Answer::not_yet;
+    return JointAnswer::not_yet;
   }
   number_ = memory_.next_call();
   memory_.set_busy(true);
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   give(false);
-  return Answer::accepted;
+  return JointAnswer::accepted;
 }
 
 void JointReduction::give(bool again) {
@@ -158,6 +188,10 @@ void JointReduction::give(bool again) {
 }
 
 bool JointReduction::advance() {
+  if (sum_) {
+    if (!sum_->advance()) return false;
+    end_sum();
+  }
   if (number_ == 0) return true;
   if (!end()) return false;
   queue_ = {};
@@ -195,6 +229,16 @@ bool JointReduction::end() {
     count_by_peer_link(job_, called(), rank, bytes_read(member, me), bytes_read(me, member));
   }
   return true;
+}
+
+void JointReduction::end_sum() {
+  code_ = sum_->code();
+  for (int member = 0; member < context_.size() && code_ == MPI_SUCCESS; ++member) {
+    if (member == context_.rank()) continue;
+    count_by_peer_link(job_, called(), context_.world_rank(member), sum_->raw_bytes_to(member),
+                       sum_->raw_bytes_from(member));
+  }
+  sum_.reset();
 }
 
 trace::Called JointReduction::called() const {

@@ -15,11 +15,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/joint_memory.hpp"
+#include "engine/coll/joint_sum.hpp"
 #include "engine/coll/reduction.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/devices.hpp"
@@ -29,12 +31,13 @@ namespace mpress::engine {
 
 class JointReduction final : public CollectiveOperation {
  public:
-  /// What a member tells the others: whether it can, its device, and the routes to its memory.
-  static constexpr std::size_t words = 2 + JointMemory::words;
+  /// What a member tells the others: whether it can, its device, the routes to its memory, and what
+  /// JointSum adds to that.
+  static constexpr std::size_t words = JointSum::words;
   using Told = std::array<std::uint64_t, words>;
 
   /// May such a call go so, as all its members know?
-  static bool is_apt(const Operands& operands, Context& context);
+  static bool is_apt(const Collective& call, const Operands& operands, Context& context);
 
   /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
   JointReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
@@ -43,15 +46,11 @@ class JointReduction final : public CollectiveOperation {
   /// Before anything else. What it returns all members tell each other.
   Told offer();
 
-  enum class Answer : unsigned char {
-    accepted,  ///< the kernel was given to the device
-    not_yet,   ///< memory is being opened; this call goes otherwise, and the next may go so
-    not_now,   ///< a member's data does not allow it
-    never,     ///< members share a device
-  };
-
   /// What all have told, by rank. The same for all.
-  Answer accept(std::span<const std::uint64_t> told);
+  JointAnswer accept(std::span<const std::uint64_t> told);
+
+  /// Is one of the context's under way?
+  static bool is_busy(Job& job, Context& context);
 
   void start() override {}
   bool advance() override;
@@ -72,6 +71,8 @@ class JointReduction final : public CollectiveOperation {
   bool is_there();
   void give(bool again);
   bool end();
+  void end_sum();
+  bool gets_results() const;
   bool combines(int member) const;
   std::size_t bytes_read(int by, int from) const;
   bool has_parts() const { return begins_.size() > 2; }
@@ -86,6 +87,8 @@ class JointReduction final : public CollectiveOperation {
   const Reduction reduction_;
   const bool gathers_;
   std::vector<std::uint64_t> begins_;  ///< of parts, in elements
+  std::vector<std::int64_t> pieces_;   ///< the same of what is long
+  std::optional<JointSum> sum_;        ///< of that, which goes row by row
   int device_ = gpu::host;
   std::byte* results_ = nullptr;
   std::uint32_t number_ = 0;  ///< 0: it is not under way

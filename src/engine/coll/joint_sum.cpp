@@ -35,7 +35,7 @@ std::size_t windows_of(std::span<const std::int64_t> begins, ElementType type) {
 
 /// Units of the longest part that a window of it needs room for; not more for each size that comes.
 std::uint32_t units_for(std::span<const std::int64_t> begins, ElementType type) {
-  constexpr std::size_t least = 16;
+  constexpr std::size_t least = 64;
   const std::size_t width = element_size(type);
   const std::size_t most = joint::most_units(static_cast<unsigned>(begins.size()) - 1);
   const std::size_t units = joint::units_of(longest_of(begins), width);
@@ -61,11 +61,11 @@ bool JointSum::is_apt(const Context& context, ElementType type,
   return windows <= 2 || shortest > (windows - 1) * each;
 }
 
-JointSum::JointSum(Job& job, Context& context, ElementType type,
+JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
                    std::span<const std::int64_t> begins, Goal goal)
     : job_(job),
       context_(context),
-      memory_(JointMemories::of(job, context).sums),
+      memory_(memory),
       type_(type),
       begins_(begins),
       goal_(goal),
@@ -93,7 +93,7 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
           routes[1], units};
 }
 
-bool JointSum::accept(std::span<const Told> told, double bound) {
+JointAnswer JointSum::accept(std::span<const Told> told, double bound) {
   std::vector<std::uint64_t> devices;
   std::vector<JointMemory::Routes> routes;
   Ability least = Ability::has;
@@ -104,17 +104,18 @@ bool JointSum::accept(std::span<const Told> told, double bound) {
     routes.push_back({one[2], one[3]});
     units_.push_back(static_cast<std::uint32_t>(one[4]));
   }
-  if (least == Ability::none || !have_own_devices(std::move(devices))) return false;
+  if (least == Ability::none) return JointAnswer::not_now;
+  if (!have_own_devices(std::move(devices))) return JointAnswer::never;
   if (least == Ability::makes) {
     memory_.open(routes);
-    return false;
+    return JointAnswer::not_yet;
   }
   bound_ = bound;
   memory_.set_busy(true);
   number_ = memory_.next_call();
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   give(false);
-  return true;
+  return JointAnswer::accepted;
 }
 
 /// The kernel of a window.

@@ -1,10 +1,11 @@
-// A sum in quanta of szp of data on linked devices, by kernels that wait for those of the other
-// members (gpu::Queue::sum_jointly()): what ReducedCall does in the place of blocks, once its
-// members have told each other the range of what they bring, and with it whether all can.
+// A sum of data on linked devices, by kernels that wait for those of the other members
+// (gpu::Queue::sum_jointly()): in quanta of szp what ReducedCall does in the place of blocks, once
+// its members have told each other the range of what they bring, and with it whether all can; as it
+// is what JointReduction does with what is long.
 //
-// Members make the same calls in one order: so only blocking ones go this way. Kernels fill no
-// device and none waits for long; what one has left undone, because another member's device was
-// busy, is given again by its host, which has looked whether that member still lives.
+// Members make the same calls in one order. Kernels fill no device and none waits for long; what
+// one has left undone, because another member's device was busy, is given again by its host, which
+// has looked whether that member still lives.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "codec/element.hpp"
+#include "config/config.hpp"
 #include "engine/coll/joint_memory.hpp"
 #include "engine/devices.hpp"
 
@@ -30,18 +32,19 @@ class JointSum {
   struct Goal {
     std::uint32_t readers;  ///< a bit for each member that gets all parts
   };
-  static Goal for_all(int members) { return {(1u << members) - 1}; }
-  static Goal for_root(int root) { return {1u << root}; }
-  static Goal for_each() { return {0}; }
+  static Goal goal_of(Family family, int members, int root) {
+    if (family == Family::allreduce) return {(1u << members) - 1};
+    return {family == Family::reduce ? 1u << root : 0};
+  }
 
   /// May a sum go so, as all its members know? `begins`: of parts, in elements; member i adds up
   /// those from [i] to [i + 1].
   static bool is_apt(const Context& context, ElementType type, std::span<const std::int64_t> begins,
                      Goal goal);
 
-  /// All of these outlive it.
-  JointSum(Job& job, Context& context, ElementType type, std::span<const std::int64_t> begins,
-           Goal goal);
+  /// All of these outlive it. No other call uses the memory.
+  JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
+           std::span<const std::int64_t> begins, Goal goal);
   ~JointSum();
 
   /// Of data on `device`, both aligned as their type: all that this member brings, and where its
@@ -49,9 +52,9 @@ class JointSum {
   /// each gets its own part. What it returns all members tell each other.
   Told offer(int device, const std::byte* input, std::byte* results);
 
-  /// What all have told, by rank. The same for all: does it go so? If so it begins, each member's
-  /// contribution within `bound`, by which their codec has a grid.
-  bool accept(std::span<const Told> told, double bound);
+  /// What all have told, by rank. The same for all. Where it is accepted it begins: each member's
+  /// contribution within `bound`, by which their codec has a grid, or 0: as it is.
+  JointAnswer accept(std::span<const Told> told, double bound);
 
   /// Never waits. True once it is over.
   bool advance();

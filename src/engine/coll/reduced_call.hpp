@@ -101,6 +101,7 @@ class ReducedCall final : public CollectiveOperation {
   void conclude_exchange();
   void offer_jointly(Told& told);
   bool may_add_jointly() const;
+  JointSum::Goal joint_goal() const;
   bool begins_jointly();
   void end_jointly();
   /// Not where sums of a host, which are rounded, could make a difference.

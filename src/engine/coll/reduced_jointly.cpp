@@ -9,20 +9,19 @@ namespace mpress::engine {
 
 /// As all members know.
 bool ReducedCall::may_add_jointly() const {
-  const JointSum::Goal goal = goal_ == Goal::all    ? JointSum::for_all(context_.size())
-                              : goal_ == Goal::root ? JointSum::for_root(operands_.root)
-                                                    : JointSum::for_each();
   return served_.is_blocking && reduction_.how == codec::Combine::sum &&
-         JointSum::is_apt(context_, reduction_.type, begins_, goal);
+         JointSum::is_apt(context_, reduction_.type, begins_, joint_goal());
+}
+
+JointSum::Goal ReducedCall::joint_goal() const {
+  return JointSum::goal_of(call_.family, context_.size(), operands_.root);
 }
 
 /// What this member tells of whether it can.
 void ReducedCall::offer_jointly(Told& told) {
   if (!may_add_jointly()) return;
-  joint_.emplace(job_, context_, reduction_.type, begins_,
-                 goal_ == Goal::all    ? JointSum::for_all(context_.size())
-                 : goal_ == Goal::root ? JointSum::for_root(operands_.root)
-                                       : JointSum::for_each());
+  joint_.emplace(job_, context_, JointMemories::of(job_, context_).coded_sums, reduction_.type,
+                 begins_, joint_goal());
   if (code_ != MPI_SUCCESS || home_ == gpu::host) return;
   const auto type = mpi::type_info(reduction_.mpi_type());
   const bool gets_results = goal_ == Goal::all || is_at_root() ||
@@ -41,7 +40,7 @@ bool ReducedCall::begins_jointly() {
   if (!joint_ || !adds_quanta_) return false;
   std::vector<JointSum::Told> told;
   for (const Told& one : told_) told.push_back(one.joint);
-  if (!joint_->accept(told, coding_.spec.value)) return false;
+  if (joint_->accept(told, coding_.spec.value) != JointAnswer::accepted) return false;
   movement_.reset();
   is_joint_ = true;
   phase_ = Phase::adding_jointly;

@@ -253,7 +253,7 @@ bool Routing::advance() {
   }
   while (state_ != State::decided) {
     if (state_ == State::joining) {
-      if (JointMemories::of(job_, context_).combined.is_busy()) return false;
+      if (JointReduction::is_busy(job_, context_)) return false;
       offer_joint();
     }
     if (!agreement_->advance()) {
@@ -399,7 +399,7 @@ bool Routing::may_have_kernels() const {
 
 /// Where it was refused, that is tried less and less often; all members know.
 bool Routing::may_be_joint() {
-  return may_have_kernels() && JointReduction::is_apt(operands_, context_) && mode_.joint.next();
+  return may_have_kernels() && JointReduction::is_apt(call_, operands_, context_) && mode_.joint.next();
 }
 
 void Routing::offer_joint() {
@@ -409,12 +409,12 @@ void Routing::offer_joint() {
 }
 
 void Routing::accept_joint() {
-  const JointReduction::Answer answer = joint_->accept(agreement_->result());
-  if (answer == JointReduction::Answer::never) mode_.joint.end();
-  if (answer != JointReduction::Answer::not_yet) {
-    mode_.joint.note(answer == JointReduction::Answer::accepted);
+  const JointAnswer answer = joint_->accept(agreement_->result());
+  if (answer == JointAnswer::never) mode_.joint.end();
+  if (answer != JointAnswer::not_yet) {
+    mode_.joint.note(answer == JointAnswer::accepted);
   }
-  if (answer == JointReduction::Answer::accepted) return decide(Server::mpress);
+  if (answer == JointAnswer::accepted) return decide(Server::mpress);
   joint_.reset();
   serve_otherwise();
 }

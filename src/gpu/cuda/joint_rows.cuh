@@ -99,7 +99,8 @@ __device__ __forceinline__ RowHead head_of(const std::int32_t (&q)[number]) {
   hi = __reduce_max_sync(~0u, hi);
   const std::uint32_t span = static_cast<std::uint32_t>(hi) - static_cast<std::uint32_t>(lo);
   const std::uint32_t needed = 32 - static_cast<std::uint32_t>(__clz(static_cast<int>(span)));
-  return {lo, (needed + 3) / 4 * 4, {}};
+  constexpr std::uint32_t grain = 32 / number;
+  return {lo, (needed + grain - 1) / grain * grain, {}};
 }
 
 /// 32-bit words that a lane's quanta take.
@@ -176,20 +177,12 @@ __device__ __forceinline__ void add_unpacked(const std::uint32_t (&w)[words_of(n
   }
 }
 
-/// Calls do.operator()<bits>() with the width of a row that has any.
-template <class Do>
-__device__ __forceinline__ void with_bits(std::uint32_t bits, const Do& act) {
-  switch (bits) {
-    case 4: return act.template operator()<4>();
-    case 8: return act.template operator()<8>();
-    case 12: return act.template operator()<12>();
-    case 16: return act.template operator()<16>();
-    case 20: return act.template operator()<20>();
-    case 24: return act.template operator()<24>();
-    case 28: return act.template operator()<28>();
-    case 32: return act.template operator()<32>();
-    default: return;
-  }
+/// Calls act.operator()<bits>() with the width of a row of `number` quanta a lane that has any.
+template <unsigned number, unsigned bits = 32, class Act>
+__device__ __forceinline__ void with_bits(std::uint32_t wanted, const Act& act) {
+  if (wanted == bits) return act.template operator()<bits>();
+  constexpr unsigned grain = 32 / number;
+  if constexpr (bits > grain) with_bits<number, bits - grain>(wanted, act);
 }
 
 /// Adds a row that came as quanta to `q`.
@@ -201,7 +194,7 @@ __device__ __forceinline__ void add_row(const RowHead& head, const std::byte* ro
     for (unsigned v = 0; v < number; ++v) q[v] += head.least;
     return;
   }
-  with_bits(head.bits, [&]<unsigned bits>() {
+  with_bits<number>(head.bits, [&]<unsigned bits>() {
     std::uint32_t w[words_of(number, bits)];
     load_words(row, w);
     add_unpacked<bits>(w, head.least, q);

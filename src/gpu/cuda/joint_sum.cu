@@ -18,7 +18,7 @@ using joint::Layout;
 
 constexpr unsigned threads = joint::rows * 32;
 /// Half of a multiprocessor's threads: a program's kernels have room beside.
-constexpr unsigned residency = 2;
+constexpr unsigned residency = 1024 / threads;
 
 /// A JointSum as kernels have it.
 struct Call {
@@ -105,11 +105,11 @@ class Targets {
   __device__ __forceinline__ void tell() const {
     __syncthreads();
     if (threadIdx.x != 0 || members_ == 0) return;
-    __threadfence_system();
+    __threadfence_system();  // once, for all flags
     for (std::uint32_t left = members_; left != 0; left &= left - 1) {
       const unsigned member = __ffs(left) - 1;
       const Layout layout = call_.layout(member);
-      store_flag(call_.memory[member] + layout.flag_at(slot_in(layout, member)), call_.number);
+      set_flag(call_.memory[member] + layout.flag_at(slot_in(layout, member)), call_.number);
     }
   }
 
@@ -147,7 +147,7 @@ __device__ __forceinline__ unsigned send_quanta(const Targets& to, const std::in
   if (threadIdx.x % 32 == 0) {
     to.each([&](RowHead* at, std::byte*) { *at = head; });
   }
-  with_bits(head.bits, [&]<unsigned bits>() {
+  with_bits<number>(head.bits, [&]<unsigned bits>() {
     std::uint32_t w[words_of(number, bits)];
     pack<bits>(q, head.least, w);
     to.each([&](RowHead*, std::byte* row) { store_words(row, w); });
@@ -218,16 +218,15 @@ __device__ __noinline__ unsigned sum_elements(const Call& call, const Quantizer<
 }
 
 /// Adds up the thread's row of a unit, all of whose contributions have come, writes it and sends it
-/// to those who get it.
+/// to those who get it. `q`: quanta of this member's own row, if `are_quanta`.
 template <class T>
 __device__ __forceinline__ unsigned sum_row(const Call& call, const Quantizer<T>& z,
-                                            const Unit& unit, const T (&x)[per_lane<T>],
-                                            const T* input, T* out, std::size_t count,
-                                            const Targets& to, std::uint64_t& received) {
+                                            const Unit& unit, std::int32_t (&q)[per_lane<T>],
+                                            bool are_quanta, const T* input, T* out,
+                                            std::size_t count, const Targets& to,
+                                            std::uint64_t& received) {
   constexpr auto limit = static_cast<std::int64_t>(codec::szp::Traits<T>::sum_limit);
   const Contributions from{call, unit.number};
-  std::int32_t q[per_lane<T>];
-  bool are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
   for (unsigned other = 0; other + 1 < call.members; ++other) {
     const RowHead head = from.head(other);
     received += bytes_of<per_lane<T>>(head);
@@ -250,6 +249,31 @@ __device__ __forceinline__ unsigned sum_row(const Call& call, const Quantizer<T>
     store_row(out, count, sums);
   }
   return to.number() > 0 ? send_quanta(to, q) : 0;
+}
+
+/// The same of elements as they are, in the order of the members. `x`: this member's own.
+template <class T>
+__device__ __forceinline__ unsigned sum_in_order(const Call& call, const Unit& unit,
+                                                 const T (&x)[per_lane<T>], T* out,
+                                                 std::size_t count, const Targets& to,
+                                                 std::uint64_t& received) {
+  const Contributions from{call, unit.number};
+  T sums[per_lane<T>];
+  for (unsigned member = 0; member < call.members; ++member) {
+    std::uint32_t w[sizeof sums / 4];
+    if (member == call.own) {
+      memcpy(w, x, sizeof w);
+    } else {
+      load_words(from.row(Layout::other(call.own, member)), w);
+      received += sizeof(RowHead) + joint::row_bytes;
+    }
+    T row[per_lane<T>];
+    memcpy(row, w, sizeof row);
+#pragma unroll
+    for (unsigned v = 0; v < per_lane<T>; ++v) sums[v] = member == 0 ? row[v] : sums[v] + row[v];
+  }
+  if (out != nullptr) store_row(out, count, sums);
+  return to.number() > 0 ? send_elements(to, sums) : 0;
 }
 
 /// By all threads of a block: are there contributions of all others to a unit?
@@ -282,51 +306,67 @@ __device__ __forceinline__ bool await_result(const Call& call, const Unit& unit)
   return __syncthreads_and(has_come) != 0;
 }
 
-template <class T>
+template <bool as_they_are, class T>
 __device__ void contribute(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
   const auto* const input = static_cast<const T*>(call.input);
-  Unit unit;
-  for (std::uint64_t task = blockIdx.x; unit_of_others<T>(call, task, unit); task += gridDim.x) {
+  const auto load = [&](const Unit& unit, T (&x)[per_lane<T>]) {
+    load_row(input + call.begins[unit.part] + row_begin<T>(unit), row_count<T>(call, unit), x);
+  };
+  Unit unit, next;
+  std::uint64_t task = blockIdx.x;
+  bool is_there = unit_of_others<T>(call, task, unit);
+  T x[per_lane<T>];
+  if (is_there) load(unit, x);
+  while (is_there) {
     const Targets to = Targets::owner(call, unit);
-    const std::size_t count = row_count<T>(call, unit);
-    if (count > 0) {
-      T x[per_lane<T>];
-      std::int32_t q[per_lane<T>];
-      load_row(input + call.begins[unit.part] + row_begin<T>(unit), count, x);
-      const bool are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
-      traffic.sent += are_quanta ? send_quanta(to, q) : send_elements(to, x);
-    }
+    const bool has_row = row_count<T>(call, unit) > 0;
+    std::int32_t q[per_lane<T>];
+    bool are_quanta = false;
+    if constexpr (!as_they_are) are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
+    if (has_row && !are_quanta) traffic.sent += send_elements(to, x);
+    // The next row comes while this one is packed and told of.
+    task += gridDim.x;
+    is_there = unit_of_others<T>(call, task, next);
+    if (is_there) load(next, x);
+    if (has_row && are_quanta) traffic.sent += send_quanta(to, q);
     to.tell();
+    unit = next;
   }
 }
 
 /// False where contributions did not come.
-template <class T>
+template <bool as_they_are, class T>
 __device__ bool add_up(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
   const auto* const input = static_cast<const T*>(call.input) + call.begins[call.own];
   const bool gets_own = call.readers == 0 || call.is_reader(call.own);
   T* const out = gets_own ? static_cast<T*>(call.out) + (call.readers ? call.begins[call.own] : 0)
                           : nullptr;
-  const auto units =
-      static_cast<std::uint32_t>(joint::units_of(call.counts[call.own], sizeof(T)));
+  const auto units = static_cast<std::uint32_t>(joint::units_of(call.counts[call.own], sizeof(T)));
+  const auto mark = [&](std::uint32_t unit) {
+    return reinterpret_cast<volatile std::uint32_t*>(call.memory[call.own] +
+                                                     call.layout(call.own).mark_at(unit));
+  };
   for (Unit unit{call.own, blockIdx.x}; unit.number < units; unit.number += gridDim.x) {
-    auto* const mark = reinterpret_cast<volatile std::uint32_t*>(
-        call.memory[call.own] + call.layout(call.own).mark_at(unit.number));
     // Results may have taken the place of what this member brought.
-    if (call.again && *mark == call.number) continue;
+    if (call.again && *mark(unit.number) == call.number) continue;
     const Targets to = Targets::readers(call, unit);
     const std::size_t begin = row_begin<T>(unit), count = row_count<T>(call, unit);
     T x[per_lane<T>];
     load_row(input + begin, count, x);
+    std::int32_t q[per_lane<T>];
+    bool are_quanta = false;
+    if constexpr (!as_they_are) are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
     if (!await_contributions(call, unit.number)) return false;
     if (count > 0) {
+      T* const row = out ? out + begin : nullptr;
       const unsigned bytes =
-          sum_row(call, z, unit, x, input + begin, out ? out + begin : nullptr, count, to,
-                  traffic.received);
+          as_they_are ? sum_in_order(call, unit, x, row, count, to, traffic.received)
+                      : sum_row(call, z, unit, q, are_quanta, input + begin, row, count, to,
+                                traffic.received);
       traffic.sent += std::uint64_t{bytes} * to.number();
     }
     to.tell();
-    if (threadIdx.x == 0) *mark = call.number;
+    if (threadIdx.x == 0) *mark(unit.number) = call.number;
   }
   return true;
 }
@@ -364,12 +404,12 @@ __device__ bool collect(const Call& call, const Quantizer<T>& z, Traffic& traffi
   return true;
 }
 
-template <class T>
+template <bool as_they_are, class T>
 __global__ void __launch_bounds__(threads, residency)
     sum_kernel(const __grid_constant__ Call call, const Quantizer<T> z, const Tell tell) {
   Traffic traffic;
-  if (!call.again) contribute(call, z, traffic);
-  bool has_all = add_up(call, z, traffic);
+  if (!call.again) contribute<as_they_are>(call, z, traffic);
+  bool has_all = add_up<as_they_are>(call, z, traffic);
   if (has_all && call.is_reader(call.own)) has_all = collect(call, z, traffic);
   auto* const counters = reinterpret_cast<unsigned long long*>(
       call.memory[call.own] + call.layout(call.own).counters_at());
@@ -389,15 +429,16 @@ __global__ void __launch_bounds__(threads, residency)
 
 template <class T>
 cudaError_t sum_as(const Call& call, double bound, const Tell& tell, cudaStream_t stream) {
-  Quantizer<T> z;
-  if (!codec::szp::make_quantizer(bound, z)) return cudaErrorInvalidValue;
+  Quantizer<T> z{};
+  if (bound != 0 && !codec::szp::make_quantizer(bound, z)) return cudaErrorInvalidValue;
   std::uint64_t own = joint::units_of(call.counts[call.own], sizeof(T)), others = 0;
   for (unsigned member = 0; member < call.members; ++member) {
     if (member != call.own) others += joint::units_of(call.counts[member], sizeof(T));
   }
   const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(
       std::max(own, others), 1, std::uint64_t{residency} * codec::cuda::multiprocessors()));
-  sum_kernel<T><<<blocks, threads, 0, stream>>>(call, z, tell);
+  const auto kernel = bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
+  kernel<<<blocks, threads, 0, stream>>>(call, z, tell);
   return cudaGetLastError();
 }
 

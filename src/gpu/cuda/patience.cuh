@@ -40,5 +40,9 @@ __device__ inline std::uint32_t load_flag(const void* flag) {
 __device__ inline void store_flag(void* flag, std::uint32_t value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
+/// Behind a fence of the system's.
+__device__ inline void set_flag(void* flag, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
 
 }  // namespace mpress::gpu
