@@ -36,7 +36,7 @@ def microseconds(path: str, nbytes: int, link: str, transport: str) -> float:
 @pytest.fixture
 def results(bench, monkeypatch, tmp_path) -> dict:
     """What the driver writes of ranks whose times are those above; one job fails."""
-    driver = bench("collectives")
+    driver, calls = bench("collectives"), bench("calls")
 
     def run(plan, kind, *, link, transport, **_):
         known = {"mpi": "an MPI", "gpu_aware": False, "ranks": RANKS, "sees_loopback": False}
@@ -62,8 +62,8 @@ def results(bench, monkeypatch, tmp_path) -> dict:
         RANKS, "device", driver.OPS, [256 << 10, 64 * MB, 256 * MB],
         ["zfp:4", "zfp:24", "szp:rel=0.001"], ("wave", "turb"), ("wave",), has_nccl=True,
     )  # fmt: skip
-    job_list = driver.all_jobs(driver.KINDS, driver.LINKS, driver.TRANSPORTS, "device")
-    document = driver.measure(tmp_path / "made-up.json", wanted, job_list, seconds=10000)
+    job_list = calls.all_jobs(calls.KINDS, calls.LINKS, calls.TRANSPORTS, "device")
+    document = calls.measure(tmp_path / "made-up.json", wanted, job_list, seconds=10000)
     facts = {"gpu": "GPU", "gpus": RANKS, "commit": "abcdef123456", "date": "2026-01-01"}
     return {"runs": [document | facts | {"file": "collectives-made-up.json"}]}
 
