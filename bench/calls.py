@@ -26,6 +26,8 @@ from mpress.p2p import data, jobs, memory, nccl
 LINKS = ("auto", "host", "mpi")
 TRANSPORTS = ("mpi", "tcp")
 KINDS = ("forced", "auto")
+TIMELINE = "timeline"
+"""The kind of a job whose calls are forced, and traced: it tells where their time goes."""
 NCCL = {"auto": "nvlink", "peer": "nvlink", "host": "shm", "mpi": "shm"}
 REFERENCES = ("none", "mpi", "nccl", "plain")
 MOST_CHECKED = 16 << 20  # bytes in all: the host decodes them again, which takes long
@@ -96,6 +98,10 @@ class Wanted:
         """How much of the time a job gets, beside others."""
         return paths_of(self.cases(job))
 
+    def timelines(self, job: Job, events: Sequence[Row]) -> list[Row]:
+        """Of calls, from those of all ranks; of jobs that trace."""
+        raise NotImplementedError
+
     def with_data(self, files: Mapping[str, str]) -> Wanted:
         """The same, where more is to be known of the data that was written."""
         return self
@@ -143,7 +149,7 @@ def measure(
     document = codec_bench.document([]) | {
         "kind": wanted.kind, "gpu": next(iter(memory.names()), None), "gpus": memory.devices(),
         "ranks": wanted.ranks, "memory": wanted.memory, "mpi": None, "seconds": seconds,
-        "specs": list(wanted.specs), "jobs": [],
+        "specs": list(wanted.specs), "jobs": [], "timelines": [],
     }  # fmt: skip
     document["commit"] = os.environ.get("COMMIT") or document["commit"]
     names = dict.fromkeys([*wanted.fields, *wanted.auto_fields])
@@ -163,8 +169,12 @@ def measure(
             result, facts = run(job, plan, wanted, left, share, how)
             document["jobs"].append(facts)
             document["mpi"] = document["mpi"] or result.get("mpi")
-            rows = jobs.summary(result, wanted.ops[0], job.kind, REFERENCES) if result else []
-            rows = [row | job.facts | {"in_all": wanted.in_all(row)} for row in rows]
+            events, rows = result.pop("events", None), []
+            if events is not None:
+                document["timelines"] += wanted.timelines(job, events)
+            elif result:
+                rows = jobs.summary(result, wanted.ops[0], job.kind, REFERENCES)
+                rows = [row | job.facts | {"in_all": wanted.in_all(row)} for row in rows]
             document["rows"] += rows
             out.write_text(json.dumps(document, indent=1) + "\n")
             print_rows(facts, rows)
@@ -183,14 +193,19 @@ def run(
         return {}, facts | {"failure": "no time was left", "left_out": named(cases)}
     each = _SAMPLED * limit / paths_of(cases)
     begin = time.monotonic()
+    traced = Path(plan["files"][cases[0]["data"]]).with_name("timeline.json")
+    is_traced = job.kind == TIMELINE
     try:
         result = jobs.run(
             plan | {"limit": limit, "cases": [
                 case | {"seconds": each * len(case["paths"])} for case in cases
             ]},
-            job.kind, transport=job.transport, link=job.link, nccl_transport=job.nccl,
+            "forced" if is_traced else job.kind, transport=job.transport, link=job.link,
+            nccl_transport=job.nccl, timeline=traced if is_traced else None,
             most_seconds=max(min(left - _END_SECONDS, 1.5 * share + _START_SECONDS), 1), **how,
         )  # fmt: skip
+        if is_traced:
+            result["events"] = json.loads(traced.read_text())["traceEvents"]
     except jobs.JobError as error:
         result = error.result or {}
         done = {(row["op"], row["data"], row["bytes"]) for row in result.get("rows", ())}
@@ -228,7 +243,9 @@ def print_rows(facts: Row, rows: Sequence[Row]) -> None:
         print(f"left out: {case['op']} {case['data']} {case['bytes']}")
 
 
-def add_options(parser: argparse.ArgumentParser, out: Path, ops: Sequence[str]) -> None:
+def add_options(
+    parser: argparse.ArgumentParser, out: Path, ops: Sequence[str], kinds: Sequence[str]
+) -> None:
     """Those that all drivers have."""
     parser.add_argument("--json", type=Path, default=out)
     parser.add_argument("--seconds", type=float, default=150, help="of all (default: 150)")
@@ -236,7 +253,7 @@ def add_options(parser: argparse.ArgumentParser, out: Path, ops: Sequence[str]) 
     parser.add_argument("--ranks", type=int, help="default: as many as GPUs; 4 of host memory")
     parser.add_argument("--ops", nargs="+", choices=ops, default=ops)
     parser.add_argument("--links", nargs="+", choices=jobs.LINKS, default=LINKS)
-    parser.add_argument("--jobs", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--jobs", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--auto-fields", nargs="+", choices=data.NAMES, default=("wave", "bits"),
                         help="data of auto, all at all sizes")  # fmt: skip
     parser.add_argument("--mpiexec", help="launcher, with its own options")

@@ -79,7 +79,7 @@ def checked(options: argparse.Namespace) -> Wanted:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    calls.add_options(parser, RESULTS / "collectives-h200.json", OPS)
+    calls.add_options(parser, RESULTS / "collectives-h200.json", OPS, calls.KINDS)
     parser.add_argument("--transports", nargs="+", choices=jobs.TRANSPORTS,
                         default=calls.TRANSPORTS,
                         help="of MPI, where it carries the data")  # fmt: skip

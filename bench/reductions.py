@@ -10,11 +10,12 @@ docs/dev/results-reductions.md of the results.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import call_timeline
 import calls
 import numpy as np
 from calls import MOST_CHECKED, Job, Row
@@ -24,6 +25,7 @@ from mpress.p2p import data, jobs
 
 RESULTS = Path(__file__).resolve().parent / "results"
 OPS = ("allreduce", "reduce_scatter", "reduce")
+KINDS = ("forced", calls.TIMELINE, "auto")
 SIZES = ("8", "2K", "64K", "1M", "16M", "64M", "256M")
 TCP_SIZES = ("64K", "1M", "16M", "256M")
 KNOWN = "szp:abs"
@@ -56,6 +58,9 @@ class Wanted(calls.Wanted):
         })  # fmt: skip
 
     def paths(self, op: str, field: str, nbytes: int, job: Job) -> list[str]:
+        if job.kind == calls.TIMELINE:  # which tells codecs apart, no more
+            by_codec = {spec.partition(":")[0]: spec for spec in self.specs[::-1] if spec != KNOWN}
+            return ["none", *list(by_codec.values())[::-1]]
         staged = ["mpi"] if nbytes <= _MOST_STAGED else []
         nccl = ["nccl"] if self.has_nccl else []
         if job.kind == "auto":
@@ -86,6 +91,12 @@ class Wanted(calls.Wanted):
 
     def cases(self, job: Job) -> list[Row]:
         """The first operations and fields first; of these the largest sizes."""
+        if job.kind == calls.TIMELINE:
+            nbytes = self.one_size(job)[0] if job.is_tcp else max(self.sizes)
+            return [{
+                "op": self.ops[0], "data": self.fields[0], "bytes": nbytes, "repeat": 3,
+                "paths": self.paths(self.ops[0], self.fields[0], nbytes, job), "check": False,
+            }]  # fmt: skip
         fields = self.fields if job.kind == "forced" else self.auto_fields
         groups = sorted(
             ((op, field) for op in self.ops for field in fields),
@@ -106,7 +117,8 @@ class Wanted(calls.Wanted):
         return sorted(self.tcp_sizes if job.is_tcp else self.sizes, reverse=True)
 
     def one_size(self, job: Job) -> list[int]:
-        return [n for n in self.sizes_of(job) if n <= _MOST_STAGED][:1]
+        sizes = self.sizes_of(job)
+        return [n for n in sizes if n <= _MOST_STAGED][:1] or sizes[-1:]
 
     def has(self, op: str, field: str, nbytes: int, job: Job) -> bool:
         is_brief = job.is_tcp or job.kind == "auto"
@@ -118,6 +130,15 @@ class Wanted(calls.Wanted):
             return True
         # Raw ones do not depend on the data.
         return nbytes >= _CODED_BYTES and not (job.is_tcp and nbytes > _MOST_STAGED)
+
+    def timelines(self, job: Job, events: Sequence[Row]) -> list[Row]:
+        (case,) = self.cases(job)
+        about = {name: case[name] for name in ("op", "data", "bytes")}
+        return [
+            job.facts | about | {"path": path, "events": found}
+            for path in case["paths"]
+            if (found := call_timeline.typical(events, case, path, self.ranks))
+        ]
 
     def weight(self, job: Job) -> float:
         """Calls by TCP take longer."""
@@ -152,7 +173,7 @@ def job_list(options: argparse.Namespace) -> list[Job]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    calls.add_options(parser, RESULTS / "reductions-h200.json", OPS)
+    calls.add_options(parser, RESULTS / "reductions-h200.json", OPS, KINDS)
     parser.add_argument("--transports", nargs="+", choices=jobs.TRANSPORTS, default=("tcp",),
                         help="of MPI, between ranks whose memory is the host's")  # fmt: skip
     parser.add_argument("--sizes", nargs="+", default=SIZES, help="bytes of a rank")

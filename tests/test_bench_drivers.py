@@ -116,13 +116,18 @@ def test_reductions_by_all_links(bench, calls, mpi, mpi4py_env, simulated_gpu, t
         ("turb",), ("bits",), tcp_sizes=(MB,),
     )  # fmt: skip
     job_list = calls.all_jobs(calls.KINDS, ("peer", "mpi"), ("tcp",), "device")
+    job_list.insert(2, calls.Job(calls.TIMELINE, "peer", "mpi"))
     calls.measure(
         out, wanted, job_list, seconds=1000, mpiexec=str(mpi.mpiexec), program=[str(WORKER)],
         environment={**mpi.env, **mpi4py_env, **simulated_gpu}, repeat=1,
     )  # fmt: skip
     document = json.loads(out.read_text())
     assert document["kind"] == "reductions"
-    assert [(job["failure"], job["left_out"]) for job in document["jobs"]] == [(None, [])] * 4
+    assert [(job["failure"], job["left_out"]) for job in document["jobs"]] == [(None, [])] * 5
+    timeline = next(one for one in document["timelines"] if one["path"] == "szp:rel=0.001")
+    parts = bench("call_timeline").parts(timeline, 2)
+    assert list(parts) == ["call", *bench("call_timeline").PARTS]
+    assert parts.pop("call") == pytest.approx(sum(parts.values())) and min(parts.values()) >= 0
     rows = {(r["job"], r["link"], r["op"], r["bytes"], r["path"]): r for r in document["rows"]}
     assert len(rows) == len(document["rows"])
     of_links = {link: {key[2:] for key in rows if key[:2] == ("forced", link)}
@@ -140,6 +145,9 @@ def test_reductions_by_all_links(bench, calls, mpi, mpi4py_env, simulated_gpu, t
     for (kind, link, op, nbytes, path), row in rows.items():
         assert row["in_all"] == nbytes
         assert path in jobs.BASELINES or row["check"]["kept"], (kind, link, op, path)
+        assert ("copy_seconds" in row) == (path == "plain" or path.startswith(jobs.STAGED))
+        if op == "allreduce" and jobs.form_of(path):
+            assert 0 < row["sum_seconds"] < row["seconds"]
         if kind == "forced" and nbytes == MB and path in (known, "szp:rel=0.001"):
             assert row["check"]["bound"] == pytest.approx(bound, rel=0.01)
             assert row["ratio"] > 2 and row["over_plain"] > 0, (link, op)
@@ -174,3 +182,46 @@ def test_the_most_important_reductions_come_first(bench, calls):
         ("reduce", "turb"),
     ]  # fmt: skip
     assert (peer.nccl, tcp.nccl) == ("nvlink", "socket")
+
+
+def test_parts_of_a_call_make_up_the_whole(bench):
+    """Of a rank: what overlaps counts for what ends later."""
+    timelines = bench("call_timeline")
+    name, longest = "MPI_Allreduce", 4 * MB
+
+    def event(rank, what, begin, end, **arguments):
+        return {"ph": "X", "pid": rank, "name": what, "ts": begin, "dur": end - begin,
+                "args": arguments}  # fmt: skip
+
+    def call(end: float) -> list:
+        long = {"raw_bytes": longest, "codec": "szp"}
+        return [
+            one for rank in (0, 1) for one in (
+                event(rank, name, 0, end + rank),
+                event(rank, f"{name} to {1 - rank}", 10, 11, raw_bytes=32, codec="none"),
+                event(rank, f"{name} from {1 - rank}", 20, 60, message=1, **long),
+                event(rank, "encode 1", 20, 35, message=7, raw_bytes=longest // 2),
+                event(rank, "encode 0", 20, 30, message=7, raw_bytes=longest // 2),
+                event(rank, f"{name} to {1 - rank}", 21, 35, message=1, **long),
+                event(rank, "arrive 0", 22, 40, message=1, raw_bytes=longest),
+                event(rank, f"{name} from {1 - rank}", 41, 99, message=2, **long),
+                event(rank, f"{name} to {1 - rank}", 41, 70, message=2, **long),
+                event(rank, "arrive 0", 42, 65, message=2, raw_bytes=longest),
+                event(rank, "decode 0", 65, 99, message=2, raw_bytes=longest),
+            )
+        ]  # fmt: skip
+
+    events = []
+    for begin, end in ((1000.0, 150), (2000.0, 100), (3000.0, 120)):
+        others = [event(rank, name, end + 10, end + 11) for rank in (0, 1)]  # of the worker
+        events += [one | {"ts": one["ts"] + begin} for one in call(end) + others]
+    case = {"op": "allreduce", "bytes": 2 * longest}
+    found = timelines.typical(events, case, "szp:rel=0.001", 2)
+    assert {one["end"] for one in found if one["what"] == name} == {120, 121}
+    assert next(one for one in found if one["what"] == "encode")["pieces"] == 2
+    assert timelines.typical(events, case, "mpc", 2) == []
+    timeline = case | {"events": found}
+    assert timelines.parts(timeline, 2) == {
+        "call": 121, "range": 10, "exchange": 10, "encode": 15, "contributions": 5, "sum": 30,
+        "sums of others": 0, "decode": 51,
+    }  # fmt: skip

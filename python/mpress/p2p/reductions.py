@@ -55,7 +55,8 @@ class ReductionCase(CollectiveCase):
         if is_staged:
             sums, incoming = self.rank.aside("receive"), self.rank.aside("incoming")
         made = rounds.rounds_of(form.removeprefix(STAGED), self.op, own, self.size, self._count())
-        run = rounds.runner(comm, made, self.values, sums, incoming)
+        add = self.rank.timed("sum_seconds", sums.add)
+        run = rounds.runner(comm, made, self.values, sums, incoming, add)
         results = self.results * self.values.itemsize
         # A piece lies where it was in the vector.
         moved = own * results if self.op == "reduce_scatter" else 0
@@ -66,13 +67,18 @@ class ReductionCase(CollectiveCase):
             if moved:
                 sums.copy_from(sums.address + moved, results)
 
+        if not is_staged:
+            return call
+        copy_out = self.rank.timed("copy_seconds", self.send.copy_out)
+        copy_in = self.rank.timed("copy_seconds", self.receive.copy_in)
+
         def staged() -> None:
-            self.send.copy_out(sums.address, nbytes)
+            copy_out(sums.address, nbytes)
             run()
             if self.gets:
-                self.receive.copy_in(sums.address + moved, results)
+                copy_in(sums.address + moved, results)
 
-        return staged if is_staged else call
+        return staged
 
     def _collective(self, comm: MPI.Comm, send: int, receive: int) -> Call:
         out = message(send, self._shape(self._count()))
