@@ -8,11 +8,11 @@ import json
 
 import pytest
 from conftest import ROOT
+from made_up_calls import RANKS, run_of
 
 from mpress.p2p import jobs
 
 MB = 1 << 20
-RANKS = 4
 
 
 @pytest.fixture
@@ -37,27 +37,7 @@ def microseconds(path: str, nbytes: int, link: str, transport: str) -> float:
 def results(bench, monkeypatch, tmp_path) -> dict:
     """What the driver writes of ranks whose times are those above; one job fails."""
     driver, calls = bench("collectives"), bench("calls")
-
-    def run(plan, kind, *, link, transport, **_):
-        known = {"mpi": "an MPI", "gpu_aware": False, "ranks": RANKS, "sees_loopback": False}
-        if (kind, link) == ("auto", "host"):
-            raise jobs.JobError("a GPU\nwas lost")
-        counted = {"raw_bytes": 100, "wire_bytes": 25, "sent": 10, "chunked": 0,
-                   "peer": 10 * (link == "auto"), "by_host": 10 * (link == "host"),
-                   "loopback_bytes": 0, "most": dict.fromkeys(jobs.TIMES, 2e-3)}  # fmt: skip
-        rows = [
-            {
-                "op": case["op"], "data": case["data"], "bytes": case["bytes"], "path": path,
-                "seconds": [1e-6 * microseconds(path, case["bytes"], link, transport)] * 5,
-                "window": 1, "iterations": 1, "calls": 10, "check": {"kept": path != "zfp:24"},
-                **counted,
-            }
-            for case in plan["cases"]
-            for path in case["paths"]
-        ]  # fmt: skip
-        return {**known, "rows": rows, "left_out": []}
-
-    monkeypatch.setattr(jobs, "run", run)
+    monkeypatch.setattr(jobs, "run", run_of(microseconds, ("auto", "host"), broken="zfp:24"))
     wanted = driver.Wanted(
         RANKS, "device", driver.OPS, [256 << 10, 64 * MB, 256 * MB],
         ["zfp:4", "zfp:24", "szp:rel=0.001"], ("wave", "turb"), ("wave",), has_nccl=True,
