@@ -17,6 +17,7 @@ PARTS = ("range", "exchange", "encode", "contributions", "sum", "sums of others"
 what others have summed has come; it is decoded (or copied in), and the call returns."""
 
 _MOST_CALLS = 15
+_OPENING = 4  # calls until links are open: they may go other ways than those that follow
 _CHUNKED = ("encode", "decode", "copy", "arrive", "wire")
 _MPI = {"allreduce": "MPI_Allreduce", "reduce": "MPI_Reduce",
         "reduce_scatter": "MPI_Reduce_scatter_block"}  # fmt: skip
@@ -25,7 +26,7 @@ _MPI = {"allreduce": "MPI_Allreduce", "reduce": "MPI_Reduce",
 def typical(events: Sequence[Row], case: Row, path: str, ranks: int) -> list[Row]:
     """The call of `path`, among the last ones, with the median time: {"rank", "what", "message",
     "begin", "end", "pieces", "bytes"}, in microseconds after rank 0's call began; chunks of a
-    message are one. Empty where no call of that codec is one of messages."""
+    message are one. Empty where calls of that codec, but for the first, have no messages."""
     name, codec = _MPI[case["op"]], path.partition(":")[0]
     of_ranks: dict[int, list[Row]] = defaultdict(list)
     for event in events:
@@ -39,9 +40,10 @@ def typical(events: Sequence[Row], case: Row, path: str, ranks: int) -> list[Row
         windows = [every[-number] for every in waits]
         if _codec_of(_within(of_ranks[0], windows[0]), name, least) == codec:
             calls.append(windows)
+    calls = calls[:-_OPENING][:_MOST_CALLS]
     if not calls:
         return []
-    calls = sorted(calls[:_MOST_CALLS], key=lambda one: max(window["dur"] for window in one))
+    calls = sorted(calls, key=lambda one: max(window["dur"] for window in one))
     windows = calls[len(calls) // 2]
     start = windows[0]["ts"]
     return [

@@ -257,9 +257,9 @@ def times_table(run: Row, way: Way) -> str:
                 parts = (row[name] for name in ("seconds", *jobs.TIMES))
                 lines.append([
                     f"{of_block(op, nbytes)}, {data}, {label(path)}",
-                    *(f"{part * 1e6:.0f}" for part in parts), f"{row['ratio']:.2f}", row["way"],
+                    *(f"{part * 1e6:.0f}" for part in parts), f"{row['ratio']:.2f}",
                 ])  # fmt: skip
-    headings = ("us", "call", "encode", "decode", "wait", "ratio", "way")
+    headings = ("us", "call", "encode", "decode", "wait", "ratio")
     return table(headings, lines) if lines else ""
 
 

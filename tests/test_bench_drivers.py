@@ -212,9 +212,9 @@ def test_parts_of_a_call_make_up_the_whole(bench):
         ]  # fmt: skip
 
     events = []
-    for begin, end in ((1000.0, 150), (2000.0, 100), (3000.0, 120)):
+    for number, end in enumerate((999, 888, 777, 666, 150, 100, 120)):  # links open, at first
         others = [event(rank, name, end + 10, end + 11) for rank in (0, 1)]  # of the worker
-        events += [one | {"ts": one["ts"] + begin} for one in call(end) + others]
+        events += [one | {"ts": one["ts"] + 2000.0 * number} for one in call(end) + others]
     case = {"op": "allreduce", "bytes": 2 * longest}
     found = timelines.typical(events, case, "szp:rel=0.001", 2)
     assert {one["end"] for one in found if one["what"] == name} == {120, 121}
@@ -225,3 +225,20 @@ def test_parts_of_a_call_make_up_the_whole(bench):
         "call": 121, "range": 10, "exchange": 10, "encode": 15, "contributions": 5, "sum": 30,
         "sums of others": 0, "decode": 51,
     }  # fmt: skip
+
+
+def test_what_is_asked_for_on_the_command_line(bench, calls, monkeypatch):
+    driver, asked = bench("reductions"), []
+    monkeypatch.setattr(driver.calls, "measure", lambda *given, **_: asked.append(given))
+    options = ["--memory", "host", "--ranks", "3", "--sizes", "8", "1M", "--jobs", "forced",
+               "--specs", "szp:abs", "szp:rel=1e-3", "--fields", "turb"]  # fmt: skip
+    monkeypatch.setattr("sys.argv", ["reductions.py", *options])
+    driver.main()
+    ((_, wanted, job_list),) = asked
+    # Whole elements for each rank of a reduce-scatter.
+    assert wanted.sizes == [12, MB // 12 * 12] and wanted.specs == ["szp:abs", "szp:rel=0.001"]
+    assert (wanted.ranks, wanted.memory, list(wanted.fields)) == (3, "host", ["turb"])
+    assert job_list == [calls.Job("forced", None, "tcp")]
+    monkeypatch.setattr("sys.argv", ["reductions.py", *options, "--specs", "szp"])
+    with pytest.raises(SystemExit, match="reductions: --specs"):
+        driver.main()
