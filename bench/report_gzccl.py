@@ -6,7 +6,7 @@ from typing import Any
 
 import gzccl_table
 import report_reduction_figures as figures
-from report_collective_figures import Way, name_of_way, ways
+from report_collective_figures import Way
 from report_collectives import label, machine, of_block, one
 from tables import table
 
@@ -56,22 +56,19 @@ def quality(document: Row) -> list[str]:
 def speedups(found: Row) -> list[str]:
     """Of the largest size of MPI_Allreduce at which the MPI's own call was measured beside rounds,
     by the first link that has them."""
-    run = figures.run_with(found.get("reductions", {"runs": []}), "ring")
-    if run is None:
-        return []
-    spec = figures.coded(run)
-    names = {
-        f"ring/{spec}": "ring, a codec in every hop", f"doubling/{spec}": "doubling, the same",
-        spec: f"mpress, {label(str(spec))}", "none": "mpress, raw", "nccl": "NCCL",
-    }  # fmt: skip
-    for way in ways(run):
+    for place in figures.places(found.get("reductions", {"runs": []}), "ring"):
+        run, way, spec = place.run, place.way, place.spec
         if at := figures.sizes_with(run, way, (f"ring/{spec}", _PEER)):
-            nbytes = at[-1]
+            names = {
+                f"ring/{spec}": "ring, a codec in every hop",
+                f"doubling/{spec}": "doubling, the same",
+                spec: f"mpress, {label(spec)}", "none": "mpress, raw", "nccl": "NCCL",
+            }  # fmt: skip
             lines = [line for path, name in names.items()
-                     if (line := speedup(run, way, str(path), name, nbytes))]  # fmt: skip
+                     if (line := speedup(run, way, path, name, at[-1]))]  # fmt: skip
             about = TABLE_2.format(
-                case=f"{of_block(figures.OP, nbytes)}, {figures.main_data(run)},",
-                way=name_of_way(run, way), mpi=f"{run['mpi']}, {machine(run)}", ranks=run["ranks"],
+                case=f"{of_block(figures.OP, at[-1])}, {figures.main_data(run)},",
+                way=place.title, mpi=f"{run['mpi']}, {machine(run)}", ranks=run["ranks"],
             )  # fmt: skip
             return [about, table(("", "speedup", *figures.PARTS), lines)]
     return []

@@ -2,6 +2,7 @@
 drawn for the machine of the results."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,27 +34,37 @@ def coded(run: Row) -> str | None:
     return next((spec for spec in specs if spec != "none"), None)
 
 
-def ways_with(run: Row, *paths: str) -> list[Way]:
-    """Those that have such rows of MPI_Allreduce, all of them."""
-    return [
-        way for way in ways(run)
-        if all(rows_of(run, way, op=OP, job="forced", path=path) for path in paths)
-    ]  # fmt: skip
-
-
 def sizes_with(run: Row, way: Way, paths: Sequence[str]) -> list[int]:
     """At which all of them were measured."""
     return [n for n in sizes(run, way, OP) if all(one(run, way, OP, p, n) for p in paths)]
 
 
-def run_with(document: Row, *forms: str) -> Row | None:
-    """The first run with such rounds with a codec; without forms, with calls."""
+@dataclass(frozen=True)
+class Place:
+    """A link of a run, and the codec of its rounds."""
+
+    run: Row
+    way: Way
+    spec: str
+
+    @property
+    def title(self) -> str:
+        return name_of_way(self.run, self.way)
+
+
+def places(document: Row, *forms: str) -> list[Place]:
+    """Where MPI_Allreduce was measured; with `forms`, in all such rounds with a codec, too."""
+    found = []
     for run in document["runs"]:
         spec = coded(run)
-        paths = [form + jobs.FORM + spec for form in forms] if spec else []
-        if ways_with(run, *(paths or ["none"])) and (paths or not forms):
-            return run
-    return None
+        if forms and spec is None:
+            continue
+        paths = [form + jobs.FORM + str(spec) for form in forms] or ["none"]
+        found += [
+            Place(run, way, str(spec)) for way in ways(run)
+            if all(rows_of(run, way, op=OP, job="forced", path=path) for path in paths)
+        ]  # fmt: skip
+    return found
 
 
 def split(row: Row) -> dict[str, float]:
@@ -74,52 +85,56 @@ def _panels(count: int) -> tuple[Any, list[Any]]:
     return figure, list(axes.flat)
 
 
-def said(run: Row) -> str:
-    where = f"{run['gpus']} x {run['gpu']}" if run["gpu"] else "host memory"
-    return f"{where}, {run['ranks']} ranks, {run['mpi']}"
+def said(some: Sequence[Place]) -> str:
+    """Of all runs."""
+    runs = {id(place.run): place.run for place in some}.values()
+    where = [f"{run['gpus']} x {run['gpu']}" if run["gpu"] else "host memory" for run in runs]
+    return "; ".join(dict.fromkeys(
+        f"{place}, {run['ranks']} ranks, {run['mpi']}"
+        for place, run in zip(where, runs, strict=True)
+    ))  # fmt: skip
 
 
 def draw_sizes(document: Row, path: Path) -> None:
     """Time by size, a panel a link."""
-    run = run_with(document)
-    assert run is not None
-    data, some = main_data(run), ways_with(run, "none")
+    some = places(document)
     figure, axes = _panels(len(some))
-    for axis, way in zip(axes, some, strict=True):
+    for axis, place in zip(axes, some, strict=True):
+        data = main_data(place.run)
         rows = [row | {"path": _LABELS.get(row["path"], row["path"])}
-                for row in rows_of(run, way, op=OP, data=data, job="forced")
+                for row in rows_of(place.run, place.way, op=OP, data=data, job="forced")
                 if jobs.form_of(row["path"]) is None]  # fmt: skip
         curves(axis, rows, _DASHED)
-        axis.set_title(name_of_way(run, way), fontsize=10)
+        axis.set_title(place.title, fontsize=10)
         axis.set_xlabel(f"bytes a rank of float32 ({data})")
         axis.set_ylabel("microseconds")
         axis.legend(fontsize=7)
-    figure.suptitle(f"MPI_Allreduce: {said(run)}")
+    figure.suptitle(f"MPI_Allreduce: {said(some)}")
     result_pictures.save(figure, path, document)
 
 
-def breakdown(document: Row) -> tuple[Row, Way, int, dict[str, Row]] | None:
-    """The run, link and size of figure 2, and its rows by what they are called."""
-    run = run_with(document, jobs.STAGED + "ring", "ring") or run_with(document, "ring")
-    spec = run and coded(run)
-    if not run or not spec:
-        return None
-    names = {
-        f"host-ring/{spec}": "ring, staged by the host", f"ring/{spec}": "ring, on the GPU",
-        f"doubling/{spec}": "doubling, on the GPU", spec: "mpress's call",
-    }  # fmt: skip
-    needed = [path for path in names if rows_of(run, op=OP, job="forced", path=path)]
-    for way in ways(run):
-        if at := sizes_with(run, way, needed):
-            rows = {names[path]: one(run, way, OP, path, at[-1]) for path in needed}
-            return run, way, at[-1], {name: row for name, row in rows.items() if row}
+def breakdown(document: Row) -> tuple[Place, int, dict[str, Row]] | None:
+    """Figure 2: of which link and size it is, the first that has most of it, and its rows by what
+    they are called."""
+    for forms in ((jobs.STAGED + "ring", "ring"), ("ring",)):
+        for place in places(document, *forms):
+            names = {
+                f"host-ring/{place.spec}": "ring, staged by the host",
+                f"ring/{place.spec}": "ring, on the GPU",
+                f"doubling/{place.spec}": "doubling, on the GPU", place.spec: "mpress's call",
+            }  # fmt: skip
+            needed = [form + jobs.FORM + place.spec for form in forms]
+            if at := sizes_with(place.run, place.way, needed):
+                rows = {name: one(place.run, place.way, OP, path, at[-1])
+                        for path, name in names.items()}  # fmt: skip
+                return place, at[-1], {name: row for name, row in rows.items() if row}
     return None
 
 
 def draw_breakdown(document: Row, path: Path) -> None:
     result = breakdown(document)
     assert result is not None
-    run, way, nbytes, rows = result
+    place, nbytes, rows = result
     figure, (axis,) = _panels(1)
     names = [f"{name}\n{row['seconds'] * 1e3:.2f} ms" for name, row in rows.items()]
     floor = [0.0] * len(rows)
@@ -131,9 +146,7 @@ def draw_breakdown(document: Row, path: Path) -> None:
     axis.set_ylim(0, 135)  # room for the legend
     axis.tick_params(axis="x", labelsize=7)
     axis.legend(fontsize=8, ncols=2)
-    axis.set_title(
-        f"Allreduce, {size(nbytes)} a rank, {coded(run)}, {name_of_way(run, way)}", fontsize=10
-    )
+    axis.set_title(f"Allreduce, {size(nbytes)} a rank, {place.spec}, {place.title}", fontsize=10)
     result_pictures.save(figure, path, document)
 
 
@@ -172,32 +185,28 @@ def quotient(run: Row, way: Way, path: str, other: str, nbytes: int) -> float | 
 
 def draw_centric(document: Row, path: Path) -> None:
     """How much faster rounds are on the GPU, by size, a panel a link."""
-    run = run_with(document, jobs.STAGED + "ring", "ring")
-    assert run is not None
-    spec = coded(run)
-    some = ways_with(run, f"host-ring/{spec}", f"ring/{spec}")
+    some = places(document, jobs.STAGED + "ring", "ring")
     figure, axes = _panels(len(some))
-    for axis, way in zip(axes, some, strict=True):
+    for axis, place in zip(axes, some, strict=True):
+        run, way, spec = place.run, place.way, place.spec
         at = sizes_with(run, way, (f"host-ring/{spec}", f"ring/{spec}"))
         _bars(axis, [size(n) for n in at], {
             form: [quotient(run, way, f"host-{form}/{spec}", f"{form}/{spec}", n) for n in at]
             for form in ("ring", "doubling")
         })  # fmt: skip
-        axis.set_title(name_of_way(run, way), fontsize=10)
+        axis.set_title(f"{place.title}, {spec}", fontsize=10)
         axis.set_ylabel("speedup over the host's staging")
         axis.set_yscale("log")
-    figure.suptitle(f"Allreduce in rounds on the GPU, {spec}: {said(run)}")
+    figure.suptitle(f"Allreduce in rounds on the GPU: {said(some)}")
     result_pictures.save(figure, path, document)
 
 
 def draw_algorithms(document: Row, path: Path) -> None:
     """How much faster others are than the ring, by size, a panel a link."""
-    run = run_with(document, "ring")
-    assert run is not None
-    spec = coded(run)
-    some = ways_with(run, f"ring/{spec}")
+    some = places(document, "ring")
     figure, axes = _panels(len(some))
-    for axis, way in zip(axes, some, strict=True):
+    for axis, place in zip(axes, some, strict=True):
+        run, way, spec = place.run, place.way, place.spec
         at = sizes_with(run, way, (f"ring/{spec}",))
         others = {"doubling": f"doubling/{spec}", "two shots": f"two-shot/{spec}",
                   "mpress's call": spec, "NCCL": "nccl"}  # fmt: skip
@@ -206,9 +215,9 @@ def draw_algorithms(document: Row, path: Path) -> None:
         _bars(axis, [size(n) for n in at], {
             label: values for label, values in series.items() if any(values)
         })  # fmt: skip
-        axis.set_title(name_of_way(run, way), fontsize=10)
+        axis.set_title(f"{place.title}, {spec}", fontsize=10)
         axis.set_ylabel("speedup over the ring")
-    figure.suptitle(f"Allreduce by algorithm, {spec}: {said(run)}")
+    figure.suptitle(f"Allreduce by algorithm: {said(some)}")
     result_pictures.save(figure, path, document)
 
 
@@ -262,10 +271,10 @@ def shown(found: Row) -> list[str]:
     """Those that there are results for."""
     document = found.get("reductions", {"runs": []})
     has: dict[str, Callable[[], bool]] = {
-        "sizes": lambda: run_with(document) is not None,
+        "sizes": lambda: bool(places(document)),
         "breakdown": lambda: breakdown(document) is not None,
         "codec": lambda: True,
-        "centric": lambda: run_with(document, jobs.STAGED + "ring", "ring") is not None,
-        "algorithms": lambda: run_with(document, "ring") is not None,
+        "centric": lambda: bool(places(document, jobs.STAGED + "ring", "ring")),
+        "algorithms": lambda: bool(places(document, "ring")),
     }
     return [name for name, is_there in has.items() if is_there()]
