@@ -4,86 +4,37 @@
 A job of ranks for each link, forced codecs and `auto` apart, measures all operations and sizes; in
 it all paths take turns: mpress with each codec, the same blocks as messages (all at once, and in
 rounds of MPI_Sendrecv), copies out and in around the MPI's own call, the MPI's own call, and NCCL,
-by what is like the link. A job that fails is noted in the file, with what it had measured by then.
-bench/report.py makes docs/performance.md and docs/dev/results-collectives.md of the results.
+by what is like the link. bench/report.py makes docs/performance.md and
+docs/dev/results-collectives.md of the results.
 """
 
 import argparse
-import json
-import os
-import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+import calls
+from calls import MOST_CHECKED, Job, Row
 
-from mpress import codec_bench
 from mpress.cli.errors import UserError, checked_bytes, checked_spec
-from mpress.p2p import data, jobs, memory, nccl
+from mpress.p2p import data, jobs
 
-HERE = Path(__file__).resolve().parent
+RESULTS = Path(__file__).resolve().parent / "results"
 OPS = ("alltoall", "alltoallv", "allgather", "bcast", "scatter", "gather")
-LINKS = ("auto", "host", "mpi")
-TRANSPORTS = ("mpi", "tcp")
 BY_DATA = ("alltoall", "allgather", "bcast")
 SIZES = ("256K", "4M", "64M", "256M")
 SPECS = ("zfp:4", "zfp:24", "szp:rel=1e-3", "mpc")
-KINDS = ("forced", "auto")
-NCCL = {"auto": "nvlink", "peer": "nvlink", "host": "shm", "mpi": "shm"}
-REFERENCES = ("none", "mpi", "nccl", "plain")
-_MOST_GENERATED = 32 << 20  # bytes; larger blocks repeat it
 _BY_DATA_BYTES = 64 << 20
-_MOST_CHECKED = 16 << 20  # bytes in all: the host decodes them again, which takes long
-_START_SECONDS = 5
-_END_SECONDS = 5
-_SAMPLED = 0.5  # of a job's time; the rest is for calls before those that count, and for checks
-_REPEAT = 41
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Job:
-    """Ranks that are started once; a link is one of jobs.LINKS, or None for memory of the host."""
+class Wanted(calls.Wanted):
+    """Sizes are bytes of the largest buffer of a rank: the whole of a broadcast, all blocks of
+    others. Fields after the first are measured at one size, of BY_DATA."""
 
-    kind: str
-    link: str | None
-    transport: str
-
-    @property
-    def nccl(self) -> str | None:
-        """What it may take: the link's likes."""
-        if self.link is None:
-            return None
-        return "socket" if self.link == "mpi" and self.transport == "tcp" else NCCL[self.link]
-
-    @property
-    def facts(self) -> Row:
-        return {
-            "job": self.kind, "link": self.link, "transport": self.transport, "nccl": self.nccl,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What each job measures. Sizes are bytes of the largest buffer of a rank: the whole of a
-    broadcast, all blocks of others."""
-
-    ranks: int
-    memory: str
-    ops: Sequence[str]
-    sizes: Sequence[int]
-    specs: Sequence[str]
-    fields: Sequence[str] = ("wave",)  # those after the first at one size, of BY_DATA
-    auto_fields: Sequence[str] = ("wave", "bits")
-    has_nccl: bool = False
+    kind = "collectives"
 
     def paths(self, op: str, job: Job) -> list[str]:
-        beside = ["mpi"] + (["nccl"] if self.has_nccl else [])
+        beside = self.beside()
         if job.kind == "auto":
             return ["none", "auto", "scattered/none", *beside]
         beside += ["plain"] if self.memory == "device" else []
@@ -93,7 +44,6 @@ class Wanted:
         return [*own, *(f"{form}/{spec}" for form in jobs.FORMS for spec in of_forms), *beside]
 
     def cases(self, job: Job) -> list[Row]:
-        """The largest come first: time may end before the others."""
         whole = self.fields[:1] if job.kind == "forced" else self.auto_fields
         wanted = [(op, field, nbytes) for field in whole
                   for nbytes in sorted(self.sizes, reverse=True) for op in self.ops]  # fmt: skip
@@ -104,7 +54,7 @@ class Wanted:
         return [
             {
                 "op": op, "data": field, "bytes": self.block(op, nbytes),
-                "paths": self.paths(op, job), "check": nbytes <= _MOST_CHECKED,
+                "paths": self.paths(op, job), "check": nbytes <= MOST_CHECKED,
             }
             for op, field, nbytes in wanted
         ]  # fmt: skip
@@ -115,173 +65,37 @@ class Wanted:
     def in_all(self, row: Row) -> int:
         return row["bytes"] * (1 if row["op"] == "bcast" else self.ranks)
 
-    def weight(self, job: Job) -> int:
-        return sum(len(case["paths"]) for case in self.cases(job))
-
-
-def all_jobs(
-    kinds: Sequence[str], links: Sequence[str], transports: Sequence[str], memory: str
-) -> list[Job]:
-    """Forced codecs of all links first. A transport tells apart what MPI carries."""
-    ways: list[tuple[str | None, str]] = []
-    if memory == "host":
-        ways = [(None, transport) for transport in transports]
-    else:
-        for link in links:
-            ways += [(link, t) for t in (transports if link == "mpi" else ("mpi",))]
-    return [Job(kind, *way) for kind in kinds for way in ways]
-
-
-def write_data(folder: Path, names: Sequence[str], nbytes: int) -> dict[str, str]:
-    xp: Any = np
-    if memory.devices():
-        with suppress(ImportError):
-            import cupy as xp
-    files = {}
-    for name in names:
-        files[name] = str(folder / f"{name}.npy")
-        np.save(files[name], data.make(name, max(nbytes, data.LEAST_BYTES), "f32", xp))
-    return files
-
-
-def measure(
-    out: Path,
-    wanted: Wanted,
-    job_list: Sequence[Job],
-    *,
-    seconds: float,
-    repeat: int = _REPEAT,
-    mpiexec: str | None = None,
-    environment: Mapping[str, str | None] | None = None,
-    program: Sequence[str] = ("-m", "mpress.p2p.worker"),
-) -> Row:
-    """All jobs, within `seconds` as a whole; writes `out` after each. `program` and `environment`
-    are those of jobs.run."""
-    end = time.monotonic() + seconds
-    document = codec_bench.document([]) | {
-        "kind": "collectives", "gpu": next(iter(memory.names()), None), "gpus": memory.devices(),
-        "ranks": wanted.ranks, "memory": wanted.memory, "mpi": None, "seconds": seconds,
-        "specs": list(wanted.specs), "jobs": [],
-    }  # fmt: skip
-    document["commit"] = os.environ.get("COMMIT") or document["commit"]
-    names = dict.fromkeys([*wanted.fields, *wanted.auto_fields])
-    with tempfile.TemporaryDirectory() as folder:
-        files = write_data(Path(folder), list(names), min(max(wanted.sizes), _MOST_GENERATED))
-        plan = {
-            "benchmark": wanted.ops[0], "ranks": wanted.ranks, "window": 1, "files": files,
-            "from": wanted.memory, "to": wanted.memory, "warmup": 4, "repeat": repeat,
-        }  # fmt: skip
-        how = {"mpiexec": mpiexec, "environment": environment, "program": program}
-        for number, job in enumerate(job_list):
-            left = end - time.monotonic()
-            weights = [wanted.weight(one) for one in job_list[number:]]
-            result, facts = run(job, plan, wanted, left, left * weights[0] / sum(weights), how)
-            document["jobs"].append(facts)
-            document["mpi"] = document["mpi"] or result.get("mpi")
-            rows = jobs.summary(result, wanted.ops[0], job.kind, REFERENCES) if result else []
-            rows = [row | job.facts | {"in_all": wanted.in_all(row)} for row in rows]
-            document["rows"] += rows
-            out.write_text(json.dumps(document, indent=1) + "\n")
-            print_rows(facts, rows)
-    return document
-
-
-def run(
-    job: Job, plan: Row, wanted: Wanted, left: float, share: float, how: Mapping[str, Any]
-) -> tuple[Row, Row]:
-    """What a job's worker wrote, and what is to be known of the job. It has `share` of the seconds
-    that are left."""
-    facts = job.facts | {"failure": None, "left_out": []}
-    cases = wanted.cases(job)
-    limit = share - _START_SECONDS
-    if limit <= 0:
-        return {}, facts | {"failure": "no time was left", "left_out": named(cases)}
-    each = _SAMPLED * limit / len(cases)
-    begin = time.monotonic()
-    try:
-        result = jobs.run(
-            plan | {"limit": limit, "cases": [case | {"seconds": each} for case in cases]},
-            job.kind, transport=job.transport, link=job.link, nccl_transport=job.nccl,
-            most_seconds=max(min(left - _END_SECONDS, 1.5 * share + _START_SECONDS), 1), **how,
-        )  # fmt: skip
-    except jobs.JobError as error:
-        result = error.result or {}
-        done = {(row["op"], row["data"], row["bytes"]) for row in result.get("rows", ())}
-        missing = [c for c in cases if (c["op"], c["data"], c["bytes"]) not in done]
-        facts |= {"failure": str(error)[-2000:], "left_out": named(missing)}
-    else:
-        facts["left_out"] = named(result["left_out"])
-    if result:
-        facts |= {name: result[name] for name in ("mpi", "gpu_aware", "ranks")}
-        facts["transport_seen"] = jobs.transport_seen(result, job.transport)
-    return result, facts | {"seconds": round(time.monotonic() - begin, 1)}
-
-
-def named(cases: Sequence[Row]) -> list[Row]:
-    return [{name: case[name] for name in ("op", "data", "bytes")} for case in cases]
-
-
-def print_rows(facts: Row, rows: Sequence[Row]) -> None:
-    print(", ".join(f"{name} {facts.get(name)}" for name in
-                    ("job", "link", "transport", "nccl", "seconds", "failure")))  # fmt: skip
-    for row in rows:
-        check = row.get("check")
-        arrived = "" if check is None or check["kept"] else " DID NOT ARRIVE"
-        overs = " ".join(f"{row.get(f'over_{name}', 1):7.3f}" for name in REFERENCES)
-        times = " ".join(f"{row.get(name, 0) * 1e6:9.1f}" for name in jobs.TIMES)
-        print(f"{row['op']:9} {row['data']:5} {row['bytes']:10} {row['path']:24} "
-              f"{row.get('way', '-'):7} {row['seconds'] * 1e6:10.1f} us, over "
-              f"{' '.join(REFERENCES)}: {overs}; ratio {row.get('ratio', 1):6.2f}; {times} "
-              f"({row['samples']} x {row['iterations']}){arrived}")  # fmt: skip
-    for case in facts["left_out"]:
-        print(f"left out: {case['op']} {case['data']} {case['bytes']}")
-
 
 def checked(options: argparse.Namespace) -> Wanted:
     """Raises UserError."""
-    ranks = options.ranks or (memory.devices() if options.memory == "device" else 4)
-    if options.memory == "device" and memory.devices() < 2:
-        raise UserError("--memory device: expected two GPUs or more")
-    if ranks < 2:
-        raise UserError(f"--ranks {ranks}: expected 2 ranks or more")
+    ranks, has_nccl = calls.checked_place(options)
     return Wanted(
         ranks, options.memory, options.ops,
         [checked_bytes("--sizes", text) for text in options.sizes],
         [checked_spec("--specs", text) for text in options.specs],
-        options.fields, options.auto_fields,
-        options.memory == "device" and memory.devices() >= ranks and nccl.library() is not None,
+        options.fields, options.auto_fields, has_nccl,
     )  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, default=HERE / "results" / "collectives-h200.json")
-    parser.add_argument("--seconds", type=float, default=150, help="of all (default: 150)")
-    parser.add_argument("--memory", choices=("device", "host"), default="device")
-    parser.add_argument("--ranks", type=int, help="default: as many as GPUs; 4 of host memory")
-    parser.add_argument("--ops", nargs="+", choices=OPS, default=OPS)
-    parser.add_argument("--links", nargs="+", choices=jobs.LINKS, default=LINKS)
-    parser.add_argument("--transports", nargs="+", choices=jobs.TRANSPORTS, default=TRANSPORTS,
+    calls.add_options(parser, RESULTS / "collectives-h200.json", OPS, calls.KINDS)
+    parser.add_argument("--transports", nargs="+", choices=jobs.TRANSPORTS,
+                        default=calls.TRANSPORTS,
                         help="of MPI, where it carries the data")  # fmt: skip
     parser.add_argument("--sizes", nargs="+", default=SIZES,
                         help="of the largest buffer of a rank: of all its blocks")  # fmt: skip
     parser.add_argument("--specs", nargs="+", default=SPECS, help="codecs that are forced")
-    parser.add_argument("--jobs", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--fields", nargs="+", choices=data.NAMES, default=("wave", "turb", "rand"),
                         help="data; those after the first at one size, of up to 64M, and not of "
                              "all operations")  # fmt: skip
-    parser.add_argument("--auto-fields", nargs="+", choices=data.NAMES, default=("wave", "bits"),
-                        help="data of auto, all at all sizes")  # fmt: skip
-    parser.add_argument("--mpiexec", help="launcher, with its own options")
     options = parser.parse_args()
     try:
         wanted = checked(options)
     except UserError as error:
         raise SystemExit(f"collectives: {error}") from None
-    if wanted.memory == "device" and not wanted.has_nccl:
-        print("collectives: without NCCL, which takes its library and a GPU a rank")
-    job_list = all_jobs(options.jobs, options.links, options.transports, wanted.memory)
-    measure(options.json, wanted, job_list, seconds=options.seconds, mpiexec=options.mpiexec)
+    job_list = calls.all_jobs(options.jobs, options.links, options.transports, wanted.memory)
+    calls.measure(options.json, wanted, job_list, seconds=options.seconds, mpiexec=options.mpiexec)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import report_host_link
 import report_overhead
 import report_p2p
 import report_peer
+import report_reduction_figures
+import report_reductions
 import report_user
 import report_wave
 from report_collective_figures import FIGURES
@@ -36,6 +38,8 @@ SEVERAL = {
     "host_link": "host-link-*.json",
     "aware": "cuda-aware-*.json",
     "collectives": "collectives-*.json",
+    "reductions": "reductions-*.json",
+    "quality": "gzccl-*.json",
 }
 CUDA_PLOT = DEV / "codec-cuda-h200.svg"
 P2P_PLOT = DEV / "p2p-device-h200.svg"
@@ -45,6 +49,10 @@ WAVE_PICTURE = DEV / "wave-sections.png"
 HOST_LINK_PLOT = DEV / "host-link.svg"
 AWARE_PLOT = DEV / "cuda-aware.svg"
 COLLECTIVE_PLOTS = {name: DEV / f"collectives-{name}.svg" for name in FIGURES}
+
+REDUCTION_PLOTS = {
+    name: DEV / f"reductions-{name}.svg" for name in report_reduction_figures.FIGURES
+}
 
 
 def read(folder: Path = RESULTS) -> dict[str, Any]:
@@ -78,7 +86,15 @@ def pages(found: dict[str, Any]) -> dict[Path, str]:
     if "collectives" in found:
         text = report_collectives.section(found["collectives"], COLLECTIVE_PLOTS)
         texts[DEV / "results-collectives.md"] = text
+    if reduced := about_reductions(found):
+        texts[DEV / "results-reductions.md"] = report_reductions.section(reduced, REDUCTION_PLOTS)
     return {path: filled(text) for path, text in texts.items()}
+
+
+def about_reductions(found: dict[str, Any]) -> dict[str, Any]:
+    """What their page is made of; empty where there is none."""
+    own = {name: found[name] for name in ("reductions", "quality") if name in found}
+    return own | {"cuda": found["cuda"]} if own else {}
 
 
 def drawings(found: dict[str, Any]) -> dict[Path, tuple[Callable[[Any, Path], None], Any]]:
@@ -97,6 +113,9 @@ def drawings(found: dict[str, Any]) -> dict[Path, tuple[Callable[[Any, Path], No
     if "collectives" in found:
         for name, path in COLLECTIVE_PLOTS.items():
             wanted[path] = FIGURES[name].plot, found["collectives"]
+    reduced = about_reductions(found)
+    for name in report_reduction_figures.shown(reduced) if reduced else ():
+        wanted[REDUCTION_PLOTS[name]] = report_reduction_figures.drawing(name, reduced)
     return wanted
 
 

@@ -27,11 +27,16 @@ def ways(run: Row) -> list[Way]:
     return list(dict.fromkeys((row["link"], row["transport"]) for row in run["rows"]))
 
 
+def way_taken(run: Row, way: Way) -> str | None:
+    """By most calls that go raw; None where mpress served none."""
+    seen = [row["way"] for row in run["rows"] if "way" in row and row["path"] == "none"
+            and (row["link"], row["transport"]) == way and row["job"] == "forced"]  # fmt: skip
+    return max(dict.fromkeys(seen), key=seen.count, default=None)
+
+
 def name_of_way(run: Row, way: Way) -> str:
     link, transport = way
-    seen = {row["way"] for row in run["rows"] if "way" in row and row["path"] == "none"
-            and (row["link"], row["transport"]) == way and row["job"] == "forced"}  # fmt: skip
-    taken = seen.pop() if len(seen) == 1 else link
+    taken = way_taken(run, way) or link
     if link in ("auto", None):
         name = _SEEN.get(taken or "mpi", "by several ways")
     else:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from report_collective_figures import FIGURES, name_of_way, ways
+from report_collective_figures import FIGURES, name_of_way, way_taken, ways
 from report_p2p import size, verdict
 from tables import GENERATED, table
 
@@ -20,6 +20,7 @@ _NEAR = 2  # powers of two
 UNITS = {
     "alltoall": "a pair", "alltoallv": "a pair, on average", "allgather": "a rank",
     "scatter": "a rank", "gather": "a rank", "bcast": "in all",
+    "allreduce": "a rank", "reduce_scatter": "a rank", "reduce": "a rank",
 }  # fmt: skip
 UNCOMPRESSED = ("none", "mpi", "nccl", "scattered/none")
 NAMES = {"none": "raw", "mpi": "MPI's own", "nccl": "NCCL", "plain": "copies and MPI"}
@@ -90,11 +91,12 @@ def ratio(mine: Row | None, other: Row | None) -> float | None:
 
 
 def over(
-    run: Row, way: Way, op: str, path: str, nbytes: int, others: Sequence[str]
+    run: Row, way: Way, op: str, path: str, nbytes: int, others: Sequence[str], **where: str
 ) -> float | None:
     """A path's time over that of the fastest of others."""
-    rows = [row for other in others if (row := one(run, way, op, other, nbytes))]
-    return ratio(one(run, way, op, path, nbytes), min(rows, key=seconds, default=None))
+    rows = [row for other in others if (row := one(run, way, op, other, nbytes, **where))]
+    mine = one(run, way, op, path, nbytes, **where)
+    return ratio(mine, min(rows, key=seconds, default=None))
 
 
 def seconds(row: Row) -> float:
@@ -152,10 +154,7 @@ WANTED: dict[str, list[tuple[str, int | None, str, tuple[str, ...], float]]] = {
 
 def kind_of(run: Row, way: Way) -> str:
     """Whose goals are a way's: peer, host, tcp, or mpi, which has none."""
-    if way[1] == "tcp":
-        return "tcp"
-    seen = {row["way"] for row in rows_of(run, way, path="none", job="forced") if "way" in row}
-    return next(iter(seen)) if len(seen) == 1 else "mpi"
+    return "tcp" if way[1] == "tcp" else way_taken(run, way) or "mpi"
 
 
 def goals(run: Row) -> list[list[str]]:

@@ -58,6 +58,8 @@ than 3 % slower, the interval as a whole. `mpress tune` had measured the machine
 
 
 def size(nbytes: int) -> str:
+    if nbytes < 1 << 10:
+        return f"{nbytes} B"
     return f"{nbytes >> 10} KB" if nbytes < 1 << 20 else f"{nbytes >> 20} MB"
 
 

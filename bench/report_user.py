@@ -7,6 +7,7 @@ import user_collectives
 import user_links
 import user_messages
 import user_program
+import user_reductions
 from tables import GENERATED, table
 from user_values import Row, Topic, commits, mpi
 
@@ -45,6 +46,8 @@ MEASURED_BY = {
     "host_link": "bench/host_link.py",
     "aware": "bench/cuda_aware.py",
     "collectives": "bench/collectives.py",
+    "reductions": "bench/reductions.py",
+    "quality": "bench/gzccl_table.py",
 }
 
 
@@ -110,6 +113,8 @@ def page(found: dict[str, Any], files: dict[str, str]) -> str:
     ]
     if "collectives" in found:
         topics.insert(-3, user_collectives.topic(found["collectives"]))
+    if "reductions" in found:
+        topics.insert(-3, user_reductions.topic(found["reductions"]))
     glance = [line for topic in topics for line in topic.glance]
     return "\n".join([
         HEAD.format(generated=GENERATED),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BIN, ROOT, execute
+from conftest import BIN, execute
 
 from mpress import _core
 from mpress.p2p import blocks, data, jobs, rounds
@@ -290,88 +289,6 @@ def test_staged_rounds_need_devices():
 def test_only_an_all_to_all_is_uneven():
     done = execute([BIN / "mpress", "bench", "gather", "--uneven"])
     assert done.status == 2 and "--uneven: expected it of alltoall, not of gather" in done.stderr
-
-
-@pytest.fixture
-def driver(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    return importlib.import_module("collectives")
-
-
-def test_all_links_of_a_machine(driver, mpi, mpi4py_env, simulated_gpu, tmp_path):
-    out = tmp_path / "collectives.json"
-    wanted = driver.Wanted(
-        2, "device", ("alltoall", "bcast"), [128 << 10], ["mpc"], ("turb",), ("turb",)
-    )
-    job_list = driver.all_jobs(driver.KINDS, ("peer", "mpi"), ("mpi",), "device")
-    assert [(j.kind, j.link, j.nccl) for j in job_list] == [
-        ("forced", "peer", "nvlink"), ("forced", "mpi", "shm"),
-        ("auto", "peer", "nvlink"), ("auto", "mpi", "shm"),
-    ]  # fmt: skip
-    driver.measure(
-        out, wanted, job_list, seconds=1000, mpiexec=str(mpi.mpiexec), program=[str(WORKER)],
-        environment={**mpi.env, **mpi4py_env, **simulated_gpu}, repeat=1,
-    )  # fmt: skip
-    document = json.loads(out.read_text())
-    assert [(job["failure"], job["left_out"]) for job in document["jobs"]] == [(None, [])] * 4
-    assert document["mpi"] and document["date"] and document["versions"]["mpress"]
-    rows = {(r["job"], r["link"], r["op"], r["path"]): r for r in document["rows"]}
-    both = ["none", "mpc"]
-    forms = [f"{form}/{spec}" for form in jobs.FORMS for spec in both]
-    paths = {
-        ("forced", "alltoall"): {*both, *forms, "mpi", "plain"},
-        ("forced", "bcast"): {*both, *(f for f in forms if f.endswith("none")), "mpi", "plain"},
-        ("auto", "alltoall"): {"none", "auto", "scattered/none", "mpi"},
-        ("auto", "bcast"): {"none", "auto", "scattered/none", "mpi"},
-    }
-    assert set(rows) == {(kind, link, op, path) for (kind, op), every in paths.items()
-                         for path in every for link in ("peer", "mpi")}  # fmt: skip
-    for (kind, link, op, path), row in rows.items():
-        assert row["bytes"] == (64 << 10 if op == "alltoall" else 128 << 10)
-        assert row["in_all"] == 128 << 10 and row["transport"] == "mpi"
-        if kind == "forced" and path in both:
-            assert row["check"]["kept"] and row["way"] == link
-            assert row["over_plain"] > 0 and row["over_mpi"] > 0
-
-
-def test_a_job_that_fails_is_noted(driver, monkeypatch, tmp_path):
-    """With the rows that it had written; the others are measured."""
-    counted = dict.fromkeys(("raw_bytes", "wire_bytes", "loopback_bytes"), 0)
-    case = {"op": "bcast", "data": "turb", "window": 1, "iterations": 1, "calls": 2,
-            "path": "none", "seconds": [1.0], "check": None, **counted}  # fmt: skip
-
-    def run(plan, kind, *, link, **_):
-        known = {"ranks": 2, "mpi": "an MPI", "gpu_aware": False, "sees_loopback": False}
-        rows = [case | {"bytes": one["bytes"]} for one in plan["cases"]]
-        if link == "host":
-            raise jobs.JobError("out of memory", {**known, "rows": rows[:1], "left_out": []})
-        if link == "mpi":
-            raise jobs.JobError("no such program")
-        return {**known, "rows": rows, "left_out": []}
-
-    monkeypatch.setattr(jobs, "run", run)
-    wanted = driver.Wanted(2, "device", ("bcast",), [1 << 10, 1 << 20], [], ("turb",), ("turb",))
-    job_list = driver.all_jobs(("forced",), ("host", "mpi", "auto"), ("mpi",), "device")
-    found = driver.measure(tmp_path / "out.json", wanted, job_list, seconds=1000)
-    assert found == json.loads((tmp_path / "out.json").read_text())
-    of_jobs = {job["link"]: job for job in found["jobs"]}
-    assert of_jobs["host"]["failure"] == "out of memory"
-    assert of_jobs["host"]["left_out"] == [{"op": "bcast", "data": "turb", "bytes": 1 << 10}]
-    assert of_jobs["mpi"]["failure"] == "no such program" and len(of_jobs["mpi"]["left_out"]) == 2
-    assert of_jobs["auto"]["failure"] is None
-    assert [(row["link"], row["bytes"]) for row in found["rows"]] == [
-        ("host", 1 << 20), ("auto", 1 << 20), ("auto", 1 << 10),
-    ]  # fmt: skip
-
-
-def test_without_time_nothing_is_measured(driver, tmp_path):
-    wanted = driver.Wanted(2, "host", ("bcast",), [1 << 10], [], ("turb",), ("turb",))
-    job_list = driver.all_jobs(driver.KINDS, (), ("mpi", "tcp"), "host")
-    found = driver.measure(tmp_path / "out.json", wanted, job_list, seconds=1)
-    assert [(job["transport"], job["failure"]) for job in found["jobs"]] == [
-        (transport, "no time was left") for transport in ("mpi", "tcp", "mpi", "tcp")
-    ]
-    assert found["rows"] == [] and all(job["left_out"] for job in found["jobs"])
 
 
 def test_ranks_that_take_too_long_are_ended(mpi, mpi4py_env):

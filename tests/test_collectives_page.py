@@ -8,11 +8,11 @@ import json
 
 import pytest
 from conftest import ROOT
+from made_up_calls import RANKS, run_of
 
 from mpress.p2p import jobs
 
 MB = 1 << 20
-RANKS = 4
 
 
 @pytest.fixture
@@ -36,34 +36,14 @@ def microseconds(path: str, nbytes: int, link: str, transport: str) -> float:
 @pytest.fixture
 def results(bench, monkeypatch, tmp_path) -> dict:
     """What the driver writes of ranks whose times are those above; one job fails."""
-    driver = bench("collectives")
-
-    def run(plan, kind, *, link, transport, **_):
-        known = {"mpi": "an MPI", "gpu_aware": False, "ranks": RANKS, "sees_loopback": False}
-        if (kind, link) == ("auto", "host"):
-            raise jobs.JobError("a GPU\nwas lost")
-        counted = {"raw_bytes": 100, "wire_bytes": 25, "sent": 10, "chunked": 0,
-                   "peer": 10 * (link == "auto"), "by_host": 10 * (link == "host"),
-                   "loopback_bytes": 0, "most": dict.fromkeys(jobs.TIMES, 2e-3)}  # fmt: skip
-        rows = [
-            {
-                "op": case["op"], "data": case["data"], "bytes": case["bytes"], "path": path,
-                "seconds": [1e-6 * microseconds(path, case["bytes"], link, transport)] * 5,
-                "window": 1, "iterations": 1, "calls": 10, "check": {"kept": path != "zfp:24"},
-                **counted,
-            }
-            for case in plan["cases"]
-            for path in case["paths"]
-        ]  # fmt: skip
-        return {**known, "rows": rows, "left_out": []}
-
-    monkeypatch.setattr(jobs, "run", run)
+    driver, calls = bench("collectives"), bench("calls")
+    monkeypatch.setattr(jobs, "run", run_of(microseconds, ("auto", "host"), broken="zfp:24"))
     wanted = driver.Wanted(
         RANKS, "device", driver.OPS, [256 << 10, 64 * MB, 256 * MB],
         ["zfp:4", "zfp:24", "szp:rel=0.001"], ("wave", "turb"), ("wave",), has_nccl=True,
     )  # fmt: skip
-    job_list = driver.all_jobs(driver.KINDS, driver.LINKS, driver.TRANSPORTS, "device")
-    document = driver.measure(tmp_path / "made-up.json", wanted, job_list, seconds=10000)
+    job_list = calls.all_jobs(calls.KINDS, calls.LINKS, calls.TRANSPORTS, "device")
+    document = calls.measure(tmp_path / "made-up.json", wanted, job_list, seconds=10000)
     facts = {"gpu": "GPU", "gpus": RANKS, "commit": "abcdef123456", "date": "2026-01-01"}
     return {"runs": [document | facts | {"file": "collectives-made-up.json"}]}
 

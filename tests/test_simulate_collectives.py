@@ -241,6 +241,11 @@ def test_measured_calls_stand_beside_the_model(tmp_path):
     assert "5 of 5 within 20 %" in done.stdout and "fitted to raw rows" in done.stdout
     network = json.loads(out.read_text())["network"]
     assert network["rate"] == pytest.approx(1.25e9) and network["latency"] == pytest.approx(1e-5)
+    # A file of bench/reductions.py has several operations.
+    every = [row | {"op": op} for row in rows for op in ("allreduce", "reduce")]
+    file.write_text(json.dumps({"kind": "reductions", "ranks": 4, "rows": every}))
+    done = simulate("--op", "allreduce", "--link", "10Gbit", "--beside", file)
+    assert done.status == 0 and "5 of 5 within 20 %" in done.stdout
     done = simulate("--op", "bcast", "--link", "10Gbit", "--beside", file)
     assert done.status == 2 and "expected one of mpress bench bcast" in done.stderr
 

@@ -18,11 +18,12 @@ _DOCUMENT = "was not written by mpress bench"
 
 
 def load(file: Path, op: str) -> dict[str, Any]:
-    """A document of `mpress bench OP --json`, or those rows of one of bench/collectives.py."""
+    """A document of `mpress bench OP --json`, or those rows of one of bench/collectives.py or
+    bench/reductions.py."""
     document = read_json(f"--beside {file}:", file)
     if not isinstance(document, dict) or not isinstance(document.get("rows"), list):
         raise UserError(f"--beside {file}: {_DOCUMENT}")
-    if document.get("kind") == "collectives":
+    if document.get("kind") in ("collectives", "reductions"):
         own = [row for row in document["rows"] if row["op"] == op]
         document = document | {"rows": own, "benchmark": op if own else "other calls"}
     if document.get("benchmark") != op:

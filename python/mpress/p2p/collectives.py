@@ -150,13 +150,15 @@ class CollectiveCase:
         send, receive = self.rank.aside("send"), self.rank.aside("receive")
         call = self._collective(comm, send.address, receive.address)
         out, into = self._bytes()
+        copy_out = self.rank.timed("copy_seconds", self.send.copy_out)
+        copy_in = self.rank.timed("copy_seconds", self.receive.copy_in)
 
         def staged() -> None:
             if out:
-                self.send.copy_out(send.address, out)
+                copy_out(send.address, out)
             call()
             if into:
-                self.receive.copy_in(receive.address, into)
+                copy_in(receive.address, into)
 
         return staged
 

@@ -68,6 +68,10 @@ FORM = "/"
 
 TIMES = ("encode_seconds", "decode_seconds", "wait_seconds")
 
+PARTS = ("copy_seconds", "sum_seconds")
+"""What the worker itself does beside the calls, of a call: copies between the GPU and the host, and
+additions, of STAGED, SUM_FORMS and `plain`."""
+
 CHUNKED = "@"
 """Of a path: a spec, this, and the bytes of a chunk (`mpress_chunk`)."""
 
@@ -143,6 +147,7 @@ def run(
     program: Sequence[str] = ("-m", "mpress.p2p.worker"),
     nccl_transport: str | None = None,
     most_seconds: float | None = None,
+    timeline: Path | None = None,
 ) -> dict[str, Any]:
     """Runs a plan on its ranks under `mpress run`, as one of JOBS. Returns what the worker wrote.
 
@@ -158,6 +163,7 @@ def run(
     environment  of the launcher, beside what the transport needs; None removes a variable
     nccl_transport  of nccl.TRANSPORTS; None: TCP where that is the transport, else NCCL's choice
     most_seconds    after which the ranks are ended
+    timeline        a file, for what `mpress run --trace` writes
 
     Raises JobError.
     """
@@ -167,6 +173,7 @@ def run(
         command = [sys.executable, "-m", "mpress", "run", "-n", str(plan.get("ranks", 2))]
         command += [] if mpiexec is None else ["--mpiexec", mpiexec]
         command += [] if job == "auto" else _FORCED
+        command += [] if timeline is None else ["--trace", str(timeline)]
         # mpi4py.run ends the job where a rank fails: the others would wait for ever.
         command += ["--", sys.executable, "-m", "mpi4py", *program, str(plan_file), str(out)]
         settings = {"MPI4PY_RC_THREAD_LEVEL": "single"}
@@ -249,6 +256,9 @@ def _summary(row: Row, beside: Mapping[str, list[float]], directions: int) -> Ro
         if name != row["path"]:
             pairs = [one / other for one, other in zip(seconds, others, strict=True)]
             found[f"over_{name}"], *found[f"over_{name}_interval"] = median_interval(pairs)
+    if op:
+        parts = {name: row.get("most", {}).get(name, 0) / row["calls"] for name in PARTS}
+        found |= {name: seconds for name, seconds in parts.items() if seconds > 0}
     if row["path"] not in BASELINES:
         found["check"] = row["check"]
     if row["path"] not in BASELINES and row["raw_bytes"]:

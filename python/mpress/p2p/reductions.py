@@ -5,6 +5,7 @@ A case's bytes are those of a rank. The root is rank 0.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ class ReductionCase(CollectiveCase):
         if is_staged:
             sums, incoming = self.rank.aside("receive"), self.rank.aside("incoming")
         made = rounds.rounds_of(form.removeprefix(STAGED), self.op, own, self.size, self._count())
-        run = rounds.runner(comm, made, self.values, sums, incoming)
+        add = self.rank.timed("sum_seconds", sums.add)
+        run = rounds.runner(comm, made, self.values, sums, incoming, add)
         results = self.results * self.values.itemsize
         # A piece lies where it was in the vector.
         moved = own * results if self.op == "reduce_scatter" else 0
@@ -65,13 +67,18 @@ class ReductionCase(CollectiveCase):
             if moved:
                 sums.copy_from(sums.address + moved, results)
 
+        if not is_staged:
+            return call
+        copy_out = self.rank.timed("copy_seconds", self.send.copy_out)
+        copy_in = self.rank.timed("copy_seconds", self.receive.copy_in)
+
         def staged() -> None:
-            self.send.copy_out(sums.address, nbytes)
+            copy_out(sums.address, nbytes)
             run()
             if self.gets:
-                self.receive.copy_in(sums.address + moved, results)
+                copy_in(sums.address + moved, results)
 
-        return staged if is_staged else call
+        return staged
 
     def _collective(self, comm: MPI.Comm, send: int, receive: int) -> Call:
         out = message(send, self._shape(self._count()))
@@ -101,30 +108,47 @@ class ReductionCase(CollectiveCase):
 
         return call
 
+    @cached_property
+    def _reference(self) -> tuple[np.ndarray, np.ndarray]:
+        """The results in double precision, and what sums of the elements' own type may differ by:
+        anything where a partial sum may be too large for it, nothing where the result is not
+        finite. The same for all paths."""
+        first = self.rank.rank * self.results if self.op == "reduce_scatter" else 0
+        part = slice(first, first + self.results)
+        total = np.zeros(self.results)
+        sizes = np.zeros(self.results)
+        limits = np.finfo(self.values.dtype)
+        with np.errstate(invalid="ignore"):
+            for rank in range(self.size):
+                values = self.brought(rank)[part].astype(np.float64)
+                total += values
+                sizes += np.abs(values)
+        rounding = np.where(sizes > limits.max, np.inf, self.size * limits.eps * sizes)
+        return total, np.where(np.isfinite(sizes), rounding, 0)
+
+    def _errors(self) -> np.ndarray:
+        """Of what came; infinite where it, or what was wanted, alone is not finite."""
+        total, _ = self._reference
+        with np.errstate(invalid="ignore"):
+            got = self.receive.read(self.values.dtype, self.results).astype(np.float64)
+            errors = np.abs(got - total)
+            alike = (got == total) | (np.isnan(got) & np.isnan(total))
+        return np.where(alike, 0, np.where(np.isnan(errors), np.inf, errors))
+
     def _judge(self, path: str) -> dict[str, Any]:
         """The results beside sums in double precision. Where nothing bounds the error, that it is
         finite."""
         if not self.gets:
             return {"promise": "exact", "kept": True, "max_error": 0.0}
         spec = "none" if path in BASELINES else codec_of(path)
-        got = self.receive.read(self.values.dtype, self.results)
-        first = self.rank.rank * self.results if self.op == "reduce_scatter" else 0
-        part = slice(first, first + self.results)
-        total = np.zeros(self.results)
-        sizes = np.zeros(self.results)
-        for rank in range(self.size):
-            values = self.brought(rank)[part].astype(np.float64)
-            total += values
-            sizes += np.abs(values)
-        rounding = self.size * np.finfo(self.values.dtype).eps * sizes
-        errors = np.abs(got.astype(np.float64) - total)
-        worst = float(errors.max(initial=0.0))
+        _, allowed = self._reference
+        errors = self._errors()
+        worst = float(errors[np.isfinite(allowed)].max(initial=0.0))
         if not codec(spec).lossy:
-            kept = bool(np.all(errors <= rounding))
-            return {"promise": "exact", "kept": kept, "max_error": worst}
+            return {"promise": "exact", "kept": bool(np.all(errors <= allowed)), "max_error": worst}
         # Of the same range as what all ranks bring: the same values, in another order.
         bound = codec(spec).encode(self.values).bound
         if bound is None or form_of(path):  # a codec in each hop bounds that alone
             return {"promise": "unbounded", "kept": bool(np.isfinite(worst)), "max_error": worst}
-        kept = bool(np.all(errors <= np.maximum(bound, rounding)))
+        kept = bool(np.all(errors <= np.maximum(bound, allowed)))
         return {"promise": "bound", "kept": kept, "max_error": worst, "bound": bound}

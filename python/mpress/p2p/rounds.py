@@ -90,10 +90,15 @@ def room(nbytes: int, size: int) -> int:
 
 
 def runner(
-    comm: MPI.Comm, rounds: list[Round], values: np.ndarray, sums: Any, incoming: Any
+    comm: MPI.Comm,
+    rounds: list[Round],
+    values: np.ndarray,
+    sums: Any,
+    incoming: Any,
+    add: Callable[..., None],
 ) -> Callable[[], None]:
     """A function that takes a vector like `values`, which lies in `sums`, through the rounds.
-    `incoming`: a buffer of the same memory, with room()."""
+    `incoming`: a buffer of the same memory, with room(); `add`: the former's."""
     item = values.itemsize
 
     def of(address: int, part: Part) -> list[Any]:
@@ -118,6 +123,6 @@ def runner(
             requests += [comm.Isend(*one) for one in sends]
             MPI.Request.Waitall(requests)
             for first, place, count in adds:
-                sums.add(first, place, count, values.dtype)
+                add(first, place, count, values.dtype)
 
     return run

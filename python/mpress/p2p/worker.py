@@ -21,7 +21,7 @@ from mpi4py import MPI
 
 from mpress import _core, trace
 from mpress.p2p import arrival, data, loopback, memory, nccl
-from mpress.p2p.jobs import BASELINES, CHUNKED, OPERATIONS, REDUCTIONS, TIMES
+from mpress.p2p.jobs import BASELINES, CHUNKED, OPERATIONS, PARTS, REDUCTIONS, TIMES
 from mpress.p2p.message import codec_comm, message
 
 _SAMPLE_SECONDS = 0.006
@@ -46,6 +46,7 @@ class Rank:
         self.allocate = allocate
         self.on_device = plan["to" if self.rank else "from"] == "device"
         self.comms: dict[str, MPI.Comm] = {}
+        self.spent = dict.fromkeys(PARTS, 0.0)
         self._nccl: nccl.Communicator | None = None
         self._copies_to_peers: bool | None = None
         self._buffers: dict[str, Any] = {}
@@ -122,7 +123,18 @@ class Rank:
             "decode_seconds": sum(row["decode_seconds"] for row in rows),
             "wait_seconds": sum(row["wait_seconds"] for row in rows),
             "loopback_bytes": loopback.sent_bytes(),
+            **self.spent,
         }
+
+    def timed(self, part: str, call: Callable[..., None]) -> Callable[..., None]:
+        """The same call, whose time counts as one of PARTS."""
+
+        def counted(*arguments: Any) -> None:
+            begin = time.perf_counter()
+            call(*arguments)
+            self.spent[part] += time.perf_counter() - begin
+
+        return counted
 
 
 class Case:
@@ -368,7 +380,7 @@ def run_case(rank: Rank, messages: Any, case: dict[str, Any]) -> list[dict[str, 
             "data": case["data"], "bytes": messages.nbytes, "path": path,
             "window": messages.window, "iterations": iterations[path], "seconds": seconds[path],
             "calls": rounds * (iterations[path] + (not is_slow[path])),
-            "most": {name: max(one[name] for one in every) for name in TIMES},
+            "most": {name: max(one[name] for one in every) for name in (*TIMES, *PARTS)},
             "check": checked, **total,
         })  # fmt: skip
     return rows
