@@ -29,12 +29,12 @@ FILES = {
     "host": "codec-host.json",
     "cuda": "codec-cuda-h200.json",
     "p2p": "p2p-device-h200.json",
-    "peer": "p2p-peer-h200.json",
     "wave": "wave-scaling-h200.json",
     "overhead": "p2p-overhead-host.json",
 }
 # Each file of these that there is, is a run on their page; without any there is no page.
 SEVERAL = {
+    "peer": "p2p-peer-*.json",
     "host_link": "host-link-*.json",
     "aware": "cuda-aware-*.json",
     "collectives": "collectives-*.json",
@@ -43,7 +43,7 @@ SEVERAL = {
 }
 CUDA_PLOT = DEV / "codec-cuda-h200.svg"
 P2P_PLOT = DEV / "p2p-device-h200.svg"
-PEER_PLOT = DEV / "p2p-peer-h200.svg"
+PEER_PLOT = DEV / "p2p-peer.svg"
 WAVE_PLOT = DEV / "wave-scaling.svg"
 WAVE_PICTURE = DEV / "wave-sections.png"
 HOST_LINK_PLOT = DEV / "host-link.svg"

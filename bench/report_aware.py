@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import result_pictures
+from machines import gpu_of
 from report_p2p import curves, size, verdict
 from tables import GENERATED, table
 
@@ -46,8 +47,10 @@ def aware_runs(document: Row) -> list[Row]:
     return [run for run in document["runs"] if is_aware(run)]
 
 
-def other_runs(document: Row) -> list[Row]:
-    return [run for run in document["runs"] if not is_aware(run)]
+def other_runs(document: Row, beside: Row | None = None) -> list[Row]:
+    """Of the machine of `beside`, where that is given."""
+    return [run for run in document["runs"]
+            if not is_aware(run) and (beside is None or gpu_of(run) == gpu_of(beside))]  # fmt: skip
 
 
 def one(run: Row, path: str, nbytes: int, shape: str = "latency", of: str = "us") -> float | None:
@@ -86,10 +89,11 @@ def not_aware_over(run: Row, other: Row, spec: str, nbytes: int) -> float | None
 
 
 def name_of(run: Row) -> str:
-    return f"{run['mpi']}, {run['name']}"
+    """One MPI may have been measured on several machines."""
+    return f"{run['mpi']}, {run['name']}, {gpu_of(run)}"
 
 
-def gpu_of(run: Row) -> str:
+def gpus_of(run: Row) -> str:
     name, _, driver = run["gpu"][0].partition(", ")
     return f"{name}, driver {driver}" if driver else name
 
@@ -193,23 +197,23 @@ def plot(document: Row, path: Path) -> None:
 
 
 def section(document: Row, picture: Path) -> str:
-    runs, others = aware_runs(document), other_runs(document)
+    runs = aware_runs(document)
     parts = [
         HEAD.format(generated=GENERATED),
         table(("goal", "wanted", "measured", ""),
-              [line for run in runs for line in goals(run, others)]),
+              [line for run in runs for line in goals(run, other_runs(document, run))]),
         f"![Codecs under MPIs that take memory of GPUs]({picture.name})\n",
     ]  # fmt: skip
     for run in runs:
         parts += [
             f"## {name_of(run)}\n",
-            f"{gpu_of(run)}; {run['date']}, commit {run['commit']}."
+            f"{gpus_of(run)}; {run['date']}, commit {run['commit']}."
             + (f" Of this run: {run['note']}." if "note" in run else "") + "\n",
             RAW_HEAD, raws(run), CODED_HEAD, coded(run),
         ]  # fmt: skip
-        for other in others:
+        for other in other_runs(document, run):
             parts += [NOT_AWARE_HEAD.format(name=name_of(other)), not_aware(run, other)]
-    if others:
+    if others := other_runs(document):
         told = "; ".join(f"{name_of(run)}: {run['date']}, commit {run['commit']}" for run in others)
         parts.append(f"To compare with: {told}.\n")
     return "\n".join(parts)

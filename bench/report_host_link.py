@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import result_pictures
+from machines import gpu_of
 from report_p2p import curves, size, verdict
 from tables import GENERATED, table
 
@@ -138,22 +139,26 @@ def ceilings(run: Row) -> str:
 
 
 def plot(document: Row, path: Path) -> None:
-    """Time by size, a panel one way and one both ways at once."""
-    run = document["runs"][0]
+    """Time by size: a row of panels a machine, one way and both ways at once."""
+    runs = document["runs"]
     plt = result_pictures.pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained", sharey=True)
-    for axis, (both, title) in zip(axes, WAYS.items(), strict=True):
-        rows = [
-            {"path": ("raw" if row["codec"] == "none" else row["codec"])
-                     + (", by MPI" if row["link"] == "mpi" else ""),
-             "bytes": row["bytes"], "seconds": row["us"] / 1e6}
-            for row in run["rows"] if row["both"] == both
-        ]  # fmt: skip
-        curves(axis, rows, [row["path"] for row in rows if row["path"].endswith("by MPI")])
-        axis.set_title(title)
-    axes[0].set_ylabel("microseconds")
-    axes[0].legend(fontsize=8)
-    figure.suptitle(f"by host memory that both GPUs have pinned, {run['gpu']}")
+    figure, axes = plt.subplots(
+        len(runs), 2, figsize=(11, 0.5 + 4 * len(runs)), layout="constrained", sharey=True,
+        squeeze=False,
+    )  # fmt: skip
+    for line, run in zip(axes, runs, strict=True):
+        for axis, (both, title) in zip(line, WAYS.items(), strict=True):
+            rows = [
+                {"path": ("raw" if row["codec"] == "none" else row["codec"])
+                         + (", by MPI" if row["link"] == "mpi" else ""),
+                 "bytes": row["bytes"], "seconds": row["us"] / 1e6}
+                for row in run["rows"] if row["both"] == both
+            ]  # fmt: skip
+            curves(axis, rows, [row["path"] for row in rows if row["path"].endswith("by MPI")])
+            axis.set_title(f"{gpu_of(run)}, {title}")
+        line[0].set_ylabel("microseconds")
+    axes[0][0].legend(fontsize=8)
+    figure.suptitle("by host memory that both GPUs have pinned")
     result_pictures.save(figure, path, document)
 
 

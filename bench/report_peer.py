@@ -37,14 +37,19 @@ HEAD = """\
 # Results: messages from GPU to GPU
 
 {generated}
-{gpu}, {most_ranks} GPUs of one host, a rank each; {cpu}; {mpi}; {date}, commit {commit}. `python
-bench/p2p_peer.py` measures this; `mpress bench latency --link peer` any part of it.
+GPUs of one host, a rank each. `python bench/p2p_peer.py` measures this; `mpress bench latency
+--link peer` any part of it.
 
 One way of a ping-pong between device buffers, whose data go from GPU to GPU while MPI carries a
 header: medians, all paths by turns in one job, and ratios of times in the same rounds. "One copy"
 is the driver's, from one GPU to the other, until the host sees it done: what the link can do. Goals
 of compressed messages are against the faster of that and NCCL, by medians. By way of the host are
 raw messages of a job of its own, with `MPRESS_LINK=mpi`.
+"""
+RUN_HEAD = """\
+## {most_ranks} x {gpu}
+
+{cpu}; {mpi}; {date}, commit {commit}.
 """
 TURNS_HEAD = """\
 By size; in italics where a codec that was forced is slower than raw messages.
@@ -55,7 +60,7 @@ intervals. Bold: more than 3 % slower, the interval as a whole. Where a message 
 all, its ratio is in the second table.
 """
 TIMELINE_HEAD = """\
-## One message
+### One message
 
 `mpress run --trace` of messages of a typical time, in microseconds after the call of `MPI_Send`;
 noting takes a few per cent. A piece of work begins when it is queued and ends when the host sees it
@@ -253,35 +258,53 @@ def timeline(found: Row) -> str:
 
 
 def plot(document: Row, path: Path) -> None:
-    run = part(document, "latency")
+    """Latency by size: a panel a machine."""
+    runs = document["runs"]
     plt = result_pictures.pyplot()
-    figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    staged = [row | {"path": "staged"} for row in rows_of(run, "staged")]
-    rows = [*rows_of(run, "forced", "wave"), *staged]
-    named = [row | {"path": NAMES.get(row["path"], row["path"])} for row in rows]
-    curves(axis, named, [NAMES[path] for path in (*REFERENCES, "staged")])
-    axis.set_ylabel("microseconds, one way")
-    axis.set_title(f"from GPU to GPU, {document['gpu']}")
-    axis.legend(fontsize=8)
+    figure, axes = plt.subplots(
+        1, len(runs), figsize=(1 + 5 * len(runs), 4.5), layout="constrained", sharey=True,
+        squeeze=False,
+    )  # fmt: skip
+    for axis, whole in zip(axes[0], runs, strict=True):
+        run = part(whole, "latency")
+        staged = [row | {"path": "staged"} for row in rows_of(run, "staged")]
+        rows = [*rows_of(run, "forced", "wave"), *staged]
+        named = [row | {"path": NAMES.get(row["path"], row["path"])} for row in rows]
+        curves(axis, named, [NAMES[path] for path in (*REFERENCES, "staged")])
+        axis.set_title(machine(whole))
+    axes[0][0].set_ylabel("microseconds, one way")
+    axes[0][0].legend(fontsize=8)
+    figure.suptitle("from GPU to GPU")
     result_pictures.save(figure, path, document)
 
 
+def machine(run: Row) -> str:
+    return f"{run['most_ranks']} x {run['gpu']}, commit {run['commit'][:7]}"
+
+
+def parts(run: Row) -> dict[str, Row]:
+    kinds = [("latency", 2), *(("bibandwidth", n) for n in sorted({2, run["most_ranks"]}))]
+    return {title(*kind): part(run, *kind) for kind in kinds}
+
+
+def of_run(run: Row, picture: str) -> list[str]:
+    """The rows of one machine, behind `picture`."""
+    facts = {key: run[key] for key in ("gpu", "cpu", "mpi", "date", "commit", "most_ranks")}
+    found = parts(run)
+    lines = [line for name, of in found.items() for line in goals(of, name)]
+    texts = [RUN_HEAD.format(**facts), table(("goal", "wanted", "measured", ""), lines), picture]
+    for name, of in found.items():
+        texts += [f"### {name[0].upper()}{name[1:]}\n", TURNS_HEAD]
+        texts += [turns(of, data) for data in ("wave", "turb") if rows_of(of, "forced", data)]
+        texts += [AUTO_HEAD, autos(of, "over none"), ratios(of)]
+    if "timelines" in run:
+        texts += [TIMELINE_HEAD, *map(timeline, run["timelines"])]
+    return texts
+
+
 def section(document: Row, picture: Path) -> str:
-    kinds = [("latency", 2), *(("bibandwidth", n) for n in sorted({2, document["most_ranks"]}))]
-    runs = {title(*kind): part(document, *kind) for kind in kinds}
-    facts = {key: document[key] for key in ("gpu", "cpu", "mpi", "date", "commit", "most_ranks")}
-    parts = [
-        HEAD.format(generated=GENERATED, **facts),
-        table(
-            ("goal", "wanted", "measured", ""),
-            [line for name, run in runs.items() for line in goals(run, name)],
-        ),
-        f"![Latency of messages from GPU to GPU]({picture.name})\n",
-    ]
-    for name, run in runs.items():
-        parts += [f"## {name[0].upper()}{name[1:]}\n", TURNS_HEAD]
-        parts += [turns(run, data) for data in ("wave", "turb") if rows_of(run, "forced", data)]
-        parts += [AUTO_HEAD, autos(run, "over none"), ratios(run)]
-    if "timelines" in document:
-        parts += [TIMELINE_HEAD, *map(timeline, document["timelines"])]
-    return "\n".join(parts)
+    texts = [HEAD.format(generated=GENERATED)]
+    for number, run in enumerate(document["runs"]):
+        image = f"![Latency of messages from GPU to GPU]({picture.name})\n"
+        texts += of_run(run, "" if number else image)
+    return "\n".join(text for text in texts if text)

@@ -1,6 +1,7 @@
 """The topics of docs/performance.md about links between GPUs: the host link, and MPIs that take
 memory of GPUs."""
 
+import machines
 import report_aware as aware
 import report_host_link as host_link
 from report_p2p import size
@@ -13,11 +14,14 @@ HOST = """\
 So it is on most workstations and many virtual machines. Messages then go by memory of the host that
 both GPUs have pinned, by default. Raw ones are compared with mpress's copies around MPI's messages,
 compressed ones with raw ones by the same way; `wave`, codecs forced. The last column has the
-bandwidth of raw messages over that of the bus ({one_way:.1f} GB/s one way, {both:.1f} GB/s each way
-at once).
+bandwidth of raw messages over that of the bus.
+"""
+OF_HOST = """\
+{gpu}, {gpus} GPUs of one host, {date}, commit {commit}; the bus carries {one_way:.1f} GB/s one way,
+{both:.1f} GB/s each way at once:
 """
 AFTER_HOST = """\
-{gpu}, {gpus} GPUs of one host; {date}, commit {commit}. [All rows](dev/results-host-link.md).
+[All rows](dev/results-host-link.md).
 """
 AWARE = """\
 ## What if the MPI itself takes memory of GPUs?
@@ -34,32 +38,36 @@ AFTER_AWARE = """\
 
 
 def without_reach(document: Row) -> Topic:
-    """Of the first run; all of them are on the developers' page."""
-    run = document["runs"][0]
-    lines, raw, coded = [], [], []
-    for both, title in host_link.WAYS.items():
-        for nbytes in host_link.sizes(run):
-            case = f"{title}, {size(nbytes)}"
-            mine = host_link.over(run, "none", nbytes, both, "none", "mpi")
-            found = {
-                codec: host_link.over(run, codec, nbytes, both, "none", "host")
-                for codec in host_link.CODECS[1:]
-            }
-            part = host_link.share(run, nbytes, both)
-            if mine is not None:
-                raw.append(Cell(mine, case))
-            coded += [Cell(v, f"`{codec}`, {case}") for codec, v in found.items() if v is not None]
-            lines.append([case, over(mine), *map(over, found.values()),
-                          "-" if part is None else f"{part:.0%}"])  # fmt: skip
-    facts = {key: run[key] for key in ("gpu", "gpus", "date")}
-    text = "\n".join([
-        HOST.format(one_way=host_link.ceiling(run, False), both=host_link.ceiling(run, True)),
-        table(("time", "raw over copies by MPI",
-               *(f"`{codec}` over raw" for codec in host_link.CODECS[1:]), "raw of the bus"),
-              lines),
-        AFTER_HOST.format(**facts, commit=commits({"runs": [run]})),
-    ])  # fmt: skip
-    return Topic(text, [
+    texts, raw, coded = [HOST], [], []
+    for run in document["runs"]:
+        lines = []
+        for both, title in host_link.WAYS.items():
+            for nbytes in host_link.sizes(run):
+                message = f"{title}, {size(nbytes)}"
+                case = f"{machines.gpu_of(run)}, {message}"
+                mine = host_link.over(run, "none", nbytes, both, "none", "mpi")
+                found = {
+                    codec: host_link.over(run, codec, nbytes, both, "none", "host")
+                    for codec in host_link.CODECS[1:]
+                }
+                part = host_link.share(run, nbytes, both)
+                if mine is not None:
+                    raw.append(Cell(mine, case))
+                coded += [
+                    Cell(v, f"`{codec}`, {case}") for codec, v in found.items() if v is not None
+                ]  # fmt: skip
+                lines.append([message, over(mine), *map(over, found.values()),
+                              "-" if part is None else f"{part:.0%}"])  # fmt: skip
+        facts = {key: run[key] for key in ("gpu", "gpus", "date")}
+        names = [f"`{codec}` over raw" for codec in host_link.CODECS[1:]]
+        texts += [
+            OF_HOST.format(
+                **facts, commit=commits({"runs": [run]}), one_way=host_link.ceiling(run, False),
+                both=host_link.ceiling(run, True),
+            ),
+            table(("time", "raw over copies by MPI", *names, "raw of the bus"), lines),
+        ]  # fmt: skip
+    return Topic("\n".join([*texts, AFTER_HOST]), [
         extremes("GPUs that do not reach each other, raw message over copies by MPI", raw),
         extremes("GPUs that do not reach each other, forced codec over raw", coded),
     ])  # fmt: skip
@@ -92,7 +100,7 @@ def under_aware(document: Row) -> Topic:
             ]  # fmt: skip
             codeds.append([case, *map(over, values)])
     sources = "; ".join(
-        f"{aware.name_of(run)}: {aware.gpu_of(run)}, {run['date']}, commit "
+        f"{aware.name_of(run)}: {aware.gpus_of(run)}, {run['date']}, commit "
         f"{commits({'runs': [run]})}" + (f" ({run['note']})" if "note" in run else "")
         for run in document["runs"]
     )

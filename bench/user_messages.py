@@ -1,5 +1,6 @@
 """The topics of docs/performance.md about messages."""
 
+from machines import gpu_of, one_each
 from report_p2p import name_of, one, rows_of, size
 from report_peer import part, spelled, staged_row, title
 from tables import table
@@ -20,11 +21,11 @@ the time of a message over NCCL's; data are `wave` where `turb` is not named, co
 """
 LINKED_AFTER = """\
 A forced codec beats a raw message from these sizes on: {pays}. At {largest} they shrink `wave` by
-{ratios}. "One copy" is the driver's, from one GPU to the other: what the link can do. "Way by host"
-is that of the next topic.
-
-{gpu}, {ranks} GPUs of one host, a rank each; {cpu}; {mpi}; {date}, commit {commit}.
-[All rows](dev/results-gpu-to-gpu.md).
+{ratios}. {gpu}, {ranks} GPUs of one host, a rank each; {cpu}; {mpi}; {date}, commit {commit}.
+"""
+LINKED_SOURCE = """\
+"One copy" is the driver's, from one GPU to the other: what the link can do. "Way by host": MPI
+carries it, as in a topic below. [All rows](dev/results-gpu-to-gpu.md).
 """
 BY_MPI = """\
 ## What if MPI has to carry messages of GPU memory?
@@ -37,7 +38,7 @@ BY_MPI_AFTER = """\
 "Copies and MPI": the program copies to pageable memory, sends that, and copies it back. "MPI
 alone": the same bytes between host buffers. NCCL takes the GPUs' own link where MPI takes shared
 memory, and sockets where MPI takes TCP. Where GPUs have a link of their own, mpress takes it too
-(the topic above).
+(the first topic).
 
 The default, `auto`, takes no error: its time over that of raw messages at {auto_size}. The next
 topic has its worst cases of all sizes.
@@ -72,46 +73,26 @@ def kinds(document: Row) -> list[tuple[str, int]]:
 
 
 def linked(document: Row) -> Topic:
-    runs = [(kind, part(document, *kind)) for kind in kinds(document)]
-    lines, raw, coded = [], [], []
-    for name, run in runs:
-        for data in ("wave", "turb"):
-            sizes = LINKED_SIZES if data == "wave" else LINKED_SIZES[-2:]
-            for nbytes in sizes:
-                none = one(run, "none", data, nbytes)
-                if none is None:
-                    continue
-                case = f"{title(*name)}, {size(nbytes)}" + (", turb" if data == "turb" else "")
-                found = [spelled(run, path, data, nbytes) for path in CODECS]
-                raw.append(Cell(none["over_nccl"], case))
-                coded += [Cell(r["over_nccl"], f"`{r['path']}`, {case}") for r in found if r]
-                lines.append([
-                    case, over(none["over_nccl"]), *(over(r and r["over_nccl"]) for r in found),
-                    over(none["over_peer-copy"]),
-                    over(seconds_over(none, staged_row(run, nbytes) if data == "wave" else None)),
-                ])  # fmt: skip
-    one_way = runs[0][1]
-    largest = LINKED_SIZES[-1]
-    ratios = ", ".join(f"{row['ratio']:.2f} (`{row['path']}`)" for path in CODECS
-                       if (row := spelled(one_way, path, "wave", largest)))  # fmt: skip
-    pays = {row["path"]: pays_from(one_way, row["path"]) for path in CODECS
-            if (row := spelled(one_way, path, "wave", largest))}  # fmt: skip
-    facts = {key: document[key] for key in ("gpu", "cpu", "date")}
+    """Of each model of GPU one run; all are on the developers' page."""
+    raw, coded, told, parts_of = [], [], [], []
+    runs = one_each(document["runs"])
+    for run in runs:
+        lines, own_raw, own_coded = against_nccl(run)
+        raw += own_raw
+        coded += own_coded
+        parts_of += [part(run, *kind) for kind in kinds(run)]
+        names = [f"`{codec}`" for codec in CODECS[1:]]
+        told += [
+            table(("time over NCCL's", "raw", "`szp:abs`", *names, "raw over one copy",
+                   "raw over way by host"), lines),
+            linked_after(run),
+        ]  # fmt: skip
     text = "\n".join([
         LINKED.format(
-            auto=auto_said([run for _, run in runs]), from_size=lossy_from(pays),
+            auto=auto_said(parts_of), from_size=lossy_from(runs),
             wins=f"{sum(cell.over < 1 for cell in raw)} of {len(raw)}",
         ),
-        table(("time over NCCL's", "raw", "`szp:abs`", *(f"`{c}`" for c in CODECS[1:]),
-               "raw over one copy", "raw over way by host"), lines),
-        LINKED_AFTER.format(
-            **facts, pays=", ".join(
-                f"`{path}` {'never' if least is None else size(least)}"
-                for path, least in pays.items()
-            ),
-            ratios=ratios, largest=size(largest), mpi=mpi(document), ranks=document["most_ranks"],
-            commit=commits(document),
-        ),
+        *told, LINKED_SOURCE,
     ])  # fmt: skip
     return Topic(text, [
         extremes("GPU to GPU, raw message over NCCL", raw),
@@ -119,9 +100,55 @@ def linked(document: Row) -> Topic:
     ])  # fmt: skip
 
 
-def lossy_from(pays: dict[str, int | None]) -> str:
+def against_nccl(document: Row) -> tuple[list[list[str]], list[Cell], list[Cell]]:
+    """Lines of the table, and its cells of raw messages and of forced codecs."""
+    lines, raw, coded = [], [], []
+    for name in kinds(document):
+        run = part(document, *name)
+        for data in ("wave", "turb"):
+            sizes = LINKED_SIZES if data == "wave" else LINKED_SIZES[-2:]
+            for nbytes in sizes:
+                none = one(run, "none", data, nbytes)
+                if none is None:
+                    continue
+                case = f"{title(*name)}, {size(nbytes)}" + (", turb" if data == "turb" else "")
+                of = f"{gpu_of(document)}, {case}"
+                found = [spelled(run, path, data, nbytes) for path in CODECS]
+                raw.append(Cell(none["over_nccl"], of))
+                coded += [Cell(r["over_nccl"], f"`{r['path']}`, {of}") for r in found if r]
+                lines.append([
+                    case, over(none["over_nccl"]), *(over(r and r["over_nccl"]) for r in found),
+                    over(none["over_peer-copy"]),
+                    over(seconds_over(none, staged_row(run, nbytes) if data == "wave" else None)),
+                ])  # fmt: skip
+    return lines, raw, coded
+
+
+def linked_after(document: Row) -> str:
+    run, largest = part(document, *kinds(document)[0]), LINKED_SIZES[-1]
+    ratios = ", ".join(f"{row['ratio']:.2f} (`{row['path']}`)" for path in CODECS
+                       if (row := spelled(run, path, "wave", largest)))  # fmt: skip
+    pays = ", ".join(
+        f"`{path}` {'never' if least is None else size(least)}"
+        for path, least in pays_of(document).items()
+    )
+    facts = {key: document[key] for key in ("gpu", "cpu", "date")}
+    return LINKED_AFTER.format(
+        **facts, pays=pays, ratios=ratios, largest=size(largest), mpi=mpi(document),
+        ranks=document["most_ranks"], commit=commits(document),
+    )  # fmt: skip
+
+
+def pays_of(document: Row) -> dict[str, int | None]:
+    """From where on each codec pays, one way."""
+    run = part(document, *kinds(document)[0])
+    found = [spelled(run, path, "wave", LINKED_SIZES[-1]) for path in CODECS]
+    return {row["path"]: pays_from(run, row["path"]) for row in found if row}
+
+
+def lossy_from(runs: list[Row]) -> str:
     """From where on every lossy codec pays."""
-    found = [least for path, least in pays.items() if path != "mpc"]
+    found = [least for run in runs for path, least in pays_of(run).items() if path != "mpc"]
     return "no measured size" if None in found else size(max(found))
 
 
@@ -238,7 +265,10 @@ def idle(document: Row, p2p: Row, peer: Row) -> Topic:
 
 def auto_runs(p2p: Row, peer: Row) -> list[tuple[str, Row]]:
     runs = [(f"{run['mpi']}, {name_of(run)}", run) for run in p2p["runs"]]
-    return runs + [(f"GPU to GPU, {title(*kind)}", part(peer, *kind)) for kind in kinds(peer)]
+    return runs + [
+        (f"GPU to GPU, {gpu_of(run)}, {title(*kind)}", part(run, *kind))
+        for run in one_each(peer["runs"]) for kind in kinds(run)
+    ]  # fmt: skip
 
 
 def auto_costs(p2p: Row, peer: Row) -> list[list[str]]:

@@ -118,6 +118,21 @@ def test_messages_by_an_mpi_that_takes_devices(setting, mpi_program, mpress_run,
             assert totals(done)["chunked_messages"] > 0
 
 
+def test_slow_host_messages_tell_nothing_of_an_mpi_that_takes_devices(
+    mpi_program, mpress_run, takes_devices
+):
+    """Within a host it may be as fast as the GPUs are linked: without a profile they are its."""
+    learns = {"MPRESS_LEARN": "all", "MPRESS_LINK_RATE": "1Gbit"}
+    done = mpress_run(
+        2, mpi_program("device_messages"), ["large"], options=("--codec", "mpc"),
+        env={**BY_HOST, **takes_devices, **learns},
+    )  # fmt: skip
+    assert done.status == 0, done.stderr
+    sent = [row for row in done.report["rows"] if row["direction"] == "send"]
+    assert {row["codec"] for row in sent if row["memory"] == "device"} == {"none"}
+    assert totals(done)["compressed_messages"] > 0  # of the host
+
+
 @pytest.mark.parametrize("link", ["mpi", "auto"])
 def test_encoded_and_raw_messages_by_turns(link, mpi_program, mpress_run, takes_devices):
     """Where headers come they are expected, on the host; what comes in their place is right."""

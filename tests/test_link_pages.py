@@ -46,6 +46,7 @@ def test_the_host_link_beside_what_bounds_it(bench, tmp_path):
     assert "| 256 MB | 10000.0 | 1000.0 | 10000.0 | 10000.0 | 54% | 20000.0 |" in text
     topic = links.without_reach(document).text
     assert "| one way, 256 MB | 0.50 | 0.10 | 1.00 | 1.00 | 54% |" in topic
+    assert topic.count("GPU, 4 GPUs of one host, 2026-01-01") == 1
     slow = {"runs": [host_link(30000.0, 20000.0)]}
     assert "| 256 MB | **30000.0** | **3000.0** |" in page.section(slow, tmp_path / "x.svg")
     assert "| one way, 256 MB | **1.50** | 0.10 |" in links.without_reach(slow).text
@@ -80,16 +81,19 @@ def test_an_mpi_that_takes_memory_of_gpus(bench, tmp_path):
              if (cells := line.strip("| ").split(" | "))}  # fmt: skip
     goal = next(lines[key] for key in lines if "below 1 MB, added to plain" in key)
     assert goal == ["at most 0.12 us", "0.10 us", "reached"]
-    goal = next(lines[key] for key in lines if "forced codecs, over those under MPI, other" in key)
+    goal = next(lines[key] for key in lines if "over those under MPI, other, GPU" in key)
     assert goal == ["at most 1.05", "1.250", "**missed**"]
     assert lines["window of 16, 32 MB"] == ["10.00", "**1.010**", "-"]
     assert lines["32 MB"] == ["-", "**1.250**", "-"]  # the last table: over the other MPI
     assert "GPU, driver 1.2; 2026-01-01" in text
     topic = links.under_aware(document)
-    assert "| MPI, aware, 32 MB | - | - | 0.50 | **2.00** | - | - |" in topic.text
+    assert "| MPI, aware, GPU, 32 MB | - | - | 0.50 | **2.00** | - | - |" in topic.text
     assert "| one way, 64 KB | **1.01** | - |" in topic.text
     assert [line[2].startswith("**") for line in topic.glance] == [True, True]
     page.plot(document, tmp_path / "x.svg")
+    apart = copy.deepcopy(document)
+    apart["runs"][1]["gpu"] = ["NVIDIA Other, 1.2"]  # times of another machine tell nothing
+    assert "which knows no GPUs" not in page.section(apart, tmp_path / "x.svg")
     alone = copy.deepcopy(document)
     alone["runs"].pop()
     assert "which knows no GPUs" not in page.section(alone, tmp_path / "x.svg")

@@ -65,8 +65,9 @@ def test_what_was_wanted_beside_what_was_reached(bench, tmp_path):
     sizes = [64 << 10, 32 * MB, 256 * MB]
     document = made_up(bench("p2p_peer"), sizes)
     picture = tmp_path / "peer.svg"
-    bench("report_peer").plot(document, picture)
-    text = bench("report_peer").section(document, picture)
+    other = document | {"gpu": "NVIDIA Other 80GB", "most_ranks": 2}
+    bench("report_peer").plot({"runs": [document, other]}, picture)
+    text = bench("report_peer").section({"runs": [document]}, picture)
     lines = {cells[0]: cells[1:] for line in text.splitlines() if (cells := split(line))}
     for goal, outcome in {
         "one way, 32 MB: raw, bandwidth of one copy's": ["85%", "90.5%", "reached"],
@@ -85,7 +86,17 @@ def test_what_was_wanted_beside_what_was_reached(bench, tmp_path):
     }.items():  # fmt: skip
         assert lines[goal] == outcome, goal
     assert picture.read_text().startswith("<?xml")
-    assert "all pairs" not in bench("report_peer").section(document | {"most_ranks": 2}, picture)
+    text = bench("report_peer").section({"runs": [other, document]}, picture)
+    assert text.count("![") == 1  # one picture of all machines
+    assert "all pairs" not in text[: text.index("## 3 x made up")]
+
+
+def test_users_see_one_run_a_gpu_model(bench):
+    runs = [{"gpu": gpu, "most_ranks": ranks} for gpu, ranks in (
+        ("NVIDIA H200", 2), ("NVIDIA H100 80GB HBM3", 2), ("NVIDIA H200", 4),
+    )]  # fmt: skip
+    assert bench("machines").one_each(runs) == [runs[2], runs[1]]
+    assert [bench("machines").gpu_of(run) for run in runs] == ["H200", "H100", "H200"]
 
 
 @pytest.mark.extended
@@ -113,7 +124,8 @@ def test_the_matrix_is_measured(bench, mpi, mpi4py_env, simulated_gpu, monkeypat
     assert len(bounded) == 2  # one for each field
     assert paths - bounded == {"none", "zfp:4", "szp:rel=0.001", "mpc", "auto"}
     assert all((row["peer"] > 0.99) == (row["link"] == "peer") for row in rows)
-    assert "from GPU to GPU" in bench("report_peer").section(document, tmp_path / "peer.svg")
+    page = bench("report_peer").section({"runs": [document]}, tmp_path / "peer.svg")
+    assert "from GPU to GPU" in page
 
 
 def split(line: str) -> list[str]:

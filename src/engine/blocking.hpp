@@ -22,4 +22,14 @@ inline Job* enter_blocking_call() {
   return job;
 }
 
+/// After such a call: MPI has moved meanwhile what is under way, so this process was not away from
+/// messages that are timed. Takes what was told of them. Gives `code` back.
+inline int after_blocking(Job* job, int code) {
+  if (job) {
+    job->mpi_link.outbox.excuse();
+    job->timings.collect(*job);
+  }
+  return code;
+}
+
 }  // namespace mpress::engine

@@ -118,6 +118,8 @@ Tuning tune(const Job& job) {
     for (auto& places : tuning.costs.messages) {
       places[static_cast<std::size_t>(policy::Place::device)] = {};
     }
+    // Nor from what the host's messages take, where no network is between.
+    tuning.costs.assumed[static_cast<std::size_t>(policy::Peer::same_host)] = false;
   }
   const std::string path = job.config.profile.empty() ? default_profile_path() : job.config.profile;
   policy::Profile profile;

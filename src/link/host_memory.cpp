@@ -67,10 +67,6 @@ HostMemory HostMemory::open(const Address& address, const Nonce& nonce, int rank
   return found;
 }
 
-std::byte* HostMemory::data() const {
-  return head_ ? reinterpret_cast<std::byte*>(head_) + head_bytes : nullptr;
-}
-
 HostMemory::Address HostMemory::address() const {
   return {head_ ? static_cast<std::int32_t>(::getpid()) : 0, file_};
 }

@@ -32,7 +32,9 @@ class HostMemory {
   static HostMemory open(const Address& address, const Nonce& nonce, int rank, std::size_t bytes);
 
   /// The first byte of the room, on a boundary of 4096; null where this is empty.
-  std::byte* data() const;
+  std::byte* data() const {
+    return head_ ? reinterpret_cast<std::byte*>(head_) + head_bytes : nullptr;
+  }
   explicit operator bool() const { return head_ != nullptr; }
 
   /// Of a piece that create() made.

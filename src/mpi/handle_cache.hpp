@@ -23,33 +23,23 @@ class HandleCache {
   template <typename Make>
   std::shared_ptr<Value> find(Handle handle, Make&& make) {
     const std::uintptr_t bits = handle_bits(handle);
-    if (thread_ended_) {  // a call from an exit handler
-      std::shared_ptr<Value> value = look_up(bits);
-      return value ? value : look_up_or_make(bits, std::forward<Make>(make));
-    }
-    Recent& recent = recent_;
     const std::uint64_t generation = generation_.load(std::memory_order_acquire);
-    if (recent.value && recent.bits == bits && recent.generation == generation) {
-      return recent.value;
-    }
+    if (recent_.is(bits, generation)) return owner_.value;
     std::shared_ptr<Value> value = look_up(bits);
     if (!value) value = look_up_or_make(bits, std::forward<Make>(make));
-    recent.bits = bits;
-    recent.generation = generation;
-    recent.value = std::move(value);
-    return recent.value;
+    if (recent_.has_thread_ended) return value;  // a call from an exit handler
+    const std::shared_ptr<Value> before = std::exchange(owner_.value, value);
+    recent_ = {bits, generation, value.get(), false};
+    return value;
   }
 
   /// The same for a quick look: as a rule it owns nothing, and the entry lives until this thread's
   /// next look-up, so until the next call of MPI's. Owning costs two locked operations.
   template <typename Make>
   std::shared_ptr<Value> borrow(Handle handle, Make&& make) {
-    if (!thread_ended_) {
-      const Recent& recent = recent_;
-      if (recent.value && recent.bits == handle_bits(handle) &&
-          recent.generation == generation_.load(std::memory_order_acquire)) {
-        return std::shared_ptr<Value>(std::shared_ptr<Value>(), recent.value.get());
-      }
+    const Recent& recent = recent_;
+    if (recent.is(handle_bits(handle), generation_.load(std::memory_order_acquire))) {
+      return std::shared_ptr<Value>(std::shared_ptr<Value>(), recent.value);
     }
     return find(handle, std::forward<Make>(make));
   }
@@ -72,15 +62,30 @@ class HandleCache {
       ended.swap(entries_);
       generation_.fetch_add(1, std::memory_order_release);
     }
-    if (!thread_ended_) recent_.value.reset();
+    if (recent_.has_thread_ended) return;
+    recent_.value = nullptr;
+    owner_.value.reset();
   }
 
  private:
+  /// Without constructor and destructor: reading it costs no look whether it has been made.
   struct Recent {
-    std::uintptr_t bits = 0;
-    std::uint64_t generation = 0;
+    std::uintptr_t bits;
+    std::uint64_t generation;
+    Value* value;  ///< null: none
+    bool has_thread_ended;
+
+    bool is(std::uintptr_t other, std::uint64_t now) const {
+      return value && bits == other && generation == now;
+    }
+  };
+  /// Keeps what `recent_` names.
+  struct Owner {
     std::shared_ptr<Value> value;
-    ~Recent() { thread_ended_ = true; }
+    ~Owner() {
+      recent_.value = nullptr;
+      recent_.has_thread_ended = true;
+    }
   };
 
   std::shared_ptr<Value> look_up(std::uintptr_t bits) {
@@ -106,8 +111,8 @@ class HandleCache {
   std::shared_mutex mutex_;
   std::unordered_map<std::uintptr_t, std::shared_ptr<Value>> entries_;
   std::atomic<std::uint64_t> generation_{0};
-  static inline thread_local Recent recent_;
-  static inline thread_local bool thread_ended_ = false;  ///< recent_ is no more
+  static inline constinit thread_local Recent recent_{};
+  static inline thread_local Owner owner_;
 };
 
 }  // namespace mpress::mpi

@@ -128,9 +128,10 @@ CodecSeconds Policy::seen_seconds(const Subject& subject) const {
 Policy::Wire Policy::wire(Path path) const {
   const Curve& told = costs_.message(path);
   const double rate = links_.rate(path.peer);
-  const bool is_assumed =
-      path.place == Place::device && costs_.assumed[static_cast<std::size_t>(path.peer)];
-  if (rate == 0 || (told && !is_assumed)) return {{}, &told, &costs_.frame(path)};
+  const bool is_on_device = path.place == Place::device;
+  const bool is_assumed = is_on_device && costs_.assumed[static_cast<std::size_t>(path.peer)];
+  const bool is_told = told || (is_on_device && !is_assumed);  // even that nobody knows
+  if (rate == 0 || (is_told && !is_assumed)) return {{}, &told, &costs_.frame(path)};
   Wire learned{Curve::line(0, rate)};
   constexpr double typical = 1 << 20;
   const bool is_slower = told && told.at(typical) >= learned.learned.at(typical);

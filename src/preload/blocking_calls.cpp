@@ -15,10 +15,10 @@ template <typename... A>
 struct Entries<int (*)(A...)> {
   template <auto own>
   static int entry(A... arguments) {
-    engine::enter_blocking_call();
+    engine::Job* const job = engine::enter_blocking_call();
     const auto call = mpi::blocking_calls().*own;
     if (!call) mpi::fatal("the program called a call of MPI's that its library does not have");
-    return call(arguments...);
+    return engine::after_blocking(job, call(arguments...));
   }
 };
 

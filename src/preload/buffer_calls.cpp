@@ -119,7 +119,9 @@ struct Entries<int(A...)> {
     Job* job = enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
     const bool is_candidate = may_be_served(job, call);
-    if (!is_candidate && passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
+    if (!is_candidate && passes<own>(job)) {
+      return engine::after_blocking(job, (mpi::buffer_calls().*own)(arguments...));
+    }
     const Operands operands = described<describe>(arguments...);
     if (is_candidate) {
       std::optional<engine::PairwiseCall> begun;
@@ -140,13 +142,16 @@ struct Entries<int(A...)> {
   /// MPI's own blocking call.
   template <auto own, auto ints>
   static int by_mpi(Job* job, const Operands& operands, A... arguments) {
-    if (passes<own>(job)) return (mpi::buffer_calls().*own)(arguments...);
+    if (passes<own>(job)) {
+      return engine::after_blocking(job, (mpi::buffer_calls().*own)(arguments...));
+    }
     StagedCall staged;
     int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
     if (error != MPI_SUCCESS) return error;
     if (job) engine::before_blocking(*job);
-    const int code = call_mpi<own, ints>(staged, operands, arguments...);
+    const int code =
+        engine::after_blocking(job, call_mpi<own, ints>(staged, operands, arguments...));
     return job && code == MPI_SUCCESS ? staged.conclude(*job) : code;
   }
 

@@ -39,7 +39,7 @@ MPRESS_EXPORT int MPI_Barrier(MPI_Comm comm) {
   // MPI_Ibarrier in its place would match no other rank's MPI_Barrier.
   engine::Job* const job = engine::active_job();
   if (job) engine::before_blocking(*job);
-  const int code = mpi::calls().Barrier(comm);
+  const int code = engine::after_blocking(job, mpi::calls().Barrier(comm));
   if (job) job->progress.advance();
   return code;
 }

@@ -1,6 +1,7 @@
 /* Ranks exchange runs of doubles with their neighbours, every time others: BYTES ROUNDS [WAY]. WAY
- * is isend, sendrecv, oneway, where even ranks send and odd ones receive, or late, the same with
- * receivers that do something else first. */
+ * is isend, sendrecv, oneway, where even ranks send and odd ones receive, late, the same with
+ * receivers that do something else first, or barrier, the same with senders that wait in a barrier
+ * while their messages leave. */
 #include <unistd.h>
 
 #include "check.h"
@@ -32,12 +33,19 @@ int main(int argc, char** argv) {
     } else if (strcmp(way, "sendrecv") == 0) {
       CHECK_MPI(MPI_Sendrecv(out, count, MPI_DOUBLE, right, round, in, count, MPI_DOUBLE, left,
                              round, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    } else if (strcmp(way, "barrier") == 0 && rank % 2 == 0) {
+      MPI_Request request;
+      CHECK_MPI(MPI_Isend(out, count, MPI_DOUBLE, right, round, MPI_COMM_WORLD, &request));
+      CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
+      CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+      continue;
     } else if (rank % 2 == 0) {
       CHECK_MPI(MPI_Send(out, count, MPI_DOUBLE, right, round, MPI_COMM_WORLD));
       continue;
     } else {
       if (strcmp(way, "late") == 0) usleep(20000);
       CHECK_MPI(MPI_Recv(in, count, MPI_DOUBLE, left, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+      if (strcmp(way, "barrier") == 0) CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
     }
     CHECK(memcmp(in, expected, sizeof(double) * (size_t)count) == 0);
   }

@@ -17,6 +17,11 @@ std::optional<policy::Path> own_path(const Job& job, int peer) {
   return std::nullopt;
 }
 
+/// Has mpress what is not encoded on such a path?
+bool has_raw(const Job& job, policy::Path path, std::size_t bytes) {
+  return !job.gpu_aware || job.raw_by_link || job.policy.has_raw(path, bytes);
+}
+
 /// The first that can be had of those whose data follows a header; null: none.
 std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements) {
@@ -71,7 +76,7 @@ bool takes_raw(const Job& job, const Message& message) {
   if (!job.gpu_aware) return true;
   if (message.bytes < job.least_peer_bytes) return false;
   const std::optional<policy::Path> path = own_path(job, message.peer);
-  return path && (job.raw_by_link || job.policy.has_raw(*path, message.bytes));
+  return path && has_raw(job, *path, message.bytes);
 }
 
 trace::Detour detour_of(const Job& job, const Message& message, trace::Way way,
@@ -86,12 +91,9 @@ trace::Detour detour_of(const Job& job, const Message& message, trace::Way way,
   if (job.peer_hosts.peer(message.peer) == policy::Peer::other_host) return Detour::other_host;
   if (message.bytes < job.least_peer_bytes) return Detour::brief;
   if (!job.peer_link.is_open() && !job.host_link.is_open()) return Detour::closed;
-  if (!encodes && job.gpu_aware && own_path(job, message.peer) && !takes_raw(job, message)) {
-    return Detour::left_to_mpi;
-  }
-  if (!job.peer_link.may_reach(message.peer) && !job.host_link.may_reach(message.peer)) {
-    return Detour::unreachable;
-  }
+  const std::optional<policy::Path> path = own_path(job, message.peer);
+  if (!path) return Detour::unreachable;
+  if (!encodes && !has_raw(job, *path, message.bytes)) return Detour::left_to_mpi;
   const bool is_open = job.peer_link.reaches(message.peer) || job.host_link.reaches(message.peer);
   return is_open ? Detour::no_room : Detour::not_open;
 }

@@ -40,29 +40,18 @@ bool is_refused(const SendArguments& arguments, const mpi::TypeInfo& type) {
   return !arguments.buffer && type.contiguous && bytes_of(arguments, type) > 0;
 }
 
-/// Counts a message in host memory that is too short to be encoded. False, and nothing is counted,
-/// where it is not, or where MPI will refuse it.
-bool count_short(Job& job, const SendCall& call, const SendArguments& arguments,
-                 std::uint64_t begin_ns, Outgoing& outgoing) {
-  const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
-  const std::shared_ptr<const mpi::CommInfo> comm =
-      type ? mpi::glance_at_comm(arguments.comm) : nullptr;
-  if (!comm || is_refused(arguments, *type)) return false;
-  const Message message{call,
-                        arguments,
-                        *type,
-                        *comm,
-                        comm->world_rank(arguments.destination),
-                        bytes_of(arguments, *type),
-                        gpu::host,
-                        true};
-  if (!is_short(job, message)) return false;
-  if (message.bytes > 0 && takes_raw(job, message) &&
-      device_of(job, arguments.buffer, *type) != gpu::host) {
-    return false;
-  }
-  count_message(job, message, Codec::none, Reason::threshold, message.bytes, begin_ns, outgoing);
-  return true;
+/// Does it matter where a message lies? Not where it is too short to be encoded, and MPI may have
+/// it; nor where MPI takes memory of devices, and no rank looks for frames.
+bool matters_where(const Job& job, const Message& message, bool is_short) {
+  if (message.bytes == 0) return false;
+  if (is_short) return takes_raw(job, message);
+  return !job.gpu_aware || job.watches_receives || message.call.coding;
+}
+
+/// Does MPI get a message as the program has it, without any work of mpress's?
+bool is_left_to_mpi(const Job& job, const Message& message, const Choice& choice) {
+  if (choice.spec.codec != Codec::none || choice.timing == policy::Timing::raw) return false;
+  return message.device == gpu::host || !takes_raw(job, message);
 }
 
 /// Keeps a frame until MPI is done with it; null where that is so already, and MPI may have handed
@@ -97,6 +86,41 @@ void replace(const Message& message, const void* data, std::size_t bytes, SendAr
     use.type = message.type.packed_type();
     use.count = static_cast<MPI_Count>(bytes / message.type.packed_unit());
   }
+}
+
+/// Prepares a message that is more than a call of MPI's, and counts it. An error is raised.
+void prepare_with_work(Job& job, const Message& message, const Choice& choice,
+                       std::uint64_t begin_ns, Outgoing& outgoing) {
+  // The same objects as at the quick look, which may end with any call of MPI's from here on.
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(message.arguments.type);
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(message.arguments.comm);
+  Prepared prepared;
+  prepared.reason = choice.reason;
+  const Spec& spec = choice.spec;
+  const bool encodes = spec.codec != Codec::none;
+  std::string error;
+  if (encodes && !validate_spec(spec, *type->element, error)) {
+    trace::say("rank " + std::to_string(job.rank) + ": " + error);
+    outgoing.error = comm->raise(job.spec_code);
+    return;
+  }
+  outgoing.error = prepare(job, message, choice, prepared);
+  if (outgoing.error != MPI_SUCCESS) comm->raise(outgoing.error);
+  if (outgoing.error != MPI_SUCCESS) return;
+  outgoing.data = std::move(prepared.chunks);
+  if (outgoing.data) outgoing.comm = comm;
+  const bool is_encoded = encodes && prepared.is_frame;
+  if (is_encoded) {
+    tell_error(message.call, prepared.loss.measured);
+    outgoing.loss = prepared.loss;
+  }
+  count_message(job, message, is_encoded ? spec.codec : Codec::none, prepared.reason,
+                prepared.is_frame ? prepared.bytes : message.bytes, begin_ns, outgoing,
+                outgoing.loss);
+  trace::add(outgoing.row->encode_ns, prepared.took_ns);
+  if (!prepared.data) return;
+  outgoing.frame = std::move(prepared.memory);
+  replace(message, prepared.data, prepared.bytes, outgoing.arguments);
 }
 
 }  // namespace
@@ -140,54 +164,32 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   outgoing.buffer_stays = call.buffer_stays;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
-  if (count_short(job, call, arguments, begin, outgoing)) return outgoing;
-  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
-  const std::shared_ptr<mpi::CommInfo> comm = type ? mpi::comm_info(arguments.comm) : nullptr;
+  job.timings.collect(job);  // which may call MPI, and so comes before the quick look
+  const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
+  const std::shared_ptr<const mpi::CommInfo> comm =
+      type ? mpi::glance_at_comm(arguments.comm) : nullptr;
   if (!comm || is_refused(arguments, *type)) return outgoing;
-
-  const std::size_t bytes = bytes_of(arguments, *type);
-  // Where MPI takes memory of devices, and no rank looks for frames, it is all one where this lies.
-  const bool is_all_one = bytes == 0 || (job.gpu_aware && !job.watches_receives && !call.coding);
-  const Location location = is_all_one ? Location{} : locate(job, arguments.buffer, *type);
-  const Message message{call,
-                        arguments,
-                        *type,
-                        *comm,
-                        comm->world_rank(arguments.destination),
-                        bytes,
-                        location.device,
-                        location.is_readable};
-
-  Prepared prepared;
-  const Choice choice = choose(job, message);
-  const Spec& spec = choice.spec;
-  prepared.reason = choice.reason;
-  const bool encodes = spec.codec != Codec::none;
-  std::string error;
-  if (encodes && !validate_spec(spec, *type->element, error)) {
-    trace::say("rank " + std::to_string(job.rank) + ": " + error);
-    outgoing.error = comm->raise(job.spec_code);
+  Message message{call,
+                  arguments,
+                  *type,
+                  *comm,
+                  comm->world_rank(arguments.destination),
+                  bytes_of(arguments, *type),
+                  gpu::host,
+                  true};
+  const bool too_short = is_short(job, message);
+  if (matters_where(job, message, too_short)) {
+    const Location location = locate(job, arguments.buffer, *type);
+    message.device = location.device;
+    message.is_readable = location.is_readable;
+  }
+  Choice choice{no_codec(), Reason::threshold};
+  if (!too_short || message.device != gpu::host) choice = choose(job, message);
+  if (is_left_to_mpi(job, message, choice)) {
+    count_message(job, message, Codec::none, choice.reason, message.bytes, begin, outgoing);
     return outgoing;
   }
-  if (encodes || choice.timing == policy::Timing::raw ||
-      (location.device != gpu::host && takes_raw(job, message))) {
-    outgoing.error = prepare(job, message, choice, prepared);
-    if (outgoing.error != MPI_SUCCESS) comm->raise(outgoing.error);
-    if (outgoing.error != MPI_SUCCESS) return outgoing;
-  }
-  outgoing.data = std::move(prepared.chunks);
-  if (outgoing.data) outgoing.comm = comm;
-  const bool is_encoded = encodes && prepared.is_frame;
-  if (is_encoded) {
-    tell_error(call, prepared.loss.measured);
-    outgoing.loss = prepared.loss;
-  }
-  count_message(job, message, is_encoded ? spec.codec : Codec::none, prepared.reason,
-                prepared.is_frame ? prepared.bytes : bytes, begin, outgoing, outgoing.loss);
-  trace::add(outgoing.row->encode_ns, prepared.took_ns);
-  if (!prepared.data) return outgoing;
-  outgoing.frame = std::move(prepared.memory);
-  replace(message, prepared.data, prepared.bytes, outgoing.arguments);
+  prepare_with_work(job, message, choice, begin, outgoing);
   return outgoing;
 }
 

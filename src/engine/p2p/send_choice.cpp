@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
@@ -57,7 +58,7 @@ bool is_switched_off(const Config& config, const Message& message) {
          (config.is_disabled(Family::derived) && !message.type.contiguous);
 }
 
-policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
+policy::Subject glance_at_subject(const Job& job, const Message& message, Codec codec) {
   const policy::Place place =
       message.device == gpu::host ? policy::Place::host : policy::Place::device;
   policy::Path path{place, job.peer_hosts.peer(message.peer)};
@@ -68,7 +69,15 @@ policy::Subject subject_of(const Job& job, const Message& message, Codec codec) 
       path.peer = policy::Peer::pinned;
     }
   }
-  return {path, codec, *message.type.element, message.bytes, message.comm.ratios};
+  std::shared_ptr<policy::Ratios> unowned(std::shared_ptr<policy::Ratios>(),
+                                          message.comm.ratios.get());
+  return {path, codec, *message.type.element, message.bytes, std::move(unowned)};
+}
+
+policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
+  policy::Subject subject = glance_at_subject(job, message, codec);
+  subject.ratios = message.comm.ratios;
+  return subject;
 }
 
 Choice choose(Job& job, const Message& message, bool may_time) {
@@ -97,14 +106,16 @@ Choice choose(Job& job, const Message& message, bool may_time) {
   } else if (is_decided) {
     return {wanted, reason};
   } else {
-    const policy::Subject subject = subject_of(job, message, wanted.codec);
+    policy::Subject subject = glance_at_subject(job, message, wanted.codec);
     reason = reason_of(job, subject);
     // No rank looks for frames, as none would gain by them.
     if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;
     const bool encodes = reason == Reason::none;
     const policy::Timing timing =
         may_time ? job.timings.judge(job, subject, encodes) : policy::Timing::none;
-    if (timing == policy::Timing::raw) return {none, Reason::timed, timing, subject};
+    const bool is_timed = timing == policy::Timing::raw;
+    if (is_timed || encodes) subject.ratios = message.comm.ratios;
+    if (is_timed) return {none, Reason::timed, timing, subject};
     if (encodes) return {wanted, reason, timing, subject};
   }
   return {none, reason};

@@ -79,6 +79,9 @@ bool leaves_device(const Job& job, const Message& message);
 /// What the policy has to decide about.
 policy::Subject subject_of(const Job& job, const Message& message, Codec codec);
 
+/// The same for as long as the communicator is there: owning costs two locked operations.
+policy::Subject glance_at_subject(const Job& job, const Message& message, Codec codec);
+
 /// What becomes of a message.
 struct Choice {
   Spec spec;  ///< what to encode it with; none where it is left raw
@@ -87,7 +90,8 @@ struct Choice {
   std::optional<policy::Subject> subject = {};  ///< where it is timed: of what
 };
 
-/// `may_time`: it may be chosen to time a link, as far as the policy has to know that.
+/// `may_time`: it may be chosen to time a link, as far as the policy has to know that. Calls no
+/// MPI, so a quick look at the message's type and communicator is enough.
 Choice choose(Job& job, const Message& message, bool may_time = true);
 
 /// The elements of a message, which is not empty: where the program has them, or packed where they

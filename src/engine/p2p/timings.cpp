@@ -19,7 +19,6 @@ constexpr std::uint64_t most_unaccounted = 2;
 policy::Timing Timings::judge(Job& job, const policy::Subject& subject, bool is_encoded) {
   if (!is_open_) return policy::Timing::none;
   hear(job, subject.path.peer);
-  collect(job);
   if (is_under_way_.load(std::memory_order_relaxed)) return policy::Timing::none;
   return job.policy.judge_timing(subject, is_encoded);
 }
@@ -81,7 +80,9 @@ void Timings::hear(Job& job, policy::Peer peer) {
   const auto kind = static_cast<std::size_t>(peer);
   const link::Sheet::Seen& seen = of_host_->seen[kind];
   const std::uint64_t count = seen.count.load(std::memory_order_acquire);
-  if (heard_[kind].exchange(count, std::memory_order_relaxed) == count) return;
+  std::atomic<std::uint64_t>& heard = heard_[kind];
+  if (heard.load(std::memory_order_relaxed) == count) return;
+  if (heard.exchange(count, std::memory_order_relaxed) == count) return;
   job.policy.heard(peer, seen.rate.load(std::memory_order_relaxed));
 }
 

@@ -34,8 +34,8 @@ class Timings {
     if (is_under_way_.load(std::memory_order_relaxed)) look(job);
   }
 
-  /// Says how a message is to be timed that goes as
-  /// `is_encoded` says.
+  /// Says how a message is to be timed that goes as `is_encoded` says, as far as collect() has
+  /// seen. Calls no MPI.
   policy::Timing judge(Job& job, const policy::Subject& subject, bool is_encoded);
 
   /// The message with this number will be timed; false where another one is.

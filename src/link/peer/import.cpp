@@ -14,18 +14,23 @@ void PeerLink::connect(int rank, int device) {
   const int index = index_of(rank);
   if (index < 0 || !own_) return;
   Source& source = sources_[static_cast<std::size_t>(index)];
-  if (source.is_over.load(std::memory_order_relaxed)) return;
-  if (source.has_room.load(std::memory_order_acquire) &&
-      source.seen.load(std::memory_order_relaxed) ==
-          source.segment->staging_blocks.load(std::memory_order_relaxed) &&
-      source.answered.load(std::memory_order_relaxed) ==
-          source.segment->wanted[own_index_].load(std::memory_order_relaxed)) {
-    return;
-  }
+  if (source.is_over.load(std::memory_order_relaxed) || is_connected_to(source)) return;
   std::lock_guard lock(receiving_);
   if (source.is_over.load(std::memory_order_relaxed)) return;
   open_new(rank, source, device);
   if (!source.is_over.load(std::memory_order_relaxed)) give_receive_staging(source, device);
+}
+
+/// Has this process opened all that a rank shares, and given what that wants? Most messages find it
+/// so, also where the rank shares nothing: to tell it again takes longer than a short message may,
+/// as each of both then waits for the other's cache.
+bool PeerLink::is_connected_to(const Source& source) const {
+  if (!source.is_known.load(std::memory_order_acquire)) return false;
+  const std::uint64_t wanted = source.segment->wanted[own_index_].load(std::memory_order_relaxed);
+  return source.seen.load(std::memory_order_relaxed) ==
+             source.segment->staging_blocks.load(std::memory_order_relaxed) &&
+         source.answered.load(std::memory_order_relaxed) == wanted &&
+         (wanted == 0 || source.has_room.load(std::memory_order_relaxed));
 }
 
 bool PeerLink::is_read_by(int rank, int device) {
@@ -60,6 +65,7 @@ void PeerLink::open_new(int rank, Source& source, int device) {
                                              std::memory_order_release);
     source.seen.store(seen, std::memory_order_release);
     if (seen > 0) source.has_room.store(true, std::memory_order_release);
+    source.is_known.store(true, std::memory_order_release);
   }
   if (!problem) return;
   source.is_over.store(true, std::memory_order_relaxed);

@@ -94,6 +94,7 @@ void PeerLink::close() {
       gpu::gpu()->unmap(source.mapped_by, source.segment.data());
       source.mapped_by = gpu::host;
     }
+    source.is_known.store(false, std::memory_order_relaxed);
     source.has_room.store(false, std::memory_order_relaxed);
     source.seen.store(0, std::memory_order_relaxed);
     source.is_over.store(true, std::memory_order_relaxed);

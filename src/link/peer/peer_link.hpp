@@ -258,6 +258,7 @@ class PeerLink final : public Link {
     MappedSegment segment;
     int home = gpu::host;  ///< the device that has opened everything so far
     bool is_tried = false;
+    std::atomic<bool> is_known{false};   ///< what it shares was looked at, and it was told so
     std::atomic<bool> has_room{false};   ///< its messages may lie in staging memory, either side's
     std::atomic<std::uint32_t> seen{0};  ///< blocks of its send staging that are opened
     std::atomic<bool> is_over{false};    ///< no more of them can be
@@ -282,6 +283,7 @@ class PeerLink final : public Link {
   static const ReceiveStaging* receive_staging_of(const Source& source, const Slot& slot);
   /// As PeerSegment::reader has it.
   std::uint64_t own_reader() const { return static_cast<std::uint64_t>(own_->rank) + 1; }
+  bool is_connected_to(const Source& source) const;
   bool is_free(const Source& source) const;
   Getter& getter_of(int rank) { return getters_[static_cast<std::size_t>(index_of(rank))]; }
   std::uint64_t limit_on(int device) const;
