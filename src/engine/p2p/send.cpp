@@ -185,6 +185,9 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   count_message(job, message, is_encoded ? spec.codec : Codec::none, prepared.reason,
                 prepared.is_frame ? prepared.bytes : bytes, begin, outgoing, outgoing.loss);
   trace::add(outgoing.row->encode_ns, prepared.took_ns);
+  if (arguments.outcome && (prepared.data || outgoing.data)) {
+    arguments.outcome->add(outgoing.loss.told());
+  }
   if (!prepared.data) return outgoing;
   outgoing.frame = std::move(prepared.memory);
   replace(message, prepared.data, prepared.bytes, outgoing.arguments);
