@@ -79,6 +79,16 @@ def test_calls_with_a_stream(ways, api_program, mpirun, simulated_gpu):
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
+def test_children_of_fork(api_program, mpirun):
+    done = mpirun(2, api_program("forked"), [], FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_wrong_arguments(api_program, mpirun):
+    done = mpirun(2, api_program("wrong"), [], FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
 def test_switched_off(api_program, mpirun):
     """All calls are the MPI's, and what programs hear is the same."""
     program = api_program("collectives")
