@@ -73,7 +73,10 @@ def test_collectives_under_mpress_run(api_program, mpress_run):
     assert done.report["totals"]["compressed_messages"] > 100
 
 
-@pytest.mark.parametrize("ways", [{}, {"SIMULATED_GPU_PEERS": "0"}, {"MPRESS_LINK": "mpi"}])
+@pytest.mark.parametrize(
+    "ways",
+    [{}, {"SIMULATED_GPU_PEERS": "0"}, {"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "4K"}],
+)
 def test_calls_with_a_stream(ways, api_program, mpirun, simulated_gpu):
     done = mpirun(2, api_program("streams"), [], {**simulated_gpu, **FORCED, **ways})
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
