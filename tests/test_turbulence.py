@@ -73,9 +73,9 @@ def test_ranks_that_do_not_divide(mpirun, mpi4py_env):
     assert done.status != 0 and "3 ranks do not divide it" in done.output
 
 
-def test_beside_the_published_and_beside_none(mpi, monkeypatch, tmp_path, capsys):
+def test_beside_the_published_and_beside_none(mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
     """The demo, of a small size: at early times few points resolve the flow."""
-    for name, value in mpi.env.items():
+    for name, value in {**mpi.env, **mpi4py_env}.items():
         monkeypatch.setenv(name, value)
     spec = importlib.util.spec_from_file_location("turbulence_demo", PROGRAM.parent / "demo.py")
     demo = importlib.util.module_from_spec(spec)
@@ -85,7 +85,8 @@ def test_beside_the_published_and_beside_none(mpi, monkeypatch, tmp_path, capsys
     runs = {}
     monkeypatch.setattr(demo, "draw", lambda path, plain, others: runs.update(
         {one.codec: one for one in (plain, *others)}))  # fmt: skip
-    monkeypatch.setattr(sys, "argv", ["demo.py", *words, "--output", str(tmp_path)])
+    words += ["--output", str(tmp_path), "--mpiexec", str(mpi.mpiexec)]
+    monkeypatch.setattr(sys, "argv", ["demo.py", *words])
     demo.main()
     assert "beside the published solution" in capsys.readouterr().out
     plain = runs["none"]
