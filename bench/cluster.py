@@ -172,14 +172,33 @@ class Cluster:
 
     def _remove(self) -> None:
         remove(self.plan.namespaces)
-        if self._launcher:
-            self._launcher.unlink(missing_ok=True)
+        self._remove_agent()
 
     def mpiexec(self, ranks: int, mpiexec: Path = BIN / "mpiexec") -> list[str]:
         """MPICH's launcher in the first host, for so many ranks: they come host by host, in blocks,
         and talk TCP."""
+        return [*self._inside(), str(mpiexec), "-launcher", "ssh", "-launcher-exec", self._agent(),
+                "-hosts", self._hosts(ranks), "-localhost", self.plan.address(0)]  # fmt: skip
+
+    def mpirun(self, ranks: int, mpirun: str = "mpirun") -> list[str]:
+        """Open MPI's, the same. Ranks that wait leave the machine's cores to other hosts'."""
+        settings = {"plm_rsh_agent": self._agent(), "pml": "ob1", "btl": "self,vader,tcp",
+                    "btl_tcp_if_include": "eth0", "oob_tcp_if_include": "eth0",
+                    "mpi_yield_when_idle": "1"}  # fmt: skip
+        words = [word for name, value in settings.items() for word in ("--mca", name, value)]
+        return [*self._inside(), mpirun, "--host", self._hosts(ranks), *words]
+
+    def _inside(self) -> list[str]:
+        return ["ip", "netns", "exec", self.plan.namespace(0)]
+
+    def _hosts(self, ranks: int) -> str:
+        each = -(-ranks // self.plan.hosts)
+        return ",".join(f"{self.plan.address(host)}:{each}" for host in range(self.plan.hosts))
+
+    def _agent(self) -> str:
+        """What launchers start instead of ssh: the host's name follows the options, then a
+        command."""
         if self._launcher is None:
-            # In the place of ssh: the host's name follows the options, then a command.
             script = (
                 '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do [ "$1" = -l ] && shift; shift; done\n'
                 "host=$((${1##*.} - 1)); shift\n"
@@ -189,11 +208,11 @@ class Cluster:
                 file.write(script)
             self._launcher = Path(file.name)
             self._launcher.chmod(stat.S_IRWXU)
-        each = -(-ranks // self.plan.hosts)
-        hosts = ",".join(f"{self.plan.address(host)}:{each}" for host in range(self.plan.hosts))
-        inside = ["ip", "netns", "exec", self.plan.namespace(0)]
-        return [*inside, str(mpiexec), "-launcher", "ssh", "-launcher-exec", str(self._launcher),
-                "-hosts", hosts, "-localhost", self.plan.address(0)]  # fmt: skip
+        return str(self._launcher)
+
+    def _remove_agent(self) -> None:
+        if self._launcher:
+            self._launcher.unlink(missing_ok=True)
 
 
 def remove(names: list[str]) -> None:
@@ -228,9 +247,11 @@ def clean() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """MPICH then talks TCP, by the link: its libraries would take what a host has for itself."""
+    """MPICH then talks TCP, by the link: its libraries would take what a host has for itself. Open
+    MPI has to be told that root may run it."""
     return {**os.environ, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "FI_PROVIDER": "tcp",
-            "FI_TCP_IFACE": "eth0"}  # fmt: skip
+            "FI_TCP_IFACE": "eth0", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:

@@ -97,6 +97,8 @@ def messages(comm):
     mpress.Request.Waitall(requests)
     error = np.abs(y - field(other)).max()
     assert error <= 1e-3 and (error > 0) == forced
+    for request in requests:  # both sides know it
+        assert request.outcome.served == forced and error <= request.outcome.bound <= 1e-3
     comm.Sendrecv(x, other, 1, y, other, 1, codec="mpc")
     assert np.array_equal(y, field(other))
     # mpi4py's own receives know what mpress has sent; its sends are its own.

@@ -73,10 +73,23 @@ def test_collectives_under_mpress_run(api_program, mpress_run):
     assert done.report["totals"]["compressed_messages"] > 100
 
 
-@pytest.mark.parametrize("ways", [{}, {"SIMULATED_GPU_PEERS": "0"}, {"MPRESS_LINK": "mpi"}])
+@pytest.mark.parametrize(
+    "ways",
+    [{}, {"SIMULATED_GPU_PEERS": "0"}, {"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "4K"}],
+)
 def test_calls_with_a_stream(ways, api_program, mpirun, simulated_gpu):
     done = mpirun(2, api_program("streams"), [], {**simulated_gpu, **FORCED, **ways})
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
+def test_children_of_fork(api_program, mpirun):
+    done = mpirun(2, api_program("forked"), [], FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_wrong_arguments(api_program, mpirun):
+    done = mpirun(2, api_program("wrong"), [], FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
 
 
 def test_switched_off(api_program, mpirun):

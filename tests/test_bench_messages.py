@@ -107,7 +107,7 @@ def test_data_of_a_file(bench, tmp_path):
 
 
 @pytest.mark.parametrize("name, places", [
-    ("latency", ("device", "device")), ("latency", ("host", "device")),
+    pytest.param("latency", ("device", "device"), marks=EXTENDED), ("latency", ("host", "device")),
     ("bandwidth", ("device", "host")), ("bibandwidth", ("device", "device")),
 ])  # fmt: skip
 def test_memory_of_devices(mpi, mpi4py_env, simulated_gpu, tmp_path, name, places):
@@ -130,7 +130,7 @@ def test_memory_of_devices(mpi, mpi4py_env, simulated_gpu, tmp_path, name, place
     assert all(row["ratio"] > 1.1 for row in rows if row["path"] in ("mpc", "szp:rel=0.001"))
 
 
-@pytest.mark.parametrize("link", ["mpi", "peer"])
+@pytest.mark.parametrize("link", [pytest.param("mpi", marks=EXTENDED), "peer"])
 def test_all_pairs_of_ranks(mpi, mpi4py_env, simulated_gpu, tmp_path, link):
     np.save(tmp_path / "turb.npy", data.make("turb", 1 << 20, "f32"))
     nbytes, paths = 256 << 10, ["none", "mpc", "host", "peer-copy"]

@@ -140,3 +140,25 @@ def test_the_page_is_that_of_the_results(monkeypatch):
     report = importlib.import_module("report_cluster")
     runs = report.read()
     assert runs and report.PAGE.read_text() == report.page(runs), "python bench/report_cluster.py"
+
+
+def test_the_page_of_programs_is_that_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    report = importlib.import_module("report_programs")
+    runs = report.read()
+    assert runs and report.PAGE.read_text() == report.page(runs), "python bench/report_programs.py"
+    for row in (row for run in runs for network in run["networks"] for row in network["rows"]):
+        assert row["same_thermo"] and row["same_end"]
+
+
+def test_launchers_of_both_families(cluster):
+    """Who starts what on which hosts, without starting any."""
+    made = cluster.Cluster(cluster.checked_plan(2, "1gbit", None))
+    try:
+        mpich, open_mpi = made.mpiexec(4), made.mpirun(4)
+        assert mpich[mpich.index("-hosts") + 1] == "10.77.0.1:2,10.77.0.2:2"
+        assert open_mpi[open_mpi.index("--host") + 1] == "10.77.0.1:2,10.77.0.2:2"
+        agent = mpich[mpich.index("-launcher-exec") + 1]
+        assert open_mpi[open_mpi.index("plm_rsh_agent") + 1] == agent and os.access(agent, os.X_OK)
+    finally:
+        made._remove_agent()

@@ -40,6 +40,19 @@ def test_under_mpress_run(mpress_run, mpi, mpi4py_env):
     assert totals["compressed_messages"] == totals["decoded_messages"] > 5
 
 
+@pytest.fixture
+def with_jax(mpi4py_env):
+    """The environment with a library in the place of JAX that is as large as the tests need."""
+    paths = [os.fspath(ROOT / "tests" / "stand_ins"), mpi4py_env.get("PYTHONPATH", "")]
+    return {**mpi4py_env, **FORCED, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_new_arrays_of_jax(ranks, mpirun, with_jax):
+    done = mpirun(ranks, sys.executable, [ROOT / "tests" / "communicator_jax.py"], with_jax)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
 def test_own_suite(mpirun, mpi4py_env, tests_of_mpi4py, tmp_path):  # noqa: F811
     names = [f"test_{name}" for name in SUITE]
     args = [ROOT / "tests" / "mpi4py_suite.py", tests_of_mpi4py, tmp_path, "communicator", *names]
@@ -57,11 +70,12 @@ def test_codecs_alone_start_no_mpi():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_example_of_the_page(mpirun, mpi4py_env, tmp_path):
+def test_examples_of_the_page(mpirun, with_jax, tmp_path):
     text = (ROOT / "docs" / "communicator.md").read_text()
+    blocks = [block.split("```")[0] for block in text.split("```python\n")[1:]]
     program = tmp_path / "example.py"
-    program.write_text(text.split("```python\n")[1].split("```")[0])
-    done = mpirun(3, sys.executable, [program], {**mpi4py_env, **FORCED})
+    program.write_text("\n".join([*blocks, "assert isinstance(total, jax.Array)"]))
+    done = mpirun(3, sys.executable, [program], with_jax)
     assert done.status == 0 and "each element within" in done.stdout, done.output
 
 

@@ -24,6 +24,9 @@ def demo(monkeypatch):
 def test_demo_runs_through(demo, mpi, monkeypatch, tmp_path, capsys):
     for name, value in mpi.env.items():
         monkeypatch.setenv(name, value)
+    # As many ranks as a small machine has cores: more would wait for each other most of the time.
+    monkeypatch.setattr(demo, "RANKS", 2)
+    monkeypatch.setattr(demo, "SPLIT", (2, 1, 1))
     monkeypatch.setattr(demo, "CELLS", (48, 40, 40))
     monkeypatch.setattr(demo, "STEPS", 240)
     monkeypatch.setattr(demo, "SNAPSHOT_EVERY", 80)

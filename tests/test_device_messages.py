@@ -28,6 +28,10 @@ SETTINGS = {
 # Messages go from GPU to GPU where they can; most settings are about the way by the host.
 BY_HOST = {"MPRESS_LINK": "mpi"}
 EXTENDED = pytest.mark.extended
+SETTINGS_OF_ALL = (
+    "as they are", "encoded, in chunks", "encoded, with little memory", "linked",
+    "linked, encoded, in chunks",
+)  # fmt: skip
 
 
 def totals(done):
@@ -37,12 +41,7 @@ def totals(done):
 # Extended: settings of which the edges below show as much.
 @pytest.mark.parametrize(
     "setting",
-    [
-        pytest.param(
-            name, marks=EXTENDED if name in ("as they are, in one piece", "switched off") else ()
-        )
-        for name in SETTINGS
-    ],
+    [pytest.param(name, marks=() if name in SETTINGS_OF_ALL else EXTENDED) for name in SETTINGS],
 )
 @pytest.mark.parametrize(
     ("ranks", "args"),
@@ -82,7 +81,7 @@ def takes_devices(simulated_gpu):
     [
         pytest.param(
             name,
-            marks=() if name == "linked" or name.endswith("encoded, in chunks") else EXTENDED,
+            marks=() if name.endswith("encoded, in chunks") else EXTENDED,
         )
         for name in SETTINGS
     ],
@@ -160,7 +159,7 @@ def test_codecs_under_an_mpi_that_takes_devices(codec, mpi_program, mpress_run, 
 @pytest.mark.parametrize(
     ("codec", "chunk"),
     [
-        ("mpc", "64K"),
+        pytest.param("mpc", "64K", marks=EXTENDED),
         ("mpc", "1M"),
         ("zfp:16", "64K"),
         ("szp:abs=1e-3", "64K"),

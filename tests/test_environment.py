@@ -72,6 +72,22 @@ def test_surroundings(mode, mpi_program, mpirun, mpress_run):
     assert finished == [mode not in ("quits", "aborts")] * 2
 
 
+@pytest.mark.parametrize("progress", ["calls", "thread"])
+def test_children_that_go_on_as_they_are(progress, mpi_program, mpress_run):
+    """Of fork, without another program: they leave what is under way, and the statistics, alone."""
+    options = ["--codec", "mpc", "--force", "--threshold", "0"]
+    env = {"MPRESS_PROGRESS": progress}
+    done = mpress_run(2, mpi_program("forked"), options=options, env=env)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+    sent = [row for row in done.report["rows"] if row["direction"] == "send"]
+    messages = [row for row in sent if row["operation"] == "MPI_Isend"]
+    assert {row["codec"] for row in messages} == {"mpc"}
+    assert sum(row["messages"] for row in messages) == 2 * 6
+    totals = done.report["totals"]
+    assert totals["compressed_messages"] == totals["decoded_messages"] and totals["errors"] == 0
+    assert all(rank["finished"] for rank in done.report["ranks"])
+
+
 @pytest.mark.parametrize("mode", ["children", "late"])
 def test_preload_in_the_launchers_environment(mode, mpi_program, mpirun, tmp_path):
     """The launcher's own processes load the library too; MPRESS_JOB names the job."""

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from test_device_link import PARTS, SETTINGS, SOURCES, check_refusal, checked
 
+EXTENDED = pytest.mark.extended
+LATE = [(0, 20), (1, 30)]
 NOT_PINNED = "memory that they share cannot be pinned"
 
 
@@ -34,11 +36,16 @@ def hosted(simulated_gpu):
     }
 
 
+# What is left unreceived comes last. MPICH 5.0 may crash where it cancels a send after others.
+ALONE = ["cancelled sends"]
+TOGETHER = [*sorted(PARTS.keys() - {"unreceived", *ALONE}), "unreceived"]
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("part", PARTS)
-def test_what_mpi_promises(part, setting, mpi_program, mpress_run, hosted):
+@pytest.mark.parametrize("parts", [TOGETHER, ALONE], ids=["together", "alone"])
+def test_what_mpi_promises(parts, setting, mpi_program, mpress_run, hosted):
     options, env = SETTINGS[setting]
-    done = checked(mpress_run(2, mpi_program("device_linked"), [part], options, {**env, **hosted}))
+    done = checked(mpress_run(2, mpi_program("device_linked"), parts, options, {**env, **hosted}))
     totals = done.report["totals"]
     assert totals["peer_messages"] == totals["direct_messages"] == 0
     assert 0 < hosted_messages(done) <= totals["messages"]
@@ -121,7 +128,10 @@ def test_without_the_link(env, mpi_program, mpress_run, hosted):
     assert "go through MPI" not in done.stderr
 
 
-@pytest.mark.parametrize(("failing", "after"), [(0, 1), (0, 9), (0, 20), (1, 0), (1, 4), (1, 30)])
+@pytest.mark.parametrize(
+    ("failing", "after"),
+    [(0, 1), (0, 9), (1, 0), (1, 4), *(pytest.param(*one, marks=EXTENDED) for one in LATE)],
+)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_device_that_fails(setting, failing, after, mpi_program, mpress_run, hosted):
     options, env = SETTINGS[setting]

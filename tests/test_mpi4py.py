@@ -47,7 +47,7 @@ def on_path(env: dict[str, str], folder: Path) -> dict[str, str]:
 
 # Each of the suite's classes is there for MPI_COMM_SELF too: one rank alone would add little.
 DEFAULT = [
-    pytest.param(3, MESSAGES, id="messages-3"),
+    pytest.param(2, MESSAGES, id="messages-2"),
     pytest.param(2, ("p2p_buf", *OTHERS), id="others-2"),
 ]
 EXTENDED = [

@@ -1,5 +1,6 @@
 """apps/turbulence: right beside the theory of short times, alike on any number of ranks?"""
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -8,6 +9,10 @@ import numpy as np
 import pytest
 
 PROGRAM = Path(__file__).parents[1] / "apps" / "turbulence" / "turbulence.py"
+sys.path.insert(0, str(PROGRAM.parent))
+
+from published import DNS_1600, early_dissipation  # noqa: E402
+
 POINTS = 32
 
 
@@ -38,12 +43,10 @@ def vortex():
 
 
 def test_short_times(turbulence):
-    """Mean dissipation by Taylor and Green, Proc. R. Soc. A 158 (1937): a series in time."""
     reynolds = 100
     told, _ = turbulence(2, "--reynolds", reynolds, "--until", 0.5, "--step", 1 / 32)
-    t, r = np.array(told["times"]), reynolds
-    series = 1 - 6 * t / r + (5 / 48 + 18 / r**2) * t**2 - (5 / 3 + 36 / r**2) * t**3 / r
-    np.testing.assert_allclose(told["dissipation"], 0.75 / r * series, rtol=4e-3)
+    t = np.array(told["times"])
+    np.testing.assert_allclose(told["dissipation"], early_dissipation(t, reynolds), rtol=4e-3)
     assert told["energy"][0] == pytest.approx(1 / 8, rel=1e-6)
     lost = (
         np.trapezoid(told["dissipation"], t)
@@ -68,3 +71,28 @@ def test_any_number_of_ranks(turbulence):
 def test_ranks_that_do_not_divide(mpirun, mpi4py_env):
     done = mpirun(3, sys.executable, [str(PROGRAM), "--points", "32"], env=mpi4py_env)
     assert done.status != 0 and "3 ranks do not divide it" in done.output
+
+
+def test_beside_the_published_and_beside_none(mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+    """The demo, of a small size: at early times few points resolve the flow."""
+    for name, value in {**mpi.env, **mpi4py_env}.items():
+        monkeypatch.setenv(name, value)
+    spec = importlib.util.spec_from_file_location("turbulence_demo", PROGRAM.parent / "demo.py")
+    demo = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "turbulence_demo", demo)
+    spec.loader.exec_module(demo)
+    words = ["--points", "24", "--until", "2", "--codecs", "mpc", "zfp:24", "szp:rel=1e-6"]
+    runs = {}
+    monkeypatch.setattr(demo, "draw", lambda path, plain, others: runs.update(
+        {one.codec: one for one in (plain, *others)}))  # fmt: skip
+    words += ["--output", str(tmp_path), "--mpiexec", str(mpi.mpiexec)]
+    monkeypatch.setattr(sys, "argv", ["demo.py", *words])
+    demo.main()
+    assert "beside the published solution" in capsys.readouterr().out
+    plain = runs["none"]
+    for time in (0, 1, 2):
+        for name, published in zip(("energy", "dissipation"), DNS_1600[time], strict=True):
+            assert plain.at(name, time) == pytest.approx(published, rel=5e-3)
+    assert demo.largest(plain, runs["mpc"]) == 0
+    assert 0 < demo.largest(plain, runs["zfp:24"]) <= 1e-5
+    assert 0 < demo.largest(plain, runs["szp:rel=1e-6"]) <= 1e-4

@@ -44,7 +44,9 @@ typedef struct mpress_outcome {
   int served;   /* not 0: mpress moved the data, or some of it; 0: the MPI did */
   double bound; /* each finite element of the result is within this of what it would be without
                    compression, absolute: 0 where nothing was lost, NaN where no bound is known
-                   (zfp; a relative bound of other ranks' blocks) */
+                   (zfp; a relative bound that a GPU found for data that went to another). Of a
+                   message both sides are told; of an exchange, and of collective calls, this is
+                   the largest of what this rank sent and got */
 } mpress_outcome;
 
 /* Bits of mpress_call.mask: which of the fields count. */

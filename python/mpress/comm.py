@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 from mpi4py import MPI
 
-from mpress import _api, _core, _device
+from mpress import _api, _core, _jax
+from mpress._arguments import Method, look_at
 from mpress._codec import Codec
 
 
@@ -33,11 +33,22 @@ class Request(MPI.Request):
     """A request of mpi4py's, which knows what became of its call, and keeps the buffers."""
 
     _outcome: _api.COutcome
+    _new: _jax.New | _jax.Kept | None = None
+    _result: Any = None
 
     @property
     def outcome(self) -> Outcome:
         """Once it is complete."""
         return _told(self._outcome)
+
+    @property
+    def result(self) -> Any:
+        """Once it is complete: the new array, where the receive buffer is one of JAX; or None."""
+        if self._new is not None:
+            if self != MPI.REQUEST_NULL:
+                raise RuntimeError("result: the request is not complete; wait for it")
+            self._result, self._new = self._new.array(), None
+        return self._result
 
 
 class PersistentRequest(MPI.Prequest):
@@ -195,42 +206,6 @@ def _told(outcome: _api.COutcome) -> Outcome:
     return Outcome(bool(outcome.served), None if math.isnan(bound) else bound)
 
 
-class _Address:
-    """An array that tells its address, and nothing else: mpi4py takes it by that."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.__cuda_array_interface__ = array.__cuda_array_interface__
-
-
-_PLAIN = (np.ndarray, int, str, bytes, bytearray, memoryview, MPI.Op, MPI.Datatype, MPI.Status)
-
-
-def _look_for_devices(
-    arguments: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any], tuple[int, int] | None]:
-    """The arguments as mpi4py takes them; and the address and the current stream of the first
-    buffer that lies on a GPU, or None."""
-    found: tuple[int, int] | None = None
-    for place, argument in (*enumerate(arguments), *named.items()):
-        in_list = isinstance(argument, (list, tuple)) and len(argument) > 0
-        data = argument[0] if in_list else argument
-        if data is None or isinstance(data, _PLAIN) or not _device.is_device_array(data):
-            continue
-        if type(data).__module__.startswith("jax"):
-            # Its streams are its own, and its DLPack refuses the stream that mpi4py asks for.
-            data = _Address(data.block_until_ready())
-            argument = [data, *argument[1:]] if in_list else data
-            if isinstance(place, int):
-                arguments = (*arguments[:place], argument, *arguments[place + 1 :])
-            else:
-                named = {**named, place: argument}
-        elif found is None:
-            pointer, stream = _device.current_stream(data)
-            found = pointer, stream.handle
-    return arguments, named, found
-
-
 def _refuse() -> None:
     """Raises what mpress found wrong with a call before it began."""
     raise ValueError(_api.error_text().removeprefix("mpress: "))
@@ -238,6 +213,7 @@ def _refuse() -> None:
 
 def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[..., Any]:
     method = getattr(base, name)
+    about = Method.of(name)
 
     def call(
         self: Communicator,
@@ -246,15 +222,16 @@ def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[
         same_bits: bool = False,
         **named: Any,
     ) -> Any:
-        arguments, named, on_device = _look_for_devices(arguments, named)
-        if on_device is None:
+        given = look_at(self, about, arguments, named, same_bits)
+        if given.on_device is None:
             self._begin(codec, same_bits)
         else:
-            self._begin_apart(self._last, codec, same_bits, on_device)
+            self._begin_apart(self._last, codec, same_bits, given.on_device)
         try:
-            return method(self, *arguments, **named)
+            told = method(self, *given.arguments, **given.named)
         finally:
             _core.call_end()
+        return given.new.array() if given.new else told
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{method.__doc__ or name}\n\nWith codec= and same_bits= for this call alone."
@@ -263,10 +240,13 @@ def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[
 
 def _with_request(
     name: str,
+    of: str,
     kind: type[Request] | type[PersistentRequest],
     base: type[MPI.Intracomm] = MPI.Intracomm,
 ) -> Callable[..., Request | PersistentRequest]:
+    """`of`: the blocking method."""
     method = getattr(base, name)
+    about = Method.of(of, kind is PersistentRequest)
 
     def call(
         self: Communicator,
@@ -276,14 +256,16 @@ def _with_request(
         **named: Any,
     ) -> Request | PersistentRequest:
         outcome = _api.COutcome(0, 0.0)
-        arguments, named, on_device = _look_for_devices(arguments, named)
-        self._begin_apart(outcome, codec, same_bits, on_device)
+        given = look_at(self, about, arguments, named, same_bits)
+        self._begin_apart(outcome, codec, same_bits, given.on_device)
         try:
-            begun = method(self, *arguments, **named)
+            begun = method(self, *given.arguments, **given.named)
         finally:
             _core.call_end()
         request = kind(begun)
         request._outcome = outcome
+        if isinstance(request, Request):
+            request._new = given.new
         return request
 
     call.__name__ = call.__qualname__ = name
@@ -300,11 +282,11 @@ _COLLECTIVES = (
 
 for _name in (*_MESSAGES, *_COLLECTIVES):
     setattr(Communicator, _name, _blocking(_name))
-for _name in ("Isend", "Issend", "Irsend", "Ibsend", "Irecv", "Isendrecv", "Isendrecv_replace",
-              *(f"I{name.lower()}" for name in _COLLECTIVES)):  # fmt: skip
-    setattr(Communicator, _name, _with_request(_name, Request))
+for _name in (*_MESSAGES, *_COLLECTIVES):
+    setattr(Communicator, f"I{_name.lower()}", _with_request(f"I{_name.lower()}", _name, Request))
 for _name in ("Send", "Ssend", "Rsend", "Bsend", "Recv", *_COLLECTIVES):
-    setattr(Communicator, f"{_name}_init", _with_request(f"{_name}_init", PersistentRequest))
+    setattr(Communicator, f"{_name}_init",
+            _with_request(f"{_name}_init", _name, PersistentRequest))  # fmt: skip
 
 
 class CartCommunicator(MPI.Cartcomm, Communicator):
@@ -332,6 +314,6 @@ for _, _kind in _TOPOLOGIES:
     for _name in _NEIGHBOURS:
         setattr(_kind, _name, _blocking(_name, MPI.Topocomm))
         setattr(_kind, f"I{_name.lower()}",
-                _with_request(f"I{_name.lower()}", Request, MPI.Topocomm))  # fmt: skip
+                _with_request(f"I{_name.lower()}", _name, Request, MPI.Topocomm))  # fmt: skip
         setattr(_kind, f"{_name}_init",
-                _with_request(f"{_name}_init", PersistentRequest, MPI.Topocomm))  # fmt: skip
+                _with_request(f"{_name}_init", _name, PersistentRequest, MPI.Topocomm))  # fmt: skip

@@ -1,11 +1,22 @@
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mpi4py import MPI
 from mpi4py.MPI import Info, Op, Status
 from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW, InPlace
 
 from mpress._codec import Codec
+
+class _Shape(Protocol):
+    """Of an array to be: a jax.ShapeDtypeStruct, or an array of JAX."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> Any: ...
+
+_New: TypeAlias = Any
+"""A new array of JAX where the call receives to a _Shape, else None."""
 
 class Outcome(NamedTuple):
     served: bool
@@ -14,6 +25,8 @@ class Outcome(NamedTuple):
 class Request(MPI.Request):
     @property
     def outcome(self) -> Outcome: ...
+    @property
+    def result(self) -> _New: ...
 
 class PersistentRequest(MPI.Prequest):
     @property
@@ -66,30 +79,30 @@ class Communicator(MPI.Intracomm):
     ) -> None: ...
     def Recv(
         self,
-        buf: BufSpec,
+        buf: BufSpec | _Shape,
         source: int = ...,
         tag: int = ...,
         status: Status | None = None,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Sendrecv(
         self,
         sendbuf: BufSpec,
         dest: int,
         sendtag: int = 0,
-        recvbuf: BufSpec | None = None,
+        recvbuf: BufSpec | _Shape | None = None,
         source: int = ...,
         recvtag: int = ...,
         status: Status | None = None,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Sendrecv_replace(
         self,
-        buf: BufSpec,
+        buf: BufSpec | _Shape,
         dest: int,
         sendtag: int = 0,
         source: int = ...,
@@ -98,147 +111,147 @@ class Communicator(MPI.Intracomm):
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Bcast(
         self,
-        buf: BufSpec,
+        buf: BufSpec | _Shape,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Gather(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecB | None,
+        recvbuf: BufSpecB | _Shape | None,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Gatherv(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecV | None,
+        recvbuf: BufSpecV | _Shape | None,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Scatter(
         self,
         sendbuf: BufSpecB | None,
-        recvbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | InPlace | _Shape,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Scatterv(
         self,
         sendbuf: BufSpecV | None,
-        recvbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | InPlace | _Shape,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Allgather(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecB,
+        recvbuf: BufSpecB | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Allgatherv(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecV,
+        recvbuf: BufSpecV | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Alltoall(
         self,
         sendbuf: BufSpecB | InPlace,
-        recvbuf: BufSpecB,
+        recvbuf: BufSpecB | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Alltoallv(
         self,
         sendbuf: BufSpecV | InPlace,
-        recvbuf: BufSpecV,
+        recvbuf: BufSpecV | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Alltoallw(
         self,
         sendbuf: BufSpecW | InPlace,
-        recvbuf: BufSpecW,
+        recvbuf: BufSpecW | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Reduce(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec | None,
+        recvbuf: BufSpec | _Shape | None,
         op: Op = ...,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Allreduce(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
+        recvbuf: BufSpec | _Shape,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Reduce_scatter(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
+        recvbuf: BufSpec | _Shape,
         recvcounts: Sequence[int] | None = None,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Reduce_scatter_block(
         self,
         sendbuf: BufSpecB | InPlace,
-        recvbuf: BufSpec | BufSpecB,
+        recvbuf: BufSpec | BufSpecB | _Shape,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Scan(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
+        recvbuf: BufSpec | _Shape,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Exscan(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
+        recvbuf: BufSpec | _Shape,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
-    ) -> None: ...
+    ) -> _New: ...
     def Isend(
         self,
         buf: BufSpec,
@@ -277,7 +290,7 @@ class Communicator(MPI.Intracomm):
     ) -> Request: ...
     def Irecv(
         self,
-        buf: BufSpec,
+        buf: BufSpec | _Shape,
         source: int = ...,
         tag: int = ...,
         *,
@@ -289,7 +302,7 @@ class Communicator(MPI.Intracomm):
         sendbuf: BufSpec,
         dest: int,
         sendtag: int = 0,
-        recvbuf: BufSpec | None = None,
+        recvbuf: BufSpec | _Shape | None = None,
         source: int = ...,
         recvtag: int = ...,
         *,
@@ -298,7 +311,7 @@ class Communicator(MPI.Intracomm):
     ) -> Request: ...
     def Isendrecv_replace(
         self,
-        buf: BufSpec,
+        buf: BufSpec | _Shape,
         dest: int,
         sendtag: int = 0,
         source: int = ...,
@@ -354,7 +367,7 @@ class Communicator(MPI.Intracomm):
     ) -> PersistentRequest: ...
     def Ibcast(
         self,
-        buf: BufSpec,
+        buf: BufSpec | _Shape,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
@@ -363,7 +376,7 @@ class Communicator(MPI.Intracomm):
     def Igather(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecB | None,
+        recvbuf: BufSpecB | _Shape | None,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
@@ -372,7 +385,7 @@ class Communicator(MPI.Intracomm):
     def Igatherv(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecV | None,
+        recvbuf: BufSpecV | _Shape | None,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
@@ -381,7 +394,7 @@ class Communicator(MPI.Intracomm):
     def Iscatter(
         self,
         sendbuf: BufSpecB | None,
-        recvbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | InPlace | _Shape,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
@@ -390,7 +403,7 @@ class Communicator(MPI.Intracomm):
     def Iscatterv(
         self,
         sendbuf: BufSpecV | None,
-        recvbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | InPlace | _Shape,
         root: int = 0,
         *,
         codec: str | Codec | None = ...,
@@ -399,7 +412,7 @@ class Communicator(MPI.Intracomm):
     def Iallgather(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecB,
+        recvbuf: BufSpecB | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
@@ -407,7 +420,7 @@ class Communicator(MPI.Intracomm):
     def Iallgatherv(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecV,
+        recvbuf: BufSpecV | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
@@ -415,7 +428,7 @@ class Communicator(MPI.Intracomm):
     def Ialltoall(
         self,
         sendbuf: BufSpecB | InPlace,
-        recvbuf: BufSpecB,
+        recvbuf: BufSpecB | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
@@ -423,7 +436,7 @@ class Communicator(MPI.Intracomm):
     def Ialltoallv(
         self,
         sendbuf: BufSpecV | InPlace,
-        recvbuf: BufSpecV,
+        recvbuf: BufSpecV | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
@@ -431,7 +444,7 @@ class Communicator(MPI.Intracomm):
     def Ialltoallw(
         self,
         sendbuf: BufSpecW | InPlace,
-        recvbuf: BufSpecW,
+        recvbuf: BufSpecW | _Shape,
         *,
         codec: str | Codec | None = ...,
         same_bits: bool = False,
@@ -439,7 +452,7 @@ class Communicator(MPI.Intracomm):
     def Ireduce(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec | None,
+        recvbuf: BufSpec | _Shape | None,
         op: Op = ...,
         root: int = 0,
         *,
@@ -449,7 +462,7 @@ class Communicator(MPI.Intracomm):
     def Iallreduce(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
+        recvbuf: BufSpec | _Shape,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,
@@ -458,7 +471,7 @@ class Communicator(MPI.Intracomm):
     def Ireduce_scatter(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
+        recvbuf: BufSpec | _Shape,
         recvcounts: Sequence[int] | None = None,
         op: Op = ...,
         *,
@@ -468,7 +481,7 @@ class Communicator(MPI.Intracomm):
     def Ireduce_scatter_block(
         self,
         sendbuf: BufSpecB | InPlace,
-        recvbuf: BufSpec | BufSpecB,
+        recvbuf: BufSpec | BufSpecB | _Shape,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,
@@ -477,7 +490,7 @@ class Communicator(MPI.Intracomm):
     def Iscan(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
+        recvbuf: BufSpec | _Shape,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,
@@ -486,7 +499,7 @@ class Communicator(MPI.Intracomm):
     def Iexscan(
         self,
         sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
+        recvbuf: BufSpec | _Shape,
         op: Op = ...,
         *,
         codec: str | Codec | None = ...,

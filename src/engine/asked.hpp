@@ -2,6 +2,7 @@
 // communicator's hints and the environment.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -19,6 +20,12 @@ struct Outcome {
   double bound = 0;
 
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+  /// A part of the call is over, that mpress moved.
+  void add(double part) {
+    is_served = 1;
+    bound = std::isnan(bound) || std::isnan(part) ? unknown : std::fmax(bound, part);
+  }
 };
 
 /// Of a call that MPI serves alone nothing is asked. In collective calls all members ask, or none
@@ -59,6 +66,10 @@ class Asking {
 };
 
 /// For entry points of messages.
+inline Outcome* asked_outcome() {
+  const Asked* const asked = Asking::innermost();
+  return asked ? asked->outcome : nullptr;
+}
 inline std::optional<Spec> asked_spec() {
   const Asked* const asked = Asking::innermost();
   return asked ? asked->spec : std::nullopt;

@@ -61,7 +61,7 @@ int look_at_object(dl_phdr_info* info, std::size_t, void* found) {
   Object here = object;
   here.base = info->dlpi_addr;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr) & part = info->dlpi_phdr[i];
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
     const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
     if (part.p_type == PT_LOAD) {
       has_address =
@@ -131,7 +131,7 @@ extern "C" __attribute__((visibility("default"))) int mpress_interpose(const voi
   int changed = 0;
   for (int table = 0; table < 2; ++table) {
     for (std::size_t i = 0; i < object.entries[table]; ++i) {
-      const ElfW(Rela) & relocation = object.tables[table][i];
+      const ElfW(Rela)& relocation = object.tables[table][i];
       const std::uint64_t kind = ELF64_R_TYPE(relocation.r_info);
       if (kind != jump_slot && kind != global_data) continue;
       const char* const name =

@@ -19,9 +19,11 @@ using namespace mpress;
       return mpi::counted::Sendrecv(out, {out_count, out_type, destination, send_tag}, in,        \
                                     {in_count, in_type, source, receive_tag}, comm, status);      \
     }                                                                                             \
-    return engine::exchange(                                                                      \
-        *job, {out, out_count, out_type, destination, comm, preload::asked_spec(*job)}, send_tag, \
-        {in, in_count, in_type, comm}, {source, receive_tag}, status);                            \
+    return engine::exchange(*job,                                                                 \
+                            {out, out_count, out_type, destination, comm,                         \
+                             preload::asked_spec(*job), engine::asked_outcome()},                 \
+                            send_tag, {in, in_count, in_type, comm, engine::asked_outcome()},     \
+                            {source, receive_tag}, status);                                       \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SENDRECV)
 
@@ -34,9 +36,12 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV)
       return mpi::counted::Sendrecv_replace(buffer, count, type, destination, send_tag, source, \
                                             receive_tag, comm, status);                         \
     }                                                                                           \
-    return engine::exchange_in_place(                                                           \
-        *job, {buffer, count, type, destination, comm, preload::asked_spec(*job)}, send_tag,    \
-        {buffer, count, type, comm}, {source, receive_tag}, status);                            \
+    return engine::exchange_in_place(*job,                                                      \
+                                     {buffer, count, type, destination, comm,                   \
+                                      preload::asked_spec(*job), engine::asked_outcome()},      \
+                                     send_tag,                                                  \
+                                     {buffer, count, type, comm, engine::asked_outcome()},      \
+                                     {source, receive_tag}, status);                            \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
 
@@ -53,9 +58,11 @@ MPRESS_BOTH_COUNTS(MPRESS_SENDRECV_REPLACE)
     constexpr engine::SendCall call{trace::Op::isendrecv, Family::sendrecv, true};                 \
     return engine::exchange_later(                                                                 \
         *job,                                                                                      \
-        engine::prepare_send(                                                                      \
-            *job, call, {out, out_count, out_type, destination, comm, preload::asked_spec(*job)}), \
-        send_tag, call.op, {in, in_count, in_type, comm}, {source, receive_tag}, request);         \
+        engine::prepare_send(*job, call,                                                           \
+                             {out, out_count, out_type, destination, comm,                         \
+                              preload::asked_spec(*job), engine::asked_outcome()}),                \
+        send_tag, call.op, {in, in_count, in_type, comm, engine::asked_outcome()},                 \
+        {source, receive_tag}, request);                                                           \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV)
 
@@ -71,6 +78,6 @@ MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV)
     constexpr trace::Op op = trace::Op::isendrecv_replace;                                         \
     return engine::exchange_later(                                                                 \
         *job, engine::set_aside(*job, op, {buffer, count, type, destination, comm}), send_tag, op, \
-        {buffer, count, type, comm}, {source, receive_tag}, request);                              \
+        {buffer, count, type, comm, engine::asked_outcome()}, {source, receive_tag}, request);     \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISENDRECV_REPLACE)

@@ -34,24 +34,25 @@ int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Re
 
 }  // namespace
 
-#define MPRESS_SEND_INIT(suffix, Count, name, start, buffer_stays)                         \
-  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type, \
-                                       int destination, int tag, MPI_Comm comm,            \
-                                       MPI_Request* request) {                             \
-    return send_init(mpi::counted::name, mpi::counted::start, buffer_stays,                \
-                     {buffer, count, type, destination, comm, engine::asked_spec()}, tag,  \
-                     request);                                                             \
+#define MPRESS_SEND_INIT(suffix, Count, name, start, buffer_stays)                               \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
+                                       int destination, int tag, MPI_Comm comm,                  \
+                                       MPI_Request* request) {                                   \
+    return send_init(                                                                            \
+        mpi::counted::name, mpi::counted::start, buffer_stays,                                   \
+        {buffer, count, type, destination, comm, engine::asked_spec(), engine::asked_outcome()}, \
+        tag, request);                                                                           \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Send_init, Isend, true)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Bsend_init, Ibsend, false)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Ssend_init, Issend, false)
 MPRESS_BOTH_COUNTS(MPRESS_SEND_INIT, Rsend_init, Irsend, true)
 
-#define MPRESS_RECV_INIT(suffix, Count, ...)                                            \
-  MPRESS_EXPORT int MPI_Recv_init##suffix(void* buffer, Count count, MPI_Datatype type, \
-                                          int source, int tag, MPI_Comm comm,           \
-                                          MPI_Request* request) {                       \
-    return recv_init({buffer, count, type, comm}, source, tag, request);                \
+#define MPRESS_RECV_INIT(suffix, Count, ...)                                                      \
+  MPRESS_EXPORT int MPI_Recv_init##suffix(void* buffer, Count count, MPI_Datatype type,           \
+                                          int source, int tag, MPI_Comm comm,                     \
+                                          MPI_Request* request) {                                 \
+    return recv_init({buffer, count, type, comm, engine::asked_outcome()}, source, tag, request); \
   }
 MPRESS_BOTH_COUNTS(MPRESS_RECV_INIT)
 

@@ -1,5 +1,6 @@
 // MPI_Recv and MPI_Irecv.
 
+#include "engine/asked.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/exchange.hpp"
 #include "mpi/counted.hpp"
@@ -24,7 +25,8 @@ int irecv(const engine::ReceiveArguments& given, int source, int tag, MPI_Reques
   MPRESS_EXPORT int MPI_Recv##suffix(void* buffer, Count count, MPI_Datatype type, int source, \
                                      int tag, MPI_Comm comm, MPI_Status* status) {             \
     engine::Job* job = engine::enter_call();                                                   \
-    return job ? engine::receive(*job, {buffer, count, type, comm}, {source, tag}, status)     \
+    return job ? engine::receive(*job, {buffer, count, type, comm, engine::asked_outcome()},   \
+                                 {source, tag}, status)                                        \
                : mpi::counted::Recv(buffer, count, type, source, tag, comm, status);           \
   }
 MPRESS_BOTH_COUNTS(MPRESS_RECV)
@@ -32,6 +34,6 @@ MPRESS_BOTH_COUNTS(MPRESS_RECV)
 #define MPRESS_IRECV(suffix, Count, ...)                                                        \
   MPRESS_EXPORT int MPI_Irecv##suffix(void* buffer, Count count, MPI_Datatype type, int source, \
                                       int tag, MPI_Comm comm, MPI_Request* request) {           \
-    return irecv({buffer, count, type, comm}, source, tag, request);                            \
+    return irecv({buffer, count, type, comm, engine::asked_outcome()}, source, tag, request);   \
   }
 MPRESS_BOTH_COUNTS(MPRESS_IRECV)

@@ -18,14 +18,6 @@ using engine::ImmediateSend;
 
 using engine::SendCall;
 
-/// Tells a call of mpress's own interface what becomes of its message.
-void tell_outcome(const engine::Outgoing& out) {
-  const engine::Asked* const asked = engine::Asking::innermost();
-  if (!asked || !asked->outcome) return;
-  *asked->outcome = {out.frame || out.data,
-                     out.loss.is_any ? out.loss.bound.value_or(engine::Outcome::unknown) : 0};
-}
-
 int send(const SendCall& counted, BlockingSend call, ImmediateSend start,
          const engine::SendArguments& given, int tag) {
   engine::Job* job = preload::enter_call();
@@ -34,7 +26,6 @@ int send(const SendCall& counted, BlockingSend call, ImmediateSend start,
   }
   engine::Outgoing out = engine::prepare_send(*job, counted, given);
   if (out.error != MPI_SUCCESS) return out.error;
-  tell_outcome(out);
   if (out.data) return engine::send_data(*job, std::move(out), start, tag);
   return engine::send_now(*job, out, call, start, tag);
 }
@@ -47,7 +38,6 @@ int isend(const SendCall& counted, ImmediateSend call, const engine::SendArgumen
   }
   engine::Outgoing out = engine::prepare_send(*job, counted, given);
   if (out.error != MPI_SUCCESS) return out.error;
-  tell_outcome(out);
   const engine::SendArguments& use = out.arguments;
   if (!out.frame) {
     return call(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
@@ -57,24 +47,27 @@ int isend(const SendCall& counted, ImmediateSend call, const engine::SendArgumen
 
 }  // namespace
 
-#define MPRESS_SEND(suffix, Count, name, start, op, buffer_stays)                          \
-  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type, \
-                                       int destination, int tag, MPI_Comm comm) {          \
-    return send({trace::Op::op, Family::p2p, buffer_stays}, mpi::counted::name,            \
-                mpi::counted::start,                                                       \
-                {buffer, count, type, destination, comm, engine::asked_spec()}, tag);      \
+#define MPRESS_SEND(suffix, Count, name, start, op, buffer_stays)                                \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
+                                       int destination, int tag, MPI_Comm comm) {                \
+    return send(                                                                                 \
+        {trace::Op::op, Family::p2p, buffer_stays}, mpi::counted::name, mpi::counted::start,     \
+        {buffer, count, type, destination, comm, engine::asked_spec(), engine::asked_outcome()}, \
+        tag);                                                                                    \
   }
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Send, Isend, send, true)
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Bsend, Ibsend, bsend, false)
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Ssend, Issend, ssend, true)
 MPRESS_BOTH_COUNTS(MPRESS_SEND, Rsend, Irsend, rsend, true)
 
-#define MPRESS_ISEND(suffix, Count, name, op, buffer_stays)                                     \
-  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,      \
-                                       int destination, int tag, MPI_Comm comm,                 \
-                                       MPI_Request* request) {                                  \
-    return isend({trace::Op::op, Family::p2p, buffer_stays}, mpi::counted::name,                \
-                 {buffer, count, type, destination, comm, engine::asked_spec()}, tag, request); \
+#define MPRESS_ISEND(suffix, Count, name, op, buffer_stays)                                      \
+  MPRESS_EXPORT int MPI_##name##suffix(const void* buffer, Count count, MPI_Datatype type,       \
+                                       int destination, int tag, MPI_Comm comm,                  \
+                                       MPI_Request* request) {                                   \
+    return isend(                                                                                \
+        {trace::Op::op, Family::p2p, buffer_stays}, mpi::counted::name,                          \
+        {buffer, count, type, destination, comm, engine::asked_spec(), engine::asked_outcome()}, \
+        tag, request);                                                                           \
   }
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Isend, isend, true)
 MPRESS_BOTH_COUNTS(MPRESS_ISEND, Ibsend, ibsend, false)

@@ -57,7 +57,7 @@ class Count {
   }
 
  private:
-  void move(const std::vector<Transfer>& transfers, int host, double Flow::* direction,
+  void move(const std::vector<Transfer>& transfers, int host, double Flow::*direction,
             std::vector<Flow>& between) {
     for (const Transfer& transfer : transfers) {
       const auto round = static_cast<std::size_t>(transfer.round);

@@ -113,6 +113,20 @@ static void moving(const char* spec, double bound) {
   }
 }
 
+/* What ranks give bounds of their own: each is told the largest of what it sent and got. */
+static void bounds_told(void) {
+  mpress_outcome outcome;
+  const mpress_call call = with(rank == 0 ? "szp:rel=1e-5" : "mpc", &outcome);
+  fill(out, count, rank);
+  CHECK_MPI(mpress_allgather(out, count, MPI_DOUBLE, in, count, MPI_DOUBLE, MPI_COMM_WORLD, &call));
+  const double range = 1e-6 * count;
+  CHECK(outcome.bound <= 1.001e-5 * range);
+  if (outcome.served && size > 1) CHECK(outcome.bound > 0);
+  for (int r = 0; r < size; ++r) check_block(in + r * count, count, r, outcome.bound);
+  CHECK_MPI(mpress_bcast(in, count, MPI_DOUBLE, size - 1, MPI_COMM_WORLD, &call));
+  CHECK(size == 1 || outcome.bound == 0); /* of what its origin sent without a loss */
+}
+
 static void reducing(const char* spec, double bound) {
   mpress_outcome outcome = {-1, -1};
   mpress_call call = with(spec, &outcome);
@@ -252,6 +266,7 @@ int main(int argc, char** argv) {
     reducing(specs[i], bounds[i]);
     forms(specs[i], bounds[i]);
   }
+  bounds_told();
   differing();
   wrong();
   same_bits();

@@ -52,6 +52,27 @@ int main(int argc, char** argv) {
       CHECK(fabs(result[i] - expected) <= bound * (round % 2 == 0 ? size : 1) + 1e-12 * expected);
     }
   }
+  /* A relative bound, which the sender's GPU finds itself: what stays on GPUs does not tell it. */
+  call.mask &= ~(unsigned)MPRESS_CALL_STREAM;
+  call.spec = "szp:rel=1e-4";
+  for (int to_host = 0; to_host < 2; ++to_host) {
+    for (int i = 0; i < COUNT; ++i) field[i] = value(other, i);
+    sim_stream_copy(stream, out, field, bytes);
+    sim_stream_synchronize(stream);
+    if (rank == 0) {
+      CHECK_MPI(mpress_send(out, COUNT, MPI_DOUBLE, 1, 1, MPI_COMM_WORLD, &call));
+      continue;
+    }
+    CHECK_MPI(mpress_recv(to_host ? result : in, COUNT, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD,
+                          MPI_STATUS_IGNORE, &call));
+    if (!to_host) sim_stream_copy(stream, result, in, bytes);
+    sim_stream_synchronize(stream);
+    CHECK(outcome.served && (!to_host || !isnan(outcome.bound)));
+    const double bound = isnan(outcome.bound) ? 1e-4 * 1e-6 * COUNT : outcome.bound;
+    CHECK(bound > 0 && bound <= 1.001e-4 * 1e-6 * COUNT);
+    for (int i = 0; i < COUNT; ++i) CHECK(fabs(result[i] - value(1, i)) <= bound);
+  }
+  call.mask |= MPRESS_CALL_STREAM;
   /* A stream that is being captured takes no call, and nothing is sent. */
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   sim_stream_capture(stream, 1);

@@ -109,7 +109,8 @@ def check(kind, comm):
 
 
 def check_jax(comm):
-    """JAX's arrays are sent."""
+    """JAX's arrays are sent, and received as new ones, where the old ones lie."""
+    import jax
     import jax.numpy as jnp
 
     x = jnp.asarray(field(rank, np.float32)) + 1
@@ -119,6 +120,13 @@ def check_jax(comm):
     comm.Recv(y, left)
     request.Wait()
     assert np.abs(y - (field(left, np.float32) + 1)).max() <= 1.001e-3
+    expected = total(0, np.float32) + size
+    for like in (x, jax.ShapeDtypeStruct(x.shape, x.dtype)):
+        summed = comm.Allreduce(x, like, codec="mpc")
+        assert isinstance(summed, jax.Array) and summed.devices() == x.devices()
+        np.testing.assert_allclose(np.asarray(summed), expected, rtol=1e-5)
+    summed = comm.Allreduce(MPI.IN_PLACE, x, codec="mpc")
+    np.testing.assert_allclose(np.asarray(summed), expected, rtol=1e-5)
 
 
 comm = mpress.Communicator(world)

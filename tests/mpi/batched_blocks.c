@@ -1,9 +1,10 @@
 /* Calls in which a rank has a block for each of several others: their device encodes all of a call
  * in one launch, and each reader gets the very bits that a message of its own would have brought.
  *
- * batched_blocks FLOATS LAUNCHES FORM: floats in the longest block, launches that a call takes of a
- * rank that has blocks for three others, and how they are sent. Of the forms "mixed" has some
- * ranks' buffers in memory of the host, and "noise" has blocks that do not compress. 4 ranks. */
+ * batched_blocks FLOATS LAUNCHES FORM...: floats in the longest block, launches that a call takes
+ * of a rank that has blocks for three others, and how they are sent, one way after another. Of the
+ * forms "mixed" has some ranks' buffers in memory of the host, and "noise" has blocks that do not
+ * compress. 4 ranks. */
 #include "check.h"
 #include "device_memory.h"
 #include "simulated_gpu.h"
@@ -107,15 +108,8 @@ static void check(const struct Memory* expected, int call) {
   }
 }
 
-int main(int argc, char** argv) {
-  int size;
-  CHECK_MPI(MPI_Init(&argc, &argv));
-  CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  check_rank = rank;
-  CHECK(size == RANKS && argc == 4);
-  most = atoi(argv[1]);
-  form = argv[3];
+/* All calls of a form. */
+static void run(int device_launches) {
   /* Of a rank's two buffers either may lie on the host. */
   const int device = rank % sim_devices;
   const size_t bytes = sizeof(float) * RANKS * (size_t)most;
@@ -134,7 +128,7 @@ int main(int argc, char** argv) {
                                 MPI_INFO_NULL, &persistent));
   }
   const int sends_on_device = out.device >= 0 && (!is_scatter() || rank == 1);
-  size_t launches = sends_on_device ? (size_t)atoi(argv[2]) : 0;
+  size_t launches = sends_on_device ? (size_t)device_launches : 0;
   /* To memory of the host no link leads: such a block is an eager message. */
   if (is("mixed") && sends_on_device && rank != 3) ++launches;
   /* GPUs meet, and get what the others have opened. */
@@ -150,7 +144,7 @@ int main(int argc, char** argv) {
     const size_t before = sim_encode_calls();
     communicate();
     const size_t taken = sim_encode_calls() - before;
-    if (taken != launches) fprintf(stderr, "rank %d: %zu launches\n", rank, taken);
+    if (taken != launches) fprintf(stderr, "rank %d, %s: %zu launches\n", rank, form, taken);
     CHECK(taken == launches);
     check(&expected, call);
   }
@@ -158,6 +152,20 @@ int main(int argc, char** argv) {
   drop(&out);
   drop(&in);
   drop(&expected);
+}
+
+int main(int argc, char** argv) {
+  int size;
+  CHECK_MPI(MPI_Init(&argc, &argv));
+  CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  check_rank = rank;
+  CHECK(size == RANKS && argc >= 4);
+  most = atoi(argv[1]);
+  for (int i = 3; i < argc; ++i) {
+    form = argv[i];
+    run(atoi(argv[2]));
+  }
   CHECK_MPI(MPI_Finalize());
   if (rank == 0) puts("ok");
   return 0;

@@ -234,6 +234,10 @@ MPRESS_HOST_DEVICE __attribute__((always_inline)) inline Status join(Header& sum
 /// The most that encode() writes: the header and the elements as they are.
 std::size_t max_bytes(ElementType type, std::size_t count);
 
+/// The bound that the beginning of an untrusted payload tells: 0 where it holds the elements, or is
+/// too short.
+double told_bound(const void* payload, std::size_t bytes);
+
 /// Whether the step of `abs_bound` and its inverse are normal numbers of the type. Where not,
 /// encode() keeps the elements as they are.
 bool resolvable(ElementType type, double abs_bound);

@@ -345,6 +345,13 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, double a
                                   : encode_elements<double>(from, count, abs_bound, mode, to);
 }
 
+double told_bound(const void* payload, std::size_t bytes) {
+  Header header;
+  if (bytes < sizeof header) return 0;
+  std::memcpy(&header, payload, sizeof header);
+  return header.raw == 0 ? header.bound : 0;
+}
+
 Status decode(ElementType type, const void* payload, std::size_t bytes, void* out,
               std::size_t count, Combine how) {
   const auto* from = static_cast<const unsigned char*>(payload);

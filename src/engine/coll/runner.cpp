@@ -112,7 +112,7 @@ void Runner::receive(const Transfer& transfer) {
 void Runner::receive(int from, const Part& part, schedule::Block block) {
   Message message{true, receiving_};
   message.block = block;
-  const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm()};
+  const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm(), &outcome_};
   const void* buffer = part.data;
   MPI_Count count = part.count;
   MPI_Datatype type = part.type;
@@ -224,10 +224,17 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
   }
 }
 
+Outcome Runner::outcome() const {
+  Outcome all = outcome_;
+  if (shared_.lost()) all.add(*shared_.lost());
+  return all;
+}
+
 /// Nothing where it cannot be sent.
 std::optional<Outgoing> Runner::prepare(int to, const Part& part,
                                         std::optional<trace::Reason> raw_for, LaunchBatch* batch) {
-  const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
+  const SendArguments arguments{part.data,       part.count,   part.type, to,
+                                context_.comm(), std::nullopt, &outcome_};
   const SendCall call{called_, call_.family, true, raw_for, coding_, batch};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error == MPI_SUCCESS) return out;

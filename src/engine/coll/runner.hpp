@@ -74,6 +74,9 @@ class Runner {
   /// An error code of MPI's.
   int code() const { return code_; }
 
+  /// Once all rounds are over: what the blocks that this rank sent and got have lost.
+  Outcome outcome() const;
+
  private:
   /// A message under way.
   struct Message {
@@ -135,6 +138,7 @@ class Runner {
   std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
   bool is_awaited_ = false;
   const bool has_own_;  ///< blocks
+  Outcome outcome_;     ///< but for those of shared_
   int code_;
 };
 

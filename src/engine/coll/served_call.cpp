@@ -30,14 +30,9 @@ std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& oper
   return Coding{.spec = spec_of(job, operands, context), .is_for_root_too = asked->same_bits};
 }
 
-double ServedCall::bound() const {
-  const Spec spec = spec_of(job_, operands_, context_);
-  if (!spec.lossy()) return 0;
-  return spec.bound == Bound::abs ? spec.value : Outcome::unknown;
-}
-
 void ServedCall::start() {
   code_ = MPI_SUCCESS;
+  bound_ = 0;
   pass_on_hints(comm_, context_);
   begin();
 }
@@ -85,6 +80,7 @@ bool ServedCall::advance() {
   const bool has_own = has_copied_ && blocks_.is_own_copied() && runner_->advance_own();
   if (!is_run_ || !has_own) return false;
   code_ = runner_->code();
+  bound_ = runner_->outcome().bound;
   runner_.reset();
   if (code_ == MPI_SUCCESS) code_ = blocks_.close(coding_ && coding_->is_for_root_too);
   tag_.give();

@@ -35,7 +35,7 @@ class ServedCall final : public CollectiveOperation {
     return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
   }
   int code() const override { return code_; }
-  double bound() const override;
+  double bound() const override { return bound_; }
 
  private:
   static std::optional<Coding> coding_of(const Job& job, const Operands& operands,
@@ -61,6 +61,7 @@ class ServedCall final : public CollectiveOperation {
   bool has_copied_ = false;  ///< what is this rank's own, or begun to, or it is decoded
   int looks_ = 0;            ///< since the start
   int code_ = MPI_SUCCESS;
+  double bound_ = 0;
 };
 
 }  // namespace mpress::engine

@@ -68,6 +68,11 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
                                     arguments, shared.readers, at_once);
   shared.opaque = std::move(choice.opaque);
   shared.reason = choice.reason;
+  if (shared.opaque) {
+    Outcome outcome{1, lost_.value_or(0)};
+    outcome.add(shared.opaque->loss().told());
+    lost_ = outcome.bound;
+  }
   return shared.code = choice.error;
 }
 

@@ -63,6 +63,9 @@ class SharedBlocks {
   bool advance_own();
   int own_code() const { return own_code_; }  ///< an MPI error code
 
+  /// What this rank's own blocks have lost, as Outcome::bound has it; empty: none was encoded.
+  const std::optional<double>& lost() const { return lost_; }
+
  private:
   struct Shared {
     std::vector<int> readers;  ///< in all rounds
@@ -91,6 +94,7 @@ class SharedBlocks {
   std::optional<BlockDecode> own_;               ///< under way
   std::unordered_set<schedule::Block> has_own_;  ///< whose decoding is over
   int own_code_ = MPI_SUCCESS;
+  std::optional<double> lost_;
 };
 
 }  // namespace mpress::engine

@@ -301,6 +301,7 @@ int Receive::conclude(Job& job) {
   trace::add(row.decode_ns, chunks->decode_ns());
   trace::add(row.wait_ns, waited_ns_);
   trace::add(row.transfer_ns, chunks->transfer_ns());
+  if (arguments_.outcome && !is_kept_alone_) arguments_.outcome->add(chunks->bound());
   if (cut.encodes() && !is_kept_alone_) {
     const policy::Place place = device_ != gpu::host ? policy::Place::device : policy::Place::host;
     job.policy.decoded(place, cut.spec.codec, delivered_bytes_, chunks->decode_ns());

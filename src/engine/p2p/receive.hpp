@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/asked.hpp"
 #include "engine/pipeline/receive_pipeline.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
@@ -28,6 +29,7 @@ struct ReceiveArguments {
   MPI_Count count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
+  Outcome* outcome = nullptr;  ///< where to add what becomes of it; outlives the receive
 };
 
 /// A receive that may turn out to be a frame.
@@ -138,6 +140,7 @@ class Receive {
     delivery_ = Delivery::due;
     delivered_bytes_ = 0;
     posted_ns_ = trace::timeline.now();
+    if (arguments_.outcome) *arguments_.outcome = {};
   }
 
   const std::shared_ptr<mpi::CommInfo>& comm() const { return comm_; }

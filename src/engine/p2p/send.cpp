@@ -118,6 +118,9 @@ void prepare_with_work(Job& job, const Message& message, const Choice& choice,
                 prepared.is_frame ? prepared.bytes : message.bytes, begin_ns, outgoing,
                 outgoing.loss);
   trace::add(outgoing.row->encode_ns, prepared.took_ns);
+  if (message.arguments.outcome && (prepared.data || outgoing.data)) {
+    message.arguments.outcome->add(outgoing.loss.told());
+  }
   if (!prepared.data) return;
   outgoing.frame = std::move(prepared.memory);
   replace(message, prepared.data, prepared.bytes, outgoing.arguments);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "config/config.hpp"
+#include "engine/asked.hpp"
 #include "engine/p2p/chunk_send.hpp"
 #include "engine/pipeline/loss.hpp"
 #include "engine/request/finished_request.hpp"
@@ -28,6 +29,7 @@ struct SendArguments {
   int destination = MPI_PROC_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
   std::optional<Spec> spec = {};  ///< asked for by the call itself
+  Outcome* outcome = nullptr;     ///< where to add what becomes of it; outlives the call
 };
 
 /// How data is encoded where its communicator's codec does not say.

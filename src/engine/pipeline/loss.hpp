@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "codec/spec.hpp"
+#include "engine/asked.hpp"
 #include "engine/region.hpp"
 #include "trace/record.hpp"
 
@@ -20,6 +21,9 @@ struct Loss {
   /// Of elements of `device`, or of the host, encoded with what became of the spec `asked`. A
   /// device may find a relative bound itself; then it is not known.
   static Loss of(const Spec& asked, const Spec& resolved, int device, double measured);
+
+  /// As Outcome::bound has it.
+  double told() const { return is_any ? bound.value_or(Outcome::unknown) : 0; }
 };
 
 /// Tells it in a row of the record.

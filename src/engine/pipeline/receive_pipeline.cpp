@@ -1,9 +1,11 @@
 #include "engine/pipeline/receive_pipeline.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
+#include "codec/szp/format.hpp"
 #include "engine/job.hpp"
 #include "trace/message.hpp"
 
@@ -139,6 +141,7 @@ bool ReceivePipeline::take_next() {
   has_arrived_ = false;
   wire_bytes_ += arrived_.bytes;
   note_arrival();
+  if (!is_raw) note_bound();
   decoder_->take(taken_, arrived_, !is_raw);
   taken_ += arrived_.chunks;
   return true;
@@ -152,6 +155,21 @@ void ReceivePipeline::note_arrival() {
               arrived_.chunks > 1 ? cut_.raw_bytes(taken_ + i) : arrived_.bytes);
   }
   began_ns_ = trace::now_ns();
+}
+
+/// Before the decoder may decode the chunk where it lies. What comes to a device stays there.
+void ReceivePipeline::note_bound() {
+  if (cut_.spec.codec != Codec::szp || cut_.spec.value > 0) return;
+  const double bound = arrived_.device == gpu::host
+                           ? codec::szp::told_bound(arrived_.data, arrived_.bytes)
+                           : Outcome::unknown;
+  told_bound_ = std::isnan(bound) ? bound : std::fmax(told_bound_, bound);
+}
+
+double ReceivePipeline::bound() const {
+  if (!cut_.spec.lossy()) return 0;
+  if (cut_.spec.codec != Codec::szp) return Outcome::unknown;
+  return cut_.spec.value > 0 ? cut_.spec.value : told_bound_;
 }
 
 /// Is it as long as the header lets it be?

@@ -51,10 +51,12 @@ class ReceivePipeline {
   std::size_t wire_bytes() const { return wire_bytes_; }
   std::uint64_t decode_ns() const { return decoder_->decode_ns(); }
   std::uint64_t transfer_ns() const { return transfer_ns_; }  ///< of chunks that a link brought
+  double bound() const;                                       ///< as Outcome::bound has it
 
  private:
   bool take_next();
   void note_arrival();
+  void note_bound();
   bool bring_to_host();
   bool is_sound() const;
   void refuse(const std::string& why, int code);
@@ -76,6 +78,7 @@ class ReceivePipeline {
   std::uint64_t transfer_ns_ = 0;
   int code_ = MPI_SUCCESS;  ///< what went wrong on the way
   std::size_t wire_bytes_ = 0;
+  double told_bound_ = 0;   ///< by payloads, where the header tells none
   gpu::Event copying_ = 0;  ///< of the next chunk to host memory; 0: not begun
   QueueLease queue_;
 };

@@ -78,6 +78,7 @@ int PersistentSend::start_raw(Job& job, MPI_Request* request) {
 }
 
 int PersistentSend::start(Job& job, MPI_Request* request) {
+  if (arguments_.outcome) *arguments_.outcome = {};
   if (comm_->freed) return start_raw(job, request);
   Outgoing out = prepare_send(job, call_, arguments_);
   if (out.error != MPI_SUCCESS) return out.error;

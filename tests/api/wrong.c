@@ -1,0 +1,162 @@
+/* Wrong arguments of every kind: the class of the error, its words where they are mpress's, and
+ * that nothing was sent. To be run by 2 ranks, whose calls are all wrong in the same way. */
+#include <mpress/mpress.h>
+
+#include "../mpi/check.h"
+
+enum { COUNT = 40000 };
+static double out[2 * COUNT], in[2 * COUNT];
+static MPI_Comm comm;
+static int rank, other;
+static mpress_request request = MPRESS_REQUEST_NULL;
+
+static int class_of(int code) {
+  int found = -1;
+  MPI_Error_class(code, &found);
+  return found;
+}
+
+/* Is the call wrong as it should be, and has it begun nothing? */
+#define WRONG(expected, call)              \
+  do {                                     \
+    const int found = class_of(call);      \
+    CHECK(found == (expected));            \
+    CHECK(request == MPRESS_REQUEST_NULL); \
+  } while (0)
+
+/* The same of a call that mpress refuses, and says why. */
+#define REFUSED(words, call)                                               \
+  do {                                                                     \
+    WRONG(MPI_ERR_ARG, call);                                              \
+    CHECK(strstr(mpress_error_text(), words));                             \
+    CHECK(strstr(mpress_error_text(), "mpress: ") == mpress_error_text()); \
+  } while (0)
+
+/* What a call asks for itself, in each form of messages and of collective calls. */
+static void asked(const mpress_call* call, const char* words) {
+  REFUSED(words, mpress_send(out, COUNT, MPI_DOUBLE, other, 1, comm, call));
+  REFUSED(words, mpress_recv(in, COUNT, MPI_DOUBLE, other, 1, comm, MPI_STATUS_IGNORE, call));
+  REFUSED(words, mpress_sendrecv(out, COUNT, MPI_DOUBLE, other, 1, in, COUNT, MPI_DOUBLE, other, 1,
+                                 comm, MPI_STATUS_IGNORE, call));
+  REFUSED(words, mpress_isend(out, COUNT, MPI_DOUBLE, other, 1, comm, &request, call));
+  REFUSED(words, mpress_irecv(in, COUNT, MPI_DOUBLE, other, 1, comm, &request, call));
+  REFUSED(words, mpress_send_init(out, COUNT, MPI_DOUBLE, other, 1, comm, &request, call));
+  REFUSED(words, mpress_recv_init(in, COUNT, MPI_DOUBLE, other, 1, comm, &request, call));
+  REFUSED(words, mpress_bcast(in, COUNT, MPI_DOUBLE, 0, comm, call));
+  REFUSED(words, mpress_ibcast(in, COUNT, MPI_DOUBLE, 0, comm, &request, call));
+  REFUSED(words, mpress_bcast_init(in, COUNT, MPI_DOUBLE, 0, comm, &request, call));
+  REFUSED(words, mpress_allreduce(out, in, COUNT, MPI_DOUBLE, MPI_SUM, comm, call));
+  REFUSED(words, mpress_iallreduce(out, in, COUNT, MPI_DOUBLE, MPI_SUM, comm, &request, call));
+  REFUSED(words, mpress_allreduce_init(out, in, COUNT, MPI_DOUBLE, MPI_SUM, comm, &request, call));
+  REFUSED(words, mpress_alltoall(out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE, comm, call));
+  REFUSED(words, mpress_call_begin(comm, call, NULL));
+}
+
+static void nowhere_for_a_request(void) {
+  REFUSED("request", mpress_isend(out, COUNT, MPI_DOUBLE, other, 1, comm, NULL, NULL));
+  REFUSED("request", mpress_irecv(in, COUNT, MPI_DOUBLE, other, 1, comm, NULL, NULL));
+  REFUSED("request", mpress_send_init(out, COUNT, MPI_DOUBLE, other, 1, comm, NULL, NULL));
+  REFUSED("request", mpress_recv_init(in, COUNT, MPI_DOUBLE, other, 1, comm, NULL, NULL));
+  REFUSED("request", mpress_ibcast(in, COUNT, MPI_DOUBLE, 0, comm, NULL, NULL));
+  REFUSED("request", mpress_bcast_init(in, COUNT, MPI_DOUBLE, 0, comm, NULL, NULL));
+  REFUSED("request", mpress_iallreduce(out, in, COUNT, MPI_DOUBLE, MPI_SUM, comm, NULL, NULL));
+}
+
+/* What MPI itself finds: mpress must not have begun before. Of reductions without a count or a type
+ * MPICH 5.0 finds nothing, and aborts. */
+static void of_mpi(const mpress_call* call) {
+  WRONG(MPI_ERR_COUNT, mpress_send(out, -1, MPI_DOUBLE, other, 1, comm, call));
+  WRONG(MPI_ERR_COUNT, mpress_irecv(in, -1, MPI_DOUBLE, other, 1, comm, &request, call));
+  WRONG(MPI_ERR_TYPE, mpress_send(out, COUNT, MPI_DATATYPE_NULL, other, 1, comm, call));
+  WRONG(MPI_ERR_RANK, mpress_send(out, COUNT, MPI_DOUBLE, 2, 1, comm, call));
+  WRONG(MPI_ERR_RANK, mpress_isend(out, COUNT, MPI_DOUBLE, -77, 1, comm, &request, call));
+  WRONG(MPI_ERR_RANK, mpress_recv(in, COUNT, MPI_DOUBLE, 2, 1, comm, MPI_STATUS_IGNORE, call));
+  WRONG(MPI_ERR_TAG, mpress_send(out, COUNT, MPI_DOUBLE, other, -77, comm, call));
+  WRONG(MPI_ERR_TAG, mpress_send_init(out, COUNT, MPI_DOUBLE, other, -77, comm, &request, call));
+  WRONG(MPI_ERR_COMM, mpress_send(out, COUNT, MPI_DOUBLE, other, 1, MPI_COMM_NULL, call));
+  WRONG(MPI_ERR_COMM, mpress_bcast(in, COUNT, MPI_DOUBLE, 0, MPI_COMM_NULL, call));
+  WRONG(MPI_ERR_ROOT, mpress_bcast(in, COUNT, MPI_DOUBLE, 2, comm, call));
+  WRONG(MPI_ERR_ROOT, mpress_ibcast(in, COUNT, MPI_DOUBLE, -77, comm, &request, call));
+  WRONG(MPI_ERR_COUNT, mpress_bcast(in, -1, MPI_DOUBLE, 0, comm, call));
+  WRONG(MPI_ERR_TYPE, mpress_bcast(in, COUNT, MPI_DATATYPE_NULL, 0, comm, call));
+  WRONG(MPI_ERR_OP, mpress_allreduce(out, in, COUNT, MPI_DOUBLE, MPI_OP_NULL, comm, call));
+}
+
+static void of_requests(void) {
+  REFUSED("request", mpress_wait(NULL, MPI_STATUS_IGNORE));
+  int flag = 0, index = 0;
+  REFUSED("request", mpress_test(NULL, &flag, MPI_STATUS_IGNORE));
+  REFUSED("request", mpress_start(NULL));
+  REFUSED("request", mpress_cancel(NULL));
+  REFUSED("request", mpress_request_free(NULL));
+  REFUSED("requests", mpress_waitall(1, NULL, MPI_STATUSES_IGNORE));
+  REFUSED("requests", mpress_waitany(1, NULL, &index, MPI_STATUS_IGNORE));
+  REFUSED("requests", mpress_testall(1, NULL, &flag, MPI_STATUSES_IGNORE));
+  REFUSED("requests", mpress_startall(1, NULL));
+  WRONG(MPI_ERR_COUNT, mpress_waitall(-1, &request, MPI_STATUSES_IGNORE));
+  WRONG(MPI_ERR_COUNT, mpress_startall(-1, &request));
+  /* Nothing to start, to cancel, or to free. */
+  WRONG(MPI_ERR_REQUEST, mpress_start(&request));
+  WRONG(MPI_ERR_REQUEST, mpress_cancel(&request));
+  WRONG(MPI_ERR_REQUEST, mpress_request_free(&request));
+}
+
+/* Calls that are right go on, and find no message that should not be there. */
+static void right(void) {
+  int found = 0;
+  CHECK_MPI(MPI_Barrier(comm));
+  CHECK_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &found, MPI_STATUS_IGNORE));
+  CHECK(!found);
+  fill_f64(out, COUNT, rank);
+  mpress_call call = {0};
+  call.mask = MPRESS_CALL_SPEC;
+  call.spec = "mpc";
+  CHECK_MPI(mpress_sendrecv(out, COUNT, MPI_DOUBLE, other, 1, in, COUNT, MPI_DOUBLE, other, 1, comm,
+                            MPI_STATUS_IGNORE, &call));
+  CHECK(same_f64(in, COUNT, other));
+  CHECK(mpress_error_text()[0] == 0);
+  CHECK_MPI(mpress_allreduce(out, in, COUNT, MPI_DOUBLE, MPI_MAX, comm, &call));
+  CHECK(same_f64(in, COUNT, 1));
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  CHECK_MPI(mpress_init());
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  check_rank = rank;
+  other = 1 - rank;
+  /* Whichever MPI raises errors without a communicator on. */
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+
+  const char* const specs[] = {
+      NULL,      "",          " ",          "gzip",        "szp",
+      "szp:abs", "szp:abs=0", "szp:abs=-1", "szp:rel=nan", "zfp",
+      "zfp:0",   "mpc:dim=0", "mpc:dim=99", "none:1",      "szp:abs=1,mode=slow"};
+  for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) {
+    mpress_call call = {0};
+    call.mask = MPRESS_CALL_SPEC;
+    call.spec = specs[i];
+    asked(&call, "call.spec");
+  }
+  mpress_call call = {0};
+  call.mask = 1u << 30;
+  asked(&call, "call.mask");
+  call.mask = MPRESS_CALL_OUTCOME;
+  asked(&call, "call.outcome");
+  right();
+  nowhere_for_a_request();
+  of_requests();
+  right();
+  of_mpi(NULL);
+  call.mask = MPRESS_CALL_SPEC;
+  call.spec = "szp:abs=1e-3";
+  of_mpi(&call);
+  right();
+  CHECK_MPI(MPI_Comm_free(&comm));
+  MPI_Finalize();
+  if (rank == 0) puts("ok");
+  return 0;
+}
