@@ -5,8 +5,8 @@
 // Words: a member brings a vector, which is cut into parts, one for each member, which adds it up.
 // A part is cut into units, a unit into rows. Contributions to a unit travel to its owner, results
 // from there to their readers, each into its reader's memory; a flag a unit tells of it. A row has
-// as many bits a quantum as it needs, above its least one; where an element has no quantum, or a sum
-// has none, the row travels as its elements.
+// as many bits a quantum as it needs, above its least one; where an element has no quantum, or a
+// sum has none, the row travels as its elements.
 #pragma once
 
 #include <algorithm>

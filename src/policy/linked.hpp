@@ -11,7 +11,8 @@ namespace mpress::policy {
 /// the pieces. `none`: it goes as messages.
 enum class Shots : std::uint8_t { none, one, two };
 
-/// Longer ones need no copy first as messages do: what goes as it is is offered where it lies.
+/// Longer ones go row by row (gpu/joint_sum.hpp), or as blocks, which need no copy first: what goes
+/// as it is is offered where it lies.
 inline constexpr std::size_t most_linked = 16 << 20;
 
 /// Of `bytes` bytes that each of `ranks` members, two or more, brings, and all of which all want.

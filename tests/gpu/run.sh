@@ -109,7 +109,7 @@ for mpicc in $mpiccs; do
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
     newer="device_calls device_collectives reductions reductions_alike reductions_linked \
-      reductions_reproducible"
+      reductions_long reductions_reproducible"
   for program in $programs $newer; do
     "$mpicc" -O1 -Itests/mpi -Itests/simulated_gpu "-I$cuda/include" tests/mpi/$program.c \
       tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
@@ -155,6 +155,10 @@ for mpicc in $mpiccs; do
         reductions_reproducible --codec szp:abs=1e-3
       [ "$way" = mpi ] || arguments="4 100" messages "without messages, by $way" \
         reductions_linked --codec none
+      for codec in none szp:abs=1e-3; do
+        ranks=2 arguments="1e-3 50000000" messages "of long sums with $codec, by $way" \
+          reductions_long --codec $codec --force
+      done
     fi
     [ "$way" = mpi ] && continue
     argument="every device" messages "as they are, by $way" device_peers --codec none

@@ -135,8 +135,8 @@ class SumWork {
     for (unsigned part = 0; part < members(); ++part) {
       if (part == given_.member) continue;
       for (std::size_t unit = 0; unit < units(part); ++unit) {
-        const std::size_t slot = layout(part).contribution(
-            given_.call, Layout::other(part, given_.member), unit);
+        const std::size_t slot =
+            layout(part).contribution(given_.call, Layout::other(part, given_.member), unit);
         each_row(part, unit, [&](const Row& row) {
           send(part, slot, row, input() + begins_[part] + row.begin, false);
         });
@@ -243,7 +243,9 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   for (std::size_t i = 0; i < members; ++i) {
     const Layout layout{static_cast<std::uint32_t>(members), given.units[i]};
     Memory::instance().check(device_, given.memory[i], layout.bytes());
-    if (joint::units_of(given.counts[i], width) > given.units[i]) fault("a part of %zu elements has no room in %u units of %zu", (std::size_t)given.counts[i], given.units[i], i);
+    if (joint::units_of(given.counts[i], width) > given.units[i])
+      fault("a part of %zu elements has no room in %u units of %zu", (std::size_t)given.counts[i],
+            given.units[i], i);
     end = std::max(end, (given.begins[i] + given.counts[i]) * width);
   }
   for (const void* data : {given.input, static_cast<const void*>(given.out)}) {
@@ -254,8 +256,9 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   Memory::instance().check(device_, given.input, end);
   std::vector<Access> accesses = {reads(given.input, end)};
   const bool is_reader = (given.readers >> given.member & 1) != 0;
-  const std::size_t out_bytes =
-      is_reader ? end : given.readers == 0 ? given.counts[given.member] * width : 0;
+  const std::size_t out_bytes = is_reader            ? end
+                                : given.readers == 0 ? given.counts[given.member] * width
+                                                     : 0;
   if (out_bytes > 0) {
     Memory::instance().check(device_, given.out, out_bytes);
     // What is written there already, when work is given again, stays.

@@ -1,6 +1,7 @@
-// What several members add up together in quanta of szp, by kernels that wait for each other: beside
-// the host's combine_in_any_order(), bit for bit. All members are of this process, on one device,
-// each with a queue of its own. On the library given as the first argument, or the simulated one.
+// What several members add up together in quanta of szp, by kernels that wait for each other:
+// beside the host's combine_in_any_order(), bit for bit. All members are of this process, on one
+// device, each with a queue of its own. On the library given as the first argument, or the
+// simulated one.
 //
 //   gpu_joint_sum_test [LIBRARY]
 
@@ -122,9 +123,8 @@ class Members {
       for (unsigned part = 0; part < number(); ++part) {
         if (!is_reader && part != i) continue;
         const std::size_t first = is_reader ? begins[part] : 0;
-        const std::vector<std::byte> got =
-            bytes_of(*queues_[i], out(i, one, sizeof(T)) + first * sizeof(T),
-                     counts[part] * sizeof(T));
+        const std::vector<std::byte> got = bytes_of(
+            *queues_[i], out(i, one, sizeof(T)) + first * sizeof(T), counts[part] * sizeof(T));
         CHECK(std::memcmp(got.data(), expected.data() + begins[part], got.size()) == 0);
       }
     }

@@ -39,7 +39,8 @@ bool is_long(std::size_t bytes) { return bytes > policy::most_linked; }
 /// Not more for each size that comes.
 JointMemory::Size memory_for(unsigned members, std::size_t bytes) {
   constexpr std::size_t least_long = 1 << 20;
-  const std::size_t room = bytes <= joint::most_brief ? 0 : std::max(least_long, std::bit_ceil(bytes));
+  const std::size_t room =
+      bytes <= joint::most_brief ? 0 : std::max(least_long, std::bit_ceil(bytes));
   return {joint::memory_bytes(members, room), joint::cleared_bytes(members)};
 }
 
@@ -111,8 +112,8 @@ JointReduction::Told JointReduction::offer() {
   if (!memory_.provide(device_, memory_for(members, bytes())) || !is_read) return {};
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
-  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device_), routes[0], routes[1],
-          0};
+  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device_), routes[0],
+          routes[1], 0};
 }
 
 bool JointReduction::gets_results() const {

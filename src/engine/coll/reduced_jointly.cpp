@@ -24,14 +24,14 @@ void ReducedCall::offer_jointly(Told& told) {
                  begins_, joint_goal());
   if (code_ != MPI_SUCCESS || home_ == gpu::host) return;
   const auto type = mpi::type_info(reduction_.mpi_type());
-  const bool gets_results = goal_ == Goal::all || is_at_root() ||
-                            (goal_ == Goal::each && own_elements() > 0);
+  const bool gets_results =
+      goal_ == Goal::all || is_at_root() || (goal_ == Goal::each && own_elements() > 0);
   std::byte* const results = gets_results ? this->results() : nullptr;
   // Of MPI_Reduce_scatter in place results lie where others' parts were.
   const bool is_overlapped = goal_ == Goal::each && reduction_.is_in_place;
-  const bool is_apt = type && !is_overlapped &&
-                      (!results || (is_aligned(results) &&
-                                    device_of(job_, results, *type) == home_));
+  const bool is_apt =
+      type && !is_overlapped &&
+      (!results || (is_aligned(results) && device_of(job_, results, *type) == home_));
   if (is_apt) told.joint = joint_->offer(home_, input_, results);
 }
 

@@ -399,7 +399,8 @@ bool Routing::may_have_kernels() const {
 
 /// Where it was refused, that is tried less and less often; all members know.
 bool Routing::may_be_joint() {
-  return may_have_kernels() && JointReduction::is_apt(call_, operands_, context_) && mode_.joint.next();
+  return may_have_kernels() && JointReduction::is_apt(call_, operands_, context_) &&
+         mode_.joint.next();
 }
 
 void Routing::offer_joint() {

@@ -155,7 +155,8 @@ __device__ __forceinline__ void pack(const std::int32_t (&q)[number], std::int32
   for (unsigned k = 0; k < words_of(number, bits); ++k) w[k] = 0;
 #pragma unroll
   for (unsigned v = 0; v < number; ++v) {
-    const std::uint32_t above = static_cast<std::uint32_t>(q[v]) - static_cast<std::uint32_t>(least);
+    const std::uint32_t above =
+        static_cast<std::uint32_t>(q[v]) - static_cast<std::uint32_t>(least);
     constexpr unsigned word = 32;
     const unsigned at = v * bits / word, shift = v * bits % word;
     w[at] |= above << shift;

@@ -137,12 +137,14 @@ struct Traffic {
 /// Of a row of `number` quanta a lane, or of elements.
 template <unsigned number>
 __device__ unsigned bytes_of(const RowHead& head) {
-  return sizeof head + (head.bits == joint::as_elements ? joint::row_bytes : number * head.bits * 4);
+  return sizeof head +
+         (head.bits == joint::as_elements ? joint::row_bytes : number * head.bits * 4);
 }
 
 /// Sends a row of quanta. Returns the bytes of each target's.
 template <unsigned number>
-__device__ __forceinline__ unsigned send_quanta(const Targets& to, const std::int32_t (&q)[number]) {
+__device__ __forceinline__ unsigned send_quanta(const Targets& to,
+                                                const std::int32_t (&q)[number]) {
   const RowHead head = head_of(q);
   if (threadIdx.x % 32 == 0) {
     to.each([&](RowHead* at, std::byte*) { *at = head; });
@@ -236,7 +238,8 @@ __device__ __forceinline__ unsigned sum_row(const Call& call, const Quantizer<T>
   if constexpr (sizeof(T) == 4) {
     bool are_sums = true;
 #pragma unroll
-    for (unsigned v = 0; v < per_lane<T>; ++v) are_sums = are_sums && q[v] >= -limit && q[v] < limit;
+    for (unsigned v = 0; v < per_lane<T>; ++v)
+      are_sums = are_sums && q[v] >= -limit && q[v] < limit;
     are_quanta = are_quanta && __all_sync(~0u, are_sums) != 0;
   }
   if (!are_quanta) return sum_elements(call, z, from, input, out, count, to);
@@ -309,7 +312,7 @@ __device__ __forceinline__ bool await_result(const Call& call, const Unit& unit)
 template <bool as_they_are, class T>
 __device__ void contribute(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
   const auto* const input = static_cast<const T*>(call.input);
-  const auto load = [&](const Unit& unit, T (&x)[per_lane<T>]) {
+  const auto load = [&](const Unit& unit, T(&x)[per_lane<T>]) {
     load_row(input + call.begins[unit.part] + row_begin<T>(unit), row_count<T>(call, unit), x);
   };
   Unit unit, next;
@@ -339,8 +342,8 @@ template <bool as_they_are, class T>
 __device__ bool add_up(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
   const auto* const input = static_cast<const T*>(call.input) + call.begins[call.own];
   const bool gets_own = call.readers == 0 || call.is_reader(call.own);
-  T* const out = gets_own ? static_cast<T*>(call.out) + (call.readers ? call.begins[call.own] : 0)
-                          : nullptr;
+  T* const out =
+      gets_own ? static_cast<T*>(call.out) + (call.readers ? call.begins[call.own] : 0) : nullptr;
   const auto units = static_cast<std::uint32_t>(joint::units_of(call.counts[call.own], sizeof(T)));
   const auto mark = [&](std::uint32_t unit) {
     return reinterpret_cast<volatile std::uint32_t*>(call.memory[call.own] +
@@ -359,10 +362,10 @@ __device__ bool add_up(const Call& call, const Quantizer<T>& z, Traffic& traffic
     if (!await_contributions(call, unit.number)) return false;
     if (count > 0) {
       T* const row = out ? out + begin : nullptr;
-      const unsigned bytes =
-          as_they_are ? sum_in_order(call, unit, x, row, count, to, traffic.received)
-                      : sum_row(call, z, unit, q, are_quanta, input + begin, row, count, to,
-                                traffic.received);
+      const unsigned bytes = as_they_are
+                                 ? sum_in_order(call, unit, x, row, count, to, traffic.received)
+                                 : sum_row(call, z, unit, q, are_quanta, input + begin, row, count,
+                                           to, traffic.received);
       traffic.sent += std::uint64_t{bytes} * to.number();
     }
     to.tell();
@@ -411,8 +414,8 @@ __global__ void __launch_bounds__(threads, residency)
   if (!call.again) contribute<as_they_are>(call, z, traffic);
   bool has_all = add_up<as_they_are>(call, z, traffic);
   if (has_all && call.is_reader(call.own)) has_all = collect(call, z, traffic);
-  auto* const counters = reinterpret_cast<unsigned long long*>(
-      call.memory[call.own] + call.layout(call.own).counters_at());
+  auto* const counters = reinterpret_cast<unsigned long long*>(call.memory[call.own] +
+                                                               call.layout(call.own).counters_at());
   if (threadIdx.x % 32 == 0) {
     atomicAdd(counters, traffic.sent);
     atomicAdd(counters + 1, traffic.received);
