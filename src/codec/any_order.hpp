@@ -27,11 +27,11 @@ using Bits = typename szp::Traits<T>::Bits;
 template <class T>
 inline constexpr Bits<T> sign_bit = Bits<T>{1} << (8 * sizeof(T) - 1);
 template <class T>
-inline constexpr Bits<T> infinity_bits = sizeof(T) == 4 ? static_cast<Bits<T>>(0x7F800000)
-                                                        : static_cast<Bits<T>>(0x7FF0000000000000);
+inline constexpr Bits<T> infinity_bits =
+    sizeof(T) == 4 ? static_cast<Bits<T>>(0x7F800000) : static_cast<Bits<T>>(0x7FF0000000000000);
 template <class T>
-inline constexpr Bits<T> nan_bits = sizeof(T) == 4 ? static_cast<Bits<T>>(0x7FC00000)
-                                                   : static_cast<Bits<T>>(0x7FF8000000000000);
+inline constexpr Bits<T> nan_bits =
+    sizeof(T) == 4 ? static_cast<Bits<T>>(0x7FC00000) : static_cast<Bits<T>>(0x7FF8000000000000);
 
 template <class T>
 MPRESS_ANY_ORDER Bits<T> bits_of(T x) {

@@ -163,12 +163,12 @@ struct JointSum {
   /// Work of the same call that was left undone before goes on.
   bool again = false;
   /// Host memory that devices reach, pinned or from Gpu::map(). Differs.
-  struct Told {
+  struct Tally {
     std::uint32_t undone;  ///< gets 1 where others did not come in time, and not all is done
     std::uint32_t unused;
     std::uint64_t sent, received;  ///< bytes of rows, to all others and from them
   };
-  Told* told;
+  Tally* tally;
 };
 
 /// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how

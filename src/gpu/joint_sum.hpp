@@ -9,7 +9,7 @@
 // sum has none, the row travels as its elements.
 #pragma once
 
-#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -94,7 +94,10 @@ struct Layout {
 /// Longer vectors are added up window by window, so that the memory stays bounded.
 inline constexpr std::size_t most_window = 128 << 20;
 
-/// The units of a part in a window.
-constexpr std::size_t most_units(unsigned members) { return most_window / members / unit_bytes; }
+/// The units of a part in a window: a power of two, as all that memory has room for, so that what
+/// it has room for tells how it is laid out.
+constexpr std::size_t most_units(unsigned members) {
+  return std::bit_floor(most_window / members / unit_bytes);
+}
 
 }  // namespace mpress::gpu::joint_sum

@@ -8,7 +8,7 @@
 namespace mpress::policy {
 
 /// `one`: each member combines what all members bring. `two`: each a piece of it, and then all read
-/// the pieces. `none`: it goes as messages.
+/// the pieces. `none`: it goes otherwise.
 enum class Shots : std::uint8_t { none, one, two };
 
 /// Longer ones go row by row (gpu/joint_sum.hpp), or as blocks, which need no copy first: what goes

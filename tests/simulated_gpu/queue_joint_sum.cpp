@@ -40,9 +40,9 @@ class SumWork {
   void run() {
     if (!given_.again) contribute();
     const bool is_done = add_up() && (!is_reader(given_.member) || collect());
-    given_.told->sent = sent_;
-    given_.told->received = received_;
-    if (!is_done) std::atomic_ref(given_.told->undone).store(1, std::memory_order_release);
+    given_.tally->sent = sent_;
+    given_.tally->received = received_;
+    if (!is_done) std::atomic_ref(given_.tally->undone).store(1, std::memory_order_release);
   }
 
  private:
@@ -237,7 +237,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
     fault("parts of other members than %zu", members);
   }
   if (given.call == 0) fault("a joint sum without a number");
-  check_reached(given.told, sizeof *given.told);
+  check_reached(given.tally, sizeof *given.tally);
   const std::size_t width = element_size(type);
   std::size_t end = 0;
   for (std::size_t i = 0; i < members; ++i) {

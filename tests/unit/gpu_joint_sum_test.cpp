@@ -6,6 +6,7 @@
 //   gpu_joint_sum_test [LIBRARY]
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -60,7 +61,7 @@ class Members {
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
       memory_.push_back(std::make_unique<Block>(Place::device, layout.bytes()));
       data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
-      told_.push_back(std::make_unique<Block>(Place::pinned, sizeof(JointSum::Told)));
+      tally_.push_back(std::make_unique<Block>(Place::pinned, sizeof(JointSum::Tally)));
       at_.push_back(memory_.back()->data);
       const std::vector<std::byte> zeros(layout.cleared_bytes());
       put(*queues_[i], at_[i], zeros.data(), zeros.size());
@@ -102,9 +103,9 @@ class Members {
         const State state = queues_[i]->query(events_[i]);
         CHECK(state != State::failed);
         if (state != State::done) continue;
-        sent_ += told(i).sent;
-        received_ += told(i).received;
-        is_over[i] = load(told(i).undone) == 0;
+        sent_ += tally(i).sent;
+        received_ += tally(i).received;
+        is_over[i] = load(tally(i).undone) == 0;
         if (!is_over[i]) give<T>(one, begins, counts, i, true);
       }
     }
@@ -168,14 +169,14 @@ class Members {
     return one.in_place ? input(i, one, width)
                         : data_[i]->data + most_ + 2048 + 3 * one.skew * width;
   }
-  JointSum::Told& told(unsigned i) const {
-    return *reinterpret_cast<JointSum::Told*>(told_[i]->data);
+  JointSum::Tally& tally(unsigned i) const {
+    return *reinterpret_cast<JointSum::Tally*>(tally_[i]->data);
   }
 
   template <class T>
   void give(const Case& one, std::span<const std::uint64_t> begins,
             std::span<const std::uint64_t> counts, unsigned i, bool again) {
-    told(i) = {};
+    tally(i) = {};
     again_ += again;
     events_.resize(number());
     const JointSum given{at_,
@@ -189,14 +190,14 @@ class Members {
                          input(i, one, sizeof(T)),
                          out(i, one, sizeof(T)),
                          again,
-                         &told(i)};
+                         &tally(i)};
     events_[i] = queues_[i]->sum_jointly(type_of<T>, given);
   }
 
   const std::size_t most_;
   std::vector<std::uint32_t> units_;
   std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::unique_ptr<Block>> memory_, data_, told_;
+  std::vector<std::unique_ptr<Block>> memory_, data_, tally_;
   std::vector<std::byte*> at_;
   std::vector<Event> events_;
   std::uint32_t call_ = 0;
@@ -254,6 +255,13 @@ void all_goals(unsigned number) {
     }
   }
 }
+
+/// Memory that has room for less is laid out as what has been made for less.
+template <unsigned... members>
+constexpr bool are_powers_of_two(std::integer_sequence<unsigned, members...>) {
+  return (std::has_single_bit(joint::most_units(members + 2)) && ...);
+}
+static_assert(are_powers_of_two(std::make_integer_sequence<unsigned, joint::most_members - 1>()));
 
 /// A part of a window begins where the last one ended.
 void windows() {

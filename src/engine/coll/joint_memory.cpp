@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t alarm_bytes = 256;
 
-/// What is in lines and flags must be no number that comes again.
-constexpr std::uint32_t most_calls = UINT32_MAX;
+/// What is in lines and flags must be no number that comes again; a call may take many.
+constexpr std::uint32_t most_calls = UINT32_MAX - (1u << 20);
 
 std::uint64_t route_to(const link::Transfer& transfer) {
   return link::Route(0, link::Kind::peer, transfer.first).word();
@@ -31,6 +31,10 @@ std::uint64_t joint_device_word(const Job& job, int device) {
 bool have_own_devices(std::vector<std::uint64_t> told) {
   std::sort(told.begin(), told.end());
   return told.front() != 0 && std::adjacent_find(told.begin(), told.end()) == told.end();
+}
+
+bool have_all_devices(std::span<const std::uint64_t> told) {
+  return std::find(told.begin(), told.end(), 0) == told.end();
 }
 
 JointMemories& JointMemories::of(Job& job, Context& context) {
@@ -65,12 +69,20 @@ bool JointMemory::provide(int device, const Size& size) {
   // All members begin to count anew at the same call, in memory that has been cleared.
   const bool is_worn = calls_ >= most_calls;
   if (own_.chunks > 0 && size.bytes <= room_ && !is_worn) return true;
+  device_ = device;
+  if (!tally_) tally_ = job_.devices.take_pinned(device, sizeof(gpu::JointSum::Tally));
+  // What there is stays where there is no room for more.
+  link::Transfer own, alarm;
+  if (!tally_ || !reserve(size.bytes, own)) return false;
+  if (!reserve(alarm_bytes, alarm)) {
+    job_.peer_link.abandon(own);
+    return false;
+  }
   if (is_worn) calls_ = 0;
   release();
-  device_ = device;
-  if (!told_) told_ = job_.devices.take_pinned(device, sizeof(gpu::JointSum::Told));
-  if (!told_ || !reserve(size.bytes, own_) || !reserve(alarm_bytes, own_alarm_) ||
-      !clear(size.cleared)) {
+  own_ = own;
+  own_alarm_ = alarm;
+  if (!clear(size.cleared)) {
     release();
     return false;
   }

@@ -30,6 +30,8 @@ class Job;
 std::uint64_t joint_device_word(const Job& job, int device);
 /// Has each that they told a device of its own?
 bool have_own_devices(std::vector<std::uint64_t> told);
+/// Have all told one?
+bool have_all_devices(std::span<const std::uint64_t> told);
 
 /// May all members' kernels do a call, as they have told each other?
 enum class JointAnswer : unsigned char {
@@ -81,9 +83,9 @@ class JointMemory {
 
   /// What a kernel tells, first whether it has left something undone; of host memory that the
   /// device reaches.
-  std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(told_.data()); }
-  gpu::JointSum::Told& told() const {
-    return *reinterpret_cast<gpu::JointSum::Told*>(told_.data());
+  std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(tally_.data()); }
+  gpu::JointSum::Tally& tally() const {
+    return *reinterpret_cast<gpu::JointSum::Tally*>(tally_.data());
   }
 
   /// The number of the next call; all members make the same ones.
@@ -98,6 +100,11 @@ class JointMemory {
 
   /// Has another member told so, or has its process ended? Then its number, else -1.
   int failed_member();
+
+  /// What all members have found out of their devices, before any takes memory.
+  enum class Devices : unsigned char { unknown, own, shared };
+  Devices devices() const { return devices_; }
+  void set_devices(Devices devices) { devices_ = devices; }
 
   /// It has failed, and is not used any more.
   bool is_given_up() const { return is_given_up_; }
@@ -127,13 +134,14 @@ class JointMemory {
   bool is_told_ = false;       ///< the others have begun to open these
   std::vector<Other> others_;  ///< by member
   std::vector<std::byte*> memory_;
-  memory::Buffer told_;
+  memory::Buffer tally_;
   std::vector<std::byte> zeros_;  ///< while they are copied
   QueueLease clearing_;
   gpu::Event cleared_ = 0;
   std::uint32_t calls_ = 0;
   std::atomic<bool> is_busy_{false};
   bool is_given_up_ = false;
+  Devices devices_ = Devices::unknown;
 };
 
 /// Those of a context. One call at a time uses each.
@@ -141,7 +149,7 @@ struct JointMemories final : Context::Kept {
   JointMemories(Job& job, const Context& context)
       : combined(job, context), raw_sums(job, context), coded_sums(job, context) {}
 
-  /// For the call whose turn it is. `job` and `context` outlive it.
+  /// Of a context whose calls before are decided. `job` and `context` outlive it.
   static JointMemories& of(Job& job, Context& context);
 
   // Calls of the first two do not overlap, and blocking ones of the last may overlap with those.

@@ -76,21 +76,26 @@ JointSum::~JointSum() {
 }
 
 JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* results) {
-  if (memory_.is_given_up() || memory_.is_busy()) return {};
+  using Devices = JointMemory::Devices;
+  const std::uint64_t word = joint_device_word(job_, device);
+  if (memory_.is_given_up() || memory_.is_busy() || word == 0) return {};
+  if (memory_.devices() == Devices::shared) return {};
   device_ = device;
   input_ = input;
   results_ = results;
   const bool is_read = memory_.connect(device);
+  // Ranks that share a device take no memory for this.
+  if (memory_.devices() == Devices::unknown) return {0, word, 0, 0, 0};
   const joint::Layout layout{static_cast<std::uint32_t>(context_.size()),
                              units_for(begins_, type_)};
   if (!memory_.provide(device, {layout.bytes(), layout.cleared_bytes()}) || !is_read) return {};
   // There may be more from calls before.
   std::uint32_t units = layout.units;
   while (joint::Layout{layout.members, 2 * units}.bytes() <= memory_.bytes()) units *= 2;
+  has_offered_ = true;
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
-  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device), routes[0],
-          routes[1], units};
+  return {static_cast<std::uint64_t>(ability), word, routes[0], routes[1], units};
 }
 
 JointAnswer JointSum::accept(std::span<const Told> told, double bound) {
@@ -104,6 +109,11 @@ JointAnswer JointSum::accept(std::span<const Told> told, double bound) {
     routes.push_back({one[2], one[3]});
     units_.push_back(static_cast<std::uint32_t>(one[4]));
   }
+  if (have_all_devices(devices) && memory_.devices() == JointMemory::Devices::unknown) {
+    const bool are_own = have_own_devices(std::move(devices));
+    memory_.set_devices(are_own ? JointMemory::Devices::own : JointMemory::Devices::shared);
+    return are_own ? JointAnswer::not_yet : JointAnswer::never;
+  }
   if (least == Ability::none) return JointAnswer::not_now;
   if (!have_own_devices(std::move(devices))) return JointAnswer::never;
   if (least == Ability::makes) {
@@ -116,6 +126,10 @@ JointAnswer JointSum::accept(std::span<const Told> told, double bound) {
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   give(false);
   return JointAnswer::accepted;
+}
+
+void JointSum::fail() {
+  if (has_offered_) memory_.tell_failure();
 }
 
 /// The kernel of a window.
@@ -132,7 +146,7 @@ void JointSum::give(bool again) {
   std::byte* out = results_;
   // Where each gets its own part, that of the window.
   if (out && goal_.readers == 0) out += window_ * each * element_size(type_);
-  memory_.told() = {};
+  memory_.tally() = {};
   const gpu::JointSum sum{memory_.memory(),
                           units_,
                           static_cast<unsigned>(context_.rank()),
@@ -144,7 +158,7 @@ void JointSum::give(bool again) {
                           input_,
                           out,
                           again,
-                          &memory_.told()};
+                          &memory_.tally()};
   event_ = queue_->sum_jointly(type_, sum);
 }
 
@@ -162,6 +176,11 @@ bool JointSum::advance() {
 }
 
 bool JointSum::end_window() {
+  if (again_at_ns_ != 0) {
+    if (trace::now_ns() < again_at_ns_) return false;
+    again_at_ns_ = 0;
+    give(true);
+  }
   const gpu::State state = queue_ ? queue_->query(event_) : gpu::State::failed;
   if (state == gpu::State::pending) return false;
   if (state == gpu::State::failed) {
@@ -171,12 +190,18 @@ bool JointSum::end_window() {
     return true;
   }
   const bool is_undone = std::atomic_ref(*memory_.undone()).load(std::memory_order_acquire) != 0;
-  sent_ += memory_.told().sent;
-  received_ += memory_.told().received;
-  if (!is_undone) return true;
+  sent_ += memory_.tally().sent;
+  received_ += memory_.tally().received;
+  if (!is_undone) {
+    left_undone_ = 0;
+    return true;
+  }
   const int failed = memory_.failed_member();
   if (failed < 0) {
-    give(true);
+    // A member that is far behind leaves the device to the program for half of the time.
+    constexpr unsigned at_once = 2;
+    constexpr std::uint64_t pause_ns = 10'000'000;
+    again_at_ns_ = ++left_undone_ <= at_once ? 1 : trace::now_ns() + pause_ns;
     return false;
   }
   trace::say("rank " + std::to_string(job_.rank) + ": what rank " +

@@ -32,7 +32,9 @@ class JointSum {
   struct Goal {
     std::uint32_t readers;  ///< a bit for each member that gets all parts
   };
+  /// Of as many members as is_apt() allows.
   static Goal goal_of(Family family, int members, int root) {
+    if (members > 31) return {0};
     if (family == Family::allreduce) return {(1u << members) - 1};
     return {family == Family::reduce ? 1u << root : 0};
   }
@@ -55,6 +57,10 @@ class JointSum {
   /// What all have told, by rank. The same for all. Where it is accepted it begins: each member's
   /// contribution within `bound`, by which their codec has a grid, or 0: as it is.
   JointAnswer accept(std::span<const Told> told, double bound);
+
+  /// In the place of accept(), by a member that does not know what all have told: its own kernel is
+  /// not to be waited for.
+  void fail();
 
   /// Never waits. True once it is over.
   bool advance();
@@ -81,9 +87,6 @@ class JointSum {
     return static_cast<std::size_t>(begins_[i + 1] - begins_[i]);
   }
   bool is_reader(int member) const { return (goal_.readers >> member & 1) != 0; }
-  bool gets_results(int member) const {
-    return goal_.readers == 0 ? elements_of(member) > 0 : is_reader(member);
-  }
   void give(bool again);
   bool end_window();
 
@@ -103,8 +106,11 @@ class JointSum {
   std::vector<std::uint32_t> units_;  ///< by member
   std::vector<std::uint64_t> from_, counts_;
   gpu::Event event_ = 0;
+  unsigned left_undone_ = 0;  ///< times in a row
+  std::uint64_t again_at_ns_ = 0;
   std::uint64_t sent_ = 0, received_ = 0;
   int code_ = MPI_SUCCESS;
+  bool has_offered_ = false;
   bool is_over_ = false;
   QueueLease queue_;
 };

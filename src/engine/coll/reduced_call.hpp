@@ -176,6 +176,7 @@ class ReducedCall final : public CollectiveOperation {
   std::vector<Errors> all_errors_;                 ///< by rank
   bool adds_quanta_ = false;                       ///< of payloads
   std::optional<JointSum> joint_;                  ///< where that may be
+  double most_ = 0;                                ///< the greatest element of any member's
   bool is_joint_ = false;                          ///< it is
   std::unique_ptr<Movement> movement_;             ///< of what is told, or of results
   std::unique_ptr<Movement> contributions_;        ///< while any are under way

@@ -1,8 +1,10 @@
 // Sums of szp on linked devices, which one kernel a member makes in the place of blocks
 // (coll/joint_sum).
 
+#include "codec/szp/format.hpp"
 #include "engine/coll/reduced_call.hpp"
 #include "engine/job.hpp"
+#include "gpu/joint_sum.hpp"
 #include "mpi/type_info.hpp"
 
 namespace mpress::engine {
@@ -35,9 +37,13 @@ void ReducedCall::offer_jointly(Told& told) {
   if (is_apt) told.joint = joint_->offer(home_, input_, results);
 }
 
-/// All members find the same.
+/// All members find the same, but for one whose exchange failed: the others learn of that.
 bool ReducedCall::begins_jointly() {
-  if (!joint_ || !adds_quanta_) return false;
+  if (joint_ && code_ != MPI_SUCCESS) joint_->fail();
+  if (!joint_ || !adds_quanta_ || code_ != MPI_SUCCESS) return false;
+  // Quanta that do not travel would make all rows elements.
+  const double quanta = most_ / (2 * coding_.spec.value * codec::szp::step_shrink);
+  if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
   std::vector<JointSum::Told> told;
   for (const Told& one : told_) told.push_back(one.joint);
   if (joint_->accept(told, coding_.spec.value) != JointAnswer::accepted) return false;

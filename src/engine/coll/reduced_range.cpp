@@ -104,6 +104,7 @@ void ReducedCall::conclude_exchange() {
   if (!pays && !is_reproducible_) return;
   const bool is_sum = reduction_.how == codec::Combine::sum;
   const double most = std::max(std::fabs(range.min), std::fabs(range.max));
+  most_ = most;
   const std::optional<double> part =
       is_sum ? codec::szp::bound_of_summand(reduction_.type, bound, context_.size(), most)
              : std::optional(bound);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "codec/any_order.hpp"
+#include "codec/cuda/warp.cuh"
 #include "gpu/joint_sum.hpp"
 
 namespace mpress::gpu {
@@ -95,8 +96,8 @@ __device__ __forceinline__ RowHead head_of(const std::int32_t (&q)[number]) {
     lo = min(lo, q[v]);
     hi = max(hi, q[v]);
   }
-  lo = __reduce_min_sync(~0u, lo);
-  hi = __reduce_max_sync(~0u, hi);
+  lo = codec::cuda::warp_min(lo);
+  hi = codec::cuda::warp_max(hi);
   const std::uint32_t span = static_cast<std::uint32_t>(hi) - static_cast<std::uint32_t>(lo);
   const std::uint32_t needed = 32 - static_cast<std::uint32_t>(__clz(static_cast<int>(span)));
   constexpr std::uint32_t grain = 32 / number;

@@ -28,7 +28,7 @@ struct Call {
   std::uint64_t counts[joint::most_members];
   const void* input;
   void* out;
-  JointSum::Told* told;
+  JointSum::Tally* tally;
   std::uint32_t number;
   std::uint32_t readers;
   unsigned members;
@@ -421,12 +421,12 @@ __global__ void __launch_bounds__(threads, residency)
     atomicAdd(counters + 1, traffic.received);
   }
   if (!has_all && threadIdx.x == 0) {
-    *const_cast<volatile std::uint32_t*>(&call.told->undone) = 1;
+    *const_cast<volatile std::uint32_t*>(&call.tally->undone) = 1;
     __threadfence_system();
   }
   tell_if_last(tell, gridDim.x, [&] {
-    *const_cast<volatile std::uint64_t*>(&call.told->sent) = atomicExch(counters, 0);
-    *const_cast<volatile std::uint64_t*>(&call.told->received) = atomicExch(counters + 1, 0);
+    *const_cast<volatile std::uint64_t*>(&call.tally->sent) = atomicExch(counters, 0);
+    *const_cast<volatile std::uint64_t*>(&call.tally->received) = atomicExch(counters + 1, 0);
   });
 }
 
@@ -447,7 +447,7 @@ cudaError_t sum_as(const Call& call, double bound, const Tell& tell, cudaStream_
 
 }  // namespace
 
-cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Told* told,
+cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* tally,
                         const Tell& tell, cudaStream_t stream) {
   const std::size_t members = sum.memory.size();
   if (members < 2 || members > joint::most_members || sum.begins.size() != members ||
@@ -461,7 +461,7 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Told* t
   std::copy(sum.counts.begin(), sum.counts.end(), call.counts);
   call.input = sum.input;
   call.out = sum.out;
-  call.told = told;
+  call.tally = tally;
   call.number = sum.call;
   call.readers = sum.readers;
   call.members = static_cast<unsigned>(members);

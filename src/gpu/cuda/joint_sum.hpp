@@ -9,9 +9,9 @@
 
 namespace mpress::gpu {
 
-/// See Queue::sum_jointly(); on the current device. `told`: JointSum::told as the device sees it.
+/// See Queue::sum_jointly(); on the current device. `tally`: JointSum::tally as the device sees it.
 /// Tells when it is done, or undone.
-cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Told* told,
+cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* tally,
                         const Tell& tell, cudaStream_t stream);
 
 }  // namespace mpress::gpu

@@ -391,7 +391,7 @@ Event CudaQueue::combine_jointly(Combine how, ElementType type, const Joint& joi
 
 Event CudaQueue::sum_jointly(ElementType type, const JointSum& sum) {
   return give([&](Event event) {
-    check(mpress::gpu::sum_jointly(type, sum, as_mapped(sum.told), tell(event), stream_),
+    check(mpress::gpu::sum_jointly(type, sum, as_mapped(sum.tally), tell(event), stream_),
           "adding up");
   });
 }
