@@ -32,7 +32,8 @@ FILES = {
     "wave": "wave-scaling-h200.json",
     "overhead": "p2p-overhead-host.json",
 }
-# Each file of these that there is, is a run on their page; without any there is no page.
+# Each file of these that there is, is a run on their page. Without any there is no page, but for
+# `peer`, which always has one.
 SEVERAL = {
     "peer": "p2p-peer-*.json",
     "host_link": "host-link-*.json",
