@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   send = sim_malloc(rank % sim_devices, bytes);
   receive = sim_malloc(rank % sim_devices, bytes);
   fill(send, count);
-  const int rounds = argc > 2 ? 8 : 2; /* so many until all memory is open */
+  const int rounds = argc > 2 ? 20 : 2; /* so many until all memory is open */
   for (int round = 0; round < rounds; ++round) {
     CHECK_MPI(MPI_Allreduce(send, receive, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
     if (round < 2 || round == rounds - 1) check(receive, 0, count);

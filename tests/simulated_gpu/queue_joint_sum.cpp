@@ -254,16 +254,22 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
     }
   }
   Memory::instance().check(device_, given.input, end);
-  std::vector<Access> accesses = {reads(given.input, end)};
+  // What is written there already, by windows before or before work is given again, stays.
+  std::vector<Access> accesses;
+  const auto write = [&](std::size_t first, std::size_t count) {
+    std::byte* const to = static_cast<std::byte*>(given.out) + first * width;
+    if (count == 0) return;
+    Memory::instance().check(device_, to, count * width);
+    accesses.push_back(given.again ? reads(to, count * width) : writes(to, count * width));
+  };
   const bool is_reader = (given.readers >> given.member & 1) != 0;
-  const std::size_t out_bytes = is_reader            ? end
-                                : given.readers == 0 ? given.counts[given.member] * width
-                                                     : 0;
-  if (out_bytes > 0) {
-    Memory::instance().check(device_, given.out, out_bytes);
-    // What is written there already, when work is given again, stays.
-    accesses.push_back(given.again ? reads(given.out, out_bytes) : writes(given.out, out_bytes));
+  for (std::size_t i = 0; i < members; ++i) {
+    const std::byte* const from =
+        static_cast<const std::byte*>(given.input) + given.begins[i] * width;
+    if (given.counts[i] > 0) accesses.push_back(reads(from, given.counts[i] * width));
+    if (is_reader) write(given.begins[i], given.counts[i]);
   }
+  if (given.readers == 0) write(0, given.counts[given.member]);
   use_thread();
   const auto run = [&]<class T>(SumWork<T> work) {
     return give(accesses, [work]() mutable -> std::optional<gpu::Outcome> {
