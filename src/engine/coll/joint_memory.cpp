@@ -1,9 +1,11 @@
 #include "engine/coll/joint_memory.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "engine/job.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -168,6 +170,27 @@ void JointMemory::tell_failure() {
   job_.peer_link.publish(own_alarm_, 0, 1);
 }
 
+JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, int& code) {
+  const gpu::State state = queue ? queue->query(event) : gpu::State::failed;
+  if (state == gpu::State::pending) return End::pending;
+  if (state == gpu::State::failed) {
+    if (queue) queue->drain();  // of nothing: it refuses
+    code = refused(job_, device_);
+    tell_failure();
+    return End::over;
+  }
+  if (std::atomic_ref(*undone()).load(std::memory_order_acquire) == 0) return End::over;
+  const int failed = failed_member();
+  if (failed < 0) return End::undone;
+  trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
+             std::to_string(context_.world_rank(failed)) +
+             " brings to a reduction did not come from its GPU");
+  code = job_.device_code;
+  give_up();
+  return End::over;
+}
+
+/// Has another member told so, or has its process ended? Then its number, else -1.
 int JointMemory::failed_member() {
   for (std::size_t i = 0; i < others_.size(); ++i) {
     const int member = static_cast<int>(i);

@@ -81,6 +81,13 @@ class JointMemory {
   /// By member; once all are open.
   std::span<std::byte* const> memory() const { return memory_; }
 
+  /// What a member tells of its memory.
+  enum class Ability : std::uint64_t {
+    none,
+    makes,  ///< it has some, but has not yet opened all others', as far as those told of them
+    has,
+  };
+
   /// What a kernel tells, first whether it has left something undone; of host memory that the
   /// device reaches.
   std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(tally_.data()); }
@@ -98,8 +105,11 @@ class JointMemory {
   /// This member's device will do nothing any more: tells the others.
   void tell_failure();
 
-  /// Has another member told so, or has its process ended? Then its number, else -1.
-  int failed_member();
+  /// What has become of a kernel that uses it.
+  enum class End : unsigned char { pending, undone, over };
+  /// `undone`: it is to be given again. `over` with an MPI error code in `code`, where this device
+  /// or another member has failed; then this is given up.
+  End look(QueueLease& queue, gpu::Event event, int& code);
 
   /// What all members have found out of their devices, before any takes memory.
   enum class Devices : unsigned char { unknown, own, shared };
@@ -108,7 +118,6 @@ class JointMemory {
 
   /// It has failed, and is not used any more.
   bool is_given_up() const { return is_given_up_; }
-  void give_up() { is_given_up_ = true; }
 
  private:
   /// Another member's.
@@ -124,6 +133,8 @@ class JointMemory {
   bool clear(std::size_t bytes);
   bool is_cleared();
   void release();
+  void give_up() { is_given_up_ = true; }
+  int failed_member();
   std::unique_ptr<link::Inbound> receive(int member, std::uint64_t route, std::size_t bytes);
 
   Job& job_;

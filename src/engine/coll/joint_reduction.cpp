@@ -1,16 +1,13 @@
 #include "engine/coll/joint_reduction.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <string>
 #include <utility>
 
 #include "engine/job.hpp"
 #include "gpu/joint.hpp"
 #include "mpi/type_info.hpp"
 #include "schedule/algorithms.hpp"
-#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -202,27 +199,10 @@ bool JointReduction::advance() {
 }
 
 bool JointReduction::end() {
-  const gpu::State state = queue_ ? queue_->query(event_) : gpu::State::failed;
-  if (state == gpu::State::pending) return false;
-  if (state == gpu::State::failed) {
-    if (queue_) queue_->drain();  // of nothing: it refuses
-    code_ = refused(job_, device_);
-    memory_.tell_failure();
-    return true;
-  }
-  if (std::atomic_ref(*memory_.undone()).load(std::memory_order_acquire) != 0) {
-    const int failed = memory_.failed_member();
-    if (failed < 0) {
-      give(true);
-      return false;
-    }
-    trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
-               std::to_string(context_.world_rank(failed)) +
-               " brings to a reduction did not come from its GPU");
-    code_ = job_.device_code;
-    memory_.give_up();
-    return true;
-  }
+  const JointMemory::End end = memory_.look(queue_, event_, code_);
+  if (end == JointMemory::End::undone) give(true);
+  if (end != JointMemory::End::over) return false;
+  if (code_ != MPI_SUCCESS) return true;
   const int me = context_.rank();
   for (int member = 0; member < context_.size(); ++member) {
     if (member == me) continue;

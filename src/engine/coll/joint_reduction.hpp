@@ -62,11 +62,7 @@ class JointReduction final : public CollectiveOperation {
   double bound() const override { return 0; }
 
  private:
-  enum class Ability : std::uint64_t {
-    none,
-    makes,  ///< it has memory, but has not yet opened all others', as far as those told of them
-    has,
-  };
+  using Ability = JointMemory::Ability;
 
   bool is_there();
   void give(bool again);

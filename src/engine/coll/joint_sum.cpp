@@ -1,9 +1,7 @@
 #include "engine/coll/joint_sum.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <string>
 #include <utility>
 
 #include "engine/job.hpp"
@@ -181,34 +179,18 @@ bool JointSum::end_window() {
     again_at_ns_ = 0;
     give(true);
   }
-  const gpu::State state = queue_ ? queue_->query(event_) : gpu::State::failed;
-  if (state == gpu::State::pending) return false;
-  if (state == gpu::State::failed) {
-    if (queue_) queue_->drain();  // of nothing: it refuses
-    code_ = refused(job_, device_);
-    memory_.tell_failure();
-    return true;
-  }
-  const bool is_undone = std::atomic_ref(*memory_.undone()).load(std::memory_order_acquire) != 0;
+  const JointMemory::End end = memory_.look(queue_, event_, code_);
+  if (end == JointMemory::End::pending) return false;
   sent_ += memory_.tally().sent;
   received_ += memory_.tally().received;
-  if (!is_undone) {
-    left_undone_ = 0;
-    return true;
-  }
-  const int failed = memory_.failed_member();
-  if (failed < 0) {
+  if (end == JointMemory::End::undone) {
     // A member that is far behind leaves the device to the program for half of the time.
     constexpr unsigned at_once = 2;
     constexpr std::uint64_t pause_ns = 10'000'000;
     again_at_ns_ = ++left_undone_ <= at_once ? 1 : trace::now_ns() + pause_ns;
     return false;
   }
-  trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
-             std::to_string(context_.world_rank(failed)) +
-             " brings to a reduction did not come from its GPU");
-  code_ = job_.device_code;
-  memory_.give_up();
+  left_undone_ = 0;
   return true;
 }
 

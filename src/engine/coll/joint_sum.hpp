@@ -76,11 +76,7 @@ class JointSum {
   std::size_t raw_bytes_from(int other) const;
 
  private:
-  enum class Ability : std::uint64_t {
-    none,
-    makes,  ///< it has memory, but has not yet opened all others', as far as those told of them
-    has,
-  };
+  using Ability = JointMemory::Ability;
 
   std::size_t elements_of(int member) const {
     const auto i = static_cast<std::size_t>(member);
