@@ -166,6 +166,8 @@ void* Memory::open(int device, const gpu::MemoryHandle& handle) {
   std::memcpy(&from, handle.data(), sizeof from);
   if (from.magic != Handle::mark) return nullptr;
   if (from.process == ::getpid()) fault("a process opens a block of its own");
+  const bool open = std::getenv("SIMULATED_GPU_OPEN") != nullptr;
+  if (open && from.by_program) fault("a program's block is opened, which MPI may have open");
   if (peers && std::strcmp(peers, "0") == 0) return nullptr;
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", static_cast<int>(from.process), from.file);
@@ -187,7 +189,6 @@ void* Memory::open(int device, const gpu::MemoryHandle& handle) {
   const std::size_t first = from.at / page() * page();
   const std::size_t bytes = rounded(from.at + from.bytes, page()) - first;
   std::byte* const room = find_room(p.blocks, p.base + device_bytes, bytes, page());
-  const bool open = std::getenv("SIMULATED_GPU_OPEN") != nullptr;
   if (!room || !map_over(p.own + (room - p.base), bytes, file, first) ||
       (open && !map_over(room, bytes, file, first))) {
     fault("no room to open %zu bytes of another process", from.bytes);
