@@ -97,6 +97,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # NumPy's threads wait for work on the cores that ranks need; nothing here multiplies matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     where_time_goes.pytest_configure(config)
 
 

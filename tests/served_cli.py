@@ -8,7 +8,9 @@ it took, with all that it waited for.
 
 from __future__ import annotations
 
+import atexit
 import functools
+import gc
 import json
 import os
 import socket
@@ -77,6 +79,7 @@ def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 
 
 def _become(arguments: list[str], env: dict[str, str], folder: str, output: list[int]) -> None:
+    """Ends as a program does, but takes nothing apart: there is more than most commands need."""
     os.setsid()
     for number, end in enumerate(output, start=1):
         os.dup2(end, number)
@@ -87,7 +90,14 @@ def _become(arguments: list[str], env: dict[str, str], folder: str, output: list
     sys.argv = arguments
     from mpress import cli
 
-    cli.main()
+    try:
+        cli.main()
+    except SystemExit as end:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            if not stream.closed:
+                stream.flush()
+        os._exit(end.code or 0)
 
 
 def serve(connection: socket.socket) -> None:
@@ -95,6 +105,8 @@ def serve(connection: socket.socket) -> None:
 
     with suppress(Exception):  # Typer loads more with the first argument that it looks at
         cli.app(["run", "-n", "several", "--", "true"], standalone_mode=False)
+    gc.collect()
+    gc.freeze()  # forks look for garbage among what is theirs
     while True:
         request, output, *_ = socket.recv_fds(connection, _MAX_REQUEST, 2)
         if not request:

@@ -59,7 +59,7 @@ def test_every_algorithm(choice, hosts, mpi, mpi_program, mpress_run, simulated_
     env = {**simulated_gpu, "MPRESS_ALGORITHM": choice}
     if HOSTS[hosts]:
         env["MPIR_CVAR_NUM_CLIQUES"] = HOSTS[hosts]
-    done = mpress_run(4, mpi_program("blocks"), ["31", "60"], FORCED, env=env)
+    done = mpress_run(4, mpi_program("blocks"), ["31", "40"], FORCED, env=env)
     assert served(done)
     found = algorithms(done)
     for item in choice.split(","):

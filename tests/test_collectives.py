@@ -47,7 +47,7 @@ def test_a_device_that_comes_late(mpi_program, mpress_run, simulated_gpu):
     assert served(done)
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(n, marks=EXTENDED) for n in (2, 4))])
 def test_no_gpu_at_all(ranks, mpi_program, mpress_run, simulated_gpu):
     """Compressing pays, or is asked for: on memory of the host."""
     env = {**simulated_gpu, "MPRESS_GPU": "off"}
@@ -72,7 +72,7 @@ def test_by_mpi_alone(mpi_program, mpirun):
     assert done.status == 0 and done.stdout == "ok\n", done.output
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=EXTENDED) for n in (1, 2))])
 def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run, simulated_gpu):
     env = {**simulated_gpu, "MPRESS_PROGRESS": "thread"}
     done = mpress_run(3, mpi_program("blocks"), [str(20 + seed), "40"], FORCED, env=env)

@@ -103,7 +103,7 @@ def test_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, takes_devic
             assert (totals(done)["peer_messages"] > 0) == linked
 
 
-@pytest.mark.parametrize("setting", ["encoded", "encoded, in chunks"])
+@pytest.mark.parametrize("setting", [pytest.param("encoded", marks=EXTENDED), "encoded, in chunks"])
 def test_messages_by_an_mpi_that_takes_devices(setting, mpi_program, mpress_run, takes_devices):
     """Without the peer link: MPI gets payloads in memory of the devices."""
     options, env = SETTINGS[setting]
@@ -156,17 +156,21 @@ def test_codecs_under_an_mpi_that_takes_devices(codec, mpi_program, mpress_run, 
     assert totals(done)["compressed_messages"] == totals(done)["messages"] > 0
 
 
+# Extended: codecs on the peer link, where test_every_codec_travels sends them too.
 @pytest.mark.parametrize(
-    ("codec", "chunk"),
+    ("link", "codec", "chunk"),
     [
-        pytest.param("mpc", "64K", marks=EXTENDED),
-        ("mpc", "1M"),
-        ("zfp:16", "64K"),
-        ("szp:abs=1e-3", "64K"),
-        ("szp:rel=1e-4,mode=dense", "64K"),
+        *(pytest.param(link, "mpc", "64K", marks=EXTENDED) for link in ("mpi", "auto")),
+        ("mpi", "mpc", "1M"),
+        ("mpi", "zfp:16", "64K"),
+        ("mpi", "szp:abs=1e-3", "64K"),
+        ("mpi", "szp:rel=1e-4,mode=dense", "64K"),
+        ("auto", "mpc", "1M"),
+        pytest.param("auto", "zfp:16", "64K", marks=EXTENDED),
+        ("auto", "szp:abs=1e-3", "64K"),
+        pytest.param("auto", "szp:rel=1e-4,mode=dense", "64K", marks=EXTENDED),
     ],
 )
-@pytest.mark.parametrize("link", ["mpi", "auto"])
 def test_payloads_stay_on_devices(link, codec, chunk, mpi_program, mpress_run, takes_devices):
     """Headers alone are copied to the host."""
     env = {**takes_devices, "MPRESS_CHUNK": chunk, "MPRESS_LINK": link}

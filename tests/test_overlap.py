@@ -18,7 +18,7 @@ CODECS = {
         ("auto", "1M"),
         ("forced", "0"),
         ("forced", "4096"),
-        ("forced", "64K"),
+        pytest.param("forced", "64K", marks=pytest.mark.extended),
         ("forced", "256K"),
     ],
 )

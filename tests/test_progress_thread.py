@@ -25,7 +25,7 @@ def test_data_arrives_while_the_sender_computes(mpi, mpi_program, mpress_run, tm
     assert done.stdout.endswith("ok\n"), done.output
 
 
-@pytest.mark.parametrize(("threads", "rounds"), [("1", "20"), ("3", "8")])
+@pytest.mark.parametrize(("threads", "rounds"), [("1", "12"), ("3", "8")])
 def test_everything_else_stays_right(threads, rounds, mpi, mpi_program, mpress_run):
     if refuses(mpi):
         return  # the test above shows that

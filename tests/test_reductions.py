@@ -125,7 +125,7 @@ def test_without_messages(ranks, is_shared, takes_devices, mpi_program, mpress_r
     env["SIMULATED_GPU_SHARED"] = str(int(is_shared))
     if takes_devices:
         env |= {"SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
-    arguments = [str(10 * ranks), "60", "held"]
+    arguments = [str(10 * ranks), "40", "held"]
     program = mpi_program("reductions_linked")
     done = mpress_run(ranks, program, arguments, ("--codec", "none"), env=env)
     assert served(done) == SERVED
@@ -250,5 +250,5 @@ def test_where_nothing_pays(mpi_program, mpress_run):
 
 def test_by_mpi_alone(mpi_program, mpirun):
     """The program is right without mpress."""
-    done = mpirun(3, mpi_program("reductions"), ["9", "150", "exact", "plain"])
+    done = mpirun(3, mpi_program("reductions"), ["9", "60", "exact", "plain"])
     assert done.status == 0 and done.stdout == "ok\n", done.output

@@ -34,12 +34,14 @@ def cuts(mpi, threads: int) -> bool:
     ("ranks", "seed", "options"),
     [
         (1, 1, ("--rounds", "50")),
-        (2, 2, ("--rounds", "80")),
-        (2, 3, ("--rounds", "300", "--max-bytes", "4000")),
+        (2, 2, ("--rounds", "30")),
+        (2, 3, ("--rounds", "200", "--max-bytes", "4000")),
         (3, 4, ("--rounds", "40")),
         (4, 5, ("--rounds", "30", "--max-bytes", "100000")),
         (2, 6, ("--rounds", "30", "--threads", "2")),
-        (2, 7, ("--rounds", "30", "--threads", "4", "--max-bytes", "100000")),
+        pytest.param(
+            2, 7, ("--rounds", "30", "--threads", "4", "--max-bytes", "100000"), marks=EXTENDED
+        ),
     ],
 )
 def test_compressed(ranks, seed, options, stress, mpress_run):
@@ -106,7 +108,7 @@ def test_devices_without_memory_to_spare(ranks, seed, threads, stress, mpress_ru
     ("ranks", "seed", "threads", "options", "codec", "link"),
     [
         (3, 41, 1, (), FORCED, "peer"),
-        (2, 42, 2, (), FORCED, "peer"),
+        pytest.param(2, 42, 2, (), FORCED, "peer", marks=EXTENDED),
         (2, 43, 2, (), RAW, "peer"),
         pytest.param(4, 44, 1, ("--one-way",), FORCED, "peer", marks=EXTENDED),
         (2, 45, 3, SCARCE, FORCED, "peer"),

@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 REPORT_FORMAT = 1
 
 OPERATIONS = (
@@ -103,7 +105,7 @@ def text_of(raw: bytes) -> str:
     return raw.split(b"\0", 1)[0].decode(errors="replace")
 
 
-def _row(rank: int, fields: tuple[int, ...]) -> dict[str, Any]:
+def _row(rank: int, fields: list[int]) -> dict[str, Any]:
     (key, messages, raw, wire, encode, decode, wait, errors, transfer, bound, unbounded,
      measured) = fields  # fmt: skip
     peer = key >> 32
@@ -150,11 +152,8 @@ def read_record(path: str | Path) -> Record:
     if header_bytes != _HEADER.size or row_bytes != _ROW.size:
         raise RecordError(f"{path}: a record of another version of mpress")
     whole = min(capacity, (len(data) - header_bytes) // row_bytes)
-    rows = [
-        _row(rank, fields)
-        for fields in _ROW.iter_unpack(data[header_bytes : header_bytes + whole * row_bytes])
-        if fields[0]
-    ]
+    table = np.frombuffer(data, ("<u8", 12), whole, header_bytes)  # most are unused
+    rows = [_row(rank, fields) for fields in table[table[:, 0] != 0].tolist()]
     texts = (text_of(host), text_of(settings), text_of(mpi), text_of(profile))
     return Record(rank, size, pid, *texts, text_of(said).splitlines(), bool(simulated),
                   bool(aware), started, finished, rows)  # fmt: skip

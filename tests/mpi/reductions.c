@@ -36,29 +36,33 @@ static double unit(uint64_t key) {
   return (double)(key >> 11) / (double)(1ull << 52) - 1;
 }
 
+static double wave(int rank, int round, int64_t i) {
+  return sin(1e-3 * (double)i + rank + round) + 2;
+}
+
 /* What a rank brings. */
 static double value(enum Field field, int rank, int ranks, int round, int64_t i) {
   const uint64_t key = (uint64_t)i * 1000003u + (uint64_t)rank * 7919u + (uint64_t)round;
-  const double wave = sin(1e-3 * (double)i + rank + round) + 2;
   switch (field) {
-    case smooth: return wave;
+    case smooth: return wave(rank, round, i);
     case noise: return unit(key);
     case constant: return 1.25;
     case mixed: return unit(key) * pow(10, (double)((key >> 7) % 9) - 4);
-    case cancelling: return rank == ranks - 1 && ranks > 1 ? -(ranks - 1) * wave : wave;
+    case cancelling:
+      return (rank == ranks - 1 && ranks > 1 ? -(ranks - 1) : 1) * wave(rank, round, i);
     case denormal: return unit(key) * 1e-310;
     case not_finite:
       if (key % 997 == 0) return NAN;
       if (key % 1499 == 0 && rank == 0) return INFINITY;
       if (key % 1999 == 0) return -INFINITY;
-      return wave;
+      return wave(rank, round, i);
     case factors: /* no product of a few overflows, in any order */
       if (key % 997 == 0) return NAN;
       if (key % 1499 == 0) return key % 2 ? INFINITY : -INFINITY;
       if (key % 31 == 0) return key % 2 ? 0.0 : -0.0;
       if (key % 3 == 0) return ldexp(key % 2 ? 1 : -1, (int)(key % 17) - 8);
       return 1 + 1e-3 * unit(key);
-    case far: return rank == 1 && i % 4096 < 3 ? 1e30 : wave;
+    case far: return rank == 1 && i % 4096 < 3 ? 1e30 : wave(rank, round, i);
     default: return 0;
   }
 }
@@ -70,9 +74,15 @@ struct Type {
   int is_integer;
 };
 
+/* What a leaf can hold of a value. */
+static double as(const struct Type* type, double x) {
+  if (type->is_integer) return isfinite(x) ? (int)fmax(-1000, fmin(1000, x * 100)) : 0;
+  return type->is_f32 ? (double)(float)x : x;
+}
+
 static void write_leaf(void* at, const struct Type* type, int64_t i, double x) {
   if (type->is_integer) {
-    ((int*)at)[i] = isfinite(x) ? (int)fmax(-1000, fmin(1000, x * 100)) : 0;
+    ((int*)at)[i] = (int)x;
   } else if (type->is_f32) {
     ((float*)at)[i] = (float)x;
   } else {
@@ -87,16 +97,6 @@ static double read_leaf(const void* at, const struct Type* type, int64_t i) {
 
 static size_t width_of(const struct Type* type) {
   return type->is_integer ? sizeof(int) : type->is_f32 ? sizeof(float) : sizeof(double);
-}
-
-static double as(const struct Type* type, double x) {
-  union {
-    int i;
-    float f;
-    double d;
-  } room;
-  write_leaf(&room, type, 0, x);
-  return read_leaf(&room, type, 0);
 }
 
 static int is_exact, is_loose;
@@ -196,15 +196,21 @@ int main(int argc, char** argv) {
         memory_on(out_device, (in_bytes > out_bytes ? in_bytes : out_bytes) + guard);
     char* const input = in_memory.shadow;
     char* const output = out_memory.shadow;
+    /* What all ranks bring, one after another. */
+    double* const brought = malloc(sizeof(double) * (size_t)(leaves * ranks) + 1);
+    const double* const own = brought + rank * leaves;
     const int starts = form == persistent ? 2 : 1;
     MPI_Request request = MPI_REQUEST_NULL;
     const void* const out = in_place ? MPI_IN_PLACE : (const void*)in_memory.data;
     void* const in = out_memory.data;
     for (int start = 0; start < starts; ++start) {
       const int seed = round * 3 + start;
-      for (int64_t i = 0; i < leaves; ++i) {
-        write_leaf(in_place ? output : input, type, i, value(field, rank, ranks, seed, i));
+      for (int r = 0; r < ranks; ++r) {
+        for (int64_t i = 0; i < leaves; ++i) {
+          brought[r * leaves + i] = as(type, value(field, r, ranks, seed, i));
+        }
       }
+      for (int64_t i = 0; i < leaves; ++i) write_leaf(in_place ? output : input, type, i, own[i]);
       if (!in_place) memset(output, 0xA5, out_bytes);
       memset(output + out_bytes, 0x5A, guard);
       put(&in_memory);
@@ -259,11 +265,9 @@ int main(int argc, char** argv) {
 
       double least = INFINITY, greatest = -INFINITY;
       if (bound_of_range > 0) {
-        for (int r = 0; r < ranks; ++r) {
-          for (int64_t i = 0; i < leaves; ++i) {
-            const double x = as(type, value(field, r, ranks, seed, i));
-            if (isfinite(x)) least = fmin(least, x), greatest = fmax(greatest, x);
-          }
+        for (int64_t i = 0; i < leaves * ranks; ++i) {
+          const double x = brought[i];
+          if (isfinite(x)) least = fmin(least, x), greatest = fmax(greatest, x);
         }
       }
       const double error = bound + (greatest > least ? bound_of_range * (greatest - least) : 0);
@@ -272,9 +276,9 @@ int main(int argc, char** argv) {
       const double epsilon = type->is_f32 ? FLT_EPSILON : DBL_EPSILON;
       for (int64_t i = 0; gets && i < results; ++i) {
         long double sum = 0, sizes = 0;
-        double extreme = as(type, value(field, 0, ranks, seed, first + i));
+        double extreme = brought[first + i];
         for (int r = 0; r < ranks; ++r) {
-          const double x = as(type, value(field, r, ranks, seed, first + i));
+          const double x = brought[r * leaves + first + i];
           sum += x;
           sizes += fabsl((long double)x);
           if (op == MPI_MIN && x < extreme) extreme = x;
@@ -284,9 +288,9 @@ int main(int argc, char** argv) {
         if (op == MPI_PROD) {
           /* Whoever serves it; mpress rounds to the type at each step, in the order of the ranks.
            */
-          double product = as(type, value(field, 0, ranks, seed, first + i));
+          double product = brought[first + i];
           for (int r = 1; r < ranks; ++r) {
-            product = as(type, product * as(type, value(field, r, ranks, seed, first + i)));
+            product = as(type, product * brought[r * leaves + first + i]);
           }
           const int is_same = (got == product && !signbit(got) == !signbit(product)) ||
                               (got != got && product != product);
@@ -317,8 +321,7 @@ int main(int argc, char** argv) {
         for (int i = 0; i < guard; ++i) CHECK(output[out_bytes + (size_t)i] == 0x5A);
       }
       for (int64_t i = 0; !in_place && i < leaves; ++i) { /* what is sent stays as it is */
-        const double x = as(type, value(field, rank, ranks, seed, i));
-        CHECK(read_leaf(input, type, i) == x || x != x);
+        CHECK(read_leaf(input, type, i) == own[i] || own[i] != own[i]);
       }
       /* What MPI serves may differ from rank to rank. */
       if (call == allreduce && !is_mpis && leaves / ranks >= 1024) {
@@ -329,6 +332,7 @@ int main(int argc, char** argv) {
       }
     }
     if (form == persistent) CHECK_MPI(MPI_Request_free(&request));
+    free(brought);
     drop(&in_memory);
     drop(&out_memory);
     state = before;

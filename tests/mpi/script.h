@@ -162,7 +162,6 @@ static double value(enum Data data, unsigned seed, int from, int to, int i, int 
       (unsigned)i * 2654435761u ^ (seed * 31u + (unsigned)from * 7u + (unsigned)to) * 40503u;
   bits = (bits ^ bits >> 15) * 2246822519u;
   bits ^= bits >> 13;
-  const double calm = 100. * (from + 1) + 10. * to + 10. * sin(1e-2 * i + seed);
   switch (data) {
     case noise: return ldexp(bits, -20) - 2000.;
     case constant: return seed % 2 ? 3.25 + from : 0;
@@ -176,10 +175,12 @@ static double value(enum Data data, unsigned seed, int from, int to, int i, int 
         case 3: return -0.;
         case 4: return ldexp(bits, width == 4 ? -170 : -1090); /* denormal */
         case 5: return 1e30;
-        default: return calm;
+        default: break;
       }
-    default: return calm;
+      break;
+    default: break;
   }
+  return 100. * (from + 1) + 10. * to + 10. * sin(1e-2 * i + seed);
 }
 
 /* What element `i` of the block from one rank to another is. */

@@ -119,16 +119,25 @@ class SumWork {
     });
   }
 
-  /// Element `i` of a row that came.
-  T value(std::size_t slot, const Row& row, std::size_t i, bool& is_quantum) const {
+  /// A row that came.
+  std::vector<T> take(std::size_t slot, const Row& row) {
     const Layout own = layout(given_.member);
     RowHead head;
     std::memcpy(&head, at(given_.member, own.head_at(slot, row.number)), sizeof head);
+    const bool are_quanta = head.bits != joint::as_elements;
+    const std::size_t bytes = row.count * (are_quanta ? sizeof(std::int32_t) : sizeof(T));
+    received_ += sizeof head + bytes;
     const std::byte* const data = at(given_.member, own.row_at(slot, row.number));
-    is_quantum = head.bits != joint::as_elements;
-    if (!is_quantum) return reinterpret_cast<const T*>(data)[i];
-    const std::int32_t q = reinterpret_cast<const std::int32_t*>(data)[i];
-    return any_order::multiply(static_cast<T>(q), z_.step);
+    std::vector<T> elements(row.count);
+    if (!are_quanta) {
+      std::memcpy(elements.data(), data, bytes);
+      return elements;
+    }
+    const auto* const quanta = reinterpret_cast<const std::int32_t*>(data);
+    for (std::size_t i = 0; i < row.count; ++i) {
+      elements[i] = any_order::multiply(static_cast<T>(quanta[i]), z_.step);
+    }
+    return elements;
   }
 
   void contribute() {
@@ -163,31 +172,27 @@ class SumWork {
     return true;
   }
 
-  void note_received(std::size_t slot, const Row& row) {
-    bool is_quantum = false;
-    value(slot, row, 0, is_quantum);
-    received_ += sizeof(RowHead) + row.count * (is_quantum ? sizeof(std::int32_t) : sizeof(T));
-  }
-
   void add_row(std::size_t unit, const Row& row) {
     const unsigned own = given_.member;
-    for (unsigned other = 0; other + 1 < members(); ++other) {
-      note_received(layout(own).contribution(given_.call, other, unit), row);
+    std::vector<std::vector<T>> rows;
+    for (unsigned member = 0; member < members(); ++member) {
+      if (member == own) {
+        const T* const mine = input() + begins_[own] + row.begin;
+        rows.emplace_back(mine, mine + row.count);
+      } else {
+        const unsigned other = Layout::other(own, member);
+        rows.push_back(take(layout(own).contribution(given_.call, other, unit), row));
+      }
     }
-    const T* const mine = input() + begins_[own] + row.begin;
     std::vector<T> sums(row.count);
     for (std::size_t i = 0; i < row.count; ++i) {
-      const auto load = [&](unsigned member) {
-        if (member == own) return mine[i];
-        const std::size_t slot =
-            layout(own).contribution(given_.call, Layout::other(own, member), unit);
-        bool ignored = false;
-        return value(slot, row, i, ignored);
-      };
-      sums[i] = load(0);
-      for (unsigned member = 1; member < members(); ++member) sums[i] += load(member);
-      if (given_.bound == 0) continue;
-      sums[i] = any_order::sum_on_grid<T>(members(), any_order::room_for(members()), z_, load);
+      const auto load = [&](unsigned member) { return rows[member][i]; };
+      if (given_.bound == 0) {
+        sums[i] = load(0);
+        for (unsigned member = 1; member < members(); ++member) sums[i] += load(member);
+      } else {
+        sums[i] = any_order::sum_on_grid<T>(members(), any_order::room_for(members()), z_, load);
+      }
     }
     for (unsigned member = 0; member < members(); ++member) {
       if (member == own || !is_reader(member)) continue;
@@ -207,11 +212,8 @@ class SumWork {
             layout(given_.member).result(Layout::other(given_.member, part), unit);
         if (!await_slot(slot)) return false;
         each_row(part, unit, [&](const Row& row) {
-          bool ignored = false;
-          note_received(slot, row);
-          for (std::size_t i = 0; i < row.count; ++i) {
-            out()[begins_[part] + row.begin + i] = value(slot, row, i, ignored);
-          }
+          const std::vector<T> elements = take(slot, row);
+          std::memcpy(out() + begins_[part] + row.begin, elements.data(), row.count * sizeof(T));
         });
       }
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
@@ -20,6 +21,7 @@ inline State finish(Queue& queue, Event event, Outcome* outcome = nullptr) {
   for (;;) {
     const State state = queue.query(event, outcome);
     if (state != State::pending) return state;
+    std::this_thread::yield();
   }
 }
 
