@@ -56,7 +56,7 @@ ldd "$prefix"/ucx/lib/ucx/libuc[mt]_cuda.so | grep "not found" &&
   { echo "the UCX in $prefix takes no memory of GPUs"; exit 2; }
 
 # mpress serves it as any Open MPI; it cannot be built with the headers of one without Fortran.
-export BUILT=1 MPICCS=$prefix/bin/mpicc PARTS=${PARTS:-messages} MPI4PY_MPIABI=openmpi
+export AWARE=1 BUILT=1 MPICCS=$prefix/bin/mpicc PARTS=${PARTS:-messages} MPI4PY_MPIABI=openmpi
 # use WAY: what carries messages.
 use() {
   case $1 in

@@ -9,7 +9,7 @@
 # Needs nvcc, a C++ compiler and, for the interpreter PYTHON (default: python3), what the extra
 # `test` names, CuPy and torch; nothing is downloaded, and mpi4py's own tests are run where BUILD
 # has them already (tests/test_mpi4py.py). JOBS steps run at a time. PARTS names those to run:
-# some of the words of its default.
+# some of the words of its default. AWARE: the MPI takes memory of GPUs itself.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 PYTHON=${PYTHON:-python3}
@@ -27,16 +27,21 @@ fi
 
 outcomes=$(mktemp -d)
 steps=0
-# step NAME COMMAND...: runs it in the background, shows its last line, keeps its outcome.
+# step NAME COMMAND...: runs it in the background, shows its last line, keeps its outcome. Where it
+# does not end in time, nor does the command `alone`, if there is one, the outcome says that.
 step() {
   local name=$1 number=$((steps++))
   shift
   while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
   {
-    local status=ok log
-    log=$(timeout "${SECONDS_EACH:-300}" "$@" 2>&1) || { status=failed; tail -25 <<<"$log"; }
+    local status=ok log code
+    log=$(timeout "${SECONDS_EACH:-300}" "$@" 2>&1) || { code=$?; status=failed; tail -25 <<<"$log"; }
+    if [ "${code:-0}" = 124 ] && [ -n "${alone:-}" ]; then
+      timeout "${SECONDS_EACH:-300}" $alone >/dev/null 2>&1 || status="slow alone, too,"
+    fi
     echo "$status $name: $(tail -1 <<<"$log")"
-    printf '{"check": "%s", "outcome": "%s"}' "$name" $status >"$outcomes/$(printf %03d $number)"
+    printf '{"check": "%s", "outcome": "%s"}' "$name" "${status%,}" \
+      >"$outcomes/$(printf %03d $number)"
   } &
 }
 
@@ -75,10 +80,14 @@ fi
 cuda=$(dirname "$(dirname "$(command -v nvcc)")")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 # messages NAME PROGRAM OPTIONS...: as many ranks as `ranks`, the program's argument `argument`, or
-# words `arguments`, the GPUs of `visible`.
+# words `arguments`, the GPUs of `visible`. Where the MPI is what carries GPUs' memory (AWARE), the
+# program is run under it alone, too, if it does not end: two ranks a GPU, and types with gaps, are
+# more than Open MPI's own ways manage in the time.
 messages() {
-  local name=$1 program=$2
+  local name=$1 program=$2 alone=
   shift 2
+  [ -z "${AWARE:-}" ] || [ -n "${argument:-}" ] ||
+    alone="${mpicc%mpicc}mpiexec -n $ranks $folder/$program ${arguments:-}"
   step "$program $name, ${mpicc%/mpicc}" env ${visible:+"CUDA_VISIBLE_DEVICES=$visible"} \
     mpress run -n $ranks --mpiexec "${mpicc%mpicc}mpiexec" "$@" \
     -- "$folder/$program" ${argument:+"$argument"} ${arguments:-}
