@@ -177,6 +177,13 @@ def test_offers_take_no_memory(mpi_program, mpress_run, linked):
     assert 0 < totals["chunked_messages"] < 5
 
 
+def test_nothing_of_the_program_s_memory_is_opened(mpi_program, mpress_run, linked):
+    env = {**linked, "MPRESS_DISABLE_ZERO_COPY": "1"}
+    done = checked(mpress_run(2, mpi_program("device_direct"), ["received"], env=env))
+    assert done.report["totals"]["direct_messages"] == 0
+    assert done.report["totals"]["peer_messages"] > 50
+
+
 def test_little_of_the_program_s_memory_is_kept(mpi_program, mpress_run, linked):
     """What others have open does not come free: blocks are shared up to the limit."""
     program = mpi_program("device_direct")

@@ -155,6 +155,7 @@ bool load_config(Config& config, std::string& error) {
   for (std::size_t i = 0; i < config.disabled_families.size(); ++i) {
     if (!read_flag(family_switches[i], config.disabled_families[i], error)) return false;
   }
+  if (!read_flag("MPRESS_DISABLE_ZERO_COPY", config.zero_copy_disabled, error)) return false;
   if (const char* value = knob_value("MPRESS_THRESHOLD")) {
     if (!read_threshold("MPRESS_THRESHOLD", value, config.threshold, error)) return false;
     config.is_threshold_set = true;

@@ -38,6 +38,7 @@ struct Config {
   bool measures_error = false;  ///< of codecs with a loss that has no bound
   bool disabled = false;
   std::array<bool, static_cast<std::size_t>(Family::count_)> disabled_families{};
+  bool zero_copy_disabled = false;
   std::size_t threshold = 64 * 1024;   ///< bytes
   bool is_threshold_set = false;       ///< it holds for slow links, too
   std::size_t chunk = 1024 * 1024;     ///< bytes of elements in a chunk; 0: no chunks

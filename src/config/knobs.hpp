@@ -43,6 +43,9 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_DISABLE_REDUCE", "0", "1: leave MPI_Reduce to MPI."},
     {"MPRESS_DISABLE_REDUCE_SCATTER", "0",
      "1: leave MPI_Reduce_scatter and MPI_Reduce_scatter_block to MPI."},
+    {"MPRESS_DISABLE_ZERO_COPY", "0",
+     "1: other ranks never open this program's GPU memory; raw messages from GPU to GPU are copied "
+     "to mpress's own first."},
     {"MPRESS_CHUNK", "1M",
      "Compressed messages of at least two chunks of this many bytes travel in chunks, so that "
      "encoding, wire and decoding overlap (a multiple of 4096; 0: in one piece). Unless it is set, "

@@ -132,6 +132,7 @@ void environment() {
       {"MPRESS_ISA", "sse", "portable"},
       {"MPRESS_DISABLE", "2", "0"},
       {"MPRESS_DISABLE_DERIVED", "yes", "1"},
+      {"MPRESS_DISABLE_ZERO_COPY", "no", "1"},
   };
   for (const auto& c : cases) {
     CHECK(!load_with(c.name, c.bad, error));

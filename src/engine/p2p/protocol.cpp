@@ -22,9 +22,9 @@ bool has_raw(const Job& job, policy::Path path, std::size_t bytes) {
   return !job.gpu_aware || job.raw_by_link || job.policy.has_raw(path, bytes);
 }
 
-/// Does MPI open memory of programs in other processes? A process opens a block once: UCX, for one,
-/// ends it where mpress has that open already.
-bool opens_programs_memory(const Job& job) { return job.gpu_aware; }
+/// May others open memory of the program's? An MPI that takes memory of devices opens it, too, and
+/// a process does so once: UCX, for one, ends the process where mpress has a block open already.
+bool may_lend_memory(const Job& job) { return !job.gpu_aware && !job.config.zero_copy_disabled; }
 
 /// The first that can be had of those whose data follows a header; null: none.
 std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Choice& choice,
@@ -37,7 +37,7 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const C
   if (is_on_device && message.bytes >= job.least_peer_bytes &&
       (encodes || takes_raw(job, message))) {
     const bool may_be_offered =
-        !encodes && !elements.packed && message.call.buffer_stays && !opens_programs_memory(job);
+        !encodes && !elements.packed && message.call.buffer_stays && may_lend_memory(job);
     auto by_peer = may_be_offered ? send_by_offer(job, message, elements)
                                   : send_by_peer(job, message, spec, elements);
     if (by_peer) return by_peer;
