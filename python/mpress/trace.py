@@ -152,7 +152,7 @@ def read_record(path: str | Path) -> Record:
     if header_bytes != _HEADER.size or row_bytes != _ROW.size:
         raise RecordError(f"{path}: a record of another version of mpress")
     whole = min(capacity, (len(data) - header_bytes) // row_bytes)
-    table = np.frombuffer(data, ("<u8", 12), whole, header_bytes)  # most are unused
+    table = np.frombuffer(data, ("<u8", _ROW.size // 8), whole, header_bytes)  # most are unused
     rows = [_row(rank, fields) for fields in table[table[:, 0] != 0].tolist()]
     texts = (text_of(host), text_of(settings), text_of(mpi), text_of(profile))
     return Record(rank, size, pid, *texts, text_of(said).splitlines(), bool(simulated),

@@ -3,7 +3,7 @@
  *
  * The CPU must not touch a device's memory: any access through these pointers crashes, but where
  * SIMULATED_GPU_OPEN is set, which makes any MPI one that takes memory of devices, and may have open
- * what other processes' programs have there: then nobody else opens that. Work is done late, as
+ * what other processes' programs have there: then mpress must not open that. Work is done late, as
  * SIMULATED_GPU_SEED (default 1) has it: when it has been looked at a few times, or by a thread.
  * Misuse ends the process with a message: memory that is freed while it is in use, memory that
  * nobody allocated, unaligned payloads, queues that race, blocks that are released twice, work that
