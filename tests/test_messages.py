@@ -180,6 +180,27 @@ def test_counts_agree_between_sender_and_receiver(mpi_program, mpress_run):
     assert received["decode_seconds"] > 0
 
 
+@pytest.mark.parametrize(
+    ("part", "raw", "encoded"),
+    [
+        ("hints", {"switched off": 80}, 40),
+        ("communicators", {"switched off": 40}, 40),
+        ("types", {"not a run of f32 or f64": 40}, 40),
+        ("data", {"incompressible": 40}, 40),
+        ("by turns", {"incompressible": 40}, 40),
+        ("lengths", {"not a run of f32 or f64": 1200}, 0),
+    ],
+)
+def test_decisions_end_with_what_they_rest_on(part, raw, encoded, mpi_program, mpress_run):
+    outcome = mpress_run(2, mpi_program("standing"), [part], options=FORCED)
+    assert outcome.status == 0, outcome.output
+    left = {reason: row["messages"] for reason, row in outcome.report["left_raw"].items()}
+    assert left == raw
+    assert totals(outcome)["compressed_messages"] == encoded
+    received = rows(outcome, direction="receive")
+    assert sum(row["messages"] for row in received) == sum(raw.values()) + encoded
+
+
 def test_sessions_alone_are_left_alone(mpi_program, mpress_run):
     outcome = mpress_run(2, mpi_program("sessions"), ["alone"], options=FORCED)
     assert outcome.status == 0, outcome.output

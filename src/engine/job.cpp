@@ -19,6 +19,7 @@
 #include "engine/tuning.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/buffer_calls.hpp"
+#include "mpi/changes.hpp"
 #include "mpi/fortran_calls.hpp"
 #include "mpi/gpu_aware.hpp"
 #include "mpi/progress_hook.hpp"
@@ -311,6 +312,7 @@ void start_job(bool at_init) {
     return;
   }
   job.policy.configure(job.config.force, tuning.costs);
+  job.raw_is_mpis = job.gpu_aware && !job.raw_by_link && !job.policy.may_have_raw();
   if (at_init) {
     job.peek.open(job.threaded);
     const std::size_t chunk_bytes = job.peek.is_possible() ? job.config.chunk : 0;
@@ -374,6 +376,7 @@ void start_job(bool at_init) {
   if (!job.chunks.is_open()) {
     tuning.costs.device_chunks = {};
     job.policy.configure(job.config.force, tuning.costs);
+  job.raw_is_mpis = job.gpu_aware && !job.raw_by_link && !job.policy.may_have_raw();
   }
   job.lacking_costs = std::move(tuning.lacking);
   open_timeline(job);
@@ -464,7 +467,10 @@ int wait_for(Job& job, MPI_Request* request, MPI_Status* status) {
   return code;
 }
 
-void note_session() { Job::instance_->has_sessions.store(true, std::memory_order_relaxed); }
+void note_session() {
+  Job::instance_->has_sessions.store(true, std::memory_order_relaxed);
+  mpi::note_change();
+}
 
 Job* Job::try_start() {
   int initialized = 0;

@@ -13,6 +13,7 @@
 #include "engine/p2p/header_forecast.hpp"
 #include "engine/p2p/in_place.hpp"
 #include "engine/p2p/probed.hpp"
+#include "engine/p2p/receive_places.hpp"
 #include "engine/p2p/timings.hpp"
 #include "engine/peer_hosts.hpp"
 #include "engine/progress.hpp"
@@ -45,7 +46,8 @@ class Job {
   Devices devices;
   RequestTable requests;
   InPlaceReceives in_place;
-  HeaderForecast forecast;  ///< where MPI takes memory of devices
+  HeaderForecast forecast;       ///< where MPI takes memory of devices
+  ReceivePlaces receive_places;  ///< where MPI gets all that is not encoded
   ProbedMessages probed;
   Progress progress;
   ProgressThread progress_thread{progress};
@@ -62,6 +64,7 @@ class Job {
   bool threaded = false;     ///< MPI_THREAD_MULTIPLE
   bool gpu_aware = false;    ///< MPI takes memory of devices
   bool raw_by_link = true;   ///< links have what is not encoded, too, whatever MPI could
+  bool raw_is_mpis = false;  ///< MPI gets all that is not encoded, in memory of devices, too
   bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
 
   /// May the data of messages follow their headers, as far as this process has seen?

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "mpi/calls.hpp"
+#include "mpi/changes.hpp"
 
 namespace mpress::mpi {
 
@@ -52,6 +53,7 @@ class HandleCache {
     ended = std::move(found->second);
     entries_.erase(found);
     generation_.fetch_add(1, std::memory_order_release);
+    note_change();
   }
 
   /// Erases all entries; those that other threads found last live on until these look again.
@@ -61,6 +63,7 @@ class HandleCache {
       std::unique_lock lock(mutex_);
       ended.swap(entries_);
       generation_.fetch_add(1, std::memory_order_release);
+      note_change();
     }
     if (recent_.has_thread_ended) return;
     recent_.value = nullptr;

@@ -4,6 +4,7 @@
 
 #include "config/config.hpp"
 #include "config/knobs.hpp"
+#include "mpi/changes.hpp"
 
 namespace mpress::mpi {
 namespace {
@@ -96,6 +97,7 @@ void CommHints::update(const Hints& later) {
     if (hints_.reproducible->value) any_reproducible_.store(true, std::memory_order_relaxed);
   }
   has_codec_.store(hints_.codec.has_value(), std::memory_order_release);
+  note_change();
 }
 
 Hints CommHints::get() const {

@@ -1,12 +1,15 @@
 #include "engine/p2p/exchange.hpp"
 
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <utility>
 
 #include "engine/job.hpp"
 #include "engine/p2p/receive_request.hpp"
+#include "engine/p2p/standing.hpp"
 #include "engine/request/finished_request.hpp"
+#include "gpu/loaded_gpu.hpp"
 #include "mpi/counted.hpp"
 
 namespace mpress::engine {
@@ -47,6 +50,44 @@ int deliver_probed(Job& job, const ProbedMessage& probed, Op op, const ReceiveAr
 /// waited for outside it; what is under way proceeds meanwhile. Elsewhere one call does both.
 bool must_post(const Job& job) {
   return job.threaded || !job.probed.empty() || !job.progress.idle();
+}
+
+/// The kind of a blocking receive from one rank; nothing where it asks for anything of its own.
+std::optional<Standing::Kind> kind_of(const ReceiveArguments& arguments, const Envelope& from) {
+  if (from.peer < 0 || arguments.outcome) return std::nullopt;
+  return Standing::Kind{Op::recv, from.peer, arguments.comm, arguments.type, arguments.count};
+}
+
+/// A message was none of mpress's, and MPI put it where the program wants it: the next ones like it
+/// are looked at only where they may be frames by their size, and so is where they lie.
+void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receive) {
+  trace::Row* const row = receive.row_of_raw();
+  if (!row || job.pacer.active() || trace::timeline.is_on()) return;
+  const bool on_host_alone = !gpu::in_use();
+  if (!on_host_alone && !job.raw_is_mpis) return;
+  Standing::keep(kind, Standing::some, receive.capacity(), *row, on_host_alone);
+}
+
+/// Receives a message that will most likely be like the last one, which was counted in `row`.
+int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
+                      const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
+  const StatusOf status(given);
+  const std::uint64_t begin = trace::now_ns();
+  const int code = mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                                      from.tag, arguments.comm, status);
+  if (code != MPI_SUCCESS) return code;
+  job.mpi_link.outbox.excuse();
+  job.timings.collect(job);
+  const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(*status));
+  if (!wire::is_frame_size(bytes)) {
+    Standing::count(row, bytes);
+    trace::add(row.wait_ns, trace::now_ns() - begin);
+    return MPI_SUCCESS;
+  }
+  Standing::drop(kind);
+  Receive receive;
+  return receive.look_at_received(job, Op::recv, arguments) ? deliver(job, receive, *status, begin)
+                                                            : MPI_SUCCESS;
 }
 
 int post(const Receive& receive, const Envelope& from, MPI_Comm comm, MPI_Request* request) {
@@ -160,6 +201,11 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                               from.tag, arguments.comm, given);
   }
+  const std::optional<Standing::Kind> kind = kind_of(arguments, from);
+  if (kind && job.in_place.empty() && !must_post(job)) {
+    const Standing* const standing = Standing::find(*kind);
+    if (standing) return receive_as_before(job, *kind, standing->row(), arguments, from, given);
+  }
   Receive receive;
   const bool watched = receive.watch(job, Op::recv, arguments);
   if (watched) avoid_overlap(job, receive);
@@ -181,7 +227,10 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
   }
   job.mpi_link.outbox.excuse();
   job.timings.collect(job);
-  return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
+  if (code != MPI_SUCCESS || !watched) return code;
+  code = deliver(job, receive, *status, begin);
+  if (kind && code == MPI_SUCCESS) let_stand(job, *kind, receive);
+  return code;
 }
 
 int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,

@@ -44,9 +44,10 @@ int Receive::deliver(Job& job, MPI_Status& status) {
   const bool is_watched = place_ != Place::unwatched || is_delivered();
   if (!is_watched || cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return MPI_SUCCESS;
   if (!is_delivered() && !chunks_) {
-    if (place_ == Place::remote) return settle_remote(job, status);
-    Beginning room;
     const std::size_t bytes = bytes_of(status);
+    if (wire::is_frame_size(bytes)) see_place(job);
+    if (place_ == Place::remote) return settle_remote(job, bytes, status);
+    Beginning room;
     const bool is_header_size = bytes == wire::min_frame_bytes;
     settle(job, is_header_size ? beginning(job, room) : static_cast<const std::byte*>(buffer()),
            bytes, status);
@@ -61,8 +62,7 @@ int Receive::deliver(Job& job, MPI_Status& status) {
 }
 
 /// Settles a message that lies where the CPU cannot look: what is no frame by its size stays there.
-int Receive::settle_remote(Job& job, MPI_Status& status) {
-  const std::size_t bytes = bytes_of(status);
+int Receive::settle_remote(Job& job, std::size_t bytes, MPI_Status& status) {
   memory::Buffer copy;
   int code = MPI_SUCCESS;
   if (wire::is_frame_size(bytes)) {
@@ -102,6 +102,7 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
     if (place_ == Place::remote && !is_contested_ &&
         !job.peek.may_have(request, wire::min_frame_bytes))
       return true;
+    see_place(job);
     Beginning room;
     if (!is_contested_ && !wire::announces_chunks(beginning(job, room), job.nonce)) return true;
     int arrived = 0;
@@ -116,9 +117,11 @@ bool Receive::collects(Job& job, const MPI_Status& status) {
   int cancelled = 0;
   mpi::calls().Test_cancelled(&status, &cancelled);
   if (cancelled || status.MPI_SOURCE == MPI_PROC_NULL) return false;
-  if (place_ == Place::remote && bytes_of(status) != wire::min_frame_bytes) return false;
+  const std::size_t bytes = bytes_of(status);
+  if (place_ == Place::remote && bytes != wire::min_frame_bytes) return false;
+  see_place(job);
   Beginning room;
-  return collect(job, beginning(job, room), bytes_of(status), status.MPI_SOURCE);
+  return collect(job, beginning(job, room), bytes, status.MPI_SOURCE);
 }
 
 bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int source) {
@@ -126,6 +129,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
   if (wire::read_header(data, bytes, job.nonce, header) != wire::Parse::frame) return false;
   if (header.chunk_bytes == 0 || header.raw_bytes() > capacity_) return false;
   job.has_got_frames.store(true, std::memory_order_relaxed);
+  see_place(job);
   const int rank = comm_->world_rank(source);
   if (!can_come(job, header, rank)) return false;
   if (device_ != gpu::host) job.forecast.header_came(capacity_);
@@ -184,6 +188,7 @@ void Receive::fail(int code) {
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {
   const int source = knows_comm_ ? comm_->world_rank(status.MPI_SOURCE) : trace::any_peer;
   const bool is_where_received = data == buffer();
+  if (!is_where_received) see_place(job);
   Arrived arrived{data, bytes, source, data == arguments_.buffer, {}};
   if (device_ != gpu::host) job.connect(source, device_);
   if (job.pacer.active()) {
@@ -218,17 +223,20 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
 }
 
 int Receive::deliver_raw(Job& job, const Arrived& arrived) {
-  trace::Row& row = job.record.row(key(arrived.source, Codec::none, trace::Way::whole));
+  trace::Row& row = job.record.row(key(job, arrived.source, Codec::none, trace::Way::whole));
   trace::add(row.messages, 1);
   trace::add(row.raw_bytes, arrived.bytes);
   trace::add(row.wire_bytes, arrived.bytes);
   trace::add(row.wait_ns, waited_ns_);
   delivered_bytes_ = std::min(arrived.bytes, capacity_);
-  if (device_ != gpu::host) job.forecast.other_came(capacity_);
+  if (is_on_device(job)) job.forecast.other_came(capacity_);
   if (!arrived.in_place) {
     const int code = scatter(job, arrived.data, delivered_bytes_);
     if (code != MPI_SUCCESS) return code;
   }
+  const bool is_as_called =
+      type_->contiguous && count() == arguments_.count && type() == arguments_.type;
+  if (arrived.in_place && is_as_called) row_of_raw_ = &row;
   note_message(arrived.source, Codec::none, arrived.bytes, trace::no_number);
   return arrived.bytes > capacity_ ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
 }
@@ -238,7 +246,7 @@ int Receive::deliver_frame(Job& job, const Arrived& arrived, int source) {
   if (header.chunk_bytes == 0) {
     if (header.raw_bytes() > capacity_) return MPI_ERR_TRUNCATE;
     if (!open_pipeline(job, header, arrived.source, From::host)) {
-      const trace::Key lost = key(arrived.source, header.spec.codec, trace::Way::whole);
+      const trace::Key lost = key(job, arrived.source, header.spec.codec, trace::Way::whole);
       trace::add(job.record.row(lost).errors, 1);
       return MPI_ERR_NO_MEM;
     }
@@ -284,7 +292,7 @@ int Receive::conclude(Job& job) {
                           .kind = trace::Kind::decode,
                           .codec = cut.spec.codec});
   }
-  trace::Row& row = job.record.row(key(cut.peer, cut.spec.codec, chunks->way()));
+  trace::Row& row = job.record.row(key(job, cut.peer, cut.spec.codec, chunks->way()));
   int code = chunks->code();
   if (code == MPI_SUCCESS && chunks_to_ != arguments_.buffer) {
     code = scatter(job, chunks_to_, cut.bytes());
@@ -311,9 +319,9 @@ int Receive::conclude(Job& job) {
 }
 
 /// Where a message is counted.
-trace::Key Receive::key(int source, Codec codec, trace::Way way) const {
+trace::Key Receive::key(const Job& job, int source, Codec codec, trace::Way way) const {
   return {trace::Direction::receive, op_, source, codec, trace::Reason::none, way,
-          device_ != gpu::host};
+          is_on_device(job)};
 }
 
 /// Shows a message that is the program's now in the timeline.

@@ -56,6 +56,14 @@ class Receive {
   /// The same for a message that MPI has matched, and that is no frame.
   bool watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
+  /// The same for one that MPI has received as the program's call says, without mpress's doing, into
+  /// a buffer without gaps.
+  bool look_at_received(Job& job, trace::Called op, const ReceiveArguments& arguments);
+
+  /// After deliver(): where it was counted, if MPI received it as the program's call says, and no
+  /// frame came; else null.
+  trace::Row* row_of_raw() const { return row_of_raw_; }
+
   // After watch(): receives that overlap.
 
   /// Does MPI receive straight into memory of the program's, and may it be a frame?
@@ -158,7 +166,8 @@ class Receive {
     unwatched,  ///< wherever the program says
     in_place,   ///< in the program's buffer, which has no gaps
     scattered,  ///< in the program's layout, which has
-    remote,     ///< where the CPU cannot look: in the program's buffer, or in such memory beside it
+    remote,     ///< where the CPU cannot look, or perhaps not: in the program's buffer, or in such
+                ///< memory beside it
     staged,     ///< beside it
     aside,      ///< beside it, as it overlaps another receive's
   };
@@ -171,15 +180,19 @@ class Receive {
   using Beginning = std::array<std::byte, wire::min_frame_bytes>;
   const std::byte* beginning(Job& job, Beginning& room) const;
   int copy_to_host(Job& job, std::byte* to, std::size_t bytes) const;
-  int settle_remote(Job& job, MPI_Status& status);
-  void describe_data(Job& job, trace::Called op, const ReceiveArguments& arguments);
+  int settle_remote(Job& job, std::size_t bytes, MPI_Status& status);
+  void describe_data(trace::Called op, const ReceiveArguments& arguments);
+  bool may_stay_unseen(Job& job) const;
+  void find_place(Job& job);
+  void see_place(Job& job);
+  bool is_on_device(const Job& job) const;
   bool takes_in_place(ElementType type) const;
   bool stage(Job& job, Place place);
   int deliver_raw(Job& job, const Arrived& arrived);
   int deliver_frame(Job& job, const Arrived& arrived, int source);
   bool open_pipeline(Job& job, const wire::Header& header, int source, From from);
   int conclude(Job& job);
-  trace::Key key(int source, Codec codec, trace::Way way) const;
+  trace::Key key(const Job& job, int source, Codec codec, trace::Way way) const;
   void note_message(int source, Codec codec, std::size_t wire_bytes, std::uint32_t message) const;
   int scatter(Job& job, const std::byte* packed, std::size_t bytes);
   void let_others_leave(Job& job) const;
@@ -190,6 +203,7 @@ class Receive {
   bool knows_comm_ = true;  ///< comm_ is the message's
   std::shared_ptr<mpi::TypeInfo> type_;
   std::size_t capacity_ = 0;  ///< bytes of data that fit
+  bool is_seen_ = true;       ///< what follows is known
   int device_ = gpu::host;    ///< whose memory the buffer is
   bool is_readable_ = true;   ///< by the CPU
   memory::Buffer staging_;
@@ -210,6 +224,7 @@ class Receive {
   Delivery delivery_ = Delivery::due;
   int delivered_code_ = MPI_SUCCESS;
   std::size_t delivered_bytes_ = 0;
+  trace::Row* row_of_raw_ = nullptr;
 };
 
 }  // namespace mpress::engine

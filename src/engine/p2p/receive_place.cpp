@@ -23,23 +23,46 @@ bool is_watched(const Job& job, trace::Called op) {
 }  // namespace
 
 bool Receive::describe(Job& job, trace::Called op, const ReceiveArguments& arguments) {
-  describe_data(job, op, arguments);
+  describe_data(op, arguments);
+  if (capacity_ > 0) find_place(job);
   comm_ = type_ ? mpi::comm_info(arguments.comm) : nullptr;
   return comm_ != nullptr;
 }
 
-/// All but the communicator.
-void Receive::describe_data(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+/// All but the communicator and the place.
+void Receive::describe_data(trace::Called op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
   op_ = op;
   posted_ns_ = trace::timeline.now();
   if (arguments.count < 0) return;
   type_ = mpi::type_info(arguments.type);
   if (type_) capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
-  if (capacity_ == 0) return;
-  const Location location = locate(job, arguments.buffer, *type_);
+}
+
+void Receive::find_place(Job& job) {
+  const Location location = locate(job, arguments_.buffer, *type_);
   device_ = location.device;
   is_readable_ = location.is_readable;
+  is_seen_ = true;
+  if (job.raw_is_mpis) job.receive_places.note(device_ != gpu::host);
+}
+
+/// May it stay open where the buffer lies until a frame has come?
+bool Receive::may_stay_unseen(Job& job) const {
+  return job.raw_is_mpis && type_->contiguous && !trace::timeline.is_on() &&
+         !job.forecast.expects(capacity_) && !job.receive_places.is_due();
+}
+
+/// Before anybody looks at what MPI has received.
+void Receive::see_place(Job& job) {
+  if (is_seen_) return;
+  find_place(job);
+  if (place_ == Place::remote && is_readable_) place_ = Place::in_place;
+}
+
+/// For statistics.
+bool Receive::is_on_device(const Job& job) const {
+  return is_seen_ ? device_ != gpu::host : job.receive_places.last_was_on_device();
 }
 
 /// Can the program's buffer take elements from a decoder? One on a device stores whole elements.
@@ -59,8 +82,10 @@ bool Receive::may_need_watching(Job& job, trace::Called op, const ReceiveArgumen
 bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
   if (!is_watched(job, op)) return false;
-  describe_data(job, op, arguments);
+  describe_data(op, arguments);
   if (capacity_ == 0) return false;
+  is_seen_ = !may_stay_unseen(job);
+  if (is_seen_) find_place(job);
   const bool on_device = device_ != gpu::host && !(job.gpu_aware && type_->contiguous);
   if (capacity_ < wire::min_frame_bytes && !on_device)
     return false;  // most, and so no more is asked
@@ -74,7 +99,7 @@ bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& argument
     return job.chunks.is_open();
   }
   if (!type_->contiguous) return stage(job, Place::staged);
-  place_ = is_readable_ ? Place::in_place : Place::remote;
+  place_ = is_seen_ && is_readable_ ? Place::in_place : Place::remote;
   // A persistent receive stays where it is.
   if (device_ != gpu::host && op != trace::Op::start && job.forecast.expects(capacity_)) {
     staging_ = job.pool.take(capacity_);  // what MPI does not write costs nothing
@@ -84,8 +109,15 @@ bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& argument
   return true;
 }
 
+bool Receive::look_at_received(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+  if (!describe(job, op, arguments) || capacity_ < wire::min_frame_bytes) return false;
+  place_ = is_readable_ ? Place::in_place : Place::remote;
+  return true;
+}
+
 bool Receive::watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments) {
-  describe_data(job, op, arguments);
+  describe_data(op, arguments);
+  if (capacity_ > 0) find_place(job);
   comm_ = mpi::comm_info(
       MPI_COMM_SELF);  // MPI does not tell the message's; errors have to go somewhere
   knows_comm_ = false;
@@ -113,6 +145,7 @@ bool Receive::stage(Job& job, Place place) {
 /// An MPI that takes memory of the device gets such memory here, too: by way of the host long
 /// messages take a hundred times as long.
 void Receive::stage_aside(Job& job) {
+  see_place(job);
   if (place_ == Place::remote && device_ != gpu::host) {
     staging_ = job.devices.take(device_, capacity_);
     if (staging_) return;
@@ -125,7 +158,9 @@ void Receive::stage_aside(Job& job) {
 bool Receive::rescue(Job& job, const MPI_Status& status) {
   if (!is_contested_ || staging_) return true;
   const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
-  if (!is_readable_ && (device_ == gpu::host || !wire::is_frame_size(bytes))) return true;
+  if (place_ == Place::remote && !wire::is_frame_size(bytes)) return true;
+  see_place(job);
+  if (!is_readable_ && device_ == gpu::host) return true;
   Beginning room;
   wire::Header header;
   if (wire::read_header(beginning(job, room), bytes, job.nonce, header) == wire::Parse::raw)

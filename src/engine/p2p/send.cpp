@@ -6,6 +6,8 @@
 
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
+#include "engine/p2p/standing.hpp"
+#include "gpu/loaded_gpu.hpp"
 #include "link/route.hpp"
 #include "mpi/peek.hpp"
 #include "trace/message.hpp"
@@ -31,6 +33,12 @@ void count_message(Job& job, const Message& message, Codec codec, Reason reason,
   outgoing.row = &count(job, message, departure, outgoing.span);
 }
 
+/// Is a message decided about by its kind alone, and has it a buffer?
+bool is_plain(const SendCall& call, const SendArguments& arguments) {
+  return !call.coding && !call.raw_for && !arguments.spec && !arguments.outcome &&
+         arguments.buffer;
+}
+
 std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) {
   return static_cast<std::size_t>(arguments.count) * type.size;
 }
@@ -52,6 +60,47 @@ bool matters_where(const Job& job, const Message& message, bool is_short) {
 bool is_left_to_mpi(const Job& job, const Message& message, const Choice& choice) {
   if (choice.spec.codec != Codec::none || choice.timing == policy::Timing::raw) return false;
   return message.device == gpu::host || !takes_raw(job, message);
+}
+
+Standing::Kind kind_of(const SendCall& call, const SendArguments& arguments) {
+  return {call.op, arguments.destination, arguments.comm, arguments.type, arguments.count};
+}
+
+/// How many messages may go to MPI like one that did so for this reason.
+std::uint32_t lasting(Reason reason) {
+  switch (reason) {
+    case Reason::disabled:
+    case Reason::type: return Standing::always;
+    case Reason::threshold:
+    case Reason::policy:
+    case Reason::unknown: return Standing::some;
+    default: return 0;
+  }
+}
+
+/// Would MPI get a message, which it gets, also if it lay elsewhere? Asked of MPIs that take memory
+/// of devices.
+bool is_left_wherever_it_is(Job& job, const Message& message) {
+  Message there = message;
+  constexpr int any_device = 0;
+  there.device = message.device == gpu::host ? any_device : gpu::host;
+  there.is_readable = there.device == gpu::host;
+  constexpr bool may_time = false;
+  const Choice choice = choose(job, there, may_time);
+  return is_left_to_mpi(job, there, choice) && lasting(choice.reason) > 0;
+}
+
+/// Lets the decision about a message that MPI gets as it is stand for those like it. `is_placed`:
+/// it was looked up where the message lies.
+void let_stand(Job& job, const Message& message, Reason reason, bool is_placed,
+               const Outgoing& outgoing) {
+  const std::uint32_t left = lasting(reason);
+  if (left == 0 || !is_plain(message.call, message.arguments) || trace::timeline.is_on()) return;
+  const bool on_host_alone = is_placed && !gpu::in_use();
+  const bool is_certain = !is_placed || on_host_alone;
+  if (!is_certain && !(job.gpu_aware && is_left_wherever_it_is(job, message))) return;
+  Standing::keep(kind_of(message.call, message.arguments), left, message.bytes, *outgoing.row,
+                 on_host_alone);
 }
 
 /// Keeps a frame until MPI is done with it; null where that is so already, and MPI may have handed
@@ -160,12 +209,20 @@ void tell_error(const SendCall& call, double error) {
   if (largest) *largest = std::max(*largest, error);
 }
 
+bool goes_as_before(const SendCall& call, const SendArguments& arguments) {
+  if (!is_plain(call, arguments)) return false;
+  const Standing* const standing = Standing::find(kind_of(call, arguments));
+  if (standing) standing->count();
+  return standing != nullptr;
+}
+
 Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments) {
   Outgoing outgoing;
   outgoing.arguments = arguments;
   outgoing.op = call.op;
   outgoing.buffer_stays = call.buffer_stays;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
+  if (goes_as_before(call, arguments)) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
   job.timings.collect(job);  // which may call MPI, and so comes before the quick look
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
@@ -181,7 +238,8 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
                   gpu::host,
                   true};
   const bool too_short = is_short(job, message);
-  if (matters_where(job, message, too_short)) {
+  const bool is_placed = matters_where(job, message, too_short);
+  if (is_placed) {
     const Location location = locate(job, arguments.buffer, *type);
     message.device = location.device;
     message.is_readable = location.is_readable;
@@ -190,6 +248,7 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   if (!too_short || message.device != gpu::host) choice = choose(job, message);
   if (is_left_to_mpi(job, message, choice)) {
     count_message(job, message, Codec::none, choice.reason, message.bytes, begin, outgoing);
+    let_stand(job, message, choice.reason, is_placed, outgoing);
     return outgoing;
   }
   prepare_with_work(job, message, choice, begin, outgoing);

@@ -1,0 +1,123 @@
+/* Messages of one kind many times over, and then one that only looks like them: what was decided of
+ * the former must not outlive what it rests on. Two ranks; rank 0 sends. */
+#include "check.h"
+
+enum { N = 4096, TIMES = 40 };
+static union {
+  float f32[N];
+  char bytes[N * sizeof(float)];
+} data;
+static int rank;
+
+/* `times` messages of `count` items with the floats of `seed`. */
+static void pass(int times, int count, MPI_Datatype type, MPI_Comm comm, int seed) {
+  for (int i = 0; i < times; ++i) {
+    if (rank == 0) {
+      fill_f32(data.f32, N, seed);
+      CHECK_MPI(MPI_Send(&data, count, type, 1, 0, comm));
+    } else {
+      memset(&data, 0, sizeof data);
+      CHECK_MPI(MPI_Recv(&data, count, type, 0, 0, comm, MPI_STATUS_IGNORE));
+      CHECK(same_f32(data.f32, N, seed));
+    }
+  }
+}
+
+static void set_codec(MPI_Comm comm, const char* codec) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "mpress_codec", codec);
+  MPI_Comm_set_info(comm, info);
+  MPI_Info_free(&info);
+}
+
+/* none, mpc, none: TIMES each. */
+static void hints(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const char* codecs[] = {"none", "mpc", "none"};
+  for (int i = 0; i < 3; ++i) {
+    set_codec(comm, codecs[i]);
+    pass(TIMES, N, MPI_FLOAT, comm, i);
+  }
+  MPI_Comm_free(&comm);
+}
+
+/* Communicators that may have one handle: TIMES messages raw, and as many compressed. */
+static void communicators(void) {
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (i == 0) set_codec(comm, "none");
+    pass(TIMES, N, MPI_FLOAT, comm, i);
+    MPI_Comm_free(&comm);
+  }
+}
+
+/* Types that may have one handle: TIMES messages of ints, and as many of floats. */
+static void types(void) {
+  for (int i = 0; i < 2; ++i) {
+    MPI_Datatype type;
+    MPI_Type_contiguous(N, i == 0 ? MPI_INT : MPI_FLOAT, &type);
+    MPI_Type_commit(&type);
+    pass(TIMES, 1, type, MPI_COMM_WORLD, i);
+    MPI_Type_free(&type);
+  }
+}
+
+/* TIMES messages that nothing compresses, and as many that are compressed, by turns of `run`. */
+static void data_that_changes(int run) {
+  static union {
+    float f32[N];
+    unsigned bits[N];
+  } noise;
+  for (int i = 0; i < TIMES; i += run) {
+    for (int k = 0; k < run; ++k) {
+      fill_noise(noise.bits, sizeof noise, (unsigned)(i + k));
+      if (rank == 0) {
+        MPI_Send(noise.f32, N, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
+      } else {
+        MPI_Recv(&data, N, MPI_FLOAT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(memcmp(&data, &noise, sizeof noise) == 0);
+      }
+    }
+    pass(run, N, MPI_FLOAT, MPI_COMM_WORLD, i);
+  }
+}
+
+/* Messages of all lengths into one kind of receive, those that a frame could have among them. */
+static void lengths(void) {
+  for (int bytes = 9000; bytes < 9600; ++bytes) {
+    const int others = bytes % 3 == 0 ? 9000 : bytes;
+    for (int i = 0; i < 2; ++i) {
+      const int length = i == 0 ? bytes : others;
+      if (rank == 0) {
+        memset(&data, bytes, sizeof data);
+        MPI_Send(&data, length, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+      } else {
+        MPI_Status status;
+        int count;
+        memset(&data, ~bytes, sizeof data);
+        MPI_Recv(&data, N * (int)sizeof(float), MPI_BYTE, 0, 0, MPI_COMM_WORLD, &status);
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        CHECK(count == length && status.MPI_SOURCE == 0 && status.MPI_TAG == 0);
+        CHECK(data.bytes[length - 1] == (char)bytes && data.bytes[length] == (char)~bytes);
+      }
+    }
+  }
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  check_rank = rank;
+  const char* part = argc > 1 ? argv[1] : "";
+  if (strcmp(part, "hints") == 0) hints();
+  if (strcmp(part, "communicators") == 0) communicators();
+  if (strcmp(part, "types") == 0) types();
+  if (strcmp(part, "data") == 0) data_that_changes(20);
+  if (strcmp(part, "by turns") == 0) data_that_changes(1);
+  if (strcmp(part, "lengths") == 0) lengths();
+  MPI_Finalize();
+  return 0;
+}
