@@ -8,7 +8,7 @@
 #
 # Nothing is downloaded. Needs nvcc, a C compiler, make, mpress installed for Open MPI, and what
 # tests/gpu/run.sh needs and builds. STEPS names those to run: some of the words of its default.
-# PARTS, BUILD and SECONDS_EACH are those of tests/gpu/run.sh; RESULTS is a prefix of its results
+# PARTS, FROM, BUILD and SECONDS_EACH are those of tests/gpu/run.sh; RESULTS is a prefix of its results
 # (default: gpu-tests). BENCH_SECONDS is the time for the benchmark, BENCH_WAYS what carries its
 # messages, BENCH_ARGS more of its arguments.
 set -uo pipefail

@@ -63,6 +63,8 @@ std::optional<Standing::Kind> kind_of(const ReceiveArguments& arguments, const E
 void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receive) {
   trace::Row* const row = receive.row_of_raw();
   if (!row || job.pacer.active() || trace::timeline.is_on()) return;
+  // Those before it, which were not timed, are taken to have waited as long.
+  trace::add(row->wait_ns, Standing::uses(kind) * receive.waited_ns());
   const bool on_host_alone = !gpu::in_use();
   if (!on_host_alone && !job.raw_is_mpis) return;
   Standing::keep(kind, Standing::some, receive.capacity(), *row, on_host_alone);
@@ -72,7 +74,6 @@ void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receiv
 int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
                       const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
   const StatusOf status(given);
-  const std::uint64_t begin = trace::now_ns();
   const int code = mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                                       from.tag, arguments.comm, status);
   if (code != MPI_SUCCESS) return code;
@@ -81,13 +82,13 @@ int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
   const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(*status));
   if (!wire::is_frame_size(bytes)) {
     Standing::count(row, bytes);
-    trace::add(row.wait_ns, trace::now_ns() - begin);
     return MPI_SUCCESS;
   }
   Standing::drop(kind);
   Receive receive;
-  return receive.look_at_received(job, Op::recv, arguments) ? deliver(job, receive, *status, begin)
-                                                            : MPI_SUCCESS;
+  if (!receive.look_at_received(job, Op::recv, arguments)) return MPI_SUCCESS;
+  const int delivered = receive.deliver(job, *status);
+  return delivered == MPI_SUCCESS ? delivered : receive.comm()->raise(delivered);
 }
 
 int post(const Receive& receive, const Envelope& from, MPI_Comm comm, MPI_Request* request) {

@@ -320,8 +320,8 @@ int Receive::conclude(Job& job) {
 
 /// Where a message is counted.
 trace::Key Receive::key(const Job& job, int source, Codec codec, trace::Way way) const {
-  return {trace::Direction::receive, op_, source, codec, trace::Reason::none, way,
-          is_on_device(job)};
+  return {trace::Direction::receive, op_, source,           codec,
+          trace::Reason::none,       way, is_on_device(job)};
 }
 
 /// Shows a message that is the program's now in the timeline.

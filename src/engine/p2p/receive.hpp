@@ -56,8 +56,8 @@ class Receive {
   /// The same for a message that MPI has matched, and that is no frame.
   bool watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
-  /// The same for one that MPI has received as the program's call says, without mpress's doing, into
-  /// a buffer without gaps.
+  /// The same for one that MPI has received as the program's call says, without mpress's doing,
+  /// into a buffer without gaps.
   bool look_at_received(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
   /// After deliver(): where it was counted, if MPI received it as the program's call says, and no
@@ -95,6 +95,7 @@ class Receive {
     waited_ns_ = end - begin_ns;
     trace::note_wait(op_, begin_ns, end);
   }
+  std::uint64_t waited_ns() const { return waited_ns_; }
 
   /// After watch(): turns what MPI received into the program's data and mends the status.
   /// Returns an MPI error code and raises nothing. A second call for the same message only mends

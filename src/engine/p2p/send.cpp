@@ -35,8 +35,7 @@ void count_message(Job& job, const Message& message, Codec codec, Reason reason,
 
 /// Is a message decided about by its kind alone, and has it a buffer?
 bool is_plain(const SendCall& call, const SendArguments& arguments) {
-  return !call.coding && !call.raw_for && !arguments.spec && !arguments.outcome &&
-         arguments.buffer;
+  return !call.coding && !call.raw_for && !arguments.spec && !arguments.outcome && arguments.buffer;
 }
 
 std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) {
@@ -78,6 +77,13 @@ std::uint32_t lasting(Reason reason) {
   }
 }
 
+/// Does the policy learn a link by messages that go as this one does?
+bool tells_of_link(const Job& job, const Message& message, Reason reason) {
+  return (reason == Reason::policy || reason == Reason::unknown) && message.device == gpu::host &&
+         job.timings.may_come(message.bytes) &&
+         job.policy.rate(job.peer_hosts.peer(message.peer)) != 0;
+}
+
 /// Would MPI get a message, which it gets, also if it lay elsewhere? Asked of MPIs that take memory
 /// of devices.
 bool is_left_wherever_it_is(Job& job, const Message& message) {
@@ -96,6 +102,7 @@ void let_stand(Job& job, const Message& message, Reason reason, bool is_placed,
                const Outgoing& outgoing) {
   const std::uint32_t left = lasting(reason);
   if (left == 0 || !is_plain(message.call, message.arguments) || trace::timeline.is_on()) return;
+  if (tells_of_link(job, message, reason)) return;
   const bool on_host_alone = is_placed && !gpu::in_use();
   const bool is_certain = !is_placed || on_host_alone;
   if (!is_certain && !(job.gpu_aware && is_left_wherever_it_is(job, message))) return;

@@ -48,9 +48,15 @@ class alignas(64) Standing {
   static void keep(const Kind& kind, std::uint32_t left, std::size_t bytes, trace::Row& row,
                    bool on_host_alone);
 
+  /// How many went by the last decision about this kind; 0, too, where another kind took its place.
+  static std::uint32_t uses(const Kind& kind) {
+    const Standing& one = at(kind);
+    return one.is_of(kind) && one.kept_ != always ? one.kept_ - one.left_ : 0;
+  }
+
   /// The next message of this kind is decided anew.
   static void drop(const Kind& kind) {
-    if (Standing& one = at(kind); one.is_of(kind)) one.left_ = 0;
+    if (Standing& one = at(kind); one.is_of(kind)) one.kept_ = one.left_ = 0;
   }
 
   /// Where the messages are counted.
@@ -87,6 +93,7 @@ class alignas(64) Standing {
   std::size_t bytes_;
   trace::Row* row_;
   int peer_;
+  std::uint32_t kept_;  ///< for so many
   std::uint32_t left_;
   trace::Op op_;
   bool on_host_alone_;
