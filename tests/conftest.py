@@ -280,6 +280,17 @@ def simulated_gpu_library(build_dir: Path) -> Path:
     return library
 
 
+def patience(build_dir: Path) -> Path:
+    """What makes programs sleep that wait for others: tests/mpi/patient.c, as an object."""
+    source = ROOT / "tests" / "mpi" / "patient.c"
+    file = build_dir / "tests" / "mpi" / "patient.o"
+    with made_once(file):
+        if not file.exists() or file.stat().st_mtime < source.stat().st_mtime:
+            done = execute(["cc", "-O1", "-Wall", "-Wextra", "-c", "-o", file, source])
+            assert done.status == 0, done.output
+    return file
+
+
 def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = False) -> Path:
     """The executable of tests/mpi/NAME.c, or of all C++ files of the directory tests/mpi/NAME as
     one, which takes half the time, for an MPI, compiled where it is out of date. One that includes
@@ -301,6 +312,9 @@ def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = Fa
         options += ["-I", simulated]
         libraries += [library, f"-Wl,-rpath,{library.parent}"]
     program = build_dir / "tests" / "mpi" / (mpi.name + ("-cuda" if cuda else "")) / name
+    if not cuda:
+        libraries.insert(0, patience(build_dir))
+        headers.append(libraries[0])
     newest = max(path.lstat().st_mtime for path in [*sources, mpi.mpicc, *headers])
     with made_once(program):
         if not program.exists() or program.stat().st_mtime < newest:
