@@ -280,13 +280,15 @@ def simulated_gpu_library(build_dir: Path) -> Path:
     return library
 
 
-def patience(build_dir: Path) -> Path:
-    """What makes programs sleep that wait for others: tests/mpi/patient.c, as an object."""
+def patience(build_dir: Path, *, is_library: bool = False) -> Path:
+    """What makes programs sleep that wait for others: tests/mpi/patient.c, as an object or as a
+    library to preload."""
     source = ROOT / "tests" / "mpi" / "patient.c"
-    file = build_dir / "tests" / "mpi" / "patient.o"
+    file = build_dir / "tests" / "mpi" / ("libpatient.so" if is_library else "patient.o")
     with made_once(file):
         if not file.exists() or file.stat().st_mtime < source.stat().st_mtime:
-            done = execute(["cc", "-O1", "-Wall", "-Wextra", "-c", "-o", file, source])
+            kind = ["-shared", "-fPIC"] if is_library else ["-c"]
+            done = execute(["cc", "-O1", "-Wall", "-Wextra", *kind, "-o", file, source])
             assert done.status == 0, done.output
     return file
 
@@ -395,13 +397,15 @@ def mpress_run(tmp_path: Path, mpi: Mpi) -> Callable[..., Finished]:
 
 @pytest.fixture(scope="session")
 def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
-    """What makes Python load mpi4py with the MPI of the tests. Wheels find the one of .venv by
-    themselves and can be led to others, but not to the standard ABI: for that, mpi4py is built."""
+    """What makes Python load mpi4py with the MPI of the tests, and ranks sleep that wait. Wheels
+    find the MPI of .venv by themselves and can be led to others, but not to the standard ABI: for
+    that, mpi4py is built."""
+    patient = {"LD_PRELOAD": os.fspath(patience(build_dir, is_library=True))}
     if mpi.name not in ("mpich", "openmpi", "abi"):
-        return {}
+        return patient
     libraries = os.fspath(mpi.mpicc.parent.parent / "lib")
     if mpi.name != "abi":
-        return {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
+        return patient | {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
     target = build_dir / "mpi4py" / f"abi-{metadata.version('mpi4py')}"
     with made_once(target):
         if not target.exists():
@@ -410,4 +414,4 @@ def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
             env = {"MPICC": os.fspath(mpi.mpicc), "CFLAGS": "-O0"}
             done = execute(command, env, timeout=900)
             assert done.status == 0, done.output
-    return {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}
+    return patient | {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}
