@@ -281,14 +281,16 @@ def simulated_gpu_library(build_dir: Path) -> Path:
 
 
 def patience(build_dir: Path, *, is_library: bool = False) -> Path:
-    """What makes programs sleep that wait for others: tests/mpi/patient.c, as an object or as a
+    """What makes programs sleep that wait for others: tests/mpi/patient.cpp, as an object or as a
     library to preload."""
-    source = ROOT / "tests" / "mpi" / "patient.c"
+    source = ROOT / "tests" / "mpi" / "patient.cpp"
     file = build_dir / "tests" / "mpi" / ("libpatient.so" if is_library else "patient.o")
     with made_once(file):
         if not file.exists() or file.stat().st_mtime < source.stat().st_mtime:
             kind = ["-shared", "-fPIC"] if is_library else ["-c"]
-            done = execute(["cc", "-O1", "-Wall", "-Wextra", *kind, "-o", file, source])
+            done = execute(
+                ["c++", "-O1", "-fno-exceptions", "-Wall", "-Wextra", *kind, "-o", file, source]
+            )
             assert done.status == 0, done.output
     return file
 

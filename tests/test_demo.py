@@ -21,8 +21,8 @@ def demo(monkeypatch):
     return module
 
 
-def test_demo_runs_through(demo, mpi, monkeypatch, tmp_path, capsys):
-    for name, value in mpi.env.items():
+def test_demo_runs_through(demo, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+    for name, value in (mpi.env | mpi4py_env).items():
         monkeypatch.setenv(name, value)
     # As many ranks as a small machine has cores: more would wait for each other most of the time.
     monkeypatch.setattr(demo, "RANKS", 2)
@@ -84,8 +84,8 @@ def three(monkeypatch):
     return module
 
 
-def test_three_programs(three, mpi, monkeypatch, tmp_path, capsys):
-    for name, value in mpi.env.items():
+def test_three_programs(three, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+    for name, value in (mpi.env | mpi4py_env).items():
         monkeypatch.setenv(name, value)
     small = [
         three.wave(tmp_path, (48, 40, 40), 60),
