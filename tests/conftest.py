@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -29,9 +30,11 @@ from typing import Any
 import numpy as np
 import pytest
 import where_time_goes
+from hypothesis import settings
 from served_cli import ServedCommand
 
 import mpress
+from mpress.p2p import jobs
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -100,6 +103,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # NumPy's threads wait for work on the cores that ranks need; nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     where_time_goes.pytest_configure(config)
+    is_extended = "not extended" not in config.option.markexpr
+    settings.register_profile("mpress", deadline=None, max_examples=60 if is_extended else 20)
+    settings.load_profile("mpress")
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
@@ -243,6 +249,40 @@ def execute(
         stdout, stderr = process.communicate()
         pytest.fail(f"no end after {timeout} s: {' '.join(words)}\n{stdout}\n{stderr}")
     return Finished(process.returncode, *printed)
+
+
+def served_run(command: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[str]:
+    """subprocess.run with what is printed, for modules under test: MPRESS is served."""
+    words = [str(word) for word in command]
+    if Path(words[0]) != MPRESS:
+        return subprocess.run(words, **options)
+    process = ServedCommand(words, options.get("env") or os.environ, None)
+    stdout, stderr = process.communicate()
+    return subprocess.CompletedProcess(words, process.returncode or 0, stdout, stderr)
+
+
+@pytest.fixture
+def served_programs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """served_programs(module): MPRESS is served where that module runs it."""
+    stand_in = types.SimpleNamespace(**vars(subprocess) | {"run": served_run})
+    return lambda module: monkeypatch.setattr(module, "subprocess", stand_in)
+
+
+@pytest.fixture
+def served_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`mpress run` is served where this process starts it by jobs.run; commands start their own."""
+    in_earnest = jobs._execute
+
+    def execute_served(command: Sequence[str], env: dict[str, str], most: float | None) -> Any:
+        if most is not None:
+            return in_earnest(command, env, most)
+        assert command[:3] == [sys.executable, "-m", "mpress"]
+        done = served_run([MPRESS, *command[3:]], env=env)
+        if done.returncode == 0:
+            sys.stderr.write(done.stderr)
+        return done.returncode, done.stderr + done.stdout
+
+    monkeypatch.setattr(jobs, "_execute", execute_served)
 
 
 @contextmanager

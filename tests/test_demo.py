@@ -21,7 +21,8 @@ def demo(monkeypatch):
     return module
 
 
-def test_demo_runs_through(demo, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+def test_demo_runs_through(demo, served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+    served_programs(demo)
     for name, value in (mpi.env | mpi4py_env).items():
         monkeypatch.setenv(name, value)
     # As many ranks as a small machine has cores: more would wait for each other most of the time.
@@ -84,7 +85,8 @@ def three(monkeypatch):
     return module
 
 
-def test_three_programs(three, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+def test_three_programs(three, served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+    served_programs(three)
     for name, value in (mpi.env | mpi4py_env).items():
         monkeypatch.setenv(name, value)
     small = [
