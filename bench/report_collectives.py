@@ -57,11 +57,10 @@ served are not there.
 
 
 def rows_of(run: Row, way: Way | None = None, **wanted: Any) -> list[Row]:
-    return [
-        row for row in run["rows"]
-        if way in (None, (row["link"], row["transport"]))
-        and all(row[name] == value for name, value in wanted.items())
-    ]  # fmt: skip
+    if way:
+        wanted |= {"link": way[0], "transport": way[1]}
+    items = wanted.items()
+    return [row for row in run["rows"] if items <= row.items()]
 
 
 def one(

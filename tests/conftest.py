@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -29,9 +30,11 @@ from typing import Any
 import numpy as np
 import pytest
 import where_time_goes
+from hypothesis import settings
 from served_cli import ServedCommand
 
 import mpress
+from mpress.p2p import jobs
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -100,6 +103,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # NumPy's threads wait for work on the cores that ranks need; nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     where_time_goes.pytest_configure(config)
+    is_extended = "not extended" not in config.option.markexpr
+    settings.register_profile("mpress", deadline=None, max_examples=60 if is_extended else 20)
+    settings.load_profile("mpress")
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
@@ -245,6 +251,40 @@ def execute(
     return Finished(process.returncode, *printed)
 
 
+def served_run(command: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[str]:
+    """subprocess.run with what is printed, for modules under test: MPRESS is served."""
+    words = [str(word) for word in command]
+    if Path(words[0]) != MPRESS:
+        return subprocess.run(words, **options)
+    process = ServedCommand(words, options.get("env") or os.environ, None)
+    stdout, stderr = process.communicate()
+    return subprocess.CompletedProcess(words, process.returncode or 0, stdout, stderr)
+
+
+@pytest.fixture
+def served_programs(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """served_programs(module): MPRESS is served where that module runs it."""
+    stand_in = types.SimpleNamespace(**vars(subprocess) | {"run": served_run})
+    return lambda module: monkeypatch.setattr(module, "subprocess", stand_in)
+
+
+@pytest.fixture
+def served_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`mpress run` is served where this process starts it by jobs.run; commands start their own."""
+    in_earnest = jobs._execute
+
+    def execute_served(command: Sequence[str], env: dict[str, str], most: float | None) -> Any:
+        if most is not None:
+            return in_earnest(command, env, most)
+        assert command[:3] == [sys.executable, "-m", "mpress"]
+        done = served_run([MPRESS, *command[3:]], env=env)
+        if done.returncode == 0:
+            sys.stderr.write(done.stderr)
+        return done.returncode, done.stderr + done.stdout
+
+    monkeypatch.setattr(jobs, "_execute", execute_served)
+
+
 @contextmanager
 def made_once(file: Path) -> Iterator[None]:
     """What is made within is made by one process at a time; `file` names it."""
@@ -280,6 +320,21 @@ def simulated_gpu_library(build_dir: Path) -> Path:
     return library
 
 
+def patience(build_dir: Path, *, is_library: bool = False) -> Path:
+    """What makes programs sleep that wait for others: tests/mpi/patient.cpp, as an object or as a
+    library to preload."""
+    source = ROOT / "tests" / "mpi" / "patient.cpp"
+    file = build_dir / "tests" / "mpi" / ("libpatient.so" if is_library else "patient.o")
+    with made_once(file):
+        if not file.exists() or file.stat().st_mtime < source.stat().st_mtime:
+            kind = ["-shared", "-fPIC"] if is_library else ["-c"]
+            done = execute(
+                ["c++", "-O1", "-fno-exceptions", "-Wall", "-Wextra", *kind, "-o", file, source]
+            )
+            assert done.status == 0, done.output
+    return file
+
+
 def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = False) -> Path:
     """The executable of tests/mpi/NAME.c, or of all C++ files of the directory tests/mpi/NAME as
     one, which takes half the time, for an MPI, compiled where it is out of date. One that includes
@@ -301,6 +356,9 @@ def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = Fa
         options += ["-I", simulated]
         libraries += [library, f"-Wl,-rpath,{library.parent}"]
     program = build_dir / "tests" / "mpi" / (mpi.name + ("-cuda" if cuda else "")) / name
+    if not cuda:
+        libraries.insert(0, patience(build_dir))
+        headers.append(libraries[0])
     newest = max(path.lstat().st_mtime for path in [*sources, mpi.mpicc, *headers])
     with made_once(program):
         if not program.exists() or program.stat().st_mtime < newest:
@@ -381,13 +439,15 @@ def mpress_run(tmp_path: Path, mpi: Mpi) -> Callable[..., Finished]:
 
 @pytest.fixture(scope="session")
 def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
-    """What makes Python load mpi4py with the MPI of the tests. Wheels find the one of .venv by
-    themselves and can be led to others, but not to the standard ABI: for that, mpi4py is built."""
+    """What makes Python load mpi4py with the MPI of the tests, and ranks sleep that wait. Wheels
+    find the MPI of .venv by themselves and can be led to others, but not to the standard ABI: for
+    that, mpi4py is built."""
+    patient = {"LD_PRELOAD": os.fspath(patience(build_dir, is_library=True))}
     if mpi.name not in ("mpich", "openmpi", "abi"):
-        return {}
+        return patient
     libraries = os.fspath(mpi.mpicc.parent.parent / "lib")
     if mpi.name != "abi":
-        return {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
+        return patient | {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
     target = build_dir / "mpi4py" / f"abi-{metadata.version('mpi4py')}"
     with made_once(target):
         if not target.exists():
@@ -396,4 +456,4 @@ def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
             env = {"MPICC": os.fspath(mpi.mpicc), "CFLAGS": "-O0"}
             done = execute(command, env, timeout=900)
             assert done.status == 0, done.output
-    return {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}
+    return patient | {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}

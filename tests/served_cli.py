@@ -101,8 +101,12 @@ def _become(arguments: list[str], env: dict[str, str], folder: str, output: list
 
 
 def serve(connection: socket.socket) -> None:
-    from mpress import cli  # here, as who is served need not load it
+    import typer  # here, as who is served need not load it
 
+    from mpress import cli
+
+    # Typer makes all commands anew for each command line: that would take longer than most of them.
+    cli.app = typer.main.get_command(cli.app)
     with suppress(Exception):  # Typer loads more with the first argument that it looks at
         cli.app(["run", "-n", "several", "--", "true"], standalone_mode=False)
     gc.collect()

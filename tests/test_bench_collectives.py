@@ -12,6 +12,7 @@ from conftest import BIN, execute
 from mpress import _core
 from mpress.p2p import blocks, data, jobs, rounds
 
+pytestmark = pytest.mark.usefixtures("served_jobs")
 WORKER = Path(__file__).with_name("simulated_messages.py")
 FEW = ("--repeat", "3", "--seconds", "0.01", "--warmup", "1")
 

@@ -12,6 +12,7 @@ from conftest import ROOT
 
 from mpress.p2p import jobs
 
+pytestmark = pytest.mark.usefixtures("served_jobs")
 MB = 1 << 20
 WORKER = Path(__file__).with_name("simulated_messages.py")
 

@@ -14,6 +14,7 @@ from conftest import BIN, execute
 import mpress
 from mpress.p2p import arrival, data, jobs
 
+pytestmark = pytest.mark.usefixtures("served_jobs")
 WORKER = Path(__file__).with_name("simulated_messages.py")
 EXTENDED = pytest.mark.extended
 FEW = ("--repeat", "3", "--seconds", "0.01", "--warmup", "2")

@@ -61,7 +61,6 @@ def test_shapes(spec, shape, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("spec", LOSSLESS)
-@settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_lossless_keeps_every_bit(spec, dtype, data):
     field = data.draw(any_bits(dtype))
@@ -72,7 +71,6 @@ def test_lossless_keeps_every_bit(spec, dtype, data):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("mode", ["fast", "dense"])
 @pytest.mark.parametrize("kind", ["abs", "rel"])
-@settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_szp_keeps_its_bound(kind, mode, dtype, data):
     largest = data.draw(st.sampled_from([1.0, 2.0**20, 2.0**100]))
@@ -105,7 +103,6 @@ def test_zfp_keeps_what_is_not_finite(spec, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_zfp_is_libzfps_stream(dtype, data):
     width = 32 if dtype == np.float32 else 64
@@ -339,7 +336,6 @@ def test_sums_keep_the_bound_in_any_order(summands, mode, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_sums_of_anything_finite(dtype, data):
     """Whole blocks of elements up to the bound's resolution always have a sum in quanta."""

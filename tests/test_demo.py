@@ -21,8 +21,9 @@ def demo(monkeypatch):
     return module
 
 
-def test_demo_runs_through(demo, mpi, monkeypatch, tmp_path, capsys):
-    for name, value in mpi.env.items():
+def test_demo_runs_through(demo, served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+    served_programs(demo)
+    for name, value in (mpi.env | mpi4py_env).items():
         monkeypatch.setenv(name, value)
     # As many ranks as a small machine has cores: more would wait for each other most of the time.
     monkeypatch.setattr(demo, "RANKS", 2)
@@ -84,8 +85,9 @@ def three(monkeypatch):
     return module
 
 
-def test_three_programs(three, mpi, monkeypatch, tmp_path, capsys):
-    for name, value in mpi.env.items():
+def test_three_programs(three, served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+    served_programs(three)
+    for name, value in (mpi.env | mpi4py_env).items():
         monkeypatch.setenv(name, value)
     small = [
         three.wave(tmp_path, (48, 40, 40), 60),

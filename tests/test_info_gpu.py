@@ -12,6 +12,7 @@ from rich.console import Console
 from mpress import trace
 from mpress.cli import info_gpu
 
+pytestmark = pytest.mark.usefixtures("served_jobs")
 WORKER = Path(__file__).with_name("simulated_ways.py")
 
 

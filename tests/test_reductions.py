@@ -110,8 +110,8 @@ def test_sums_row_by_row(codec, ranks, count, is_shared, mpi_program, mpress_run
 @pytest.mark.parametrize(
     ("ranks", "is_shared", "takes_devices"),
     [
-        (2, False, False),
-        (2, True, True),
+        pytest.param(2, False, False, marks=EXTENDED),
+        pytest.param(2, True, True, marks=EXTENDED),
         (4, False, True),
         (4, True, False),
         pytest.param(7, False, False, marks=EXTENDED),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import importlib
 import json
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -13,12 +14,19 @@ from made_up_calls import RANKS, run_of
 
 from mpress.p2p import jobs
 
+pytestmark = pytest.mark.xdist_group(Path(__file__).stem)  # of one set of results
 MB = 1 << 20
 
 
-@pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+@pytest.fixture(scope="module")
+def patched():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def bench(patched):
+    patched.syspath_prepend(str(ROOT / "bench"))
     return importlib.import_module
 
 
@@ -66,20 +74,21 @@ def _events_of_call(case: dict) -> list:
     return found
 
 
-@pytest.fixture
-def results(bench, monkeypatch, tmp_path) -> dict:
+@pytest.fixture(scope="module")
+def results(bench, patched, tmp_path_factory) -> dict:
     """What the driver writes of ranks whose times are those above; one job fails."""
     driver, calls = bench("reductions"), bench("calls")
-    monkeypatch.setattr(jobs, "run", run_of(microseconds, ("auto", "host"), broken="zfp:8"))
+    patched.setattr(jobs, "run", run_of(microseconds, ("auto", "host"), broken="zfp:8"))
     wanted = driver.Wanted(
         RANKS, "device", driver.OPS, [32, MB, 16 * MB, 64 * MB, 256 * MB],
         ["szp:rel=0.001", "szp:abs", "szp:rel=1e-04", "zfp:8"], ("wave", "turb"), ("wave",), True,
         (16 * MB, 256 * MB),
     )  # fmt: skip
-    monkeypatch.setattr(calls, "write_data", lambda folder, names, _: dict.fromkeys(names, "x/y"))
-    monkeypatch.setattr(driver.Wanted, "with_data", lambda wanted, _: wanted)
+    patched.setattr(calls, "write_data", lambda folder, names, _: dict.fromkeys(names, "x/y"))
+    patched.setattr(driver.Wanted, "with_data", lambda wanted, _: wanted)
     job_list = calls.all_jobs(calls.KINDS, calls.LINKS, ("tcp",), "device")
-    document = calls.measure(tmp_path / "made-up.json", wanted, job_list, seconds=10000)
+    out = tmp_path_factory.mktemp("made-up") / "made-up.json"
+    document = calls.measure(out, wanted, job_list, seconds=10000)
     case = {"op": "allreduce", "data": "wave", "bytes": 256 * MB}
     events = bench("call_timeline").typical(events_of(case), case, "szp:rel=0.001", RANKS)
     timeline = calls.Job(calls.TIMELINE, "auto", "mpi").facts | case
@@ -88,13 +97,13 @@ def results(bench, monkeypatch, tmp_path) -> dict:
     return {"runs": [document | facts | {"file": "reductions-made-up.json"}]}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def found(bench, results) -> dict:
     """With the committed results of codecs, and of szp's quality."""
     return bench("report").read() | {"reductions": results}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(bench, found) -> str:
     report = bench("report")
     return bench("report_reductions").section(

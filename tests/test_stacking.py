@@ -106,8 +106,10 @@ def demo(monkeypatch):
 
 
 @pytest.fixture
-def demonstrate(demo, mpi, mpi4py_env, monkeypatch, tmp_path):
+def demonstrate(demo, served_programs, mpi, mpi4py_env, monkeypatch, tmp_path):
     """Runs the demo with small images: demonstrate("--option", ...) are the rows of its table."""
+
+    served_programs(demo)
 
     def run(*options):
         for name, value in {**mpi.env, **mpi4py_env}.items():

@@ -17,6 +17,7 @@ from mpress import _core, cuda_bench, tune
 from mpress.cli.tune import _known, measured_own_links, tune_machine
 from mpress.p2p import jobs
 
+pytestmark = pytest.mark.usefixtures("served_jobs")
 SLOW = "4096:0.01 67108864:100"  # nearly any codec pays
 
 

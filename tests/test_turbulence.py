@@ -73,7 +73,9 @@ def test_ranks_that_do_not_divide(mpirun, mpi4py_env):
     assert done.status != 0 and "3 ranks do not divide it" in done.output
 
 
-def test_beside_the_published_and_beside_none(mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+def test_beside_the_published_and_beside_none(
+    served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys
+):
     """The demo, of a small size: at early times few points resolve the flow."""
     for name, value in {**mpi.env, **mpi4py_env}.items():
         monkeypatch.setenv(name, value)
@@ -81,6 +83,7 @@ def test_beside_the_published_and_beside_none(mpi, mpi4py_env, monkeypatch, tmp_
     demo = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "turbulence_demo", demo)
     spec.loader.exec_module(demo)
+    served_programs(demo)
     words = ["--points", "24", "--until", "2", "--codecs", "mpc", "zfp:24", "szp:rel=1e-6"]
     runs = {}
     monkeypatch.setattr(demo, "draw", lambda path, plain, others: runs.update(

@@ -18,7 +18,7 @@ SETTINGS = {  # ranks outnumber cores
 
 
 @pytest.fixture(scope="module")
-def written(mpi, tmp_path_factory) -> dict:
+def written(mpi, mpi4py_env, tmp_path_factory) -> dict:
     file = tmp_path_factory.mktemp("scaling") / "wave.json"
     done = execute(
         [
@@ -27,7 +27,7 @@ def written(mpi, tmp_path_factory) -> dict:
             "40x40x36", "--steps", "250", "--untimed", "130", "--repeat", "1", "--transports",
             "mpi", "--shot-spacing", "20", "--json", file,
         ],
-        {**mpi.env, **SETTINGS},
+        {**mpi.env, **SETTINGS, **mpi4py_env},
     )  # fmt: skip
     assert done.status == 0, done.output
     return json.loads(file.read_text())

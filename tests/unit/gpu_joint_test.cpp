@@ -223,7 +223,7 @@ void late_members() {
 void many_calls() {
   Members members(2, 1 << 17);
   std::mt19937 random(9);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 200; ++i) {
     const std::size_t count = 1 + random() % (random() % 2 == 0 ? 40 : 30'000);
     const bool gathers = random() % 3 == 0;
     members.combine<float>({.gathers = gathers, .in_place = random() % 2 == 0},
@@ -239,10 +239,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
     return 2;
   }
-  for (const unsigned number : {2u, 3u, 8u}) {
-    all_goals<float>(number);
-    all_goals<double>(number);
-  }
+  for (const unsigned number : {2u, 3u, 8u}) all_goals<float>(number);
+  all_goals<double>(3);
   all_combinations<float>();
   all_combinations<double>();
   late_members();
