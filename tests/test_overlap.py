@@ -15,11 +15,11 @@ CODECS = {
     ("codec", "chunk"),
     [
         ("none", "1M"),
-        pytest.param("auto", "1M", marks=pytest.mark.extended),
+        ("auto", "1M"),
         ("forced", "0"),
         ("forced", "4096"),
         pytest.param("forced", "64K", marks=pytest.mark.extended),
-        pytest.param("forced", "256K", marks=pytest.mark.extended),
+        ("forced", "256K"),
     ],
 )
 def test_windows_into_one_buffer(codec, chunk, mpi_program, mpress_run):
