@@ -196,6 +196,7 @@ def test_counts_agree_between_sender_and_receiver(mpi_program, mpress_run):
         ("types", {"not a run of f32 or f64": 40}, 40),
         ("data", {"incompressible": 40}, 40),
         ("by turns", {"incompressible": 40}, 40),
+        ("exchanges", {"incompressible": 80}, 80),
         ("lengths", {"not a run of f32 or f64": 1200}, 0),
     ],
 )

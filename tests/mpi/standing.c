@@ -85,6 +85,22 @@ static void data_that_changes(int run) {
   }
 }
 
+/* The same in both ways at once. */
+static void exchanges_that_change(int run) {
+  static float out[N];
+  for (int i = 0; i < 2 * TIMES; ++i) {
+    if (i / run % 2 == 0) {
+      fill_noise(out, sizeof out, (unsigned)i);
+    } else {
+      fill_f32(out, N, i);
+    }
+    memset(&data, 0, sizeof data);
+    CHECK_MPI(MPI_Sendrecv(out, N, MPI_FLOAT, 1 - rank, 0, &data, N, MPI_FLOAT, 1 - rank, 0,
+                           MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK(memcmp(&data, out, sizeof out) == 0);
+  }
+}
+
 /* Messages of all lengths into one kind of receive, those that a frame could have among them. */
 static void lengths(void) {
   for (int bytes = 9000; bytes < 9600; ++bytes) {
@@ -117,6 +133,7 @@ int main(int argc, char** argv) {
   if (strcmp(part, "types") == 0) types();
   if (strcmp(part, "data") == 0) data_that_changes(20);
   if (strcmp(part, "by turns") == 0) data_that_changes(1);
+  if (strcmp(part, "exchanges") == 0) exchanges_that_change(20);
   if (strcmp(part, "lengths") == 0) lengths();
   MPI_Finalize();
   return 0;

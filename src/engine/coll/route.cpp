@@ -164,7 +164,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   found.may_compress = gains.any() && may_be_long;
   // A reduction takes two messages, and work between them, each of which waits for a turn where
   // ranks share a device.
-  const std::size_t least = job.least_peer_bytes * (call.reduces ? 4 : 1);
+  const std::size_t least = call.reduces ? job.least_reduced_bytes : job.least_peer_bytes;
   const bool are_served = call.reduces ? job.collectives.reductions : job.collectives.on_devices;
   const bool is_long = call.has_own_counts || bytes >= least;
   found.is_short = !is_long && call.reduces && all_bytes > 0 && form == Form::blocking;

@@ -53,9 +53,10 @@ bool must_post(const Job& job) {
 }
 
 /// The kind of a blocking receive from one rank; nothing where it asks for anything of its own.
-std::optional<Standing::Kind> kind_of(const ReceiveArguments& arguments, const Envelope& from) {
+std::optional<Standing::Kind> kind_of(Op op, const ReceiveArguments& arguments,
+                                      const Envelope& from) {
   if (from.peer < 0 || arguments.outcome) return std::nullopt;
-  return Standing::Kind{Op::recv, from.peer, arguments.comm, arguments.type, arguments.count};
+  return Standing::Kind{op, from.peer, arguments.comm, arguments.type, arguments.count};
 }
 
 /// A message was none of mpress's, and MPI put it where the program wants it: the next ones like it
@@ -70,12 +71,20 @@ void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receiv
   Standing::keep(kind, Standing::some, receive.capacity(), *row, on_host_alone);
 }
 
-/// Receives a message that will most likely be like the last one, which was counted in `row`.
+/// Where messages of this kind are counted, if one that MPI receives by a blocking call may be like
+/// the last one; else null.
+trace::Row* row_as_before(const Job& job, const std::optional<Standing::Kind>& kind) {
+  if (!kind || !job.in_place.empty() || must_post(job)) return nullptr;
+  const Standing* const standing = Standing::find(*kind);
+  return standing ? &standing->row() : nullptr;
+}
+
+/// Receives such a message by `call`, which calls MPI with the status that it is given.
+template <typename Call>
 int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
-                      const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
+                      const ReceiveArguments& arguments, MPI_Status* given, Call call) {
   const StatusOf status(given);
-  const int code = mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
-                                      from.tag, arguments.comm, status);
+  const int code = call(status);
   if (code != MPI_SUCCESS) return code;
   job.mpi_link.outbox.excuse();
   job.timings.collect(job);
@@ -86,7 +95,7 @@ int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
   }
   Standing::drop(kind);
   Receive receive;
-  if (!receive.look_at_received(job, Op::recv, arguments)) return MPI_SUCCESS;
+  if (!receive.look_at_received(job, kind.op, arguments)) return MPI_SUCCESS;
   const int delivered = receive.deliver(job, *status);
   return delivered == MPI_SUCCESS ? delivered : receive.comm()->raise(delivered);
 }
@@ -148,6 +157,10 @@ int make_own(MPI_Request* request) {
 
 Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
 
+Side side(const ReceiveArguments& arguments, const Envelope& from) {
+  return {arguments.count, arguments.type, from.peer, from.tag};
+}
+
 Side side(const Receive& receive, const Envelope& from) {
   return {receive.count(), receive.type(), from.peer, from.tag};
 }
@@ -155,6 +168,14 @@ Side side(const Receive& receive, const Envelope& from) {
 /// An exchange whose send is prepared: `out` may be a frame, or data set aside.
 int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArguments& arguments,
                       const Envelope& from, MPI_Status* given) {
+  const std::optional<Standing::Kind> kind = kind_of(Op::sendrecv, arguments, from);
+  if (trace::Row* const row = out.data ? nullptr : row_as_before(job, kind)) {
+    return receive_as_before(job, *kind, *row, arguments, given, [&](MPI_Status* status) {
+      return mpi::counted::Sendrecv(out.arguments.buffer, side(out.arguments, send_tag),
+                                    arguments.buffer, side(arguments, from), arguments.comm,
+                                    status);
+    });
+  }
   Receive receive;
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
   if (watched) avoid_overlap(job, receive);
@@ -165,7 +186,10 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
     const SendArguments& use = out.arguments;
     code = mpi::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
                                   side(receive, from), arguments.comm, status);
-    return code == MPI_SUCCESS && watched ? deliver(job, receive, *status, begin) : code;
+    if (code != MPI_SUCCESS || !watched) return code;
+    code = deliver(job, receive, *status, begin);
+    if (kind && code == MPI_SUCCESS) let_stand(job, *kind, receive);
+    return code;
   }
   std::shared_ptr<SendOperation> operation;
   if (out.data) {
@@ -202,10 +226,12 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                               from.tag, arguments.comm, given);
   }
-  const std::optional<Standing::Kind> kind = kind_of(arguments, from);
-  if (kind && job.in_place.empty() && !must_post(job)) {
-    const Standing* const standing = Standing::find(*kind);
-    if (standing) return receive_as_before(job, *kind, standing->row(), arguments, from, given);
+  const std::optional<Standing::Kind> kind = kind_of(Op::recv, arguments, from);
+  if (trace::Row* const row = row_as_before(job, kind)) {
+    return receive_as_before(job, *kind, *row, arguments, given, [&](MPI_Status* status) {
+      return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                                from.tag, arguments.comm, status);
+    });
   }
   Receive receive;
   const bool watched = receive.watch(job, Op::recv, arguments);
