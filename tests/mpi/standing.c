@@ -101,6 +101,17 @@ static void exchanges_that_change(int run) {
   }
 }
 
+/* Raw ones in both ways at once, whose buffer is that of what comes. */
+static void replaced(void) {
+  static int values[N];
+  for (int i = 0; i < TIMES; ++i) {
+    for (int k = 0; k < N; ++k) values[k] = i + rank + k;
+    CHECK_MPI(MPI_Sendrecv_replace(values, N, MPI_INT, 1 - rank, 0, 1 - rank, 0, MPI_COMM_WORLD,
+                                   MPI_STATUS_IGNORE));
+    for (int k = 0; k < N; ++k) CHECK(values[k] == i + 1 - rank + k);
+  }
+}
+
 /* Messages of all lengths into one kind of receive, those that a frame could have among them. */
 static void lengths(void) {
   for (int bytes = 9000; bytes < 9600; ++bytes) {
@@ -134,6 +145,7 @@ int main(int argc, char** argv) {
   if (strcmp(part, "data") == 0) data_that_changes(20);
   if (strcmp(part, "by turns") == 0) data_that_changes(1);
   if (strcmp(part, "exchanges") == 0) exchanges_that_change(20);
+  if (strcmp(part, "replaced") == 0) replaced();
   if (strcmp(part, "lengths") == 0) lengths();
   MPI_Finalize();
   return 0;

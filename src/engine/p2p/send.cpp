@@ -216,11 +216,12 @@ void tell_error(const SendCall& call, double error) {
   if (largest) *largest = std::max(*largest, error);
 }
 
-bool goes_as_before(const SendCall& call, const SendArguments& arguments) {
-  if (!is_plain(call, arguments)) return false;
+trace::Row* count_as_before(const SendCall& call, const SendArguments& arguments) {
+  if (!is_plain(call, arguments)) return nullptr;
   const Standing* const standing = Standing::find(kind_of(call, arguments));
-  if (standing) standing->count();
-  return standing != nullptr;
+  if (!standing) return nullptr;
+  standing->count();
+  return &standing->row();
 }
 
 Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments) {
@@ -229,7 +230,8 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   outgoing.op = call.op;
   outgoing.buffer_stays = call.buffer_stays;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
-  if (goes_as_before(call, arguments)) return outgoing;
+  outgoing.row = count_as_before(call, arguments);
+  if (outgoing.row) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
   job.timings.collect(job);  // which may call MPI, and so comes before the quick look
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
