@@ -56,7 +56,8 @@ bool must_post(const Job& job) {
 std::optional<Standing::Kind> kind_of(Op op, const ReceiveArguments& arguments,
                                       const Envelope& from) {
   if (from.peer < 0 || arguments.outcome) return std::nullopt;
-  return Standing::Kind{op, from.peer, arguments.comm, arguments.type, arguments.count};
+  return Standing::Kind{
+      trace::Direction::receive, op, from.peer, arguments.comm, arguments.type, arguments.count};
 }
 
 /// A message was none of mpress's, and MPI put it where the program wants it: the next ones like it

@@ -62,7 +62,8 @@ bool is_left_to_mpi(const Job& job, const Message& message, const Choice& choice
 }
 
 Standing::Kind kind_of(const SendCall& call, const SendArguments& arguments) {
-  return {call.op, arguments.destination, arguments.comm, arguments.type, arguments.count};
+  return {trace::Direction::send, call.op,        arguments.destination,
+          arguments.comm,         arguments.type, arguments.count};
 }
 
 /// How many messages may go to MPI like one that did so for this reason.

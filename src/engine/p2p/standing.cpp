@@ -18,6 +18,7 @@ void Standing::keep(const Kind& kind, std::uint32_t left, std::size_t bytes, tra
   one.peer_ = kind.peer;
   one.kept_ = left;
   one.left_ = left;
+  one.direction_ = kind.direction;
   one.op_ = kind.op;
   one.on_host_alone_ = on_host_alone;
 }

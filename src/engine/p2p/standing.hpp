@@ -24,6 +24,7 @@ class alignas(64) Standing {
  public:
   /// Messages that are decided alike.
   struct Kind {
+    trace::Direction direction;  ///< of an exchange there are both
     trace::Op op;
     int peer;  ///< the rank that the call names
     MPI_Comm comm;
@@ -75,14 +76,15 @@ class alignas(64) Standing {
 
   static std::uint64_t now() { return mpi::changes.load(std::memory_order_acquire); }
   static Standing& at(const Kind& kind) {
-    const std::uint64_t mixed = static_cast<std::uint64_t>(kind.count) * 31 +
-                                static_cast<std::uint64_t>(kind.peer) * 17 +
-                                static_cast<std::uint64_t>(kind.op);
+    const std::uint64_t mixed =
+        static_cast<std::uint64_t>(kind.count) * 31 + static_cast<std::uint64_t>(kind.peer) * 17 +
+        static_cast<std::uint64_t>(kind.op) * 2 + static_cast<std::uint64_t>(kind.direction);
     return of_thread_[mixed * 0x9E3779B97F4A7C15u >> (64 - kept_bits)];
   }
   bool is_of(const Kind& kind) const {
     return count_ == kind.count && peer_ == kind.peer && op_ == kind.op &&
-           type_ == mpi::handle_bits(kind.type) && comm_ == mpi::handle_bits(kind.comm);
+           direction_ == kind.direction && type_ == mpi::handle_bits(kind.type) &&
+           comm_ == mpi::handle_bits(kind.comm);
   }
   bool use();
 
@@ -95,6 +97,7 @@ class alignas(64) Standing {
   int peer_;
   std::uint32_t kept_;  ///< for so many
   std::uint32_t left_;
+  trace::Direction direction_;
   trace::Op op_;
   bool on_host_alone_;
 
