@@ -251,7 +251,7 @@ def stacking(output: Path, image: str, images: int, shots: int) -> Program:
         draw_pair(path, plain.result, lossy.result, plain.codec, lossy.codec, "the stack")
 
     return Program(
-        "stacking", "noisy images averaged by MPI_Allreduce", "szp:abs=1e-3", False, 2e-3, command,
+        "stacking", "noisy images averaged by MPI_Allreduce", "szp:abs=2e-3", False, 4e-3, command,
         lambda _, prefix: json.loads(prefix.with_suffix(".json").read_text())["seconds"],
         lambda prefix: np.load(prefix.with_suffix(".npy")), draw,
     )  # fmt: skip
@@ -281,7 +281,7 @@ def programs(output: Path) -> list[Program]:
     return [
         wave(output, (160, 160, 128), 600),
         turbulence(48, 800, 4),
-        stacking(output, "4M", 16, 16),
+        stacking(output, "4M", 10, 32),
     ]
 
 
