@@ -235,6 +235,11 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   return facts;
 }
 
+void configure_policy(Job& job, const policy::Costs& costs) {
+  job.policy.configure(job.config.force, costs);
+  job.raw_is_mpis = job.gpu_aware && !job.raw_by_link && !job.policy.may_have_raw();
+}
+
 void start_progress_thread(Job& job) {
   if (!job.threaded || !job.peek.is_possible()) {
     mpi::fatal(std::string("MPRESS_PROGRESS=thread: this MPI ") +
@@ -311,8 +316,7 @@ void start_job(bool at_init) {
     job.state_ = Job::State::off;
     return;
   }
-  job.policy.configure(job.config.force, tuning.costs);
-  job.raw_is_mpis = job.gpu_aware && !job.raw_by_link && !job.policy.may_have_raw();
+  configure_policy(job, tuning.costs);
   if (at_init) {
     job.peek.open(job.threaded);
     const std::size_t chunk_bytes = job.peek.is_possible() ? job.config.chunk : 0;
@@ -382,8 +386,7 @@ void start_job(bool at_init) {
   }
   if (!job.chunks.is_open()) {
     tuning.costs.device_chunks = {};
-    job.policy.configure(job.config.force, tuning.costs);
-  job.raw_is_mpis = job.gpu_aware && !job.raw_by_link && !job.policy.may_have_raw();
+    configure_policy(job, tuning.costs);
   }
   job.lacking_costs = std::move(tuning.lacking);
   open_timeline(job);

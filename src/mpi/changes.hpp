@@ -1,5 +1,5 @@
 // Counts what may undo a decision about messages of a type and a communicator: the end of either,
-// new hints, the first session.
+// new hints, a session.
 #pragma once
 
 #include <atomic>

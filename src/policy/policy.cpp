@@ -186,6 +186,16 @@ void Policy::timed(const Subject& subject, std::size_t wire_bytes, double second
   links_.observe(subject.path.peer, wire_bytes, seconds, codec.encode + codec.decode);
 }
 
+bool Policy::is_raw_by_costs(const Subject& subject) const {
+  if (force_) return false;
+  const Wire costs = wire(subject.path);
+  if (!costs.message()) return true;
+  const auto bytes = static_cast<double>(subject.bytes);
+  const CodecSeconds least = least_seconds(subject.path, subject.codec, bytes);
+  return costs_.compressed(subject.path, costs.frame(), least, 0) >
+         faster * raw_seconds(subject.path, costs, bytes);
+}
+
 Verdict Policy::judge(const Subject& subject) {
   if (force_) return Verdict::compress;
   const Wire costs = wire(subject.path);

@@ -93,6 +93,10 @@ class Policy {
   /// 1 % of the time that the messages take.
   Verdict judge(const Subject& subject);
 
+  /// Is it raw whatever messages become, as its link is too fast, or nobody knows what it costs?
+  /// Nothing is learned by the question.
+  bool is_raw_by_costs(const Subject& subject) const;
+
   /// What a message became, and how long that took. Times count where nobody has measured them.
   void encoded(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns);
   void decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns);

@@ -66,10 +66,10 @@ void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receiv
   trace::Row* const row = receive.row_of_raw();
   if (!row || job.pacer.active() || trace::timeline.is_on()) return;
   // Those before it, which were not timed, are taken to have waited as long.
-  trace::add(row->wait_ns, Standing::uses(kind) * receive.waited_ns());
+  trace::add(row->wait_ns, Standing::take_uses(kind) * receive.waited_ns());
   const bool on_host_alone = !gpu::in_use();
   if (!on_host_alone && !job.raw_is_mpis) return;
-  Standing::keep(kind, Standing::some, receive.capacity(), *row, on_host_alone);
+  Standing::keep(kind, {Standing::some, receive.capacity(), row, on_host_alone}, Standing::now());
 }
 
 /// Where messages of this kind are counted, if one that MPI receives by a blocking call may be like

@@ -229,7 +229,7 @@ int Receive::deliver_raw(Job& job, const Arrived& arrived) {
   trace::add(row.wire_bytes, arrived.bytes);
   trace::add(row.wait_ns, waited_ns_);
   delivered_bytes_ = std::min(arrived.bytes, capacity_);
-  if (is_on_device(job)) job.forecast.other_came(capacity_);
+  if (is_seen_ && device_ != gpu::host) job.forecast.other_came(capacity_);
   if (!arrived.in_place) {
     const int code = scatter(job, arrived.data, delivered_bytes_);
     if (code != MPI_SUCCESS) return code;

@@ -7,6 +7,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/receive.hpp"
 #include "engine/p2p/receive_request.hpp"
+#include "memory/kind.hpp"
 #include "mpi/counted.hpp"
 #include "mpi/relayout.hpp"
 #include "mpi/type_runs.hpp"
@@ -50,7 +51,8 @@ void Receive::find_place(Job& job) {
 /// May it stay open where the buffer lies until a frame has come?
 bool Receive::may_stay_unseen(Job& job) const {
   return job.raw_is_mpis && type_->contiguous && !trace::timeline.is_on() &&
-         !job.forecast.expects(capacity_) && !job.receive_places.is_due();
+         !memory::is_own(arguments_.buffer) && !job.forecast.expects(capacity_) &&
+         !job.receive_places.is_due();
 }
 
 /// Before anybody looks at what MPI has received.

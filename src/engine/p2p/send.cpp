@@ -35,7 +35,8 @@ void count_message(Job& job, const Message& message, Codec codec, Reason reason,
 
 /// Is a message decided about by its kind alone, and has it a buffer?
 bool is_plain(const SendCall& call, const SendArguments& arguments) {
-  return !call.coding && !call.raw_for && !arguments.spec && !arguments.outcome && arguments.buffer;
+  return call.op.algorithm == 0 && !call.coding && !call.raw_for && !arguments.spec &&
+         !arguments.outcome && arguments.buffer;
 }
 
 std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) {
@@ -85,30 +86,32 @@ bool tells_of_link(const Job& job, const Message& message, Reason reason) {
          job.policy.rate(job.peer_hosts.peer(message.peer)) != 0;
 }
 
-/// Would MPI get a message, which it gets, also if it lay elsewhere? Asked of MPIs that take memory
-/// of devices.
-bool is_left_wherever_it_is(Job& job, const Message& message) {
+/// Would MPI get a message, which it gets for this reason, also if it lay elsewhere? Asked of MPIs
+/// that take memory of devices. Nothing is learned, and nobody told, by the question.
+bool is_left_wherever_it_is(const Job& job, const Message& message, Reason reason) {
+  if (takes_raw(job, message)) return false;
+  if (reason != Reason::policy && reason != Reason::unknown) return true;  // whatever the place
+  if (!job.watches_receives) return true;
   Message there = message;
   constexpr int any_device = 0;
   there.device = message.device == gpu::host ? any_device : gpu::host;
-  there.is_readable = there.device == gpu::host;
-  constexpr bool may_time = false;
-  const Choice choice = choose(job, there, may_time);
-  return is_left_to_mpi(job, there, choice) && lasting(choice.reason) > 0;
+  Spec wanted = message.comm.hints.codec(job.config.spec);
+  if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
+  return job.policy.is_raw_by_costs(glance_at_subject(job, there, wanted.codec));
 }
 
 /// Lets the decision about a message that MPI gets as it is stand for those like it. `is_placed`:
 /// it was looked up where the message lies.
-void let_stand(Job& job, const Message& message, Reason reason, bool is_placed,
-               const Outgoing& outgoing) {
+void let_stand(const Job& job, const Message& message, Reason reason, bool is_placed,
+               const Outgoing& outgoing, std::uint64_t changes) {
   const std::uint32_t left = lasting(reason);
   if (left == 0 || !is_plain(message.call, message.arguments) || trace::timeline.is_on()) return;
   if (tells_of_link(job, message, reason)) return;
   const bool on_host_alone = is_placed && !gpu::in_use();
   const bool is_certain = !is_placed || on_host_alone;
-  if (!is_certain && !(job.gpu_aware && is_left_wherever_it_is(job, message))) return;
-  Standing::keep(kind_of(message.call, message.arguments), left, message.bytes, *outgoing.row,
-                 on_host_alone);
+  if (!is_certain && !(job.gpu_aware && is_left_wherever_it_is(job, message, reason))) return;
+  Standing::keep(kind_of(message.call, message.arguments),
+                 {left, message.bytes, outgoing.row, on_host_alone}, changes);
 }
 
 /// Keeps a frame until MPI is done with it; null where that is so already, and MPI may have handed
@@ -231,10 +234,11 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   outgoing.op = call.op;
   outgoing.buffer_stays = call.buffer_stays;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
+  job.timings.collect(job);  // which may call MPI, and so comes before the quick looks
   outgoing.row = count_as_before(call, arguments);
   if (outgoing.row) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
-  job.timings.collect(job);  // which may call MPI, and so comes before the quick look
+  const std::uint64_t changes = Standing::now();
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
   const std::shared_ptr<const mpi::CommInfo> comm =
       type ? mpi::glance_at_comm(arguments.comm) : nullptr;
@@ -258,7 +262,7 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   if (!too_short || message.device != gpu::host) choice = choose(job, message);
   if (is_left_to_mpi(job, message, choice)) {
     count_message(job, message, Codec::none, choice.reason, message.bytes, begin, outgoing);
-    let_stand(job, message, choice.reason, is_placed, outgoing);
+    let_stand(job, message, choice.reason, is_placed, outgoing, changes);
     return outgoing;
   }
   prepare_with_work(job, message, choice, begin, outgoing);
@@ -346,7 +350,7 @@ int send_now(Job& job, const Outgoing& out, BlockingSend call, ImmediateSend sta
     code = start(use.buffer, use.count, use.type, use.destination, tag, use.comm, &request);
     if (code == MPI_SUCCESS) code = wait_for(job, &request, MPI_STATUS_IGNORE);
   }
-  if (out.frame) count_wait(*out.row, out.op, begin);
+  if (out.frame && out.row) count_wait(*out.row, out.op, begin);
   return code;
 }
 

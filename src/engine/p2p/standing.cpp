@@ -6,21 +6,20 @@ namespace mpress::engine {
 
 constinit thread_local std::array<Standing, 1 << Standing::kept_bits> Standing::of_thread_{};
 
-void Standing::keep(const Kind& kind, std::uint32_t left, std::size_t bytes, trace::Row& row,
-                    bool on_host_alone) {
+void Standing::keep(const Kind& kind, const Decision& decision, std::uint64_t changes) {
   Standing& one = at(kind);
   one.count_ = kind.count;
   one.type_ = mpi::handle_bits(kind.type);
   one.comm_ = mpi::handle_bits(kind.comm);
-  one.changes_ = now();
-  one.bytes_ = bytes;
-  one.row_ = &row;
+  one.changes_ = changes;
+  one.bytes_ = decision.bytes;
+  one.row_ = decision.row;
   one.peer_ = kind.peer;
-  one.kept_ = left;
-  one.left_ = left;
+  one.kept_ = decision.left;
+  one.left_ = decision.left;
   one.direction_ = kind.direction;
   one.op_ = kind.op;
-  one.on_host_alone_ = on_host_alone;
+  one.on_host_alone_ = decision.on_host_alone;
 }
 
 bool Standing::use() {

@@ -5,8 +5,8 @@
 // longer than the decision. So each thread keeps its last ones, a cache line each.
 //
 // Only such decisions stand as do not depend on where the program's buffer lies: where it does not
-// matter, or, as an MPI can take both, where memory of the host and of a device go the same way.
-// What was seen of the place then serves the statistics alone.
+// matter, where no GPU is in use, or, as an MPI can take both, where memory of the host and of a
+// device go the same way. What was seen of the place then serves the statistics alone.
 #pragma once
 
 #include <array>
@@ -34,8 +34,9 @@ class alignas(64) Standing {
 
   /// As many as there are.
   static constexpr std::uint32_t always = UINT32_MAX;
-  /// Of what is decided by what the policy learns: so many, and then it is asked again.
-  static constexpr std::uint32_t some = 15;
+  /// Of what is decided by what the policy learns, and of what comes: so many, and then it is asked
+  /// again. With that one their number is none that programs repeat messages in.
+  static constexpr std::uint32_t some = 16;
 
   /// What stands for another message of this kind, which counts as one of them; null: nothing. It
   /// is there until the thread's next call of MPI's.
@@ -44,15 +45,27 @@ class alignas(64) Standing {
     return one.left_ > 0 && one.is_of(kind) && one.changes_ == now() && one.use() ? &one : nullptr;
   }
 
-  /// Such messages of `bytes` bytes, at most `left` of them, go as the last one did, which was
-  /// counted in `row`. `on_host_alone`: as long as the process uses no GPU.
-  static void keep(const Kind& kind, std::uint32_t left, std::size_t bytes, trace::Row& row,
-                   bool on_host_alone);
+  struct Decision {
+    std::uint32_t left;  ///< for at most so many messages
+    std::size_t bytes;   ///< of each that is sent
+    trace::Row* row;     ///< where the last one was counted
+    bool on_host_alone;  ///< as long as the process uses no GPU
+  };
 
-  /// How many went by the last decision about this kind; 0, too, where another kind took its place.
-  static std::uint32_t uses(const Kind& kind) {
-    const Standing& one = at(kind);
-    return one.is_of(kind) && one.kept_ != always ? one.kept_ - one.left_ : 0;
+  /// Such messages go as the last one did, which was decided about when now() was `changes`.
+  static void keep(const Kind& kind, const Decision& decision, std::uint64_t changes);
+
+  /// What undoes decisions has happened so many times; see mpi/changes.hpp.
+  static std::uint64_t now() { return mpi::changes.load(std::memory_order_acquire); }
+
+  /// How many went by the last decision about this kind, which ends; 0, too, where another kind
+  /// took its place.
+  static std::uint32_t take_uses(const Kind& kind) {
+    Standing& one = at(kind);
+    if (!one.is_of(kind) || one.kept_ == always) return 0;
+    const std::uint32_t uses = one.kept_ - one.left_;
+    one.kept_ = one.left_ = 0;
+    return uses;
   }
 
   /// The next message of this kind is decided anew.
@@ -74,7 +87,6 @@ class alignas(64) Standing {
  private:
   static constexpr int kept_bits = 4;
 
-  static std::uint64_t now() { return mpi::changes.load(std::memory_order_acquire); }
   static Standing& at(const Kind& kind) {
     const std::uint64_t mixed =
         static_cast<std::uint64_t>(kind.count) * 31 + static_cast<std::uint64_t>(kind.peer) * 17 +
