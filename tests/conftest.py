@@ -11,6 +11,7 @@ once where its tests are of one `xdist_group`.
 
 import dataclasses
 import fcntl
+import importlib
 import json
 import os
 import shlex
@@ -251,6 +252,20 @@ def execute(
     return Finished(process.returncode, *printed)
 
 
+@pytest.fixture(scope="module")
+def patched() -> Iterator[pytest.MonkeyPatch]:
+    """monkeypatch, for all tests of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def bench(patched: pytest.MonkeyPatch) -> Callable[[str], types.ModuleType]:
+    """bench(name): a module of bench/."""
+    patched.syspath_prepend(str(ROOT / "bench"))
+    return importlib.import_module
+
+
 def served_run(command: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[str]:
     """subprocess.run with what is printed, for modules under test: MPRESS is served."""
     words = [str(word) for word in command]
@@ -320,11 +335,11 @@ def simulated_gpu_library(build_dir: Path) -> Path:
     return library
 
 
-def patience(build_dir: Path, *, is_library: bool = False) -> Path:
-    """What makes programs sleep that wait for others: tests/mpi/patient.cpp, as an object or as a
+def yielding(build_dir: Path, *, is_library: bool = False) -> Path:
+    """What makes programs sleep that wait for others: tests/mpi/yielding.cpp, as an object or as a
     library to preload."""
-    source = ROOT / "tests" / "mpi" / "patient.cpp"
-    file = build_dir / "tests" / "mpi" / ("libpatient.so" if is_library else "patient.o")
+    source = ROOT / "tests" / "mpi" / "yielding.cpp"
+    file = build_dir / "tests" / "mpi" / ("libyielding.so" if is_library else "yielding.o")
     with made_once(file):
         if not file.exists() or file.stat().st_mtime < source.stat().st_mtime:
             kind = ["-shared", "-fPIC"] if is_library else ["-c"]
@@ -357,7 +372,7 @@ def compile_mpi_program(name: str, mpi: Mpi, build_dir: Path, *, cuda: bool = Fa
         libraries += [library, f"-Wl,-rpath,{library.parent}"]
     program = build_dir / "tests" / "mpi" / (mpi.name + ("-cuda" if cuda else "")) / name
     if not cuda:
-        libraries.insert(0, patience(build_dir))
+        libraries.insert(0, yielding(build_dir))
         headers.append(libraries[0])
     newest = max(path.lstat().st_mtime for path in [*sources, mpi.mpicc, *headers])
     with made_once(program):
@@ -442,12 +457,12 @@ def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
     """What makes Python load mpi4py with the MPI of the tests, and ranks sleep that wait. Wheels
     find the MPI of .venv by themselves and can be led to others, but not to the standard ABI: for
     that, mpi4py is built."""
-    patient = {"LD_PRELOAD": os.fspath(patience(build_dir, is_library=True))}
+    preloaded = {"LD_PRELOAD": os.fspath(yielding(build_dir, is_library=True))}
     if mpi.name not in ("mpich", "openmpi", "abi"):
-        return patient
+        return preloaded
     libraries = os.fspath(mpi.mpicc.parent.parent / "lib")
     if mpi.name != "abi":
-        return patient | {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
+        return preloaded | {"MPI4PY_MPIABI": mpi.name, "LD_LIBRARY_PATH": libraries}
     target = build_dir / "mpi4py" / f"abi-{metadata.version('mpi4py')}"
     with made_once(target):
         if not target.exists():
@@ -456,4 +471,4 @@ def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
             env = {"MPICC": os.fspath(mpi.mpicc), "CFLAGS": "-O0"}
             done = execute(command, env, timeout=900)
             assert done.status == 0, done.output
-    return patient | {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}
+    return preloaded | {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}

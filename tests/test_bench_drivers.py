@@ -3,24 +3,16 @@ of jobs that fail."""
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
 from mpress.p2p import jobs
 
 pytestmark = pytest.mark.usefixtures("served_jobs")
 MB = 1 << 20
 WORKER = Path(__file__).with_name("simulated_messages.py")
-
-
-@pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    return importlib.import_module
 
 
 @pytest.fixture

@@ -3,30 +3,16 @@ what was reached, losses in bold, what is missing named."""
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from made_up_calls import RANKS, run_of
 
 from mpress.p2p import jobs
 
 pytestmark = pytest.mark.xdist_group(Path(__file__).stem)  # of one set of results
 MB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def patched():
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
-
-
-@pytest.fixture(scope="module")
-def bench(patched):
-    patched.syspath_prepend(str(ROOT / "bench"))
-    return importlib.import_module
 
 
 def microseconds(path: str, nbytes: int, link: str, transport: str) -> float:

@@ -4,18 +4,8 @@ goals beside what was reached, an MPI that knows no GPUs to compare with."""
 from __future__ import annotations
 
 import copy
-import importlib
-
-import pytest
-from conftest import ROOT
 
 MB = 1 << 20
-
-
-@pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    return importlib.import_module
 
 
 def host_link(raw_us: float, mpi_us: float) -> dict:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
 from mpress.p2p import jobs
 
 WORKER = Path(__file__).with_name("simulated_messages.py")
 MB = 1 << 20
-
-
-@pytest.fixture
-def bench(monkeypatch):
-    """bench(name): a module of bench/."""
-    pytest.importorskip("matplotlib")
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    return importlib.import_module
 
 
 def microseconds(path: str, nbytes: int, link: str) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import execute, patience, simulated_gpu_library
+from conftest import execute, simulated_gpu_library, yielding
 
 pytestmark = pytest.mark.xdist_group("wave_app")  # programs are compiled once
 ROOT = Path(__file__).parents[1]
@@ -31,7 +31,7 @@ def load_program():
 def wave_program(tmp_path_factory, mpi, build_dir):
     program = tmp_path_factory.mktemp("wave") / "wave"
     command = [mpi.mpicc, "-std=c11", "-O2", "-ffp-contract=off", "-o", program, *SOURCES]
-    subprocess.run([*command, patience(build_dir), "-lm"], check=True)
+    subprocess.run([*command, yielding(build_dir), "-lm"], check=True)
     return program
 
 
@@ -200,7 +200,7 @@ def device_program(tmp_path_factory, mpi, build_dir):
     command = [mpi.mpicc, "-std=c11", "-O2", "-ffp-contract=off", "-DWAVE_CUDA", "-o", program]
     command += ["-I", WAVE, "-I", ROOT / "tests" / "simulated_gpu", *SOURCES]
     command += [ROOT / "tests" / "wave_simulated_gpu.c", library, f"-Wl,-rpath,{library.parent}"]
-    done = execute([*command, patience(build_dir), "-lm"])
+    done = execute([*command, yielding(build_dir), "-lm"])
     assert done.status == 0, done.output
     return program
 

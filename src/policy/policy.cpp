@@ -97,15 +97,18 @@ bool Policy::may_compress(std::initializer_list<Path> paths,
     const Wire costs = wire(path);
     for (double bytes = shortest; costs.message() && bytes <= longest; bytes *= 2) {
       for (const Codec codec : codecs) {
-        const CodecSeconds least = least_seconds(path, codec, bytes);
-        if (costs_.compressed(path, costs.frame(), least, 0) <=
-            faster * raw_seconds(path, costs, bytes)) {
-          return true;
-        }
+        if (could_pay(path, codec, costs, bytes)) return true;
       }
     }
   }
   return false;
+}
+
+/// Would a frame of no size be faster?
+bool Policy::could_pay(Path path, Codec codec, const Wire& costs, double bytes) const {
+  const CodecSeconds least = least_seconds(path, codec, bytes);
+  return costs_.compressed(path, costs.frame(), least, 0) <=
+         faster * raw_seconds(path, costs, bytes);
 }
 
 /// What a codec takes, where that was measured, and else at the least: on a device, nothing.
@@ -189,11 +192,8 @@ void Policy::timed(const Subject& subject, std::size_t wire_bytes, double second
 bool Policy::is_raw_by_costs(const Subject& subject) const {
   if (force_) return false;
   const Wire costs = wire(subject.path);
-  if (!costs.message()) return true;
-  const auto bytes = static_cast<double>(subject.bytes);
-  const CodecSeconds least = least_seconds(subject.path, subject.codec, bytes);
-  return costs_.compressed(subject.path, costs.frame(), least, 0) >
-         faster * raw_seconds(subject.path, costs, bytes);
+  return !costs.message() ||
+         !could_pay(subject.path, subject.codec, costs, static_cast<double>(subject.bytes));
 }
 
 Verdict Policy::judge(const Subject& subject) {
@@ -201,11 +201,10 @@ Verdict Policy::judge(const Subject& subject) {
   const Wire costs = wire(subject.path);
   if (!costs.message()) return Verdict::unknown;
   const auto bytes = static_cast<double>(subject.bytes);
+  if (!could_pay(subject.path, subject.codec, costs, bytes)) return Verdict::link;
   const double raw = raw_seconds(subject.path, costs, bytes);
   const std::optional<CodecSeconds> measured =
       costs_.codec_seconds(subject.path, subject.codec, bytes);
-  const CodecSeconds least = least_seconds(subject.path, subject.codec, bytes);
-  if (costs_.compressed(subject.path, costs.frame(), least, 0) > faster * raw) return Verdict::link;
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
   Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);
   if (own.samples.load(std::memory_order_relaxed) == 0) {

@@ -93,7 +93,8 @@ class Policy {
   /// 1 % of the time that the messages take.
   Verdict judge(const Subject& subject);
 
-  /// Is it raw whatever messages become, as its link is too fast, or nobody knows what it costs?
+  /// Is it raw whatever messages become, as its link is too fast, or its costs were never
+  /// measured?
   /// Nothing is learned by the question.
   bool is_raw_by_costs(const Subject& subject) const;
 
@@ -123,6 +124,7 @@ class Policy {
     const Curve& frame() const { return told_frame ? *told_frame : learned; }
   };
   Wire wire(Path path) const;
+  bool could_pay(Path path, Codec codec, const Wire& costs, double bytes) const;
   double raw_seconds(Path path, const Wire& costs, double bytes) const;
   CodecSeconds seen_seconds(const Subject& subject) const;
   CodecSeconds least_seconds(Path path, Codec codec, double bytes) const;

@@ -21,8 +21,7 @@ using engine::SendCall;
 int send(const SendCall& counted, BlockingSend call, ImmediateSend start,
          const engine::SendArguments& given, int tag) {
   engine::Job* job = preload::enter_call();
-  if (job) job->timings.collect(*job);
-  if (!job || (job->progress.idle() && engine::count_as_before(counted, given))) {
+  if (!job || (job->progress.idle() && engine::count_as_before(*job, counted, given))) {
     return call(given.buffer, given.count, given.type, given.destination, tag, given.comm);
   }
   engine::Outgoing out = engine::prepare_send(*job, counted, given);
@@ -34,8 +33,7 @@ int send(const SendCall& counted, BlockingSend call, ImmediateSend start,
 int isend(const SendCall& counted, ImmediateSend call, const engine::SendArguments& given, int tag,
           MPI_Request* request) {
   engine::Job* job = preload::enter_call();
-  if (job) job->timings.collect(*job);
-  if (!job || engine::count_as_before(counted, given)) {
+  if (!job || engine::count_as_before(*job, counted, given)) {
     return call(given.buffer, given.count, given.type, given.destination, tag, given.comm, request);
   }
   engine::Outgoing out = engine::prepare_send(*job, counted, given);

@@ -208,6 +208,13 @@ inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
   }
 }
 
+/// Counts a message.
+inline void add_message(Row& row, std::uint64_t raw_bytes, std::uint64_t wire_bytes) {
+  add(row.messages, 1);
+  add(row.raw_bytes, raw_bytes);
+  add(row.wire_bytes, wire_bytes);
+}
+
 /// Makes an error, which is not below 0, at least `value`. What is not finite counts as the largest
 /// number.
 void raise_error(std::atomic<std::uint64_t>& error, double value);

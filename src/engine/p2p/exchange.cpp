@@ -91,7 +91,7 @@ int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
   job.timings.collect(job);
   const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(*status));
   if (!wire::is_frame_size(bytes)) {
-    Standing::count(row, bytes);
+    trace::add_message(row, bytes, bytes);
     return MPI_SUCCESS;
   }
   Standing::drop(kind);

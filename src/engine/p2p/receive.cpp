@@ -224,9 +224,7 @@ int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Stat
 
 int Receive::deliver_raw(Job& job, const Arrived& arrived) {
   trace::Row& row = job.record.row(key(job, arrived.source, Codec::none, trace::Way::whole));
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, arrived.bytes);
-  trace::add(row.wire_bytes, arrived.bytes);
+  trace::add_message(row, arrived.bytes, arrived.bytes);
   trace::add(row.wait_ns, waited_ns_);
   delivered_bytes_ = std::min(arrived.bytes, capacity_);
   if (is_seen_ && device_ != gpu::host) job.forecast.other_came(capacity_);
@@ -303,9 +301,7 @@ int Receive::conclude(Job& job) {
     return code;
   }
   delivered_bytes_ = cut.bytes();
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, delivered_bytes_);
-  trace::add(row.wire_bytes, wire_bytes);
+  trace::add_message(row, delivered_bytes_, wire_bytes);
   trace::add(row.decode_ns, chunks->decode_ns());
   trace::add(row.wait_ns, waited_ns_);
   trace::add(row.transfer_ns, chunks->transfer_ns());

@@ -87,7 +87,7 @@ bool tells_of_link(const Job& job, const Message& message, Reason reason) {
 }
 
 /// Would MPI get a message, which it gets for this reason, also if it lay elsewhere? Asked of MPIs
-/// that take memory of devices. Nothing is learned, and nobody told, by the question.
+/// that take memory of devices. The question teaches the policy nothing.
 bool is_left_wherever_it_is(const Job& job, const Message& message, Reason reason) {
   if (takes_raw(job, message)) return false;
   if (reason != Reason::policy && reason != Reason::unknown) return true;  // whatever the place
@@ -95,9 +95,8 @@ bool is_left_wherever_it_is(const Job& job, const Message& message, Reason reaso
   Message there = message;
   constexpr int any_device = 0;
   there.device = message.device == gpu::host ? any_device : gpu::host;
-  Spec wanted = message.comm.hints.codec(job.config.spec);
-  if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
-  return job.policy.is_raw_by_costs(glance_at_subject(job, there, wanted.codec));
+  const Codec wanted = wanted_spec(job, message).codec;
+  return job.policy.is_raw_by_costs(glance_at_subject(job, there, wanted));
 }
 
 /// Lets the decision about a message that MPI gets as it is stand for those like it. `is_placed`:
@@ -197,9 +196,7 @@ trace::Row& count(Job& job, const Message& message, const Departure& departure, 
         detour_of(job, message, departure.way, departure.of_peer, departure.codec != Codec::none);
   }
   trace::Row& row = job.record.row(key);
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, message.bytes);
-  trace::add(row.wire_bytes, departure.wire_bytes);
+  trace::add_message(row, message.bytes, departure.wire_bytes);
   note(row, departure.loss);
   if (!trace::timeline.is_on()) return row;
   span = trace::Span({.begin_ns = departure.begin_ns,
@@ -220,7 +217,8 @@ void tell_error(const SendCall& call, double error) {
   if (largest) *largest = std::max(*largest, error);
 }
 
-trace::Row* count_as_before(const SendCall& call, const SendArguments& arguments) {
+trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments& arguments) {
+  job.timings.collect(job);  // which may call MPI, and so comes before the quick looks
   if (!is_plain(call, arguments)) return nullptr;
   const Standing* const standing = Standing::find(kind_of(call, arguments));
   if (!standing) return nullptr;
@@ -234,8 +232,7 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   outgoing.op = call.op;
   outgoing.buffer_stays = call.buffer_stays;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
-  job.timings.collect(job);  // which may call MPI, and so comes before the quick looks
-  outgoing.row = count_as_before(call, arguments);
+  outgoing.row = count_as_before(job, call, arguments);
   if (outgoing.row) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
   const std::uint64_t changes = Standing::now();

@@ -80,10 +80,10 @@ struct Outgoing {
 /// failed. `bytes` is the size of the message's data.
 memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size_t bytes);
 
-/// Where the message is counted, now, if MPI may have it as it is since one like it went so; else
-/// null. prepare_send() begins with this; a caller that does so itself saves the making of what
-/// that returns.
-trace::Row* count_as_before(const SendCall& call, const SendArguments& arguments);
+/// Takes what was told of messages that were timed. Where the message is counted, now, if MPI may
+/// have it as it is since one like it went so; else null. prepare_send() begins with this; a caller
+/// that does so itself saves the making of what that returns.
+trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments& arguments);
 
 /// Decides about a message, encodes it where that pays, and counts it. Where `error` comes back
 /// set, it has been raised already.

@@ -80,15 +80,21 @@ policy::Subject subject_of(const Job& job, const Message& message, Codec codec) 
   return subject;
 }
 
+Spec wanted_spec(const Job& job, const Message& message) {
+  const Coding* const coding = message.call.coding;
+  const std::optional<Spec>& asked = message.arguments.spec;
+  Spec wanted = coding ? coding->spec : asked ? *asked : message.comm.hints.codec(job.config.spec);
+  if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
+  return wanted;
+}
+
 Choice choose(Job& job, const Message& message, bool may_time) {
   const Spec none = no_codec();
   if (message.call.raw_for) return {none, *message.call.raw_for};
   Reason reason = Reason::none;
   const Coding* const coding = message.call.coding;
   const bool is_decided = coding && coding->is_decided;
-  const std::optional<Spec>& asked = message.arguments.spec;
-  Spec wanted = coding ? coding->spec : asked ? *asked : message.comm.hints.codec(job.config.spec);
-  if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
+  const Spec wanted = wanted_spec(job, message);
   if (is_decided ? message.bytes < wire::min_frame_bytes : is_short(job, message)) {
     reason = Reason::threshold;
   } else if (!message.type.element) {

@@ -82,6 +82,10 @@ policy::Subject subject_of(const Job& job, const Message& message, Codec codec);
 /// The same for as long as the communicator is there: owning costs two locked operations.
 policy::Subject glance_at_subject(const Job& job, const Message& message, Codec codec);
 
+/// What a message is to be encoded with where that pays: what its call, else its communicator, else
+/// the environment asks for. None: it is to be left raw.
+Spec wanted_spec(const Job& job, const Message& message);
+
 /// What becomes of a message.
 struct Choice {
   Spec spec;  ///< what to encode it with; none where it is left raw

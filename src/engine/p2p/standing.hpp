@@ -61,10 +61,9 @@ class alignas(64) Standing {
   /// How many went by the last decision about this kind, which ends; 0, too, where another kind
   /// took its place.
   static std::uint32_t take_uses(const Kind& kind) {
-    Standing& one = at(kind);
-    if (!one.is_of(kind) || one.kept_ == always) return 0;
-    const std::uint32_t uses = one.kept_ - one.left_;
-    one.kept_ = one.left_ = 0;
+    const Standing& one = at(kind);
+    const std::uint32_t uses = one.is_of(kind) && one.kept_ != always ? one.kept_ - one.left_ : 0;
+    drop(kind);
     return uses;
   }
 
@@ -76,13 +75,8 @@ class alignas(64) Standing {
   /// Where the messages are counted.
   trace::Row& row() const { return *row_; }
 
-  /// Counts the message.
-  void count() const { count(*row_, bytes_); }
-  static void count(trace::Row& row, std::size_t bytes) {
-    trace::add(row.messages, 1);
-    trace::add(row.raw_bytes, bytes);
-    trace::add(row.wire_bytes, bytes);
-  }
+  /// Counts a message that is sent.
+  void count() const { trace::add_message(*row_, bytes_, bytes_); }
 
  private:
   static constexpr int kept_bits = 4;
