@@ -35,7 +35,8 @@ def run_of(
             for case in plan["cases"]
             for path in case["paths"]
         ]  # fmt: skip
-        known = {"mpi": "an MPI", "gpu_aware": False, "ranks": RANKS, "sees_loopback": False}
+        known = {"mpi": "an MPI", "gpu_aware": False, "ranks": RANKS, "peer": "same-host",
+                 "sees_loopback": False}  # fmt: skip
         return {**known, "rows": rows, "left_out": []}
 
     return run

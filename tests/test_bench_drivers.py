@@ -68,7 +68,8 @@ def test_a_job_that_fails_is_noted(calls, driver, monkeypatch, tmp_path):
             "path": "none", "seconds": [1.0], "check": None, **counted}  # fmt: skip
 
     def run(plan, kind, *, link, **_):
-        known = {"ranks": 2, "mpi": "an MPI", "gpu_aware": False, "sees_loopback": False}
+        known = {"ranks": 2, "mpi": "an MPI", "gpu_aware": False, "peer": "same-host",
+                 "sees_loopback": False}  # fmt: skip
         rows = [case | {"bytes": one["bytes"]} for one in plan["cases"]]
         if link == "host":
             raise jobs.JobError("out of memory", {**known, "rows": rows[:1], "left_out": []})

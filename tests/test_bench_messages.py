@@ -230,6 +230,7 @@ def test_times_are_compared_round_by_round():
     drifting = [1.0, 2.0, 4.0, 8.0, 16.0]  # a machine that gets slower
     result = {
         "ranks": 2,
+        "peer": "same-host",
         "sees_loopback": True,
         "rows": [
             {**case, "path": "none", "seconds": drifting},
@@ -243,6 +244,12 @@ def test_times_are_compared_round_by_round():
     assert jobs.transport_seen(result, "tcp")["right"]
     assert not jobs.transport_seen(result, "shm")["right"]
     assert jobs.transport_seen({**result, "sees_loopback": False}, "shm")["seen"] is None
+    # Between hosts the loopback tells nothing: it stands still there.
+    apart = {**result, "peer": "other-host"}
+    assert jobs.transport_seen(apart, "tcp") == {
+        "asked": "tcp", "seen": "network", "loopback_share": pytest.approx(0.95), "right": True
+    }  # fmt: skip
+    assert not jobs.transport_seen(apart, "shm")["right"]
 
 
 def test_the_link_is_told_by_what_was_counted():
@@ -254,7 +261,7 @@ def test_the_link_is_told_by_what_was_counted():
     assert jobs.link_seen([{}], None)["seen"] is None
     # What went from GPU to GPU tells nothing of the MPI's transport.
     row = {"path": "none", "wire_bytes": 1000, "loopback_bytes": 0, "peer": 10, "by_host": 0}
-    told = jobs.transport_seen({"sees_loopback": True, "rows": [row]}, "tcp")
+    told = jobs.transport_seen({"sees_loopback": True, "peer": "same-host", "rows": [row]}, "tcp")
     assert told["seen"] is None and told["right"]
 
 

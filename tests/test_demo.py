@@ -85,10 +85,9 @@ def three(monkeypatch):
     return module
 
 
-def test_three_programs(three, served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+def test_three_programs(three, served_programs, tmp_path, capsys):
+    """By the MPI of .venv/bin, which is the demo's, whichever is tested."""
     served_programs(three)
-    for name, value in (mpi.env | mpi4py_env).items():
-        monkeypatch.setenv(name, value)
     small = [
         three.wave(tmp_path, (48, 40, 40), 60),
         three.turbulence(16, 100, 0.5),

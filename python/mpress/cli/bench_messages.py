@@ -334,7 +334,8 @@ def _way(document: dict[str, Any]) -> str:
     link = document["link"]["seen"]
     if link in _LINKS:
         return _LINKS[link]
-    seen = {"tcp": "TCP", "shm": "shared memory", None: "a transport that the host does not tell"}
+    seen = {"tcp": "TCP", "shm": "shared memory", "network": "the network between hosts",
+            None: "a transport that the host does not tell"}  # fmt: skip
     by_mpi = f"by {seen[document['transport']['seen']]}"
     return f"{by_mpi}, and in part between GPUs" if link == "several" else by_mpi
 
