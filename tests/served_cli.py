@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 _MAX_REQUEST = 128 << 10
 _cpu_seconds = 0.0
@@ -100,6 +101,14 @@ def _become(arguments: list[str], env: dict[str, str], folder: str, output: list
         os._exit(end.code or 0)
 
 
+def _warm_up(command: Any) -> None:
+    """Typer loads and makes more with the first arguments that it looks at."""
+    with suppress(Exception):
+        command.make_context(command.name, [], resilient_parsing=True)
+    for one in getattr(command, "commands", {}).values():
+        _warm_up(one)
+
+
 def serve(connection: socket.socket) -> None:
     import typer  # here, as who is served need not load it
 
@@ -107,8 +116,7 @@ def serve(connection: socket.socket) -> None:
 
     # Typer makes all commands anew for each command line: that would take longer than most of them.
     cli.app = typer.main.get_command(cli.app)
-    with suppress(Exception):  # Typer loads more with the first argument that it looks at
-        cli.app(["run", "-n", "several", "--", "true"], standalone_mode=False)
+    _warm_up(cli.app)
     gc.collect()
     gc.freeze()  # forks look for garbage among what is theirs
     while True:
