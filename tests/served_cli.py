@@ -49,11 +49,36 @@ class ServedCommand:
             raise subprocess.TimeoutExpired(self.arguments, timeout)
         stdout, stderr, ended = (result.result() for result in self._results)
         self._pool.shutdown()
-        status, seconds = ended.split()
-        self.returncode = int(status)
-        global _cpu_seconds
-        _cpu_seconds += float(seconds)
+        self.returncode = _status_of(ended)
         return stdout, stderr
+
+
+class ServedProcess:
+    """Of subprocess.Popen what bench/wave_scaling.py uses, for `python -m mpress ARGUMENTS`: what it
+    prints is one stream, which is read while it runs."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], **_: Any) -> None:
+        assert list(command[:3]) == [sys.executable, "-m", "mpress"]
+        self._server, _ = _server()
+        arguments = ["mpress", *command[3:]]
+        request = {"arguments": arguments, "env": dict(env), "folder": os.fspath(Path.cwd())}
+        out, end = os.pipe()
+        socket.send_fds(self._server, [json.dumps(request).encode()], [end, end])
+        os.close(end)
+        self.pid = int(self._server.recv(32))
+        self.stdout = open(out)
+
+    def wait(self) -> int:
+        self.stdout.close()
+        return _status_of(self._server.recv(32))
+
+
+def _status_of(ended: bytes) -> int:
+    """Of a command that has ended; counts the time that it took."""
+    status, seconds = ended.split()
+    global _cpu_seconds
+    _cpu_seconds += float(seconds)
+    return int(status)
 
 
 def cpu_seconds() -> float:
