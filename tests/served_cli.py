@@ -54,8 +54,8 @@ class ServedCommand:
 
 
 class ServedProcess:
-    """Of subprocess.Popen what bench/wave_scaling.py uses, for `python -m mpress ARGUMENTS`: what it
-    prints is one stream, which is read while it runs."""
+    """Of subprocess.Popen what bench/wave_scaling.py uses, for `python -m mpress ARGUMENTS`: what
+    is printed is one stream, which is read while the command runs."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], **_: Any) -> None:
         assert list(command[:3]) == [sys.executable, "-m", "mpress"]
@@ -66,7 +66,7 @@ class ServedProcess:
         socket.send_fds(self._server, [json.dumps(request).encode()], [end, end])
         os.close(end)
         self.pid = int(self._server.recv(32))
-        self.stdout = open(out)
+        self.stdout = open(out)  # noqa: SIM115 - until the end, in wait()
 
     def wait(self) -> int:
         self.stdout.close()

@@ -36,6 +36,7 @@ def results(bench, patched, tmp_path_factory) -> dict:
         RANKS, "device", driver.OPS, [256 << 10, 64 * MB, 256 * MB],
         ["zfp:4", "zfp:24", "szp:rel=0.001"], ("wave", "turb"), ("wave",), has_nccl=True,
     )  # fmt: skip
+    patched.setattr(calls, "write_data", lambda folder, names, _: dict.fromkeys(names, "x/y"))
     job_list = calls.all_jobs(calls.KINDS, calls.LINKS, calls.TRANSPORTS, "device")
     out = tmp_path_factory.mktemp("made-up") / "made-up.json"
     document = calls.measure(out, wanted, job_list, seconds=10000)
@@ -86,8 +87,8 @@ def test_figures_are_drawn(bench, results, tmp_path):
         figure.plot(results, tmp_path / f"{name}.svg")
         text = (tmp_path / f"{name}.svg").read_text()
         assert text.startswith("<?xml") and digest in text
-    name, figure = next(iter(figures.items()))
-    figure.plot(results, tmp_path / "again.svg")
+    name = min(figures, key=lambda name: (tmp_path / f"{name}.svg").stat().st_size)
+    figures[name].plot(results, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == (tmp_path / f"{name}.svg").read_text()
 
 
