@@ -3,7 +3,7 @@
 #include "check.h"
 #include "simulated_gpu.h"
 
-enum { N = 300000 };
+enum { N = 150000 };
 
 static float *host, *device;
 static MPI_Comm encoded, raw;

@@ -4,8 +4,8 @@
 #include "check.h"
 #include "simulated_gpu.h"
 
-static const int counts[] = {20000, 100003, 600001, 2500000};
-enum { MOST = 2500000, SHIFTS = 8 };
+static const int counts[] = {20000, 100003, 300001, 900000};
+enum { MOST = 900000, SHIFTS = 8 };
 static float wave[MOST + SHIFTS];
 
 static float value(int i, int noisy) {
@@ -16,7 +16,7 @@ static float value(int i, int noisy) {
 
 /* As benchmarks do: receives under way that share a buffer. */
 static void share_buffer(int rank) {
-  enum { n = 300000, window = 8 };
+  enum { n = 150000, window = 8 };
   float* host = malloc(sizeof(float) * n);
   float* memory = sim_malloc(rank % sim_devices, sizeof(float) * n);
   for (int i = 0; i < n; ++i) host[i] = value(i, 0);

@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   const char* where = argc > 2 ? argv[2] : "";
   const int is_on_device = strcmp(where, "device") == 0 || (*where == 'm' && rank % 2);
   const int device = is_on_device ? rank % sim_devices : -1;
-  const int lengths[] = {5003, 9001, 60000, 150001};
+  const int lengths[] = {5003, 9001, 30000, 75001};
   uint64_t hash = 0xcbf29ce484222325u;
   for (int round = 0; round < 8; ++round) {
     const int each = lengths[round % 4];

@@ -7,7 +7,7 @@
 #include "device_memory.h"
 #include "simulated_gpu.h"
 
-enum { most_bytes = 3 << 20, most_ranks = 16, under_way = 4 };
+enum { most_bytes = 3 << 19, most_ranks = 16, under_way = 4 };
 
 static int rank, size;
 static unsigned long long state;
@@ -181,18 +181,18 @@ int main(int argc, char** argv) {
   }
   /* A member that wants nothing lets go of what the others brought, too. */
   size_t held = 0;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 24; ++i) {
     struct Call call = draw_call();
     call.kind = 2;
     call.is_f64 = call.is_complex = call.in_place = 0;
     call.host_rank = -1;
-    call.count = 200000;
+    call.count = 100000;
     memset(call.counts, 0, sizeof call.counts);
     call.counts[0] = call.count;
     fill(&call, 1);
     begin(&call, 1);
     check_and_drop(&call, 1);
-    if (i == 20 && argc > 3) held = sim_held(rank % sim_devices);
+    if (i == 12 && argc > 3) held = sim_held(rank % sim_devices);
   }
   CHECK(argc <= 3 || sim_held(rank % sim_devices) == held);
   for (int bytes = 600000; bytes <= 6000000; bytes *= 10) {
