@@ -296,18 +296,21 @@ def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def transport_seen(result: Mapping[str, Any], asked: str) -> dict[str, Any]:
-    """Which way MPI's messages took: `seen` is network between hosts, and within one, by the
-    loopback's own counter, tcp, shm, or None where there were none or the host does not tell;
-    `right` is whether that was asked for."""
+    """Which way MPI's messages took: `seen` is tcp where the loopback's own counter saw them (MPICH
+    that is told not to share memory says that its ranks are apart), otherwise network between
+    hosts, shm within one, and None where there were none or the host does not tell; `right` is
+    whether that was asked for."""
     rows = [row for row in result["rows"] if row["wire_bytes"] and row["path"] not in BASELINES]
     rows = [row for row in rows if row["peer"] + row["by_host"] == 0]
     wire_bytes = sum(row["wire_bytes"] for row in rows)
     share = sum(row["loopback_bytes"] for row in rows) / wire_bytes if rows else 0.0
     seen = None
-    if result["peer"] == "other-host":
+    if share >= _SHARES["tcp"] and result["sees_loopback"]:
+        seen = "tcp"
+    elif result["peer"] == "other-host":
         seen = "network"
     elif rows and result["sees_loopback"]:
-        seen = "tcp" if share >= _SHARES["tcp"] else "shm" if share <= _SHARES["shm"] else None
+        seen = "shm" if share <= _SHARES["shm"] else None
     fitting = {"network": ("mpi", "tcp")}.get(seen, ("mpi", seen))
     right = seen is None or asked in fitting
     return {"asked": asked, "seen": seen, "loopback_share": share, "right": right}
