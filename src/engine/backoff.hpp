@@ -4,36 +4,51 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 
 namespace mpress::engine {
 
 /// Between two looks at something that another processor or device will change. Most waits last a
-/// few microseconds, so the first looks follow each other at once; then others may have the
-/// processor in between. Where a host has more ranks than processors they have it at once: who is
-/// waited for may need this very one, and would else get it a time slice later.
+/// few microseconds, so looks follow each other at once in the first `spinning`; then others may
+/// have the processor in between: who is waited for may need this very one, and would else get it
+/// a time slice later. A look may be a call of MPI's of some microseconds, so they are not counted.
+/// Where a host has more ranks than processors, they have it at once.
 class Backoff {
  public:
-  Backoff() : Backoff(looks_at_once.load(std::memory_order_relaxed)) {}
-  /// `looks`: before the processor is given away.
-  explicit Backoff(int looks) : looks_left_(looks) {}
+  Backoff() : Backoff(!crowded.load(std::memory_order_relaxed)) {}
+  /// `spins`: at first.
+  explicit Backoff(bool spins) : spins_(spins), looks_left_(spins ? looks_a_clock : 0) {}
 
-  static void set_crowded(bool is_crowded) {
-    looks_at_once.store(is_crowded ? 0 : usual_looks, std::memory_order_relaxed);
-  }
+  static void set_crowded(bool is_crowded) { crowded.store(is_crowded, std::memory_order_relaxed); }
 
   void pause() {
     if (looks_left_ > 0) {
       --looks_left_;
+    } else if (spins_ && !is_over()) {
+      looks_left_ = looks_a_clock;
     } else {
+      spins_ = false;
       ::sched_yield();
     }
   }
 
  private:
-  static constexpr int usual_looks = 20000;
-  static inline std::atomic<int> looks_at_once{usual_looks};
+  using Clock = std::chrono::steady_clock;
 
+  static constexpr int looks_a_clock = 32;  ///< which takes as long as a short look
+  static constexpr std::chrono::microseconds spinning{100};
+  static inline std::atomic<bool> crowded{false};
+
+  /// The time begins with the first question: most waits end before.
+  bool is_over() {
+    const Clock::time_point now = Clock::now();
+    if (end_ == Clock::time_point{}) end_ = now + spinning;
+    return now >= end_;
+  }
+
+  bool spins_;
   int looks_left_;
+  Clock::time_point end_{};
 };
 
 }  // namespace mpress::engine

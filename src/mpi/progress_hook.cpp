@@ -16,8 +16,8 @@ std::atomic<bool> is_removed{false};
 std::atomic<int> inside{0};  ///< threads in the hook
 thread_local bool is_inside = false;
 
-/// Runs poll() once. Returns whether MPI shall go on calling it.
-bool run() {
+/// Runs poll() once. Returns whether MPI shall go on calling it. Not every MPI has hooks.
+[[maybe_unused]] bool run() {
   if (is_inside) return true;
   is_inside = true;
   inside.fetch_add(1);  // before the look at is_removed, as remove_progress_hook() does both
