@@ -211,6 +211,29 @@ def test_decisions_end_with_what_they_rest_on(part, raw, encoded, mpi_program, m
     assert sum(row["messages"] for row in received) == sum(raw.values()) + encoded
 
 
+@pytest.mark.parametrize("part", ["ending", "refused"])
+def test_calls_that_end_a_decision_stay_mpis(part, mpi_program, mpirun, mpress_run):
+    """Messages from callbacks of a communicator that ends; receives that MPI refuses."""
+    assert mpirun(2, mpi_program("standing"), [part]).status == 0
+    outcome = mpress_run(2, mpi_program("standing"), [part], options=FORCED)
+    assert outcome.status == 0, outcome.output
+    received = rows(outcome, direction="receive")
+    if part == "refused":
+        assert sum(row["messages"] for row in received) == 40
+        assert sum(row["raw_bytes"] for row in received) == 4 * (39 * 200 + 20 * 64 + 42)
+
+
+def test_waits_are_told_where_decisions_stand(mpi_program, mpress_run):
+    """Every other message comes 5 ms late, and is none of those that a decision stands for."""
+    outcome = mpress_run(2, mpi_program("standing"), ["late"], options=FORCED)
+    assert outcome.status == 0, outcome.output
+    [encoded] = rows(outcome, direction="receive", codec="mpc")
+    assert encoded["messages"] == 40
+    assert encoded["wait_seconds"] > 0.75 * 40 * 5e-3
+    every = sum(row["wait_seconds"] for row in rows(outcome, direction="receive"))
+    assert every < outcome.report["run_seconds"]
+
+
 def test_sessions_alone_are_left_alone(mpi_program, mpress_run):
     outcome = mpress_run(2, mpi_program("sessions"), ["alone"], options=FORCED)
     assert outcome.status == 0, outcome.output

@@ -196,13 +196,12 @@ bool Context::free_comm() {
   return true;
 }
 
-void Context::comm_freed() {
+void Context::comm_ends() {
 #if defined(OPEN_MPI)
   // It goes on to use the communicator that it duplicates. All members have begun, or
   // MPI_Comm_free, which is collective, could not have been called.
   while (state() == State::duplicating) advance();
 #endif
-  let_go();
 }
 
 void Context::let_go() {

@@ -224,7 +224,8 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Do two members share memory of a host?
   bool share_host(int a, int b) const;
 
-  void comm_freed() override;
+  void comm_ends() override;
+  void comm_freed() override { let_go(); }
 
  private:
   friend class Contexts;

@@ -1,6 +1,7 @@
 #include "mpi/comm_info.hpp"
 
 #include <numeric>
+#include <utility>
 
 #include "mpi/handle_cache.hpp"
 #include "mpi/immortal.hpp"
@@ -29,10 +30,19 @@ int copy_hints(MPI_Comm comm, int, void*, void* value, void* copied, int* flag) 
   return MPI_SUCCESS;
 }
 
+void set_freed(CommInfo& info) {
+  info.freed = true;
+  if (Attachment* attached = info.attached()) attached->comm_freed();
+}
+
 int forget(MPI_Comm comm, int, void* value, void*) {
   const std::unique_ptr<Attribute> info(static_cast<Attribute*>(value));
-  (*info)->freed = true;
-  if (Attachment* attached = (*info)->attached()) attached->comm_freed();
+  if (Attachment* attached = (*info)->attached()) attached->comm_ends();
+  if (EndingComm* ending = EndingComm::of(comm)) {
+    ending->hold(*info);
+  } else {
+    set_freed(**info);
+  }
   cache->erase(comm);
   return MPI_SUCCESS;
 }
@@ -58,6 +68,8 @@ std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
   // MPICH may return success, and no answer, once a handler of the program's was called.
   int inter = MPI_UNDEFINED;
   if (mpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter == MPI_UNDEFINED) return nullptr;
+  EndingComm* const ending = EndingComm::of(comm);
+  if (std::shared_ptr<CommInfo> held = ending ? ending->file() : nullptr) return held;
   Attribute* inherited = nullptr;
   int found = 0;
   mpi.Comm_get_attr(comm, keyval(), &inherited, &found);
@@ -65,7 +77,7 @@ std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
   info->comm = comm;
   info->inter = inter != 0;
   if (!info->inter) info->world_ranks = ranks_in_world(comm);
-  if (found) return info;
+  if (found || ending) return info;  // MPI is going through its attributes
   auto attribute = std::make_unique<Attribute>(info);
   if (mpi.Comm_set_attr(comm, keyval(), attribute.get()) != MPI_SUCCESS) return nullptr;
   attribute.release();
@@ -106,6 +118,24 @@ int CommInfo::raise(int code) const {
     calls().Comm_call_errhandler(freed ? MPI_COMM_WORLD : comm, code);
   }
   return code;
+}
+
+thread_local EndingComm* EndingComm::innermost_ = nullptr;
+
+EndingComm::EndingComm(const MPI_Comm* comm)
+    : outer_(std::exchange(innermost_, this)), comm_(comm ? *comm : MPI_COMM_NULL) {}
+
+EndingComm::~EndingComm() {
+  innermost_ = outer_;
+  if (held_) set_freed(*held_);
+  if (is_filed_) cache->erase(comm_);
+}
+
+EndingComm* EndingComm::of(MPI_Comm comm) {
+  for (EndingComm* one = innermost_; one; one = one->outer_) {
+    if (one->comm_ == comm) return one;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<CommInfo> comm_info(MPI_Comm comm) {

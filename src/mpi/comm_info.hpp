@@ -17,7 +17,10 @@ class Attachment {
  public:
   virtual ~Attachment() = default;
 
-  /// The program has freed the communicator, whose handle still works. May call MPI.
+  /// The program frees the communicator, whose handle still works. May call MPI.
+  virtual void comm_ends() = 0;
+
+  /// It is freed, behind comm_ends(). May call MPI.
   virtual void comm_freed() = 0;
 };
 
@@ -78,6 +81,36 @@ class DuplicateHints {
   const DuplicateHints* const outer_;
   const MPI_Comm comm_;
   const Hints& hints_;
+};
+
+/// While it lives, this thread ends a communicator. What is known of that goes on to hold for what
+/// the program's own callbacks do with it behind mpress's, and is gone when MPI returns: nothing
+/// would tell any more that it ends.
+class EndingComm {
+ public:
+  explicit EndingComm(const MPI_Comm* comm);
+  EndingComm(const EndingComm&) = delete;
+  EndingComm& operator=(const EndingComm&) = delete;
+  ~EndingComm();
+
+  /// That of `comm`; null where this thread does not end it.
+  static EndingComm* of(MPI_Comm comm);
+
+  /// MPI has ended what mpress keeps with it.
+  void hold(std::shared_ptr<CommInfo> info) { held_ = std::move(info); }
+
+  /// What is still known of it, which the caller files; null: nothing.
+  std::shared_ptr<CommInfo> file() {
+    is_filed_ = true;
+    return held_;
+  }
+
+ private:
+  static thread_local EndingComm* innermost_;
+  EndingComm* const outer_;
+  const MPI_Comm comm_;
+  std::shared_ptr<CommInfo> held_;
+  bool is_filed_ = false;
 };
 
 /// While it lives, this thread's duplicates get nothing of what mpress keeps with a communicator:

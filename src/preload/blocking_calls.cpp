@@ -5,9 +5,17 @@
 
 #include "engine/blocking.hpp"
 #include "mpi/calls.hpp"
+#include "mpi/comm_info.hpp"
 
 namespace mpress::preload {
 namespace {
+
+template <auto own>
+constexpr bool ends_comm = false;
+template <>
+constexpr bool ends_comm<&mpi::BlockingCalls::Comm_free> = true;
+template <>
+constexpr bool ends_comm<&mpi::BlockingCalls::Comm_disconnect> = true;
 
 template <typename Call>
 struct Entries;
@@ -18,6 +26,10 @@ struct Entries<int (*)(A...)> {
     engine::Job* const job = engine::enter_blocking_call();
     const auto call = mpi::blocking_calls().*own;
     if (!call) mpi::fatal("the program called a call of MPI's that its library does not have");
+    if constexpr (ends_comm<own>) {
+      const mpi::EndingComm ending(arguments...);
+      return engine::after_blocking(job, call(arguments...));
+    }
     return engine::after_blocking(job, call(arguments...));
   }
 };

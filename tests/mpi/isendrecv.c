@@ -151,6 +151,42 @@ static void refused(void) {
   CHECK(same_f32(other, N, previous));
 }
 
+/* One half is wrong: MPI refuses the call, and neither half of it takes place. */
+static void half_refused(void) {
+  enum { LARGE = 1 << 20 };
+  float* const large[] = {calloc(LARGE, sizeof(float)), calloc(LARGE, sizeof(float))};
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 8; ++i) {
+    const int count = i % 2 == 0 ? N : LARGE, send_tag = i / 2 % 2 == 0 ? 1 : -7;
+    const int receive_tag = send_tag < 0 ? 1 : -7;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int error_class, came;
+    fill_f32(large[0], count, rank);
+    const int code = i < 4
+                         ? MPI_Isendrecv(large[0], count, MPI_FLOAT, next, send_tag, large[1],
+                                         count, MPI_FLOAT, previous, receive_tag, comm, &request)
+                         : MPI_Sendrecv(large[0], count, MPI_FLOAT, next, send_tag, large[1], count,
+                                        MPI_FLOAT, previous, receive_tag, comm, MPI_STATUS_IGNORE);
+    MPI_Error_class(code, &error_class);
+    CHECK(error_class == MPI_ERR_TAG);
+    MPI_Barrier(comm);
+    for (int k = 0; k < 100; ++k) {
+      CHECK_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &came, MPI_STATUS_IGNORE));
+      CHECK(!came);
+    }
+    MPI_Barrier(comm);
+    /* What comes is for nobody but this. */
+    CHECK_MPI(MPI_Sendrecv(&rank, 1, MPI_INT, next, 1, &came, 1, MPI_INT, previous, 1, comm,
+                           MPI_STATUS_IGNORE));
+    CHECK(came == previous);
+  }
+  MPI_Comm_free(&comm);
+  free(large[0]);
+  free(large[1]);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -167,6 +203,7 @@ int main(int argc, char** argv) {
   nobody();
   nothing_to_receive();
   refused();
+  half_refused();
   MPI_Finalize();
   if (rank == 0) puts("ok");
   return 0;

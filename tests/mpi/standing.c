@@ -1,5 +1,7 @@
 /* Messages of one kind many times over, and then one that only looks like them: what was decided of
  * the former must not outlive what it rests on. Two ranks; rank 0 sends. */
+#include <time.h>
+
 #include "check.h"
 
 enum { N = 4096, TIMES = 40 };
@@ -134,6 +136,110 @@ static void lengths(void) {
   }
 }
 
+static int to_itself(MPI_Comm comm, int key, void* value, void* extra) {
+  static float out[N], in[N];
+  (void)key, (void)value, (void)extra;
+  int self;
+  MPI_Comm_rank(comm, &self);
+  for (int i = 0; i < 3; ++i) {
+    fill_f32(out, N, i);
+    memset(in, 0, sizeof in);
+    CHECK_MPI(MPI_Sendrecv(out, N, MPI_FLOAT, self, 0, in, N, MPI_FLOAT, self, 0, comm,
+                           MPI_STATUS_IGNORE));
+    CHECK(same_f32(in, N, i));
+  }
+  return MPI_SUCCESS;
+}
+
+static void pass_both_ways(MPI_Comm comm, int peer, int seed) {
+  static float out[N];
+  fill_f32(out, N, seed);
+  memset(&data, 0, sizeof data);
+  CHECK_MPI(MPI_Sendrecv(out, N, MPI_FLOAT, peer, 0, &data, N, MPI_FLOAT, peer, 0, comm,
+                         MPI_STATUS_IGNORE));
+  CHECK(same_f32(data.f32, N, seed));
+}
+
+/* Messages on communicators while they are freed, from callbacks before and behind mpress's; then
+ * on others with the same handles, of other kinds. */
+static void ending(void) {
+  enum { COMMS = 4 };
+  MPI_Comm comms[COMMS], local;
+  int key;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, to_itself, &key, NULL);
+  MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &local);
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < COMMS; ++i) {
+      MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+      if (round % 2 == 0) MPI_Comm_set_attr(comms[i], key, NULL);
+      if (i > 0) pass_both_ways(comms[i], 1 - rank, i);
+      if (round % 2 != 0) MPI_Comm_set_attr(comms[i], key, NULL);
+    }
+    for (int i = 0; i < COMMS; ++i) {
+      CHECK_MPI(i % 2 == 0 ? MPI_Comm_free(&comms[i]) : MPI_Comm_disconnect(&comms[i]));
+      CHECK(comms[i] == MPI_COMM_NULL);
+    }
+    for (int i = 0; i < COMMS; ++i) {
+      MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, 1 - rank, 9, &comms[i]);
+      for (int k = 0; k < 3; ++k) pass_both_ways(comms[i], 0, 10 + i + k);
+    }
+    for (int i = 0; i < COMMS; ++i) MPI_Comm_free(&comms[i]);
+  }
+  MPI_Comm_free(&local);
+  MPI_Comm_free_keyval(&key);
+}
+
+static int handled, last_class;
+
+static void handler(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  ++handled;
+  MPI_Error_class(*code, &last_class);
+}
+
+/* Receives that MPI refuses, of a kind that was received before; the status that they are given is
+ * that of a message with the length of a frame. MPICH returns success once the handler was called.
+ */
+static void refused(void) {
+  enum { SHORT = 200, LIKE_A_FRAME = 20 * 64 + 42 };
+  int* const values = (int*)&data;
+  MPI_Errhandler errhandler;
+  MPI_Comm_create_errhandler(handler, &errhandler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler);
+  for (int i = 0; i < TIMES; ++i) {
+    const int count = i == TIMES - 1 ? LIKE_A_FRAME : SHORT;
+    MPI_Status status;
+    if (rank == 0) {
+      MPI_Send(values, count, MPI_INT, 1, 0, MPI_COMM_WORLD);
+      continue;
+    }
+    MPI_Recv(values, count, MPI_INT, 0, 0, MPI_COMM_WORLD, &status);
+    if (i < 3) continue;
+    const MPI_Status before = status;
+    MPI_Recv(values, SHORT, MPI_INT, 0, -7, MPI_COMM_WORLD, &status);
+    CHECK(handled == 1 && last_class == MPI_ERR_TAG);
+    CHECK(status.MPI_SOURCE == before.MPI_SOURCE && status.MPI_TAG == before.MPI_TAG);
+    MPI_Recv(values, SHORT, MPI_INT, 0, -7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK(handled == 2 && last_class == MPI_ERR_TAG);
+    handled = 0;
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&errhandler);
+}
+
+/* Of two messages the second, which is compressed, comes late. */
+static void late(void) {
+  const struct timespec pause = {0, 5000000};
+  static unsigned noise[N];
+  fill_noise(noise, sizeof noise, 1);
+  for (int i = 0; i < TIMES; ++i) {
+    if (rank == 0) MPI_Send(noise, N, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(&data, N, MPI_FLOAT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0) nanosleep(&pause, NULL);
+    pass(1, N, MPI_FLOAT, MPI_COMM_WORLD, i);
+  }
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -147,6 +253,9 @@ int main(int argc, char** argv) {
   if (strcmp(part, "exchanges") == 0) exchanges_that_change(20);
   if (strcmp(part, "replaced") == 0) replaced();
   if (strcmp(part, "lengths") == 0) lengths();
+  if (strcmp(part, "ending") == 0) ending();
+  if (strcmp(part, "refused") == 0) refused();
+  if (strcmp(part, "late") == 0) late();
   MPI_Finalize();
   return 0;
 }

@@ -1,5 +1,7 @@
 #include "engine/p2p/exchange.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <shared_mutex>
@@ -18,18 +20,30 @@ namespace {
 using mpi::counted::Side;
 using trace::Op;
 
-/// The program's status, or our own where it ignores it: delivering needs one.
+/// The program's status, or our own where it ignores it: delivering needs one. Tells whether a call
+/// of MPI's received: MPICH's may return success, and leave the status as it was, once a handler of
+/// the program's was called.
 class StatusOf {
  public:
-  explicit StatusOf(MPI_Status* given) : used_(given == MPI_STATUS_IGNORE ? &own_ : given) {}
+  explicit StatusOf(MPI_Status* given)
+      : used_(given == MPI_STATUS_IGNORE ? &own_ : given),
+        source_before_(std::exchange(used_->MPI_SOURCE, nobody)) {}
   StatusOf(const StatusOf&) = delete;
   StatusOf& operator=(const StatusOf&) = delete;
+  ~StatusOf() {
+    if (!has_answer()) used_->MPI_SOURCE = source_before_;
+  }
   operator MPI_Status*() const { return used_; }
   MPI_Status& operator*() const { return *used_; }
 
+  bool has_answer() const { return used_->MPI_SOURCE != nobody; }
+
  private:
-  MPI_Status own_;
+  static constexpr int nobody = std::numeric_limits<int>::min();
+
+  MPI_Status own_{};
   MPI_Status* used_;
+  const int source_before_;
 };
 
 /// Delivers what a blocking call received, and raises what goes wrong.
@@ -65,11 +79,16 @@ std::optional<Standing::Kind> kind_of(Op op, const ReceiveArguments& arguments,
 void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receive) {
   trace::Row* const row = receive.row_of_raw();
   if (!row || job.pacer.active() || trace::timeline.is_on()) return;
-  // Those before it, which were not timed, are taken to have waited as long.
-  trace::add(row->wait_ns, Standing::take_uses(kind) * receive.waited_ns());
+  // Those before it, which were not timed, are taken to have waited as long, if there was time.
+  const std::uint64_t end = receive.waited_until_ns();
+  const Standing::Uses uses = Standing::take_uses(kind);
+  const std::uint64_t begin = end - receive.waited_ns();
+  trace::add(row->wait_ns, std::min(uses.count * receive.waited_ns(),
+                                    uses.count > 0 ? begin - uses.since_ns : 0));
+  if (Standing::is_decided_anew(kind)) return;
   const bool on_host_alone = !gpu::in_use();
   if (!on_host_alone && !job.raw_is_mpis) return;
-  Standing::keep(kind, {Standing::some, receive.capacity(), row, on_host_alone}, Standing::now());
+  Standing::keep(kind, {Standing::some, end, row, on_host_alone}, Standing::now());
 }
 
 /// Where messages of this kind are counted, if one that MPI receives by a blocking call may be like
@@ -86,18 +105,18 @@ int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
                       const ReceiveArguments& arguments, MPI_Status* given, Call call) {
   const StatusOf status(given);
   const int code = call(status);
-  if (code != MPI_SUCCESS) return code;
   job.mpi_link.outbox.excuse();
   job.timings.collect(job);
+  if (code != MPI_SUCCESS || !status.has_answer()) return code;
   const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(*status));
   if (!wire::is_frame_size(bytes)) {
     trace::add_message(row, bytes, bytes);
     return MPI_SUCCESS;
   }
-  Standing::drop(kind);
   Receive receive;
   if (!receive.look_at_received(job, kind.op, arguments)) return MPI_SUCCESS;
   const int delivered = receive.deliver(job, *status);
+  if (!receive.row_of_raw()) Standing::interrupt(kind);
   return delivered == MPI_SUCCESS ? delivered : receive.comm()->raise(delivered);
 }
 
@@ -123,7 +142,7 @@ int send_in_one(Job& job, const Outgoing& out, int tag) {
 struct Reception {
   Receive& receive;
   MPI_Request request;
-  MPI_Status& status;
+  const StatusOf& status;
   std::uint64_t begin_ns;
   bool watched;
   bool over = false;
@@ -131,7 +150,8 @@ struct Reception {
 
   void end(Job& job, int received) {
     over = true;
-    code = received == MPI_SUCCESS && watched ? deliver(job, receive, status, begin_ns) : received;
+    const bool has_come = received == MPI_SUCCESS && status.has_answer();
+    code = has_come && watched ? deliver(job, receive, *status, begin_ns) : received;
   }
 };
 
@@ -141,7 +161,7 @@ int exchange_data(Job& job, SendOperation& operation, Reception& reception) {
     operation.await(reception.over);
     if (reception.over) return operation.is_over();
     int arrived = 0;
-    const int received = mpi::calls().Test(&reception.request, &arrived, &reception.status);
+    const int received = mpi::calls().Test(&reception.request, &arrived, reception.status);
     if (arrived || received != MPI_SUCCESS) reception.end(job, received);
     return false;
   });
@@ -154,6 +174,20 @@ int make_own(MPI_Request* request) {
   MPI_Status status;
   const int code = mpi::calls().Wait(request, &status);
   return code == MPI_SUCCESS ? make_finished_request(status, request) : code;
+}
+
+/// MPI may refuse the sending half, which then goes first: of a call that it refuses nothing is
+/// received, and nothing sent.
+bool may_be_refused(const Outgoing& out, int tag) {
+  if (!out.row || tag < 0) return true;
+  const std::shared_ptr<const mpi::CommInfo> comm = mpi::glance_at_comm(out.arguments.comm);
+  return !comm || comm->world_rank(out.arguments.destination) == trace::any_peer;
+}
+
+/// Of a call whose sending half MPI has refused all the same.
+void take_back(MPI_Request* receive) {
+  mpi::calls().Cancel(receive);
+  mpi::calls().Wait(receive, MPI_STATUS_IGNORE);
 }
 
 Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
@@ -187,30 +221,38 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
     const SendArguments& use = out.arguments;
     code = mpi::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
                                   side(receive, from), arguments.comm, status);
-    if (code != MPI_SUCCESS || !watched) return code;
+    if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
     code = deliver(job, receive, *status, begin);
     if (kind && code == MPI_SUCCESS) let_stand(job, *kind, receive);
     return code;
   }
   std::shared_ptr<SendOperation> operation;
-  if (out.data) {
-    const bool buffer_stays = out.buffer_stays;
+  const auto start = [&] {
     operation = std::make_shared<SendOperation>(job, std::move(out));
-    code = operation->start(mpi::counted::Isend, send_tag);
+    return operation->start(mpi::counted::Isend, send_tag);
+  };
+  const bool has_data = out.data != nullptr;
+  const bool sends_first = has_data && !out.buffer_stays;
+  if (sends_first) {  // what arrives may overwrite it
+    code = start();
     if (code != MPI_SUCCESS) return code;
-    // What arrives may overwrite it.
-    if (!buffer_stays) job.progress.wait_until([&] { return operation->advance_data(); });
+    job.progress.wait_until([&] { return operation->advance_data(); });
     operation->follow(job);
   }
   MPI_Request request = MPI_REQUEST_NULL;
   const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
-  if (probed) {
-    code = deliver_probed(job, *probed, Op::sendrecv, arguments, status);
+  const bool is_refused = !probed && request == MPI_REQUEST_NULL;
+  if (is_refused && !sends_first) return code;  // and nothing is sent
+  if (probed) code = deliver_probed(job, *probed, Op::sendrecv, arguments, status);
+  Reception reception{receive, request, status, begin, watched, probed || is_refused, code};
+  int sent = MPI_SUCCESS;
+  if (has_data && !sends_first) {
+    sent = start();
+    if (sent == MPI_SUCCESS) operation->follow(job);
   }
-  Reception reception{receive, request, *status, begin, watched, probed || code != MPI_SUCCESS,
-                      code};
-  const int sent =
-      operation ? exchange_data(job, *operation, reception) : send_in_one(job, out, send_tag);
+  if (sent == MPI_SUCCESS) {
+    sent = operation ? exchange_data(job, *operation, reception) : send_in_one(job, out, send_tag);
+  }
   if (!reception.over) {
     if (sent != MPI_SUCCESS) mpi::calls().Cancel(&reception.request);  // the peer may never answer
     code = wait_for(job, &reception.request, status);
@@ -248,14 +290,15 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
     MPI_Request request = MPI_REQUEST_NULL;
     const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
     if (probed) return deliver_probed(job, *probed, Op::recv, arguments, status);
-    if (code == MPI_SUCCESS) code = wait_for(job, &request, status);
+    if (request == MPI_REQUEST_NULL) return code;
+    code = wait_for(job, &request, status);
   } else {
     code = mpi::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,
                               from.tag, arguments.comm, status);
   }
   job.mpi_link.outbox.excuse();
   job.timings.collect(job);
-  if (code != MPI_SUCCESS || !watched) return code;
+  if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
   code = deliver(job, receive, *status, begin);
   if (kind && code == MPI_SUCCESS) let_stand(job, *kind, receive);
   return code;
@@ -298,7 +341,7 @@ int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* me
   const StatusOf status(given);
   const int code = mpi::counted::Mrecv(receive.buffer(), receive.count(), receive.type(), message,
                                        watched ? status : given);
-  if (code != MPI_SUCCESS || !watched) return code;
+  if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
   const int delivered = receive.deliver(job, *status);
   return delivered == MPI_SUCCESS ? code : receive.comm()->raise(delivered);
 }
@@ -361,17 +404,34 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   const bool watched = receive.watch(job, op, arguments);
   if (watched) entry->claim_buffer();
   if (job.pacer.active()) receive.travels_when_posted();
-  const int raised = entry->send(std::move(out), send_tag);
-  if (!entry->has_send()) return raised;
+  const bool sends_first = may_be_refused(out, send_tag);
+  int raised = MPI_SUCCESS;
+  if (sends_first) {
+    raised = entry->send(std::move(out), send_tag);
+    if (!entry->has_send()) return raised;
+  }
   int code = MPI_SUCCESS;
+  *request = MPI_REQUEST_NULL;
+  std::unique_ptr<ProbedMessage> probed;
   {
     const auto posting = job.probed.posting();
-    const auto probed = job.probed.take(arguments.comm, from.peer, from.tag);
+    probed = job.probed.take(arguments.comm, from.peer, from.tag);
     if (probed && !watched) receive.describe(job, op, arguments);
     code = probed ? probed->deliver_later(job, *entry, request)
                   : post(receive, from, arguments.comm, request);
   }
-  if (code == MPI_SUCCESS && from.peer == MPI_PROC_NULL) code = make_own(request);
+  if (code != MPI_SUCCESS || *request == MPI_REQUEST_NULL) {
+    if (sends_first) entry->complete_send_alone();
+    return code;
+  }
+  if (!sends_first) {
+    raised = entry->send(std::move(out), send_tag);
+    if (!entry->has_send()) {
+      if (!probed) take_back(request);
+      return raised;
+    }
+  }
+  if (from.peer == MPI_PROC_NULL) code = make_own(request);
   if (code != MPI_SUCCESS) {
     entry->complete_send_alone();
     return code;

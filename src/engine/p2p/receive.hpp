@@ -93,9 +93,11 @@ class Receive {
   void waited_since(std::uint64_t begin_ns) {
     const std::uint64_t end = trace::now_ns();
     waited_ns_ = end - begin_ns;
+    waited_until_ns_ = end;
     trace::note_wait(op_, begin_ns, end);
   }
   std::uint64_t waited_ns() const { return waited_ns_; }
+  std::uint64_t waited_until_ns() const { return waited_until_ns_; }
 
   /// After watch(): turns what MPI received into the program's data and mends the status.
   /// Returns an MPI error code and raises nothing. A second call for the same message only mends
@@ -220,6 +222,7 @@ class Receive {
   MPI_Count elements_ = 0;
   std::uint64_t travel_begin_ns_ = 0;  ///< 0: when delivered
   std::uint64_t waited_ns_ = 0;
+  std::uint64_t waited_until_ns_ = 0;
   std::uint64_t posted_ns_ = 0;  ///< when, for the timeline
   trace::Called op_ = trace::Op::recv;
   Delivery delivery_ = Delivery::due;

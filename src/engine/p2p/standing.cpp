@@ -12,7 +12,7 @@ void Standing::keep(const Kind& kind, const Decision& decision, std::uint64_t ch
   one.type_ = mpi::handle_bits(kind.type);
   one.comm_ = mpi::handle_bits(kind.comm);
   one.changes_ = changes;
-  one.bytes_ = decision.bytes;
+  one.fact_ = decision.fact;
   one.row_ = decision.row;
   one.peer_ = kind.peer;
   one.kept_ = decision.left;
@@ -20,6 +20,7 @@ void Standing::keep(const Kind& kind, const Decision& decision, std::uint64_t ch
   one.direction_ = kind.direction;
   one.op_ = kind.op;
   one.on_host_alone_ = decision.on_host_alone;
+  one.decided_anew_ = 0;
 }
 
 bool Standing::use() {

@@ -47,7 +47,7 @@ class alignas(64) Standing {
 
   struct Decision {
     std::uint32_t left;  ///< for at most so many messages
-    std::size_t bytes;   ///< of each that is sent
+    std::uint64_t fact;  ///< of those sent the bytes of each; of those received when one was timed
     trace::Row* row;     ///< where the last one was counted
     bool on_host_alone;  ///< as long as the process uses no GPU
   };
@@ -58,25 +58,44 @@ class alignas(64) Standing {
   /// What undoes decisions has happened so many times; see mpi/changes.hpp.
   static std::uint64_t now() { return mpi::changes.load(std::memory_order_acquire); }
 
-  /// How many went by the last decision about this kind, which ends; 0, too, where another kind
+  struct Uses {
+    std::uint32_t count;
+    std::uint64_t since_ns;  ///< when one was timed before them
+  };
+
+  /// Ends the decision about this kind. The messages that went by it; none, too, where another kind
   /// took its place.
-  static std::uint32_t take_uses(const Kind& kind) {
-    const Standing& one = at(kind);
-    const std::uint32_t uses = one.is_of(kind) && one.kept_ != always ? one.kept_ - one.left_ : 0;
-    drop(kind);
+  static Uses take_uses(const Kind& kind) {
+    Standing& one = at(kind);
+    if (!one.is_of(kind) || one.kept_ == always) return {0, 0};
+    const Uses uses{one.kept_ - one.left_, one.fact_};
+    one.kept_ = one.left_ = 0;
     return uses;
   }
 
-  /// The next message of this kind is decided anew.
-  static void drop(const Kind& kind) {
-    if (Standing& one = at(kind); one.is_of(kind)) one.kept_ = one.left_ = 0;
+  /// A message of this kind came by its decision that was none of those: for some more no decision
+  /// stands, so that they are timed.
+  static void interrupt(const Kind& kind) {
+    Standing& one = at(kind);
+    if (!one.is_of(kind)) return;
+    if (one.kept_ != always) one.kept_ -= one.left_ + 1;
+    one.left_ = 0;
+    one.decided_anew_ = some;
+  }
+
+  /// Whether a message of this kind is among those, and counts it.
+  static bool is_decided_anew(const Kind& kind) {
+    Standing& one = at(kind);
+    if (!one.is_of(kind) || one.decided_anew_ == 0) return false;
+    --one.decided_anew_;
+    return true;
   }
 
   /// Where the messages are counted.
   trace::Row& row() const { return *row_; }
 
   /// Counts a message that is sent.
-  void count() const { trace::add_message(*row_, bytes_, bytes_); }
+  void count() const { trace::add_message(*row_, fact_, fact_); }
 
  private:
   static constexpr int kept_bits = 4;
@@ -98,7 +117,7 @@ class alignas(64) Standing {
   std::uintptr_t type_;
   std::uintptr_t comm_;
   std::uint64_t changes_;
-  std::size_t bytes_;
+  std::uint64_t fact_;
   trace::Row* row_;
   int peer_;
   std::uint32_t kept_;  ///< for so many
@@ -106,6 +125,7 @@ class alignas(64) Standing {
   trace::Direction direction_;
   trace::Op op_;
   bool on_host_alone_;
+  std::uint8_t decided_anew_;  ///< so many more
 
   /// Without constructors: reading it costs no look whether it has been made.
   static constinit thread_local std::array<Standing, 1 << kept_bits> of_thread_;
