@@ -11,7 +11,7 @@ import pytest
 PROGRAM = Path(__file__).parents[1] / "apps" / "turbulence" / "turbulence.py"
 sys.path.insert(0, str(PROGRAM.parent))
 
-from published import DNS_1600, early_dissipation  # noqa: E402
+from published import DNS_1600, early_dissipation, model_spectrum  # noqa: E402
 
 POINTS = 32
 
@@ -73,6 +73,14 @@ def test_ranks_that_do_not_divide(mpirun, mpi4py_env):
     assert done.status != 0 and "3 ranks do not divide it" in done.output
 
 
+def test_the_model_of_spectra_has_the_energy_and_the_dissipation():
+    """At high Reynolds numbers, for which its constants are."""
+    k = np.geomspace(1e-3, 1e6, 50000)
+    spectrum = model_spectrum(k, 0.09, 0.013, 1e-5)
+    assert np.trapezoid(spectrum, k) == pytest.approx(0.09, rel=0.03)
+    assert np.trapezoid(2e-5 * k**2 * spectrum, k) == pytest.approx(0.013, rel=0.01)
+
+
 def test_beside_the_published_and_beside_none(
     served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys
 ):
@@ -93,6 +101,7 @@ def test_beside_the_published_and_beside_none(
     demo.main()
     assert "beside the published solution" in capsys.readouterr().out
     plain = runs["none"]
+    assert demo.beside_model(plain).row_count == 3  # wave numbers 2 to 3, 4 to 7, and 8
     for time in (0, 1, 2):
         for name, published in zip(("energy", "dissipation"), DNS_1600[time], strict=True):
             assert plain.at(name, time) == pytest.approx(published, rel=5e-3)

@@ -2,8 +2,9 @@
 
 Runs apps/turbulence/turbulence.py, which knows nothing of mpress: plain, without loss, within
 bounds and at fixed rates, all forced. Compares energy and dissipation with the published solution
-(at Reynolds number 1600), and each codec's velocity with the plain one. Tables are printed, and a
-picture goes to demo-output/turbulence/.
+(at Reynolds number 1600), the energy spectrum with a published model once the vortex has decayed to
+turbulence, and each codec's velocity with the plain one. Tables are printed, and a picture goes to
+demo-output/turbulence/.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from published import DNS_1600
+from published import DNS_1600, model_spectrum
 from rich.console import Console
 from rich.table import Table
 
@@ -30,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 PLAIN, LOSSLESS = "none", "mpc"
 CODECS = (LOSSLESS, "zfp:24", "zfp:16", "szp:rel=1e-6", "szp:rel=1e-5")
+TURBULENT_FROM = 8  # time; before it the vortex is too regular for spectra of turbulence
 
 console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 
@@ -109,6 +111,29 @@ def beside_published(plain: Run) -> Table:
     return table
 
 
+def modelled(plain: Run, k: np.ndarray) -> np.ndarray:
+    """The spectrum at the end, by the model of isotropic turbulence."""
+    energy, dissipation = plain.told["energy"][-1], plain.told["dissipation"][-1]
+    return model_spectrum(k, energy, dissipation, 1 / plain.told["reynolds"])
+
+
+def beside_model(plain: Run) -> Table:
+    table = Table(title=f"energy spectrum at t = {plain.told['times'][-1]:g}, beside Pope's model "
+                        "of isotropic turbulence", title_justify="left")  # fmt: skip
+    for heading in ("wave numbers", "energy in them", "model", "over it"):
+        table.add_column(heading, justify="right")
+    spectrum = np.array(plain.told["spectrum"])
+    first, most = 2, plain.told["points"] // 3
+    while first <= most:  # octaves: shells differ from each other by what is left of the symmetry
+        last = min(2 * first - 1, most)
+        shells = np.arange(first, last + 1)
+        found, expected = spectrum[shells].sum(), modelled(plain, shells).sum()
+        table.add_row(f"{first} to {last}", f"{found:.2e}", f"{expected:.2e}",
+                      f"{found / expected:.2f}")  # fmt: skip
+        first = last + 1
+    return table
+
+
 def beside_plain(plain: Run, others: list[Run]) -> Table:
     table = Table(title=f"codecs beside none, at t = {plain.told['times'][-1]:g}",
                   title_justify="left")  # fmt: skip
@@ -138,6 +163,9 @@ def draw(path: Path, plain: Run, others: list[Run]) -> None:
     for one in (plain, *others):
         shells = np.arange(2, plain.told["points"] // 3 + 1)  # the vortex has no longer waves
         middle.loglog(shells, np.array(one.told["spectrum"])[shells], label=one.codec)
+    if times[-1] >= TURBULENT_FROM:
+        k = np.geomspace(2, plain.told["points"] / 3)
+        middle.loglog(k, modelled(plain, k), "k--", label="isotropic turbulence, Pope's model")
     middle.set(xlabel="wave number", title=f"energy spectrum at t = {times[-1]:g}")
     middle.legend(frameon=False, fontsize=8)
     for one in others:
@@ -167,6 +195,8 @@ def main() -> None:
         plain = run(PLAIN, options)
         if options.reynolds == 1600:
             console.print(beside_published(plain))
+        if options.until >= TURBULENT_FROM:
+            console.print(beside_model(plain))
         others = [run(codec, options) for codec in options.codecs]
         check(plain, others)
     except DemoError as error:
