@@ -1,7 +1,7 @@
-// Waiting by looking again: the one way in which mpress does so.
 #pragma once
 
 #include <sched.h>
+#include <time.h>
 
 #include <atomic>
 #include <chrono>
@@ -28,7 +28,7 @@ class Backoff {
       looks_left_ = looks_a_clock;
     } else {
       spins_ = false;
-      ::sched_yield();
+      give_way();
     }
   }
 
@@ -37,13 +37,32 @@ class Backoff {
 
   static constexpr int looks_a_clock = 32;  ///< which takes as long as a short look
   static constexpr std::chrono::microseconds spinning{100};
+  static constexpr std::chrono::milliseconds slice{1};  ///< of time: less than any scheduler's
+  static constexpr std::chrono::milliseconds sleeping{200};
   static inline std::atomic<bool> crowded{false};
+  static inline std::atomic<Clock::rep> sleeping_until{0};
 
   /// The time begins with the first question: most waits end before.
   bool is_over() {
     const Clock::time_point now = Clock::now();
     if (end_ == Clock::time_point{}) end_ = now + spinning;
     return now >= end_;
+  }
+
+  /// Linux charges who yields for the rest of its time slice: beside one that never does, as who
+  /// polls within MPI, its turn comes several slices later. Who sleeps keeps its turn, and is back
+  /// in 50 us. So where a yield took a slice, threads sleep for a while instead.
+  static void give_way() {
+    const Clock::time_point begin = Clock::now();
+    if (begin.time_since_epoch().count() < sleeping_until.load(std::memory_order_relaxed)) {
+      const timespec shortest{0, 1};
+      ::nanosleep(&shortest, nullptr);
+      return;
+    }
+    ::sched_yield();
+    const Clock::time_point end = Clock::now();
+    if (end - begin < slice) return;
+    sleeping_until.store((end + sleeping).time_since_epoch().count(), std::memory_order_relaxed);
   }
 
   bool spins_;

@@ -1,7 +1,5 @@
 // MPI_Probe, MPI_Mprobe and the receives of matched messages.
 
-#include <sched.h>
-
 #include "engine/job.hpp"
 #include "engine/p2p/exchange.hpp"
 #include "engine/p2p/receive_request.hpp"
@@ -19,12 +17,13 @@ MPRESS_EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_
 MPRESS_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   engine::Job* job = engine::enter_call();
   if (!job) return mpi::calls().Probe(source, tag, comm, status);
-  for (;;) {
+  int code = MPI_SUCCESS;
+  job->progress.wait_until([&] {
     int flag = engine::no_answer;
-    const int code = job->probed.probe(*job, source, tag, comm, &flag, status);
-    if (code != MPI_SUCCESS || flag) return code;
-    if (!job->progress.advance()) ::sched_yield();
-  }
+    code = job->probed.probe(*job, source, tag, comm, &flag, status);
+    return code != MPI_SUCCESS || flag;
+  });
+  return code;
 }
 
 MPRESS_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
@@ -38,12 +37,13 @@ MPRESS_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* me
                              MPI_Status* status) {
   engine::Job* job = engine::enter_call();
   if (!job) return mpi::calls().Mprobe(source, tag, comm, message, status);
-  for (;;) {
+  int code = MPI_SUCCESS;
+  job->progress.wait_until([&] {
     int flag = engine::no_answer;
-    const int code = job->probed.match(*job, source, tag, comm, &flag, message, status);
-    if (code != MPI_SUCCESS || flag) return code;
-    if (!job->progress.advance()) ::sched_yield();
-  }
+    code = job->probed.match(*job, source, tag, comm, &flag, message, status);
+    return code != MPI_SUCCESS || flag;
+  });
+  return code;
 }
 
 namespace {
