@@ -124,10 +124,10 @@ void find_extremes(std::span<const void* const> inputs, std::size_t first, std::
 
 template <class T>
 void combine_as(Combine how, std::span<const void* const> inputs, void* out, std::size_t count,
-                double grid) {
+                const szp::Grid& grid) {
   T tile[step];
   szp::Quantizer<T> z{};
-  const bool is_on_grid = grid > 0 && szp::make_quantizer(grid, z);
+  const bool is_on_grid = grid.bound > 0 && szp::make_quantizer(grid, z);
   for (std::size_t first = 0; first < count; first += step) {
     const std::size_t number = std::min(step, count - first);
     if (how == Combine::min) {
@@ -146,7 +146,7 @@ void combine_as(Combine how, std::span<const void* const> inputs, void* out, std
 }  // namespace
 
 void combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
-                          void* out, std::size_t count, double grid) {
+                          void* out, std::size_t count, const szp::Grid& grid) {
   if (type == ElementType::f32) {
     combine_as<float>(how, inputs, out, count, grid);
   } else {

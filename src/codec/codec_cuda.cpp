@@ -28,8 +28,8 @@ cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSeg
     case Codec::zfp:
       return zfp::cuda::encode(type, zfp_block_bits(spec.value, type), segments, workspace, stream);
     case Codec::szp:
-      return szp::cuda::encode(type, spec.bound, spec.value, spec.mode, segments, workspace, stream,
-                               range, extents);
+      return szp::cuda::encode(type, spec.bound, {spec.value, spec.slack}, spec.mode, segments,
+                               workspace, stream, range, extents);
     case Codec::none:
     case Codec::automatic: break;
   }
@@ -55,7 +55,8 @@ cudaError_t add(const Spec& spec, ElementType type, std::span<const AddSegment> 
                 void* workspace, cudaStream_t stream) {
   const NvtxRange range("add", spec, type, segments);
   if (spec.codec != Codec::szp) return cudaErrorInvalidValue;
-  const szp::EncodedAs elements{spec.bound == Bound::abs ? spec.value : 0, spec.mode};
+  const szp::Grid grid{spec.bound == Bound::abs ? spec.value : 0, spec.slack};
+  const szp::EncodedAs elements{grid, spec.mode};
   return szp::cuda::add(type, segments, elements, workspace, stream);
 }
 

@@ -7,6 +7,7 @@
 
 #include "codec/checksum.hpp"  // MPRESS_HOST_DEVICE
 #include "codec/element.hpp"
+#include "codec/szp/grid.hpp"
 
 namespace mpress::codec {
 
@@ -37,11 +38,11 @@ void combine_all(Combine how, ElementType type, std::span<const void* const> inp
 /// (codec/any_order.hpp). Every NaN, and the sum of two infinities of different signs, is the same
 /// NaN; a sum that is 0 is +0; of zeros, -0 is the least. A sum is rounded once, but for a double
 /// rounding now and then, and is off by no more than one rounding and 2^-100 (f32) or 2^-120 (f64)
-/// of the largest magnitude besides, of up to 1024 inputs. `grid`: 0, or the bound of szp with
-/// which inputs are encoded that are summed. Then each is taken for what it decodes to, whether or
+/// of the largest magnitude besides, of up to 1024 inputs. `grid`: none, or that of szp with which
+/// inputs are encoded that are summed. Then each is taken for what it decodes to, whether or
 /// not it has been encoded, and the result is what szp::add() gives, where that succeeds.
 void combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
-                          void* out, std::size_t count, double grid = 0);
+                          void* out, std::size_t count, const szp::Grid& grid = {});
 
 /// Takes `count` elements of any alignment into sums in double precision, with Combine::replace, or
 /// adds them to what is there, with Combine::sum; and rounds such sums to elements.

@@ -149,9 +149,8 @@ struct JointSum {
   unsigned member;                       ///< differs
   /// Not 0, and one more than at the use of that memory before, which is over on this queue.
   std::uint32_t call;
-  /// Of each contribution: szp's grid. 0: elements are added as they are, in the order of the
-  /// members.
-  double bound;
+  /// Of each contribution. None: elements are added as they are, in the order of the members.
+  codec::szp::Grid grid;
   /// In elements: part i, which member i adds up, is `counts[i]` from `begins[i]` on.
   std::span<const std::uint64_t> begins, counts;
   /// Who gets all parts, a bit for each member. None: each gets its own.
@@ -302,7 +301,7 @@ class Queue {
   /// `most_inputs` lies in memory of the host that is pinned, until the work is done.
   virtual Event combine_in_any_order(Combine how, ElementType type,
                                      std::span<const void* const> inputs, void* out,
-                                     std::size_t count, double grid) = 0;
+                                     std::size_t count, const codec::szp::Grid& grid) = 0;
 
   /// Combines what all members bring, in their order, with the bits of combine(): kernels that wait
   /// on the device for those of the other members, each for some milliseconds. So members give this

@@ -42,10 +42,9 @@ std::vector<T> brought(Kind kind, double most, double step, int summand, std::si
   return x;
 }
 
-// As reductions add: a few at a time; the first are elements, which nobody has encoded. Empty where
-// quanta cannot tell the sum.
+// As reductions add: a few at a time; the first are elements, which nobody has encoded.
 template <class T>
-std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands, double each) {
+std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands, const szp::Grid& each) {
   const std::size_t n = summands[0].size();
   std::vector<Payload> payloads;
   for (const std::vector<T>& x : summands) {
@@ -59,7 +58,9 @@ std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands, double ea
     some.push_back({payloads[i].data(), payloads[i].size()});
     if (some.size() < szp::most_summands && i + 1 < payloads.size()) continue;
     std::size_t bytes = 0;
-    if (szp::add(type_of<T>, some, n, next.data(), bytes, {each}) != Status::ok) return {};
+    const Status status = szp::add(type_of<T>, some, n, next.data(), bytes, {each});
+    CHECK(status == Status::ok, "an element has no quantum");
+    if (status != Status::ok) return {};
     sum.assign(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(bytes));
     some.assign(1, {sum.data(), sum.size()});
   }
@@ -70,7 +71,7 @@ std::vector<T> sum_of_quanta(std::span<const std::vector<T>> summands, double ea
 }
 
 template <class T>
-std::vector<T> sum_of_elements(std::span<const std::vector<T>> summands, double each) {
+std::vector<T> sum_of_elements(std::span<const std::vector<T>> summands, const szp::Grid& each) {
   std::vector<const void*> inputs;
   for (const std::vector<T>& x : summands) inputs.push_back(x.data());
   std::vector<T> sum(summands[0].size());
@@ -82,10 +83,10 @@ std::vector<T> sum_of_elements(std::span<const std::vector<T>> summands, double 
 // The largest error over the bound that was told.
 template <class T>
 double check(Kind kind, double bound, int number, double most) {
-  const auto each = szp::bound_of_summand(type_of<T>, bound, number, most);
-  if (!each || !szp::resolvable(type_of<T>, *each)) return 0;
+  const auto each = szp::summand_grid(type_of<T>, bound, number, most);
+  if (!each || !szp::resolvable(type_of<T>, each->bound)) return 0;
   const double told = szp::bound_of_sum(type_of<T>, *each, number, most);
-  CHECK(told <= bound && told >= number * *each, "%g is told, %g was asked for", told, bound);
+  CHECK(told <= bound && told >= number * each->bound, "%g is told, %g was asked for", told, bound);
   const std::size_t n = szp::unit_elements(type_of<T>);
   SplitMix random{static_cast<std::uint64_t>(number) * 977 + static_cast<std::uint64_t>(kind)};
   szp::Quantizer<T> z{};
@@ -118,7 +119,7 @@ void test_type() {
   double closest = 0;
   for (const int number : {2, 3, 8, 19, 150}) {
     for (const double most : {1.0, 1 - u, 1.1, 3e-20, 5e17}) {
-      const double least = number * (sizeof(T) == 4 ? 2.5 : number + 2.0) * u * most;
+      const double least = number * (sizeof(T) == 4 ? 5.5 : number + 5.0) * u * most;
       for (const double times : {1.001, 1.1, 1.5, 2.0, 3.0, 10.0, 1e3}) {
         for (int kind = 0; kind < static_cast<int>(Kind::count_); ++kind) {
           const double ratio = check<T>(static_cast<Kind>(kind), least * times, number, most);
@@ -139,10 +140,10 @@ int main() {
   test_type<float>();
   test_type<double>();
   const mpress::ElementType f32 = mpress::ElementType::f32;
-  CHECK(!szp::bound_of_summand(f32, 1e-9, 4, 1.0), "rounding alone is more");
-  CHECK(!szp::bound_of_summand(f32, 0, 4, 1.0), "no bound");
-  CHECK(!szp::bound_of_summand(f32, 1e-3, 4, INFINITY), "no range");
-  CHECK(szp::bound_of_summand(f32, 1e-3, 4, 0.0).has_value(), "zeros");
+  CHECK(!szp::summand_grid(f32, 1e-9, 4, 1.0), "rounding alone is more");
+  CHECK(!szp::summand_grid(f32, 0, 4, 1.0), "no bound");
+  CHECK(!szp::summand_grid(f32, 1e-3, 4, INFINITY), "no range");
+  CHECK(szp::summand_grid(f32, 1e-3, 4, 0.0).has_value(), "zeros");
   if (failures == 0) std::printf("bounds of szp's sums: ok\n");
   return failures == 0 ? 0 : 1;
 }

@@ -59,7 +59,7 @@ class Queue final : public gpu::Queue {
                      void* out, std::size_t count, bool wide) override;
   gpu::Event combine_in_any_order(gpu::Combine how, ElementType type,
                                   std::span<const void* const> inputs, void* out, std::size_t count,
-                                  double grid) override;
+                                  const codec::szp::Grid& grid) override;
   gpu::Event combine_jointly(gpu::Combine how, ElementType type, const gpu::Joint& joint) override;
   gpu::Event sum_jointly(ElementType type, const gpu::JointSum& sum) override;
   bool wait_for(void* stream) override;

@@ -209,7 +209,7 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
           sum.decoded ? memory.view(static_cast<std::byte*>(sum.decoded)) : nullptr;
       std::size_t bytes = 0;
       if (status == Status::ok) {
-        const codec::szp::EncodedAs elements{spec.value, spec.mode};
+        const codec::szp::EncodedAs elements{{spec.value, spec.slack}, spec.mode};
         status = codec::szp::add(type, summands, sum.count, payload, bytes, elements, decoded);
       }
       if (status != Status::ok) bytes = 0;
@@ -238,7 +238,7 @@ gpu::Event Queue::combine(gpu::Combine how, ElementType type, std::span<const vo
 
 gpu::Event Queue::combine_in_any_order(gpu::Combine how, ElementType type,
                                        std::span<const void* const> inputs, void* out,
-                                       std::size_t count, double grid) {
+                                       std::size_t count, const codec::szp::Grid& grid) {
   const Call call(in_call_);
   const auto combine = [=](std::span<const void* const> views, void* view) {
     codec::combine_in_any_order(how, type, views, view, count, grid);

@@ -32,8 +32,8 @@ class SumWork {
         begins_(given.begins.begin(), given.begins.end()),
         counts_(given.counts.begin(), given.counts.end()),
         given_(given) {
-    if (given.bound != 0 && !szp::make_quantizer(given.bound, z_)) {
-      fault("a grid without a step: %g", given.bound);
+    if (given.grid.bound != 0 && !szp::make_quantizer(given.grid, z_)) {
+      fault("a grid without a step: %g", given.grid.bound);
     }
   }
 
@@ -81,7 +81,7 @@ class SumWork {
 
   bool quantum(T x, std::int32_t& q) const {
     T found = 0;
-    if (given_.bound == 0) return false;
+    if (given_.grid.bound == 0) return false;
     if (!any_order::quantum_of(z_, x, found)) return false;
     if (sizeof(T) == 8 && !(found >= -joint::reach && found < joint::reach)) return false;
     q = static_cast<std::int32_t>(found);
@@ -187,7 +187,7 @@ class SumWork {
     std::vector<T> sums(row.count);
     for (std::size_t i = 0; i < row.count; ++i) {
       const auto load = [&](unsigned member) { return rows[member][i]; };
-      if (given_.bound == 0) {
+      if (given_.grid.bound == 0) {
         sums[i] = load(0);
         for (unsigned member = 1; member < members(); ++member) sums[i] += load(member);
       } else {

@@ -10,8 +10,8 @@ using namespace codec::cuda;
 
 std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t segments);
 
-/// Encodes within `value`, absolute or relative to what `range` says.
-cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
+/// Encodes within `value`, absolute or relative to what `range` says; a slack is absolute.
+cudaError_t encode(ElementType type, Bound bound, const Grid& value, Mode mode,
                    std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream,
                    RangeOf range, std::span<const mpress::Extent> extents);
 

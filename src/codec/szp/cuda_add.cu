@@ -513,8 +513,8 @@ __global__ void __launch_bounds__(Shape<T>::threads, sizeof(T) == 4 ? 5 : 7)
 template <class T>
 cudaError_t add_elements(std::span<const AddSegment> segments, const EncodedAs& elements,
                          void* workspace, cudaStream_t stream) {
-  Elements<T> as{{}, elements.abs_bound, elements.mode};
-  if (!make_quantizer(elements.abs_bound, as.z)) as.z.step = 0;
+  Elements<T> as{{}, elements.grid.bound, elements.mode};
+  if (!make_quantizer(elements.grid, as.z)) as.z.step = 0;
   const auto tasks = [](std::size_t count) {
     return std::max<std::size_t>(1, unit_count(Traits<T>::type, count));
   };

@@ -410,7 +410,7 @@ auto kernel_of(const Batch<capacity>&) {
 }
 
 template <class T>
-cudaError_t encode_elements(Bound kind, double value, Mode mode,
+cudaError_t encode_elements(Bound kind, const Grid& value, Mode mode,
                             std::span<const EncodeSegment> segments, void* workspace,
                             cudaStream_t stream, RangeOf range,
                             std::span<const mpress::Extent> extents) {
@@ -419,8 +419,9 @@ cudaError_t encode_elements(Bound kind, double value, Mode mode,
   const bool common = given || found;
   if (given && extents.empty()) return cudaErrorInvalidValue;
   if (found && segments.size() > max_common_range) return cudaErrorInvalidValue;
-  Request<T> request{
-      {}, false, kind, mode, common, value, codec::cuda::multiprocessors() * encode_residency};
+  Request<T> request{{},   false,  kind,
+                     mode, common, value.bound,
+                     codec::cuda::multiprocessors() * encode_residency};
   if (kind == Bound::abs) request.resolvable = make_quantizer(value, request.absolute);
   std::size_t units = 0;
   for (const EncodeSegment& segment : segments) units += unit_count(Traits<T>::type, segment.count);
@@ -462,7 +463,7 @@ std::size_t workspace_bytes(ElementType type, std::size_t count, std::size_t seg
          std::max(ranges * sizeof(RangeKeys), sum_workspace_bytes(tasks, segments));
 }
 
-cudaError_t encode(ElementType type, Bound bound, double value, Mode mode,
+cudaError_t encode(ElementType type, Bound bound, const Grid& value, Mode mode,
                    std::span<const EncodeSegment> segments, void* workspace, cudaStream_t stream,
                    RangeOf range, std::span<const mpress::Extent> extents) {
   return type == ElementType::f32 ? encode_elements<float>(bound, value, mode, segments, workspace,

@@ -22,6 +22,7 @@
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
+#include "codec/szp/grid.hpp"
 
 // Instruction-set files must not share out-of-line copies of these with other files.
 #define MPRESS_SZP_INLINE MPRESS_HOST_DEVICE __attribute__((always_inline)) constexpr
@@ -104,14 +105,14 @@ MPRESS_SZP_INLINE T round_down(double x) {
 template <class T>
 inline constexpr double largest_step = sizeof(T) == 4 ? 0x1p126 : 0x1p1022;
 
-/// False where the bound's step is not resolvable.
+/// False where the grid's step is not resolvable.
 template <class T>
-MPRESS_SZP_INLINE bool make_quantizer(double bound, Quantizer<T>& z) {
+MPRESS_SZP_INLINE bool make_quantizer(const Grid& grid, Quantizer<T>& z) {
   constexpr T normal = std::numeric_limits<T>::min();
-  if (!(bound > 0) || bound > std::numeric_limits<double>::max()) return false;
-  const double shrunk = bound * step_shrink;
+  if (!(grid.bound > 0) || grid.bound > std::numeric_limits<double>::max()) return false;
+  const double shrunk = grid.bound * step_shrink;
   const double half = shrunk < largest_step<T> / 2 ? shrunk : largest_step<T> / 2;
-  z.limit = round_down<T>(bound);
+  z.limit = round_down<T>(grid.bound + grid.slack);
   z.step = round_down<T>(2 * half);
   z.inverse = static_cast<T>(1.0 / static_cast<double>(z.step));
   return z.limit >= normal && z.step >= normal;
@@ -242,19 +243,20 @@ double told_bound(const void* payload, std::size_t bytes);
 /// encode() keeps the elements as they are.
 bool resolvable(ElementType type, double abs_bound);
 
-/// What each of `summands` payloads, of elements of at most `most`, may err by, so that their sum
-/// errs by no more than `bound`; empty where quanta cannot tell it. docs/codecs.md, Reductions.
-std::optional<double> bound_of_summand(ElementType type, double bound, int summands, double most);
+/// The grid of each of `summands` payloads, of elements of at most `most`, on which their sum errs
+/// by no more than `bound`, and every finite element has a quantum; empty where quanta cannot tell
+/// it. docs/codecs.md, Reductions.
+std::optional<Grid> summand_grid(ElementType type, double bound, int summands, double most);
 
-/// The opposite, of any such bound: what the sum errs by at most where each summand errs by no more
-/// than `each`, the rounding of its last bits included. Not above the bound that bound_of_summand()
-/// made `each` of. The same place derives it.
-double bound_of_sum(ElementType type, double each, int summands, double most);
+/// The opposite, of any such grid: what the sum errs by at most, the rounding of its last bits
+/// included. Not above the bound that summand_grid() made it of. The same place derives it.
+double bound_of_sum(ElementType type, const Grid& each, int summands, double most);
 
 /// Encodes `count` elements (any alignment) into `out`, which has room for max_bytes(), such
-/// that |x - x'| <= abs_bound for every finite x; NaN and infinities keep their bits. Returns
-/// the bytes written. Dense mode tries more predictions.
-std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound, Mode mode,
+/// that |x - x'| <= the grid's bound and slack for every finite x; NaN and infinities keep their
+/// bits. The header tells the bound alone. Returns the bytes written. Dense mode tries more
+/// predictions.
+std::size_t encode(ElementType type, const void* in, std::size_t count, const Grid& grid, Mode mode,
                    void* out);
 
 /// Decodes exactly `count` elements from an untrusted payload of `bytes` bytes, or combines them
@@ -270,7 +272,7 @@ struct Summand {
 
 /// What elements among the summands count as: as what encode() makes of them.
 struct EncodedAs {
-  double abs_bound = 0;
+  Grid grid;
   Mode mode = Mode::fast;
 };
 

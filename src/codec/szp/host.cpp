@@ -83,11 +83,11 @@ std::size_t encode_units(const Quantizer<T>& z, Mode mode, const unsigned char* 
 }
 
 template <class T>
-std::size_t encode_elements(const unsigned char* in, std::size_t count, double bound, Mode mode,
+std::size_t encode_elements(const unsigned char* in, std::size_t count, const Grid& grid, Mode mode,
                             unsigned char* out) {
-  Header header{format_version, Traits<T>::type, mode, 0, 0, count, 0, bound};
+  Header header{format_version, Traits<T>::type, mode, 0, 0, count, 0, grid.bound};
   Quantizer<T> z;
-  if (make_quantizer(bound, z)) {
+  if (make_quantizer(grid, z)) {
     header.step = static_cast<double>(z.step);
     const std::size_t bytes = encode_units(z, mode, in, count, out);
     if (bytes != 0) return finish(header, out, bytes);
@@ -261,7 +261,7 @@ Status add_payloads(std::span<const Summand> summands, std::size_t count, unsign
   Quantizer<T> z{};
   for (std::size_t k = 0; k < summands.size(); ++k) {
     if (summands[k].is_elements) {
-      if (!make_quantizer(elements.abs_bound, z)) return Status::inexact;
+      if (!make_quantizer(elements.grid, z)) return Status::inexact;
       headers[k] = {format_version,
                     Traits<T>::type,
                     elements.mode,
@@ -269,7 +269,7 @@ Status add_payloads(std::span<const Summand> summands, std::size_t count, unsign
                     0,
                     count,
                     static_cast<double>(z.step),
-                    elements.abs_bound};
+                    elements.grid.bound};
       continue;
     }
     const auto* payload = static_cast<const unsigned char*>(summands[k].payload);
@@ -294,21 +294,24 @@ Status add_payloads(std::span<const Summand> summands, std::size_t count, unsign
 }
 
 template <class T>
-std::optional<double> bound_of_summand_as(double bound, int summands, double most) {
+std::optional<Grid> summand_grid_as(double bound, int summands, double most) {
   constexpr double u = std::numeric_limits<T>::epsilon() / 2;
   const double rounding = (sizeof(T) == 4 ? 2.5 : summands + 2.0) * u;
   const double each = (bound / summands - rounding * most) / (1 + 2 * rounding);
-  if (!(each > 0) || !(each <= bound)) return std::nullopt;
-  const double quantum = most / (2 * each * step_shrink) + 1;
+  const double slack = 3 * u * most;
+  const Grid grid{each - slack, slack};
+  if (!(grid.bound > 0) || !(each <= bound)) return std::nullopt;
+  const double quantum = most / (2 * grid.bound * step_shrink) + 1;
   if (quantum > Traits<T>::max_quantum) return std::nullopt;
   if (quantum * summands >= static_cast<double>(Traits<T>::sum_limit)) return std::nullopt;
-  return each;
+  return grid;
 }
 
 /// The greater of what sums of quanta and of elements err by; those of doubles round each time.
 template <class T>
-double bound_of_sum_as(double each, int summands, double most) {
+double bound_of_sum_as(const Grid& grid, int summands, double most) {
   constexpr double u = std::numeric_limits<T>::epsilon() / 2;
+  const double each = grid.bound + grid.slack;
   const double rounding = summands * u * (most + each);
   const double of_elements = sizeof(T) == 4 ? 0 : (summands - 1) * u * summands * most;
   return summands * each + rounding + std::max(rounding, of_elements);
@@ -327,22 +330,22 @@ bool resolvable(ElementType type, double abs_bound) {
                                   : make_quantizer(abs_bound, full);
 }
 
-std::optional<double> bound_of_summand(ElementType type, double bound, int summands, double most) {
-  return type == ElementType::f32 ? bound_of_summand_as<float>(bound, summands, most)
-                                  : bound_of_summand_as<double>(bound, summands, most);
+std::optional<Grid> summand_grid(ElementType type, double bound, int summands, double most) {
+  return type == ElementType::f32 ? summand_grid_as<float>(bound, summands, most)
+                                  : summand_grid_as<double>(bound, summands, most);
 }
 
-double bound_of_sum(ElementType type, double each, int summands, double most) {
+double bound_of_sum(ElementType type, const Grid& each, int summands, double most) {
   return type == ElementType::f32 ? bound_of_sum_as<float>(each, summands, most)
                                   : bound_of_sum_as<double>(each, summands, most);
 }
 
-std::size_t encode(ElementType type, const void* in, std::size_t count, double abs_bound, Mode mode,
+std::size_t encode(ElementType type, const void* in, std::size_t count, const Grid& grid, Mode mode,
                    void* out) {
   const auto* from = static_cast<const unsigned char*>(in);
   auto* to = static_cast<unsigned char*>(out);
-  return type == ElementType::f32 ? encode_elements<float>(from, count, abs_bound, mode, to)
-                                  : encode_elements<double>(from, count, abs_bound, mode, to);
+  return type == ElementType::f32 ? encode_elements<float>(from, count, grid, mode, to)
+                                  : encode_elements<double>(from, count, grid, mode, to);
 }
 
 double told_bound(const void* payload, std::size_t bytes) {

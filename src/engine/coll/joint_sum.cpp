@@ -96,7 +96,7 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
   return {static_cast<std::uint64_t>(ability), word, routes[0], routes[1], units};
 }
 
-JointAnswer JointSum::accept(std::span<const Told> told, double bound) {
+JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid& grid) {
   std::vector<std::uint64_t> devices;
   std::vector<JointMemory::Routes> routes;
   Ability least = Ability::has;
@@ -118,7 +118,7 @@ JointAnswer JointSum::accept(std::span<const Told> told, double bound) {
     memory_.open(routes);
     return JointAnswer::not_yet;
   }
-  bound_ = bound;
+  grid_ = grid;
   memory_.set_busy(true);
   number_ = memory_.next_call();
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
@@ -149,7 +149,7 @@ void JointSum::give(bool again) {
                           units_,
                           static_cast<unsigned>(context_.rank()),
                           number_,
-                          bound_,
+                          grid_,
                           from_,
                           counts_,
                           goal_.readers,

@@ -56,7 +56,7 @@ class JointSum {
 
   /// What all have told, by rank. The same for all. Where it is accepted it begins: each member's
   /// contribution within `bound`, by which their codec has a grid, or 0: as it is.
-  JointAnswer accept(std::span<const Told> told, double bound);
+  JointAnswer accept(std::span<const Told> told, const codec::szp::Grid& grid);
 
   /// In the place of accept(), by a member that does not know what all have told: its own kernel is
   /// not to be waited for.
@@ -95,7 +95,7 @@ class JointSum {
   int device_ = gpu::host;
   const std::byte* input_ = nullptr;
   std::byte* results_ = nullptr;
-  double bound_ = 0;
+  codec::szp::Grid grid_;
   std::size_t windows_ = 0;  ///< all of them
   std::size_t window_ = 0;   ///< the one under way
   std::uint32_t number_ = 0;

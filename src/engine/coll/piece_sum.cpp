@@ -144,8 +144,11 @@ bool PieceSum::combine_on_device() {
   return true;
 }
 
-/// The bound of payloads, whose grid elements are taken to as well; 0: there is none.
-double PieceSum::grid() const { return of_.adds_quanta ? of_.coding.spec.value : 0; }
+/// That of payloads, to which elements are taken as well.
+codec::szp::Grid PieceSum::grid() const {
+  const Spec& spec = of_.coding.spec;
+  return of_.adds_quanta ? codec::szp::Grid{spec.value, spec.slack} : codec::szp::Grid{};
+}
 
 /// Of more than a launch takes, what is there so far is the first of the next. The own elements
 /// come first where they have to make room for that.

@@ -46,7 +46,8 @@ bool ReducedCall::begins_jointly() {
   if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
   std::vector<JointSum::Told> told;
   for (const Told& one : told_) told.push_back(one.joint);
-  if (joint_->accept(told, coding_.spec.value) != JointAnswer::accepted) return false;
+  if (joint_->accept(told, {coding_.spec.value, coding_.spec.slack}) != JointAnswer::accepted)
+    return false;
   movement_.reset();
   is_joint_ = true;
   phase_ = Phase::adding_jointly;

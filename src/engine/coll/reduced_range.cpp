@@ -105,21 +105,24 @@ void ReducedCall::conclude_exchange() {
   const bool is_sum = reduction_.how == codec::Combine::sum;
   const double most = std::max(std::fabs(range.min), std::fabs(range.max));
   most_ = most;
-  const std::optional<double> part =
-      is_sum ? codec::szp::bound_of_summand(reduction_.type, bound, context_.size(), most)
-             : std::optional(bound);
-  if (!part || !(*part > 0) || !codec::szp::resolvable(reduction_.type, *part)) {
+  using codec::szp::Grid;
+  const std::optional<Grid> part =
+      is_sum ? codec::szp::summand_grid(reduction_.type, bound, context_.size(), most)
+             : std::optional<Grid>(bound);
+  if (!part || !(part->bound > 0) || !codec::szp::resolvable(reduction_.type, part->bound)) {
     coding_.spec.codec = Codec::mpc;  // nothing is lost, and so no bound is exceeded
     return;
   }
   coding_.spec = spec_;
   coding_.spec.bound = Bound::abs;
-  coding_.spec.value = *part;
+  coding_.spec.value = part->bound;
+  coding_.spec.slack = part->slack;
   coding_.chunk_bytes = chunk_bytes;
   coding_.is_for_devices = are_on_devices;
   coding_.is_summed = adds_quanta_ = is_sum;
   const double delivered =
-      is_sum ? codec::szp::bound_of_sum(reduction_.type, *part, context_.size(), most) : *part;
+      is_sum ? codec::szp::bound_of_sum(reduction_.type, *part, context_.size(), most)
+             : part->bound;
   loss_ = {true, delivered};
 }
 

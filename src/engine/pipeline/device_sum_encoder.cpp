@@ -211,8 +211,9 @@ class DeviceSumEncoder final : public Encoder {
     for (std::size_t k = 0; k < number; ++k) {
       inputs[k] = elements_of(summands_[k], i, chunk, decoded_.data() + k * raw_stride);
     }
-    chunk.event = queue_->combine_in_any_order(gpu::Combine::sum, cut_.type, {inputs, number},
-                                               chunk.place, cut_.elements(i), cut_.spec.value);
+    chunk.event =
+        queue_->combine_in_any_order(gpu::Combine::sum, cut_.type, {inputs, number}, chunk.place,
+                                     cut_.elements(i), {cut_.spec.value, cut_.spec.slack});
     if (decoded_to_) {
       chunk.event = queue_->copy_near(decoded_to(i), chunk.place, cut_.raw_bytes(i));
     }

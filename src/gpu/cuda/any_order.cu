@@ -46,13 +46,13 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <class T>
-cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t count, double grid,
-                       const Tell& tell, cudaStream_t stream) {
+cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t count,
+                       const szp::Grid& grid, const Tell& tell, cudaStream_t stream) {
   constexpr std::size_t most_blocks = 8 * 132;  // as many as large devices have room for
   const auto blocks = static_cast<unsigned>(
       std::clamp<std::size_t>((count + threads - 1) / threads, 1, most_blocks));
   szp::Quantizer<T> z{};
-  const bool is_on_grid = grid > 0 && szp::make_quantizer(grid, z);
+  const bool is_on_grid = grid.bound > 0 && szp::make_quantizer(grid, z);
   const int room = any_order::room_for(inputs.number);
   T* const to = static_cast<T*>(out);
   const auto launch = [&](auto kernel) {
@@ -73,7 +73,7 @@ cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t
 
 cudaError_t combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
                                  const void* const* inputs_there, void* out, std::size_t count,
-                                 double grid, const Tell& tell, cudaStream_t stream) {
+                                 const codec::szp::Grid& grid, const Tell& tell, cudaStream_t stream) {
   if (inputs.empty()) return cudaErrorInvalidValue;
   Inputs all{};
   if (inputs.size() > Queue::most_inputs) {

@@ -431,16 +431,16 @@ __global__ void __launch_bounds__(threads, residency)
 }
 
 template <class T>
-cudaError_t sum_as(const Call& call, double bound, const Tell& tell, cudaStream_t stream) {
+cudaError_t sum_as(const Call& call, const codec::szp::Grid& grid, const Tell& tell, cudaStream_t stream) {
   Quantizer<T> z{};
-  if (bound != 0 && !codec::szp::make_quantizer(bound, z)) return cudaErrorInvalidValue;
+  if (grid.bound != 0 && !codec::szp::make_quantizer(grid, z)) return cudaErrorInvalidValue;
   std::uint64_t own = joint::units_of(call.counts[call.own], sizeof(T)), others = 0;
   for (unsigned member = 0; member < call.members; ++member) {
     if (member != call.own) others += joint::units_of(call.counts[member], sizeof(T));
   }
   const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(
       std::max(own, others), 1, std::uint64_t{residency} * codec::cuda::multiprocessors()));
-  const auto kernel = bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
+  const auto kernel = grid.bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
   kernel<<<blocks, threads, 0, stream>>>(call, z, tell);
   return cudaGetLastError();
 }
@@ -468,8 +468,8 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
   call.own = sum.member;
   call.room = any_order::room_for(members);
   call.again = sum.again;
-  return type == ElementType::f32 ? sum_as<float>(call, sum.bound, tell, stream)
-                                  : sum_as<double>(call, sum.bound, tell, stream);
+  return type == ElementType::f32 ? sum_as<float>(call, sum.grid, tell, stream)
+                                  : sum_as<double>(call, sum.grid, tell, stream);
 }
 
 }  // namespace mpress::gpu

@@ -43,7 +43,7 @@ class CudaQueue final : public Queue {
   Event combine(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
                 std::size_t count, bool wide) override;
   Event combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
-                             void* out, std::size_t count, double grid) override;
+                             void* out, std::size_t count, const codec::szp::Grid& grid) override;
   Event combine_jointly(Combine how, ElementType type, const Joint& joint) override;
   Event sum_jointly(ElementType type, const JointSum& sum) override;
   bool wait_for(void* stream) override;

@@ -1,0 +1,22 @@
+// The grid to which szp takes elements.
+#pragma once
+
+#include "codec/checksum.hpp"  // MPRESS_HOST_DEVICE
+
+namespace mpress::codec::szp {
+
+/// Elements become multiples of a step that is a little below twice `bound`. One that would be off
+/// by the bound and `slack`, or more, is kept as it is. The slack is for what many steps from zero
+/// is rounded: where it covers that, no element within a known range is kept (summand_grid()).
+struct Grid {
+  double bound = 0;  ///< 0: there is no grid
+  double slack = 0;
+
+  Grid() = default;
+  MPRESS_HOST_DEVICE constexpr Grid(double abs_bound, double more = 0)
+      : bound(abs_bound), slack(more) {}
+
+  bool operator==(const Grid&) const = default;
+};
+
+}  // namespace mpress::codec::szp
