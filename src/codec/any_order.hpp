@@ -173,7 +173,8 @@ MPRESS_ANY_ORDER bool quantum_of(const szp::Quantizer<T>& z, T x, T& quantum) {
   const T most = szp::Traits<T>::max_quantum;
   T scaled = multiply(x, z.inverse);
   if (!(scaled >= -most - 2 && scaled <= most + 2)) return false;
-  scaled = scaled < -most ? -most : scaled > most ? most : scaled;
+  const bool is_beyond = scaled < -most || scaled > most;
+  if (is_beyond) scaled = scaled < 0 ? -most : most;
   T q = szp::round_quantum(scaled);
   T error = x - multiply(q, z.step);
   if (!(error < z.limit && error > -z.limit)) {
@@ -181,6 +182,8 @@ MPRESS_ANY_ORDER bool quantum_of(const szp::Quantizer<T>& z, T x, T& quantum) {
     error = x - multiply(q, z.step);
     if (!(q >= -most && q <= most && error < z.limit && error > -z.limit)) return false;
   }
+  // A slack may let what is a step away pass.
+  if (is_beyond && !(error < z.step && error > -z.step)) return false;
   quantum = q;
   return true;
 }

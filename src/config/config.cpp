@@ -245,7 +245,8 @@ std::string agreed_settings(const Config& config) {
                   schedule::name(config.algorithms[op]);
   }
   return std::string("version=") + version + " frame=" + std::to_string(frame_version) +
-         " codec=" + to_string(config.spec) + " force=" + (config.force ? "1" : "0") +
+         " grid=" + std::to_string(grid_version) + " codec=" + to_string(config.spec) +
+         " force=" + (config.force ? "1" : "0") +
          " reproducible=" + (config.reproducible ? "1" : "0") +
          " measure_error=" + (config.measures_error ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +

@@ -9,4 +9,7 @@ inline constexpr const char* version = "0.1.0";
 /// that ranks of different versions never mistake each other's frames.
 inline constexpr int frame_version = 6;
 
+/// Raised whenever members of a reduction would find another grid from what they tell each other.
+inline constexpr int grid_version = 2;
+
 }  // namespace mpress

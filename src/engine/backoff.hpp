@@ -17,7 +17,7 @@ class Backoff {
  public:
   Backoff() : Backoff(!crowded.load(std::memory_order_relaxed)) {}
   /// `spins`: at first.
-  explicit Backoff(bool spins) : spins_(spins), looks_left_(spins ? looks_a_clock : 0) {}
+  explicit Backoff(bool spins) : spins_(spins) {}
 
   static void set_crowded(bool is_crowded) { crowded.store(is_crowded, std::memory_order_relaxed); }
 
@@ -35,14 +35,14 @@ class Backoff {
  private:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr int looks_a_clock = 32;  ///< which takes as long as a short look
+  static constexpr int looks_a_clock = 8;  ///< which takes less than that many short looks
   static constexpr std::chrono::microseconds spinning{100};
   static constexpr std::chrono::milliseconds slice{1};  ///< of time: less than any scheduler's
   static constexpr std::chrono::milliseconds sleeping{200};
   static inline std::atomic<bool> crowded{false};
   static inline std::atomic<Clock::rep> sleeping_until{0};
 
-  /// The time begins with the first question: most waits end before.
+  /// The time begins with the first look that was in vain.
   bool is_over() {
     const Clock::time_point now = Clock::now();
     if (end_ == Clock::time_point{}) end_ = now + spinning;
@@ -66,7 +66,7 @@ class Backoff {
   }
 
   bool spins_;
-  int looks_left_;
+  int looks_left_ = 0;
   Clock::time_point end_{};
 };
 

@@ -69,15 +69,25 @@ std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
   int inter = MPI_UNDEFINED;
   if (mpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter == MPI_UNDEFINED) return nullptr;
   EndingComm* const ending = EndingComm::of(comm);
-  if (std::shared_ptr<CommInfo> held = ending ? ending->file() : nullptr) return held;
-  Attribute* inherited = nullptr;
-  int found = 0;
-  mpi.Comm_get_attr(comm, keyval(), &inherited, &found);
-  const auto info = found ? *inherited : std::make_shared<CommInfo>();
-  info->comm = comm;
-  info->inter = inter != 0;
-  if (!info->inter) info->world_ranks = ranks_in_world(comm);
-  if (found || ending) return info;  // MPI is going through its attributes
+  std::shared_ptr<CommInfo> info = ending ? ending->file() : nullptr;
+  bool is_kept = info != nullptr;
+  if (!is_kept) {
+    Attribute* inherited = nullptr;
+    int found = 0;
+    mpi.Comm_get_attr(comm, keyval(), &inherited, &found);
+    is_kept = found != 0;
+    info = is_kept ? *inherited : std::make_shared<CommInfo>();
+  }
+  if (info->comm == MPI_COMM_NULL) {
+    info->comm = comm;
+    info->inter = inter != 0;
+    if (!info->inter) info->world_ranks = ranks_in_world(comm);
+  }
+  if (is_kept) return info;
+  if (ending) {  // MPI is going through its attributes
+    ending->hold(info);
+    return info;
+  }
   auto attribute = std::make_unique<Attribute>(info);
   if (mpi.Comm_set_attr(comm, keyval(), attribute.get()) != MPI_SUCCESS) return nullptr;
   attribute.release();

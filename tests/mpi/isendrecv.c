@@ -187,6 +187,38 @@ static void half_refused(void) {
   free(large[1]);
 }
 
+/* A call whose sending half is wrong leaves what has come to it where it is. */
+static void refused_as_it_comes(void) {
+  enum { LARGE = 1 << 20 };
+  float* const large[] = {calloc(LARGE, sizeof(float)), calloc(LARGE, sizeof(float))};
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 8; ++i) {
+    const int count = i % 2 == 0 ? N : LARGE, is_probed = i / 2 % 2;
+    MPI_Request request = MPI_REQUEST_NULL, sent;
+    int error_class, came = 0;
+    fill_f32(large[0], count, rank);
+    CHECK_MPI(MPI_Isend(large[0], count, MPI_FLOAT, next, 1, comm, &sent));
+    for (int k = 0; k < 100 || (is_probed && !came); ++k) {
+      CHECK_MPI(MPI_Iprobe(previous, is_probed ? 1 : 2, comm, &came, MPI_STATUS_IGNORE));
+    }
+    const int code = i < 4 ? MPI_Isendrecv(large[0], count, MPI_FLOAT, next, -7, large[1], count,
+                                           MPI_FLOAT, previous, 1, comm, &request)
+                           : MPI_Sendrecv(large[0], count, MPI_FLOAT, next, -7, large[1], count,
+                                          MPI_FLOAT, previous, 1, comm, MPI_STATUS_IGNORE);
+    MPI_Error_class(code, &error_class);
+    CHECK(error_class == MPI_ERR_TAG);
+    CHECK_MPI(MPI_Recv(large[1], count, MPI_FLOAT, previous, 1, comm, MPI_STATUS_IGNORE));
+    CHECK_MPI(MPI_Wait(&sent, MPI_STATUS_IGNORE));
+    fill_f32(large[0], count, previous);
+    CHECK(memcmp(large[0], large[1], sizeof(float) * (size_t)count) == 0);
+  }
+  MPI_Comm_free(&comm);
+  free(large[0]);
+  free(large[1]);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -204,6 +236,7 @@ int main(int argc, char** argv) {
   nothing_to_receive();
   refused();
   half_refused();
+  refused_as_it_comes();
   MPI_Finalize();
   if (rank == 0) puts("ok");
   return 0;

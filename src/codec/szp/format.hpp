@@ -293,7 +293,7 @@ inline constexpr std::size_t most_summands = 8;
 /// two. Decoding it gives the exact sum of the original elements within that bound and the
 /// rounding of products, u * step * (sum of |q| of the summands + |q| of the sum), u = 2^-24 for
 /// f32 and 2^-53 for f64. The slack in the step covers this rounding while the summands' |q|
-/// average less than about 2000 (f32), 10^12 (f64).
+/// average less than about 2000 (f32), 10^12 (f64). Where summands have a slack, theirs is added.
 ///
 /// truncated, corrupt, unsupported: as decode() reports them for the first payload that is not
 /// sound; corrupt as well where a bound is not above 0.

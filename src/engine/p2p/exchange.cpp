@@ -176,10 +176,20 @@ int make_own(MPI_Request* request) {
   return code == MPI_SUCCESS ? make_finished_request(status, request) : code;
 }
 
+/// MPI promises this many.
+bool is_too_high(int tag) {
+  constexpr int promised = 32767;
+  if (tag <= promised) return false;
+  int* highest = nullptr;
+  int known = 0;
+  mpi::calls().Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
+  return known && tag > *highest;
+}
+
 /// MPI may refuse the sending half, which then goes first: of a call that it refuses nothing is
 /// received, and nothing sent.
 bool may_be_refused(const Outgoing& out, int tag) {
-  if (!out.row || tag < 0) return true;
+  if (!out.row || tag < 0 || is_too_high(tag)) return true;
   const std::shared_ptr<const mpi::CommInfo> comm = mpi::glance_at_comm(out.arguments.comm);
   return !comm || comm->world_rank(out.arguments.destination) == trace::any_peer;
 }
@@ -188,6 +198,12 @@ bool may_be_refused(const Outgoing& out, int tag) {
 void take_back(MPI_Request* receive) {
   mpi::calls().Cancel(receive);
   mpi::calls().Wait(receive, MPI_STATUS_IGNORE);
+}
+
+bool is_cancelled(const StatusOf& status) {
+  int cancelled = 0;
+  mpi::calls().Test_cancelled(status, &cancelled);
+  return cancelled != 0;
 }
 
 Side side(const SendArguments& use, int tag) { return {use.count, use.type, use.destination, tag}; }
@@ -232,11 +248,20 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
     return operation->start(mpi::counted::Isend, send_tag);
   };
   const bool has_data = out.data != nullptr;
-  const bool sends_first = has_data && !out.buffer_stays;
-  if (sends_first) {  // what arrives may overwrite it
+  const bool buffer_stays = out.buffer_stays;
+  const bool is_doubtful = may_be_refused(out, send_tag);
+  const bool sends_first = is_doubtful || (has_data && !buffer_stays);
+  MPI_Request sending = MPI_REQUEST_NULL;
+  if (is_doubtful && !has_data) {
+    const SendArguments& use = out.arguments;
+    code = mpi::counted::Isend(use.buffer, use.count, use.type, use.destination, send_tag, use.comm,
+                               &sending);
+    if (code != MPI_SUCCESS || sending == MPI_REQUEST_NULL) return code;
+  } else if (sends_first) {
     code = start();
-    if (code != MPI_SUCCESS) return code;
-    job.progress.wait_until([&] { return operation->advance_data(); });
+    if (code != MPI_SUCCESS || !operation->is_announced()) return code;
+    // What arrives may overwrite it.
+    if (!buffer_stays) job.progress.wait_until([&] { return operation->advance_data(); });
     operation->follow(job);
   }
   MPI_Request request = MPI_REQUEST_NULL;
@@ -246,17 +271,22 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
   if (probed) code = deliver_probed(job, *probed, Op::sendrecv, arguments, status);
   Reception reception{receive, request, status, begin, watched, probed || is_refused, code};
   int sent = MPI_SUCCESS;
+  bool is_sending = true;
   if (has_data && !sends_first) {
     sent = start();
-    if (sent == MPI_SUCCESS) operation->follow(job);
+    is_sending = sent == MPI_SUCCESS && operation->is_announced();
+    if (is_sending) operation->follow(job);
   }
-  if (sent == MPI_SUCCESS) {
-    sent = operation ? exchange_data(job, *operation, reception) : send_in_one(job, out, send_tag);
+  if (is_sending) {
+    sent = operation                     ? exchange_data(job, *operation, reception)
+           : sending != MPI_REQUEST_NULL ? wait_for(job, &sending, MPI_STATUS_IGNORE)
+                                         : send_in_one(job, out, send_tag);
   }
   if (!reception.over) {
-    if (sent != MPI_SUCCESS) mpi::calls().Cancel(&reception.request);  // the peer may never answer
+    const bool has_failed = !is_sending || sent != MPI_SUCCESS;
+    if (has_failed) mpi::calls().Cancel(&reception.request);  // the peer may never answer
     code = wait_for(job, &reception.request, status);
-    if (sent == MPI_SUCCESS) reception.end(job, code);
+    if (!has_failed || !is_cancelled(status)) reception.end(job, code);
   }
   job.mpi_link.outbox.flush();
   return reception.code == MPI_SUCCESS ? sent : reception.code;

@@ -356,7 +356,7 @@ int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
   const trace::Op op = outgoing.op;
   SendOperation operation(job, std::move(outgoing));
   const int code = operation.start(send, tag);
-  if (code != MPI_SUCCESS) return code;
+  if (code != MPI_SUCCESS || !operation.is_announced()) return code;
   operation.await(true);
   job.progress.wait_until([&] { return operation.advance_data(); });
   const std::uint64_t begin = trace::now_ns();
@@ -371,8 +371,9 @@ int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Req
                Started* started) {
   if (!outgoing.data) {
     const SendArguments& use = outgoing.arguments;
+    if (outgoing.frame) *request = MPI_REQUEST_NULL;
     const int code = send(use.buffer, use.count, use.type, use.destination, tag, use.comm, request);
-    if (code == MPI_SUCCESS && outgoing.frame) {
+    if (code == MPI_SUCCESS && outgoing.frame && *request != MPI_REQUEST_NULL) {
       started->frame = keep_frame(*request, std::move(outgoing.frame), FrameSend::no_message);
     }
     return code;
@@ -380,7 +381,7 @@ int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Req
   const bool buffer_stays = outgoing.buffer_stays;
   const auto operation = std::make_shared<SendOperation>(job, std::move(outgoing));
   const int code = operation->start(send, tag);
-  if (code != MPI_SUCCESS) return code;
+  if (code != MPI_SUCCESS || !operation->is_announced()) return code;
   // The program may compute for long without a call, so what needs this process's host is done at
   // once where no thread makes progress.
   const bool may_stay = buffer_stays && job.progress.is_threaded();

@@ -103,6 +103,10 @@ class SendOperation final : public Request {
   /// Hands the header to MPI. Returns MPI's error code; what it raised is raised.
   int start(ImmediateSend send, int tag);
 
+  /// After start(): whether MPI has the header. MPICH's call may return success without, once a
+  /// handler of the program's was called; then there is nothing to be done.
+  bool is_announced() const { return header_ != MPI_REQUEST_NULL; }
+
   /// After that: gives the program a request that completes with this operation.
   void open_request(MPI_Request* request);
 

@@ -19,7 +19,7 @@ Loss Loss::of(const Spec& asked, const Spec& resolved, int device, double measur
   Loss loss{true, std::nullopt, measured};
   const bool is_found = asked.bound != Bound::rel || resolved.value > 0 || device == gpu::host;
   if (resolved.codec == Codec::szp && resolved.bound == Bound::abs && is_found) {
-    loss.bound = resolved.value;
+    loss.bound = resolved.value + resolved.slack;
   }
   return loss;
 }
