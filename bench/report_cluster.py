@@ -21,8 +21,9 @@ rank each, joined by links that a token bucket holds to their rate, out and in; 
 host; the wave field in single precision. A time is that of one call of the rank for which it is
 longest; medians of samples by turns in one job, with 95 % intervals. "Raw": mpress's own schedules,
 nothing compressed; it and szp are forced, `auto` is in a job of its own. The buckets let a
-millisecond's bytes (125 KB) through at once. Factors are over the MPI's own call in the same job;
-bold: slower than that.
+millisecond's bytes (125 KB) through at once; packets are jumbo frames, and ranks of MPICH that wait
+sleep between looks, so that hosts leave the machine's cores to each other. Factors are over the
+MPI's own call in the same job; bold: slower than that.
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -140,6 +141,15 @@ def test_the_page_is_that_of_the_results(monkeypatch):
     report = importlib.import_module("report_cluster")
     runs = report.read()
     assert runs and report.PAGE.read_text() == report.page(runs), "python bench/report_cluster.py"
+
+
+def test_the_page_of_the_model_is_that_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    report = importlib.import_module("report_model")
+    document = json.loads(report.RESULT.read_text())
+    assert report.PAGE.read_text() == report.page(document), "python bench/report_model.py"
+    digest = importlib.import_module("result_pictures").digest(document)
+    assert digest.encode() in report.PICTURE.read_bytes(), "python bench/report_model.py"
 
 
 def test_the_page_of_programs_is_that_of_the_results(monkeypatch):

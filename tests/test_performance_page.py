@@ -13,6 +13,7 @@ DOCS = ROOT / "docs"
 AGAIN = "make it again: python bench/report.py"
 ELSEWHERE = (
     DOCS / "dev" / "gzccl-simulated.svg",  # by bench/report_simulated.py
+    DOCS / "dev" / "model-check.svg",  # by bench/report_model.py
     DOCS / "dev" / "turbulence.png",  # by apps/turbulence/demo.py
 )
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

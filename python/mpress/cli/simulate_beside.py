@@ -37,22 +37,27 @@ def load(file: Path, op: str) -> dict[str, Any]:
 
 
 def fit(measured: dict[str, Any], call: Call) -> Network:
-    """With the latency and the rate by which raw rows take what was measured: the least squares of
-    what the model is off by, over what was measured."""
+    """With the latency and the rate by which raw rows take what was measured: the least sum of what
+    the model is off by, over what was measured, so that a row that it does not tell changes
+    little."""
     codec = Codec("mpc", 1.0, {0: 0.0}, {0: 0.0})
     latency, rate = 1e-5, 1e9
-    for _ in range(3):  # the fastest algorithms follow from what is fitted
+    weights: np.ndarray | float = 1.0
+    for _ in range(20):  # the fastest algorithms follow from what is fitted, and the weights
         rows = _rows(measured, call, Network(rate, latency), codec, "none")
         if not rows:
             raise UserError("--beside: the file has no forced rows of none: expected --link")
         taken = np.array([row["measured_seconds"] for row in rows])
         parts = np.array([[row["latency_seconds"] / latency, row["link_seconds"] * rate]
                           for row in rows]) / taken[:, None]  # fmt: skip
-        found = np.linalg.lstsq(parts, np.ones(len(rows)), rcond=None)[0]
+        wanted = weights * np.ones(len(rows))
+        weighted = parts * wanted[:, None]
+        found = np.linalg.lstsq(weighted, wanted, rcond=None)[0]
         if found[0] <= 0 or found[1] <= 0:  # all of it is the one, or the other
-            alone = np.sum(parts, axis=0) / np.sum(parts**2, axis=0)
+            alone = weighted.T @ wanted / np.sum(weighted**2, axis=0)
             found = np.array([1e-12, alone[1]]) if found[0] <= 0 else np.array([alone[0], 1e-18])
         latency, rate = float(found[0]), float(1 / found[1])
+        weights = 1 / np.sqrt(np.maximum(0.01, np.abs(parts @ found - 1)))
     latency = latency if latency > 1e-9 else 0.0
     return Network(rate, latency, rate, latency)
 
@@ -87,7 +92,7 @@ def _rows(
             way = "hops"
         best = min(
             (one for (algorithm, its), one in rows.items()
-             if its == way and _is_of(form, algorithm, call.op)),
+             if its == way and _is_of(form or row.get("algorithm", ""), algorithm, call.op)),
             key=lambda one: one["seconds"], default=None,
         )  # fmt: skip
         if best is None:
