@@ -284,24 +284,30 @@ def size_of(op: str, text: str, hosts: int) -> str:
     return str(count // hosts if op == "alltoall" else count)
 
 
-def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str, Any]:
-    """What `mpress bench` finds of a call, beside the MPI's own; in one job, by turns."""
+def bench(
+    cluster: Cluster, ranks: int, options: argparse.Namespace, *more: str, **settings: str
+) -> dict[str, Any]:
+    """What `mpress bench` finds in one job, by turns; `settings` are of the environment."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.json"
-        hosts = cluster.plan.hosts
-        size = size_of(op, options.bytes, hosts)
-        command = [str(BIN / "mpress"), "bench", op, "-n", str(hosts), "--sizes",
-                   size, "--field", "wave", "--beside", "mpi", "--mpiexec",
-                   shlex.join(cluster.mpiexec(hosts)), "--repeat", str(options.repeat),
+        command = [str(BIN / "mpress"), "bench", *more, "--mpiexec",
+                   shlex.join(cluster.mpiexec(ranks)), "--repeat", str(options.repeat),
                    "--warmup", "2", "--seconds", str(options.seconds), "--json",
                    str(file)]  # fmt: skip
-        for spec in SPECS:
-            command += ["--spec", spec]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+        done = subprocess.run(command, env=environment() | settings, capture_output=True, text=True)
         if done.returncode:
             raise ClusterError(f"{shlex.join(command)}\nended with {done.returncode}:\n"
                                f"{done.stdout}{done.stderr}")  # fmt: skip
         return json.loads(file.read_text())
+
+
+def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str, Any]:
+    """A call beside the MPI's own."""
+    hosts = cluster.plan.hosts
+    specs = [word for spec in SPECS for word in ("--spec", spec)]
+    size = size_of(op, options.bytes, hosts)
+    return bench(cluster, hosts, options, op, "-n", str(hosts), "--sizes", size, "--field", "wave",
+                 "--beside", "mpi", *specs)  # fmt: skip
 
 
 def collectives(options: argparse.Namespace) -> int:

@@ -14,16 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
-import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cluster import BIN, MTU, Cluster, ClusterError, checked_plan, environment
+from cluster import MTU, Cluster, ClusterError, bench, checked_plan
 
 from mpress import _core, codec_bench, tune
 from mpress.p2p.jobs import FORM
@@ -36,23 +33,12 @@ OWN = {"bcast": "chain", "allgather": "ring", "alltoall": "scattered"}  # of mpr
 SPECS = ("none", "zfp:16", "szp:rel=1e-5")
 
 
-def bench(
-    cluster: Cluster, name: str, ranks: int, options: argparse.Namespace, *more: str
+def measure(
+    cluster: Cluster, ranks: int, options: argparse.Namespace, *more: str
 ) -> dict[str, Any]:
-    """What `mpress bench` finds in one job, by turns."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "rows.json"
-        command = [BIN / "mpress", "bench", name, "--field", "turb", "--mpiexec",
-                   shlex.join(cluster.mpiexec(ranks)), "--repeat", options.repeat, "--warmup", 2,
-                   "--seconds", options.seconds, "--json", file, *more]  # fmt: skip
-        words = [str(word) for word in command]
-        algorithms = ",".join(f"{op}={algorithm}" for op, algorithm in OWN.items())
-        settings = {"UCX_RNDV_SCHEME": "am", "MPRESS_ALGORITHM": algorithms}
-        done = subprocess.run(words, env=environment() | settings, capture_output=True, text=True)
-        if done.returncode:
-            raise ClusterError(f"{shlex.join(words)}\nended with {done.returncode}:\n"
-                               f"{done.stdout}{done.stderr}")  # fmt: skip
-        return json.loads(file.read_text())
+    algorithms = ",".join(f"{op}={algorithm}" for op, algorithm in OWN.items())
+    settings = {"UCX_RNDV_SCHEME": "am", "MPRESS_ALGORITHM": algorithms}
+    return bench(cluster, ranks, options, *more, "--field", "turb", **settings)
 
 
 def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -60,7 +46,7 @@ def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str
     for option, values in (("--spec", SPECS), ("--beside", FORMS[op])):
         for value in values:
             more += [option, value]
-    found = bench(cluster, op, cluster.plan.hosts, options, *more)
+    found = measure(cluster, cluster.plan.hosts, options, op, *more)
     for row in found["rows"]:
         if FORM not in row["path"]:
             row["algorithm"] = OWN.get(op, "two-shot")
@@ -70,7 +56,7 @@ def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str
 def link_times(cluster: Cluster, options: argparse.Namespace) -> dict[str, float]:
     """Bytes a second, and seconds, of single messages between two hosts."""
     short, long = 1 << 10, 4 << 20
-    rows = bench(cluster, "latency", 2, options, "--sizes", f"{short},{long}", "--spec", "none")
+    rows = measure(cluster, 2, options, "latency", "--sizes", f"{short},{long}", "--spec", "none")
     taken = {row["bytes"]: row["seconds"] for row in rows["rows"] if row["path"] == "none"}
     return {"rate": (long - short) / (taken[long] - taken[short]), "latency": taken[short]}
 

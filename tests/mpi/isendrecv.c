@@ -151,13 +151,26 @@ static void refused(void) {
   CHECK(same_f32(other, N, previous));
 }
 
-/* One half is wrong: MPI refuses the call, and neither half of it takes place. */
-static void half_refused(void) {
-  enum { LARGE = 1 << 20 };
-  float* const large[] = {calloc(LARGE, sizeof(float)), calloc(LARGE, sizeof(float))};
+enum { LARGE = 1 << 20 };
+
+/* A communicator whose errors return, and room to send and to receive. */
+static MPI_Comm set_up(float* large[2]) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 2; ++i) large[i] = calloc(LARGE, sizeof(float));
+  return comm;
+}
+
+static void tear_down(MPI_Comm* comm, float* large[2]) {
+  MPI_Comm_free(comm);
+  for (int i = 0; i < 2; ++i) free(large[i]);
+}
+
+/* One half is wrong: MPI refuses the call, and neither half of it takes place. */
+static void half_refused(void) {
+  float* large[2];
+  MPI_Comm comm = set_up(large);
   for (int i = 0; i < 8; ++i) {
     const int count = i % 2 == 0 ? N : LARGE, send_tag = i / 2 % 2 == 0 ? 1 : -7;
     const int receive_tag = send_tag < 0 ? 1 : -7;
@@ -182,18 +195,13 @@ static void half_refused(void) {
                            MPI_STATUS_IGNORE));
     CHECK(came == previous);
   }
-  MPI_Comm_free(&comm);
-  free(large[0]);
-  free(large[1]);
+  tear_down(&comm, large);
 }
 
 /* A call whose sending half is wrong leaves what has come to it where it is. */
 static void refused_as_it_comes(void) {
-  enum { LARGE = 1 << 20 };
-  float* const large[] = {calloc(LARGE, sizeof(float)), calloc(LARGE, sizeof(float))};
-  MPI_Comm comm;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  float* large[2];
+  MPI_Comm comm = set_up(large);
   for (int i = 0; i < 8; ++i) {
     const int count = i % 2 == 0 ? N : LARGE, is_probed = i / 2 % 2;
     MPI_Request request = MPI_REQUEST_NULL, sent;
@@ -214,9 +222,7 @@ static void refused_as_it_comes(void) {
     fill_f32(large[0], count, previous);
     CHECK(memcmp(large[0], large[1], sizeof(float) * (size_t)count) == 0);
   }
-  MPI_Comm_free(&comm);
-  free(large[0]);
-  free(large[1]);
+  tear_down(&comm, large);
 }
 
 int main(int argc, char** argv) {
