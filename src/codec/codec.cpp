@@ -47,8 +47,7 @@ std::size_t encode(const Spec& spec, ElementType type, const void* elements, std
     case Codec::zfp:
       return zfp::encode(type, elements, count, zfp_block_bits(resolved.value, type), payload);
     case Codec::szp:
-      return szp::encode(type, elements, count, {resolved.value, resolved.slack}, resolved.mode,
-                         payload);
+      return szp::encode(type, elements, count, grid_of(resolved), resolved.mode, payload);
     case Codec::none:
     case Codec::automatic: break;
   }

@@ -12,8 +12,12 @@
 #include "codec/range.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
+#include "codec/szp/grid.hpp"
 
 namespace mpress::codec {
+
+/// That of szp with an absolute bound.
+inline szp::Grid grid_of(const Spec& spec) { return {spec.value, spec.slack}; }
 
 /// The largest payload that encode() can write for `count` elements. Codecs never need more
 /// than the raw size plus a small constant (zfp at full rate plus its trailer excepted).

@@ -6,6 +6,7 @@
 
 #include "mpi/buffer_calls.hpp"
 #include "mpi/progress_hook.hpp"
+#include "mpi/tags.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
@@ -29,15 +30,6 @@ std::uint64_t hash_of(const mpi::Hints& hints) {
   if (hints.chunk) text += " chunk=" + hints.chunk->text;
   if (hints.reproducible) text += " reproducible=" + hints.reproducible->text;
   return hash_of(text);
-}
-
-/// How many tags a communicator has.
-std::uint64_t tags_of_world() {
-  int* highest = nullptr;
-  int known = 0;
-  mpi::calls().Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
-  constexpr std::uint64_t promised = 32767;
-  return (known ? static_cast<std::uint64_t>(*highest) : promised) + 1;
 }
 
 /// Completes a request that may be looked at from within MPI's progress engine.
@@ -150,7 +142,7 @@ void Context::decide() {
     why_not_ = "ranks gave the communicator different hints";
     has_different_codecs_ = has_different_codecs_ || differs(Fact::codec_hint);
   }
-  const std::uint64_t tags = tags_of_world();
+  const std::uint64_t tags = mpi::tags_of_world();
   tags_ = tags - Agreements::tags - CallOrder::tags;
   const bool is_shared = is_true_for_all(Fact::has_board);
   if (board_ && (!is_shared || !why_not_.empty())) {

@@ -209,7 +209,7 @@ gpu::Event Queue::add(const Spec& spec, ElementType type, std::span<const gpu::S
           sum.decoded ? memory.view(static_cast<std::byte*>(sum.decoded)) : nullptr;
       std::size_t bytes = 0;
       if (status == Status::ok) {
-        const codec::szp::EncodedAs elements{{spec.value, spec.slack}, spec.mode};
+        const codec::szp::EncodedAs elements{codec::grid_of(spec), spec.mode};
         status = codec::szp::add(type, summands, sum.count, payload, bytes, elements, decoded);
       }
       if (status != Status::ok) bytes = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codec/codec.hpp"
 #include "codec/combine.hpp"
 #include "engine/job.hpp"
 #include "engine/pipeline/sum_encoder.hpp"
@@ -146,8 +147,7 @@ bool PieceSum::combine_on_device() {
 
 /// That of payloads, to which elements are taken as well.
 codec::szp::Grid PieceSum::grid() const {
-  const Spec& spec = of_.coding.spec;
-  return of_.adds_quanta ? codec::szp::Grid{spec.value, spec.slack} : codec::szp::Grid{};
+  return of_.adds_quanta ? codec::grid_of(of_.coding.spec) : codec::szp::Grid{};
 }
 
 /// Of more than a launch takes, what is there so far is the first of the next. The own elements

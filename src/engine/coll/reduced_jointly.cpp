@@ -1,6 +1,7 @@
 // Sums of szp on linked devices, which one kernel a member makes in the place of blocks
 // (coll/joint_sum).
 
+#include "codec/codec.hpp"
 #include "codec/szp/format.hpp"
 #include "engine/coll/reduced_call.hpp"
 #include "engine/job.hpp"
@@ -46,8 +47,7 @@ bool ReducedCall::begins_jointly() {
   if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
   std::vector<JointSum::Told> told;
   for (const Told& one : told_) told.push_back(one.joint);
-  if (joint_->accept(told, {coding_.spec.value, coding_.spec.slack}) != JointAnswer::accepted)
-    return false;
+  if (joint_->accept(told, codec::grid_of(coding_.spec)) != JointAnswer::accepted) return false;
   movement_.reset();
   is_joint_ = true;
   phase_ = Phase::adding_jointly;

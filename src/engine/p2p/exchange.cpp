@@ -1,6 +1,7 @@
 #include "engine/p2p/exchange.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "engine/request/finished_request.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/counted.hpp"
+#include "mpi/tags.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -176,20 +178,16 @@ int make_own(MPI_Request* request) {
   return code == MPI_SUCCESS ? make_finished_request(status, request) : code;
 }
 
-/// MPI promises this many.
-bool is_too_high(int tag) {
-  constexpr int promised = 32767;
-  if (tag <= promised) return false;
-  int* highest = nullptr;
-  int known = 0;
-  mpi::calls().Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &highest, &known);
-  return known && tag > *highest;
+/// MPI is asked about unusual ones alone.
+bool is_tag(int tag) {
+  const auto number = static_cast<std::uint64_t>(tag);
+  return tag >= 0 && (number < mpi::least_tags || number < mpi::tags_of_world());
 }
 
 /// MPI may refuse the sending half, which then goes first: of a call that it refuses nothing is
 /// received, and nothing sent.
 bool may_be_refused(const Outgoing& out, int tag) {
-  if (!out.row || tag < 0 || is_too_high(tag)) return true;
+  if (!out.row || !is_tag(tag)) return true;
   const std::shared_ptr<const mpi::CommInfo> comm = mpi::glance_at_comm(out.arguments.comm);
   return !comm || comm->world_rank(out.arguments.destination) == trace::any_peer;
 }

@@ -213,7 +213,7 @@ class DeviceSumEncoder final : public Encoder {
     }
     chunk.event =
         queue_->combine_in_any_order(gpu::Combine::sum, cut_.type, {inputs, number}, chunk.place,
-                                     cut_.elements(i), {cut_.spec.value, cut_.spec.slack});
+                                     cut_.elements(i), codec::grid_of(cut_.spec));
     if (decoded_to_) {
       chunk.event = queue_->copy_near(decoded_to(i), chunk.place, cut_.raw_bytes(i));
     }

@@ -56,7 +56,7 @@ class SumEncoder final : public Encoder {
 
   /// The sum's payload to `place`. False where it is not one of quanta.
   bool add_quanta(std::byte* place, std::byte* decoded, std::size_t& bytes) {
-    const codec::szp::EncodedAs elements{{cut_.spec.value, cut_.spec.slack}, cut_.spec.mode};
+    const codec::szp::EncodedAs elements{codec::grid_of(cut_.spec), cut_.spec.mode};
     std::vector<codec::szp::Summand> some;
     for (SummandTurns turns(summands_.size()); !turns.are_over(); turns.next()) {
       if (!turns.goes_to_place() && !has_room(scratch_, cut_.room())) return false;
@@ -98,7 +98,7 @@ class SumEncoder final : public Encoder {
       inputs.push_back(decoded);
     }
     codec::combine_in_any_order(codec::Combine::sum, cut_.type, inputs, place, count,
-                                {cut_.spec.value, cut_.spec.slack});
+                                codec::grid_of(cut_.spec));
     return true;
   }
 
