@@ -85,12 +85,29 @@ __global__ void __launch_bounds__(range_threads)
     if (reinterpret_cast<std::uintptr_t>(in) % 16 == 0) {
       constexpr unsigned each = 16 / sizeof(T);
       const std::uint64_t chunks = count / each;
+      const auto for_each = [&](const auto& act) {
 #pragma unroll 4
-      for (std::uint64_t i = threadIdx.x; i < chunks; i += range_threads) {
-        alignas(16) Bits x[each];
-        *reinterpret_cast<uint4*>(x) = reinterpret_cast<const uint4*>(in)[i];
+        for (std::uint64_t i = threadIdx.x; i < chunks; i += range_threads) {
+          alignas(16) Bits x[each];
+          *reinterpret_cast<uint4*>(x) = reinterpret_cast<const uint4*>(in)[i];
 #pragma unroll
-        for (unsigned k = 0; k < each; ++k) take(x[k]);
+          for (unsigned k = 0; k < each; ++k) act(x[k]);
+        }
+      };
+      // Most are finite: three instructions without a branch, so that loads run ahead.
+      constexpr T infinity = std::numeric_limits<T>::infinity();
+      T lo = infinity, hi = -infinity, zero = 0;
+      for_each([&](Bits bits) {
+        const T x = __builtin_bit_cast(T, bits);
+        lo = min(lo, x);
+        hi = max(hi, x);
+        zero = fma(x, T(0), zero);
+      });
+      if (!(zero == 0)) {  // one was not
+        for_each(take);
+      } else if (lo <= hi) {
+        take(__builtin_bit_cast(Bits, lo));
+        take(__builtin_bit_cast(Bits, hi));
       }
       done = chunks * each;
     }
