@@ -36,6 +36,24 @@ def test_blocks(ranks, codec, link, mpi_program, mpress_run, simulated_gpu):
     assert (totals["host_messages"] > 0) == (link == "host")
 
 
+BY_ONE_KERNEL = {"MPI_Bcast", "MPI_Scatter", "MPI_Gather", "MPI_Allgather", "MPI_Allgatherv",
+                 "MPI_Alltoall"}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=EXTENDED), 3, 5])
+def test_short_blocks_by_one_kernel(ranks, is_shared, mpi_program, mpress_run, simulated_gpu):
+    """Where each rank has a device to itself that reaches all others' memory, one kernel a rank
+    brings blocks on devices, and no messages."""
+    env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
+    env["SIMULATED_GPU_SHARED"] = str(int(is_shared))
+    arguments = [str(40 + ranks), "200", "device"]
+    done = mpress_run(ranks, mpi_program("blocks"), arguments, ("--codec", "none"), env=env)
+    assert set(served(done)) >= BY_ONE_KERNEL
+    by_kernels = {r["operation"] for r in done.report["rows"] if r["algorithm"] == "one-kernel"}
+    assert by_kernels == (set() if is_shared else BY_ONE_KERNEL)
+
+
 def test_no_buffer_on_a_device(mpi_program, mpress_run, simulated_gpu):
     """There could be one: members tell each other that there is none, and MPI serves."""
     done = mpress_run(3, mpi_program("blocks"), ["7", "80", "host"], env=simulated_gpu)

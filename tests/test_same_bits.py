@@ -111,8 +111,9 @@ def test_encoded_once(
     loss: a broadcast's three pieces by three, an all-gather's four blocks by all four."""
     calls, file = 3, tmp_path / "trace.json"
     options = (*forced("szp:abs=1e-4"), "--trace", file)
+    env = {**simulated_gpu, "MPRESS_ALGORITHM": "bcast=two-shot"}
     done = mpress_run(4, mpi_program("shared_blocks"), [op, str(calls), "60000", place], options,
-                      env=simulated_gpu)  # fmt: skip
+                      env=env)  # fmt: skip
     rows = sent(done)
     assert encoded(rows) == sum(row["messages"] for row in rows) > 0
     spans = [event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"]

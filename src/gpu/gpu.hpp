@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 16;
+inline constexpr std::uint32_t interface_version = 17;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -139,6 +139,36 @@ struct Joint {
   std::uint32_t* undone;
 };
 
+/// A member's share of what several bring each other, each by a queue of its own:
+/// Queue::move_jointly(). All of it differs but for `call`, `rooms` and what the members' blocks
+/// have in common: what one sends is as long as what the other receives.
+struct JointMove {
+  /// What goes to a member, of memory of the queue's device.
+  struct Outgoing {
+    const void* from = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  /// Where what comes of a member goes, in memory of the queue's device that nothing is sent of.
+  struct Incoming {
+    void* to = nullptr;
+    std::uint64_t bytes = 0;
+  };
+
+  /// Joint memory of each member (gpu/joint_move.hpp), as kernels of this queue's device reach it;
+  /// its own at `member`. cleared_bytes were 0 before its first use.
+  std::span<std::byte* const> memory;
+  std::span<const std::uint64_t> rooms;  ///< of a slot in each; no block is longer
+  unsigned member;
+  /// Not 0, and another than at all uses of that memory before, which are over on all devices.
+  std::uint32_t call;
+  /// By member. `member` itself: what is copied here; null `to`: nothing is.
+  std::span<const Outgoing> sends;
+  std::span<const Incoming> receives;
+  /// Work of the same call that was left undone before goes on.
+  bool again = false;
+  std::uint32_t* undone;  ///< as Joint::undone
+};
+
 /// A member's share of a sum that several make together, each by a queue of its own:
 /// Queue::sum_jointly(). What all of them are given is the same but for what says otherwise.
 struct JointSum {
@@ -155,7 +185,10 @@ struct JointSum {
   std::span<const std::uint64_t> begins, counts;
   /// Who gets all parts, a bit for each member. None: each gets its own.
   std::uint32_t readers;
-  const void* input;  ///< differs; the whole vector
+  /// The only member that brings anything, to all others, so that this is a broadcast: it has no
+  /// part, and is no reader. Negative: all bring something.
+  int source = -1;
+  const void* input;  ///< differs; the whole vector; null of a member that brings nothing
   /// Differs: the whole vector of a reader's, or where a member's own part goes; null of a member
   /// that gets nothing. May be the input, but where each gets its own.
   void* out;
@@ -309,6 +342,10 @@ class Queue {
   /// so, and the same is given `again`: until then the memory is as it was left. Inputs and results
   /// are on the queue's device, aligned as their type.
   virtual Event combine_jointly(Combine how, ElementType type, const Joint& joint) = 0;
+
+  /// Brings the other members what they get of this one, and writes what comes of them: as
+  /// combine_jointly(), but that each member stores what it sends in the memory of who gets it.
+  virtual Event move_jointly(const JointMove& move) = 0;
 
   /// Adds up what all members bring on the grid of szp, with the bits of combine_in_any_order(), or
   /// as it is, with those of combine(): as combine_jointly(), but that each member stores what it

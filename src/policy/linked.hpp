@@ -11,9 +11,20 @@ namespace mpress::policy {
 /// the pieces. `none`: it goes otherwise.
 enum class Shots : std::uint8_t { none, one, two };
 
-/// Longer ones go row by row (gpu/joint_sum.hpp), or as blocks, which need no copy first: what goes
-/// as it is is offered where it lies.
+/// Longer ones go as blocks, which need no copy first: what goes as it is is offered where it lies.
 inline constexpr std::size_t most_linked = 16 << 20;
+
+/// Sums of more go row by row.
+inline constexpr std::size_t most_combined = 4 << 20;
+
+/// Blocks of `bytes` bytes for each of `ranks` members, or a broadcast of as many, that one kernel
+/// a member brings: longer ones are copied straight to where they belong, which takes two copies
+/// less of each byte, and some 20 us more for each round.
+constexpr bool may_move_jointly(std::size_t bytes, int ranks) {
+  constexpr std::size_t most_block = 2 << 20, most_in_all = 8 << 20;
+  return bytes > 0 && bytes <= most_block &&
+         bytes * static_cast<std::size_t>(ranks - 1) <= most_in_all;
+}
 
 /// Of `bytes` bytes that each of `ranks` members, two or more, brings, and all of which all want.
 /// One shot reads bytes (ranks - 1), two 2 bytes (ranks - 1) / ranks and take one wait more, in

@@ -25,11 +25,8 @@ constexpr int crowd = 3;
 /// 8 MB each in 240 ms in a ring, and in 311 scattered, 376 after Bruck, 428 by doubling.
 constexpr double turning = 1.15;
 
-/// What a further partner adds to a round, of what one takes: messages start one after another.
-constexpr double partner_share = 0.1;
-
 double latency_of(const LinkCosts& costs, int rounds, int at_once) {
-  return rounds * costs.round_seconds * (1 + partner_share * (at_once - 1));
+  return rounds * costs.round_seconds * (1 + costs.partner_share * (at_once - 1));
 }
 
 double moving(const LinkCosts& costs, double bytes, int at_once) {
@@ -70,7 +67,10 @@ double collective_seconds(const Method& method, Op op, double bytes, const Hosts
   const double block = bytes / method.segments;
   const double latency = latency_of(costs.within, work.rounds_within, work.at_once) +
                          latency_of(costs.between, work.rounds_between, work.at_once);
-  const double within = moving(costs.within, work.within * block, work.at_once);
+  const bool passes_on = method.segments > 1 && (method.algorithm == Algorithm::chain ||
+                                                 method.algorithm == Algorithm::two_shot);
+  const double within = (passes_on ? costs.within.passing_on : 1) *
+                        moving(costs.within, work.within * block, work.at_once);
   const double between =
       (work.turns ? turning : 1) * moving(costs.between, work.between * block, work.at_once);
   const double first = std::min(within, between) / std::max(method.segments, 1);

@@ -8,6 +8,7 @@
 // each block is encoded once and decoded once by each reader, whatever the algorithm.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -18,12 +19,14 @@ namespace mpress::policy {
 
 /// Of raw bytes on links of one kind.
 struct LinkCosts {
-  /// Of a round, however little it moves, with one partner; each other partner adds a tenth.
-  double round_seconds = 0;
+  double round_seconds = 0;   ///< of a round, however little it moves, with one partner
   double seconds_a_byte = 0;  ///< of one rank's transfer; between hosts, of one host's
   /// By how much longer bytes take when a rank has many partners at once; at least 1.
   double crowding = 1;
-  bool is_shared = false;  ///< many may read what was written once
+  bool is_shared = false;      ///< many may read what was written once
+  double partner_share = 0.1;  ///< what each further partner adds to a round, of what one takes
+  /// By how much longer bytes take where ranks pass on one segment while the next one comes.
+  double passing_on = 1;
 
   bool operator==(const LinkCosts&) const = default;
 };
@@ -34,6 +37,13 @@ struct CollectiveCosts {
 
   bool operator==(const CollectiveCosts&) const = default;
 };
+
+/// Of links between GPUs, for blocks that are encoded: payloads are stored where they are read,
+/// whoever reads others, and those of a round take one launch; but each round takes a codec's.
+constexpr LinkCosts of_payloads(LinkCosts linked) {
+  constexpr double of_codec = 50e-6;
+  return {std::max(linked.round_seconds, of_codec), linked.seconds_a_byte};
+}
 
 /// Most blocks each way that are under way at once, in rounds of many.
 inline constexpr int most_at_once = 32;

@@ -18,12 +18,13 @@ BUILD=${BUILD:-build-gpu}
 RESULTS=${RESULTS:-gpu-tests.json}
 JOBS=${JOBS:-$(nproc)}
 PARTS=${PARTS:-twins sanitizers memory messages arrays faults large}
+QUEUE_TESTS="gpu_test gpu_joint_test gpu_joint_move_test gpu_joint_sum_test gpu_reduce_test"
 SPECS="mpc mpc:dim=3 zfp:4 zfp:7.25 zfp:16 zfp:24 szp:abs=1e-3 szp:rel=1e-3 szp:rel=1e-5,mode=dense"
 
 if [ -z "${BUILT:-}" ]; then
   "$PYTHON" -m pip install -q --no-index --no-deps --no-build-isolation "-Cbuild-dir=$BUILD" \
     -Ccmake.define.MPRESS_TESTS=ON -Ccmake.define.MPRESS_CUDA=ON . || exit 2
-  cmake --build "$BUILD" --target twins device_memory gpu_test gpu_joint_test gpu_joint_sum_test gpu_reduce_test || exit 2
+  cmake --build "$BUILD" --target twins device_memory $QUEUE_TESTS || exit 2
 fi
 
 outcomes=$(mktemp -d)
@@ -71,7 +72,7 @@ if wanted memory; then
   for tool in memcheck initcheck; do
     step "$tool, memory" compute-sanitizer --tool $tool --error-exitcode 9 "$memory"
   done
-  for test in gpu_test gpu_joint_test gpu_joint_sum_test gpu_reduce_test; do
+  for test in $QUEUE_TESTS; do
     queues="$BUILD/tests/unit/$test $PWD/$BUILD/src/libmpress_cuda.so"
     step "queues, $test" $queues
     step "memcheck, $test" compute-sanitizer --tool memcheck --report-api-errors no \

@@ -1,8 +1,8 @@
 /* Random collective calls that move data, checked bit for bit, on memory of the host and of
  * devices, each rank's its own, with messages under way meanwhile.
  *
- * blocks SEED ROUNDS [host|late]: host: no buffer lies on a device; late: none does in the first
- * ten rounds, and then those of rank 1 alone. */
+ * blocks SEED ROUNDS [host|late|device]: host: no buffer lies on a device; late: none does in the
+ * first ten rounds, and then those of rank 1 alone; device: most lie on their rank's own. */
 #include "moves.h"
 #include "simulated_gpu.h"
 

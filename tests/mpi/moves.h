@@ -123,7 +123,8 @@ struct Move {
 static void make_broadcast(struct Move* move, int most, int device) {
   const unsigned fours =
       below(4) == 0 ? below((unsigned)most / 100 + 1) : below((unsigned)most * 8);
-  const unsigned layouts = below(1u << most_ranks);
+  /* All without gaps, or as it comes. */
+  const unsigned layouts = below(3) == 0 ? ~0u : below(1u << most_ranks);
   move->kind = layouts >> move->rank & 1 ? kinds[1] : kinds[3];
   move->all = (int)(layouts >> move->rank & 1 ? 4 * fours : fours);
   move->in_blocks = 1;
@@ -159,6 +160,10 @@ static struct Move draw_move(MPI_Comm comm, int most_of_all, const char* mode,
   int out_device = devices[2 * rank], in_device = devices[2 * rank + 1];
   if (strcmp(mode, "host") == 0 || is_last_on_host) out_device = in_device = -1;
   if (strcmp(mode, "late") == 0 && world != 1) out_device = in_device = -1;
+  const int host_rank = (int)below(10); /* often there is none */
+  if (strcmp(mode, "device") == 0) {
+    out_device = in_device = rank == host_rank ? -1 : world % sim_devices;
+  }
   if (op == bcast) {
     make_broadcast(&m, most_of_all, in_device);
     return m;

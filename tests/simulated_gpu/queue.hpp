@@ -61,6 +61,7 @@ class Queue final : public gpu::Queue {
                                   std::span<const void* const> inputs, void* out, std::size_t count,
                                   const codec::szp::Grid& grid) override;
   gpu::Event combine_jointly(gpu::Combine how, ElementType type, const gpu::Joint& joint) override;
+  gpu::Event move_jointly(const gpu::JointMove& move) override;
   gpu::Event sum_jointly(ElementType type, const gpu::JointSum& sum) override;
   bool wait_for(void* stream) override;
   bool signal(void* stream) override;

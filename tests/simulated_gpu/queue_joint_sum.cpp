@@ -39,7 +39,8 @@ class SumWork {
 
   void run() {
     if (!given_.again) contribute();
-    const bool is_done = add_up() && (!is_reader(given_.member) || collect());
+    const bool collects = is_reader(given_.member) || is_source(given_.member);
+    const bool is_done = add_up() && (!collects || collect());
     given_.tally->sent = sent_;
     given_.tally->received = received_;
     if (!is_done) std::atomic_ref(given_.tally->undone).store(1, std::memory_order_release);
@@ -49,6 +50,8 @@ class SumWork {
   unsigned members() const { return static_cast<unsigned>(memory_.size()); }
   Layout layout(unsigned member) const { return {members(), units_[member]}; }
   bool is_reader(unsigned member) const { return (given_.readers >> member & 1) != 0; }
+  bool is_source(unsigned member) const { return given_.source == static_cast<int>(member); }
+  bool brings(unsigned member) const { return given_.source < 0 || is_source(member); }
   std::size_t units(unsigned part) const { return joint::units_of(counts_[part], sizeof(T)); }
   std::byte* at(unsigned member, std::size_t offset) const {
     return Memory::instance().view(memory_[member]) + offset;
@@ -141,6 +144,7 @@ class SumWork {
   }
 
   void contribute() {
+    if (!brings(given_.member)) return;
     for (unsigned part = 0; part < members(); ++part) {
       if (part == given_.member) continue;
       for (std::size_t unit = 0; unit < units(part); ++unit) {
@@ -160,11 +164,12 @@ class SumWork {
       std::atomic_ref<std::uint32_t> mark = word(own, layout(own).mark_at(unit));
       if (given_.again && mark.load() == given_.call) continue;
       for (unsigned other = 0; other + 1 < members(); ++other) {
+        if (!brings(other + (other < own ? 0 : 1))) continue;
         if (!await_slot(layout(own).contribution(given_.call, other, unit))) return false;
       }
       each_row(own, unit, [&](const Row& row) { add_row(unit, row); });
       for (unsigned member = 0; member < members(); ++member) {
-        if (member == own || !is_reader(member)) continue;
+        if (member == own || !(is_reader(member) || is_source(member))) continue;
         tell(member, layout(member).result(Layout::other(member, own), unit));
       }
       mark.store(given_.call);
@@ -176,6 +181,7 @@ class SumWork {
     const unsigned own = given_.member;
     std::vector<std::vector<T>> rows;
     for (unsigned member = 0; member < members(); ++member) {
+      if (!brings(member)) continue;
       if (member == own) {
         const T* const mine = input() + begins_[own] + row.begin;
         rows.emplace_back(mine, mine + row.count);
@@ -188,8 +194,8 @@ class SumWork {
     for (std::size_t i = 0; i < row.count; ++i) {
       const auto load = [&](unsigned member) { return rows[member][i]; };
       if (given_.grid.bound == 0) {
-        sums[i] = load(0);
-        for (unsigned member = 1; member < members(); ++member) sums[i] += load(member);
+        std::memcpy(&sums[i], &rows[0][i], sizeof sums[i]);  // the bits of a broadcast's
+        for (unsigned member = 1; member < rows.size(); ++member) sums[i] += load(member);
       } else {
         sums[i] = any_order::sum_on_grid<T>(members(), any_order::room_for(members()), z_, load);
       }
@@ -211,6 +217,7 @@ class SumWork {
         const std::size_t slot =
             layout(given_.member).result(Layout::other(given_.member, part), unit);
         if (!await_slot(slot)) return false;
+        if (!is_reader(given_.member)) continue;
         each_row(part, unit, [&](const Row& row) {
           const std::vector<T> elements = take(slot, row);
           std::memcpy(out() + begins_[part] + row.begin, elements.data(), row.count * sizeof(T));
@@ -255,7 +262,14 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
       fault("%p: elements are not aligned", data);
     }
   }
-  Memory::instance().check(device_, given.input, end);
+  const bool brings = given.source < 0 || given.source == static_cast<int>(given.member);
+  if (brings) Memory::instance().check(device_, given.input, end);
+  if (given.source >= 0) {
+    const auto source = static_cast<std::size_t>(given.source);
+    if (given.grid.bound != 0 || given.counts[source] != 0 || (given.readers >> source & 1) != 0) {
+      fault("member %zu does not broadcast", source);
+    }
+  }
   // What is written there already, by windows before or before work is given again, stays.
   std::vector<Access> accesses;
   const auto write = [&](std::size_t first, std::size_t count) {
@@ -268,7 +282,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   for (std::size_t i = 0; i < members; ++i) {
     const std::byte* const from =
         static_cast<const std::byte*>(given.input) + given.begins[i] * width;
-    if (given.counts[i] > 0) accesses.push_back(reads(from, given.counts[i] * width));
+    if (brings && given.counts[i] > 0) accesses.push_back(reads(from, given.counts[i] * width));
     if (is_reader) write(given.begins[i], given.counts[i]);
   }
   if (given.readers == 0) write(0, given.counts[given.member]);

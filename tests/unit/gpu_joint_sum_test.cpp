@@ -49,6 +49,7 @@ struct Case {
   unsigned late = 0;     ///< a member that comes last, after the others have given up
   Data data = Data::smooth;
   bool as_they_are = false;
+  int source = -1;  ///< of a broadcast
 };
 
 /// Members with joint memory for parts of so many units; the last has room for one more.
@@ -113,7 +114,9 @@ class Members {
     std::vector<T> expected(count);
     std::vector<const void*> views;
     for (const auto& input : inputs) views.push_back(input.data());
-    if (one.as_they_are) {
+    if (one.source >= 0) {
+      expected = inputs[static_cast<std::size_t>(one.source)];
+    } else if (one.as_they_are) {
       codec::combine_all(codec::Combine::sum, type_of<T>, views, expected.data(), count);
     } else {
       codec::combine_in_any_order(codec::Combine::sum, type_of<T>, views, expected.data(), count,
@@ -181,18 +184,20 @@ class Members {
     tally(i) = {};
     again_ += again;
     events_.resize(number());
-    const JointSum given{at_,
-                         units_,
-                         i,
-                         call_,
-                         one.as_they_are ? 0 : bound,
-                         begins,
-                         counts,
-                         one.readers,
-                         input(i, one, sizeof(T)),
-                         out(i, one, sizeof(T)),
-                         again,
-                         &tally(i)};
+    const JointSum given{
+        at_,
+        units_,
+        i,
+        call_,
+        one.as_they_are ? 0 : bound,
+        begins,
+        counts,
+        one.readers,
+        one.source,
+        one.source < 0 || one.source == static_cast<int>(i) ? input(i, one, sizeof(T)) : nullptr,
+        out(i, one, sizeof(T)),
+        again,
+        &tally(i)};
     events_[i] = queues_[i]->sum_jointly(type_of<T>, given);
   }
 
@@ -254,6 +259,28 @@ void all_goals(unsigned number) {
         one.in_place = false;
         members.sum<T>(one, cut.begins, cut.counts);
       }
+    }
+  }
+}
+
+/// Of any bits, also where a member comes late, and of parts that are shorter than others.
+void broadcasts(unsigned number) {
+  const std::size_t most = 1 << 19;
+  Members members(number, static_cast<std::uint32_t>(most / joint::unit_bytes + 1), most);
+  for (const std::size_t count : {1, 1000, 4099, 100'000}) {
+    for (unsigned source = 0; source < number; source += number - 1) {
+      Parts cut = parts(count, number - 1);
+      cut.begins.insert(cut.begins.begin() + source, 0);
+      cut.counts.insert(cut.counts.begin() + source, 0);
+      Case one{.readers = members.all() & ~(1u << source),
+               .data = Data::strange,
+               .as_they_are = true,
+               .source = static_cast<int>(source)};
+      members.sum<float>(one, cut.begins, cut.counts);
+      one.skew = 1;
+      members.sum<float>(one, cut.begins, cut.counts);
+      one.late = number - 1;
+      members.sum<float>(one, cut.begins, cut.counts);
     }
   }
 }
@@ -323,6 +350,7 @@ int main(int argc, char** argv) {
   }
   for (const unsigned number : {2u, 3u, 8u}) all_goals<float>(number);
   all_goals<double>(3);
+  for (const unsigned number : {2u, 3u, 5u}) broadcasts(number);
   windows();
   late_members();
   many_calls();

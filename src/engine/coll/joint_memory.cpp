@@ -138,6 +138,22 @@ void JointMemory::open(std::span<const Routes> told) {
   }
 }
 
+JointAnswer JointMemory::answer(std::span<const std::uint64_t> told, std::size_t words) {
+  std::vector<std::uint64_t> devices;
+  std::vector<Routes> routes;
+  Ability least = Ability::has;
+  for (std::size_t i = 0; i < told.size(); i += words) {
+    least = std::min(least, static_cast<Ability>(told[i]));
+    devices.push_back(told[i + 1]);
+    routes.push_back({told[i + 2], told[i + 3]});
+  }
+  if (least == Ability::none) return JointAnswer::not_now;
+  if (!have_own_devices(std::move(devices))) return JointAnswer::never;
+  if (least == Ability::has) return JointAnswer::accepted;
+  open(routes);
+  return JointAnswer::not_yet;
+}
+
 /// Null where it is no such memory.
 std::unique_ptr<link::Inbound> JointMemory::receive(int member, std::uint64_t word,
                                                     std::size_t bytes) {
@@ -184,7 +200,7 @@ JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, int& cod
   if (failed < 0) return End::undone;
   trace::say("rank " + std::to_string(job_.rank) + ": what rank " +
              std::to_string(context_.world_rank(failed)) +
-             " brings to a reduction did not come from its GPU");
+             " brings to a collective call did not come from its GPU");
   code = job_.device_code;
   give_up();
   return End::over;

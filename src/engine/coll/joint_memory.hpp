@@ -88,6 +88,11 @@ class JointMemory {
     has,
   };
 
+  /// What all have told, by member, `words` words each: first its Ability, its device's word and
+  /// its routes. The same for all. `accepted`: all members' are open; or else they are being
+  /// opened.
+  JointAnswer answer(std::span<const std::uint64_t> told, std::size_t words);
+
   /// What a kernel tells, first whether it has left something undone; of host memory that the
   /// device reaches.
   std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(tally_.data()); }
@@ -158,14 +163,21 @@ class JointMemory {
 /// Those of a context. One call at a time uses each.
 struct JointMemories final : Context::Kept {
   JointMemories(Job& job, const Context& context)
-      : combined(job, context), raw_sums(job, context), coded_sums(job, context) {}
+      : combined(job, context),
+        raw_sums(job, context),
+        moved(job, context),
+        coded_sums(job, context) {}
 
   /// Of a context whose calls before are decided. `job` and `context` outlive it.
   static JointMemories& of(Job& job, Context& context);
 
-  // Calls of the first two do not overlap, and blocking ones of the last may overlap with those.
+  /// Is a call of those under way that do not overlap?
+  bool are_busy() const { return combined.is_busy() || raw_sums.is_busy() || moved.is_busy(); }
+
+  // Calls of the first three do not overlap, and blocking ones of the last may overlap with those.
   JointMemory combined;    ///< of coll/joint_reduction
   JointMemory raw_sums;    ///< of those that are long
+  JointMemory moved;       ///< of coll/joint_movement
   JointMemory coded_sums;  ///< of coll/reduced_call
 };
 

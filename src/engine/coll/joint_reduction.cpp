@@ -14,24 +14,32 @@ namespace {
 
 namespace joint = gpu::joint;
 
+std::size_t bytes_of(const Reduction& reduction) {
+  return reduction.count * element_size(reduction.type);
+}
+
 /// Who wants a part alone, or alone wants all, gets no less in two shots than in one.
 bool takes_two_shots(const Collective& call, const Reduction& reduction, int ranks) {
-  const std::size_t bytes = reduction.count * element_size(reduction.type);
   return call.family == Family::allreduce &&
-         policy::joint_shots(bytes, ranks) == policy::Shots::two;
+         policy::joint_shots(bytes_of(reduction), ranks) == policy::Shots::two;
 }
 
 std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& operands,
-                                    const Reduction& reduction, int ranks) {
-  if (call.family == Family::reduce_scatter || takes_two_shots(call, reduction, ranks)) {
-    const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, ranks);
+                                    const Reduction& reduction, const Context& context) {
+  if (call.family == Family::reduce_scatter || takes_two_shots(call, reduction, context.size())) {
+    const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, context);
     return {begins.begin(), begins.end()};
   }
   return {0, reduction.count};
 }
 
-/// Such go row by row, and are only sums.
-bool is_long(std::size_t bytes) { return bytes > policy::most_linked; }
+/// Does it go row by row?
+bool goes_by_rows(const Collective& call, const Operands& operands, const Reduction& reduction,
+                  const Context& context) {
+  return reduction.how == codec::Combine::sum && bytes_of(reduction) > policy::most_combined &&
+         JointSum::is_apt(context, reduction.type, pieces_of(call, operands, reduction, context),
+                          JointSum::goal_of(call.family, context.size(), operands.root));
+}
 
 /// Not more for each size that comes.
 JointMemory::Size memory_for(unsigned members, std::size_t bytes) {
@@ -49,16 +57,9 @@ bool JointReduction::is_apt(const Collective& call, const Operands& operands, Co
   if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction) return false;
-  const std::size_t bytes = reduction->count * element_size(reduction->type);
-  if (!is_long(bytes)) return bytes > 0;
-  return reduction->how == codec::Combine::sum &&
-         JointSum::is_apt(context, reduction->type, pieces_of(call, operands, *reduction, ranks),
-                          JointSum::goal_of(call.family, ranks, operands.root));
-}
-
-bool JointReduction::is_busy(Job& job, Context& context) {
-  const JointMemories& memories = JointMemories::of(job, context);
-  return memories.combined.is_busy() || memories.raw_sums.is_busy();
+  const std::size_t bytes = bytes_of(*reduction);
+  if (bytes <= policy::most_linked) return bytes > 0;
+  return goes_by_rows(call, operands, *reduction, context);
 }
 
 JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
@@ -70,9 +71,9 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       memory_(JointMemories::of(job, context).combined),
       reduction_(*reduction_of(operands)),
       gathers_(takes_two_shots(call, reduction_, context.size())),
-      begins_(parts_of(call, operands, reduction_, context.size())) {
-  if (!is_long(bytes())) return;
-  pieces_ = pieces_of(call, operands, reduction_, context.size());
+      begins_(parts_of(call, operands, reduction_, context)) {
+  if (!goes_by_rows(call, operands, reduction_, context)) return;
+  pieces_ = pieces_of(call, operands, reduction_, context);
   sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, pieces_,
                JointSum::goal_of(call.family, context.size(), operands.root));
 }
@@ -138,30 +139,14 @@ bool JointReduction::is_there() {
 }
 
 JointAnswer JointReduction::accept(std::span<const std::uint64_t> told) {
-  if (sum_) {
-    std::vector<JointSum::Told> all(told.size() / words);
-    for (std::size_t i = 0; i < told.size(); ++i) all[i / words][i % words] = told[i];
-    return sum_->accept(all, 0);
-  }
-  std::vector<std::uint64_t> devices;
-  std::vector<JointMemory::Routes> routes;
-  Ability least = Ability::has;
-  for (std::size_t i = 0; i < told.size(); i += words) {
-    least = std::min(least, static_cast<Ability>(told[i]));
-    devices.push_back(told[i + 1]);
-    routes.push_back({told[i + 2], told[i + 3]});
-  }
-  if (least == Ability::none) return JointAnswer::not_now;
-  if (!have_own_devices(std::move(devices))) return JointAnswer::never;
-  if (least == Ability::makes) {
-    memory_.open(routes);
-    return JointAnswer::not_yet;
-  }
+  if (sum_) return sum_->accept_told(told, {});
+  const JointAnswer answer = memory_.answer(told, words);
+  if (answer != JointAnswer::accepted) return answer;
   number_ = memory_.next_call();
   memory_.set_busy(true);
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   give(false);
-  return JointAnswer::accepted;
+  return answer;
 }
 
 void JointReduction::give(bool again) {

@@ -19,8 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/coll/collective_operation.hpp"
-#include "engine/coll/joint_memory.hpp"
+#include "engine/coll/joint_call.hpp"
 #include "engine/coll/joint_sum.hpp"
 #include "engine/coll/reduction.hpp"
 #include "engine/coll/route.hpp"
@@ -29,13 +28,8 @@
 
 namespace mpress::engine {
 
-class JointReduction final : public CollectiveOperation {
+class JointReduction final : public JointCall {
  public:
-  /// What a member tells the others: whether it can, its device, the routes to its memory, and what
-  /// JointSum adds to that.
-  static constexpr std::size_t words = JointSum::words;
-  using Told = std::array<std::uint64_t, words>;
-
   /// May such a call go so, as all its members know?
   static bool is_apt(const Collective& call, const Operands& operands, Context& context);
 
@@ -43,23 +37,11 @@ class JointReduction final : public CollectiveOperation {
   JointReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
   ~JointReduction() override;
 
-  /// Before anything else. What it returns all members tell each other.
-  Told offer();
-
-  /// What all have told, by rank. The same for all.
-  JointAnswer accept(std::span<const std::uint64_t> told);
-
-  /// Is one of the context's under way?
-  static bool is_busy(Job& job, Context& context);
-
-  void start() override {}
+  Told offer() override;
+  JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
-  bool needs_host() const override { return false; }
-  void await(bool) override {}
-  void wait_in_mpi() override {}
   trace::Called called() const override;
   int code() const override { return code_; }
-  double bound() const override { return 0; }
 
  private:
   using Ability = JointMemory::Ability;

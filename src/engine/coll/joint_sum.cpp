@@ -47,16 +47,16 @@ bool JointSum::is_apt(const Context& context, ElementType type,
   const int ranks = context.size();
   if (ranks < 2 || static_cast<unsigned>(ranks) > joint::most_members) return false;
   if (context.hosts().count() > 1 || longest_of(begins) == 0) return false;
-  if (goal.readers == (1u << ranks) - 1) return true;
-  // A member that gets nothing from others in a window could be two windows ahead of them, where
-  // memory is used again.
-  std::size_t shortest = static_cast<std::size_t>(begins[1] - begins[0]);
-  for (std::size_t i = 1; i + 1 < begins.size(); ++i) {
-    shortest = std::min(shortest, static_cast<std::size_t>(begins[i + 1] - begins[i]));
-  }
+  // A member that waits for nothing from others in a window, neither for what it adds up nor for
+  // results, could be two windows ahead of them, where memory is used again.
   const std::size_t windows = windows_of(begins, type);
   const std::size_t each = window_elements(static_cast<unsigned>(ranks), type);
-  return windows <= 2 || shortest > (windows - 1) * each;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    const bool is_reader = (goal.readers >> i & 1) != 0 || static_cast<int>(i) == goal.source;
+    const auto part = static_cast<std::size_t>(begins[i + 1] - begins[i]);
+    if (windows > 2 && !is_reader && part <= (windows - 1) * each) return false;
+  }
+  return true;
 }
 
 JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
@@ -118,12 +118,26 @@ JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid&
     memory_.open(routes);
     return JointAnswer::not_yet;
   }
+  // Counts that do not match are an error of the program's, which must not overrun memory.
+  const std::size_t each = window_elements(static_cast<unsigned>(context_.size()), type_);
+  for (int member = 0; member < context_.size(); ++member) {
+    const std::size_t units =
+        joint::units_of(std::min(each, elements_of(member)), element_size(type_));
+    if (units > units_[static_cast<std::size_t>(member)]) return JointAnswer::not_now;
+  }
   grid_ = grid;
   memory_.set_busy(true);
   number_ = memory_.next_call();
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
   give(false);
   return JointAnswer::accepted;
+}
+
+JointAnswer JointSum::accept_told(std::span<const std::uint64_t> told,
+                                  const codec::szp::Grid& grid) {
+  std::vector<Told> all(told.size() / words);
+  for (std::size_t i = 0; i < told.size(); ++i) all[i / words][i % words] = told[i];
+  return accept(all, grid);
 }
 
 void JointSum::fail() {
@@ -145,17 +159,10 @@ void JointSum::give(bool again) {
   // Where each gets its own part, that of the window.
   if (out && goal_.readers == 0) out += window_ * each * element_size(type_);
   memory_.tally() = {};
-  const gpu::JointSum sum{memory_.memory(),
-                          units_,
-                          static_cast<unsigned>(context_.rank()),
-                          number_,
-                          grid_,
-                          from_,
-                          counts_,
-                          goal_.readers,
-                          input_,
-                          out,
-                          again,
+  const gpu::JointSum sum{memory_.memory(), units_,        static_cast<unsigned>(context_.rank()),
+                          number_,          grid_,         from_,
+                          counts_,          goal_.readers, goal_.source,
+                          input_,           out,           again,
                           &memory_.tally()};
   event_ = queue_->sum_jointly(type_, sum);
 }
@@ -195,13 +202,13 @@ bool JointSum::end_window() {
 }
 
 std::size_t JointSum::raw_bytes_to(int other) const {
-  const std::size_t contributed = elements_of(other);
+  const std::size_t contributed = brings(context_.rank()) ? elements_of(other) : 0;
   const std::size_t result = is_reader(other) ? elements_of(context_.rank()) : 0;
   return (contributed + result) * element_size(type_);
 }
 
 std::size_t JointSum::raw_bytes_from(int other) const {
-  const std::size_t contributed = elements_of(context_.rank());
+  const std::size_t contributed = brings(other) ? elements_of(context_.rank()) : 0;
   const std::size_t result = is_reader(context_.rank()) ? elements_of(other) : 0;
   return (contributed + result) * element_size(type_);
 }

@@ -16,7 +16,7 @@
 
 #include "codec/element.hpp"
 #include "config/config.hpp"
-#include "engine/coll/joint_memory.hpp"
+#include "engine/coll/joint_call.hpp"
 #include "engine/devices.hpp"
 
 namespace mpress::engine {
@@ -25,13 +25,18 @@ class JointSum {
  public:
   /// What a member tells the others: whether it can, its device, the routes to its memory, and how
   /// many units of a part that has room for.
-  static constexpr std::size_t words = 3 + JointMemory::words;
-  using Told = std::array<std::uint64_t, words>;
+  static constexpr std::size_t words = JointCall::words;
+  using Told = JointCall::Told;
 
   /// Who gets results: all of them, all at one member, or each its own part.
   struct Goal {
     std::uint32_t readers;  ///< a bit for each member that gets all parts
+    int source = -1;        ///< of a broadcast, which has no part: nobody else brings anything
   };
+  static Goal broadcast_of(int members, int root) {
+    if (members > 31) return {0};
+    return {((1u << members) - 1) & ~(1u << root), root};
+  }
   /// Of as many members as is_apt() allows.
   static Goal goal_of(Family family, int members, int root) {
     if (members > 31) return {0};
@@ -58,6 +63,9 @@ class JointSum {
   /// contribution within `bound`, by which their codec has a grid, or 0: as it is.
   JointAnswer accept(std::span<const Told> told, const codec::szp::Grid& grid);
 
+  /// The same of words one behind the other.
+  JointAnswer accept_told(std::span<const std::uint64_t> told, const codec::szp::Grid& grid);
+
   /// In the place of accept(), by a member that does not know what all have told: its own kernel is
   /// not to be waited for.
   void fail();
@@ -83,6 +91,7 @@ class JointSum {
     return static_cast<std::size_t>(begins_[i + 1] - begins_[i]);
   }
   bool is_reader(int member) const { return (goal_.readers >> member & 1) != 0; }
+  bool brings(int member) const { return goal_.source < 0 || member == goal_.source; }
   void give(bool again);
   bool end_window();
 

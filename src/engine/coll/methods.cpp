@@ -62,10 +62,13 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
 schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
                            const Context& context) {
   const CollectiveCosts& costs = job.collective_costs;
-  const policy::CollectiveCosts& here = !shape.on_devices     ? costs.host
-                                        : context.is_pinned() ? costs.pinned
-                                                              : costs.linked;
-  const double wire_per_raw = shape.compresses ? expected_wire_per_raw(shape.spec) : 1;
+  const bool is_linked = shape.on_devices && !context.is_pinned();
+  policy::CollectiveCosts here = is_linked          ? costs.linked
+                                 : shape.on_devices ? costs.pinned
+                                                    : costs.host;
+  const bool is_encoded = shape.compresses && shape.spec.codec != Codec::none;
+  if (is_linked && is_encoded) here.within = policy::of_payloads(here.within);
+  const double wire_per_raw = is_encoded ? expected_wire_per_raw(shape.spec) : 1;
   return context.method_choice()(op, shape.bytes, context.hosts(), here, wire_per_raw,
                                  job.config.algorithms[static_cast<std::size_t>(op)]);
 }

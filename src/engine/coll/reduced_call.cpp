@@ -41,7 +41,7 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
       reduction_(*reduction_of(operands)),
       is_reproducible_(context.is_reproducible() && reduction_.how != codec::Combine::prod),
       spec_(spec_for(reduction_, spec_of(job, operands, context), is_reproducible_)),
-      begins_(pieces_of(call, operands, reduction_, context.size())) {}
+      begins_(pieces_of(call, operands, reduction_, context)) {}
 
 void ReducedCall::start() {
   code_ = MPI_SUCCESS;

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "engine/coll/route.hpp"
+#include "engine/context.hpp"
 #include "gpu/gpu.hpp"
 #include "mpi/type_info.hpp"
+#include "schedule/sum_algorithms.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -38,13 +40,20 @@ std::optional<Reduction> reduction_of(const Operands& operands) {
 }
 
 std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
-                                    const Reduction& reduction, int ranks) {
-  std::vector<std::int64_t> begins(static_cast<std::size_t>(ranks) + 1);
+                                    const Reduction& reduction, const Context& context) {
+  const auto n = static_cast<std::uint64_t>(context.size());
+  std::vector<std::int64_t> begins(n + 1);
   const std::uint64_t grain = grain_bytes / element_size(reduction.type);
-  const auto n = static_cast<std::uint64_t>(ranks);
-  const std::uint64_t even = (reduction.count / n + grain) / grain * grain;
+  // What is short costs less where it goes straight to the root.
+  const bool spares_root =
+      call.family == Family::reduce && !context.hosts().is_mixed() && reduction.count > n * grain;
+  const auto owners = static_cast<std::uint64_t>(
+      spares_root ? schedule::owners_of(schedule::Reduction::reduce, context.size())
+                  : context.size());
+  const std::uint64_t even = (reduction.count / owners + grain) / grain * grain;
   for (std::size_t i = 0; i < n; ++i) {
-    std::uint64_t piece = even;
+    const bool is_spared = owners < n && static_cast<int>(i) == operands.root;
+    std::uint64_t piece = is_spared ? 0 : even;
     if (call.op == trace::Op::reduce_scatter_block) piece = reduction.count / n;
     if (call.op == trace::Op::reduce_scatter) {
       piece =

@@ -14,6 +14,7 @@
 namespace mpress::engine {
 
 struct Collective;
+class Context;
 
 /// Of a call's arguments; the same on all ranks.
 struct Reduction {
@@ -34,8 +35,9 @@ class Job;
 std::optional<Reduction> reduction_of(const Operands& operands);
 
 /// Elements of each rank's piece: piece i is the elements from [i] to [i + 1]. Of
-/// MPI_Reduce_scatter as the call says, else about even, in whole units of the codecs.
+/// MPI_Reduce_scatter as the call says, else about even, in whole units of the codecs, among those
+/// that schedule::owners_of() counts.
 std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
-                                    const Reduction& reduction, int ranks);
+                                    const Reduction& reduction, const Context& context);
 
 }  // namespace mpress::engine

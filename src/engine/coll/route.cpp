@@ -7,7 +7,9 @@
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/collective_operation.hpp"
+#include "engine/coll/joint_broadcast.hpp"
 #include "engine/coll/joint_memory.hpp"
+#include "engine/coll/joint_movement.hpp"
 #include "engine/coll/joint_reduction.hpp"
 #include "engine/coll/linked_reduction.hpp"
 #include "engine/coll/long_pairs.hpp"
@@ -253,7 +255,7 @@ bool Routing::advance() {
   }
   while (state_ != State::decided) {
     if (state_ == State::joining) {
-      if (JointReduction::is_busy(job_, context_)) return false;
+      if (JointMemories::of(job_, context_).are_busy()) return false;
       offer_joint();
     }
     if (!agreement_->advance()) {
@@ -343,23 +345,21 @@ void Routing::go_on() {
   pays_ = (pays && !call_.has_own_counts) || is_reproducible_;
   pays_pairs_ = pays && call_.has_own_counts;
   const bool is_persistent = form_ == Form::persistent;
-  const bool may_differ = !pays_ && is_for_devices();
-  if (!pays_ && !may_differ && !(pays_pairs_ && is_persistent)) return serve(false);
+  const bool has_modes = is_for_devices();
+  if (!pays_ && !has_modes && !(pays_pairs_ && is_persistent)) return serve(false);
   const std::uint64_t made = is_persistent ? context_.order().next_persistent() : 0;
   if (is_persistent) served_.tag = CallOrder::persistent_tag(made);
   bool tells = false;
   bool is_served = pays_;
-  if (may_differ) {
-    tells = tells_mode(++mode_.calls) || is_persistent;
-    is_served = mode_.has_devices;
-    if (!is_served && !mode_.has_had_device) {
-      mode_.has_had_device =
-          StandIn::is_needed(job_, operands_.send) || StandIn::is_needed(job_, operands_.receive);
-    }
+  // Also of what is served in any case: it travels by another algorithm between devices.
+  if (has_modes) {
+    tells = !mode_.has_devices && (tells_mode(++mode_.calls) || is_persistent);
+    is_served = pays_ || mode_.has_devices;
+    if (!mode_.has_devices && !mode_.has_had_device) note_devices(job_, operands_, mode_);
   }
   // Members free persistent calls when they like.
   const bool may_share_tag = is_persistent && made >= CallOrder::persistent_tags;
-  if ((is_served || !tells) && !may_share_tag) return serve(is_served);
+  if (!tells && !may_share_tag) return serve(is_served);
   const bool is_taken = is_persistent && context_.order().is_taken(served_.tag);
   const std::array told{Word{Combine::bit_or, mode_.has_had_device ? 1u : 0u},
                         Word{Combine::bit_or, is_taken ? 1u : 0u},
@@ -385,12 +385,11 @@ void Routing::serve(bool whole) {
   state_ = State::joining;
 }
 
-/// May it be a reduction of data on devices, that nothing is to be encoded of? Members make
+/// May it be a call on data on devices, that nothing is to be encoded of? Members make
 /// persistent calls' starts in any order, so those could not be agreed on. What is forced to go as
 /// blocks, whatever lies on devices, is asked about without a mode.
 bool Routing::may_have_kernels() const {
-  if (!call_.reduces || is_reproducible_ || form_ == Form::persistent ||
-      !engine::may_have_kernels(job_.config)) {
+  if (is_reproducible_ || form_ == Form::persistent || !engine::may_have_kernels(job_.config)) {
     return false;
   }
   if (!pays_) return mode_.has_devices;
@@ -399,12 +398,22 @@ bool Routing::may_have_kernels() const {
 
 /// Where it was refused, that is tried less and less often; all members know.
 bool Routing::may_be_joint() {
-  return may_have_kernels() && JointReduction::is_apt(call_, operands_, context_) &&
-         mode_.joint.next();
+  if (!may_have_kernels()) return false;
+  const bool is_apt = call_.reduces
+                          ? JointReduction::is_apt(call_, operands_, context_)
+                          : JointMovement::is_apt(call_, bytes_, context_) ||
+                                JointBroadcast::is_apt(call_, operands_, bytes_, context_);
+  return is_apt && mode_.joint.next();
 }
 
 void Routing::offer_joint() {
-  joint_ = std::make_unique<JointReduction>(job_, call_, operands_, context_);
+  if (call_.reduces) {
+    joint_ = std::make_unique<JointReduction>(job_, call_, operands_, context_);
+  } else if (JointMovement::is_apt(call_, bytes_, context_)) {
+    joint_ = std::make_unique<JointMovement>(job_, call_, operands_, context_);
+  } else {
+    joint_ = std::make_unique<JointBroadcast>(job_, call_, operands_, bytes_, context_);
+  }
   agreement_ = context_.agreements().gather(joint_->offer());
   state_ = State::offering_joint;
 }
@@ -430,8 +439,8 @@ void Routing::serve_otherwise() {
 
 /// As may_be_joint().
 bool Routing::may_be_linked() {
-  return may_have_kernels() && LinkedReduction::is_apt(call_, operands_, context_) &&
-         mode_.linked.next();
+  return call_.reduces && may_have_kernels() &&
+         LinkedReduction::is_apt(call_, operands_, context_) && mode_.linked.next();
 }
 
 void Routing::accept_linked() {

@@ -1,8 +1,8 @@
 // Who serves a collective call: MPI, or mpress, or each a part. All members of a communicator
 // answer alike, without asking at every call: by what the call is, by its number, by its signature,
 // and by the communicator's mode for calls of such sizes. Never by where this rank's buffer lies.
-// But for reductions of data on linked devices (coll/joint_reduction, coll/linked_reduction): of
-// these members ask each other at each call.
+// But for reductions and short blocks of data on linked devices (coll/joint_reduction,
+// coll/joint_movement, coll/linked_reduction): of these members ask each other at each call.
 //
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
 // 8 ... of like size and then at every 1024th, each whether it has had any so far; and whenever a
@@ -24,7 +24,7 @@ namespace mpress::engine {
 
 class CollectiveOperation;
 class Job;
-class JointReduction;
+class JointCall;
 class LinkedReduction;
 
 /// What a collective call is, as its name tells.
@@ -163,7 +163,7 @@ class Routing {
   int failure_ = MPI_ERR_OTHER;  ///< a member has ended
   Served served_;
   std::shared_ptr<Agreement> agreement_;
-  std::unique_ptr<JointReduction> joint_;    ///< offered, or accepted
+  std::unique_ptr<JointCall> joint_;         ///< offered, or accepted
   std::unique_ptr<LinkedReduction> linked_;  ///< the same
 };
 

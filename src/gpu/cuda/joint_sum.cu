@@ -29,13 +29,25 @@ struct Call {
   const void* input;
   void* out;
   JointSum::Tally* tally;
+  std::uint32_t longest;   ///< units of the longest part
+  std::uint32_t per_turn;  ///< units after which a thread block has one of another part
   std::uint32_t number;
   std::uint32_t readers;
   unsigned members;
   unsigned own;
+  int source;
   int room;
   bool again;
 
+  /// Only what goes as it is may be a broadcast.
+  template <bool as_they_are>
+  __device__ bool is_broadcast() const {
+    return as_they_are && source >= 0;
+  }
+  template <bool as_they_are>
+  __device__ bool brings(unsigned member) const {
+    return !is_broadcast<as_they_are>() || member == static_cast<unsigned>(source);
+  }
   __device__ Layout layout(unsigned member) const { return {members, units[member]}; }
   __device__ bool is_reader(unsigned member) const { return (readers >> member & 1) != 0; }
 };
@@ -58,32 +70,52 @@ __device__ std::size_t row_count(const Call& call, const Unit& unit) {
   return begin < count ? count - begin : 0;
 }
 
-/// The block's next unit of parts other than its member's own, of all of which this is the
-/// `task`th; each member begins with another part. False: there is none.
-template <class T>
-__device__ bool unit_of_others(const Call& call, std::uint64_t task, Unit& unit) {
-  for (unsigned step = 1; step < call.members; ++step) {
-    const unsigned part = (call.own + step) % call.members;
-    const std::uint64_t units = joint::units_of(call.counts[part], sizeof(T));
-    if (task < units) {
-      unit = {part, static_cast<std::uint32_t>(task)};
+/// The units of other members' parts that a thread block has in round `round`: those of all parts
+/// that have the same number one after another, so that all members are written to alike. Each
+/// member begins with another part, and each thread block has one of each part in turn, as some may
+/// be empty.
+///
+///     for (UnitsOfOthers units(call, round); units.next<T>(unit);) ...
+class UnitsOfOthers {
+ public:
+  __device__ UnitsOfOthers(const Call& call, std::uint32_t round)
+      : call_(call),
+        task_(round * (call.members - 1) * gridDim.x + blockIdx.x),
+        end_(min((round + 1) * gridDim.x, call.longest) * (call.members - 1)) {}
+
+  /// False: there is none.
+  template <class T>
+  __device__ bool next(Unit& unit) {
+    const unsigned others = call_.members - 1;
+    for (; task_ < end_; task_ += gridDim.x) {
+      const unsigned number = task_ / others;
+      const unsigned turn = number / call_.per_turn;
+      unit = {(call_.own + 1 + (task_ + turn) % others) % call_.members, number};
+      if (unit.number >= joint::units_of(call_.counts[unit.part], sizeof(T))) continue;
+      task_ += gridDim.x;
       return true;
     }
-    task -= units;
+    return false;
   }
-  return false;
-}
+
+ private:
+  const Call& call_;
+  std::uint32_t task_;
+  const std::uint32_t end_;
+};
 
 /// Where a row goes: a slot in the memory of each of a set of members.
 class Targets {
  public:
   /// The owner of a unit, who gets this member's contribution.
   static __device__ Targets owner(const Call& call, const Unit& unit) {
-    return {call, 1u << unit.part, unit.number, true};
+    return {call, 1u << unit.part, 0, unit.number, true};
   }
-  /// All others who get the result.
+  /// All others who get the result; and the source of a broadcast, which is told of it alone.
+  template <bool as_they_are>
   static __device__ Targets readers(const Call& call, const Unit& unit) {
-    return {call, call.readers & ~(1u << call.own), unit.number, false};
+    const std::uint32_t source = call.is_broadcast<as_they_are>() ? 1u << call.source : 0;
+    return {call, call.readers & ~(1u << call.own), source, unit.number, false};
   }
 
   /// do_one(head, row) for each, of the thread's row.
@@ -104,9 +136,9 @@ class Targets {
   /// By all threads of the block, behind what they have written.
   __device__ __forceinline__ void tell() const {
     __syncthreads();
-    if (threadIdx.x != 0 || members_ == 0) return;
+    if (threadIdx.x != 0 || (members_ | told_) == 0) return;
     __threadfence_system();  // once, for all flags
-    for (std::uint32_t left = members_; left != 0; left &= left - 1) {
+    for (std::uint32_t left = members_ | told_; left != 0; left &= left - 1) {
       const unsigned member = __ffs(left) - 1;
       const Layout layout = call_.layout(member);
       set_flag(call_.memory[member] + layout.flag_at(slot_in(layout, member)), call_.number);
@@ -114,8 +146,9 @@ class Targets {
   }
 
  private:
-  __device__ Targets(const Call& call, std::uint32_t members, std::uint32_t unit, bool contributes)
-      : call_(call), members_(members), unit_(unit), contributes_(contributes) {}
+  __device__ Targets(const Call& call, std::uint32_t members, std::uint32_t told,
+                     std::uint32_t unit, bool contributes)
+      : call_(call), members_(members), told_(told), unit_(unit), contributes_(contributes) {}
 
   __device__ std::size_t slot_in(const Layout& layout, unsigned member) const {
     const std::uint32_t other = Layout::other(member, call_.own);
@@ -125,6 +158,7 @@ class Targets {
 
   const Call& call_;
   const std::uint32_t members_;
+  const std::uint32_t told_;  ///< besides
   const std::uint32_t unit_;
   const bool contributes_;
 };
@@ -254,7 +288,8 @@ __device__ __forceinline__ unsigned sum_row(const Call& call, const Quantizer<T>
   return to.number() > 0 ? send_quanta(to, q) : 0;
 }
 
-/// The same of elements as they are, in the order of the members. `x`: this member's own.
+/// The same of elements as they are, in the order of the members who bring any. `x`: this member's
+/// own.
 template <class T>
 __device__ __forceinline__ unsigned sum_in_order(const Call& call, const Unit& unit,
                                                  const T (&x)[per_lane<T>], T* out,
@@ -262,7 +297,10 @@ __device__ __forceinline__ unsigned sum_in_order(const Call& call, const Unit& u
                                                  std::uint64_t& received) {
   const Contributions from{call, unit.number};
   T sums[per_lane<T>];
-  for (unsigned member = 0; member < call.members; ++member) {
+  const bool is_broadcast = call.is_broadcast<true>();
+  const unsigned first = is_broadcast ? call.source : 0;
+  const unsigned last = is_broadcast ? first : call.members - 1;
+  for (unsigned member = first; member <= last; ++member) {
     std::uint32_t w[sizeof sums / 4];
     if (member == call.own) {
       memcpy(w, x, sizeof w);
@@ -273,16 +311,19 @@ __device__ __forceinline__ unsigned sum_in_order(const Call& call, const Unit& u
     T row[per_lane<T>];
     memcpy(row, w, sizeof row);
 #pragma unroll
-    for (unsigned v = 0; v < per_lane<T>; ++v) sums[v] = member == 0 ? row[v] : sums[v] + row[v];
+    for (unsigned v = 0; v < per_lane<T>; ++v)
+      sums[v] = member == first ? row[v] : sums[v] + row[v];
   }
   if (out != nullptr) store_row(out, count, sums);
   return to.number() > 0 ? send_elements(to, sums) : 0;
 }
 
-/// By all threads of a block: are there contributions of all others to a unit?
+/// By all threads of a block: are there contributions to a unit of all others who bring any?
+template <bool as_they_are>
 __device__ __forceinline__ bool await_contributions(const Call& call, std::uint32_t unit) {
   bool has_come = true;
-  if (threadIdx.x + 1 < call.members) {
+  const unsigned member = threadIdx.x + (threadIdx.x < call.own ? 0 : 1);
+  if (member < call.members && call.brings<as_they_are>(member)) {
     const Layout layout = call.layout(call.own);
     const std::byte* const flag =
         call.memory[call.own] + layout.flag_at(layout.contribution(call.number, threadIdx.x, unit));
@@ -310,14 +351,16 @@ __device__ __forceinline__ bool await_result(const Call& call, const Unit& unit)
 }
 
 template <bool as_they_are, class T>
-__device__ void contribute(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
+__device__ void contribute(const Call& call, const Quantizer<T>& z, std::uint32_t round,
+                           Traffic& traffic) {
+  if (!call.brings<as_they_are>(call.own)) return;
   const auto* const input = static_cast<const T*>(call.input);
   const auto load = [&](const Unit& unit, T(&x)[per_lane<T>]) {
     load_row(input + call.begins[unit.part] + row_begin<T>(unit), row_count<T>(call, unit), x);
   };
+  UnitsOfOthers units(call, round);
   Unit unit, next;
-  std::uint64_t task = blockIdx.x;
-  bool is_there = unit_of_others<T>(call, task, unit);
+  bool is_there = units.next<T>(unit);
   T x[per_lane<T>];
   if (is_there) load(unit, x);
   while (is_there) {
@@ -328,8 +371,7 @@ __device__ void contribute(const Call& call, const Quantizer<T>& z, Traffic& tra
     if constexpr (!as_they_are) are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
     if (has_row && !are_quanta) traffic.sent += send_elements(to, x);
     // The next row comes while this one is packed and told of.
-    task += gridDim.x;
-    is_there = unit_of_others<T>(call, task, next);
+    is_there = units.next<T>(next);
     if (is_there) load(next, x);
     if (has_row && are_quanta) traffic.sent += send_quanta(to, q);
     to.tell();
@@ -339,50 +381,51 @@ __device__ void contribute(const Call& call, const Quantizer<T>& z, Traffic& tra
 
 /// False where contributions did not come.
 template <bool as_they_are, class T>
-__device__ bool add_up(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
+__device__ bool add_up(const Call& call, const Quantizer<T>& z, std::uint32_t round,
+                       Traffic& traffic) {
+  const std::uint32_t number = round * gridDim.x + blockIdx.x;
+  if (number >= joint::units_of(call.counts[call.own], sizeof(T))) return true;
+  const Unit unit{call.own, number};
   const auto* const input = static_cast<const T*>(call.input) + call.begins[call.own];
   const bool gets_own = call.readers == 0 || call.is_reader(call.own);
   T* const out =
       gets_own ? static_cast<T*>(call.out) + (call.readers ? call.begins[call.own] : 0) : nullptr;
-  const auto units = static_cast<std::uint32_t>(joint::units_of(call.counts[call.own], sizeof(T)));
-  const auto mark = [&](std::uint32_t unit) {
-    return reinterpret_cast<volatile std::uint32_t*>(call.memory[call.own] +
-                                                     call.layout(call.own).mark_at(unit));
-  };
-  for (Unit unit{call.own, blockIdx.x}; unit.number < units; unit.number += gridDim.x) {
-    // Results may have taken the place of what this member brought.
-    if (call.again && *mark(unit.number) == call.number) continue;
-    const Targets to = Targets::readers(call, unit);
-    const std::size_t begin = row_begin<T>(unit), count = row_count<T>(call, unit);
-    T x[per_lane<T>];
-    load_row(input + begin, count, x);
-    std::int32_t q[per_lane<T>];
-    bool are_quanta = false;
-    if constexpr (!as_they_are) are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
-    if (!await_contributions(call, unit.number)) return false;
-    if (count > 0) {
-      T* const row = out ? out + begin : nullptr;
-      const unsigned bytes = as_they_are
-                                 ? sum_in_order(call, unit, x, row, count, to, traffic.received)
-                                 : sum_row(call, z, unit, q, are_quanta, input + begin, row, count,
-                                           to, traffic.received);
-      traffic.sent += std::uint64_t{bytes} * to.number();
-    }
-    to.tell();
-    if (threadIdx.x == 0) *mark(unit.number) = call.number;
+  auto* const mark = reinterpret_cast<volatile std::uint32_t*>(
+      call.memory[call.own] + call.layout(call.own).mark_at(unit.number));
+  // Results may have taken the place of what this member brought.
+  if (call.again && *mark == call.number) return true;
+  const Targets to = Targets::readers<as_they_are>(call, unit);
+  const std::size_t begin = row_begin<T>(unit), count = row_count<T>(call, unit);
+  T x[per_lane<T>];
+  if (!call.is_broadcast<as_they_are>()) load_row(input + begin, count, x);
+  std::int32_t q[per_lane<T>];
+  bool are_quanta = false;
+  if constexpr (!as_they_are) are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
+  if (!await_contributions<as_they_are>(call, unit.number)) return false;
+  if (count > 0) {
+    T* const row = out ? out + begin : nullptr;
+    const unsigned bytes = as_they_are
+                               ? sum_in_order(call, unit, x, row, count, to, traffic.received)
+                               : sum_row(call, z, unit, q, are_quanta, input + begin, row, count,
+                                         to, traffic.received);
+    traffic.sent += std::uint64_t{bytes} * to.number();
   }
+  to.tell();
+  if (threadIdx.x == 0) *mark = call.number;
   return true;
 }
 
-/// False where results did not come.
-template <class T>
-__device__ bool collect(const Call& call, const Quantizer<T>& z, Traffic& traffic) {
+/// False where results did not come. The source of a broadcast waits for the same: it must not be
+/// two windows ahead of those who pass on what it brought.
+template <bool as_they_are, class T>
+__device__ bool collect(const Call& call, const Quantizer<T>& z, std::uint32_t round,
+                        Traffic& traffic) {
   auto* const out = static_cast<T*>(call.out);
   Unit unit;
-  for (std::uint64_t task = blockIdx.x; unit_of_others<T>(call, task, unit); task += gridDim.x) {
+  for (UnitsOfOthers units(call, round); units.next<T>(unit);) {
     if (!await_result(call, unit)) return false;
     const std::size_t count = row_count<T>(call, unit);
-    if (count == 0) continue;
+    if (count == 0 || (as_they_are && !call.is_reader(call.own))) continue;
     const Layout layout = call.layout(call.own);
     const std::size_t slot = layout.result(Layout::other(call.own, unit.part), unit.number);
     const std::byte* const memory = call.memory[call.own];
@@ -407,13 +450,25 @@ __device__ bool collect(const Call& call, const Quantizer<T>& z, Traffic& traffi
   return true;
 }
 
+/// In a round a thread block sends its contributions to a unit of each other member's part, adds up
+/// one of its own member's part of the round before, and collects results of the one before that:
+/// what it waits for has had time to come, and links are busy while memory is. Contributions wait
+/// for nobody, so all are sent also where something did not come.
 template <bool as_they_are, class T>
 __global__ void __launch_bounds__(threads, residency)
     sum_kernel(const __grid_constant__ Call call, const Quantizer<T> z, const Tell tell) {
   Traffic traffic;
-  if (!call.again) contribute<as_they_are>(call, z, traffic);
-  bool has_all = add_up<as_they_are>(call, z, traffic);
-  if (has_all && call.is_reader(call.own)) has_all = collect(call, z, traffic);
+  const std::uint32_t rounds = (call.longest + gridDim.x - 1) / gridDim.x;
+  const bool collects = call.is_reader(call.own) ||
+                        (call.is_broadcast<as_they_are>() && call.brings<as_they_are>(call.own));
+  bool has_all = true;
+#pragma unroll 1
+  for (std::uint32_t round = 0; round < rounds + 2; ++round) {
+    if (!call.again) contribute<as_they_are>(call, z, round, traffic);
+    if (round >= 1 && has_all) has_all = add_up<as_they_are>(call, z, round - 1, traffic);
+    if (round >= 2 && has_all && collects)
+      has_all = collect<as_they_are>(call, z, round - 2, traffic);
+  }
   auto* const counters = reinterpret_cast<unsigned long long*>(call.memory[call.own] +
                                                                call.layout(call.own).counters_at());
   if (threadIdx.x % 32 == 0) {
@@ -431,15 +486,21 @@ __global__ void __launch_bounds__(threads, residency)
 }
 
 template <class T>
-cudaError_t sum_as(const Call& call, const codec::szp::Grid& grid, const Tell& tell, cudaStream_t stream) {
+cudaError_t sum_as(Call& call, const codec::szp::Grid& grid, const Tell& tell,
+                   cudaStream_t stream) {
   Quantizer<T> z{};
   if (grid.bound != 0 && !codec::szp::make_quantizer(grid, z)) return cudaErrorInvalidValue;
-  std::uint64_t own = joint::units_of(call.counts[call.own], sizeof(T)), others = 0;
+  const std::uint64_t own = joint::units_of(call.counts[call.own], sizeof(T));
+  std::uint64_t others = 0, longest = 0;
   for (unsigned member = 0; member < call.members; ++member) {
-    if (member != call.own) others += joint::units_of(call.counts[member], sizeof(T));
+    const std::uint64_t units = joint::units_of(call.counts[member], sizeof(T));
+    if (member != call.own) others += units;
+    longest = std::max(longest, units);
   }
+  call.longest = static_cast<std::uint32_t>(longest);
   const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(
       std::max(own, others), 1, std::uint64_t{residency} * codec::cuda::multiprocessors()));
+  call.per_turn = std::max(blocks / (call.members - 1), 1u);
   const auto kernel = grid.bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
   kernel<<<blocks, threads, 0, stream>>>(call, z, tell);
   return cudaGetLastError();
@@ -451,7 +512,8 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
                         const Tell& tell, cudaStream_t stream) {
   const std::size_t members = sum.memory.size();
   if (members < 2 || members > joint::most_members || sum.begins.size() != members ||
-      sum.counts.size() != members || sum.units.size() != members) {
+      sum.counts.size() != members || sum.units.size() != members ||
+      (sum.source >= 0 && sum.grid.bound != 0)) {
     return cudaErrorInvalidValue;
   }
   Call call{};
@@ -466,6 +528,7 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
   call.readers = sum.readers;
   call.members = static_cast<unsigned>(members);
   call.own = sum.member;
+  call.source = sum.source;
   call.room = any_order::room_for(members);
   call.again = sum.again;
   return type == ElementType::f32 ? sum_as<float>(call, sum.grid, tell, stream)

@@ -11,6 +11,7 @@
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/cuda/joint.hpp"
+#include "gpu/cuda/joint_move.hpp"
 #include "gpu/cuda/joint_sum.hpp"
 
 namespace mpress::gpu {
@@ -386,6 +387,12 @@ Event CudaQueue::combine_jointly(Combine how, ElementType type, const Joint& joi
     check(mpress::gpu::combine_jointly(how, type, joint, as_mapped(joint.undone), tell(event),
                                        stream_),
           "combining");
+  });
+}
+
+Event CudaQueue::move_jointly(const JointMove& move) {
+  return give([&](Event event) {
+    check(mpress::gpu::move_jointly(move, as_mapped(move.undone), tell(event), stream_), "moving");
   });
 }
 

@@ -1,0 +1,189 @@
+#include "engine/coll/joint_movement.hpp"
+
+#include <algorithm>
+
+#include "engine/job.hpp"
+#include "gpu/joint_move.hpp"
+#include "mpi/type_info.hpp"
+#include "policy/linked.hpp"
+#include "schedule/algorithms.hpp"
+
+namespace mpress::engine {
+namespace {
+
+namespace layout = gpu::joint_move;
+using schedule::Op;
+
+/// Does a rank have a block for another, in such a call?
+bool brings(Op op, int from, int root) {
+  return (op != Op::bcast && op != Op::scatter) || from == root;
+}
+bool takes(Op op, int by, int root) { return op != Op::gather || by == root; }
+
+/// The number of the block that goes from one rank to another.
+schedule::Block block_of(Op op, int from, int to, int ranks) {
+  switch (op) {
+    case Op::bcast: return 0;
+    case Op::scatter: return static_cast<schedule::Block>(to);
+    case Op::gather:
+    case Op::allgather: return static_cast<schedule::Block>(from);
+    case Op::alltoall: break;
+  }
+  return static_cast<schedule::Block>(from) * static_cast<schedule::Block>(ranks) +
+         static_cast<schedule::Block>(to);
+}
+
+}  // namespace
+
+bool JointMovement::is_apt(const Collective& call, std::size_t bytes, Context& context) {
+  const int ranks = context.size();
+  if (call.reduces || call.has_own_counts || ranks < 2) return false;
+  if (static_cast<unsigned>(ranks) > layout::most_members || context.hosts().count() > 1) {
+    return false;
+  }
+  return context.agreements().can_gather(words) && policy::may_move_jointly(bytes, ranks);
+}
+
+JointMovement::JointMovement(Job& job, const Collective& call, const Operands& operands,
+                             Context& context)
+    : job_(job),
+      call_(call),
+      operands_(operands),
+      context_(context),
+      memory_(JointMemories::of(job, context).moved),
+      op_(schedule_op(call)),
+      blocks_(job, op_, operands, context.rank(), context.size(), 1) {}
+
+JointMovement::~JointMovement() {
+  if (number_ != 0) memory_.set_busy(false);
+}
+
+Part JointMovement::outgoing(int to) const {
+  const int me = context_.rank();
+  if (!brings(op_, me, operands_.root) || !takes(op_, to, operands_.root)) return {};
+  return blocks_.outgoing(block_of(op_, me, to, context_.size()));
+}
+
+Part JointMovement::incoming(int from) const {
+  const int me = context_.rank();
+  if (!brings(op_, from, operands_.root) || !takes(op_, me, operands_.root)) return {};
+  return blocks_.incoming(block_of(op_, from, me, context_.size()));
+}
+
+/// On the same device as all else, and without gaps? The blocks of a buffer are looked up once:
+/// `known` is the type of the one before.
+bool JointMovement::lies_here(const Part& part, MPI_Datatype& known) {
+  if (part.type == known) return true;
+  const auto type = mpi::type_info(part.type);
+  if (!type || !type->contiguous) return false;
+  const int device = device_of(job_, part.data, *type);
+  if (device_ == gpu::host) device_ = device;
+  known = part.type;
+  return device != gpu::host && device == device_;
+}
+
+/// Finds where the data lies.
+bool JointMovement::is_there() {
+  const int me = context_.rank(), ranks = context_.size();
+  if (op_ == Op::bcast) {
+    // What has gaps would be brought to memory of its own.
+    const Blocks& data = me == operands_.root ? operands_.receive.reads : operands_.receive.writes;
+    const auto type = data.number() > 0 ? mpi::type_info(data.type(0)) : nullptr;
+    if (!type || !type->contiguous || blocks_.open() != MPI_SUCCESS) return false;
+  }
+  sends_.assign(static_cast<std::size_t>(ranks), {});
+  receives_.assign(static_cast<std::size_t>(ranks), {});
+  MPI_Datatype known_out = MPI_DATATYPE_NULL, known_in = MPI_DATATYPE_NULL;
+  for (int member = 0; member < ranks; ++member) {
+    const auto i = static_cast<std::size_t>(member);
+    const Part out = outgoing(member), in = incoming(member);
+    // In place there is nothing to do for what stays here.
+    if (member == me && (out.data == in.data || out.bytes == 0 || in.bytes == 0)) continue;
+    if (out.bytes > 0 && !lies_here(out, known_out)) return false;
+    if (in.bytes > 0 && !lies_here(in, known_in)) return false;
+    sends_[i] = {out.data, out.bytes};
+    receives_[i] = {in.data, member == me ? std::min(in.bytes, out.bytes) : in.bytes};
+    if (member == me) sends_[i].bytes = receives_[i].bytes;
+  }
+  return device_ != gpu::host;
+}
+
+JointMovement::Told JointMovement::offer() {
+  if (memory_.is_given_up() || !is_there()) return {};
+  const bool is_read = memory_.connect(device_);
+  const auto members = static_cast<unsigned>(context_.size());
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < members; ++i) {
+    if (static_cast<int>(i) == context_.rank()) continue;
+    longest = std::max<std::size_t>({longest, sends_[i].bytes, receives_[i].bytes});
+  }
+  if (!policy::may_move_jointly(longest, context_.size())) return {};
+  const std::size_t bytes = layout::memory_bytes(members, layout::room_for(longest));
+  if (!memory_.provide(device_, {bytes, layout::cleared_bytes}) || !is_read) return {};
+  const JointMemory::Ability ability =
+      memory_.is_open() ? JointMemory::Ability::has : JointMemory::Ability::makes;
+  const JointMemory::Routes routes = memory_.routes();
+  // There may be more from calls before.
+  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device_), routes[0],
+          routes[1], layout::room_in(members, memory_.bytes())};
+}
+
+JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
+  const JointAnswer answer = memory_.answer(told, words);
+  if (answer != JointAnswer::accepted) return answer;
+  for (std::size_t i = 0; i < told.size(); i += words) rooms_.push_back(told[i + words - 1]);
+  // Who wants less than it gets has told of less room: an error that MPI finds there.
+  for (std::size_t i = 0; i < rooms_.size(); ++i) {
+    if (static_cast<int>(i) == context_.rank() || sends_[i].bytes <= rooms_[i]) continue;
+    sends_[i].bytes = rooms_[i];
+    code_ = MPI_ERR_TRUNCATE;
+  }
+  number_ = memory_.next_call();
+  memory_.set_busy(true);
+  queue_ = job_.devices.queue(device_, gpu::Priority::first);
+  give(false);
+  return answer;
+}
+
+void JointMovement::give(bool again) {
+  if (!queue_) return;
+  *memory_.undone() = 0;
+  const gpu::JointMove move{memory_.memory(),
+                            rooms_,
+                            static_cast<unsigned>(context_.rank()),
+                            number_,
+                            sends_,
+                            receives_,
+                            again,
+                            memory_.undone()};
+  event_ = queue_->move_jointly(move);
+}
+
+bool JointMovement::advance() {
+  if (number_ == 0) return true;
+  if (!end()) return false;
+  queue_ = {};
+  memory_.set_busy(false);
+  number_ = 0;
+  return true;
+}
+
+bool JointMovement::end() {
+  const JointMemory::End end = memory_.look(queue_, event_, code_);
+  if (end == JointMemory::End::undone) give(true);
+  if (end != JointMemory::End::over) return false;
+  if (code_ == MPI_SUCCESS) code_ = blocks_.close();
+  for (int member = 0; member < context_.size() && code_ == MPI_SUCCESS; ++member) {
+    const auto i = static_cast<std::size_t>(member);
+    if (member == context_.rank()) continue;
+    count_by_peer_link(job_, called(), context_.world_rank(member), sends_[i].bytes,
+                       receives_[i].bytes);
+  }
+  return true;
+}
+
+trace::Called JointMovement::called() const {
+  return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::one_kernel)};
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,59 @@
+// Blocks of data on linked devices that one kernel a member brings to all others
+// (gpu::Queue::move_jointly()): short ones, of which messages would take longer to tell than to
+// bring. Nothing is encoded.
+//
+// Such kernels begin, wait and are given again as those of coll/joint_reduction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/coll/blocks.hpp"
+#include "engine/coll/joint_call.hpp"
+#include "engine/devices.hpp"
+
+namespace mpress::engine {
+
+class JointMovement final : public JointCall {
+ public:
+  /// May such a call go so, as all its members know? `bytes`: of a block, or of all of a broadcast.
+  static bool is_apt(const Collective& call, std::size_t bytes, Context& context);
+
+  /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
+  JointMovement(Job& job, const Collective& call, const Operands& operands, Context& context);
+  ~JointMovement() override;
+
+  Told offer() override;
+  JointAnswer accept(std::span<const std::uint64_t> told) override;
+  bool advance() override;
+  trace::Called called() const override;
+  int code() const override { return code_; }
+
+ private:
+  bool is_there();
+  bool lies_here(const Part& part, MPI_Datatype& known);
+  Part outgoing(int to) const;
+  Part incoming(int from) const;
+  void give(bool again);
+  bool end();
+
+  Job& job_;
+  const Collective& call_;
+  const Operands& operands_;
+  Context& context_;
+  JointMemory& memory_;
+  const schedule::Op op_;
+  BlockMap blocks_;
+  std::vector<gpu::JointMove::Outgoing> sends_;     ///< by member
+  std::vector<gpu::JointMove::Incoming> receives_;  ///< the same
+  std::vector<std::uint64_t> rooms_;                ///< the same
+  int device_ = gpu::host;
+  std::uint32_t number_ = 0;  ///< 0: it is not under way
+  gpu::Event event_ = 0;
+  int code_ = MPI_SUCCESS;
+  QueueLease queue_;
+};
+
+}  // namespace mpress::engine

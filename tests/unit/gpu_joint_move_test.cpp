@@ -1,0 +1,197 @@
+// Blocks that several members bring each other, by kernels that wait for each other: bit for bit,
+// and nothing beside them. All members are of this process, on one device, each with a queue of its
+// own. On the library given as the first argument, or the simulated one.
+//
+//   gpu_joint_move_test [LIBRARY]
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "gpu/joint_move.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "gpu_memory.hpp"
+#include "queues.hpp"
+
+using namespace mpress;
+using gpu::JointMove;
+using gpu::Place;
+
+namespace layout = gpu::joint_move;
+
+namespace {
+
+/// Bytes from a member to another; what a member has for itself stays.
+using Lengths = std::vector<std::vector<std::size_t>>;
+
+class Members {
+ public:
+  /// `most`: bytes of a block. Some of the memory has room for more.
+  Members(unsigned number, std::size_t most)
+      : most_(layout::room_for(most)), noise_(noise(number * pitch() + most_skip, 7)) {
+    for (unsigned i = 0; i < number; ++i) {
+      queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
+      rooms_.push_back(most_ << (i % 2));
+      const std::size_t bytes = layout::memory_bytes(number, rooms_[i]);
+      CHECK(layout::room_in(number, bytes) == rooms_[i]);
+      memory_.push_back(std::make_unique<Block>(Place::device, bytes));
+      out_.push_back(std::make_unique<Block>(Place::device, number * pitch()));
+      in_.push_back(std::make_unique<Block>(Place::device, number * pitch()));
+      undone_.push_back(std::make_unique<Block>(Place::pinned, 64));
+      at_.push_back(memory_.back()->data);
+      const std::vector<std::byte> zeros(layout::cleared_bytes);
+      put(*queues_[i], at_[i], zeros.data(), zeros.size());
+    }
+  }
+  ~Members() {
+    for (const auto& queue : queues_) queue->drain();
+  }
+
+  unsigned number() const { return static_cast<unsigned>(queues_.size()); }
+  std::uint32_t again() const { return again_; }
+
+  /// `skew`: bytes in front of blocks; `late`: a member that comes when the others have given up.
+  void move(const Lengths& lengths, std::size_t skew = 0, unsigned late = 0) {
+    std::vector<std::vector<std::byte>> brought;
+    const std::vector<std::byte> blank(number() * pitch(), std::byte{0x5A});
+    for (unsigned i = 0; i < number(); ++i) {
+      // Cut of the same noise, as that takes long to make.
+      const auto first = noise_.begin() + static_cast<std::ptrdiff_t>(random_() % most_skip);
+      brought.emplace_back(first, first + static_cast<std::ptrdiff_t>(blank.size()));
+      put(*queues_[i], out_[i]->data, brought[i].data(), blank.size());
+      put(*queues_[i], in_[i]->data, blank.data(), blank.size());
+    }
+    ++call_;
+    events_.resize(number());
+    for (unsigned step = 0; step < number(); ++step) {
+      const unsigned i = (step + late + 1) % number();
+      if (late > 0 && step + 1 == number()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(25));
+      }
+      give(lengths, skew, i, false);
+    }
+    std::vector<bool> is_over(number());
+    while (!std::all_of(is_over.begin(), is_over.end(), [](bool over) { return over; })) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));  // leaves a core to the others
+      for (unsigned i = 0; i < number(); ++i) {
+        if (is_over[i]) continue;
+        const State state = queues_[i]->query(events_[i]);
+        CHECK(state != State::failed);
+        if (state != State::done) continue;
+        is_over[i] = load(undone(i)) == 0;
+        if (!is_over[i]) give(lengths, skew, i, true);
+      }
+    }
+    for (unsigned i = 0; i < number(); ++i) {
+      std::vector<std::byte> expected = blank;
+      for (unsigned from = 0; from < number(); ++from) {
+        std::copy_n(brought[from].begin() + static_cast<std::ptrdiff_t>(i * pitch() + skew),
+                    lengths[from][i],
+                    expected.begin() + static_cast<std::ptrdiff_t>(from * pitch() + skew));
+      }
+      CHECK(bytes_of(*queues_[i], in_[i]->data, blank.size()) == expected);
+    }
+  }
+
+ private:
+  std::size_t pitch() const { return most_ + 256; }
+  std::uint32_t& undone(unsigned i) const {
+    return *reinterpret_cast<std::uint32_t*>(undone_[i]->data);
+  }
+
+  void give(const Lengths& lengths, std::size_t skew, unsigned i, bool again) {
+    undone(i) = 0;
+    again_ += again;
+    std::vector<JointMove::Outgoing> sends;
+    std::vector<JointMove::Incoming> receives;
+    for (unsigned other = 0; other < number(); ++other) {
+      sends.push_back({out_[i]->data + other * pitch() + skew, lengths[i][other]});
+      receives.push_back({in_[i]->data + other * pitch() + skew, lengths[other][i]});
+    }
+    events_[i] =
+        queues_[i]->move_jointly({at_, rooms_, i, call_, sends, receives, again, &undone(i)});
+  }
+
+  static constexpr std::size_t most_skip = 1 << 16;
+  const std::size_t most_;
+  std::vector<std::byte> noise_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<Block>> memory_, out_, in_, undone_;
+  std::vector<std::byte*> at_;
+  std::vector<std::uint64_t> rooms_;
+  std::vector<Event> events_;
+  std::uint32_t call_ = 0;
+  std::uint32_t again_ = 0;
+  std::mt19937 random_{3};
+};
+
+Lengths all_alike(unsigned members, std::size_t bytes) {
+  return Lengths(members, std::vector<std::size_t>(members, bytes));
+}
+
+/// All of one; all to one.
+Lengths of_one(unsigned members, unsigned from, std::size_t bytes) {
+  Lengths lengths = all_alike(members, 0);
+  lengths[from].assign(members, bytes);
+  return lengths;
+}
+Lengths to_one(unsigned members, unsigned to, std::size_t bytes) {
+  Lengths lengths = all_alike(members, 0);
+  for (auto& row : lengths) row[to] = bytes;
+  return lengths;
+}
+
+void all_patterns(unsigned number) {
+  Members members(number, 130'000);
+  for (const std::size_t bytes : {1, 3, 16, 255, 4096, 16'384, 16'385, 100'001, 130'000}) {
+    members.move(all_alike(number, bytes));
+    members.move(all_alike(number, bytes), 4);
+    members.move(all_alike(number, bytes), 1);
+    members.move(of_one(number, number - 1, bytes));
+    members.move(to_one(number, 1, bytes));
+  }
+}
+
+/// Also none, and as many blocks as a kernel has.
+void all_lengths() {
+  Members members(4, 2 << 20);
+  std::mt19937 random(11);
+  for (int i = 0; i < 30; ++i) {
+    Lengths lengths = all_alike(4, 0);
+    for (auto& row : lengths) {
+      for (std::size_t& bytes : row) {
+        if (random() % 4 > 0) bytes = random() % (random() % 2 == 0 ? 500 : (2 << 20) + 1);
+      }
+    }
+    members.move(lengths, i % 3 == 0 ? 16 : i % 3 * 4);
+  }
+}
+
+/// Kernels give up, and go on where they were.
+void late_members() {
+  Members members(3, 1 << 20);
+  for (const std::size_t bytes : {100, 1 << 20}) {
+    for (unsigned late = 1; late < 3; ++late) members.move(all_alike(3, bytes), 0, late);
+  }
+  CHECK(members.again() > 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gpu::choose(argc > 1 ? argv[1] : MPRESS_SIMULATED_GPU);
+  if (!gpu::gpu()) {
+    std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
+    return 2;
+  }
+  for (const unsigned number : {2u, 3u, 8u}) all_patterns(number);
+  all_lengths();
+  late_members();
+  return check::failures != 0;
+}
