@@ -11,7 +11,8 @@ namespace mpress::policy {
 /// the pieces. `none`: it goes otherwise.
 enum class Shots : std::uint8_t { none, one, two };
 
-/// Longer ones go as blocks, which need no copy first: what goes as it is is offered where it lies.
+/// Longer ones, but for sums, go as blocks, which need no copy first: what goes as it is is offered
+/// where it lies.
 inline constexpr std::size_t most_linked = 16 << 20;
 
 /// Sums of more go row by row.

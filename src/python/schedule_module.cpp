@@ -139,11 +139,10 @@ nb::tuple sum_rounds(const std::string& algorithm, const std::string& reduction,
     for (const auto& part : schedule::two_shot_rounds(one.reduction, method, hosts, window))
       parts.append(tuple_of(part));
   }
-  int pieces = schedule::pieces_of(one.algorithm, size);
-  if (one.algorithm == schedule::SumAlgorithm::two_shot && !hosts.is_mixed()) {
-    pieces = schedule::owners_of(one.reduction, size);
-  }
-  return nb::make_tuple(pieces, parts);
+  return nb::make_tuple(one.algorithm == schedule::SumAlgorithm::two_shot
+                            ? size
+                            : schedule::pieces_of(one.algorithm, size),
+                        parts);
 }
 
 }  // namespace

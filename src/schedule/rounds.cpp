@@ -208,15 +208,7 @@ std::vector<Counted> two_shot_rounds(Reduction reduction, const Method& sharing,
     add([&](int rank) { return host_sums_within(task, rank, hosts, window); });
     add([&](int rank) { return host_sums_between(task, rank, hosts, window); });
   } else {
-    const bool has_root = owners_of(reduction, task.size) == task.size;
-    add([&](int rank) {
-      Schedule schedule = scattered_alltoall(task, rank, window);
-      if (!has_root) {
-        std::erase_if(schedule.sends, [](const Transfer& send) { return send.peer == 0; });
-        if (rank == 0) schedule.receives.clear();
-      }
-      return schedule;
-    });
+    add([&](int rank) { return scattered_alltoall(task, rank, window); });
   }
   if (reduction == Reduction::allreduce) shots.push_back(rounds_of(sharing, Op::allgather, hosts));
   if (reduction == Reduction::reduce) shots.push_back(rounds_of(sharing, Op::gather, hosts));

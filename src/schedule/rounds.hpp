@@ -51,8 +51,7 @@ Counted rounds_of(SumAlgorithm algorithm, Reduction reduction, const Hosts& host
 /// Of the reduction that the engine runs, one after another: pieces go to their owners (where ranks
 /// share several hosts, to who adds them up on the host, and from there: host_sums.hpp), and sums
 /// by `sharing`, an allgather for allreduce or a gather for reduce. What a rank brings itself is
-/// never encoded. Blocks are pieces, of which there are as many as owners_of(), or as ranks where
-/// these share several hosts.
+/// never encoded.
 std::vector<Counted> two_shot_rounds(Reduction reduction, const Method& sharing, const Hosts& hosts,
                                      int window);
 

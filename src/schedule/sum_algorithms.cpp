@@ -22,7 +22,7 @@ bool serves(SumAlgorithm algorithm, Reduction reduction) {
 
 /// Each shot is one round; its owner combines a piece of all, and encodes the sum for the second.
 std::vector<SumRound> two_shots(Reduction reduction, int size) {
-  const double piece = 1.0 / owners_of(reduction, size);
+  const double piece = 1.0 / size;
   const double others = piece * (size - 1);
   std::vector<SumRound> rounds{{others, others, others, size - 1}};
   if (reduction != Reduction::reduce_scatter) rounds.push_back({others, piece, others, size - 1});
@@ -89,10 +89,6 @@ std::vector<SumAlgorithm> sum_algorithms_of(Reduction reduction) {
     case Reduction::reduce_scatter: break;
   }
   return {ring, halving};
-}
-
-int owners_of(Reduction reduction, int size) {
-  return reduction == Reduction::reduce && size > 2 ? size - 1 : size;
 }
 
 int pieces_of(SumAlgorithm algorithm, int size) {

@@ -39,11 +39,6 @@ std::optional<Reduction> reduction_of(std::string_view name);
 /// Those in which partial sums travel.
 std::vector<SumAlgorithm> sum_algorithms_of(Reduction reduction);
 
-/// How many of the ranks add up pieces in two shots where none share a host with a part of the
-/// others: all, but of a reduce to one of three or more all but the root. What it would bring
-/// together comes to it besides the sums of the others: 2 (n - 1) / n vectors in place of 1.
-int owners_of(Reduction reduction, int size);
-
 /// Pieces that an algorithm cuts the vector of so many ranks into.
 int pieces_of(SumAlgorithm algorithm, int size);
 

@@ -144,16 +144,17 @@ class SumWork {
   }
 
   void contribute() {
-    if (!brings(given_.member)) return;
     for (unsigned part = 0; part < members(); ++part) {
       if (part == given_.member) continue;
       for (std::size_t unit = 0; unit < units(part); ++unit) {
         const std::size_t slot =
             layout(part).contribution(given_.call, Layout::other(part, given_.member), unit);
-        each_row(part, unit, [&](const Row& row) {
-          send(part, slot, row, input() + begins_[part] + row.begin, false);
-        });
-        tell(part, slot);
+        if (brings(given_.member)) {
+          each_row(part, unit, [&](const Row& row) {
+            send(part, slot, row, input() + begins_[part] + row.begin, false);
+          });
+        }
+        tell(part, slot);  // also who brings nothing to a broadcast
       }
     }
   }
@@ -164,7 +165,6 @@ class SumWork {
       std::atomic_ref<std::uint32_t> mark = word(own, layout(own).mark_at(unit));
       if (given_.again && mark.load() == given_.call) continue;
       for (unsigned other = 0; other + 1 < members(); ++other) {
-        if (!brings(other + (other < own ? 0 : 1))) continue;
         if (!await_slot(layout(own).contribution(given_.call, other, unit))) return false;
       }
       each_row(own, unit, [&](const Row& row) { add_row(unit, row); });

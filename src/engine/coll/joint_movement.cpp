@@ -33,15 +33,37 @@ schedule::Block block_of(Op op, int from, int to, int ranks) {
          static_cast<schedule::Block>(to);
 }
 
+/// What a member tells of its memory, and of the call: bytes of a slot, and of the longest block.
+struct Room {
+  std::size_t bytes, longest;
+
+  Room(std::size_t slot, std::size_t block) : bytes(slot), longest(block) {}
+  explicit Room(std::uint64_t word) : bytes(word >> 32), longest(word & UINT32_MAX) {}
+  std::uint64_t word() const { return std::uint64_t{bytes} << 32 | longest; }
+};
+
+/// Bytes of the longest block, of an MPI_Allgatherv whose counts all members know, or `bytes`.
+std::size_t longest_block(const Collective& call, const Operands& operands, std::size_t bytes) {
+  if (call.op != trace::Op::allgatherv) return bytes;
+  const Blocks& blocks = operands.receive.writes;
+  const auto type = blocks.number() > 0 ? mpi::type_info(blocks.type(0)) : nullptr;
+  for (int i = 0; type && i < blocks.number(); ++i) {
+    bytes = std::max(bytes, type->size * static_cast<std::size_t>(blocks.count(i)));
+  }
+  return bytes;
+}
+
 }  // namespace
 
-bool JointMovement::is_apt(const Collective& call, std::size_t bytes, Context& context) {
+bool JointMovement::is_apt(const Collective& call, const Operands& operands, std::size_t bytes,
+                           Context& context) {
   const int ranks = context.size();
   if (call.reduces || call.has_own_counts || ranks < 2) return false;
   if (static_cast<unsigned>(ranks) > layout::most_members || context.hosts().count() > 1) {
     return false;
   }
-  return context.agreements().can_gather(words) && policy::may_move_jointly(bytes, ranks);
+  return context.agreements().can_gather(words) &&
+         policy::may_move_jointly(longest_block(call, operands, bytes), ranks);
 }
 
 JointMovement::JointMovement(Job& job, const Collective& call, const Operands& operands,
@@ -99,6 +121,9 @@ bool JointMovement::is_there() {
     const Part out = outgoing(member), in = incoming(member);
     // In place there is nothing to do for what stays here.
     if (member == me && (out.data == in.data || out.bytes == 0 || in.bytes == 0)) continue;
+    // Blocks by address may lie anywhere.
+    if (operands_.send.buffer == MPI_BOTTOM) known_out = MPI_DATATYPE_NULL;
+    if (operands_.receive.buffer == MPI_BOTTOM) known_in = MPI_DATATYPE_NULL;
     if (out.bytes > 0 && !lies_here(out, known_out)) return false;
     if (in.bytes > 0 && !lies_here(in, known_in)) return false;
     sends_[i] = {out.data, out.bytes};
@@ -123,21 +148,25 @@ JointMovement::Told JointMovement::offer() {
   const JointMemory::Ability ability =
       memory_.is_open() ? JointMemory::Ability::has : JointMemory::Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
-  // There may be more from calls before.
+  // There may be more room from calls before.
+  const Room room{layout::room_in(members, memory_.bytes()), longest};
   return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device_), routes[0],
-          routes[1], layout::room_in(members, memory_.bytes())};
+          routes[1], room.word()};
 }
 
 JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
   const JointAnswer answer = memory_.answer(told, words);
-  if (answer != JointAnswer::accepted) return answer;
-  for (std::size_t i = 0; i < told.size(); i += words) rooms_.push_back(told[i + words - 1]);
-  // Who wants less than it gets has told of less room: an error that MPI finds there.
-  for (std::size_t i = 0; i < rooms_.size(); ++i) {
-    if (static_cast<int>(i) == context_.rank() || sends_[i].bytes <= rooms_[i]) continue;
-    sends_[i].bytes = rooms_[i];
-    code_ = MPI_ERR_TRUNCATE;
+  const std::size_t longest = Room(told[words - 1]).longest;
+  bool are_same = true;
+  rooms_.clear();
+  for (std::size_t i = 0; i < told.size(); i += words) {
+    const Room room(told[i + words - 1]);
+    are_same = are_same && room.longest == longest;
+    rooms_.push_back(room.bytes);
   }
+  if (answer != JointAnswer::accepted) return answer;
+  // Counts that do not match are an error, which messages find.
+  if (!are_same) return JointAnswer::not_now;
   number_ = memory_.next_call();
   memory_.set_busy(true);
   queue_ = job_.devices.queue(device_, gpu::Priority::first);

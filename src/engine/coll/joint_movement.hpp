@@ -19,7 +19,8 @@ namespace mpress::engine {
 class JointMovement final : public JointCall {
  public:
   /// May such a call go so, as all its members know? `bytes`: of a block, or of all of a broadcast.
-  static bool is_apt(const Collective& call, std::size_t bytes, Context& context);
+  static bool is_apt(const Collective& call, const Operands& operands, std::size_t bytes,
+                     Context& context);
 
   /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
   JointMovement(Job& job, const Collective& call, const Operands& operands, Context& context);

@@ -27,7 +27,7 @@ bool takes_two_shots(const Collective& call, const Reduction& reduction, int ran
 std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& operands,
                                     const Reduction& reduction, const Context& context) {
   if (call.family == Family::reduce_scatter || takes_two_shots(call, reduction, context.size())) {
-    const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, context);
+    const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, context, true);
     return {begins.begin(), begins.end()};
   }
   return {0, reduction.count};
@@ -37,7 +37,8 @@ std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& oper
 bool goes_by_rows(const Collective& call, const Operands& operands, const Reduction& reduction,
                   const Context& context) {
   return reduction.how == codec::Combine::sum && bytes_of(reduction) > policy::most_combined &&
-         JointSum::is_apt(context, reduction.type, pieces_of(call, operands, reduction, context),
+         JointSum::is_apt(context, reduction.type,
+                          pieces_of(call, operands, reduction, context, true),
                           JointSum::goal_of(call.family, context.size(), operands.root));
 }
 
@@ -73,7 +74,7 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       gathers_(takes_two_shots(call, reduction_, context.size())),
       begins_(parts_of(call, operands, reduction_, context)) {
   if (!goes_by_rows(call, operands, reduction_, context)) return;
-  pieces_ = pieces_of(call, operands, reduction_, context);
+  pieces_ = pieces_of(call, operands, reduction_, context, true);
   sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, pieces_,
                JointSum::goal_of(call.family, context.size(), operands.root));
 }

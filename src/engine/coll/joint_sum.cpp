@@ -120,11 +120,9 @@ JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid&
   }
   // Counts that do not match are an error of the program's, which must not overrun memory.
   const std::size_t each = window_elements(static_cast<unsigned>(context_.size()), type_);
-  for (int member = 0; member < context_.size(); ++member) {
-    const std::size_t units =
-        joint::units_of(std::min(each, elements_of(member)), element_size(type_));
-    if (units > units_[static_cast<std::size_t>(member)]) return JointAnswer::not_now;
-  }
+  const std::size_t needed =
+      joint::units_of(std::min(each, longest_of(begins_)), element_size(type_));
+  if (needed > *std::ranges::min_element(units_)) return JointAnswer::not_now;
   grid_ = grid;
   memory_.set_busy(true);
   number_ = memory_.next_call();

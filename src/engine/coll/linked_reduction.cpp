@@ -40,7 +40,7 @@ LinkedReduction::LinkedReduction(Job& job, const Collective& call, const Operand
       goal_(goal_of(call)),
       reduction_(*reduction_of(operands)),
       shots_(shots_of(call, reduction_, context.size())),
-      begins_(pieces_of(call, operands, reduction_, context)) {
+      begins_(pieces_of(call, operands, reduction_, context, false)) {
   for (int rank = 0; rank < context.size(); ++rank) {
     if (rank != context.rank() && reads(rank)) readers_.push_back(context.world_rank(rank));
   }

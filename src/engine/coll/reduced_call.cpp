@@ -41,7 +41,16 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
       reduction_(*reduction_of(operands)),
       is_reproducible_(context.is_reproducible() && reduction_.how != codec::Combine::prod),
       spec_(spec_for(reduction_, spec_of(job, operands, context), is_reproducible_)),
-      begins_(pieces_of(call, operands, reduction_, context)) {}
+      begins_(pieces_of(call, operands, reduction_, context, is_likely_joint())) {}
+
+/// Sums of szp on linked devices overlap, as one kernel a member makes them; as blocks they hardly
+/// do. All members find the same.
+bool ReducedCall::is_likely_joint() const {
+  return served_.is_blocking && spec_.codec == Codec::szp &&
+         reduction_.how == codec::Combine::sum && context_.hosts().count() == 1 &&
+         !context_.is_pinned() && context_.is_true_for_any(Fact::may_see_gpus) &&
+         may_have_kernels(job_.config);
+}
 
 void ReducedCall::start() {
   code_ = MPI_SUCCESS;

@@ -93,6 +93,7 @@ class ReducedCall final : public CollectiveOperation {
     double brought = 0, passed_on = 0, result = 0;
   };
 
+  bool is_likely_joint() const;
   void begin();
   int open();
   void begin_measuring();

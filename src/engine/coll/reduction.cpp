@@ -6,7 +6,6 @@
 #include "engine/context.hpp"
 #include "gpu/gpu.hpp"
 #include "mpi/type_info.hpp"
-#include "schedule/sum_algorithms.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -40,19 +39,17 @@ std::optional<Reduction> reduction_of(const Operands& operands) {
 }
 
 std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
-                                    const Reduction& reduction, const Context& context) {
+                                    const Reduction& reduction, const Context& context,
+                                    bool overlaps) {
   const auto n = static_cast<std::uint64_t>(context.size());
   std::vector<std::int64_t> begins(n + 1);
   const std::uint64_t grain = grain_bytes / element_size(reduction.type);
-  // What is short costs less where it goes straight to the root.
   const bool spares_root =
-      call.family == Family::reduce && !context.hosts().is_mixed() && reduction.count > n * grain;
-  const auto owners = static_cast<std::uint64_t>(
-      spares_root ? schedule::owners_of(schedule::Reduction::reduce, context.size())
-                  : context.size());
+      overlaps && call.family == Family::reduce && n > 2 && reduction.count > n * grain;
+  const std::uint64_t owners = spares_root ? n - 1 : n;
   const std::uint64_t even = (reduction.count / owners + grain) / grain * grain;
   for (std::size_t i = 0; i < n; ++i) {
-    const bool is_spared = owners < n && static_cast<int>(i) == operands.root;
+    const bool is_spared = spares_root && static_cast<int>(i) == operands.root;
     std::uint64_t piece = is_spared ? 0 : even;
     if (call.op == trace::Op::reduce_scatter_block) piece = reduction.count / n;
     if (call.op == trace::Op::reduce_scatter) {

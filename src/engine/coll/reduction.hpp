@@ -35,9 +35,12 @@ class Job;
 std::optional<Reduction> reduction_of(const Operands& operands);
 
 /// Elements of each rank's piece: piece i is the elements from [i] to [i + 1]. Of
-/// MPI_Reduce_scatter as the call says, else about even, in whole units of the codecs, among those
-/// that schedule::owners_of() counts.
+/// MPI_Reduce_scatter as the call says, else about even, in whole units of the codecs. Where
+/// contributions and results travel at the same time (`overlaps`), the root of an MPI_Reduce to one
+/// of three or more has none: contributions to its piece would reach it besides the others'
+/// results.
 std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& operands,
-                                    const Reduction& reduction, const Context& context);
+                                    const Reduction& reduction, const Context& context,
+                                    bool overlaps);
 
 }  // namespace mpress::engine

@@ -126,12 +126,11 @@ void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
                         StandIn::is_needed(job, operands.receive);
 }
 
-/// May kernels of one member read another's memory?
+}  // namespace
+
 bool may_have_kernels(const Config& config) {
   return config.link == "auto" || config.link == "peer";
 }
-
-}  // namespace
 
 std::size_t least_long(const Job& job) {
   return std::max(wire::min_frame_bytes, job.config.threshold);
@@ -401,7 +400,7 @@ bool Routing::may_be_joint() {
   if (!may_have_kernels()) return false;
   const bool is_apt = call_.reduces
                           ? JointReduction::is_apt(call_, operands_, context_)
-                          : JointMovement::is_apt(call_, bytes_, context_) ||
+                          : JointMovement::is_apt(call_, operands_, bytes_, context_) ||
                                 JointBroadcast::is_apt(call_, operands_, bytes_, context_);
   return is_apt && mode_.joint.next();
 }
@@ -409,7 +408,7 @@ bool Routing::may_be_joint() {
 void Routing::offer_joint() {
   if (call_.reduces) {
     joint_ = std::make_unique<JointReduction>(job_, call_, operands_, context_);
-  } else if (JointMovement::is_apt(call_, bytes_, context_)) {
+  } else if (JointMovement::is_apt(call_, operands_, bytes_, context_)) {
     joint_ = std::make_unique<JointMovement>(job_, call_, operands_, context_);
   } else {
     joint_ = std::make_unique<JointBroadcast>(job_, call_, operands_, bytes_, context_);

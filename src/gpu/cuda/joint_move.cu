@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(threads)
   __syncthreads();
   const unsigned member = threadIdx.x;
   const bool is_other = member < call.members && member != call.own;
-  if (is_other && share_of(call.sends[member].bytes).bytes > 0) {
+  if (is_other && !call.again && share_of(call.sends[member].bytes).bytes > 0) {
     __threadfence_system();
     set_flag(call.memory[member] + layout::flag_at(call.own, blockIdx.x), call.number);
   }

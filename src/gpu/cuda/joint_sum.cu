@@ -318,12 +318,10 @@ __device__ __forceinline__ unsigned sum_in_order(const Call& call, const Unit& u
   return to.number() > 0 ? send_elements(to, sums) : 0;
 }
 
-/// By all threads of a block: are there contributions to a unit of all others who bring any?
-template <bool as_they_are>
+/// By all threads of a block: are there contributions to a unit of all others?
 __device__ __forceinline__ bool await_contributions(const Call& call, std::uint32_t unit) {
   bool has_come = true;
-  const unsigned member = threadIdx.x + (threadIdx.x < call.own ? 0 : 1);
-  if (member < call.members && call.brings<as_they_are>(member)) {
+  if (threadIdx.x + 1 < call.members) {
     const Layout layout = call.layout(call.own);
     const std::byte* const flag =
         call.memory[call.own] + layout.flag_at(layout.contribution(call.number, threadIdx.x, unit));
@@ -350,10 +348,11 @@ __device__ __forceinline__ bool await_result(const Call& call, const Unit& unit)
   return __syncthreads_and(has_come) != 0;
 }
 
+/// Who brings nothing to a broadcast tells owners all the same: they must not pass on the next
+/// window while what they passed on of this one is still collected.
 template <bool as_they_are, class T>
 __device__ void contribute(const Call& call, const Quantizer<T>& z, std::uint32_t round,
                            Traffic& traffic) {
-  if (!call.brings<as_they_are>(call.own)) return;
   const auto* const input = static_cast<const T*>(call.input);
   const auto load = [&](const Unit& unit, T(&x)[per_lane<T>]) {
     load_row(input + call.begins[unit.part] + row_begin<T>(unit), row_count<T>(call, unit), x);
@@ -361,6 +360,10 @@ __device__ void contribute(const Call& call, const Quantizer<T>& z, std::uint32_
   UnitsOfOthers units(call, round);
   Unit unit, next;
   bool is_there = units.next<T>(unit);
+  if (!call.brings<as_they_are>(call.own)) {
+    for (; is_there; is_there = units.next<T>(unit)) Targets::owner(call, unit).tell();
+    return;
+  }
   T x[per_lane<T>];
   if (is_there) load(unit, x);
   while (is_there) {
@@ -401,7 +404,7 @@ __device__ bool add_up(const Call& call, const Quantizer<T>& z, std::uint32_t ro
   std::int32_t q[per_lane<T>];
   bool are_quanta = false;
   if constexpr (!as_they_are) are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
-  if (!await_contributions<as_they_are>(call, unit.number)) return false;
+  if (!await_contributions(call, unit.number)) return false;
   if (count > 0) {
     T* const row = out ? out + begin : nullptr;
     const unsigned bytes = as_they_are
