@@ -51,7 +51,7 @@ def test_short_blocks_by_one_kernel(ranks, is_shared, mpi_program, mpress_run, s
     done = mpress_run(ranks, mpi_program("blocks"), arguments, ("--codec", "none"), env=env)
     assert set(served(done)) >= BY_ONE_KERNEL
     by_kernels = {r["operation"] for r in done.report["rows"] if r["algorithm"] == "one-kernel"}
-    # Members open each other's memory meanwhile, which takes a busy machine more calls than some get.
+    # Members open memory meanwhile, which takes a busy machine more calls than some kinds get.
     assert by_kernels <= BY_ONE_KERNEL
     assert len(by_kernels) == 0 if is_shared else len(by_kernels) >= 4
 

@@ -58,8 +58,8 @@ class Job {
   link::PeerLink peer_link;
   link::HostLink host_link;
   link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
-  std::size_t least_peer_bytes = 16 * 1024;     ///< below, the way by the host is faster
-  std::size_t least_reduced_bytes = 64 * 1024;  ///< the same of a reduction, of a rank's part
+  std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
+  std::size_t least_reduced_bytes = 64 * 1024;        ///< the same of a reduction, of a rank's part
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
   bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
   bool threaded = false;     ///< MPI_THREAD_MULTIPLE

@@ -2,8 +2,8 @@
  * ranks, everything else works, and the communicator does again once they are the same. Hints hold
  * for calls that are made later.
  *
- * hints_differ [blocking]: on two or more ranks, with MPRESS_CODEC=mpc; where all other calls are the
- * MPI's, those that block alone. */
+ * hints_differ [blocking]: on two or more ranks, with MPRESS_CODEC=mpc; where all other calls are
+ * the MPI's, those that block alone. */
 #include "check.h"
 
 enum { N = 60000 };

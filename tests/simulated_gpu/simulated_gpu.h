@@ -2,13 +2,13 @@
  * them with MPRESS_GPU set to the path of libmpress_simulated_gpu.so, and link them with it.
  *
  * The CPU must not touch a device's memory: any access through these pointers crashes, but where
- * SIMULATED_GPU_OPEN is set, which makes any MPI one that takes memory of devices, and may have open
- * what other processes' programs have there: then mpress must not open that. Work is done late, as
- * SIMULATED_GPU_SEED (default 1) has it: when it has been looked at a few times, or by a thread.
- * Misuse ends the process with a message: memory that is freed while it is in use, memory that
- * nobody allocated, unaligned payloads, queues that race, blocks that are released twice, work that
- * nobody waited for. With SIMULATED_GPU_LEAKS=abort, blocks that mpress keeps to the end, or leaves
- * open, do so too; with "shared", of those that it keeps only the shared ones.
+ * SIMULATED_GPU_OPEN is set, which makes any MPI one that takes memory of devices, and may have
+ * open what other processes' programs have there: then mpress must not open that. Work is done
+ * late, as SIMULATED_GPU_SEED (default 1) has it: when it has been looked at a few times, or by a
+ * thread. Misuse ends the process with a message: memory that is freed while it is in use, memory
+ * that nobody allocated, unaligned payloads, queues that race, blocks that are released twice, work
+ * that nobody waited for. With SIMULATED_GPU_LEAKS=abort, blocks that mpress keeps to the end, or
+ * leaves open, do so too; with "shared", of those that it keeps only the shared ones.
  *
  * With SIMULATED_GPU_STAGING=BYTES, a copy of mpress's of more bytes than that between the host's
  * memory and a device's is misuse, too.
