@@ -1,5 +1,6 @@
-/* Long sums of memory on devices. The first call of a job is one, of pieces of several chunks,
- * before any link between devices is open; later ones, of all kinds, may go row by row.
+/* Long sums, and broadcasts, of memory on devices. The first call of a job is one, of pieces of
+ * several chunks, before any link between devices is open; later ones, of all kinds, may go row by
+ * row.
  *
  * reductions_long ERROR [COUNT]: the largest error of an element; elements that each rank brings,
  * a multiple of the ranks. */
@@ -66,6 +67,14 @@ int main(int argc, char** argv) {
     CHECK_MPI(MPI_Iallreduce(send, receive, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request));
     CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     check(receive, 0, count);
+    for (int round = 0; round < 3; ++round) {
+      const int from = (round + 1) % ranks;
+      for (int i = 0; i < count; ++i) host[i] = rank == from ? brought(from, i) : -1;
+      sim_copy_in(receive, host, bytes);
+      CHECK_MPI(MPI_Bcast(receive, count, MPI_FLOAT, from, MPI_COMM_WORLD));
+      sim_copy_out(host, receive, bytes);
+      for (int i = 0; i < count; ++i) CHECK(fabs(host[i] - brought(from, i)) <= most);
+    }
     CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, send, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
     check(send, 0, count);
   }
