@@ -65,8 +65,8 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_JOINT_KERNELS", "auto",
      "Whether a reduction, short blocks or a broadcast of data on linked GPUs may be one kernel on "
      "each, which waits there for the others: auto (where each rank has a GPU to itself), always "
-     "(also where ranks share one, "
-     "which takes a service that runs their kernels at once) or never."},
+     "(also where ranks share one, which takes a service that runs their kernels at once) or "
+     "never."},
     {"MPRESS_PROGRESS", "calls",
      "Who moves messages that are under way: calls (the program's calls of MPI), or thread (a "
      "thread "

@@ -5,8 +5,6 @@
 #include "engine/job.hpp"
 #include "gpu/joint_sum.hpp"
 #include "mpi/type_info.hpp"
-#include "policy/linked.hpp"
-#include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -45,10 +43,8 @@ bool JointBroadcast::is_apt(const Collective& call, const Operands& operands, st
 
 JointBroadcast::JointBroadcast(Job& job, const Collective& call, const Operands& operands,
                                std::size_t bytes, Context& context)
-    : job_(job),
-      call_(call),
+    : JointCall(job, call, context),
       operands_(operands),
-      context_(context),
       begins_(parts_of(bytes, context.size(), operands.root)) {
   sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, word, begins_,
                JointSum::broadcast_of(context.size(), operands.root));
@@ -73,17 +69,10 @@ bool JointBroadcast::advance() {
   if (!sum_) return true;
   if (!sum_->advance()) return false;
   code_ = sum_->code();
-  for (int member = 0; member < context_.size() && code_ == MPI_SUCCESS; ++member) {
-    if (member == context_.rank()) continue;
-    count_by_peer_link(job_, called(), context_.world_rank(member), sum_->raw_bytes_to(member),
-                       sum_->raw_bytes_from(member));
-  }
+  count([&](int member) { return sum_->raw_bytes_to(member); },
+        [&](int member) { return sum_->raw_bytes_from(member); });
   sum_.reset();
   return true;
-}
-
-trace::Called JointBroadcast::called() const {
-  return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::one_kernel)};
 }
 
 }  // namespace mpress::engine

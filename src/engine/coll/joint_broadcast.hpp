@@ -29,19 +29,13 @@ class JointBroadcast final : public JointCall {
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
-  trace::Called called() const override;
-  int code() const override { return code_; }
 
  private:
   bool is_root() const { return context_.rank() == operands_.root; }
 
-  Job& job_;
-  const Collective& call_;
   const Operands& operands_;
-  Context& context_;
   const std::vector<std::int64_t> begins_;  ///< of parts, in words
   std::optional<JointSum> sum_;             ///< until it is over
-  int code_ = MPI_SUCCESS;
 };
 
 }  // namespace mpress::engine

@@ -10,6 +10,8 @@
 
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/joint_memory.hpp"
+#include "engine/context.hpp"
+#include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
 
@@ -26,11 +28,36 @@ class JointCall : public CollectiveOperation {
   /// What all have told, by rank. The same for all. Where it is accepted, the call is under way.
   virtual JointAnswer accept(std::span<const std::uint64_t> told) = 0;
 
+  trace::Called called() const override {
+    return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::one_kernel)};
+  }
+  int code() const override { return code_; }
+
   void start() override {}
   bool needs_host() const override { return false; }
   void await(bool) override {}
   void wait_in_mpi() override {}
   double bound() const override { return 0; }
+
+ protected:
+  /// All of these outlive it.
+  JointCall(Job& job, const Collective& call, Context& context)
+      : job_(job), call_(call), context_(context) {}
+
+  /// Of a call that went well: counts the bytes that each other member got, to(member), and that
+  /// came of it, from(member).
+  template <class To, class From>
+  void count(To to, From from) const {
+    for (int member = 0; member < context_.size() && code_ == MPI_SUCCESS; ++member) {
+      if (member == context_.rank()) continue;
+      count_by_peer_link(job_, called(), context_.world_rank(member), to(member), from(member));
+    }
+  }
+
+  Job& job_;
+  const Collective& call_;
+  Context& context_;
+  int code_ = MPI_SUCCESS;
 };
 
 }  // namespace mpress::engine

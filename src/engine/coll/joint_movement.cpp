@@ -6,7 +6,6 @@
 #include "gpu/joint_move.hpp"
 #include "mpi/type_info.hpp"
 #include "policy/linked.hpp"
-#include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -68,10 +67,8 @@ bool JointMovement::is_apt(const Collective& call, const Operands& operands, std
 
 JointMovement::JointMovement(Job& job, const Collective& call, const Operands& operands,
                              Context& context)
-    : job_(job),
-      call_(call),
+    : JointCall(job, call, context),
       operands_(operands),
-      context_(context),
       memory_(JointMemories::of(job, context).moved),
       op_(schedule_op(call)),
       blocks_(job, op_, operands, context.rank(), context.size(), 1) {}
@@ -202,17 +199,9 @@ bool JointMovement::end() {
   if (end == JointMemory::End::undone) give(true);
   if (end != JointMemory::End::over) return false;
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();
-  for (int member = 0; member < context_.size() && code_ == MPI_SUCCESS; ++member) {
-    const auto i = static_cast<std::size_t>(member);
-    if (member == context_.rank()) continue;
-    count_by_peer_link(job_, called(), context_.world_rank(member), sends_[i].bytes,
-                       receives_[i].bytes);
-  }
+  count([&](int member) { return sends_[static_cast<std::size_t>(member)].bytes; },
+        [&](int member) { return receives_[static_cast<std::size_t>(member)].bytes; });
   return true;
-}
-
-trace::Called JointMovement::called() const {
-  return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::one_kernel)};
 }
 
 }  // namespace mpress::engine

@@ -29,8 +29,6 @@ class JointMovement final : public JointCall {
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
-  trace::Called called() const override;
-  int code() const override { return code_; }
 
  private:
   bool is_there();
@@ -40,10 +38,7 @@ class JointMovement final : public JointCall {
   void give(bool again);
   bool end();
 
-  Job& job_;
-  const Collective& call_;
   const Operands& operands_;
-  Context& context_;
   JointMemory& memory_;
   const schedule::Op op_;
   BlockMap blocks_;
@@ -53,7 +48,6 @@ class JointMovement final : public JointCall {
   int device_ = gpu::host;
   std::uint32_t number_ = 0;  ///< 0: it is not under way
   gpu::Event event_ = 0;
-  int code_ = MPI_SUCCESS;
   QueueLease queue_;
 };
 

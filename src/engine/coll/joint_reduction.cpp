@@ -7,7 +7,6 @@
 #include "engine/job.hpp"
 #include "gpu/joint.hpp"
 #include "mpi/type_info.hpp"
-#include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -65,10 +64,8 @@ bool JointReduction::is_apt(const Collective& call, const Operands& operands, Co
 
 JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
                                Context& context)
-    : job_(job),
-      call_(call),
+    : JointCall(job, call, context),
       operands_(operands),
-      context_(context),
       memory_(JointMemories::of(job, context).combined),
       reduction_(*reduction_of(operands)),
       gathers_(takes_two_shots(call, reduction_, context.size())),
@@ -188,28 +185,17 @@ bool JointReduction::end() {
   const JointMemory::End end = memory_.look(queue_, event_, code_);
   if (end == JointMemory::End::undone) give(true);
   if (end != JointMemory::End::over) return false;
-  if (code_ != MPI_SUCCESS) return true;
   const int me = context_.rank();
-  for (int member = 0; member < context_.size(); ++member) {
-    if (member == me) continue;
-    const int rank = context_.world_rank(member);
-    count_by_peer_link(job_, called(), rank, bytes_read(member, me), bytes_read(me, member));
-  }
+  count([&](int member) { return bytes_read(member, me); },
+        [&](int member) { return bytes_read(me, member); });
   return true;
 }
 
 void JointReduction::end_sum() {
   code_ = sum_->code();
-  for (int member = 0; member < context_.size() && code_ == MPI_SUCCESS; ++member) {
-    if (member == context_.rank()) continue;
-    count_by_peer_link(job_, called(), context_.world_rank(member), sum_->raw_bytes_to(member),
-                       sum_->raw_bytes_from(member));
-  }
+  count([&](int member) { return sum_->raw_bytes_to(member); },
+        [&](int member) { return sum_->raw_bytes_from(member); });
   sum_.reset();
-}
-
-trace::Called JointReduction::called() const {
-  return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::one_kernel)};
 }
 
 }  // namespace mpress::engine

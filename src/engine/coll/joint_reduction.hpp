@@ -40,8 +40,6 @@ class JointReduction final : public JointCall {
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
-  trace::Called called() const override;
-  int code() const override { return code_; }
 
  private:
   using Ability = JointMemory::Ability;
@@ -57,10 +55,7 @@ class JointReduction final : public JointCall {
   std::size_t width() const { return element_size(reduction_.type); }
   std::size_t bytes() const { return reduction_.count * width(); }
 
-  Job& job_;
-  const Collective& call_;
   const Operands& operands_;
-  Context& context_;
   JointMemory& memory_;
   const Reduction reduction_;
   const bool gathers_;
@@ -71,7 +66,6 @@ class JointReduction final : public JointCall {
   std::byte* results_ = nullptr;
   std::uint32_t number_ = 0;  ///< 0: it is not under way
   gpu::Event event_ = 0;
-  int code_ = MPI_SUCCESS;
   QueueLease queue_;
 };
 

@@ -31,7 +31,7 @@ class JointSum {
   /// Who gets results: all of them, all at one member, or each its own part.
   struct Goal {
     std::uint32_t readers;  ///< a bit for each member that gets all parts
-    int source = -1;        ///< of a broadcast, which has no part: nobody else brings anything
+    int source = -1;  ///< of a broadcast, which has no part: the only one that brings anything
   };
   static Goal broadcast_of(int members, int root) {
     if (members > 31) return {0};

@@ -456,7 +456,7 @@ __device__ bool collect(const Call& call, const Quantizer<T>& z, std::uint32_t r
 /// In a round a thread block sends its contributions to a unit of each other member's part, adds up
 /// one of its own member's part of the round before, and collects results of the one before that:
 /// what it waits for has had time to come, and links are busy while memory is. Contributions wait
-/// for nobody, so all are sent also where something did not come.
+/// for no other member, so all are sent also where something did not come.
 template <bool as_they_are, class T>
 __global__ void __launch_bounds__(threads, residency)
     sum_kernel(const __grid_constant__ Call call, const Quantizer<T> z, const Tell tell) {
