@@ -18,12 +18,14 @@ int main(int argc, char** argv) {
                            &requests[1]));
   for (int round = 0; round < 3; ++round) {
     memset(in, 0, sizeof in);
-    MPI_Startall(2, requests);
     fill_f32(mine, N, rank + round);
-    MPI_Irecv(got, N, MPI_FLOAT, previous, 2, MPI_COMM_WORLD, &requests[2]);
-    MPI_Isend(mine, N, MPI_FLOAT, next, 2, MPI_COMM_WORLD, &requests[3]);
     fill_f32(out, PARTS * N, rank + round);
+    MPI_Irecv(got, N, MPI_FLOAT, previous, 2, MPI_COMM_WORLD, &requests[2]);
+    /* Open MPI up to 5.0.11 counts a part twice, and never ends, where any call lets it proceed
+     * between the start and MPI_Pready, without mpress, too: nothing stands between them here. */
+    MPI_Startall(2, requests);
     for (int part = PARTS - 1; part >= 0; --part) MPI_Pready(part, requests[0]);
+    MPI_Isend(mine, N, MPI_FLOAT, next, 2, MPI_COMM_WORLD, &requests[3]);
     do {
       MPI_Parrived(requests[1], 0, &arrived);
     } while (!arrived);
