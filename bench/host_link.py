@@ -3,7 +3,7 @@ python bench/host_link.py. It takes two GPUs, nvcc and the mpicc on PATH.
 
 First all GPUs copy out and in at once, by the NUMA node of the memory: the ceiling. Then messages
 between two GPUs, one way and both ways at once, raw and encoded, by the host link and beside it by
-MPI, in jobs by turns.
+MPI, in jobs by turns. Last, `auto` without any profile beside raw messages, by turns in one job.
 """
 
 import argparse
@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from messages import DATA, has_air, write_data
 
 from mpress import __version__, tune
-from mpress.p2p import data, memory
+from mpress.p2p import data, jobs, memory
 
 HERE = Path(__file__).resolve().parent
 JOBS = [
     (link, codec) for codec in ("none", "szp:rel=0.001", "zfp:4", "mpc") for link in ("host", "mpi")
 ]
 BYTES = 256 << 20
+AUTO_SIZES = (64 << 10, 1 << 20, 32 << 20)
 
 
 def build(folder: Path) -> Path:
@@ -58,10 +60,25 @@ def messages(program: Path, values: Path, link: str, codec: str, report: Path) -
     return [row | {"link": link, "codec": codec, "by_host_link": round(share, 3)} for row in rows]
 
 
+def autos(folder: Path, air: Path | None, seconds: float) -> list[dict[str, Any]]:
+    """A row for each data set and size: what `auto` takes over raw messages."""
+    names = [name for name in DATA if name != "air" or air or has_air()]
+    plan = {
+        "benchmark": "latency", "from": "device", "to": "device", "window": 1, "warmup": 20,
+        "repeat": 61, "seconds": seconds, "files": write_data(folder, names, air),
+        "cases": [{"data": name, "bytes": nbytes, "paths": ["none", "auto"]}
+                  for name in names for nbytes in AUTO_SIZES],
+    }  # fmt: skip
+    result = jobs.run(plan, "auto", link="host", environment={"MPRESS_PROFILE": "off"})
+    return jobs.summary(result, "latency", "auto", ("none",))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, default=HERE / "results" / "host-link-h200.json")
     parser.add_argument("--commit", default="", help="what was measured")
+    parser.add_argument("--air", type=Path, help="air temperatures: .f32 or .npy")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of each case of `auto`")
     options = parser.parse_args()
     if memory.devices() < 2:
         raise SystemExit("host_link: it takes two GPUs")
@@ -85,6 +102,8 @@ def main() -> None:
                 ways = "both ways" if row["both"] else "one way"
                 print(f"{codec}, {link}, {row['bytes']} bytes, {ways}: {row['us']} us", flush=True)
             options.json.write_text(json.dumps(document, indent=1) + "\n")
+        document["auto"] = autos(folder, options.air, options.seconds)
+    options.json.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,12 @@ MESSAGES_HEAD = """\
 Microseconds by size; in bold where MPI was faster, in italics where a codec is slower than a raw
 message by the same link. "Of the ceiling": the bandwidth of raw messages over it.
 """
+AUTO_HEAD = """\
+### What `auto` takes
+
+Time over that of raw messages by the same link, one way, without any profile: in bold where raw
+messages were faster. In brackets by how much it shrank the data.
+"""
 
 
 def one(run: Row, codec: str, nbytes: int, both: bool = False, link: str = "host") -> Row | None:
@@ -138,6 +144,20 @@ def ceilings(run: Row) -> str:
     )  # fmt: skip
 
 
+def autos(run: Row) -> str:
+    rows = {(row["data"], row["bytes"]): row for row in run["auto"] if row["path"] == "auto"}
+    wide = sorted({nbytes for _, nbytes in rows})
+    lines = []
+    for name in dict.fromkeys(name for name, _ in rows):
+        cells = []
+        for nbytes in wide:
+            value, ratio = rows[name, nbytes]["over_none"], rows[name, nbytes]["ratio"]
+            text = f"{value:.2f}" if value <= 1 else f"**{value:.2f}**"
+            cells.append(text if ratio < 1.01 else f"{text} ({ratio:.1f})")
+        lines.append([f"`{name}`", *cells])
+    return table(("data", *(size(nbytes) for nbytes in wide)), lines)
+
+
 def plot(document: Row, path: Path) -> None:
     """Time by size: a row of panels a machine, one way and both ways at once."""
     runs = document["runs"]
@@ -172,5 +192,6 @@ def section(document: Row, picture: Path) -> str:
             *([] if number else [f"![Messages by the host link]({picture.name})\n"]),
             CEILING_HEAD, ceilings(run), MESSAGES_HEAD,
             messages(run, False), messages(run, True),
+            *([AUTO_HEAD, autos(run)] if "auto" in run else []),
         ]  # fmt: skip
     return "\n".join(parts)

@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 17;
+inline constexpr std::uint32_t interface_version = 18;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -231,6 +231,9 @@ class Queue {
   Event copy(void* to, const void* from, std::size_t bytes) {
     return copy(to, from, bytes, nullptr);
   }
+  /// The same, and the next copy does not wait until the flag is written. Nothing but copies may be
+  /// given behind it until a copy() or drain() ends them.
+  virtual Event copy_ahead(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) = 0;
 
   /// Writes `value` to host memory from Gpu::map() when all work given before is done. Whoever
   /// reads it there, with acquire, and in whatever process, finds all that this work wrote.

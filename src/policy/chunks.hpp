@@ -28,9 +28,10 @@ constexpr std::size_t linked_chunk(std::size_t bytes, std::size_t base) {
 /// One that is not encoded and goes by memory of the host. Copies out and in overlap, each of
 /// another chunk: n chunks take S/B (1 + 1/n) + n c, with c what each takes beyond its bytes, and
 /// the least for chunks of sqrt(S B c). B c is 128 KB where the bus carries 50 GB/s. The power of
-/// two nearest to that:
+/// two nearest to that; of short messages it is the host that takes longer for each than its copy,
+/// so they are cut in two at most:
 constexpr std::size_t host_raw_chunk(std::size_t bytes, std::size_t base) {
-  std::size_t chunk = base / 4;
+  std::size_t chunk = base / 2;
   while (2 * chunk * chunk < bytes * (base / 8)) chunk *= 2;
   return chunk;
 }

@@ -97,6 +97,7 @@ Queue::~Queue() {
 
 gpu::Event Queue::give(std::vector<Access> accesses, Work work, bool is_wait) {
   std::lock_guard lock(mutex_);
+  if (goes_ahead_) fault("copies go ahead, and no copy follows");
   const gpu::Event event = ++given_;
   if (pieces_.empty() && pieces_left[device_] <= 0) {  // as a device that fails tells at once
     pieces_left[device_] = -1;
@@ -173,11 +174,24 @@ void Queue::finish() {
 
 void Queue::drain() {
   const Call call(in_call_);
+  goes_ahead_ = false;
   finish();
   Memory::instance().end(name(), given_);
 }
 
 gpu::Event Queue::copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
+  goes_ahead_ = false;
+  return give_copy(to, from, bytes, flag);
+}
+
+gpu::Event Queue::copy_ahead(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
+  goes_ahead_ = false;
+  const gpu::Event event = give_copy(to, from, bytes, flag);
+  goes_ahead_ = true;
+  return event;
+}
+
+gpu::Event Queue::give_copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
   const Call call(in_call_);
   Memory& memory = Memory::instance();
   bool pageable = false;

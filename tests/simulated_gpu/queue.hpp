@@ -37,6 +37,8 @@ class Queue final : public gpu::Queue {
 
   using gpu::Queue::copy;
   gpu::Event copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
+  gpu::Event copy_ahead(void* to, const void* from, std::size_t bytes,
+                        std::uint32_t* flag) override;
   gpu::Event write(std::uint32_t* flag, std::uint32_t value) override;
   gpu::Event wait(const std::uint32_t* flag, std::uint32_t value) override;
   bool can_wait() const override { return true; }
@@ -89,6 +91,7 @@ class Queue final : public gpu::Queue {
   };
 
   gpu::Event give(std::vector<Access> accesses, Work work, bool is_wait = false);
+  gpu::Event give_copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag);
   void give_wait(Queue& earlier);
   gpu::Event last();
   const void* name() const { return progress_.get(); }  ///< as Memory knows the queue
@@ -114,6 +117,7 @@ class Queue final : public gpu::Queue {
   gpu::Event done_ = 0;
   std::uint32_t sequence_ = UINT32_MAX - 3;  ///< of the last published report
   bool failed_ = false;
+  bool goes_ahead_ = false;  ///< copy_ahead() was the last
   bool stopping_ = false;
   std::size_t waits_ = 0;  ///< for flags, among the pieces
   std::thread thread_;     ///< of some queues

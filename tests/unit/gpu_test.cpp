@@ -350,6 +350,42 @@ void flags() {
   writer->drain();
 }
 
+/// Whoever finds the flag of a copy finds its bytes, and asks no queue.
+void copies_ahead() {
+  constexpr std::size_t bytes = 300000, copies = 24;
+  const std::unique_ptr<Queue> queue = open_queue();
+  const std::vector<std::byte> data = noise(bytes * copies, 21);
+  const Block source(Place::device, bytes * copies), target(Place::pinned, bytes * copies);
+  const Mapped memory(copies * sizeof(std::uint32_t));
+  auto* const flags = static_cast<std::uint32_t*>(memory.data);
+  put(*queue, source.data, data.data(), data.size());
+  for (int round = 0; round < 3; ++round) {
+    std::memset(flags, 0, copies * sizeof *flags);
+    std::memset(target.data, 0, bytes * copies);
+    std::vector<Event> given;
+    for (std::size_t i = 0; i < copies; ++i) {
+      std::uint32_t* const flag = i % 5 == 3 ? nullptr : &flags[i];
+      std::byte* const to = target.data + i * bytes;
+      const std::byte* const from = source.data + i * bytes;
+      const std::size_t length = i % 7 == 6 ? 0 : bytes;
+      // Others go between.
+      given.push_back(i % 6 == 5 ? queue->copy(to, from, length, flag)
+                                 : queue->copy_ahead(to, from, length, flag));
+    }
+    for (std::size_t i = copies; i-- > 0;) {
+      if (i % 5 == 3) {
+        CHECK(finish(*queue, given[i]) == State::done && flags[i] == 0);
+      } else {
+        while (load(flags[i]) == 0) std::this_thread::yield();
+      }
+      if (i % 7 == 6) continue;
+      CHECK(std::memcmp(target.data + i * bytes, data.data() + i * bytes, bytes) == 0);
+    }
+    for (const Event event : given) CHECK(finish(*queue, event) == State::done);
+    if (round == 1) queue->drain();
+  }
+}
+
 void exhaustion() {
   constexpr std::size_t too_much = std::size_t{1} << 50;
   CHECK(!gpu::gpu()->allocate(Place::device, device, too_much));
@@ -432,6 +468,7 @@ int main(int argc, char** argv) {
   pipeline();
   for (const char* spec : {"mpc", "zfp:8", "szp:abs=1e-3"}) published(spec);
   flags();
+  copies_ahead();
   threads();
   exhaustion();
   void* const library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);

@@ -45,7 +45,9 @@ bool BlockOutlet::copy_next() {
   std::uint32_t* const flag = report ? &report->sequence : nullptr;
   if (report) report->bytes = chunk.bytes;
   if (transfer_.is_on_host || !transfer_.memory) {
-    copies_.push_back(queue_->copy(place, chunk.data, chunk.bytes, flag));
+    const bool is_last = copied_ + 1 == opaque_->cut().chunks();
+    copies_.push_back(is_last ? queue_->copy(place, chunk.data, chunk.bytes, flag)
+                              : queue_->copy_ahead(place, chunk.data, chunk.bytes, flag));
   } else {
     copies_.push_back(queue_->copy_near(place, chunk.data, chunk.bytes, flag));
   }

@@ -33,10 +33,10 @@ class NearEncoder final : public Encoder {
     } else {
       queue_ = job_.devices.queue(region_.device);
       if (!queue_) return false;
-      if (!slots_.is_on_host()) {
+      if (slots_.is_on_host()) {
+        start_copying_out();
+      } else {
         start_copying();
-      } else if (!start_copying_out()) {
-        return false;
       }
     }
     return look(work_[0], nullptr) != gpu::State::failed;
@@ -53,7 +53,6 @@ class NearEncoder final : public Encoder {
       code_ = refused(job_, region_.device);
       if (launch_) launch_->drain();
       if (queue_) queue_->drain();
-      if (other_queue_) other_queue_->drain();
     }
     if (state != gpu::State::done) return state;
     const bool is_payload = cut_.encodes() && !work.is_raw;
@@ -137,23 +136,19 @@ class NearEncoder final : public Encoder {
     }
   }
 
-  /// To memory of the host: each chunk is told of behind its own copy. Two queues by turns, so that
-  /// one copies while the other tells.
-  bool start_copying_out() {
-    if (cut_.chunks() > 1) {
-      other_queue_ = job_.devices.queue(region_.device);
-      if (!other_queue_) return false;
-    }
-    for (std::uint64_t chunk = 0; chunk < cut_.chunks(); ++chunk) {
+  /// To memory of the host: each chunk is told of while the next one is copied.
+  void start_copying_out() {
+    const std::uint64_t last = cut_.chunks() - 1;
+    for (std::uint64_t chunk = 0; chunk <= last; ++chunk) {
       const std::size_t bytes = cut_.raw_bytes(chunk);
+      std::byte* const place = slots_.place(chunk, bytes);
+      const std::byte* const from = region_.data + cut_.offset(chunk);
       std::uint32_t* const flag =
           is_published_by_device_ ? &slots_.report(chunk)->sequence : nullptr;
-      Work work{chunk, 1, chunk % 2 == 1 ? &*other_queue_ : &*queue_};
-      work.event = work.queue->copy(slots_.place(chunk, bytes), region_.data + cut_.offset(chunk),
-                                    bytes, flag);
-      work_.push_back(work);
+      const gpu::Event event = chunk < last ? queue_->copy_ahead(place, from, bytes, flag)
+                                            : queue_->copy(place, from, bytes, flag);
+      work_.push_back({chunk, 1, &*queue_, event});
     }
-    return true;
   }
 
   std::vector<Work> work_;
@@ -163,7 +158,6 @@ class NearEncoder final : public Encoder {
   std::shared_ptr<Launch> launch_;  ///< of what is encoded
   std::size_t first_piece_ = 0;     ///< of it that is this encoder's
   QueueLease queue_;                ///< of what is copied
-  QueueLease other_queue_;
 };
 
 }  // namespace

@@ -71,6 +71,10 @@ CudaQueue::~CudaQueue() {
   try {
     const ContextScope scope(device_);
     cudaStreamSynchronize(stream_);
+    if (telling_) {
+      cudaStreamSynchronize(telling_);
+      cudaStreamDestroy(telling_);
+    }
     if (order_) cudaEventDestroy(order_);
     counter_.reset();
     workspace_.reset();
@@ -129,13 +133,13 @@ T* CudaQueue::as_mapped(T* memory) const {
 
 /// To an address of the device's, once all work so far is done. The driver fences first, as
 /// __threadfence_system() does, and for all that the stream has done.
-void CudaQueue::write_value(std::uint32_t* flag, std::uint32_t value) {
+void CudaQueue::write_value(std::uint32_t* flag, std::uint32_t value, cudaStream_t stream) {
   const auto address = reinterpret_cast<CUdeviceptr>(flag);
   const auto write = driver().write_value;
-  if (write && write(stream_, address, value, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS) {
+  if (write && write(stream, address, value, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS) {
     return;
   }
-  check(write_flag(flag, value, stream_), "a flag");
+  check(write_flag(flag, value, stream), "a flag");
 }
 
 /// Tells the host when all work so far is done.
@@ -146,8 +150,24 @@ void CudaQueue::mark(Event event) {
 Event CudaQueue::copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
   return give([&](Event event) {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
+    // Whoever finds this done takes what was given before it for done, with its flags.
+    if (std::exchange(goes_ahead_, false)) order(telling_, stream_);
     if (flag) write_value(as_mapped(flag), 1);
     mark(event);
+  });
+}
+
+/// Written by stream_ itself, a flag would hold up the next copy for 5 us.
+Event CudaQueue::copy_ahead(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
+  return give([&](Event event) {
+    if (!telling_) {
+      check(cudaStreamCreateWithFlags(&telling_, cudaStreamNonBlocking), "a stream");
+    }
+    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
+    goes_ahead_ = true;
+    order(stream_, telling_);
+    if (flag) write_value(as_mapped(flag), 1, telling_);
+    write_value(&mapped_device_->told, static_cast<std::uint32_t>(event), telling_);
   });
 }
 
@@ -405,15 +425,20 @@ Event CudaQueue::sum_jointly(ElementType type, const JointSum& sum) {
 
 /// One event is enough, made at the first call: a stream that waits for one waits for what had been
 /// recorded by the time of that call, whatever it records later.
+void CudaQueue::order(cudaStream_t earlier, cudaStream_t later) {
+  if (!order_) check(cudaEventCreateWithFlags(&order_, cudaEventDisableTiming), "an event");
+  check(cudaEventRecord(order_, earlier), "ordering two streams");
+  check(cudaStreamWaitEvent(later, order_, 0), "ordering two streams");
+}
+
+/// The same beside a stream of the caller's. False where that is being captured.
 bool CudaQueue::order(cudaStream_t earlier, cudaStream_t later, cudaStream_t callers) {
   try {
     const ContextScope scope(device_);
     cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(callers, &capturing), "a stream");
     if (capturing != cudaStreamCaptureStatusNone) return false;
-    if (!order_) check(cudaEventCreateWithFlags(&order_, cudaEventDisableTiming), "an event");
-    check(cudaEventRecord(order_, earlier), "ordering two streams");
-    check(cudaStreamWaitEvent(later, order_, 0), "ordering two streams");
+    order(earlier, later);
     return true;
   } catch (const std::exception&) {
     return false;
@@ -443,9 +468,11 @@ bool CudaQueue::is_failed(Event event) const {
 
 /// Looks at what the device has written.
 void CudaQueue::observe(Event event) {
-  const std::uint32_t flag = __atomic_load_n(&mapped_->done, __ATOMIC_ACQUIRE);
-  const auto further = static_cast<std::int32_t>(flag - static_cast<std::uint32_t>(done_));
-  if (further > 0) done_ += static_cast<std::uint32_t>(further);
+  for (const std::uint32_t* last : {&mapped_->done, &mapped_->told}) {
+    const std::uint32_t flag = __atomic_load_n(last, __ATOMIC_ACQUIRE);
+    const auto further = static_cast<std::int32_t>(flag - static_cast<std::uint32_t>(done_));
+    if (further > 0) done_ += static_cast<std::uint32_t>(further);
+  }
   // Pieces that were encoded in one go may end in any order, where they are short.
   for (auto report = reports_.upper_bound(done_); report != reports_.end() && done_ < event;
        ++report) {
@@ -464,7 +491,8 @@ State CudaQueue::query(Event event, Outcome* outcome) {
     if (event > done_ && ++looks_ % looks_a_query == 0) {
       try {
         const ContextScope scope(device_);
-        const cudaError_t code = cudaStreamQuery(stream_);
+        cudaError_t code = cudaStreamQuery(stream_);
+        if (code == cudaSuccess && telling_) code = cudaStreamQuery(telling_);
         observe(event);
         if (code != cudaErrorNotReady && event > done_) fail(done_ + 1);
       } catch (const std::exception&) {
@@ -490,6 +518,9 @@ void CudaQueue::drain() {
   try {
     const ContextScope scope(device_);
     check(cudaStreamSynchronize(stream_), "work on the stream");
+    if (std::exchange(goes_ahead_, false)) {
+      check(cudaStreamSynchronize(telling_), "work on the stream");
+    }
     done_ = given_;
     if (!is_failed(given_)) return;
     // What failed was a call, not the device: of a codec's kernels, some may have run.

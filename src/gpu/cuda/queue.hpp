@@ -22,6 +22,7 @@ class CudaQueue final : public Queue {
 
   using Queue::copy;
   Event copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
+  Event copy_ahead(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) override;
   Event write(std::uint32_t* flag, std::uint32_t value) override;
   Event wait(const std::uint32_t* flag, std::uint32_t value) override;
   bool can_wait() const override { return can_wait_; }
@@ -58,6 +59,7 @@ class CudaQueue final : public Queue {
   /// Written by the device, read by the host.
   struct Mapped {
     std::uint32_t done;  ///< low bits of the last event whose work was no codec's
+    std::uint32_t told;  ///< the same, as telling_ knows it
     Extent extent;       ///< what resolve() asked for
   };
 
@@ -82,10 +84,12 @@ class CudaQueue final : public Queue {
   template <class Enqueue>
   Event give(Enqueue enqueue, std::size_t pieces = 1);
   Report* report_of(Event event, Report* published = nullptr);
+  void order(cudaStream_t earlier, cudaStream_t later);
   bool order(cudaStream_t earlier, cudaStream_t later, cudaStream_t callers);
   template <class T>
   T* as_mapped(T* memory) const;
-  void write_value(std::uint32_t* flag, std::uint32_t value);
+  void write_value(std::uint32_t* flag, std::uint32_t value) { write_value(flag, value, stream_); }
+  void write_value(std::uint32_t* flag, std::uint32_t value, cudaStream_t stream);
   void mark(Event event);
   Tell tell(Event event, std::uint32_t* flag = nullptr) const;
   void move_runs(Direction direction, void* buffer, void* packed, std::span<const Run> runs);
@@ -98,6 +102,9 @@ class CudaQueue final : public Queue {
   const int device_;
   const Priority priority_;
   cudaStream_t stream_ = nullptr;
+  /// Tells of copies while stream_ is at the next one. Nothing is copied there: the device would
+  /// have what follows a copy done by the engine that copies, when that has nothing else to do.
+  cudaStream_t telling_ = nullptr;
   cudaEvent_t order_ = nullptr;  ///< of order()
   Mapped* mapped_ = nullptr;
   Mapped* mapped_device_ = nullptr;       ///< as the device sees it
@@ -106,6 +113,7 @@ class CudaQueue final : public Queue {
   std::map<Event, ReportPlace> reports_;  ///< of codecs, until they are asked for
   std::vector<Upload> uploads_;
 
+  bool goes_ahead_ = false;  ///< copy_ahead() was the last; telling_ may be behind
   bool maps_as_is_ = false;  ///< the device knows mapped memory by the host's address
   bool can_wait_ = false;
   std::uint32_t extents_ = 0;  ///< that resolve() asked for
