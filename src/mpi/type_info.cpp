@@ -127,6 +127,13 @@ bool is_committed(MPI_Datatype type) {
          calls().Send(&unread, 1, type, MPI_PROC_NULL, 0, self_comm()) == MPI_SUCCESS;
 }
 
+void free_duplicate(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return;
+  int finalized = 0;
+  calls().Finalized(&finalized);
+  if (!finalized) calls().Type_free(&type);
+}
+
 std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   MPI_Count size = MPI_UNDEFINED;  // and so it stays where MPI has no answer; see comm_info.cpp
   if (calls().Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
@@ -148,12 +155,14 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
 
 }  // namespace
 
-TypeInfo::~TypeInfo() {
-  if (layout == MPI_DATATYPE_NULL) return;
-  int finalized = 0;
-  calls().Finalized(&finalized);
-  if (!finalized) calls().Type_free(&layout);
+TypeInfo::~TypeInfo() { free_duplicate(layout); }
+
+KeptType::KeptType(MPI_Datatype type, const TypeInfo& info) : type_(type) {
+  if (info.is_predefined || calls().Type_dup(type, &own_) == MPI_SUCCESS) return;
+  own_ = MPI_DATATYPE_NULL;
 }
+
+KeptType::~KeptType() { free_duplicate(own_); }
 
 std::shared_ptr<TypeInfo> type_info(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return nullptr;

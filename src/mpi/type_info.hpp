@@ -48,6 +48,21 @@ std::shared_ptr<TypeInfo> type_info(MPI_Datatype type);
 /// type.
 std::shared_ptr<const TypeInfo> glance_at_type(MPI_Datatype type);
 
+/// A datatype that lasts, whatever the program frees: a duplicate, or MPI's own as it is.
+class KeptType {
+ public:
+  KeptType(MPI_Datatype type, const TypeInfo& info);
+  KeptType(const KeptType&) = delete;
+  KeptType& operator=(const KeptType&) = delete;
+  ~KeptType();
+
+  MPI_Datatype get() const { return own_ != MPI_DATATYPE_NULL ? own_ : type_; }
+
+ private:
+  const MPI_Datatype type_;
+  MPI_Datatype own_ = MPI_DATATYPE_NULL;
+};
+
 /// Forgets all datatypes, and so frees what mpress keeps of them. Before MPI ends.
 void forget_types();
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -23,9 +24,6 @@ class KeptArguments {
   KeptArguments() = default;
   KeptArguments(const KeptArguments&) = delete;
   KeptArguments& operator=(const KeptArguments&) = delete;
-  ~KeptArguments() {
-    for (MPI_Datatype& type : types_) mpi::calls().Type_free(&type);
-  }
 
   /// MPI does not look at all arguments: null where there are no entries.
   template <typename T>
@@ -40,15 +38,12 @@ class KeptArguments {
   MPI_Datatype type(MPI_Datatype given) {
     const auto known = mpi::type_info(given);
     if (!known || known->is_predefined) return given;
-    MPI_Datatype copy = given;
-    if (mpi::calls().Type_dup(given, &copy) != MPI_SUCCESS) return given;
-    types_.push_back(copy);
-    return copy;
+    return types_.emplace_back(given, *known).get();
   }
 
  private:
   std::vector<std::shared_ptr<void>> arrays_;
-  std::vector<MPI_Datatype> types_;
+  std::deque<mpi::KeptType> types_;
 };
 
 /// `describe`: the function of engine/coll/operands.hpp; `call_mpi`: makes MPI's non-blocking or

@@ -57,6 +57,39 @@ static void freed_types(void) {
   MPI_Request_free(&requests[0]);
 }
 
+/* Types of persistent sends, which others take the handles of before the sends start. */
+static void freed_types_of_sends(void) {
+  static float out[2 * N], in[2 * N];
+  static int numbers[3 * N], got[3 * N];
+  MPI_Datatype spread = every_second(), triple, others[2];
+  MPI_Request requests[4];
+  MPI_Type_contiguous(3, MPI_INT, &triple);
+  MPI_Type_commit(&triple);
+  MPI_Send_init(out, 1, spread, next, 3, MPI_COMM_WORLD, &requests[0]);
+  MPI_Send_init(numbers, N, triple, next, 4, MPI_COMM_WORLD, &requests[1]);
+  MPI_Type_free(&spread);
+  MPI_Type_free(&triple);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Type_contiguous(2, MPI_DOUBLE, &others[i]);
+    MPI_Type_commit(&others[i]);
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 2 * N; ++i) out[i] = (float)(i + round + rank);
+    for (int i = 0; i < 3 * N; ++i) numbers[i] = 7 * i + round + rank;
+    clear(in);
+    MPI_Irecv(in, N, MPI_FLOAT, previous, 3, MPI_COMM_WORLD, &requests[2]);
+    MPI_Irecv(got, 3 * N, MPI_INT, previous, 4, MPI_COMM_WORLD, &requests[3]);
+    MPI_Startall(2, requests);
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < N; ++i) CHECK(in[i] == (float)(2 * i + round + previous));
+    for (int i = 0; i < 3 * N; ++i) CHECK(got[i] == 7 * i + round + previous);
+  }
+  for (int i = 0; i < 2; ++i) {
+    MPI_Request_free(&requests[i]);
+    MPI_Type_free(&others[i]);
+  }
+}
+
 static void freed_communicators(void) {
   static float out[N], in[N];
   for (int i = 0; i < 500; ++i) {
@@ -95,6 +128,7 @@ static void at_exit(void) {
   static float out[ORPHANS][N], in[ORPHANS][N];
   MPI_Request request;
   freed_types();
+  freed_types_of_sends();
   freed_communicators();
   for (int i = 0; i < ORPHANS; ++i) {
     MPI_Irecv(in[i], N, MPI_FLOAT, previous, 7, MPI_COMM_WORLD, &request);
@@ -121,6 +155,7 @@ int main(int argc, char** argv) {
   next = (rank + 1) % size;
   previous = (rank + size - 1) % size;
   freed_types();
+  freed_types_of_sends();
   freed_communicators();
   recycled_communicators();
   atexit(at_exit);

@@ -14,10 +14,11 @@ namespace {
 
 class PersistentSend final : public Request {
  public:
-  PersistentSend(const SendArguments& arguments, bool buffer_stays, int tag, ImmediateSend send,
-                 std::shared_ptr<mpi::CommInfo> comm)
+  PersistentSend(const SendArguments& arguments, const mpi::TypeInfo& type, bool buffer_stays,
+                 int tag, ImmediateSend send, std::shared_ptr<mpi::CommInfo> comm)
       : Request(true),
-        arguments_(arguments),
+        type_(arguments.type, type),
+        arguments_(with_type(arguments, type_.get())),
         call_{trace::Op::start, Family::persistent, buffer_stays},
         tag_(tag),
         send_(send),
@@ -54,8 +55,13 @@ class PersistentSend final : public Request {
   }
 
  private:
+  static SendArguments with_type(SendArguments arguments, MPI_Datatype type) {
+    arguments.type = type;
+    return arguments;
+  }
   int start_raw(Job& job, MPI_Request* request);
 
+  const mpi::KeptType type_;  ///< the program may free its own before the last start
   const SendArguments arguments_;
   const SendCall call_;
   const int tag_;
@@ -153,11 +159,10 @@ bool PersistentReceive::advance() {
 void watch_persistent_send(Job& job, const SendArguments& arguments, bool buffer_stays, int tag,
                            ImmediateSend start_send, MPI_Request request) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
-  if (!type || arguments.count <= 0 || arguments.destination < 0) return;
-  if (!type->element && device_of(job, arguments.buffer, *type) == gpu::host) return;
+  if (!type || arguments.destination < 0) return;
   std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(arguments.comm);
   if (!comm) return;
-  job.requests.insert(request, std::make_shared<PersistentSend>(arguments, buffer_stays, tag,
+  job.requests.insert(request, std::make_shared<PersistentSend>(arguments, *type, buffer_stays, tag,
                                                                 start_send, std::move(comm)));
 }
 

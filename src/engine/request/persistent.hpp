@@ -9,7 +9,8 @@ namespace mpress::engine {
 
 class Job;
 
-/// Files a persistent send that MPI made as `request`, where it may ever be compressed.
+/// Files a persistent send that MPI made as `request`: its starts are counted, and may be
+/// compressed.
 void watch_persistent_send(Job& job, const SendArguments& arguments, bool buffer_stays, int tag,
                            ImmediateSend start_send, MPI_Request request);
 
