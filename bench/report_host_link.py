@@ -43,7 +43,8 @@ CEILING_HEAD = """\
 
 GB/s of a GPU while so many copy at once, from or to pinned memory of a NUMA node, 256 MB a copy. A
 message goes out of one GPU and into another, so one way is bound by the slower of these; both ways
-at once by what a GPU carries each way while it copies both ways.
+at once by what a GPU carries each way while it copies both ways. (Short copies share the bus better
+than long ones do: messages both ways at once may carry more.)
 """
 MESSAGES_HEAD = """\
 ### Messages
