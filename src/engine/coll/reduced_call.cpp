@@ -122,6 +122,7 @@ std::unique_ptr<Movement> ReducedCall::movement(bool shares, schedule::Op op, co
   const Movement::Of of{job_, called(), call_.family, context_, tag_.of_blocks(), code_, coding};
   auto made =
       std::make_unique<Movement>(of, op, shares, operands, std::move(schedule), std::move(place));
+  made->runner().drive(served_.is_blocking);
   made->runner().await(is_awaited_);
   return made;
 }

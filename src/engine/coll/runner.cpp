@@ -235,7 +235,7 @@ std::optional<Outgoing> Runner::prepare(int to, const Part& part,
                                         std::optional<trace::Reason> raw_for, LaunchBatch* batch) {
   const SendArguments arguments{part.data,       part.count,   part.type, to,
                                 context_.comm(), std::nullopt, &outcome_};
-  const SendCall call{called_, call_.family, true, raw_for, coding_, batch};
+  const SendCall call{called_, call_.family, true, raw_for, coding_, batch, is_driven_};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error == MPI_SUCCESS) return out;
   note(out.error);

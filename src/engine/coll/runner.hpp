@@ -45,6 +45,12 @@ class Runner {
   /// Must this process do something for others to get on, which waits for none of them?
   bool needs_host() const;
 
+  /// Somebody calls advance() until it is over. Before that is called.
+  void drive(bool is_driven) {
+    is_driven_ = is_driven;
+    shared_.drive(is_driven);
+  }
+
   /// The program waits for it.
   void await(bool is_awaited) { is_awaited_ = is_awaited; }
 
@@ -136,6 +142,7 @@ class Runner {
   int sending_ = -1;               ///< the last round whose sends have begun
   int receiving_ = -1;             ///< and whose receives have
   std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
+  bool is_driven_ = false;
   bool is_awaited_ = false;
   const bool has_own_;  ///< blocks
   Outcome outcome_;     ///< but for those of shared_

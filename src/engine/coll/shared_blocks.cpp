@@ -93,7 +93,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
   if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
   // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
-  SendCall call{called_, call_.family, true, std::nullopt, coding_};
+  SendCall call{called_, call_.family, true, std::nullopt, coding_, nullptr, is_driven_};
   if (!opaque || (!is_own(block) && !opaque->is_whole())) {
     call.raw_for = shared.reason;
     opaque = hold_block(job_, call, arguments, readers);

@@ -57,6 +57,9 @@ class SharedBlocks {
   /// its runner is to do so. What has begun is the caller's to advance.
   Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag);
 
+  /// As Runner::drive().
+  void drive(bool is_driven) { is_driven_ = is_driven; }
+
   /// What others get of this rank's own blocks with a loss it has so, too, where it gets them.
   bool has_own_by_decoder() const;
   /// Lets that proceed; see Runner.
@@ -89,6 +92,7 @@ class SharedBlocks {
   const BlockMap& blocks_;
   const Coding* const coding_;
   bool may_have_loss_ = false;
+  bool is_driven_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
   std::unordered_map<schedule::Block, std::shared_ptr<OpaqueBlock>> left_in_;
   std::optional<BlockDecode> own_;               ///< under way

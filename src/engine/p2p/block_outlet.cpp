@@ -14,7 +14,8 @@ BlockOutlet::~BlockOutlet() {
 bool BlockOutlet::advance() {
   if (is_over_) return true;
   const bool is_made = opaque_->advance();
-  while (code_ == MPI_SUCCESS && copied_ < opaque_->ready() && copy_next()) {
+  publish_copied();
+  while (code_ == MPI_SUCCESS && copied_ < opaque_->ready() && may_copy() && copy_next()) {
   }
   publish_copied();
   if (published_ == opaque_->cut().chunks()) {
@@ -24,6 +25,11 @@ bool BlockOutlet::advance() {
     fail();
   }
   return is_over_;
+}
+
+bool BlockOutlet::may_copy() const {
+  return !is_driven_ || !transfer_.is_on_host ||
+         copies_.size() < copies_ahead(opaque_->cut().chunk_bytes, job_.chunks.chunk_bytes());
 }
 
 /// False where there is no memory for it, or no queue.

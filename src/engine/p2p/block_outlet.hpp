@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/devices.hpp"
+#include "engine/pipeline/encoder.hpp"
 #include "engine/pipeline/opaque_block.hpp"
 #include "link/link.hpp"
 
@@ -16,14 +17,15 @@ class Job;
 class BlockOutlet {
  public:
   /// `transfer` has slots for all chunks; it is the outlet's from now on. By MPI, `is_zero_copy`:
-  /// none has memory, and the block's is sent from.
+  /// none has memory, and the block's is sent from. `is_driven`: as SendCall says.
   BlockOutlet(Job& job, link::Link& link, const link::Transfer& transfer,
-              std::shared_ptr<OpaqueBlock> opaque, bool is_zero_copy)
+              std::shared_ptr<OpaqueBlock> opaque, bool is_zero_copy, bool is_driven)
       : job_(job),
         link_(link),
         transfer_(transfer),
         opaque_(std::move(opaque)),
-        is_zero_copy_(is_zero_copy) {}
+        is_zero_copy_(is_zero_copy),
+        is_driven_(is_driven) {}
   BlockOutlet(const BlockOutlet&) = delete;
   BlockOutlet& operator=(const BlockOutlet&) = delete;
   ~BlockOutlet();
@@ -43,6 +45,8 @@ class BlockOutlet {
   bool is_given() const {
     return link_.devices_publish() && copied_ == opaque_->cut().chunks() && code_ == MPI_SUCCESS;
   }
+  /// To memory of the host a few at a time, where nothing is lost by that.
+  bool may_copy() const;
   bool copy_next();
   void publish_copied();
   void fail();
@@ -52,6 +56,7 @@ class BlockOutlet {
   const link::Transfer transfer_;
   const std::shared_ptr<OpaqueBlock> opaque_;
   const bool is_zero_copy_;
+  const bool is_driven_;
   std::uint64_t copied_ = 0;     ///< chunks whose copies were given, or that went from there
   std::uint64_t published_ = 0;  ///< of those, or known to have been
   std::deque<gpu::Event> copies_;

@@ -47,6 +47,7 @@ BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& argume
       comm_(arguments.comm),
       tag_(tag),
       reason_(call.raw_for.value_or(trace::Reason::none)),
+      is_driven_(call.is_driven),
       begin_ns_(trace::timeline.now()) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_);
@@ -137,8 +138,8 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   link::Transfer transfer;
   if (!link.reserve(wanted, transfer)) return false;
   link.lay_out(transfer);
-  outlets_.push_back(
-      std::make_unique<BlockOutlet>(job_, link, transfer, opaque_, wanted.is_zero_copy));
+  outlets_.push_back(std::make_unique<BlockOutlet>(job_, link, transfer, opaque_,
+                                                   wanted.is_zero_copy, is_driven_));
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
     const std::uint32_t first = is_mpi ? transfer.first : transfer.first_of(i);
     headers_.push_back(std::make_unique<Header>(

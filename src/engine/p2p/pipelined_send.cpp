@@ -15,10 +15,9 @@ class PipelinedSend final : public ChunkSend {
  public:
   using ChunkSend::ChunkSend;
 
-  // `batch`: as SendCall has it.
-  bool plan_by_mpi(Elements& elements, LaunchBatch* batch);
-  bool plan_by_peer(const Spec& spec, Elements& elements, LaunchBatch* batch);
-  bool plan_by_host(const Spec& spec, Elements& elements, LaunchBatch* batch);
+  bool plan_by_mpi(Elements& elements, const SendCall& call);
+  bool plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call);
+  bool plan_by_host(const Spec& spec, Elements& elements, const SendCall& call);
 
   trace::Way way() const override {
     switch (link::Route(header_.route).kind) {
@@ -35,7 +34,7 @@ class PipelinedSend final : public ChunkSend {
  private:
   bool proceed(bool) override { return pipeline_->advance(); }
   bool fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec, Elements& elements,
-                  LaunchBatch* batch);
+                  const SendCall& call);
   Chunking leave_bound_to_payloads(const Spec& spec);
   std::uint64_t took_ns() const override { return resolving_ns_ + pipeline_->took_ns(); }
 
@@ -56,7 +55,7 @@ Chunking PipelinedSend::leave_bound_to_payloads(const Spec& spec) {
   return all;
 }
 
-bool PipelinedSend::plan_by_mpi(Elements& elements, LaunchBatch* batch) {
+bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
   const Region& region = elements.region;
   link::Transfer transfer;
   if (!job_.mpi_link.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
@@ -65,7 +64,7 @@ bool PipelinedSend::plan_by_mpi(Elements& elements, LaunchBatch* batch) {
   }
   if (transfer.is_near) {
     // The header is on its way while the device encodes.
-    return fill_slots(job_.mpi_link, transfer, header_.spec, elements, batch);
+    return fill_slots(job_.mpi_link, transfer, header_.spec, elements, call);
   }
   const std::uint64_t begin = trace::now_ns();
   const bool is_resolved = resolve(job_, region, header_.spec);
@@ -84,7 +83,7 @@ bool PipelinedSend::plan_by_mpi(Elements& elements, LaunchBatch* batch) {
   return true;
 }
 
-bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements, LaunchBatch* batch) {
+bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call) {
   if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
   link::PeerLink& link = job_.peer_link;
   link::Transfer transfer;
@@ -93,26 +92,26 @@ bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements, LaunchBat
       !link.reserve(wanted, transfer)) {
     return false;
   }
-  return fill_slots(link, transfer, spec, elements, batch);
+  return fill_slots(link, transfer, spec, elements, call);
 }
 
-bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements, LaunchBatch* batch) {
+bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements, const SendCall& call) {
   if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
   link::Transfer transfer;
   const link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
   return job_.host_link.reserve(wanted, transfer) &&
-         fill_slots(job_.host_link, transfer, spec, elements, batch);
+         fill_slots(job_.host_link, transfer, spec, elements, call);
 }
 
-/// Gives the device, or `batch`, all of its work, in slots that its queues write to.
+/// Gives the device, or the call's batch, its work, in slots that its queues write to.
 bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec,
-                               Elements& elements, LaunchBatch* batch) {
+                               Elements& elements, const SendCall& call) {
   route(link.kind(), transfer.first);
   const Chunking all = leave_bound_to_payloads(spec);
   if (!all.encodes()) transfer.raw_bytes = all.bytes();
   link.lay_out(transfer);
   pipeline_.emplace(job_, link, transfer, all);
-  if (!pipeline_->open(elements.region, batch)) return false;
+  if (!pipeline_->open(elements.region, call.batch, call.is_driven)) return false;
   // A host that publishes looks at payloads first, and readers by MPI expect that.
   header_.may_be_elements =
       all.encodes() && link.kind() != link::Kind::mpi && pipeline_->needs_host();
@@ -208,7 +207,7 @@ std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const C
   auto send =
       std::make_unique<PipelinedSend>(job, message, choice.spec, elements.region, chunk_bytes);
   if (choice.timing != policy::Timing::none) send->time(*choice.subject);
-  if (!send->plan_by_mpi(elements, message.call.batch)) return nullptr;
+  if (!send->plan_by_mpi(elements, message.call)) return nullptr;
   return send;
 }
 
@@ -216,7 +215,7 @@ std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const 
                                         Elements& elements) {
   const std::size_t chunk_bytes = peer_chunk_bytes(job, message.bytes, spec.codec != Codec::none);
   auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
-  if (!send->plan_by_peer(spec, elements, message.call.batch)) return nullptr;
+  if (!send->plan_by_peer(spec, elements, message.call)) return nullptr;
   return send;
 }
 
@@ -225,7 +224,7 @@ std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const 
   if (!job.host_link.may_reach(message.peer)) return nullptr;
   const std::size_t chunk_bytes = host_chunk_bytes(job, message.bytes, spec.codec != Codec::none);
   auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
-  if (!send->plan_by_host(spec, elements, message.call.batch)) return nullptr;
+  if (!send->plan_by_host(spec, elements, message.call)) return nullptr;
   return send;
 }
 

@@ -58,6 +58,7 @@ struct SendCall {
   /// Set: what devices encode for it may wait for the launch() of this, which comes before
   /// SendOperation::start().
   LaunchBatch* batch = nullptr;
+  bool is_driven = false;  ///< somebody lets it proceed until it is over
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest

@@ -1,6 +1,7 @@
 // How a region becomes chunks in memory that somebody else supplies: a link, or a frame.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,13 @@ namespace mpress::engine {
 
 class Job;
 class LaunchBatch;
+
+/// Copies of `bytes` bytes each, out to memory of the host, that a device is given ahead where
+/// somebody looks for them: to give one takes the host 12 us, in which it does not see what comes.
+/// Four chunks of `base` bytes, which is 1 MB unless the user says, take the bus 80 us.
+constexpr std::size_t copies_ahead(std::size_t bytes, std::size_t base) {
+  return std::max<std::size_t>(3, 4 * base / std::max<std::size_t>(bytes, 1));
+}
 
 /// The memory that chunks are written to.
 class Slots {
@@ -34,6 +42,9 @@ class Slots {
   /// For slots that are near: do they lie in memory of the host? Copy engines write there best, and
   /// every chunk is published by itself, as its reader copies it meanwhile.
   virtual bool is_on_host() const { return false; }
+
+  /// Does somebody look for chunks until all are made? A device need not be given all at once then.
+  virtual bool is_driven() const { return false; }
 
   /// For slots that are near: where a device publishes a chunk, or the run that begins with it;
   /// null: it does not.
@@ -67,8 +78,10 @@ class Encoder {
   /// Does next() encode in the calling thread?
   virtual bool encodes_here() const { return false; }
 
-  /// Does the device publish all that is left by itself?
+  /// Does the device publish chunks by itself? And has it been given all of them, so that it needs
+  /// nobody?
   virtual bool is_published_by_device() const { return false; }
+  virtual bool is_given() const { return true; }
 
   int device() const { return region_.device; }
 

@@ -9,7 +9,8 @@ SendPipeline::~SendPipeline() {
   if (!is_over_) link_.abandon(transfer_);
 }
 
-bool SendPipeline::open(const Region& region, LaunchBatch* batch) {
+bool SendPipeline::open(const Region& region, LaunchBatch* batch, bool is_driven) {
+  is_driven_ = is_driven;
   encoder_ = make_encoder(job_, cut_, region, *this, batch);
   return encoder_ != nullptr;
 }

@@ -22,7 +22,8 @@ class SendPipeline final : private Slots {
 
   /// Begins with elements that stay valid until all is over; the slots are laid out. False where a
   /// device refuses, or memory is short: nothing was published. `batch`: as for make_encoder().
-  bool open(const Region& region, LaunchBatch* batch = nullptr);
+  /// `is_driven`: advance() is called until all is over, whether needs_host() or not.
+  bool open(const Region& region, LaunchBatch* batch = nullptr, bool is_driven = false);
 
   /// Waits for the first chunk. False where it failed: nothing was published. `bytes`: its size.
   bool make_first(std::size_t& bytes);
@@ -34,7 +35,9 @@ class SendPipeline final : private Slots {
   bool advance();
 
   /// Must somebody call advance() for the readers to get all?
-  bool needs_host() const { return !is_over_ && !encoder_->is_published_by_device(); }
+  bool needs_host() const {
+    return !is_over_ && !(encoder_->is_published_by_device() && encoder_->is_given());
+  }
 
   /// Readers have heard of the transfer, and it will not come: in place of open() and advance().
   void fail();
@@ -51,6 +54,7 @@ class SendPipeline final : private Slots {
     return transfer_.memory != nullptr || (transfer_.is_near && cut_.encodes());
   }
   bool is_on_host() const override { return transfer_.is_on_host; }
+  bool is_driven() const override { return is_driven_; }
   gpu::Report* report(std::uint64_t chunk) override;
   void publish(const Made& made);
   void end();
@@ -66,6 +70,7 @@ class SendPipeline final : private Slots {
   std::uint64_t waited_ns_ = 0;  ///< for the first chunk
   std::uint64_t took_ns_ = 0;
   int code_ = MPI_SUCCESS;
+  bool is_driven_ = false;
   bool is_over_ = false;
 };
 
