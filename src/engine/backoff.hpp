@@ -15,11 +15,13 @@ namespace mpress::engine {
 /// Where a host has more ranks than processors, they have it at once.
 class Backoff {
  public:
-  Backoff() : Backoff(!crowded.load(std::memory_order_relaxed)) {}
+  Backoff() : Backoff(!is_crowded()) {}
   /// `spins`: at first.
   explicit Backoff(bool spins) : spins_(spins) {}
 
   static void set_crowded(bool is_crowded) { crowded.store(is_crowded, std::memory_order_relaxed); }
+
+  static bool is_crowded() { return crowded.load(std::memory_order_relaxed); }
 
   void pause() {
     if (looks_left_ > 0) {

@@ -158,8 +158,12 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
 TypeInfo::~TypeInfo() { free_duplicate(layout); }
 
 KeptType::KeptType(MPI_Datatype type, const TypeInfo& info) : type_(type) {
-  if (info.is_predefined || calls().Type_dup(type, &own_) == MPI_SUCCESS) return;
-  own_ = MPI_DATATYPE_NULL;
+  // No MPI_Type_dup, which copies the program's attributes.
+  if (info.is_predefined || calls().Type_contiguous(1, type, &own_) != MPI_SUCCESS) {
+    own_ = MPI_DATATYPE_NULL;
+  } else {
+    calls().Type_commit(&own_);
+  }
 }
 
 KeptType::~KeptType() { free_duplicate(own_); }

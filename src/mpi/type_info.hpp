@@ -48,7 +48,8 @@ std::shared_ptr<TypeInfo> type_info(MPI_Datatype type);
 /// type.
 std::shared_ptr<const TypeInfo> glance_at_type(MPI_Datatype type);
 
-/// A datatype that lasts, whatever the program frees: a duplicate, or MPI's own as it is.
+/// A datatype that lasts, whatever the program frees: one made of it, or MPI's own as it is. Where
+/// MPI has no memory for that, the program's.
 class KeptType {
  public:
   KeptType(MPI_Datatype type, const TypeInfo& info);

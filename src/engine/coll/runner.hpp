@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/backoff.hpp"
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/coll/shared_blocks.hpp"
@@ -45,10 +46,11 @@ class Runner {
   /// Must this process do something for others to get on, which waits for none of them?
   bool needs_host() const;
 
-  /// Somebody calls advance() until it is over. Before that is called.
+  /// Somebody calls advance() until it is over, and does nothing else. Before that is called. Where
+  /// a host has more ranks than processors, that may not be often enough to keep devices busy.
   void drive(bool is_driven) {
-    is_driven_ = is_driven;
-    shared_.drive(is_driven);
+    is_driven_ = is_driven && !Backoff::is_crowded();
+    shared_.drive(is_driven_);
   }
 
   /// The program waits for it.

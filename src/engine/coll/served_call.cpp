@@ -56,7 +56,7 @@ void ServedCall::open() {
   looks_ = 0;
   runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), *schedule_, blocks_, opened,
                   coding_ ? &*coding_ : nullptr);
-  runner_->drive(served_.is_blocking);
+  runner_->drive(served_.is_blocking && !pairs_);  // beside pairs there is MPI's own call
   runner_->await(is_awaited_);
 }
 

@@ -17,7 +17,7 @@ bool BlockOutlet::advance() {
   publish_copied();
   while (code_ == MPI_SUCCESS && copied_ < opaque_->ready() && may_copy() && copy_next()) {
   }
-  publish_copied();
+  if (code_ == MPI_SUCCESS) publish_copied();
   if (published_ == opaque_->cut().chunks()) {
     link_.release(transfer_);
     is_over_ = true;

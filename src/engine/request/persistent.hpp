@@ -10,7 +10,7 @@ namespace mpress::engine {
 class Job;
 
 /// Files a persistent send that MPI made as `request`: its starts are counted, and may be
-/// compressed.
+/// compressed, as long as the program keeps its communicator.
 void watch_persistent_send(Job& job, const SendArguments& arguments, bool buffer_stays, int tag,
                            ImmediateSend start_send, MPI_Request request);
 

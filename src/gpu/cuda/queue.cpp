@@ -142,6 +142,16 @@ void CudaQueue::write_value(std::uint32_t* flag, std::uint32_t value, cudaStream
   check(write_flag(flag, value, stream), "a flag");
 }
 
+/// Before what the program gives by default, and of another priority than any queue: streams of one
+/// share channels of the device, in which one that waits holds up the others.
+void CudaQueue::open_telling() {
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
+  check(
+      cudaStreamCreateWithPriority(&telling_, cudaStreamNonBlocking, std::min(greatest + 2, least)),
+      "a stream");
+}
+
 /// Tells the host when all work so far is done.
 void CudaQueue::mark(Event event) {
   write_value(&mapped_device_->done, static_cast<std::uint32_t>(event));
@@ -151,7 +161,8 @@ Event CudaQueue::copy(void* to, const void* from, std::size_t bytes, std::uint32
   return give([&](Event event) {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
     // Whoever finds this done takes what was given before it for done, with its flags.
-    if (std::exchange(goes_ahead_, false)) order(telling_, stream_);
+    if (goes_ahead_) order(telling_, stream_);
+    goes_ahead_ = false;
     if (flag) write_value(as_mapped(flag), 1);
     mark(event);
   });
@@ -160,11 +171,10 @@ Event CudaQueue::copy(void* to, const void* from, std::size_t bytes, std::uint32
 /// Written by stream_ itself, a flag would hold up the next copy for 5 us.
 Event CudaQueue::copy_ahead(void* to, const void* from, std::size_t bytes, std::uint32_t* flag) {
   return give([&](Event event) {
-    if (!telling_) {
-      check(cudaStreamCreateWithFlags(&telling_, cudaStreamNonBlocking), "a stream");
-    }
+    if (!telling_) open_telling();
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
-    goes_ahead_ = true;
+    if (!std::exchange(goes_ahead_, true)) first_ahead_ = event;
+    last_ahead_ = event;
     order(stream_, telling_);
     if (flag) write_value(as_mapped(flag), 1, telling_);
     write_value(&mapped_device_->told, static_cast<std::uint32_t>(event), telling_);
@@ -468,10 +478,14 @@ bool CudaQueue::is_failed(Event event) const {
 
 /// Looks at what the device has written.
 void CudaQueue::observe(Event event) {
-  for (const std::uint32_t* last : {&mapped_->done, &mapped_->told}) {
-    const std::uint32_t flag = __atomic_load_n(last, __ATOMIC_ACQUIRE);
-    const auto further = static_cast<std::int32_t>(flag - static_cast<std::uint32_t>(done_));
-    if (further > 0) done_ += static_cast<std::uint32_t>(further);
+  const std::uint32_t flag = __atomic_load_n(&mapped_->done, __ATOMIC_ACQUIRE);
+  const auto further = static_cast<std::int32_t>(flag - static_cast<std::uint32_t>(done_));
+  if (further > 0) done_ += static_cast<std::uint32_t>(further);
+  if (done_ < last_ahead_) {
+    // Of another run of copies, it lies elsewhere.
+    const std::uint32_t told = __atomic_load_n(&mapped_->told, __ATOMIC_ACQUIRE);
+    const std::uint32_t behind = told - static_cast<std::uint32_t>(first_ahead_);
+    if (behind <= last_ahead_ - first_ahead_) done_ = std::max(done_, first_ahead_ + behind);
   }
   // Pieces that were encoded in one go may end in any order, where they are short.
   for (auto report = reports_.upper_bound(done_); report != reports_.end() && done_ < event;

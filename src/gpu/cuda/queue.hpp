@@ -90,6 +90,7 @@ class CudaQueue final : public Queue {
   T* as_mapped(T* memory) const;
   void write_value(std::uint32_t* flag, std::uint32_t value) { write_value(flag, value, stream_); }
   void write_value(std::uint32_t* flag, std::uint32_t value, cudaStream_t stream);
+  void open_telling();
   void mark(Event event);
   Tell tell(Event event, std::uint32_t* flag = nullptr) const;
   void move_runs(Direction direction, void* buffer, void* packed, std::span<const Run> runs);
@@ -114,6 +115,8 @@ class CudaQueue final : public Queue {
   std::vector<Upload> uploads_;
 
   bool goes_ahead_ = false;  ///< copy_ahead() was the last; telling_ may be behind
+  Event first_ahead_ = 0;    ///< of the last run of those
+  Event last_ahead_ = 0;
   bool maps_as_is_ = false;  ///< the device knows mapped memory by the host's address
   bool can_wait_ = false;
   std::uint32_t extents_ = 0;  ///< that resolve() asked for
