@@ -68,26 +68,9 @@ class Members {
       put(*queues_[i], in_[i]->data, blank.data(), blank.size());
     }
     ++call_;
-    events_.resize(number());
-    for (unsigned step = 0; step < number(); ++step) {
-      const unsigned i = (step + late + 1) % number();
-      if (late > 0 && step + 1 == number()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(25));
-      }
-      give(lengths, skew, i, false);
-    }
-    std::vector<bool> is_over(number());
-    while (!std::all_of(is_over.begin(), is_over.end(), [](bool over) { return over; })) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));  // leaves a core to the others
-      for (unsigned i = 0; i < number(); ++i) {
-        if (is_over[i]) continue;
-        const State state = queues_[i]->query(events_[i]);
-        CHECK(state != State::failed);
-        if (state != State::done) continue;
-        is_over[i] = load(undone(i)) == 0;
-        if (!is_over[i]) give(lengths, skew, i, true);
-      }
-    }
+    call_jointly(
+        queues_, late, [&](unsigned i, bool again) { return give(lengths, skew, i, again); },
+        [&](unsigned i) { return load(undone(i)) != 0; });
     for (unsigned i = 0; i < number(); ++i) {
       std::vector<std::byte> expected = blank;
       for (unsigned from = 0; from < number(); ++from) {
@@ -105,7 +88,7 @@ class Members {
     return *reinterpret_cast<std::uint32_t*>(undone_[i]->data);
   }
 
-  void give(const Lengths& lengths, std::size_t skew, unsigned i, bool again) {
+  Event give(const Lengths& lengths, std::size_t skew, unsigned i, bool again) {
     undone(i) = 0;
     again_ += again;
     std::vector<JointMove::Outgoing> sends;
@@ -114,8 +97,7 @@ class Members {
       sends.push_back({out_[i]->data + other * pitch() + skew, lengths[i][other]});
       receives.push_back({in_[i]->data + other * pitch() + skew, lengths[other][i]});
     }
-    events_[i] =
-        queues_[i]->move_jointly({at_, rooms_, i, call_, sends, receives, again, &undone(i)});
+    return queues_[i]->move_jointly({at_, rooms_, i, call_, sends, receives, again, &undone(i)});
   }
 
   static constexpr std::size_t most_skip = 1 << 16;
@@ -125,7 +107,6 @@ class Members {
   std::vector<std::unique_ptr<Block>> memory_, out_, in_, undone_;
   std::vector<std::byte*> at_;
   std::vector<std::uint64_t> rooms_;
-  std::vector<Event> events_;
   std::uint32_t call_ = 0;
   std::uint32_t again_ = 0;
   std::mt19937 random_{3};

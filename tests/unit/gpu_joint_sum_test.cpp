@@ -90,27 +90,14 @@ class Members {
       put(*queues_[i], input(i, one, sizeof(T)), inputs[i].data(), bytes);
     }
     ++call_;
-    for (unsigned step = 0; step < number(); ++step) {
-      const unsigned i = (step + one.late + 1) % number();
-      if (one.late > 0 && step + 1 == number()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(25));
-      }
-      give<T>(one, begins, counts, i, false);
-    }
-    std::vector<bool> is_over(number());
-    while (!std::all_of(is_over.begin(), is_over.end(), [](bool over) { return over; })) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));  // leaves a core to the others
-      for (unsigned i = 0; i < number(); ++i) {
-        if (is_over[i]) continue;
-        const State state = queues_[i]->query(events_[i]);
-        CHECK(state != State::failed);
-        if (state != State::done) continue;
-        sent_ += tally(i).sent;
-        received_ += tally(i).received;
-        is_over[i] = load(tally(i).undone) == 0;
-        if (!is_over[i]) give<T>(one, begins, counts, i, true);
-      }
-    }
+    call_jointly(
+        queues_, one.late,
+        [&](unsigned i, bool again) { return give<T>(one, begins, counts, i, again); },
+        [&](unsigned i) {
+          sent_ += tally(i).sent;
+          received_ += tally(i).received;
+          return load(tally(i).undone) != 0;
+        });
     std::vector<T> expected(count);
     std::vector<const void*> views;
     for (const auto& input : inputs) views.push_back(input.data());
@@ -179,11 +166,10 @@ class Members {
   }
 
   template <class T>
-  void give(const Case& one, std::span<const std::uint64_t> begins,
-            std::span<const std::uint64_t> counts, unsigned i, bool again) {
+  Event give(const Case& one, std::span<const std::uint64_t> begins,
+             std::span<const std::uint64_t> counts, unsigned i, bool again) {
     tally(i) = {};
     again_ += again;
-    events_.resize(number());
     const JointSum given{
         at_,
         units_,
@@ -198,7 +184,7 @@ class Members {
         out(i, one, sizeof(T)),
         again,
         &tally(i)};
-    events_[i] = queues_[i]->sum_jointly(type_of<T>, given);
+    return queues_[i]->sum_jointly(type_of<T>, given);
   }
 
   const std::size_t most_;
@@ -206,7 +192,6 @@ class Members {
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<Block>> memory_, data_, tally_;
   std::vector<std::byte*> at_;
-  std::vector<Event> events_;
   std::uint32_t call_ = 0;
   std::uint32_t again_ = 0;
   std::uint64_t sent_ = 0, received_ = 0;

@@ -77,25 +77,9 @@ class Members {
       put(*queues_[i], input(i, one, sizeof(T)), inputs[i].data(), bytes);
     }
     ++call_;
-    for (unsigned step = 0; step < number(); ++step) {
-      const unsigned i = (step + one.late + 1) % number();
-      if (one.late > 0 && step + 1 == number()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(25));
-      }
-      give<T>(one, begins, i, false);
-    }
-    std::vector<bool> is_over(number());
-    while (!std::all_of(is_over.begin(), is_over.end(), [](bool over) { return over; })) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));  // leaves a core to the others
-      for (unsigned i = 0; i < number(); ++i) {
-        if (is_over[i]) continue;
-        const State state = queues_[i]->query(events_[i]);
-        CHECK(state != State::failed);
-        if (state != State::done) continue;
-        is_over[i] = load(undone(i)) == 0;
-        if (!is_over[i]) give<T>(one, begins, i, true);
-      }
-    }
+    call_jointly(
+        queues_, one.late, [&](unsigned i, bool again) { return give<T>(one, begins, i, again); },
+        [&](unsigned i) { return load(undone(i)) != 0; });
     std::vector<T> expected(count);
     std::vector<const void*> views;
     for (const auto& input : inputs) views.push_back(input.data());
@@ -126,10 +110,9 @@ class Members {
   }
 
   template <class T>
-  void give(const Case& one, std::span<const std::uint64_t> begins, unsigned i, bool again) {
+  Event give(const Case& one, std::span<const std::uint64_t> begins, unsigned i, bool again) {
     undone(i) = 0;
     again_ += again;
-    events_.resize(number());
     const bool is_brief = !one.gathers && begins.back() * sizeof(T) <= joint::most_brief;
     const std::uint32_t combiners = one.goal == Goal::root ? 2 : (1u << number()) - 1;
     const Joint given{at_,
@@ -143,14 +126,13 @@ class Members {
                       out(i, one, sizeof(T)),
                       again,
                       &undone(i)};
-    events_[i] = queues_[i]->combine_jointly(one.how, type_of<T>, given);
+    return queues_[i]->combine_jointly(one.how, type_of<T>, given);
   }
 
   const std::size_t most_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<Block>> memory_, data_, undone_;
   std::vector<std::byte*> at_;
-  std::vector<Event> events_;
   std::uint32_t call_ = 0;
   std::uint32_t again_ = 0;
   std::mt19937 random_{5};

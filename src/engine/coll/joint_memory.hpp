@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/context.hpp"
@@ -158,6 +159,54 @@ class JointMemory {
   std::atomic<bool> is_busy_{false};
   bool is_given_up_ = false;
   Devices devices_ = Devices::unknown;
+};
+
+/// A call's one kernel in such memory, given again while it leaves something undone. Each time
+/// give(queue, number, again) gives it, and returns its event; `number` is the call's.
+class JointKernel {
+ public:
+  explicit JointKernel(JointMemory& memory) : memory_(memory) {}
+  JointKernel(const JointKernel&) = delete;
+  JointKernel& operator=(const JointKernel&) = delete;
+  ~JointKernel() {
+    if (is_under_way()) memory_.set_busy(false);
+  }
+
+  bool is_under_way() const { return number_ != 0; }
+
+  /// `queue`: none, where the device has none, is a failure of the device.
+  template <class Give>
+  void begin(QueueLease queue, const Give& give) {
+    number_ = memory_.next_call();
+    memory_.set_busy(true);
+    queue_ = std::move(queue);
+    give_once(give, false);
+  }
+
+  /// Of one under way. True once it is over; `code` as for JointMemory::look().
+  template <class Give>
+  bool advance(const Give& give, int& code) {
+    const JointMemory::End end = memory_.look(queue_, event_, code);
+    if (end == JointMemory::End::undone) give_once(give, true);
+    if (end != JointMemory::End::over) return false;
+    queue_ = {};
+    memory_.set_busy(false);
+    number_ = 0;
+    return true;
+  }
+
+ private:
+  template <class Give>
+  void give_once(const Give& give, bool again) {
+    if (!queue_) return;
+    *memory_.undone() = 0;
+    event_ = give(*queue_, number_, again);
+  }
+
+  JointMemory& memory_;
+  std::uint32_t number_ = 0;  ///< 0: it is not under way
+  gpu::Event event_ = 0;
+  QueueLease queue_;
 };
 
 /// Those of a context. One call at a time uses each.

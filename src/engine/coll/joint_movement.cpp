@@ -71,11 +71,8 @@ JointMovement::JointMovement(Job& job, const Collective& call, const Operands& o
       operands_(operands),
       memory_(JointMemories::of(job, context).moved),
       op_(schedule_op(call)),
-      blocks_(job, op_, operands, context.rank(), context.size(), 1) {}
-
-JointMovement::~JointMovement() {
-  if (number_ != 0) memory_.set_busy(false);
-}
+      blocks_(job, op_, operands, context.rank(), context.size(), 1),
+      kernel_(memory_) {}
 
 Part JointMovement::outgoing(int to) const {
   const int me = context_.rank();
@@ -164,40 +161,25 @@ JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
   if (answer != JointAnswer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
   if (!are_same) return JointAnswer::not_now;
-  number_ = memory_.next_call();
-  memory_.set_busy(true);
-  queue_ = job_.devices.queue(device_, gpu::Priority::first);
-  give(false);
+  kernel_.begin(job_.devices.queue(device_, gpu::Priority::first), giving());
   return answer;
 }
 
-void JointMovement::give(bool again) {
-  if (!queue_) return;
-  *memory_.undone() = 0;
+gpu::Event JointMovement::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
   const gpu::JointMove move{memory_.memory(),
                             rooms_,
                             static_cast<unsigned>(context_.rank()),
-                            number_,
+                            number,
                             sends_,
                             receives_,
                             again,
                             memory_.undone()};
-  event_ = queue_->move_jointly(move);
+  return queue.move_jointly(move);
 }
 
 bool JointMovement::advance() {
-  if (number_ == 0) return true;
-  if (!end()) return false;
-  queue_ = {};
-  memory_.set_busy(false);
-  number_ = 0;
-  return true;
-}
-
-bool JointMovement::end() {
-  const JointMemory::End end = memory_.look(queue_, event_, code_);
-  if (end == JointMemory::End::undone) give(true);
-  if (end != JointMemory::End::over) return false;
+  if (!kernel_.is_under_way()) return true;
+  if (!kernel_.advance(giving(), code_)) return false;
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();
   count([&](int member) { return sends_[static_cast<std::size_t>(member)].bytes; },
         [&](int member) { return receives_[static_cast<std::size_t>(member)].bytes; });

@@ -24,7 +24,6 @@ class JointMovement final : public JointCall {
 
   /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
   JointMovement(Job& job, const Collective& call, const Operands& operands, Context& context);
-  ~JointMovement() override;
 
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
@@ -35,8 +34,12 @@ class JointMovement final : public JointCall {
   bool lies_here(const Part& part, MPI_Datatype& known);
   Part outgoing(int to) const;
   Part incoming(int from) const;
-  void give(bool again);
-  bool end();
+  gpu::Event give(gpu::Queue& queue, std::uint32_t number, bool again) const;
+  auto giving() const {
+    return [this](gpu::Queue& queue, std::uint32_t number, bool again) {
+      return give(queue, number, again);
+    };
+  }
 
   const Operands& operands_;
   JointMemory& memory_;
@@ -46,9 +49,7 @@ class JointMovement final : public JointCall {
   std::vector<gpu::JointMove::Incoming> receives_;  ///< the same
   std::vector<std::uint64_t> rooms_;                ///< the same
   int device_ = gpu::host;
-  std::uint32_t number_ = 0;  ///< 0: it is not under way
-  gpu::Event event_ = 0;
-  QueueLease queue_;
+  JointKernel kernel_;
 };
 
 }  // namespace mpress::engine

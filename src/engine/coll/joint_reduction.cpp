@@ -69,15 +69,12 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       memory_(JointMemories::of(job, context).combined),
       reduction_(*reduction_of(operands)),
       gathers_(takes_two_shots(call, reduction_, context.size())),
-      begins_(parts_of(call, operands, reduction_, context)) {
+      begins_(parts_of(call, operands, reduction_, context)),
+      kernel_(memory_) {
   if (!goes_by_rows(call, operands, reduction_, context)) return;
   pieces_ = pieces_of(call, operands, reduction_, context, true);
   sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, pieces_,
                JointSum::goal_of(call.family, context.size(), operands.root));
-}
-
-JointReduction::~JointReduction() {
-  if (number_ != 0) memory_.set_busy(false);
 }
 
 bool JointReduction::combines(int member) const {
@@ -140,23 +137,18 @@ JointAnswer JointReduction::accept(std::span<const std::uint64_t> told) {
   if (sum_) return sum_->accept_told(told, {});
   const JointAnswer answer = memory_.answer(told, words);
   if (answer != JointAnswer::accepted) return answer;
-  number_ = memory_.next_call();
-  memory_.set_busy(true);
-  queue_ = job_.devices.queue(device_, gpu::Priority::first);
-  give(false);
+  kernel_.begin(job_.devices.queue(device_, gpu::Priority::first), giving());
   return answer;
 }
 
-void JointReduction::give(bool again) {
-  if (!queue_) return;
-  *memory_.undone() = 0;
+gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
   std::uint32_t combiners = 0;
   for (int member = 0; member < context_.size() && !has_parts(); ++member) {
     combiners |= combines(member) ? 1u << member : 0;
   }
   const gpu::Joint joint{memory_.memory(),
                          static_cast<unsigned>(context_.rank()),
-                         number_,
+                         number,
                          begins_,
                          combiners,
                          gathers_,
@@ -165,7 +157,7 @@ void JointReduction::give(bool again) {
                          results_,
                          again,
                          memory_.undone()};
-  event_ = queue_->combine_jointly(reduction_.how, reduction_.type, joint);
+  return queue.combine_jointly(reduction_.how, reduction_.type, joint);
 }
 
 bool JointReduction::advance() {
@@ -173,18 +165,8 @@ bool JointReduction::advance() {
     if (!sum_->advance()) return false;
     end_sum();
   }
-  if (number_ == 0) return true;
-  if (!end()) return false;
-  queue_ = {};
-  memory_.set_busy(false);
-  number_ = 0;
-  return true;
-}
-
-bool JointReduction::end() {
-  const JointMemory::End end = memory_.look(queue_, event_, code_);
-  if (end == JointMemory::End::undone) give(true);
-  if (end != JointMemory::End::over) return false;
+  if (!kernel_.is_under_way()) return true;
+  if (!kernel_.advance(giving(), code_)) return false;
   const int me = context_.rank();
   count([&](int member) { return bytes_read(member, me); },
         [&](int member) { return bytes_read(me, member); });

@@ -35,7 +35,6 @@ class JointReduction final : public JointCall {
 
   /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
   JointReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
-  ~JointReduction() override;
 
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
@@ -45,8 +44,12 @@ class JointReduction final : public JointCall {
   using Ability = JointMemory::Ability;
 
   bool is_there();
-  void give(bool again);
-  bool end();
+  gpu::Event give(gpu::Queue& queue, std::uint32_t number, bool again) const;
+  auto giving() const {
+    return [this](gpu::Queue& queue, std::uint32_t number, bool again) {
+      return give(queue, number, again);
+    };
+  }
   void end_sum();
   bool gets_results() const;
   bool combines(int member) const;
@@ -64,9 +67,7 @@ class JointReduction final : public JointCall {
   std::optional<JointSum> sum_;        ///< of that, which goes row by row
   int device_ = gpu::host;
   std::byte* results_ = nullptr;
-  std::uint32_t number_ = 0;  ///< 0: it is not under way
-  gpu::Event event_ = 0;
-  QueueLease queue_;
+  JointKernel kernel_;
 };
 
 }  // namespace mpress::engine
