@@ -79,7 +79,7 @@ class Encoder {
   virtual bool encodes_here() const { return false; }
 
   /// Does the device publish chunks by itself? And has it been given all of them, so that it needs
-  /// nobody?
+  /// no host?
   virtual bool is_published_by_device() const { return false; }
   virtual bool is_given() const { return true; }
 
