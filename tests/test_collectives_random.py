@@ -33,6 +33,15 @@ def surroundings(mpi, simulated_gpu) -> list[Setting]:
         Setting({**simulated_gpu, "MPRESS_CHUNK": "64K"}, True),
         Setting({**simulated_gpu, "MPRESS_LINK": "mpi", "MPRESS_CHUNK": "32K"}, True),
         Setting({**simulated_gpu, "MPRESS_LINK": "host", "MPRESS_CHUNK": "32K"}, True),
+        Setting(
+            {
+                **simulated_gpu,
+                "MPRESS_LINK": "host",
+                "MPRESS_CHUNK": "4K",
+                "MPRESS_HOST_WINDOW": "16K",
+            },
+            True,
+        ),
         Setting({**simulated_gpu, "MPRESS_POOL_LIMIT": "300K", "MPRESS_CHUNK": "32K"}, True),
     ]
     if mpi.name != "openmpi":  # only MPICH takes parts of a host for hosts

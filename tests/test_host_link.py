@@ -121,6 +121,19 @@ def test_little_memory(mpi_program, mpress_run, hosted):
     assert hosted_messages(done) == 0
 
 
+def test_calls_longer_than_their_window(mpi_program, mpress_run, hosted):
+    """What a blocking collective call has on its way takes no more memory than its window, which
+    blocks take in turn: so all of them find room where there is little."""
+    by_host = {}
+    for window, limit in (("16K", "64M"), ("16K", "64K"), ("32M", "64K")):
+        env = {**hosted, "MPRESS_CHUNK": "4K", "MPRESS_HOST_WINDOW": window}
+        env["MPRESS_POOL_LIMIT"] = limit
+        arguments = ["11", "120", "device"]
+        done = checked(mpress_run(2, mpi_program("blocks"), arguments, ["--codec", "none"], env))
+        by_host[window, limit] = hosted_messages(done)
+    assert by_host["16K", "64M"] == by_host["16K", "64K"] > by_host["32M", "64K"] > 0
+
+
 @pytest.mark.parametrize("env", [{"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "0"}])
 def test_without_the_link(env, mpi_program, mpress_run, hosted):
     done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=hosted | env))

@@ -170,6 +170,11 @@ bool load_config(Config& config, std::string& error) {
       return wrong(error, "MPRESS_POOL_LIMIT", value, "bytes, such as 256M or 1G");
     }
   }
+  if (const char* value = knob_value("MPRESS_HOST_WINDOW"); value && std::strcmp(value, "auto")) {
+    if (!parse_bytes(value, config.host_window) || config.host_window == 0) {
+      return wrong(error, "MPRESS_HOST_WINDOW", value, "bytes, such as 32M, or auto");
+    }
+  }
   if (const char* value = knob_value("MPRESS_LINK")) {
     if (!one_of(value, {"auto", "mpi", "peer", "host"})) {
       return wrong(error, "MPRESS_LINK", value, "auto, mpi, peer or host");

@@ -45,6 +45,7 @@ struct Config {
   bool is_chunk_set = false;           ///< it rules over the profile's
   std::size_t pool_limit = 1u << 30;   ///< bytes that chunks on their way may hold
   bool is_pool_limit_set = false;      ///< it holds for the memory of any GPU, however large
+  std::size_t host_window = 0;         ///< bytes; 0: as the processor's cache allows
   std::string joint_kernels = "auto";  ///< or "always", "never"
   std::string link = "auto";           ///< or "mpi", "peer", "host"
   bool progress_thread = false;        ///< MPRESS_PROGRESS=thread

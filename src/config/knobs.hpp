@@ -57,6 +57,10 @@ inline constexpr Knob knobs[] = {
      "beyond, messages go in one piece, or by MPI. Of the program's own GPU memory, others may "
      "keep "
      "open four times as much."},
+    {"MPRESS_HOST_WINDOW", "auto",
+     "Bytes that a collective call keeps on their way between GPUs by memory of their host, of all "
+     "its ranks, so that they stay in the processor's cache (auto: a ninth of that, 32M at "
+     "least)."},
     {"MPRESS_LINK", "auto",
      "How messages in memory of GPUs travel to ranks of the same host: auto (from GPU to GPU where "
      "they reach each other and MPI does not do so itself, else by host memory that both have "

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -92,6 +93,23 @@ std::string mpi_name(const std::string& library_version) {
     name += (name.empty() ? "" : " ") + word;
   }
   return name;
+}
+
+std::size_t last_level_cache() {
+  std::map<std::string, std::size_t> bytes_of;  // by the processors that share one
+  std::error_code error;
+  std::filesystem::directory_iterator cpu("/sys/devices/system/cpu", error);
+  for (; !error && cpu != std::filesystem::directory_iterator(); cpu.increment(error)) {
+    const std::filesystem::path cache = cpu->path() / "cache" / "index3";
+    std::string processors;
+    std::size_t kilobytes = 0;
+    std::ifstream(cache / "shared_cpu_list") >> processors;
+    std::ifstream(cache / "size") >> kilobytes;
+    if (!processors.empty()) bytes_of[processors] = kilobytes << 10;
+  }
+  std::size_t bytes = 0;
+  for (const auto& cache : bytes_of) bytes += cache.second;
+  return bytes;
 }
 
 std::string default_profile_path() {

@@ -1,6 +1,7 @@
 // What a profile is valid for: the hardware, the MPI, and the way its messages take.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace mpress {
@@ -14,6 +15,10 @@ std::string transport_settings(const std::string& mpi);
 
 /// Name and number of an MPI library, of the first line that it says of itself.
 std::string mpi_name(const std::string& library_version);
+
+/// Bytes of all caches of the last level of this host's processors, as the kernel tells them; 0:
+/// it does not.
+std::size_t last_level_cache();
 
 /// Where the profile of this hardware is kept if the user does not say: below XDG_CACHE_HOME, or
 /// ~/.cache. Empty where there is no home.

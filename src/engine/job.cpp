@@ -11,6 +11,7 @@
 #include <functional>
 #include <mutex>
 
+#include "config/machine.hpp"
 #include "engine/backoff.hpp"
 #include "engine/learned.hpp"
 #include "engine/presence.hpp"
@@ -25,6 +26,7 @@
 #include "mpi/progress_hook.hpp"
 #include "mpi/self_comm.hpp"
 #include "mpi/type_info.hpp"
+#include "policy/chunks.hpp"
 #include "trace/message.hpp"
 #include "trace/timeline.hpp"
 
@@ -335,6 +337,8 @@ void start_job(bool at_init) {
     job.peer_hosts.find(segment, on_host);
     Backoff::set_crowded(job.peer_hosts.is_crowded());
     job.host_link.set_ranks(job.peer_hosts.host_ranks(), job.config.pool_limit);
+    job.host_window = job.config.host_window > 0 ? job.config.host_window
+                                                 : policy::host_window(last_level_cache());
     if (on_host.file >= 0) job.peer_link.set_other_way("by way of the host's memory");
     job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit,
                             !job.config.is_pool_limit_set);

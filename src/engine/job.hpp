@@ -59,6 +59,9 @@ class Job {
   link::HostLink host_link;
   link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
+  /// Bytes of raw blocks that ranks of this host have on their way by its memory, where somebody
+  /// drives them.
+  std::size_t host_window = 0;
   std::size_t least_reduced_bytes = 64 * 1024;        ///< the same of a reduction, of a rank's part
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
   bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own

@@ -59,12 +59,15 @@ struct Transfer {
   /// Bytes of all blocks, where they go as they are and are published by runs; 0: each by itself.
   std::uint64_t raw_bytes = 0;
   bool is_near = false;  ///< place() gives memory of the sender's own device, for all slots at once
+  /// So many slots have memory, which the ones behind take in turn: see Link::is_free(). 0: all.
+  std::uint32_t window = 0;
 
-  std::uint64_t bytes() const { return chunks * chunk_room; }
+  std::uint32_t places() const { return window > 0 ? window : chunks; }
+  std::uint64_t bytes() const { return places() * chunk_room; }
 
   /// The memory of a slot, where that is the device's: 256-byte aligned. Slots of a multiple of 256
   /// bytes lie one behind the other.
-  std::byte* place(std::size_t chunk) const { return memory + chunk * chunk_room; }
+  std::byte* place(std::size_t chunk) const { return memory + chunk % places() * chunk_room; }
 
   /// The first slot of a reader: what its route names. The others of its row follow.
   std::uint32_t first_of(std::uint32_t reader) const { return first + reader * chunks; }
@@ -89,6 +92,9 @@ struct Reservation {
   bool may_exceed = false;       ///< what the account has room for
   bool is_timed = false;         ///< readers tell how long it took; for the link by MPI
   bool is_zero_copy = false;     ///< the caller has the memory; for the link by MPI
+  /// Memory for so many blocks at a time is enough, as the writer asks is_free() for each; 0: for
+  /// all. Links may give more.
+  std::size_t window = 0;
 };
 
 /// A block that has come; or several one behind the other, as they are.
@@ -207,6 +213,10 @@ class Link {
   /// Transfer::memory or Transfer::is_near is set, else host memory, pinned where a device's queues
   /// write. The same until it is published. Null: none now.
   virtual std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t bytes) = 0;
+
+  /// Have all readers read what was in the memory of block `chunk` before? One whose process has
+  /// ended counts as if it had.
+  virtual bool is_free(const Transfer&, std::size_t /*chunk*/) const { return true; }
 
   /// What tells that a block, or the run that begins with it, is there: for gpu::Piece::published,
   /// or its sequence for gpu::Queue::write().

@@ -69,8 +69,10 @@ double collective_seconds(const Method& method, Op op, double bytes, const Hosts
                          latency_of(costs.between, work.rounds_between, work.at_once);
   const bool passes_on = method.segments > 1 && (method.algorithm == Algorithm::chain ||
                                                  method.algorithm == Algorithm::two_shot);
+  // What several ranks get of one is written once where they share that.
+  const bool is_read_alike = costs.within.is_shared && (op == Op::bcast || op == Op::allgather);
   const double within = (passes_on ? costs.within.passing_on : 1) *
-                        moving(costs.within, work.within * block, work.at_once);
+                        moving(costs.within, work.within * block, is_read_alike ? 1 : work.at_once);
   const double between =
       (work.turns ? turning : 1) * moving(costs.between, work.between * block, work.at_once);
   const double first = std::min(within, between) / std::max(method.segments, 1);

@@ -68,6 +68,8 @@ schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& sha
                                                     : costs.host;
   const bool is_encoded = shape.compresses && shape.spec.codec != Codec::none;
   if (is_linked && is_encoded) here.within = policy::of_payloads(here.within);
+  // By host memory payloads find room.
+  if (shape.on_devices && !is_linked && is_encoded) here.within.crowding = 1;
   const double wire_per_raw = is_encoded ? expected_wire_per_raw(shape.spec) : 1;
   return context.method_choice()(op, shape.bytes, context.hosts(), here, wire_per_raw,
                                  job.config.algorithms[static_cast<std::size_t>(op)]);

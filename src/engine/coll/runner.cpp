@@ -1,6 +1,7 @@
 #include "engine/coll/runner.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "engine/job.hpp"
@@ -139,6 +140,7 @@ void Runner::receive(int from, const Part& part, schedule::Block block) {
 /// Those that devices may encode straight to slots, which no host waits for: all of a round at
 /// once, and before the others, which may be waited for here.
 void Runner::send_each(std::span<const Transfer> transfers) {
+  count_driven(transfers.size());
   LaunchBatch batch(job_);
   std::vector<Departure> held;
   for (const bool is_near : {true, false}) {
@@ -149,6 +151,15 @@ void Runner::send_each(std::span<const Transfer> transfers) {
     for (Departure& one : held) start(std::move(one));
     held.clear();
   }
+}
+
+/// `messages`: of this rank's, in the round that begins.
+void Runner::count_driven(std::size_t messages) {
+  const schedule::Op op = blocks_.task().op;
+  const bool has_one_sender = op == schedule::Op::bcast || op == schedule::Op::scatter;
+  const std::size_t senders = has_one_sender ? 1 : job_.peer_hosts.ranks().size();
+  const auto rounds = static_cast<std::size_t>(std::min(schedule_.rounds, rounds_at_once));
+  driven_ = is_driven_ ? std::max<std::size_t>(messages * senders * rounds, 1) : 0;
 }
 
 /// Do payloads for this rank leave a device without this process's host?
@@ -184,6 +195,12 @@ bool Runner::has(schedule::Block block) const {
 
 /// All of a round: those that get the same block next, in the order in which each gets them.
 void Runner::send_shared(std::span<const Transfer> transfers) {
+  std::unordered_set<schedule::Block> blocks;
+  for (const Transfer& transfer : transfers) {
+    for (const schedule::Block block : schedule_.blocks_of(transfer)) blocks.insert(block);
+  }
+  count_driven(blocks.size());
+  LaunchBatch batch(job_);
   std::vector<std::uint32_t> sent(transfers.size());
   for (std::size_t i = 0; i < transfers.size();) {
     if (sent[i] == transfers[i].count) {
@@ -198,16 +215,17 @@ void Runner::send_shared(std::span<const Transfer> transfers) {
       readers.push_back(transfers[j].peer);
       ++sent[j];
     }
-    send_shared(block, readers);
+    send_shared(block, readers, batch);
   }
+  batch.launch();
 }
 
-void Runner::send_shared(schedule::Block block, std::span<const int> readers) {
+void Runner::send_shared(schedule::Block block, std::span<const int> readers, LaunchBatch& batch) {
   const Part part = blocks_.outgoing(block);
   if (part.bytes == 0) return;
   SharedBlocks::Sending sending;
   const bool is_here = has(block);
-  if (is_here) sending = shared_.send(block, part, readers, tag_);
+  if (is_here) sending = shared_.send(block, part, readers, tag_, driven_, batch);
   note(sending.code);
   if (sending.begun) {
     Message message{false, sending_};
@@ -235,7 +253,7 @@ std::optional<Outgoing> Runner::prepare(int to, const Part& part,
                                         std::optional<trace::Reason> raw_for, LaunchBatch* batch) {
   const SendArguments arguments{part.data,       part.count,   part.type, to,
                                 context_.comm(), std::nullopt, &outcome_};
-  const SendCall call{called_, call_.family, true, raw_for, coding_, batch, is_driven_};
+  const SendCall call{called_, call_.family, true, raw_for, coding_, batch, driven_};
   Outgoing out = prepare_send(job_, call, arguments);
   if (out.error == MPI_SUCCESS) return out;
   note(out.error);

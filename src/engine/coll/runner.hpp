@@ -48,10 +48,7 @@ class Runner {
 
   /// Somebody calls advance() until it is over, and does nothing else. Before that is called. Where
   /// a host has more ranks than processors, that may not be often enough to keep devices busy.
-  void drive(bool is_driven) {
-    is_driven_ = is_driven && !Backoff::is_crowded();
-    shared_.drive(is_driven_);
-  }
+  void drive(bool is_driven) { is_driven_ = is_driven && !Backoff::is_crowded(); }
 
   /// The program waits for it.
   void await(bool is_awaited) { is_awaited_ = is_awaited; }
@@ -117,6 +114,7 @@ class Runner {
   bool has_all(std::span<const schedule::Transfer> sends) const;
   void receive(const schedule::Transfer& transfer);
   void receive(int from, const Part& part, schedule::Block block);
+  void count_driven(std::size_t messages);
   void send_each(std::span<const schedule::Transfer> transfers);
   bool is_near_to(int peer) const;
   void send(const schedule::Transfer& transfer, LaunchBatch& batch, std::vector<Departure>& held);
@@ -124,7 +122,7 @@ class Runner {
                                   LaunchBatch* batch);
   void start(Departure departure);
   void send_shared(std::span<const schedule::Transfer> transfers);
-  void send_shared(schedule::Block block, std::span<const int> readers);
+  void send_shared(schedule::Block block, std::span<const int> readers, LaunchBatch& batch);
   bool has(schedule::Block block) const;
   void tell_failure(int to);
   bool is_over(Message& message);
@@ -145,6 +143,7 @@ class Runner {
   int receiving_ = -1;             ///< and whose receives have
   std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
   bool is_driven_ = false;
+  std::size_t driven_ = 0;  ///< as SendCall has it, of the round that begins
   bool is_awaited_ = false;
   const bool has_own_;  ///< blocks
   Outcome outcome_;     ///< but for those of shared_

@@ -61,11 +61,12 @@ bool SharedBlocks::is_kept(schedule::Block block) const {
 
 /// Once for all readers, also of later rounds.
 int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArguments& arguments,
-                         bool at_once) {
+                         bool at_once, LaunchBatch& batch) {
   if (shared.is_decided || !is_own(block)) return shared.code;
   shared.is_decided = true;
-  BlockChoice choice = encode_block(job_, {called_, call_.family, true, std::nullopt, coding_},
-                                    arguments, shared.readers, at_once);
+  BlockChoice choice =
+      encode_block(job_, {called_, call_.family, true, std::nullopt, coding_, &batch}, arguments,
+                   shared.readers, at_once);
   shared.opaque = std::move(choice.opaque);
   shared.reason = choice.reason;
   if (shared.opaque) {
@@ -77,7 +78,8 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
 }
 
 SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,
-                                         std::span<const int> readers, int tag) {
+                                         std::span<const int> readers, int tag, std::size_t driven,
+                                         LaunchBatch& batch) {
   Shared& shared = shared_.at(block);
   // Otherwise an ordinary message does it.
   const bool is_summed = coding_ && coding_->is_summed;
@@ -85,7 +87,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   if (is_own(block) && !is_opaque) return {};
   const SendArguments arguments{part.data, part.count, part.type, readers.front(), context_.comm()};
   const bool at_once = readers.size() == shared.readers.size();
-  if (const int code = decide(block, shared, arguments, at_once); code != MPI_SUCCESS) {
+  if (const int code = decide(block, shared, arguments, at_once, batch); code != MPI_SUCCESS) {
     return {nullptr, std::nullopt, code};
   }
   shared.sends_left -= readers.size();
@@ -93,7 +95,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
   if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
   // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
-  SendCall call{called_, call_.family, true, std::nullopt, coding_, nullptr, is_driven_};
+  SendCall call{called_, call_.family, true, std::nullopt, coding_, nullptr, driven};
   if (!opaque || (!is_own(block) && !opaque->is_whole())) {
     call.raw_for = shared.reason;
     opaque = hold_block(job_, call, arguments, readers);

@@ -54,11 +54,10 @@ class SharedBlocks {
   };
 
   /// Sends a block, which is there or kept, to ranks that get it in the same round; or tells how
-  /// its runner is to do so. What has begun is the caller's to advance.
-  Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag);
-
-  /// As Runner::drive().
-  void drive(bool is_driven) { is_driven_ = is_driven; }
+  /// its runner is to do so. What has begun is the caller's to advance; `driven` and
+  /// `batch`: as SendCall says.
+  Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag,
+               std::size_t driven, LaunchBatch& batch);
 
   /// What others get of this rank's own blocks with a loss it has so, too, where it gets them.
   bool has_own_by_decoder() const;
@@ -83,7 +82,8 @@ class SharedBlocks {
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
   OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;
-  int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once);
+  int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once,
+             LaunchBatch& batch);
 
   Job& job_;
   const Collective& call_;
@@ -92,7 +92,6 @@ class SharedBlocks {
   const BlockMap& blocks_;
   const Coding* const coding_;
   bool may_have_loss_ = false;
-  bool is_driven_ = false;
   std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
   std::unordered_map<schedule::Block, std::shared_ptr<OpaqueBlock>> left_in_;
   std::optional<BlockDecode> own_;               ///< under way

@@ -28,6 +28,7 @@ bool BlockOutlet::advance() {
 }
 
 bool BlockOutlet::may_copy() const {
+  if (!link_.is_free(transfer_, copied_)) return false;
   return !is_driven_ || !transfer_.is_on_host ||
          copies_.size() < copies_ahead(opaque_->cut().chunk_bytes, job_.chunks.chunk_bytes());
 }

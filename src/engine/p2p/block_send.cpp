@@ -47,7 +47,7 @@ BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& argume
       comm_(arguments.comm),
       tag_(tag),
       reason_(call.raw_for.value_or(trace::Reason::none)),
-      is_driven_(call.is_driven),
+      driven_(call.driven),
       begin_ns_(trace::timeline.now()) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_);
@@ -135,11 +135,14 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   // Where nothing else is left. What is there is bounded by the rounds of a call.
   wanted.may_exceed = is_mpi;
   if (is_mpi && !wanted.is_zero_copy) wanted.account = &job_.held_for_mpi;
+  if (link.kind() == link::Kind::host && !cut.encodes()) {
+    wanted.window = window_chunks(job_, cut.chunk_bytes, driven_);
+  }
   link::Transfer transfer;
   if (!link.reserve(wanted, transfer)) return false;
   link.lay_out(transfer);
   outlets_.push_back(std::make_unique<BlockOutlet>(job_, link, transfer, opaque_,
-                                                   wanted.is_zero_copy, is_driven_));
+                                                   wanted.is_zero_copy, driven_ > 0));
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
     const std::uint32_t first = is_mpi ? transfer.first : transfer.first_of(i);
     headers_.push_back(std::make_unique<Header>(

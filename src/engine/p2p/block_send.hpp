@@ -94,7 +94,7 @@ class BlockSend final : public Operation {
   const MPI_Comm comm_;
   const int tag_;
   const trace::Reason reason_;  ///< why it goes as it is
-  const bool is_driven_;        ///< as SendCall says
+  const std::size_t driven_;    ///< as SendCall says
   const std::uint64_t begin_ns_;
   std::vector<std::unique_ptr<BlockOutlet>> outlets_;
   std::vector<std::unique_ptr<Header>> headers_;

@@ -103,7 +103,7 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
     const int code = measure_error(job, choice.spec, region, measured);
     if (code != MPI_SUCCESS) return {nullptr, Reason::none, code};
   }
-  if (!opaque->encode(cut, region, std::move(elements->packed), home)) {
+  if (!opaque->encode(cut, region, std::move(elements->packed), home, call.batch)) {
     return {nullptr, Reason::memory};
   }
   opaque->set_loss(Loss::of(choice.spec, opaque->cut().spec, region.device, measured));

@@ -98,7 +98,8 @@ bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements, const Sen
 bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements, const SendCall& call) {
   if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
   link::Transfer transfer;
-  const link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
+  link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
+  if (!cut().encodes()) wanted.window = window_chunks(job_, cut().chunk_bytes, call.driven);
   return job_.host_link.reserve(wanted, transfer) &&
          fill_slots(job_.host_link, transfer, spec, elements, call);
 }
@@ -111,7 +112,7 @@ bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const
   if (!all.encodes()) transfer.raw_bytes = all.bytes();
   link.lay_out(transfer);
   pipeline_.emplace(job_, link, transfer, all);
-  if (!pipeline_->open(elements.region, call.batch, call.is_driven)) return false;
+  if (!pipeline_->open(elements.region, call.batch, call.driven > 0)) return false;
   // A host that publishes looks at payloads first, and readers by MPI expect that.
   header_.may_be_elements =
       all.encodes() && link.kind() != link::Kind::mpi && pipeline_->needs_host();
@@ -171,22 +172,30 @@ std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
 namespace {
 
 /// Bytes of elements in each chunk by the host link.
-std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
+std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes, std::size_t driven) {
   const std::size_t base = job.chunks.chunk_bytes();
   const std::size_t whole = whole_chunk(bytes);
-  const std::size_t wanted =
-      encodes ? policy::host_chunk(bytes, base) : policy::host_raw_chunk(bytes, base);
-  return encodes && !job.chunks.cuts(bytes) ? whole : std::min(wanted, whole);
+  if (!encodes) {
+    const std::size_t window = driven > 0 ? job.host_window / driven : 0;
+    return std::min(policy::host_raw_chunk(bytes, base, window), whole);
+  }
+  return job.chunks.cuts(bytes) ? std::min(policy::host_chunk(bytes, base), whole) : whole;
 }
 
 }  // namespace
+
+std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, std::size_t driven) {
+  return driven > 0 ? std::max<std::size_t>(job.host_window / driven / chunk_bytes, 2) : 0;
+}
 
 std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
                               bool encodes) {
   std::size_t chunk_bytes = message.bytes;
   switch (kind) {
     case link::Kind::peer: chunk_bytes = peer_chunk_bytes(job, message.bytes, encodes); break;
-    case link::Kind::host: chunk_bytes = host_chunk_bytes(job, message.bytes, encodes); break;
+    case link::Kind::host:
+      chunk_bytes = host_chunk_bytes(job, message.bytes, encodes, message.call.driven);
+      break;
     case link::Kind::mpi:
       if (!is_cut(job, message)) return message.bytes;
       chunk_bytes = lengthened(mpi_chunk_bytes(job, message), message);
@@ -222,7 +231,8 @@ std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const 
 std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const Spec& spec,
                                         Elements& elements) {
   if (!job.host_link.may_reach(message.peer)) return nullptr;
-  const std::size_t chunk_bytes = host_chunk_bytes(job, message.bytes, spec.codec != Codec::none);
+  const std::size_t chunk_bytes =
+      host_chunk_bytes(job, message.bytes, spec.codec != Codec::none, message.call.driven);
   auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
   if (!send->plan_by_host(spec, elements, message.call)) return nullptr;
   return send;

@@ -58,7 +58,9 @@ struct SendCall {
   /// Set: what devices encode for it may wait for the launch() of this, which comes before
   /// SendOperation::start().
   LaunchBatch* batch = nullptr;
-  bool is_driven = false;  ///< somebody lets it proceed until it is over
+  /// Somebody lets it proceed until it is over, and this host has so many messages on their way at
+  /// once; 0: nobody does.
+  std::size_t driven = 0;
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest

@@ -46,6 +46,10 @@ class Slots {
   /// Does somebody look for chunks until all are made? A device need not be given all at once then.
   virtual bool is_driven() const { return false; }
 
+  /// May the memory of a chunk be written to? Where somebody looks for chunks it may be another's
+  /// that is still read.
+  virtual bool is_free(std::uint64_t /*chunk*/) const { return true; }
+
   /// For slots that are near: where a device publishes a chunk, or the run that begins with it;
   /// null: it does not.
   virtual gpu::Report* report(std::uint64_t) { return nullptr; }

@@ -10,30 +10,34 @@ namespace mpress::engine {
 
 std::size_t Launch::add(std::span<const gpu::Piece> pieces) {
   const std::size_t first = pieces_.size();
-  for (const gpu::Piece& piece : pieces) pieces_.push_back({piece});
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    pieces_.push_back({pieces[i]});
+    order_.push_back({i, first + i});
+  }
   return first;
 }
 
 void Launch::launch() {
   is_launched_ = true;
   launched_ns_ = trace::now_ns();
+  std::ranges::stable_sort(order_, {}, &Turn::chunk);
   std::vector<gpu::Piece> wanted;
-  wanted.reserve(std::min(pieces_.size(), gpu::Queue::most_pieces));
-  std::size_t next = 0;
-  const auto flush = [&](std::size_t end) {
+  std::vector<Given*> given;
+  const auto flush = [&] {
     if (wanted.empty()) return;
     gpu::Event event = queue_->encode(spec_, type_, wanted, range_);
-    for (; next < end; ++next) {
-      if (!pieces_[next].is_withdrawn) pieces_[next].event = event++;
-    }
+    for (Given* const one : given) one->event = event++;
     wanted.clear();
+    given.clear();
   };
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    if (pieces_[i].is_withdrawn) continue;
-    wanted.push_back(pieces_[i].piece);
-    if (wanted.size() == gpu::Queue::most_pieces) flush(i + 1);
+  for (const Turn& turn : order_) {
+    Given& one = pieces_[turn.piece];
+    if (one.is_withdrawn) continue;
+    wanted.push_back(one.piece);
+    given.push_back(&one);
+    if (wanted.size() == gpu::Queue::most_pieces) flush();
   }
-  flush(pieces_.size());
+  flush();
 }
 
 gpu::State Launch::query(std::size_t piece, gpu::Outcome* outcome) {

@@ -28,11 +28,13 @@ class Launch {
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
-  /// Adds pieces, before launch(). Returns the number of the first; those of the others follow.
+  /// Adds the pieces of a message, before launch(). Returns the number of the first; those of the
+  /// others follow.
   std::size_t add(std::span<const gpu::Piece> pieces);
 
-  /// Gives the queue all pieces, in their order. What a device refuses at once is a failure of all
-  /// that query() tells of.
+  /// Gives the queue all pieces: the first of each message, then the second of each, and so on. So
+  /// readers, who may wait for the same piece of several ranks, need not wait for whole messages.
+  /// What a device refuses at once is a failure of all that query() tells of.
   void launch();
 
   /// What has become of a piece: pending until it is launched; else as Queue::query().
@@ -61,11 +63,17 @@ class Launch {
     gpu::Event event = 0;  ///< once it is launched
   };
 
+  struct Turn {
+    std::size_t chunk;  ///< of its message
+    std::size_t piece;
+  };
+
   const QueueLease queue_;
   const Spec spec_;
   const ElementType type_;
   const codec::RangeOf range_;
   std::vector<Given> pieces_;
+  std::vector<Turn> order_;
   bool is_launched_ = false;
   std::uint64_t launched_ns_ = 0;
 };

@@ -48,6 +48,7 @@ class NearEncoder final : public Encoder {
 
   gpu::State next(Made& made) override {
     if (!is_given_) copy_out(ended_ + ahead());
+    if (ended_ == work_.size()) return gpu::State::pending;  // others' memory is still read
     Work& work = work_[ended_];
     gpu::Outcome outcome;
     const gpu::State state = look(work, &outcome);
@@ -144,8 +145,8 @@ class NearEncoder final : public Encoder {
   /// To memory of the host, until `end` chunks have been given: each is told of while the next one
   /// is copied.
   void copy_out(std::size_t end) {
-    for (std::uint64_t chunk = work_.size(); chunk < std::min<std::size_t>(end, cut_.chunks());
-         ++chunk) {
+    end = std::min<std::size_t>(end, cut_.chunks());
+    for (std::uint64_t chunk = work_.size(); chunk < end && slots_.is_free(chunk); ++chunk) {
       const std::size_t bytes = cut_.raw_bytes(chunk);
       std::byte* const place = slots_.place(chunk, bytes);
       const std::byte* const from = region_.data + cut_.offset(chunk);

@@ -53,12 +53,12 @@ std::size_t OpaqueBlock::longest() const {
 
 /// A device finds a relative bound itself, and payloads tell it.
 bool OpaqueBlock::encode(const Chunking& cut, const Region& region, memory::Buffer packed,
-                         const Home& home) {
+                         const Home& home, LaunchBatch* batch) {
   packed_ = std::move(packed);
   Chunking resolved = cut;
   if (region.device == gpu::host && !resolve(job_, region, resolved.spec)) return false;
   return make(resolved, region.device, home, [&](const Chunking& all, Slots& slots) {
-    return make_encoder(job_, all, region, slots);
+    return make_encoder(job_, all, region, slots, home.link ? batch : nullptr);
   });
 }
 

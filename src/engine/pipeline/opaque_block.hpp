@@ -42,8 +42,10 @@ class OpaqueBlock final : private Slots {
   };
 
   /// Begins to encode a region, whose elements stay valid until advance() returns true, or lie in
-  /// `packed`. `cut.spec` names a codec. False where memory is short, or the device refuses.
-  bool encode(const Chunking& cut, const Region& region, memory::Buffer packed, const Home& home);
+  /// `packed`. `cut.spec` names a codec. False where memory is short, or the device refuses. Where
+  /// there are a home and a `batch`, the device may get it with that.
+  bool encode(const Chunking& cut, const Region& region, memory::Buffer packed, const Home& home,
+              LaunchBatch* batch = nullptr);
 
   /// The same with chunks that `made_by` makes, of any sources, which outlive that: in memory of
   /// `device`, or the host's.

@@ -55,6 +55,7 @@ class SendPipeline final : private Slots {
   }
   bool is_on_host() const override { return transfer_.is_on_host; }
   bool is_driven() const override { return is_driven_; }
+  bool is_free(std::uint64_t chunk) const override { return link_.is_free(transfer_, chunk); }
   gpu::Report* report(std::uint64_t chunk) override;
   void publish(const Made& made);
   void end();

@@ -68,6 +68,7 @@ class HostLink final : public Link {
   std::byte* place(const Transfer& transfer, std::size_t chunk, std::size_t) override {
     return transfer.place(chunk);
   }
+  bool is_free(const Transfer& transfer, std::size_t chunk) const override;
   Report* report(const Transfer& transfer, std::size_t chunk) override;
   void publish(const Transfer& transfer, std::size_t chunk, std::size_t bytes) override;
   void release(const Transfer& transfer) override;
@@ -124,6 +125,7 @@ class HostLink final : public Link {
   const char* open_new(const Neighbour& neighbour, Source& source, int device);
   gpu::State look(int rank, std::uint64_t number, Arrived& arrived);
 
+  static std::uint32_t at_once(const Transfer& transfer);
   std::uint32_t opened_by_all(std::span<const int> readers) const;
   bool reserve_in(std::uint32_t number, const Reservation& wanted, Transfer& planned);
   void grow(int device, std::uint64_t bytes);
@@ -149,6 +151,8 @@ class HostLink final : public Link {
   std::deque<Sent> sent_;
   /// By the first slot of a transfer: its sender has not done with it.
   std::array<std::atomic<bool>, HostSegment::most_slots> is_held_{};
+  /// By the first slot of a reader's row: its rank.
+  std::array<int, HostSegment::most_slots> reader_of_{};
   int own_mapped_by_ = gpu::host;        ///< the device that the own segment was mapped with
   std::atomic<bool> is_mapped_{false};   ///< queues may write there
   std::atomic<bool> is_refused_{false};  ///< memory cannot be shared, or not be pinned

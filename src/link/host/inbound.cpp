@@ -1,5 +1,6 @@
 // A transfer by the host link as its reader has it.
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -43,7 +44,9 @@ class HostLink::Reader final : public Inbound {
   /// The chunks behind it that are there, too: one long copy uses the bus better than several.
   void lengthen(std::uint64_t chunk, Arrived& arrived) {
     if (arrived.bytes != expected_.bytes_of(chunk)) return;
-    for (std::uint64_t next = chunk + 1; next < expected_.chunks; ++next) {
+    const std::uint32_t most = of(link_.source_of(expected_.rank)).slot[slot_of(chunk)].at_once;
+    const std::uint64_t end = std::min<std::uint64_t>(expected_.chunks, chunk + most);
+    for (std::uint64_t next = chunk + 1; next < end; ++next) {
       Arrived found;
       if (link_.look(expected_.rank, slot_of(next), found) != gpu::State::done ||
           found.data != arrived.data + arrived.bytes || found.bytes != expected_.bytes_of(next)) {

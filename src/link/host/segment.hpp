@@ -31,10 +31,12 @@ struct alignas(64) HostSlot {
   std::uint32_t staging;                    ///< the block of staging memory it lies in
   std::uint32_t told_by;                    ///< the slot whose report tells of this one
   std::uint64_t offset;                     ///< in that memory
+  std::uint32_t at_once;  ///< so many blocks from it on may be copied in one go, if they are there
 
-  void plan(std::uint32_t in_staging, std::uint64_t at, std::uint32_t teller) {
+  void plan(std::uint32_t in_staging, std::uint64_t at, std::uint32_t teller, std::uint32_t most) {
     staging = in_staging;
     offset = at;
+    at_once = most;
     report = {};
     told_by = teller;
     acknowledged.store(0, std::memory_order_relaxed);

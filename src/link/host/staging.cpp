@@ -35,9 +35,10 @@ bool HostLink::reserve(const Reservation& wanted, Transfer& transfer) {
   const std::uint32_t opened = opened_by_all(wanted.readers);
   if (opened == 0) return false;
   const std::uint64_t each = rounded(std::max<std::size_t>(wanted.bytes, 1), slot_alignment);
-  if (each > limit_ / wanted.chunks) return false;
   Transfer planned{0, static_cast<std::uint32_t>(wanted.chunks),
                    static_cast<std::uint32_t>(wanted.readers.size()), each};
+  if (wanted.window < wanted.chunks) planned.window = static_cast<std::uint32_t>(wanted.window);
+  if (each > limit_ / planned.places()) return false;
   const std::uint64_t total = planned.bytes();
   if (wanted.account && !wanted.may_exceed && !wanted.account->has_room(total)) return false;
   std::lock_guard lock(sending_);
@@ -66,7 +67,10 @@ bool HostLink::reserve_in(std::uint32_t number, const Reservation& wanted, Trans
   planned.first = static_cast<std::uint32_t>(*first);
   planned.memory = staging.piece.memory.data() + begin;
   planned.is_on_host = true;
-  own().slot[*first].plan(number, begin, planned.first);
+  own().slot[*first].plan(number, begin, planned.first, at_once(planned));
+  for (std::uint32_t reader = 0; reader < planned.readers; ++reader) {
+    reader_of_[planned.first_of(reader)] = wanted.readers[reader];
+  }
   is_held_[*first].store(true, std::memory_order_relaxed);
   sent_.push_back({planned, wanted.operation, begin, number, wanted.account});
   if (wanted.account) wanted.account->take(planned.bytes());
@@ -134,13 +138,36 @@ void HostLink::reclaim(std::size_t count) {
       });
 }
 
+/// Blocks that are copied in one go are acknowledged together: where others wait for their memory,
+/// half of it.
+std::uint32_t HostLink::at_once(const Transfer& transfer) {
+  return transfer.window > 0 ? std::max(transfer.window / 2, 1u) : transfer.chunks;
+}
+
+bool HostLink::is_free(const Transfer& transfer, std::size_t chunk) const {
+  if (chunk < transfer.places()) return true;
+  thread_local std::uint64_t looks = 0;
+  for (std::uint32_t reader = 0; reader < transfer.readers; ++reader) {
+    const std::uint32_t first = transfer.first_of(reader);
+    const HostSlot& before = own().slot[first + chunk - transfer.places()];
+    if (before.acknowledged.load(std::memory_order_acquire) == 0 &&
+        !has_ended(reader_of_[first], looks)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void HostLink::lay_out(const Transfer& transfer) {
   const HostSlot& first = own().slot[transfer.first];
   for (std::uint32_t number = 0; number < transfer.slots(); ++number) {
     const std::uint32_t chunk = number % transfer.chunks;
     const std::uint64_t at = chunk * transfer.chunk_room;
     HostSlot& slot = own().slot[transfer.first + number];
-    if (number > 0) slot.plan(first.staging, first.offset + at, transfer.first + chunk);
+    if (number > 0) {
+      const std::uint64_t offset = chunk % transfer.places() * transfer.chunk_room;
+      slot.plan(first.staging, first.offset + offset, transfer.first + chunk, at_once(transfer));
+    }
     if (transfer.raw_bytes > 0) {  // the device says no more than that it is there
       slot.report.bytes = std::min(transfer.chunk_room, transfer.raw_bytes - at);
     }
