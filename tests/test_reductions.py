@@ -150,7 +150,8 @@ def test_without_messages(ranks, is_shared, takes_devices, mpi_program, mpress_r
 def test_sums_in_quanta_have_the_same_bits(bound, mpi, mpi_program, mpress_run, simulated_gpu):
     """Whatever the order of the ranks, chunks, links, and where buffers lie; and what hosts add up
     first, but for elements that are no quanta, of which the tighter bound has some."""
-    ways = [("0", {}), ("1", {"MPRESS_CHUNK": "16K"}), ("2 mixed", simulated_gpu)]
+    ways = [("0", {}), ("1", {"MPRESS_CHUNK": "16K"}), ("2 mixed", simulated_gpu),
+            ("3 device", simulated_gpu)]  # fmt: skip
     if bound == "1e-2" and mpi.name != "openmpi":
         ways.append(("1", HOSTS["odd-even"]))
     if mpi.name == "abi":

@@ -75,7 +75,8 @@ template <class T>
 bool add_quanta(std::span<const void* const> inputs, std::size_t first, std::size_t count,
                 const szp::Quantizer<T>& z, T* out) {
   using Quantum = typename szp::Traits<T>::Quantum;
-  constexpr T magic = szp::Traits<T>::magic, most = szp::Traits<T>::max_quantum;
+  constexpr T magic = szp::Traits<T>::magic;
+  const T most = std::min(z.most, szp::Traits<T>::max_quantum);
   if (inputs.size() > 256) return false;  // else sums overflow nothing
   Bits<T> sums[step] = {};
   Bits<T> doubtful = 0;

@@ -167,12 +167,13 @@ MPRESS_ANY_ORDER T extreme(T a, T b) {
 
 /// szp's quantum of an element, as a number of its type: of what an encoder has quantised, and of
 /// what decoders make of that, the encoder's. Those make another one of the elements that encoders
-/// take no quantum of because of max_quantum alone: all of these come here. False: there is none.
+/// take no quantum of because of max_quantum alone: all of these come here. False: there is
+/// none.
 template <class T>
 MPRESS_ANY_ORDER bool quantum_of(const szp::Quantizer<T>& z, T x, T& quantum) {
-  const T most = szp::Traits<T>::max_quantum;
+  constexpr T most = szp::Traits<T>::max_quantum;
   T scaled = multiply(x, z.inverse);
-  if (!(scaled >= -most - 2 && scaled <= most + 2)) return false;
+  if (!(scaled >= -z.most && scaled <= z.most)) return false;
   const bool is_beyond = scaled < -most || scaled > most;
   if (is_beyond) scaled = scaled < 0 ? -most : most;
   T q = szp::round_quantum(scaled);

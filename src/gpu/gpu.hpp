@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 18;
+inline constexpr std::uint32_t interface_version = 19;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -197,7 +197,9 @@ struct JointSum {
   /// Host memory that devices reach, pinned or from Gpu::map(). Differs.
   struct Tally {
     std::uint32_t undone;  ///< gets 1 where others did not come in time, and not all is done
-    std::uint32_t unused;
+    /// Of a grid with a reach: gets 1 where an element of any member's, or a sum, had no quantum.
+    /// All who get all parts are told the same.
+    std::uint32_t as_elements;
     std::uint64_t sent, received;  ///< bytes of rows, to all others and from them
   };
   Tally* tally;

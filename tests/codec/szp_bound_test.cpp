@@ -2,6 +2,7 @@
 // number and what they are: added in quanta, or as elements where that is not possible.
 #include <span>
 
+#include "codec/any_order.hpp"
 #include "codec/combine.hpp"
 #include "szp_sums.hpp"
 
@@ -134,11 +135,50 @@ void test_type() {
   std::printf("f%d: %d kept, closest %g\n", static_cast<int>(8 * sizeof(T)), kept, closest);
 }
 
+// Sums that nobody has looked at: up to covered() every element has a quantum, on the grid that is
+// theirs where the range is known, too; beyond it none has.
+template <class T>
+void test_blind() {
+  for (const int number : {2, 3, 16, 100}) {
+    for (const double bound : {1e-3, 0.7, 1e-9, 3e5}) {
+      const double most = szp::covered(type_of<T>, bound, number);
+      const auto blind = szp::blind_grid(type_of<T>, bound, number);
+      const auto known = szp::summand_grid(type_of<T>, bound, number, most);
+      CHECK(blind && known && blind->bound == known->bound && blind->slack == known->slack,
+            "%d summands, bound %g", number, bound);
+      if (!blind || !known) return;
+      CHECK(szp::bound_of_sum(type_of<T>, *known, number, most) <= bound, "%g", bound);
+      szp::Quantizer<T> all{}, some{};
+      szp::make_quantizer(*known, all);
+      szp::make_quantizer(*blind, some);
+      SplitMix random{static_cast<std::uint64_t>(number)};
+      const auto step = static_cast<double>(all.step);
+      for (int i = 0; i < 200'000; ++i) {
+        const double within = (2 * static_cast<double>(random.next() >> 11) * 0x1p-53 - 1) * most;
+        const double near = most + (i % 2000 - 1000) * 0.01 * step;
+        for (const double x : {within, near, -near, 3 * within}) {
+          const T element = static_cast<T>(x);
+          T q = 0, same = 0;
+          const bool is_covered = std::fabs(static_cast<double>(element)) <= most;
+          const bool has = mpress::codec::any_order::quantum_of(all, element, q);
+          const bool has_blindly = mpress::codec::any_order::quantum_of(some, element, same);
+          CHECK(has || !is_covered, "%.17g of %.17g", x, most);
+          CHECK(!has_blindly || (is_covered && same == q), "%.17g of %.17g", x, most);
+          CHECK(has_blindly || std::fabs(x) > most - 3 * step, "%.17g of %.17g", x, most);
+        }
+      }
+    }
+  }
+  CHECK(szp::covered(type_of<T>, 0, 4) == 0 && !szp::blind_grid(type_of<T>, 0, 4), "no bound");
+}
+
 }  // namespace
 
 int main() {
   test_type<float>();
   test_type<double>();
+  test_blind<float>();
+  test_blind<double>();
   const mpress::ElementType f32 = mpress::ElementType::f32;
   CHECK(!szp::summand_grid(f32, 1e-9, 4, 1.0), "rounding alone is more");
   CHECK(!szp::summand_grid(f32, 0, 4, 1.0), "no bound");

@@ -35,6 +35,7 @@ class SumWork {
     if (given.grid.bound != 0 && !szp::make_quantizer(given.grid, z_)) {
       fault("a grid without a step: %g", given.grid.bound);
     }
+    szp::make_quantizer({given.grid.bound, given.grid.slack}, z_of_sums_);
   }
 
   void run() {
@@ -43,6 +44,7 @@ class SumWork {
     const bool is_done = add_up() && (!collects || collect());
     given_.tally->sent = sent_;
     given_.tally->received = received_;
+    if (given_.grid.reach > 0 && has_elements_) given_.tally->as_elements = 1;
     if (!is_done) std::atomic_ref(given_.tally->undone).store(1, std::memory_order_release);
   }
 
@@ -82,10 +84,10 @@ class SumWork {
     return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(at(member, offset)));
   }
 
-  bool quantum(T x, std::int32_t& q) const {
+  bool quantum(T x, std::int32_t& q, bool is_sum = false) const {
     T found = 0;
     if (given_.grid.bound == 0) return false;
-    if (!any_order::quantum_of(z_, x, found)) return false;
+    if (!any_order::quantum_of(is_sum ? z_of_sums_ : z_, x, found)) return false;
     if (sizeof(T) == 8 && !(found >= -joint::reach && found < joint::reach)) return false;
     q = static_cast<std::int32_t>(found);
     return true;
@@ -96,7 +98,7 @@ class SumWork {
     std::vector<std::int32_t> quanta(row.count);
     bool are_quanta = true;
     for (std::size_t i = 0; i < row.count && are_quanta; ++i) {
-      are_quanta = quantum(elements[i], quanta[i]);
+      are_quanta = quantum(elements[i], quanta[i], are_sums);
       const T decoded = any_order::multiply(static_cast<T>(quanta[i]), z_.step);
       if (are_sums) are_quanta = are_quanta && std::memcmp(&decoded, elements + i, sizeof(T)) == 0;
     }
@@ -106,6 +108,7 @@ class SumWork {
                 const T* elements) {
     const Layout there = layout(to);
     const RowHead head{0, quanta ? 32 : joint::as_elements, {}};
+    has_elements_ = has_elements_ || !quanta;
     std::memcpy(at(to, there.head_at(slot, row.number)), &head, sizeof head);
     const std::size_t bytes = row.count * (quanta ? sizeof *quanta : sizeof(T));
     std::memcpy(at(to, there.row_at(slot, row.number)),
@@ -132,6 +135,7 @@ class SumWork {
     received_ += sizeof head + bytes;
     const std::byte* const data = at(given_.member, own.row_at(slot, row.number));
     std::vector<T> elements(row.count);
+    has_elements_ = has_elements_ || !are_quanta;
     if (!are_quanta) {
       std::memcpy(elements.data(), data, bytes);
       return elements;
@@ -184,6 +188,10 @@ class SumWork {
       if (!brings(member)) continue;
       if (member == own) {
         const T* const mine = input() + begins_[own] + row.begin;
+        has_elements_ = has_elements_ || !std::all_of(mine, mine + row.count, [&](T x) {
+                          std::int32_t q = 0;
+                          return quantum(x, q);
+                        });
         rows.emplace_back(mine, mine + row.count);
       } else {
         const unsigned other = Layout::other(own, member);
@@ -230,9 +238,10 @@ class SumWork {
   const std::vector<std::byte*> memory_;
   const std::vector<std::uint32_t> units_;
   const std::vector<std::uint64_t> begins_, counts_;
-  const gpu::JointSum given_;  ///< but for what it views
-  szp::Quantizer<T> z_;
+  const gpu::JointSum given_;        ///< but for what it views
+  szp::Quantizer<T> z_, z_of_sums_;  ///< sums go beyond a grid's reach
   std::uint64_t sent_ = 0, received_ = 0;
+  bool has_elements_ = false;  ///< in place of quanta, where there is a grid
 };
 
 }  // namespace

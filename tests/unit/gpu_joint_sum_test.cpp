@@ -49,6 +49,7 @@ struct Case {
   unsigned late = 0;     ///< a member that comes last, after the others have given up
   Data data = Data::smooth;
   bool as_they_are = false;
+  double reach = 0;
   int source = -1;  ///< of a broadcast
 };
 
@@ -90,12 +91,14 @@ class Members {
       put(*queues_[i], input(i, one, sizeof(T)), inputs[i].data(), bytes);
     }
     ++call_;
+    std::vector<char> had_elements(number());
     call_jointly(
         queues_, one.late,
         [&](unsigned i, bool again) { return give<T>(one, begins, counts, i, again); },
         [&](unsigned i) {
           sent_ += tally(i).sent;
           received_ += tally(i).received;
+          if (load(tally(i).as_elements) != 0) had_elements[i] = 1;
           return load(tally(i).undone) != 0;
         });
     std::vector<T> expected(count);
@@ -107,7 +110,11 @@ class Members {
       codec::combine_all(codec::Combine::sum, type_of<T>, views, expected.data(), count);
     } else {
       codec::combine_in_any_order(codec::Combine::sum, type_of<T>, views, expected.data(), count,
-                                  bound);
+                                  grid(one));
+    }
+    if (one.readers == all() && !one.as_they_are) {
+      const bool expected_any = one.reach > 0 && !are_quanta<T>(inputs, grid(one));
+      for (const char had : had_elements) CHECK((had != 0) == expected_any);
     }
     for (unsigned i = 0; i < number(); ++i) {
       const bool is_reader = (one.readers >> i & 1) != 0;
@@ -131,6 +138,30 @@ class Members {
 
  private:
   static constexpr double bound = 1e-3;
+
+  static codec::szp::Grid grid(const Case& one) {
+    codec::szp::Grid found = bound;
+    found.reach = one.reach;
+    return found;
+  }
+
+  /// All elements and their sums?
+  template <class T>
+  static bool are_quanta(const std::vector<std::vector<T>>& inputs, const codec::szp::Grid& grid) {
+    codec::szp::Quantizer<T> z{};
+    codec::szp::make_quantizer(grid, z);
+    for (std::size_t i = 0; i < inputs[0].size(); ++i) {
+      double sum = 0;
+      for (const auto& input : inputs) {
+        T quantum = 0;
+        if (!codec::any_order::quantum_of(z, input[i], quantum)) return false;
+        sum += static_cast<double>(quantum);
+      }
+      const auto limit = static_cast<double>(codec::szp::Traits<T>::sum_limit);
+      if (!(sum >= -limit && sum < limit)) return false;
+    }
+    return true;
+  }
 
   template <class T>
   std::vector<T> make(Data data, std::size_t count, unsigned member) {
@@ -175,7 +206,7 @@ class Members {
         units_,
         i,
         call_,
-        one.as_they_are ? 0 : bound,
+        one.as_they_are ? codec::szp::Grid{} : grid(one),
         begins,
         counts,
         one.readers,
@@ -234,6 +265,12 @@ void all_goals(unsigned number) {
           one.data = data;
           if (skew == 0 || data == Data::strange) members.sum<T>(one, cut.begins, cut.counts);
         }
+        one.reach = 1000.25;  // of noise and of smooth data, but not of wide
+        for (const Data data : all_data) {
+          one.data = data;
+          if (skew == 0) members.sum<T>(one, cut.begins, cut.counts);
+        }
+        one.reach = 0;
         one.as_they_are = true;
         one.data = Data::noise;
         members.sum<T>(one, cut.begins, cut.counts);

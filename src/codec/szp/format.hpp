@@ -83,6 +83,7 @@ struct Quantizer {
   T step;
   T inverse;
   T limit;
+  T most;  ///< x * inverse, either way, of sums of elements (any_order::quantum_of())
 };
 
 /// The step is a little below twice the bound, so that the rounding of x * inverse and of
@@ -113,6 +114,7 @@ MPRESS_SZP_INLINE bool make_quantizer(const Grid& grid, Quantizer<T>& z) {
   const double shrunk = grid.bound * step_shrink;
   const double half = shrunk < largest_step<T> / 2 ? shrunk : largest_step<T> / 2;
   z.limit = round_down<T>(grid.bound + grid.slack);
+  z.most = grid.reach > 0 ? round_down<T>(grid.reach) : Traits<T>::max_quantum + 2;
   z.step = round_down<T>(2 * half);
   z.inverse = static_cast<T>(1.0 / static_cast<double>(z.step));
   return z.limit >= normal && z.step >= normal;
@@ -247,6 +249,13 @@ bool resolvable(ElementType type, double abs_bound);
 /// by no more than `bound`, and every finite element has a quantum; empty where quanta cannot tell
 /// it. docs/codecs.md, Reductions.
 std::optional<Grid> summand_grid(ElementType type, double bound, int summands, double most);
+
+/// The greatest element up to which sums within an absolute `bound` go by one grid, whatever they
+/// bring, so that nobody need look for the greatest first; 0: there is none.
+double covered(ElementType type, double bound, int summands);
+
+/// That grid, for elements that nobody has looked at: those beyond covered() have no quantum.
+std::optional<Grid> blind_grid(ElementType type, double bound, int summands);
 
 /// The opposite, of any such grid: what the sum errs by at most, the rounding of its last bits
 /// included. Not above the bound that summand_grid() made it of. The same place derives it.

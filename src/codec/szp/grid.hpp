@@ -11,6 +11,9 @@ namespace mpress::codec::szp {
 struct Grid {
   double bound = 0;  ///< 0: there is no grid
   double slack = 0;
+  /// Of sums of elements alone: those of quanta beyond have none, as if they were kept; 0: of as
+  /// many as the type allows.
+  double reach = 0;
 
   Grid() = default;
   MPRESS_HOST_DEVICE constexpr Grid(double abs_bound, double more = 0)

@@ -335,6 +335,22 @@ std::optional<Grid> summand_grid(ElementType type, double bound, int summands, d
                                   : summand_grid_as<double>(bound, summands, most);
 }
 
+double covered(ElementType type, double bound, int summands) {
+  const bool is_single = type == ElementType::f32;
+  constexpr int most_summands = 128;  // whose sums stay numbers of the type
+  if (is_single && summands > most_summands) return 0;
+  return bound / summands * (is_single ? 0x1p17 : 0x1p25);
+}
+
+std::optional<Grid> blind_grid(ElementType type, double bound, int summands) {
+  const double most = covered(type, bound, summands);
+  if (!(most > 0)) return std::nullopt;
+  std::optional<Grid> grid = summand_grid(type, bound, summands, most);
+  // The next quantum stands for what is not beyond, too.
+  if (grid) grid->reach = std::floor(most / (2 * grid->bound * step_shrink)) - 1;
+  return grid;
+}
+
 double bound_of_sum(ElementType type, const Grid& each, int summands, double most) {
   return type == ElementType::f32 ? bound_of_sum_as<float>(each, summands, most)
                                   : bound_of_sum_as<double>(each, summands, most);

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/coll/blind_sums.hpp"
 #include "engine/context.hpp"
 #include "engine/devices.hpp"
 #include "gpu/gpu.hpp"
@@ -228,6 +229,7 @@ struct JointMemories final : Context::Kept {
   JointMemory raw_sums;    ///< of those that are long
   JointMemory moved;       ///< of coll/joint_movement
   JointMemory coded_sums;  ///< of coll/reduced_call
+  BlindSums blind_sums;    ///< of those
 };
 
 }  // namespace mpress::engine

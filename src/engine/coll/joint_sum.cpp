@@ -188,6 +188,7 @@ bool JointSum::end_window() {
   if (end == JointMemory::End::pending) return false;
   sent_ += memory_.tally().sent;
   received_ += memory_.tally().received;
+  were_quanta_ = were_quanta_ && memory_.tally().as_elements == 0;
   if (end == JointMemory::End::undone) {
     // A member that is far behind leaves the device to the program for half of the time.
     constexpr unsigned at_once = 2;

@@ -76,6 +76,9 @@ class JointSum {
   /// An MPI error code.
   int code() const { return code_; }
 
+  /// Of a grid with a reach, by who gets all parts: had all elements and sums quanta?
+  bool were_quanta() const { return were_quanta_; }
+
   /// What this member's kernels have written to all others, and got from them.
   std::uint64_t sent_bytes() const { return sent_; }
   std::uint64_t received_bytes() const { return received_; }
@@ -115,6 +118,7 @@ class JointSum {
   std::uint64_t again_at_ns_ = 0;
   std::uint64_t sent_ = 0, received_ = 0;
   int code_ = MPI_SUCCESS;
+  bool were_quanta_ = true;
   bool has_offered_ = false;
   bool is_over_ = false;
   QueueLease queue_;

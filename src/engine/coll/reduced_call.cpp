@@ -67,11 +67,12 @@ void ReducedCall::begin() {
   errors_ = {};
   coding_.largest_error = &errors_.brought;
   adds_quanta_ = false;
-  is_joint_ = false;
+  is_joint_ = is_blind_ = has_blind_results_ = false;
   joint_.reset();
+  range_.reset();
   note(open());
   if (spec_.codec == Codec::szp) {
-    begin_measuring();
+    may_be_blind() ? begin_exchange() : begin_measuring();
   } else {
     begin_contributions();
   }
@@ -140,7 +141,7 @@ bool ReducedCall::advance() {
   if (phase_ == Phase::exchanging) {
     if (!has_moved()) return false;
     conclude_exchange();
-    if (!begins_jointly()) begin_contributions();
+    begin_after_exchange();
   }
   if (phase_ == Phase::adding_jointly) {
     if (!joint_->advance()) return false;

@@ -98,13 +98,16 @@ class ReducedCall final : public CollectiveOperation {
   int open();
   void begin_measuring();
   bool is_measured();
-  void begin_exchange(const codec::Range& range);
+  void begin_exchange();
   void conclude_exchange();
+  bool may_be_blind() const;
+  void begin_after_exchange();
   void offer_jointly(Told& told);
   bool may_add_jointly() const;
   JointSum::Goal joint_goal() const;
   bool begins_jointly();
   void end_jointly();
+  void count_jointly() const;
   /// Not where sums of a host, which are rounded, could make a difference.
   bool is_by_host() const { return context_.hosts().is_mixed() && !is_reproducible_; }
   PieceSum& own_piece() const { return *pieces_.front(); }
@@ -177,8 +180,12 @@ class ReducedCall final : public CollectiveOperation {
   std::vector<Errors> all_errors_;                 ///< by rank
   bool adds_quanta_ = false;                       ///< of payloads
   std::optional<JointSum> joint_;                  ///< where that may be
-  double most_ = 0;                                ///< the greatest element of any member's
+  double most_ = 0;                                ///< the greatest element that may be
   bool is_joint_ = false;                          ///< it is
+  std::optional<codec::Range> range_;              ///< of what this rank brings, once it is known
+  bool is_blind_ = false;                          ///< not all know theirs
+  bool is_beyond_ = false;                         ///< an element is too large for a blind sum
+  bool has_blind_results_ = false;                 ///< which stand where none is
   std::unique_ptr<Movement> movement_;             ///< of what is told, or of results
   std::unique_ptr<Movement> contributions_;        ///< while any are under way
   std::unique_ptr<Movement> passing_on_;           ///< the same of what hosts have combined

@@ -47,27 +47,57 @@ bool ReducedCall::begins_jointly() {
   if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
   std::vector<JointSum::Told> told;
   for (const Told& one : told_) told.push_back(one.joint);
-  if (joint_->accept(told, codec::grid_of(coding_.spec)) != JointAnswer::accepted) return false;
+  codec::szp::Grid grid = codec::grid_of(coding_.spec);
+  if (is_blind_) {
+    grid = *codec::szp::blind_grid(reduction_.type, spec_.value, context_.size());
+  }
+  if (joint_->accept(told, grid) != JointAnswer::accepted) return false;
   movement_.reset();
   is_joint_ = true;
   phase_ = Phase::adding_jointly;
   return true;
 }
 
+void ReducedCall::count_jointly() const {
+  const std::size_t others = static_cast<std::size_t>(context_.size()) - 1;
+  for (int member = 0; member < context_.size(); ++member) {
+    if (member == context_.rank()) continue;
+    // Kernels count what goes to all members together.
+    count_by_peer_link(
+        job_, called(), context_.world_rank(member),
+        {joint_->raw_bytes_to(member), joint_->sent_bytes() / others, Codec::szp},
+        {joint_->raw_bytes_from(member), joint_->received_bytes() / others, Codec::szp});
+  }
+}
+
+/// All members find the same: a joint sum, blocks, or that they have to know the range first.
+void ReducedCall::begin_after_exchange() {
+  if (has_blind_results_ && !is_beyond_) {
+    is_joint_ = true;
+    joint_.reset();
+    movement_.reset();
+    aligned_.reset();
+    return end();
+  }
+  if (begins_jointly()) return;
+  if (!is_blind_) return begin_contributions();
+  JointMemories::of(job_, context_).blind_sums.ended(false);
+  begin_measuring();
+}
+
 void ReducedCall::end_jointly() {
   note(joint_->code());
-  if (code_ == MPI_SUCCESS) {
-    const std::size_t others = static_cast<std::size_t>(context_.size()) - 1;
-    for (int member = 0; member < context_.size(); ++member) {
-      if (member == context_.rank()) continue;
-      // Kernels count what goes to all members together.
-      count_by_peer_link(
-          job_, called(), context_.world_rank(member),
-          {joint_->raw_bytes_to(member), joint_->sent_bytes() / others, Codec::szp},
-          {joint_->raw_bytes_from(member), joint_->received_bytes() / others, Codec::szp});
+  const bool were_quanta = joint_->were_quanta();
+  if (code_ == MPI_SUCCESS) count_jointly();
+  joint_.reset();
+  if (is_blind_ && code_ == MPI_SUCCESS) {
+    JointMemories::of(job_, context_).blind_sums.ended(were_quanta);
+    if (!were_quanta) {
+      has_blind_results_ = true;
+      is_joint_ = false;
+      return begin_measuring();
     }
   }
-  joint_.reset();
   aligned_.reset();
   end();
 }

@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint32_t pays_flag = 1;
 constexpr std::uint32_t finite_flag = 2;  ///< there are finite elements
 constexpr std::uint32_t device_flag = 4;  ///< they lie on a device
+constexpr std::uint32_t known_flag = 8;   ///< their range is known
 
 }  // namespace
 
@@ -42,17 +43,34 @@ bool ReducedCall::pays() const {
   return choose(job_, message, false).spec.codec != Codec::none;
 }
 
+/// May a joint sum begin before the range is known? Not in place, where it could not be made again.
+/// Where members do not find the same they look for the range after all.
+bool ReducedCall::may_be_blind() const {
+  if (spec_.bound != Bound::abs || goal_ != Goal::all || reduction_.is_in_place ||
+      code_ != MPI_SUCCESS || home_ == gpu::host || !may_add_jointly()) {
+    return false;
+  }
+  using namespace codec::szp;
+  const auto grid = blind_grid(reduction_.type, spec_.value, context_.size());
+  if (!grid || !resolvable(reduction_.type, grid->bound)) return false;
+  JointMemories& memories = JointMemories::of(job_, context_);
+  return memories.coded_sums.is_open() && memories.blind_sums.may_begin();
+}
+
+/// What this rank brings; then the exchange begins.
 void ReducedCall::begin_measuring() {
   const auto count = static_cast<std::size_t>(reduction_.count);
-  if (code_ != MPI_SUCCESS) return begin_exchange({});
-  if (home_ == gpu::host) {
-    return begin_exchange(codec::finite_range(reduction_.type, input_, count));
+  if (code_ != MPI_SUCCESS) range_ = codec::Range{};
+  if (home_ == gpu::host && !range_) {
+    range_ = codec::finite_range(reduction_.type, input_, count);
   }
+  if (range_) return begin_exchange();
   extent_ = job_.devices.take_pinned(home_, sizeof(Extent));
   queue_ = job_.devices.queue(home_);
   if (!extent_ || !queue_) {
     note(short_of_memory(job_, home_));
-    return begin_exchange({});
+    range_ = codec::Range{};
+    return begin_exchange();
   }
   auto* const extent = new (extent_.data()) Extent;
   event_ = queue_->extent(reduction_.type, input_, count, extent, 1);
@@ -63,22 +81,23 @@ void ReducedCall::begin_measuring() {
 bool ReducedCall::is_measured() {
   const gpu::State state = queue_->query(event_);
   if (state == gpu::State::pending) return false;
-  codec::Range range;
+  range_ = codec::Range{};
   if (state == gpu::State::failed) {
     note(refused(job_, home_));
   } else {
-    range = codec::range_of(*reinterpret_cast<const Extent*>(extent_.data()));
+    range_ = codec::range_of(*reinterpret_cast<const Extent*>(extent_.data()));
   }
   queue_ = {};
   extent_.reset();
-  begin_exchange(range);
+  begin_exchange();
   return true;
 }
 
-void ReducedCall::begin_exchange(const codec::Range& range) {
+void ReducedCall::begin_exchange() {
+  const codec::Range range = range_.value_or(codec::Range{});
   const auto members = static_cast<std::size_t>(context_.size());
   const std::uint32_t flags = (pays() ? pays_flag : 0) | (range.any_finite ? finite_flag : 0) |
-                              (home_ != gpu::host ? device_flag : 0);
+                              (home_ != gpu::host ? device_flag : 0) | (range_ ? known_flag : 0);
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(members, {});
   Told& told = told_[static_cast<std::size_t>(context_.rank())];
@@ -91,21 +110,30 @@ void ReducedCall::begin_exchange(const codec::Range& range) {
 /// All members find the same, from what all have told.
 void ReducedCall::conclude_exchange() {
   codec::Range range;
-  bool pays = false, are_on_devices = true;
+  bool pays = false, are_on_devices = true, are_known = true;
   std::uint64_t chunk_bytes = told_.front().chunk_bytes;
   for (const Told& one : told_) {
     range.join({one.min, one.max, (one.flags & finite_flag) != 0, false});
     pays = pays || (one.flags & pays_flag) != 0;
     are_on_devices = are_on_devices && (one.flags & device_flag) != 0;
+    are_known = are_known && (one.flags & known_flag) != 0;
     chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
   }
   const double bound = spec_.bound == Bound::rel ? spec_.value * range.width() : spec_.value;
   coding_ = Coding{no_codec(), true};
+  is_blind_ = adds_quanta_ = false;
+  loss_ = {};
   if (!pays && !is_reproducible_) return;
+  is_blind_ = !are_known;
   const bool is_sum = reduction_.how == codec::Combine::sum;
-  const double most = std::max(std::fabs(range.min), std::fabs(range.max));
-  most_ = most;
   using codec::szp::Grid;
+  // Where the bound is known, sums with and without the range go by one grid.
+  const bool is_known = is_sum && spec_.bound == Bound::abs;
+  const double covered =
+      is_known ? codec::szp::covered(reduction_.type, bound, context_.size()) : 0;
+  const double greatest = std::max(std::fabs(range.min), std::fabs(range.max));
+  const double most = most_ = std::max(greatest, covered);
+  is_beyond_ = greatest > covered;
   const std::optional<Grid> part =
       is_sum ? codec::szp::summand_grid(reduction_.type, bound, context_.size(), most)
              : std::optional<Grid>(bound);

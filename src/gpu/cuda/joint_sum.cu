@@ -38,6 +38,7 @@ struct Call {
   int source;
   int room;
   bool again;
+  bool tells_of_elements;
 
   /// Only what goes as it is may be a broadcast.
   template <bool as_they_are>
@@ -213,6 +214,13 @@ __device__ __forceinline__ RowHead load_head(const std::byte* at) {
   return head;
 }
 
+/// By the lanes of a row's warp. Seldom, so that nothing is counted where all are quanta.
+__device__ void tell_of_elements(const Call& call) {
+  if (!call.tells_of_elements || threadIdx.x % 32 != 0) return;
+  *const_cast<volatile std::uint32_t*>(&call.tally->as_elements) = 1;
+  __threadfence_system();
+}
+
 /// What came for a unit of this member's own part.
 struct Contributions {
   const Call& call;
@@ -236,6 +244,7 @@ template <class T>
 __device__ __noinline__ unsigned sum_elements(const Call& call, const Quantizer<T>& z,
                                               const Contributions& from, const T* input, T* out,
                                               std::size_t count, const Targets& to) {
+  tell_of_elements(call);
   send_head_of_elements(to);
 #pragma unroll 1
   for (unsigned v = 0; v < per_lane<T>; ++v) {
@@ -437,6 +446,7 @@ __device__ bool collect(const Call& call, const Quantizer<T>& z, std::uint32_t r
     traffic.received += bytes_of<per_lane<T>>(head);
     T x[per_lane<T>];
     if (head.bits == joint::as_elements) {
+      if constexpr (!as_they_are) tell_of_elements(call);
       std::uint32_t w[joint::row_bytes / 32 / 4];
       load_words(row, w);
       memcpy(x, w, sizeof x);
@@ -537,6 +547,7 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
   call.source = sum.source;
   call.room = any_order::room_for(members);
   call.again = sum.again;
+  call.tells_of_elements = sum.grid.reach > 0;
   return type == ElementType::f32 ? sum_as<float>(call, sum.grid, tell, stream)
                                   : sum_as<double>(call, sum.grid, tell, stream);
 }
