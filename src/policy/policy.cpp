@@ -211,7 +211,7 @@ Verdict Policy::judge(const Subject& subject) {
   if (!costs.message()) return Verdict::unknown;
   const auto bytes = static_cast<double>(subject.bytes);
   if (!could_pay(subject.path, subject.codec, costs, bytes)) return Verdict::link;
-  const double raw = raw_seconds(subject.path, costs, bytes);
+  const double raw = subject.raw_share * raw_seconds(subject.path, costs, bytes);
   const std::optional<CodecSeconds> measured =
       costs_.codec_seconds(subject.path, subject.codec, bytes);
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);

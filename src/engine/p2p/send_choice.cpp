@@ -71,7 +71,14 @@ policy::Subject glance_at_subject(const Job& job, const Message& message, Codec 
   }
   std::shared_ptr<policy::Ratios> unowned(std::shared_ptr<policy::Ratios>(),
                                           message.comm.ratios.get());
-  return {path, codec, *message.type.element, message.bytes, std::move(unowned)};
+  const bool is_in_window =
+      path.peer == policy::Peer::pinned && message.call.driven > job.peer_hosts.ranks().size();
+  return {path,
+          codec,
+          *message.type.element,
+          message.bytes,
+          std::move(unowned),
+          is_in_window ? policy::raw_share_in_windows : 1};
 }
 
 policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
