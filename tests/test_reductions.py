@@ -233,6 +233,25 @@ def test_a_device_that_fails(
     assert done.status == 0 and "ok" in done.stdout, done.output
 
 
+@pytest.mark.parametrize(
+    ("codec", "pieces", "calls"),
+    [
+        ("szp:rel=1e-4", 0, []),
+        *(("szp:abs=1e-1", pieces, [calls])
+          for pieces, calls in ((0, 2), (0, 4), (1, 2), (1, 4), (2, 2), (3, 4))),
+    ],
+)  # fmt: skip
+def test_a_device_that_fails_before_a_sum_is_made_again(
+    codec, pieces, calls, mpi_program, mpress_run, simulated_gpu
+):
+    """Members who look for the range after all do so together, or not at all."""
+    arguments = ["", str(pieces), "150000", "1", *map(str, calls)]
+    options = ("--codec", codec, *FORCED)
+    program = mpi_program("reductions_failing")
+    done = mpress_run(3, program, arguments, options, env=simulated_gpu)
+    assert done.status == 0 and "ok" in done.stdout, done.output
+
+
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=EXTENDED)])
 def test_in_the_progress_thread(seed, mpi, mpi_program, mpress_run):
     env = {"MPRESS_PROGRESS": "thread"}

@@ -30,6 +30,10 @@ enum class Family : unsigned char {
 
 /// Is it one of point-to-point calls?
 constexpr bool is_of_messages(Family family) { return family <= Family::sendrecv; }
+/// Of reductions?
+constexpr bool is_of_reductions(Family family) {
+  return family >= Family::allreduce && family < Family::count_;
+}
 
 struct Config {
   Spec spec;

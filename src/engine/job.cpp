@@ -337,8 +337,10 @@ void start_job(bool at_init) {
     job.peer_hosts.find(segment, on_host);
     Backoff::set_crowded(job.peer_hosts.is_crowded());
     job.host_link.set_ranks(job.peer_hosts.host_ranks(), job.config.pool_limit);
-    job.host_window = job.config.host_window > 0 ? job.config.host_window
-                                                 : policy::host_window(last_level_cache());
+    job.host_window = job.config.host_window;
+    if (job.host_window == 0 && job.host_link.is_open()) {
+      job.host_window = policy::host_window(last_level_cache());
+    }
     if (on_host.file >= 0) job.peer_link.set_other_way("by way of the host's memory");
     job.peer_link.set_ranks(job.peer_hosts.ranks(), job.config.pool_limit,
                             !job.config.is_pool_limit_set);

@@ -37,6 +37,8 @@ constexpr std::size_t host_raw_chunk(std::size_t bytes, std::size_t base, std::s
   std::size_t chunk = base / 2;
   while (2 * chunk * chunk < bytes * (base / 8)) chunk *= 2;
   while (window > 0 && chunk > base / 4 && 4 * chunk > window) chunk /= 2;
+  constexpr std::size_t most = 1024;  // of a message's, as slots are not without number
+  while (bytes / chunk >= most) chunk *= 2;
   return chunk;
 }
 

@@ -13,10 +13,10 @@
 
 static int rank, size;
 
-/* Every other time one brings some that are larger than what a sum need not look at, for bounds of
- * 1e-4; all of them quanta. */
+/* In two rounds of three one brings some that are larger than what a sum of four need not look at,
+ * for bounds of 1e-4, or just not; all of them quanta. */
 static double value(int contribution, int64_t i, double large) {
-  if (large > 0 && contribution == 0 && i % 4999 == 17) return large + 1e-3 * (double)(i % 1000);
+  if (large > 0 && contribution == 0 && i % 4999 == 17) return large;
   return sin(1e-3 * (double)i + contribution) + 2;
 }
 
@@ -54,9 +54,11 @@ int main(int argc, char** argv) {
   const int device = is_on_device ? rank % sim_devices : -1;
   const int lengths[] = {5003, 9001, 30000, 75001};
   uint64_t hash = 0xcbf29ce484222325u;
-  for (int round = 0; round < 16; ++round) {
-    const int each = lengths[round / 2 % 4];
-    const int is_f32 = round < 8;
+  for (int round = 0; round < 24; ++round) {
+    const int each = lengths[round / 3 % 4];
+    const int is_f32 = round < 12;
+    const double just_not = (is_f32 ? 0x1p17 : 0x1p25) * 1e-4 / 4 * (1 - 1e-5);
+    const double large = round % 3 == 0 ? 0 : round % 3 == 1 ? just_not : is_f32 ? 20 : 2000;
     const MPI_Datatype type = is_f32 ? MPI_FLOAT : MPI_DOUBLE;
     const size_t width = is_f32 ? 4 : 8;
     const int count = each * size;
@@ -65,7 +67,7 @@ int main(int argc, char** argv) {
     struct Memory piece = memory_on(device, width * (size_t)each);
     struct Memory again = memory_on(device, width * (size_t)count);
     for (int i = 0; i < count; ++i) {
-      const double v = value(brings, i, round % 2 == 0 ? 0 : is_f32 ? 20 : 2000);
+      const double v = value(brings, i, large);
       if (is_f32) {
         ((float*)in.shadow)[i] = (float)v;
       } else {

@@ -2,9 +2,10 @@
  * that lack what it should have brought or combined; no rank waits for ever, and the communicator
  * still works.
  *
- * reductions_failing FORM PIECES COUNT RANKS: how the call is made (immediate, persistent, or any
- * other word), what the devices do of it before they refuse, of how many elements it is, and a bit
- * for each rank whose device does. */
+ * reductions_failing FORM PIECES COUNT RANKS [CALLS]: how the call is made (immediate, persistent,
+ * or any other word), what the devices do of it before they refuse, of how many elements it is, and
+ * a bit for each rank whose device does. CALLS: after so many, in all of which a rank brings
+ * elements that are much larger than the others. */
 #include "failing.h"
 #include "simulated_gpu.h"
 
@@ -35,13 +36,15 @@ int main(int argc, char** argv) {
   struct Memory in = memory_on(rank % sim_devices, bytes);
   struct Memory host_in = memory_on(-1, bytes), host_out = memory_on(-1, bytes);
   fill_f32((float*)out.shadow, count, rank);
-  put(&out);
   memcpy(host_out.data, out.shadow, bytes);
+  const int calls = argc > 5 ? atoi(argv[5]) : 3;
+  for (int k = 77; argc > 5 && rank == 2 && k < count; k += 50000) ((float*)out.shadow)[k] = 1e7f;
+  put(&out);
   if (strcmp(form, "persistent") == 0) {
     CHECK_MPI(MPI_Allreduce_init(out.data, in.data, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
                                  MPI_INFO_NULL, &persistent));
   }
-  for (int i = 0; i < 3; ++i) CHECK_MPI(make_call(add_up, begin, out.data, in.data));
+  for (int i = 0; i < calls; ++i) CHECK_MPI(make_call(add_up, begin, out.data, in.data));
   if (fails) sim_set_failing(rank % sim_devices, pieces);
   const int code = make_call(add_up, begin, out.data, in.data);
   CHECK(code == MPI_SUCCESS || is_device_error(code));

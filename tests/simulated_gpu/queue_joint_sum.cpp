@@ -93,10 +93,11 @@ class SumWork {
     return true;
   }
 
-  /// As elements, where one has no quantum, or, of sums, is not what its quantum stands for.
-  void send(unsigned to, std::size_t slot, const Row& row, const T* elements, bool are_sums) {
+  /// As elements, where one has no quantum, or, of sums, is not what its quantum stands for, or
+  /// where a contribution had none.
+  void send(unsigned to, std::size_t slot, const Row& row, const T* elements, bool are_sums,
+            bool are_quanta = true) {
     std::vector<std::int32_t> quanta(row.count);
-    bool are_quanta = true;
     for (std::size_t i = 0; i < row.count && are_quanta; ++i) {
       are_quanta = quantum(elements[i], quanta[i], are_sums);
       const T decoded = any_order::multiply(static_cast<T>(quanta[i]), z_.step);
@@ -126,7 +127,7 @@ class SumWork {
   }
 
   /// A row that came.
-  std::vector<T> take(std::size_t slot, const Row& row) {
+  std::vector<T> take(std::size_t slot, const Row& row, bool& all_are_quanta) {
     const Layout own = layout(given_.member);
     RowHead head;
     std::memcpy(&head, at(given_.member, own.head_at(slot, row.number)), sizeof head);
@@ -136,6 +137,7 @@ class SumWork {
     const std::byte* const data = at(given_.member, own.row_at(slot, row.number));
     std::vector<T> elements(row.count);
     has_elements_ = has_elements_ || !are_quanta;
+    all_are_quanta = all_are_quanta && are_quanta;
     if (!are_quanta) {
       std::memcpy(elements.data(), data, bytes);
       return elements;
@@ -184,18 +186,20 @@ class SumWork {
   void add_row(std::size_t unit, const Row& row) {
     const unsigned own = given_.member;
     std::vector<std::vector<T>> rows;
+    bool are_quanta = true;
     for (unsigned member = 0; member < members(); ++member) {
       if (!brings(member)) continue;
       if (member == own) {
         const T* const mine = input() + begins_[own] + row.begin;
-        has_elements_ = has_elements_ || !std::all_of(mine, mine + row.count, [&](T x) {
-                          std::int32_t q = 0;
-                          return quantum(x, q);
-                        });
+        are_quanta = are_quanta && std::all_of(mine, mine + row.count, [&](T x) {
+                       std::int32_t q = 0;
+                       return quantum(x, q);
+                     });
+        has_elements_ = has_elements_ || !are_quanta;
         rows.emplace_back(mine, mine + row.count);
       } else {
         const unsigned other = Layout::other(own, member);
-        rows.push_back(take(layout(own).contribution(given_.call, other, unit), row));
+        rows.push_back(take(layout(own).contribution(given_.call, other, unit), row, are_quanta));
       }
     }
     std::vector<T> sums(row.count);
@@ -210,7 +214,8 @@ class SumWork {
     }
     for (unsigned member = 0; member < members(); ++member) {
       if (member == own || !is_reader(member)) continue;
-      send(member, layout(member).result(Layout::other(member, own), unit), row, sums.data(), true);
+      send(member, layout(member).result(Layout::other(member, own), unit), row, sums.data(), true,
+           are_quanta);
     }
     if (given_.readers == 0 || is_reader(own)) {
       const std::size_t first = given_.readers == 0 ? 0 : begins_[own];
@@ -227,7 +232,8 @@ class SumWork {
         if (!await_slot(slot)) return false;
         if (!is_reader(given_.member)) continue;
         each_row(part, unit, [&](const Row& row) {
-          const std::vector<T> elements = take(slot, row);
+          bool are_quanta = true;
+          const std::vector<T> elements = take(slot, row, are_quanta);
           std::memcpy(out() + begins_[part] + row.begin, elements.data(), row.count * sizeof(T));
         });
       }

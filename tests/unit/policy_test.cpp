@@ -478,7 +478,8 @@ void chunks_by_the_host_grow_slowly() {
   // Four fit into a window, unless they would be too short for that.
   CHECK(host_raw_chunk(256 << 20, base, 4 * base) == base);
   CHECK(host_raw_chunk(256 << 20, base, 8 * base / 3) == base / 2);
-  CHECK(host_raw_chunk(256 << 20, base, 1) == base / 4);
+  CHECK(host_raw_chunk(64 << 20, base, 1) == base / 4);
+  CHECK(host_raw_chunk(std::size_t{4} << 30, base, 1) == 8 * base);
   CHECK(host_window(0) == 32 * base && host_window(360 * base) == 40 * base);
   CHECK(host_chunk(256 << 20, base) == 16 * base && host_chunk(base, base) == base);
   // No more chunks than a device encodes in one go.

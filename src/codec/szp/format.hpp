@@ -254,8 +254,12 @@ std::optional<Grid> summand_grid(ElementType type, double bound, int summands, d
 /// bring, so that nobody need look for the greatest first; 0: there is none.
 double covered(ElementType type, double bound, int summands);
 
-/// That grid, for elements that nobody has looked at: those beyond covered() have no quantum.
+/// That grid, for elements that nobody has looked at: those beyond covered() have no quantum, nor
+/// have some that are next to it.
 std::optional<Grid> blind_grid(ElementType type, double bound, int summands);
+
+/// The greatest element up to which all have a quantum on that grid, as they are and as decoded.
+double reached(const Grid& blind);
 
 /// The opposite, of any such grid: what the sum errs by at most, the rounding of its last bits
 /// included. Not above the bound that summand_grid() made it of. The same place derives it.

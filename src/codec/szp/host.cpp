@@ -339,7 +339,8 @@ double covered(ElementType type, double bound, int summands) {
   const bool is_single = type == ElementType::f32;
   constexpr int most_summands = 128;  // whose sums stay numbers of the type
   if (is_single && summands > most_summands) return 0;
-  return bound / summands * (is_single ? 0x1p17 : 0x1p25);
+  const double most = bound / summands * (is_single ? 0x1p17 : 0x1p25);
+  return std::isfinite(most) ? most : 0;
 }
 
 std::optional<Grid> blind_grid(ElementType type, double bound, int summands) {
@@ -350,6 +351,8 @@ std::optional<Grid> blind_grid(ElementType type, double bound, int summands) {
   if (grid) grid->reach = std::floor(most / (2 * grid->bound * step_shrink)) - 1;
   return grid;
 }
+
+double reached(const Grid& blind) { return (blind.reach - 2) * 2 * blind.bound * step_shrink; }
 
 double bound_of_sum(ElementType type, const Grid& each, int summands, double most) {
   return type == ElementType::f32 ? bound_of_sum_as<float>(each, summands, most)

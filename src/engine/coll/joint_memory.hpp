@@ -123,6 +123,9 @@ class JointMemory {
   Devices devices() const { return devices_; }
   void set_devices(Devices devices) { devices_ = devices; }
 
+  /// Has another member's device failed, or its process ended? Once all are open.
+  bool has_lost_member() { return failed_member() >= 0; }
+
   /// It has failed, and is not used any more.
   bool is_given_up() const { return is_given_up_; }
 

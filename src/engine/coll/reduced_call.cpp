@@ -139,7 +139,7 @@ bool ReducedCall::advance() {
   if (phase_ == Phase::waiting) begin();
   if (phase_ == Phase::measuring && !is_measured()) return false;
   if (phase_ == Phase::exchanging) {
-    if (!has_moved()) return false;
+    if (!has_moved()) return ends_for_failure();
     conclude_exchange();
     begin_after_exchange();
   }
@@ -235,7 +235,8 @@ void ReducedCall::await(bool is_awaited) {
 void ReducedCall::wait_in_mpi() {
   const bool works_here = phase_ == Phase::waiting || phase_ == Phase::measuring ||
                           phase_ == Phase::adding_jointly || phase_ == Phase::combining ||
-                          (phase_ == Phase::passing_on && !has_passed_on_) || adds_quanta_;
+                          (phase_ == Phase::passing_on && !has_passed_on_) || adds_quanta_ ||
+                          has_blind_results_;
   const std::unique_ptr<Movement>& moving = contributions_ ? contributions_
                                             : passing_on_  ? passing_on_
                                                            : movement_;

@@ -101,6 +101,8 @@ class ReducedCall final : public CollectiveOperation {
   void begin_exchange();
   void conclude_exchange();
   bool may_be_blind() const;
+  bool is_overwritten() const;
+  bool ends_for_failure();
   void begin_after_exchange();
   void offer_jointly(Told& told);
   bool may_add_jointly() const;
@@ -184,6 +186,7 @@ class ReducedCall final : public CollectiveOperation {
   bool is_joint_ = false;                          ///< it is
   std::optional<codec::Range> range_;              ///< of what this rank brings, once it is known
   bool is_blind_ = false;                          ///< not all know theirs
+  bool are_any_known_ = false;                     ///< but some do
   bool is_beyond_ = false;                         ///< an element is too large for a blind sum
   bool has_blind_results_ = false;                 ///< which stand where none is
   std::unique_ptr<Movement> movement_;             ///< of what is told, or of results

@@ -40,8 +40,9 @@ void ReducedCall::offer_jointly(Told& told) {
 
 /// All members find the same, but for one whose exchange failed: the others learn of that.
 bool ReducedCall::begins_jointly() {
-  if (joint_ && code_ != MPI_SUCCESS) joint_->fail();
-  if (!joint_ || !adds_quanta_ || code_ != MPI_SUCCESS) return false;
+  if (!joint_ || !adds_quanta_) return false;
+  // A member that knows its range may have results where its input lies.
+  if (is_blind_ && are_any_known_) return false;
   // Quanta that do not travel would make all rows elements.
   const double quanta = most_ / (2 * coding_.spec.value * codec::szp::step_shrink);
   if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
@@ -70,8 +71,13 @@ void ReducedCall::count_jointly() const {
   }
 }
 
-/// All members find the same: a joint sum, blocks, or that they have to know the range first.
+/// All members find the same: a joint sum, blocks, or that they have to know the range first. An
+/// error that one had before the exchange all know of by then.
 void ReducedCall::begin_after_exchange() {
+  if (code_ != MPI_SUCCESS) {
+    if (joint_) joint_->fail();
+    return begin_contributions();
+  }
   if (has_blind_results_ && !is_beyond_) {
     is_joint_ = true;
     joint_.reset();
@@ -83,6 +89,22 @@ void ReducedCall::begin_after_exchange() {
   if (!is_blind_) return begin_contributions();
   JointMemories::of(job_, context_).blind_sums.ended(false);
   begin_measuring();
+}
+
+/// A member whose device failed in a blind sum does not look for the range with those that have all
+/// of it. True once the call is over for that.
+bool ReducedCall::ends_for_failure() {
+  if (!has_blind_results_) return false;
+  JointMemory& memory = JointMemories::of(job_, context_).coded_sums;
+  if (!memory.has_lost_member()) return false;
+  memory.tell_failure();
+  movement_->runner().withdraw();
+  movement_.reset();
+  joint_.reset();
+  aligned_.reset();
+  note(job_.device_code);
+  end();
+  return true;
 }
 
 void ReducedCall::end_jointly() {

@@ -43,11 +43,17 @@ bool ReducedCall::pays() const {
   return choose(job_, message, false).spec.codec != Codec::none;
 }
 
-/// May a joint sum begin before the range is known? Not in place, where it could not be made again.
-/// Where members do not find the same they look for the range after all.
+/// Do results go where the input lies? By MPI only in place.
+bool ReducedCall::is_overwritten() const {
+  const std::size_t bytes = static_cast<std::size_t>(reduction_.count) * width();
+  return reduction_.is_in_place || (input_ < results() + bytes && results() < input_ + bytes);
+}
+
+/// May a joint sum begin before the range is known? Not where it could not be made again. Where
+/// members do not find the same they look for the range after all.
 bool ReducedCall::may_be_blind() const {
-  if (spec_.bound != Bound::abs || goal_ != Goal::all || reduction_.is_in_place ||
-      code_ != MPI_SUCCESS || home_ == gpu::host || !may_add_jointly()) {
+  if (spec_.bound != Bound::abs || goal_ != Goal::all || code_ != MPI_SUCCESS ||
+      home_ == gpu::host || is_overwritten() || !may_add_jointly()) {
     return false;
   }
   using namespace codec::szp;
@@ -96,7 +102,9 @@ bool ReducedCall::is_measured() {
 void ReducedCall::begin_exchange() {
   const codec::Range range = range_.value_or(codec::Range{});
   const auto members = static_cast<std::size_t>(context_.size());
-  const std::uint32_t flags = (pays() ? pays_flag : 0) | (range.any_finite ? finite_flag : 0) |
+  // What paid once in a call does so again: all members have blind results, or none.
+  const std::uint32_t flags = (has_blind_results_ || pays() ? pays_flag : 0) |
+                              (range.any_finite ? finite_flag : 0) |
                               (home_ != gpu::host ? device_flag : 0) | (range_ ? known_flag : 0);
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(members, {});
@@ -111,17 +119,19 @@ void ReducedCall::begin_exchange() {
 void ReducedCall::conclude_exchange() {
   codec::Range range;
   bool pays = false, are_on_devices = true, are_known = true;
+  are_any_known_ = false;
   std::uint64_t chunk_bytes = told_.front().chunk_bytes;
   for (const Told& one : told_) {
     range.join({one.min, one.max, (one.flags & finite_flag) != 0, false});
     pays = pays || (one.flags & pays_flag) != 0;
     are_on_devices = are_on_devices && (one.flags & device_flag) != 0;
     are_known = are_known && (one.flags & known_flag) != 0;
+    are_any_known_ = are_any_known_ || (one.flags & known_flag) != 0;
     chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
   }
   const double bound = spec_.bound == Bound::rel ? spec_.value * range.width() : spec_.value;
   coding_ = Coding{no_codec(), true};
-  is_blind_ = adds_quanta_ = false;
+  is_blind_ = is_beyond_ = adds_quanta_ = false;
   loss_ = {};
   if (!pays && !is_reproducible_) return;
   is_blind_ = !are_known;
@@ -133,7 +143,10 @@ void ReducedCall::conclude_exchange() {
       is_known ? codec::szp::covered(reduction_.type, bound, context_.size()) : 0;
   const double greatest = std::max(std::fabs(range.min), std::fabs(range.max));
   const double most = most_ = std::max(greatest, covered);
-  is_beyond_ = greatest > covered;
+  if (has_blind_results_) {
+    const auto blind = codec::szp::blind_grid(reduction_.type, bound, context_.size());
+    is_beyond_ = greatest > codec::szp::reached(*blind);
+  }
   const std::optional<Grid> part =
       is_sum ? codec::szp::summand_grid(reduction_.type, bound, context_.size(), most)
              : std::optional<Grid>(bound);

@@ -286,6 +286,15 @@ void Runner::tell_failure(int to) {
   messages_.push_back(std::move(message));
 }
 
+void Runner::withdraw() {
+  for (Message& message : messages_) {
+    if (message.request == MPI_REQUEST_NULL) continue;
+    if (message.is_received) mpi::calls().Cancel(&message.request);
+    mpi::calls().Wait(&message.request, MPI_STATUS_IGNORE);
+  }
+  messages_.clear();
+}
+
 bool Runner::is_coming() const {
   return std::none_of(messages_.begin(), messages_.end(),
                       [](const Message& one) { return one.is_received && !one.is_complete; });

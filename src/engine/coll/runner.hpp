@@ -57,6 +57,9 @@ class Runner {
   /// under way, it waits, and waits best.
   void wait_in_mpi();
 
+  /// Other members will not answer: no more is received. What was sent may be left with them.
+  void withdraw();
+
   /// Has all that this rank gets in the rounds that have begun come?
   bool is_coming() const;
 

@@ -61,12 +61,12 @@ bool SharedBlocks::is_kept(schedule::Block block) const {
 
 /// Once for all readers, also of later rounds.
 int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArguments& arguments,
-                         bool at_once, LaunchBatch& batch) {
+                         bool at_once, std::size_t driven, LaunchBatch& batch) {
   if (shared.is_decided || !is_own(block)) return shared.code;
   shared.is_decided = true;
   BlockChoice choice =
-      encode_block(job_, {called_, call_.family, true, std::nullopt, coding_, &batch}, arguments,
-                   shared.readers, at_once);
+      encode_block(job_, {called_, call_.family, true, std::nullopt, coding_, &batch, driven},
+                   arguments, shared.readers, at_once);
   shared.opaque = std::move(choice.opaque);
   shared.reason = choice.reason;
   if (shared.opaque) {
@@ -87,7 +87,8 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   if (is_own(block) && !is_opaque) return {};
   const SendArguments arguments{part.data, part.count, part.type, readers.front(), context_.comm()};
   const bool at_once = readers.size() == shared.readers.size();
-  if (const int code = decide(block, shared, arguments, at_once, batch); code != MPI_SUCCESS) {
+  if (const int code = decide(block, shared, arguments, at_once, driven, batch);
+      code != MPI_SUCCESS) {
     return {nullptr, std::nullopt, code};
   }
   shared.sends_left -= readers.size();

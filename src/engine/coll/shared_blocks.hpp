@@ -83,7 +83,7 @@ class SharedBlocks {
   bool is_for_self_too(schedule::Block block) const;
   OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;
   int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once,
-             LaunchBatch& batch);
+             std::size_t driven, LaunchBatch& batch);
 
   Job& job_;
   const Collective& call_;

@@ -106,6 +106,10 @@ bool HostLink::has_ended(int rank, std::uint64_t& looks) const {
   return link::has_ended(ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid, looks);
 }
 
+bool HostLink::lives(int rank) const {
+  return is_alive(process_here(ranks_[static_cast<std::size_t>(index_of(rank))].segment.pid));
+}
+
 void HostLink::close() {
   {
     std::lock_guard lock(sending_);

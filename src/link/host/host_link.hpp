@@ -122,6 +122,7 @@ class HostLink final : public Link {
   int index_of(int rank) const;
   Source& source_of(int rank) { return sources_[static_cast<std::size_t>(index_of(rank))]; }
   bool has_ended(int rank, std::uint64_t& looks) const;
+  bool lives(int rank) const;
   const char* open_new(const Neighbour& neighbour, Source& source, int device);
   gpu::State look(int rank, std::uint64_t number, Arrived& arrived);
 

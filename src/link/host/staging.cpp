@@ -146,14 +146,15 @@ std::uint32_t HostLink::at_once(const Transfer& transfer) {
 
 bool HostLink::is_free(const Transfer& transfer, std::size_t chunk) const {
   if (chunk < transfer.places()) return true;
+  constexpr std::uint64_t looks_a_question = 1 << 16;
   thread_local std::uint64_t looks = 0;
+  bool asks = false;
   for (std::uint32_t reader = 0; reader < transfer.readers; ++reader) {
     const std::uint32_t first = transfer.first_of(reader);
     const HostSlot& before = own().slot[first + chunk - transfer.places()];
-    if (before.acknowledged.load(std::memory_order_acquire) == 0 &&
-        !has_ended(reader_of_[first], looks)) {
-      return false;
-    }
+    if (before.acknowledged.load(std::memory_order_acquire) != 0) continue;
+    asks = asks || ++looks % looks_a_question == 0;
+    if (!asks || lives(reader_of_[first])) return false;
   }
   return true;
 }
