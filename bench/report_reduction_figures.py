@@ -49,7 +49,9 @@ class Place:
 
     @property
     def title(self) -> str:
-        return name_of_way(self.run, self.way)
+        gpu = (self.run["gpu"] or "").removeprefix("NVIDIA ").split(" ")[0]
+        where = f"{self.run['gpus']} x {gpu}: " if gpu else ""
+        return where + name_of_way(self.run, self.way)
 
 
 def places(document: Row, *forms: str) -> list[Place]:
@@ -79,10 +81,14 @@ def split(row: Row) -> dict[str, float]:
 
 def _panels(count: int) -> tuple[Any, list[Any]]:
     plt = result_pictures.pyplot()
+    columns = min(count, 3)
+    lines = -(-count // columns)
     figure, axes = plt.subplots(
-        1, count, figsize=(5.5 * count, 4), layout="constrained", squeeze=False
+        lines, columns, figsize=(5.5 * columns, 4 * lines), layout="constrained", squeeze=False
     )
-    return figure, list(axes.flat)
+    for axis in axes.flat[count:]:
+        axis.set_visible(False)
+    return figure, list(axes.flat[:count])
 
 
 def said(some: Sequence[Place]) -> str:
