@@ -167,8 +167,7 @@ MPRESS_ANY_ORDER T extreme(T a, T b) {
 
 /// szp's quantum of an element, as a number of its type: of what an encoder has quantised, and of
 /// what decoders make of that, the encoder's. Those make another one of the elements that encoders
-/// take no quantum of because of max_quantum alone: all of these come here. False: there is
-/// none.
+/// take no quantum of because of max_quantum alone: all of these come here. False: there is none.
 template <class T>
 MPRESS_ANY_ORDER bool quantum_of(const szp::Quantizer<T>& z, T x, T& quantum) {
   constexpr T most = szp::Traits<T>::max_quantum;

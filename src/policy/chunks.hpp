@@ -30,7 +30,8 @@ constexpr std::size_t linked_chunk(std::size_t bytes, std::size_t base) {
 /// another chunk: n chunks take S/B (1 + 1/n) + n c, with c what each takes beyond its bytes, and
 /// the least for chunks of sqrt(S B c). B c is 128 KB where the bus carries 50 GB/s. The power of
 /// two nearest to that; of short messages it is the host that takes longer for each than its copy,
-/// so they are cut in two at most:
+/// so they are cut in two at most.
+///
 /// Where only `window` bytes are on their way at a time, a quarter of that at most: one is copied
 /// out, one in, and one is waited for on either side.
 constexpr std::size_t host_raw_chunk(std::size_t bytes, std::size_t base, std::size_t window = 0) {

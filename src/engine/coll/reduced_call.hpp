@@ -110,6 +110,7 @@ class ReducedCall final : public CollectiveOperation {
   bool begins_jointly();
   void end_jointly();
   void count_jointly() const;
+  void end_without_blocks();
   /// Not where sums of a host, which are rounded, could make a difference.
   bool is_by_host() const { return context_.hosts().is_mixed() && !is_reproducible_; }
   PieceSum& own_piece() const { return *pieces_.front(); }

@@ -80,10 +80,7 @@ void ReducedCall::begin_after_exchange() {
   }
   if (has_blind_results_ && !is_beyond_) {
     is_joint_ = true;
-    joint_.reset();
-    movement_.reset();
-    aligned_.reset();
-    return end();
+    return end_without_blocks();
   }
   if (begins_jointly()) return;
   if (!is_blind_) return begin_contributions();
@@ -99,12 +96,16 @@ bool ReducedCall::ends_for_failure() {
   if (!memory.has_lost_member()) return false;
   memory.tell_failure();
   movement_->runner().withdraw();
-  movement_.reset();
-  joint_.reset();
-  aligned_.reset();
   note(job_.device_code);
-  end();
+  end_without_blocks();
   return true;
+}
+
+void ReducedCall::end_without_blocks() {
+  joint_.reset();
+  movement_.reset();
+  aligned_.reset();
+  end();
 }
 
 void ReducedCall::end_jointly() {
@@ -120,8 +121,7 @@ void ReducedCall::end_jointly() {
       return begin_measuring();
     }
   }
-  aligned_.reset();
-  end();
+  end_without_blocks();
 }
 
 }  // namespace mpress::engine

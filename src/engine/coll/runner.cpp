@@ -140,7 +140,7 @@ void Runner::receive(int from, const Part& part, schedule::Block block) {
 /// Those that devices may encode straight to slots, which no host waits for: all of a round at
 /// once, and before the others, which may be waited for here.
 void Runner::send_each(std::span<const Transfer> transfers) {
-  count_driven(transfers.size());
+  if (is_driven_) count_driven(transfers.size());
   LaunchBatch batch(job_);
   std::vector<Departure> held;
   for (const bool is_near : {true, false}) {
@@ -153,13 +153,13 @@ void Runner::send_each(std::span<const Transfer> transfers) {
   }
 }
 
-/// `messages`: of this rank's, in the round that begins.
+/// `messages`: of this rank's, in the round that begins. Where somebody drives them.
 void Runner::count_driven(std::size_t messages) {
   const schedule::Op op = blocks_.task().op;
   const bool has_one_sender = op == schedule::Op::bcast || op == schedule::Op::scatter;
   const std::size_t senders = has_one_sender ? 1 : job_.peer_hosts.ranks().size();
   const auto rounds = static_cast<std::size_t>(std::min(schedule_.rounds, rounds_at_once));
-  driven_ = is_driven_ ? std::max<std::size_t>(messages * senders * rounds, 1) : 0;
+  driven_ = std::max<std::size_t>(messages * senders * rounds, 1);
 }
 
 /// Do payloads for this rank leave a device without this process's host?
@@ -195,11 +195,13 @@ bool Runner::has(schedule::Block block) const {
 
 /// All of a round: those that get the same block next, in the order in which each gets them.
 void Runner::send_shared(std::span<const Transfer> transfers) {
-  std::unordered_set<schedule::Block> blocks;
-  for (const Transfer& transfer : transfers) {
-    for (const schedule::Block block : schedule_.blocks_of(transfer)) blocks.insert(block);
+  if (is_driven_) {
+    std::unordered_set<schedule::Block> blocks;
+    for (const Transfer& transfer : transfers) {
+      for (const schedule::Block block : schedule_.blocks_of(transfer)) blocks.insert(block);
+    }
+    count_driven(blocks.size());
   }
-  count_driven(blocks.size());
   LaunchBatch batch(job_);
   std::vector<std::uint32_t> sent(transfers.size());
   for (std::size_t i = 0; i < transfers.size();) {

@@ -171,13 +171,17 @@ std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
 
 namespace {
 
+/// Of a raw message by the host link, so many bytes are on their way at a time; 0: all.
+std::size_t window_bytes(const Job& job, std::size_t driven) {
+  return driven > 0 ? job.host_window / driven : 0;
+}
+
 /// Bytes of elements in each chunk by the host link.
 std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes, std::size_t driven) {
   const std::size_t base = job.chunks.chunk_bytes();
   const std::size_t whole = whole_chunk(bytes);
   if (!encodes) {
-    const std::size_t window = driven > 0 ? job.host_window / driven : 0;
-    return std::min(policy::host_raw_chunk(bytes, base, window), whole);
+    return std::min(policy::host_raw_chunk(bytes, base, window_bytes(job, driven)), whole);
   }
   return job.chunks.cuts(bytes) ? std::min(policy::host_chunk(bytes, base), whole) : whole;
 }
@@ -185,7 +189,7 @@ std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes, st
 }  // namespace
 
 std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, std::size_t driven) {
-  return driven > 0 ? std::max<std::size_t>(job.host_window / driven / chunk_bytes, 2) : 0;
+  return driven > 0 ? std::max<std::size_t>(window_bytes(job, driven) / chunk_bytes, 2) : 0;
 }
 
 std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
