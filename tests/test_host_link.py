@@ -134,6 +134,41 @@ def test_calls_longer_than_their_window(mpi_program, mpress_run, hosted):
     assert by_host["16K", "64M"] == by_host["16K", "64K"] > by_host["32M", "64K"] > 0
 
 
+SUMS = ["--codec", "szp:abs=1e-4", "--force", "--threshold", "0"]
+
+
+def test_sums_longer_than_their_window(mpi_program, mpress_run, hosted):
+    """Once it is known how short payloads are, they take a window in turn, and so find room where
+    there is little."""
+    by_host = {}
+    for window in ("16K", "32M"):
+        env = {**hosted, "MPRESS_CHUNK": "16K", "MPRESS_HOST_WINDOW": window}
+        env["MPRESS_POOL_LIMIT"] = "2M"
+        arguments = ["1e-3", "800000"]
+        done = checked(mpress_run(2, mpi_program("reductions_long"), arguments, SUMS, env))
+        by_host[window] = hosted_messages(done)
+    assert by_host["16K"] > by_host["32M"]
+
+
+def test_windows_change_no_bit(mpi_program, mpress_run, hosted):
+    printed = set()
+    for window in ("8K", "32M"):
+        env = {**hosted, "MPRESS_CHUNK": "4K", "MPRESS_HOST_WINDOW": window}
+        done = mpress_run(2, mpi_program("reductions_alike"), ["0", "device"], SUMS, env)
+        assert done.status == 0, done.output
+        assert hosted_messages(done) > 0
+        printed.add(done.stdout)
+    assert len(printed) == 1
+
+
+@pytest.mark.parametrize("pieces", range(6))
+def test_a_device_that_fails_in_a_window(pieces, mpi_program, mpress_run, hosted):
+    env = {**hosted, "MPRESS_CHUNK": "4K", "MPRESS_HOST_WINDOW": "8K"}
+    arguments = ["", str(pieces), "1000000", "1"]
+    done = mpress_run(2, mpi_program("reductions_failing"), arguments, SUMS, env=env)
+    assert done.status == 0 and "ok" in done.stdout, done.output
+
+
 @pytest.mark.parametrize("env", [{"MPRESS_LINK": "mpi"}, {"MPRESS_CHUNK": "0"}])
 def test_without_the_link(env, mpi_program, mpress_run, hosted):
     done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=hosted | env))

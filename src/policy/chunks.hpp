@@ -59,6 +59,15 @@ constexpr std::size_t host_chunk(std::size_t bytes, std::size_t base) {
   return bytes / most < 128 && chunk > most ? most : chunk;
 }
 
+/// The same where payloads, which have `share` of the elements' bytes, take memory that others have
+/// just read: few are on their way at a time, and a host gives each copy. Those of 1.5 MB take the
+/// bus twice as long as the host.
+constexpr std::size_t windowed_chunk(std::size_t bytes, std::size_t base, double share) {
+  const auto payload = static_cast<double>(base + base / 2);
+  const auto chunk = static_cast<std::size_t>(payload / std::max(share, 1e-3)) / base * base;
+  return std::min(std::max(chunk, 2 * base), linked_chunk(bytes, base));
+}
+
 /// The same by an MPI that takes memory of devices: encoding, MPI and decoding overlap from 8 MB
 /// on.
 constexpr std::size_t device_chunk(std::size_t bytes, std::size_t base) {

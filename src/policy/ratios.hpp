@@ -42,6 +42,11 @@ class Ratios {
         .seen[static_cast<std::size_t>(codec) - 1][type == ElementType::f64][size_class(bytes)];
   }
 
+  /// What encoding made of the like of it lately, over its bytes; 0: it is not known.
+  double wire_per_raw(Codec codec, ElementType type, std::size_t bytes) {
+    return at(codec, type, bytes).wire_per_raw.load(std::memory_order_relaxed);
+  }
+
  private:
   struct Table {
     Seen seen[codec_count - 1][2][size_classes];

@@ -480,6 +480,11 @@ void chunks_by_the_host_grow_slowly() {
   CHECK(host_raw_chunk(256 << 20, base, 8 * base / 3) == base / 2);
   CHECK(host_raw_chunk(64 << 20, base, 1) == base / 4);
   CHECK(host_raw_chunk(std::size_t{4} << 30, base, 1) == 8 * base);
+  // Payloads of 1.5 MB, but no more chunks than that takes, nor fewer than elsewhere.
+  CHECK(windowed_chunk(128 << 20, base, 0.2) == 7 * base);
+  CHECK(windowed_chunk(128 << 20, base, 0.9) == 2 * base);
+  CHECK(windowed_chunk(128 << 20, base, 0) == linked_chunk(128 << 20, base));
+  CHECK(windowed_chunk(3 << 20, base, 0.2) == 3 * base);
   CHECK(host_window(0) == 32 * base && host_window(360 * base) == 40 * base);
   CHECK(host_chunk(256 << 20, base) == 16 * base && host_chunk(base, base) == base);
   // No more chunks than a device encodes in one go.

@@ -6,6 +6,7 @@
 #include "codec/codec.hpp"
 #include "codec/combine.hpp"
 #include "engine/job.hpp"
+#include "engine/p2p/block_send.hpp"
 #include "engine/pipeline/sum_encoder.hpp"
 #include "wire/frame.hpp"
 
@@ -81,10 +82,12 @@ void PieceSum::add(const OpaqueBlock::Home& home, std::byte* decoded) {
     summands.push_back(is_encoded ? Summand{opaque_[i]} : Summand{nullptr, brought_by(i)});
   }
   sum_ = std::make_shared<OpaqueBlock>(of_.job);
+  Chunking numbered = cut();
+  numbered.message = next_number(of_.job);
   const auto make = [&](const Chunking& cut, Slots& slots) {
     return sum_encoder(of_.job, cut, of_.device, slots, std::move(summands), decoded);
   };
-  if (sum_->make(cut(), of_.device, home, make)) return;
+  if (sum_->make(numbered, of_.device, home, make)) return;
   sum_.reset();
   note(short_of_memory(of_.job, of_.device));
 }

@@ -82,7 +82,8 @@ class ReducedCall final : public CollectiveOperation {
 
   /// What a member tells of what it brings.
   struct Told {
-    double min, max;  ///< of finite elements; both 0 where there are none
+    double min, max;          ///< of finite elements; both 0 where there are none
+    double share_in_windows;  ///< as Coding's
     std::uint64_t chunk_bytes;
     std::uint64_t flags;
     JointSum::Told joint;
@@ -94,6 +95,7 @@ class ReducedCall final : public CollectiveOperation {
   };
 
   bool is_likely_joint() const;
+  double share_in_windows() const;
   void begin();
   int open();
   void begin_measuring();

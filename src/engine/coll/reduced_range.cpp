@@ -10,6 +10,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
 #include "mpi/type_info.hpp"
+#include "policy/chunks.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -19,6 +20,9 @@ constexpr std::uint32_t pays_flag = 1;
 constexpr std::uint32_t finite_flag = 2;  ///< there are finite elements
 constexpr std::uint32_t device_flag = 4;  ///< they lie on a device
 constexpr std::uint32_t known_flag = 8;   ///< their range is known
+
+/// Of the host's window: what all members bring together, to go in windows.
+constexpr double least_of_window = 0.25;
 
 }  // namespace
 
@@ -41,6 +45,24 @@ bool ReducedCall::pays() const {
   const Message message{call,         arguments,        *type, *comm, comm->world_rank(peer), bytes,
                         place.device, place.is_readable};
   return choose(job_, message, false).spec.codec != Codec::none;
+}
+
+/// What Coding::share_in_windows is to be, where it were this rank's alone to say.
+double ReducedCall::share_in_windows() const {
+  if (!served_.is_blocking || Backoff::is_crowded() || !job_.host_link.is_open()) return 0;
+  const auto comm = mpi::comm_info(context_.comm());
+  std::vector<int> others;
+  double share = 0;
+  for (int rank = 0; comm && rank < context_.size(); ++rank) {
+    if (rank == context_.rank()) continue;
+    others.push_back(context_.world_rank(rank));
+    const std::size_t piece = static_cast<std::size_t>(elements_of(rank)) * width();
+    share = std::max(share, comm->ratios->wire_per_raw(spec_.codec, reduction_.type, piece));
+  }
+  const std::size_t bytes = static_cast<std::size_t>(reduction_.count) * width();
+  if (share == 0 || link_to(job_, home_, bytes, others) != link::Kind::host) return 0;
+  const double brought = share * static_cast<double>(bytes * others.size());
+  return brought > static_cast<double>(job_.host_window) * least_of_window ? share : 0;
 }
 
 /// Do results go where the input lies? By MPI only in place.
@@ -109,7 +131,7 @@ void ReducedCall::begin_exchange() {
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(members, {});
   Told& told = told_[static_cast<std::size_t>(context_.rank())];
-  told = {range.min, range.max, chunk_bytes, flags, {}};
+  told = {range.min, range.max, share_in_windows(), chunk_bytes, flags, {}};
   offer_jointly(told);
   phase_ = Phase::exchanging;
   movement_ = share_with_all(told_.data(), sizeof(Told));
@@ -120,12 +142,16 @@ void ReducedCall::conclude_exchange() {
   codec::Range range;
   bool pays = false, are_on_devices = true, are_known = true;
   are_any_known_ = false;
+  bool is_in_windows = true;
+  double share = 0;
   std::uint64_t chunk_bytes = told_.front().chunk_bytes;
   for (const Told& one : told_) {
     range.join({one.min, one.max, (one.flags & finite_flag) != 0, false});
     pays = pays || (one.flags & pays_flag) != 0;
     are_on_devices = are_on_devices && (one.flags & device_flag) != 0;
     are_known = are_known && (one.flags & known_flag) != 0;
+    is_in_windows = is_in_windows && one.share_in_windows > 0;
+    share = std::max(share, one.share_in_windows);
     are_any_known_ = are_any_known_ || (one.flags & known_flag) != 0;
     chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
   }
@@ -160,6 +186,7 @@ void ReducedCall::conclude_exchange() {
   coding_.spec.slack = part->slack;
   coding_.chunk_bytes = chunk_bytes;
   coding_.is_for_devices = are_on_devices;
+  coding_.share_in_windows = is_in_windows ? share : 0;
   coding_.is_summed = adds_quanta_ = is_sum;
   const double delivered =
       is_sum ? codec::szp::bound_of_sum(reduction_.type, *part, context_.size(), most)

@@ -30,7 +30,7 @@ bool BlockOutlet::advance() {
 bool BlockOutlet::may_copy() const {
   if (!link_.is_free(transfer_, copied_)) return false;
   return !is_driven_ || !transfer_.is_on_host ||
-         copies_.size() < copies_ahead(opaque_->cut().chunk_bytes, job_.chunks.chunk_bytes());
+         copies_.size() < copies_ahead(opaque_->chunk(copied_).bytes, job_.chunks.chunk_bytes());
 }
 
 /// False where there is no memory for it, or no queue.

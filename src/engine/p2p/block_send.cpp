@@ -48,6 +48,9 @@ BlockSend::BlockSend(Job& job, const SendCall& call, const SendArguments& argume
       tag_(tag),
       reason_(call.raw_for.value_or(trace::Reason::none)),
       driven_(call.driven),
+      share_in_windows_(!opaque_->cut().encodes() ? 1
+                        : call.coding             ? call.coding->share_in_windows
+                                                  : 0),
       begin_ns_(trace::timeline.now()) {
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
   const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(comm_);
@@ -135,8 +138,9 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   // Where nothing else is left. What is there is bounded by the rounds of a call.
   wanted.may_exceed = is_mpi;
   if (is_mpi && !wanted.is_zero_copy) wanted.account = &job_.held_for_mpi;
-  if (link.kind() == link::Kind::host && !cut.encodes()) {
-    wanted.window = window_chunks(job_, cut.chunk_bytes, driven_);
+  if (link.kind() == link::Kind::host && share_in_windows_ > 0) {
+    const double bytes = share_in_windows_ * static_cast<double>(cut.chunk_bytes);
+    wanted.window = window_chunks(job_, static_cast<std::size_t>(std::max(bytes, 1.0)), driven_);
   }
   link::Transfer transfer;
   if (!link.reserve(wanted, transfer)) return false;

@@ -31,6 +31,9 @@ struct BlockChoice {
   int error = MPI_SUCCESS;                     ///< an MPI error code, which is not raised
 };
 
+/// Of a block, for the timeline.
+std::uint32_t next_number(Job& job);
+
 /// The link that reaches all readers, ranks in MPI_COMM_WORLD, with a block of `bytes` bytes in
 /// memory of `device`; MPI, where no other does.
 link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers);
@@ -93,8 +96,9 @@ class BlockSend final : public Operation {
   const std::uint64_t operation_;
   const MPI_Comm comm_;
   const int tag_;
-  const trace::Reason reason_;  ///< why it goes as it is
-  const std::size_t driven_;    ///< as SendCall says
+  const trace::Reason reason_;     ///< why it goes as it is
+  const std::size_t driven_;       ///< as SendCall says
+  const double share_in_windows_;  ///< as Coding says; of elements as they are: 1
   const std::uint64_t begin_ns_;
   std::vector<std::unique_ptr<BlockOutlet>> outlets_;
   std::vector<std::unique_ptr<Header>> headers_;

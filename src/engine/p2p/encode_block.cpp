@@ -13,11 +13,6 @@
 namespace mpress::engine {
 namespace {
 
-/// Of a block, for the timeline.
-std::uint32_t next_number(Job& job) {
-  return static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
-}
-
 /// Is the first chunk, which is there, so much shorter than its elements that it pays for a header?
 bool is_shorter(const OpaqueBlock& opaque) {
   const std::size_t bytes = opaque.chunk(0).bytes;
@@ -32,7 +27,14 @@ bool is_shorter(const OpaqueBlock& opaque) {
 std::size_t Coding::chunk_of(std::size_t bytes) const {
   if (chunk_bytes == 0 || bytes < 2 * chunk_bytes) return bytes;
   if (!is_for_devices) return chunk_bytes;
-  return std::min({policy::linked_chunk(bytes, chunk_bytes), bytes, wire::max_chunk_bytes});
+  const std::size_t chunk = share_in_windows > 0
+                                ? policy::windowed_chunk(bytes, chunk_bytes, share_in_windows)
+                                : policy::linked_chunk(bytes, chunk_bytes);
+  return std::min({chunk, bytes, wire::max_chunk_bytes});
+}
+
+std::uint32_t next_number(Job& job) {
+  return static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
 }
 
 link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers) {
@@ -96,8 +98,11 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
   const Chunking cut{choice.spec, region.type,  region.count,
                      chunk_bytes, message.peer, next_number(job)};
   auto opaque = std::make_shared<OpaqueBlock>(job);
-  const OpaqueBlock::Home home =
-      at_once ? find_home(job, cut, region.device, kind, world_ranks) : OpaqueBlock::Home{};
+  // In windows copies wait for memory, which kernels should not.
+  const bool is_in_windows = call.coding && call.coding->share_in_windows > 0 && cut.chunks() > 1;
+  const OpaqueBlock::Home home = at_once && !is_in_windows
+                                     ? find_home(job, cut, region.device, kind, world_ranks)
+                                     : OpaqueBlock::Home{};
   double measured = 0;
   if (measures_error(job, choice.spec)) {
     const int code = measure_error(job, choice.spec, region, measured);

@@ -34,11 +34,14 @@ struct SendArguments {
 
 /// How data is encoded where its communicator's codec does not say.
 struct Coding {
-  Spec spec;                     ///< none: it goes as it is
-  bool is_decided = false;       ///< whether that pays is not asked any more
-  bool is_summed = false;        ///< payloads are added up, so all blocks are encoded as such
-  std::size_t chunk_bytes = 0;   ///< of those; 0: in one piece
-  bool is_for_devices = false;   ///< which take longer chunks of longer blocks
+  Spec spec;                    ///< none: it goes as it is
+  bool is_decided = false;      ///< whether that pays is not asked any more
+  bool is_summed = false;       ///< payloads are added up, so all blocks are encoded as such
+  std::size_t chunk_bytes = 0;  ///< of those; 0: in one piece
+  bool is_for_devices = false;  ///< which take longer chunks of longer blocks
+  /// Set: those go by memory of the host that is used again and again, and payloads are expected to
+  /// have so much of the elements' bytes.
+  double share_in_windows = 0;
   bool is_for_root_too = false;  ///< a broadcast's root gets what the others get
 
   double* largest_error = nullptr;  ///< set: where the largest that was measured is kept

@@ -140,8 +140,8 @@ struct Departure {
 /// Counts a message in the row that it returns. `span`: the call, for the timeline.
 trace::Row& count(Job& job, const Message& message, const Departure& departure, trace::Span& span);
 
-/// So many chunks of a raw message by the host link have memory at a time; 0: all. `driven`: as
-/// SendCall says.
+/// So many chunks, of so many bytes on their way, have memory of the host link's at a time; 0: all.
+/// `driven`: as SendCall says.
 std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, std::size_t driven);
 
 /// The bytes of elements in the chunks of a block of `message`'s that several ranks get, none of
