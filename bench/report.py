@@ -15,6 +15,7 @@ import report_p2p
 import report_peer
 import report_reduction_figures
 import report_reductions
+import report_streams
 import report_user
 import report_wave
 from report_collective_figures import FIGURES
@@ -41,6 +42,7 @@ SEVERAL = {
     "collectives": "collectives-*.json",
     "reductions": "reductions-*.json",
     "quality": "gzccl-*.json",
+    "streams": "streams-*.json",
 }
 CUDA_PLOT = DEV / "codec-cuda-h200.svg"
 P2P_PLOT = DEV / "p2p-device-h200.svg"
@@ -84,6 +86,8 @@ def pages(found: dict[str, Any]) -> dict[Path, str]:
         texts[DEV / "results-host-link.md"] = text
     if "aware" in found:
         texts[DEV / "results-cuda-aware.md"] = report_aware.section(found["aware"], AWARE_PLOT)
+    if "streams" in found:
+        texts[DEV / "results-streams.md"] = report_streams.section(found["streams"])
     if "collectives" in found:
         text = report_collectives.section(found["collectives"], COLLECTIVE_PLOTS)
         texts[DEV / "results-collectives.md"] = text

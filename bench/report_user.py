@@ -48,6 +48,7 @@ MEASURED_BY = {
     "collectives": "bench/collectives.py",
     "reductions": "bench/reductions.py",
     "quality": "bench/gzccl_table.py",
+    "streams": "bench/streams.py",
 }
 
 

@@ -82,6 +82,18 @@ def test_calls_with_a_stream(ways, api_program, mpirun, simulated_gpu):
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
+@pytest.mark.parametrize("settings", [{}, {"MPRESS_PROGRESS": "thread"}], ids=["alone", "thread"])
+@pytest.mark.parametrize("dies", [None, 0, 1])
+def test_calls_that_devices_serve_in_a_stream(dies, settings, api_program, mpirun, simulated_gpu):
+    """They return before the stream gets to them. Where a member's device fails, the others' stop
+    waiting for it."""
+    env = {**simulated_gpu, **settings, "MPRESS_LINK": "peer"}
+    arguments = [] if dies is None else [str(dies)]
+    done = mpirun(2, api_program("stream_order"), arguments, env)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+    assert done.stderr.count("waits on the host for what the stream holds") == 1
+
+
 def test_children_of_fork(api_program, mpirun):
     done = mpirun(2, api_program("forked"), [], FORCED)
     assert done.status == 0 and done.stdout == "ok\n", done.output

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/job.hpp"
+#include "engine/stream_order.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/comm_info.hpp"
 #include "trace/message.hpp"
@@ -42,26 +43,13 @@ bool is_running() {
   return is_initialized && !is_finalized;
 }
 
-/// Waits until a stream of the program's has done what it holds, for that of a device that one of
-/// the buffers is on. False where the device, or the stream, refuses.
-bool wait_for_stream(Job& job, void* stream, std::initializer_list<const void*> buffers) {
+/// The device that one of the buffers is on.
+int device_of(std::initializer_list<const void*> buffers) {
   int device = gpu::host;
   for (const void* buffer : buffers) {
     if (device == gpu::host && buffer) device = gpu::locate(buffer);
   }
-  if (device == gpu::host || !job.devices.usable()) return device == gpu::host;
-  engine::QueueLease queue = job.devices.queue(device);
-  const memory::Buffer word = job.devices.take_pinned(device, 2 * sizeof(std::uint32_t));
-  if (!queue || !word || !queue->wait_for(stream)) return false;
-  // What comes of a copy that is behind the stream tells when that is done.
-  auto* const words = reinterpret_cast<std::uint32_t*>(word.data());
-  const gpu::Event behind = queue->copy(words + 1, words, sizeof *words);
-  gpu::State state = gpu::State::pending;
-  job.progress.wait_until([&] {
-    state = queue->query(behind);
-    return state != gpu::State::pending;
-  });
-  return state == gpu::State::done;
+  return device;
 }
 
 }  // namespace
@@ -79,12 +67,14 @@ int raise(MPI_Comm comm, int code, std::string text) {
   return code;
 }
 
-Call::Call(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers)
-    : code_(open(comm, call, buffers)) {
+Call::Call(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers,
+           Streams streams)
+    : code_(open(comm, call, buffers, streams)) {
   if (code_ == MPI_SUCCESS) asking_.emplace(asked_);
 }
 
-int Call::open(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers) {
+int Call::open(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers,
+               Streams streams) {
   last_error.clear();
   if (!is_running()) return raise(comm, MPI_ERR_OTHER, "MPI does not run");
   if (!engine::has_started()) {
@@ -115,7 +105,14 @@ int Call::open(MPI_Comm comm, const mpress_call* call, std::initializer_list<con
   }
   if (!(call->mask & MPRESS_CALL_STREAM)) return MPI_SUCCESS;
   Job* const job = engine::active_job();
-  if (!job || wait_for_stream(*job, call->stream, buffers)) return MPI_SUCCESS;
+  const int device = device_of(buffers);
+  if (!job || device == gpu::host) return MPI_SUCCESS;
+  if (job->devices.usable()) {
+    asked_.order = engine::StreamOrder::behind(*job, call->stream, device);
+  }
+  const bool is_behind = asked_.order && (streams == Streams::followed || asked_.order->await());
+  if (streams == Streams::awaited) asked_.order.reset();
+  if (is_behind) return MPI_SUCCESS;
   return raise(comm, job->device_code,
                "call.stream: the device refuses it, or it is being captured into a graph");
 }

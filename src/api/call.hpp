@@ -19,19 +19,27 @@ const char* error_text();
 /// reason given. Returns `code`.
 int raise(MPI_Comm comm, int code, std::string text);
 
+/// What becomes of a call's stream.
+enum class Streams : unsigned char {
+  awaited,   ///< before the call begins
+  followed,  ///< by the call, which begins behind what the stream holds: engine::Asked::order
+};
+
 /// A call of the program's: what it asks for holds for the calls of MPI's that are made in its
 /// scope.
 class Call {
  public:
   /// `buffers`: the call's own, one of which tells the device of its stream. Raises what is wrong
-  /// with `call`, and waits for its stream.
-  Call(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers);
+  /// with `call`.
+  Call(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers,
+       Streams streams = Streams::awaited);
 
   /// MPI_SUCCESS, or the error that was raised: then nothing may be sent.
   int code() const { return code_; }
 
  private:
-  int open(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers);
+  int open(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers,
+           Streams streams);
 
   engine::Asked asked_;
   int code_;

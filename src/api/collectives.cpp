@@ -50,7 +50,7 @@ struct Forms<int(A...)> {
   template <auto entry>
   static int blocking(A... arguments, const mpress_call* call) {
     const auto buffers = buffers_of(arguments...);
-    const Call scope(comm_of(arguments...), call, {buffers[0], buffers[1]});
+    const Call scope(comm_of(arguments...), call, {buffers[0], buffers[1]}, Streams::followed);
     if (scope.code() != MPI_SUCCESS) return scope.code();
     return (preload::staged_calls.*entry)(arguments...);
   }

@@ -5,12 +5,15 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "codec/spec.hpp"
 
 namespace mpress::engine {
+
+class StreamOrder;
 
 /// What a call tells of itself once it is over.
 struct Outcome {
@@ -34,6 +37,8 @@ struct Asked {
   std::optional<Spec> spec;    ///< empty: the communicator's
   bool same_bits = false;      ///< a lossy broadcast's root gets what the others get
   Outcome* outcome = nullptr;  ///< where to tell it; outlives the call
+  /// Set: its place in a stream of the program's, which nobody has waited for.
+  std::shared_ptr<StreamOrder> order = nullptr;
 
   /// The same on all members whose specs are the same.
   std::uint64_t hash() const {

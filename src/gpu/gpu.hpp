@@ -22,7 +22,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 19;
+inline constexpr std::uint32_t interface_version = 20;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -137,6 +137,9 @@ struct Joint {
   /// Host memory that devices reach, pinned or from Gpu::map(): gets 1 where others did not come in
   /// time, and not all is done. Differs.
   std::uint32_t* undone;
+  /// It waits for the others until somebody writes to `undone`, as nobody looks whether to give it
+  /// again. Differs.
+  bool is_endless = false;
 };
 
 /// A member's share of what several bring each other, each by a queue of its own:
@@ -166,7 +169,8 @@ struct JointMove {
   std::span<const Incoming> receives;
   /// Work of the same call that was left undone before goes on.
   bool again = false;
-  std::uint32_t* undone;  ///< as Joint::undone
+  std::uint32_t* undone;    ///< as Joint::undone
+  bool is_endless = false;  ///< as Joint::is_endless
 };
 
 /// A member's share of a sum that several make together, each by a queue of its own:
@@ -344,8 +348,8 @@ class Queue {
   /// Combines what all members bring, in their order, with the bits of combine(): kernels that wait
   /// on the device for those of the other members, each for some milliseconds. So members give this
   /// once all are known to do so, on devices of their own. Where one came too late, `undone` says
-  /// so, and the same is given `again`: until then the memory is as it was left. Inputs and results
-  /// are on the queue's device, aligned as their type.
+  /// so, and the same is given `again`: until then the memory is as it was left; but for one that
+  /// is endless. Inputs and results are on the queue's device, aligned as their type.
   virtual Event combine_jointly(Combine how, ElementType type, const Joint& joint) = 0;
 
   /// Brings the other members what they get of this one, and writes what comes of them: as

@@ -119,7 +119,7 @@ struct Entries<int(A...)> {
     Job* job = enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
     const bool is_candidate = may_be_served(job, call);
-    if (!is_candidate && passes<own>(job)) {
+    if (!is_candidate && passes<own>(job) && !engine::Asking::innermost()) {
       return engine::after_blocking(job, (mpi::buffer_calls().*own)(arguments...));
     }
     const Operands operands = described<describe>(arguments...);
@@ -135,6 +135,9 @@ struct Entries<int(A...)> {
               rest.arguments()));
         }
       }
+    }
+    if (job) {
+      if (const int code = engine::await_stream(*job, operands); code != MPI_SUCCESS) return code;
     }
     return by_mpi<own, ints>(job, operands, arguments...);
   }

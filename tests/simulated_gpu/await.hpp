@@ -1,7 +1,9 @@
 // How simulated work waits for that of other members.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <thread>
 
 namespace mpress::simulated {
@@ -9,14 +11,21 @@ namespace mpress::simulated {
 /// Short, so that work is given again.
 inline constexpr std::chrono::milliseconds patience{3};
 
+/// `stop`: null; or without end, until that is not 0.
 template <class Look>
-bool await(Look look) {
+bool await(Look look, std::uint32_t* stop) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!look()) {
-    if (std::chrono::steady_clock::now() > end) return false;
+    if (!stop && std::chrono::steady_clock::now() > end) return false;
+    if (stop && std::atomic_ref(*stop).load() != 0) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   return true;
+}
+
+template <class Look>
+bool await(Look look) {
+  return await(look, nullptr);
 }
 
 }  // namespace mpress::simulated

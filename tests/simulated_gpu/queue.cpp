@@ -331,6 +331,18 @@ void Queue::copy_for_program(void* to, const void* from, std::size_t bytes) {
   });
 }
 
+void Queue::wait_for_program(const int* flag) {
+  use_thread();
+  const auto work = [flag] {
+    const std::atomic_ref seen(*const_cast<int*>(flag));
+    while (seen.load(std::memory_order_acquire) == 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return std::optional<gpu::Outcome>();
+  };
+  give({}, work, true);
+}
+
 void Queue::drain_for_program() {
   const gpu::Event event = last();
   finish();

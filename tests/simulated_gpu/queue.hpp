@@ -75,6 +75,7 @@ class Queue final : public gpu::Queue {
   /// As a stream of the program's does it: several threads may call it.
   void copy_for_program(void* to, const void* from, std::size_t bytes);
   void drain_for_program();
+  void wait_for_program(const int* flag);
 
  private:
   template <class Combining>

@@ -40,6 +40,7 @@ class JointWork {
   }
 
  private:
+  std::uint32_t* stop() const { return given_.is_endless ? given_.undone : nullptr; }
   std::size_t parts() const { return begins_.size() - 1; }
   bool has_parts() const { return parts() > 1; }
   unsigned members() const { return static_cast<unsigned>(memory_.size()); }
@@ -91,7 +92,7 @@ class JointWork {
           found = word.load(std::memory_order_acquire);
           return found >> 32 == given_.call;
         };
-        if (!await(is_there)) return false;
+        if (!await(is_there, stop())) return false;
         inputs[member].push_back(static_cast<std::uint32_t>(found));
       }
     }
@@ -121,7 +122,7 @@ class JointWork {
           return flag(given_.member, wait, member, block).load(std::memory_order_acquire) ==
                  given_.call;
         };
-        if (!await(is_set)) return false;
+        if (!await(is_set, stop())) return false;
       }
     }
     return true;

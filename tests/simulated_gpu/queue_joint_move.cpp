@@ -26,7 +26,8 @@ class MoveWork {
         own_(given.member),
         call_(given.call),
         again_(given.again),
-        undone_(given.undone) {}
+        undone_(given.undone),
+        stop_(given.is_endless ? given.undone : nullptr) {}
 
   void run() const {
     if (!again_) send();
@@ -70,7 +71,7 @@ class MoveWork {
         const auto is_set = [&] {
           return flag(own_, member, i).load(std::memory_order_acquire) == call_;
         };
-        if (!await(is_set)) return false;
+        if (!await(is_set, stop_)) return false;
       }
       std::memcpy(Memory::instance().view(static_cast<std::byte*>(block.to)),
                   at(own_, joint::slot_at(member, rooms_[own_])), block.bytes);
@@ -86,6 +87,7 @@ class MoveWork {
   const std::uint32_t call_;
   const bool again_;
   std::uint32_t* const undone_;
+  std::uint32_t* const stop_;
 };
 
 }  // namespace

@@ -51,6 +51,8 @@ void sim_stream_destroy(void* stream);
 void sim_stream_copy(void* stream, void* to, const void* from, size_t bytes);
 void sim_stream_synchronize(void* stream);
 void sim_stream_capture(void* stream, int capturing);
+/* What the stream is given later waits until `*flag`, which any thread may write to, is not 0. */
+void sim_stream_wait(void* stream, const int* flag);
 
 /* The most that a device, or the pinned memory, has from now on; what is taken stays. */
 void sim_set_limit(int device, size_t bytes);

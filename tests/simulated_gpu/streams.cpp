@@ -82,6 +82,8 @@ void sim_stream_copy(void* stream, void* to, const void* from, size_t bytes) {
 
 void sim_stream_synchronize(void* stream) { find(stream).queue.drain_for_program(); }
 
+void sim_stream_wait(void* stream, const int* flag) { find(stream).queue.wait_for_program(flag); }
+
 void sim_stream_capture(void* stream, int capturing) { find(stream).capturing = capturing != 0; }
 
 }  // extern "C"

@@ -1,11 +1,15 @@
 #include "engine/coll/collective.hpp"
 
+#include <atomic>
 #include <utility>
 
 #include "engine/coll/collective_request.hpp"
 #include "engine/coll/served_call.hpp"
+#include "engine/coll/streamed_call.hpp"
 #include "engine/job.hpp"
+#include "engine/stream_order.hpp"
 #include "mpi/self_comm.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -16,6 +20,16 @@ void wait_for(Job& job, Routing& routing, Context& context) {
   job.progress.wait_until([&] { return routing.advance(); });
   routing.pass();
   context.settle();
+}
+
+/// Of a blocking call that began at `begin_ns`. Raises.
+int finish(Job& job, CollectiveOperation& served, const Operands& operands, mpi::CommInfo& comm,
+           std::uint64_t begin_ns) {
+  served.start();
+  wait_for(job, served);
+  count_blocking(job, served.called(), begin_ns);
+  tell_outcome(operands, served);
+  return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served.code());
 }
 
 /// A non-blocking call: first it is decided who serves it.
@@ -118,7 +132,49 @@ class PersistentCall final : public CollectiveRequest {
   bool has_mpi_part_ = false;
 };
 
+/// Says once why calls with streams take the host.
+void tell_of_waiting(const Job& job) {
+  static std::atomic<bool> has_told{false};
+  if (job.rank != 0 || has_told.exchange(true)) return;
+  trace::say(
+      "a call with a stream waits on the host for what the stream holds: devices alone serve "
+      "uncompressed reductions and short blocks between GPUs that reach each other, once those "
+      "have "
+      "opened each other's memory (docs/c.md)");
+}
+
+/// What joint kernels serve behind the stream ends by itself. Of anything else the host waits, for
+/// the stream and then for the call.
+std::optional<int> serve_in_stream(Job& job, const Collective& call, const Operands& operands,
+                                   const Candidate& candidate, Context& context) {
+  const auto streamed = std::make_shared<StreamedCall>(call, operands, candidate.comm, context);
+  Routing routing(job, streamed->call(), Form::blocking, streamed->operands(), candidate, context);
+  const std::uint64_t begin = trace::now_ns();
+  wait_for(job, routing, context);
+  if (routing.server() == Server::mpi) return std::nullopt;
+  if (routing.server() == Server::failed) return candidate.comm->raise(routing.failure());
+  std::unique_ptr<CollectiveOperation> served = routing.operation(*candidate.comm);
+  if (served->is_in_stream()) {
+    count_blocking(job, served->called(), begin);
+    tell_outcome(operands, *served);
+    streamed->keep(std::move(served));
+    job.progress.add(streamed);
+    return MPI_SUCCESS;
+  }
+  if (const int code = await_stream(job, operands); code != MPI_SUCCESS) return code;
+  return finish(job, *served, operands, *candidate.comm, begin);
+}
+
 }  // namespace
+
+int await_stream(Job& job, const Operands& operands) {
+  StreamOrder* const order = operands.asked ? operands.asked->order.get() : nullptr;
+  if (!order) return MPI_SUCCESS;
+  tell_of_waiting(job);
+  if (order->await()) return MPI_SUCCESS;
+  const auto comm = mpi::comm_info(operands.comm);
+  return comm ? comm->raise(job.device_code) : job.device_code;
+}
 
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
                                     std::optional<PairwiseCall>& begun) {
@@ -126,6 +182,10 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   if (!candidate.comm) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
   if (is_left_to_mpi(job, call, operands, candidate, context)) return std::nullopt;
+  if (operands.asked && operands.asked->order) {
+    if (!call.has_own_counts) return serve_in_stream(job, call, operands, candidate, context);
+    if (const int code = await_stream(job, operands); code != MPI_SUCCESS) return code;
+  }
   const auto begin_pairs = [&](const Served& served) {
     LongPairs pairs(job, context, operands);
     if (!pairs.any()) return;
@@ -145,12 +205,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   }
   mpi::CommInfo& comm = *candidate.comm;
   if (routing.server() == Server::failed) return comm.raise(routing.failure());
-  const auto served = routing.operation(comm);
-  served->start();
-  wait_for(job, *served);
-  count_blocking(job, served->called(), begin);
-  tell_outcome(operands, *served);
-  return served->code() == MPI_SUCCESS ? MPI_SUCCESS : comm.raise(served->code());
+  return finish(job, *routing.operation(comm), operands, comm, begin);
 }
 
 int begin_collective(Job& job, const Collective& call, const Candidate& candidate,

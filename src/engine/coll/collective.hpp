@@ -11,10 +11,15 @@
 
 namespace mpress::engine {
 
+/// Waits until what a call's stream holds is done, if it has one and nobody has waited. Returns an
+/// error code of MPI's, which has been raised.
+int await_stream(Job& job, const Operands& operands);
+
 /// Serves a blocking call that moves data. Empty where MPI has to, as all members of the
 /// communicator know; then `pairs` is set where blocks of this rank's have begun that MPI must not
 /// move. Returns an error code otherwise, which has been raised. `call` and `operands` outlive
-/// `pairs`.
+/// `pairs`. A call with a stream may return before devices have done it; before MPI serves any of
+/// one, await_stream() is called.
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
                                     std::optional<PairwiseCall>& pairs);
 

@@ -34,6 +34,10 @@ class CollectiveOperation {
   /// For a call that blocks, between two calls of advance(): see Runner.
   virtual void wait_in_mpi() = 0;
 
+  /// Has a device been given all of it, in such a way that a stream of the program's waits for it?
+  /// Then it need not be waited for here.
+  virtual bool is_in_stream() const { return false; }
+
   /// How it is counted.
   virtual trace::Called called() const = 0;
 

@@ -220,6 +220,30 @@ int JointMemory::failed_member() {
   return -1;
 }
 
+/// None, where the device has none, is a failure of the device.
+QueueLease JointKernel::take_queue(int device, StreamOrder* order) {
+  if (!order) return job_.devices.queue(device, gpu::Priority::first);
+  is_endless_ = job_.kernels_in_streams.fetch_add(1, std::memory_order_relaxed) == 0;
+  if (!is_endless_) job_.kernels_in_streams.fetch_sub(1, std::memory_order_relaxed);
+  return order->take_queue();
+}
+
+/// A kernel that waits without end for a member that will not come is told to stop.
+void JointKernel::stop_if_lost() {
+  constexpr std::uint32_t looks_a_question = 1 << 12;
+  if (++looks_ % looks_a_question != 0 || !memory_.has_lost_member()) return;
+  std::atomic_ref(*memory_.undone()).store(1, std::memory_order_release);
+}
+
+void JointKernel::end() {
+  if (std::exchange(is_endless_, false)) {
+    job_.kernels_in_streams.fetch_sub(1, std::memory_order_relaxed);
+  }
+  queue_ = {};
+  memory_.set_busy(false);
+  number_ = 0;
+}
+
 /// This member's own. Its memory comes free once the others have finished with it, too.
 void JointMemory::release() {
   if (cleared_ != 0) clearing_->drain();

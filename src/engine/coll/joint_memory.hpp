@@ -19,6 +19,7 @@
 #include "engine/coll/blind_sums.hpp"
 #include "engine/context.hpp"
 #include "engine/devices.hpp"
+#include "engine/stream_order.hpp"
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
@@ -167,39 +168,52 @@ class JointMemory {
 
 /// A call's one kernel in such memory, given again while it leaves something undone. Each time
 /// give(queue, number, again) gives it, and returns its event; `number` is the call's.
+///
+/// One that has a place in a stream begins behind what that holds. The program may compute for long
+/// then; so, if no other such kernel of this process's is under way, it waits for the others
+/// without end, and the stream for it.
 class JointKernel {
  public:
-  explicit JointKernel(JointMemory& memory) : memory_(memory) {}
+  JointKernel(Job& job, JointMemory& memory) : job_(job), memory_(memory) {}
   JointKernel(const JointKernel&) = delete;
   JointKernel& operator=(const JointKernel&) = delete;
   ~JointKernel() {
-    if (is_under_way()) memory_.set_busy(false);
+    if (is_under_way()) end();
   }
 
   bool is_under_way() const { return number_ != 0; }
 
-  /// `queue`: none, where the device has none, is a failure of the device.
+  /// On `device`; `order`: null, or its place in a stream.
   template <class Give>
-  void begin(QueueLease queue, const Give& give) {
+  void begin(int device, StreamOrder* order, const Give& give) {
     number_ = memory_.next_call();
     memory_.set_busy(true);
-    queue_ = std::move(queue);
+    queue_ = take_queue(device, order);
     give_once(give, false);
+    if (is_endless_ && queue_) is_in_stream_ = order->precede(*queue_);
   }
+
+  bool is_endless() const { return is_endless_; }
+
+  /// Does the stream wait for it? Then nobody else need do so.
+  bool is_in_stream() const { return is_in_stream_; }
 
   /// Of one under way. True once it is over; `code` as for JointMemory::look().
   template <class Give>
   bool advance(const Give& give, int& code) {
-    const JointMemory::End end = memory_.look(queue_, event_, code);
-    if (end == JointMemory::End::undone) give_once(give, true);
-    if (end != JointMemory::End::over) return false;
-    queue_ = {};
-    memory_.set_busy(false);
-    number_ = 0;
+    const JointMemory::End found = memory_.look(queue_, event_, code);
+    if (found == JointMemory::End::pending && is_endless_) stop_if_lost();
+    if (found == JointMemory::End::undone) give_once(give, true);
+    if (found != JointMemory::End::over) return false;
+    end();
     return true;
   }
 
  private:
+  QueueLease take_queue(int device, StreamOrder* order);
+  void stop_if_lost();
+  void end();
+
   template <class Give>
   void give_once(const Give& give, bool again) {
     if (!queue_) return;
@@ -207,8 +221,12 @@ class JointKernel {
     event_ = give(*queue_, number_, again);
   }
 
+  Job& job_;
   JointMemory& memory_;
   std::uint32_t number_ = 0;  ///< 0: it is not under way
+  bool is_endless_ = false;
+  bool is_in_stream_ = false;
+  std::uint32_t looks_ = 0;
   gpu::Event event_ = 0;
   QueueLease queue_;
 };

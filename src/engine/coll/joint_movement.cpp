@@ -72,7 +72,7 @@ JointMovement::JointMovement(Job& job, const Collective& call, const Operands& o
       memory_(JointMemories::of(job, context).moved),
       op_(schedule_op(call)),
       blocks_(job, op_, operands, context.rank(), context.size(), 1),
-      kernel_(memory_) {}
+      kernel_(job, memory_) {}
 
 Part JointMovement::outgoing(int to) const {
   const int me = context_.rank();
@@ -161,7 +161,7 @@ JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
   if (answer != JointAnswer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
   if (!are_same) return JointAnswer::not_now;
-  kernel_.begin(job_.devices.queue(device_, gpu::Priority::first), giving());
+  kernel_.begin(device_, order_, giving());
   return answer;
 }
 
@@ -173,7 +173,8 @@ gpu::Event JointMovement::give(gpu::Queue& queue, std::uint32_t number, bool aga
                             sends_,
                             receives_,
                             again,
-                            memory_.undone()};
+                            memory_.undone(),
+                            kernel_.is_endless()};
   return queue.move_jointly(move);
 }
 

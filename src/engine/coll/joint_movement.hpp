@@ -28,6 +28,8 @@ class JointMovement final : public JointCall {
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
+  bool follows_streams() const override { return true; }
+  bool is_in_stream() const override { return kernel_.is_in_stream(); }
 
  private:
   bool is_there();

@@ -70,7 +70,7 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       reduction_(*reduction_of(operands)),
       gathers_(takes_two_shots(call, reduction_, context.size())),
       begins_(parts_of(call, operands, reduction_, context)),
-      kernel_(memory_) {
+      kernel_(job, memory_) {
   if (!goes_by_rows(call, operands, reduction_, context)) return;
   pieces_ = pieces_of(call, operands, reduction_, context, true);
   sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, pieces_,
@@ -137,7 +137,7 @@ JointAnswer JointReduction::accept(std::span<const std::uint64_t> told) {
   if (sum_) return sum_->accept_told(told, {});
   const JointAnswer answer = memory_.answer(told, words);
   if (answer != JointAnswer::accepted) return answer;
-  kernel_.begin(job_.devices.queue(device_, gpu::Priority::first), giving());
+  kernel_.begin(device_, order_, giving());
   return answer;
 }
 
@@ -156,7 +156,8 @@ gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool ag
                          reduction_.input,
                          results_,
                          again,
-                         memory_.undone()};
+                         memory_.undone(),
+                         kernel_.is_endless()};
   return queue.combine_jointly(reduction_.how, reduction_.type, joint);
 }
 

@@ -39,6 +39,8 @@ class JointReduction final : public JointCall {
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
+  bool follows_streams() const override { return !sum_; }
+  bool is_in_stream() const override { return kernel_.is_in_stream(); }
 
  private:
   using Ability = JointMemory::Ability;

@@ -16,6 +16,7 @@
 #include "engine/coll/reduction.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
+#include "engine/stream_order.hpp"
 #include "mpi/progress_hook.hpp"
 #include "mpi/type_info.hpp"
 #include "trace/message.hpp"
@@ -118,6 +119,10 @@ bool tells_mode(std::uint64_t number) {
 bool has_device_modes(const Job& job, const Context& context) {
   return context.is_true_for_any(Fact::may_see_gpus) &&
          (job.collectives.on_devices || context.hosts().count() == 1);
+}
+
+StreamOrder* order_of(const Operands& operands) {
+  return operands.asked ? operands.asked->order.get() : nullptr;
 }
 
 /// Has this member had any, as of this call?
@@ -254,8 +259,13 @@ bool Routing::advance() {
   }
   while (state_ != State::decided) {
     if (state_ == State::joining) {
-      if (JointMemories::of(job_, context_).are_busy()) return false;
+      if (JointMemories::of(job_, context_).are_busy() || !make_joint()) return false;
       offer_joint();
+    }
+    if (state_ == State::reaching) {
+      if (!has_reached()) return false;
+      serve_otherwise();
+      continue;
     }
     if (!agreement_->advance()) {
       // MPI proceeds meanwhile: others may need what it has to send before they come.
@@ -405,7 +415,15 @@ bool Routing::may_be_joint() {
   return is_apt && mode_.joint.next();
 }
 
-void Routing::offer_joint() {
+/// What the program's stream holds, where the call has one, is done.
+bool Routing::has_reached() const {
+  StreamOrder* const order = order_of(operands_);
+  return !order || order->is_reached();
+}
+
+/// False while what the stream holds is not done, and its kernel does not wait for that.
+bool Routing::make_joint() {
+  if (joint_) return has_reached();
   if (call_.reduces) {
     joint_ = std::make_unique<JointReduction>(job_, call_, operands_, context_);
   } else if (JointMovement::is_apt(call_, operands_, bytes_, context_)) {
@@ -413,6 +431,12 @@ void Routing::offer_joint() {
   } else {
     joint_ = std::make_unique<JointBroadcast>(job_, call_, operands_, bytes_, context_);
   }
+  if (!joint_->follows_streams()) return has_reached();
+  joint_->follow(order_of(operands_));
+  return true;
+}
+
+void Routing::offer_joint() {
   agreement_ = context_.agreements().gather(joint_->offer());
   state_ = State::offering_joint;
 }
@@ -429,6 +453,10 @@ void Routing::accept_joint() {
 }
 
 void Routing::serve_otherwise() {
+  if (!has_reached()) {
+    state_ = State::reaching;
+    return;
+  }
   if (is_short_ && !pays_) return decide(Server::mpi);
   if (!may_be_linked()) return serve_by_blocks(true);
   linked_ = std::make_unique<LinkedReduction>(job_, call_, operands_, context_);

@@ -123,7 +123,8 @@ class Routing {
     making,
     asking,  ///< members of a call of mpress's own interface, what they ask for
     agreeing,
-    joining,  ///< the context's last kernel that waits for others is to end first
+    joining,   ///< the context's last kernel that waits for others is to end first
+    reaching,  ///< what the program's stream holds is to be done first
     offering_joint,
     offering_linked,
     decided
@@ -139,8 +140,10 @@ class Routing {
   void serve(bool whole);
   bool may_have_kernels() const;
   bool may_be_joint();
+  bool make_joint();
   void offer_joint();
   void accept_joint();
+  bool has_reached() const;
   void serve_otherwise();
   bool may_be_linked();
   void accept_linked();

@@ -30,7 +30,9 @@ struct Call {
   bool has_parts;  ///< one for each member
   bool gathers;
   bool again;
+  bool is_endless;
 
+  __device__ const std::uint32_t* stop() const { return is_endless ? undone : nullptr; }
   __device__ unsigned parts() const { return has_parts ? members : 1; }
   __device__ bool combines(unsigned member) const {
     return has_parts ? begins[member + 1] > begins[member] : (combiners >> member & 1) != 0;
@@ -71,14 +73,14 @@ __device__ bool load_line(const std::byte* at, Line& line, std::uint32_t number)
 constexpr unsigned ahead = 4;
 
 __device__ bool await_lines(const std::byte* first, unsigned members, Line (&lines)[ahead],
-                            std::uint32_t number) {
-  for (Patience patience;;) {
+                            const Call& call) {
+  for (Patience patience(call.stop());;) {
     bool has_all = true;
 #pragma unroll
     for (unsigned k = 0; k < ahead; ++k) {
       if (k >= members) continue;
       const std::byte* const at = first + k * (joint::lines_at(1) - joint::lines_at(0));
-      has_all = load_line(at, lines[k], number) && has_all;
+      has_all = load_line(at, lines[k], call.number) && has_all;
     }
     if (has_all) return true;
     if (patience.is_over()) return false;
@@ -129,7 +131,7 @@ __global__ void __launch_bounds__(threads)
         const std::byte* const at =
             call.memory[call.own] + joint::lines_at(member) + i * joint::line_bytes;
         Line lines[ahead];
-        has_all = await_lines(at, call.members - member, lines, call.number);
+        has_all = await_lines(at, call.members - member, lines, call);
 #pragma unroll
         for (unsigned m = 0; m < ahead; ++m) {
           if (member + m >= call.members) continue;
@@ -169,7 +171,7 @@ __device__ bool await_members(const Call& call, unsigned wait) {
   const unsigned member = threadIdx.x;
   if (member < call.members && member != call.own) {
     const std::byte* const flag = call.memory[call.own] + joint::flag_at(wait, member, blockIdx.x);
-    for (Patience patience;;) {
+    for (Patience patience(call.stop());;) {
       if (load_flag(flag) == call.number) break;
       has_come = !patience.is_over();
       if (!has_come) break;
@@ -339,6 +341,7 @@ cudaError_t combine_jointly(Combine how, ElementType type, const Joint& joint,
   call.has_parts = parts > 1;
   call.gathers = joint.gathers;
   call.again = joint.again;
+  call.is_endless = joint.is_endless;
   return type == ElementType::f32 ? combine_as<float>(how, call, joint.is_brief, tell, stream)
                                   : combine_as<double>(how, call, joint.is_brief, tell, stream);
 }

@@ -25,6 +25,9 @@ struct Call {
   unsigned members;
   unsigned own;
   bool again;
+  bool is_endless;
+
+  __device__ const std::uint32_t* stop() const { return is_endless ? undone : nullptr; }
 };
 
 /// The thread block's share of a block of `bytes` bytes: sender and receiver find the same.
@@ -90,7 +93,7 @@ __global__ void __launch_bounds__(threads)
   bool has_come = true;
   if (is_other && share_of(call.receives[member].bytes).bytes > 0) {
     const std::byte* const flag = call.memory[call.own] + layout::flag_at(member, blockIdx.x);
-    for (Patience patience; load_flag(flag) != call.number;) {
+    for (Patience patience(call.stop()); load_flag(flag) != call.number;) {
       has_come = !patience.is_over();
       if (!has_come) break;
     }
@@ -128,6 +131,7 @@ cudaError_t move_jointly(const JointMove& move, std::uint32_t* undone, const Tel
   call.members = static_cast<unsigned>(members);
   call.own = move.member;
   call.again = move.again;
+  call.is_endless = move.is_endless;
   std::size_t longest = 1;
   for (std::size_t i = 0; i < members; ++i) {
     longest = std::max({longest, move.sends[i].bytes, move.receives[i].bytes});

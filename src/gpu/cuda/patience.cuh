@@ -18,15 +18,21 @@ __device__ inline std::uint64_t now_ns() {
 /// Time is asked for now and then only.
 class Patience {
  public:
+  /// `stop`: null; or without end, until that is not 0, in memory of the host, looked at as often.
+  __device__ explicit Patience(const std::uint32_t* stop = nullptr) : stop_(stop) {}
+
   __device__ bool is_over() {
     if (++looks_ % looks_a_time != 0) return false;
     const std::uint64_t now = now_ns();
     if (begin_ == 0) begin_ = now;
-    return now - begin_ > patience_ns;
+    if (now - begin_ <= patience_ns) return false;
+    begin_ = now;
+    return stop_ == nullptr || *static_cast<const volatile std::uint32_t*>(stop_) != 0;
   }
 
  private:
   static constexpr unsigned looks_a_time = 64;
+  const std::uint32_t* const stop_;
   unsigned looks_ = 0;
   std::uint64_t begin_ = 0;
 };

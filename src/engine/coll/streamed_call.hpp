@@ -1,0 +1,48 @@
+// A blocking call that has a place in a stream of the program's: what the operation refers to, for
+// as long as devices work at it once the call has returned.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/operands.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/context.hpp"
+#include "engine/operation.hpp"
+#include "mpi/comm_info.hpp"
+
+namespace mpress::engine {
+
+class StreamedCall final : public Operation {
+ public:
+  /// Of arrays that the operands name nothing is kept.
+  StreamedCall(const Collective& call, const Operands& operands,
+               std::shared_ptr<mpi::CommInfo> comm, Context& context)
+      : call_(call), operands_(operands), comm_(std::move(comm)), context_(context) {
+    context_.hold();
+  }
+  ~StreamedCall() override { context_.let_go(); }
+
+  const Collective& call() const { return call_; }
+  const Operands& operands() const { return operands_; }
+
+  /// That devices work at without this process; it looks at no array of the operands' any more.
+  void keep(std::unique_ptr<CollectiveOperation> operation) { operation_ = std::move(operation); }
+
+  bool advance() override { return operation_->advance(); }
+  /// Nobody completes the call, so what went wrong is raised here.
+  void ended() override {
+    if (operation_->code() != MPI_SUCCESS) comm_->raise(operation_->code());
+  }
+  bool needs_host() const override { return false; }
+
+ private:
+  const Collective call_;
+  const Operands operands_;
+  const std::shared_ptr<mpi::CommInfo> comm_;
+  Context& context_;
+  std::unique_ptr<CollectiveOperation> operation_;  ///< destroyed first: it uses what is above
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,163 @@
+/* Blocking calls with a stream that devices serve alone: they return before the stream gets to
+ * them, and come in its order all the same. To be run by ranks with a device each.
+ *
+ * stream_order [DIES]: that rank's process ends, or its device, while the others' streams wait. */
+#include <mpress/mpress.h>
+#include <unistd.h>
+
+#include "../mpi/check.h"
+#include "simulated_gpu.h"
+
+enum { MOST = 40000 };
+static const size_t most_bytes = MOST * sizeof(double);
+
+static int rank, size, errors;
+static MPI_Comm comm;
+static void* stream;
+static mpress_call call;
+static double *field, *result, *out, *in;
+
+static double value(int seed, int i) { return (double)(seed + 1) + 1e-3 * (double)i; }
+
+/* By another number each: reductions with one step or two, and blocks. */
+enum { ALLREDUCE, REDUCE, SCATTERED, ALLGATHER, BCAST, CALLS };
+
+static int make(int what, int count) {
+  switch (what) {
+    case ALLREDUCE: return mpress_allreduce(out, in, count, MPI_DOUBLE, MPI_SUM, comm, &call);
+    case REDUCE: return mpress_reduce(out, in, count, MPI_DOUBLE, MPI_SUM, 0, comm, &call);
+    case SCATTERED:
+      return mpress_reduce_scatter_block(out, in, count / size, MPI_DOUBLE, MPI_SUM, comm, &call);
+    case ALLGATHER:
+      return mpress_allgather(out, count / size, MPI_DOUBLE, in, count / size, MPI_DOUBLE, comm,
+                              &call);
+    default: return mpress_bcast(rank == 0 ? out : in, count, MPI_DOUBLE, 0, comm, &call);
+  }
+}
+
+static void check(int what, int count, int seed) {
+  const int each = count / size;
+  for (int i = 0; i < (what == SCATTERED ? each : count); ++i) {
+    double expected = 0;
+    if (what == ALLGATHER) {
+      expected = value(seed + i / each, i % each);
+    } else if (what == BCAST) {
+      expected = value(seed, i);
+    } else {
+      for (int r = 0; r < size; ++r) {
+        expected += value(seed + r, what == SCATTERED ? rank * each + i : i);
+      }
+    }
+    const int is_mine = !(what == REDUCE && rank != 0) && !(what == BCAST && rank == 0);
+    if (is_mine) CHECK(fabs(result[i] - expected) <= 1e-9 * fabs(expected));
+  }
+}
+
+/* `is_held`: the stream gets to the call once this has returned. */
+static void round_of(int what, int count, int seed, int is_held) {
+  int go = !is_held;
+  for (int i = 0; i < count; ++i) field[i] = value(rank + seed, i);
+  sim_stream_wait(stream, &go);
+  sim_stream_copy(stream, out, field, most_bytes);
+  CHECK_MPI(make(what, count));
+  __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+  sim_stream_copy(stream, result, in, most_bytes);
+  sim_stream_synchronize(stream);
+  check(what, count, seed);
+}
+
+static void note(MPI_Comm* on, int* code, ...) {
+  (void)on;
+  (void)code;
+  __atomic_add_fetch(&errors, 1, __ATOMIC_RELAXED); /* a thread of mpress's may call */
+}
+
+/* The others' devices stop waiting for it, and a later call tells. */
+static void lose(int dies) {
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(note, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  int go = rank == dies;
+  sim_stream_wait(stream, &go);
+  if (rank == dies) sim_set_failing(rank % sim_devices, 2);
+  const int code = make(ALLREDUCE, MOST);
+  __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+  CHECK(rank == dies || code == MPI_SUCCESS);
+  for (int i = 0; i < 100000 && __atomic_load_n(&errors, __ATOMIC_RELAXED) == 0; ++i) {
+    CHECK_MPI(mpress_sendrecv(field, 1, MPI_INT, 0, 0, result, 1, MPI_INT, 0, 0, MPI_COMM_SELF,
+                              MPI_STATUS_IGNORE, NULL));
+    usleep(50);
+  }
+  CHECK(errors == 1);
+  if (rank != dies) sim_stream_synchronize(stream);
+  MPI_Errhandler_free(&handler);
+}
+
+int main(int argc, char** argv) {
+  int has_threads;
+  MPI_Init_thread(&argc, &argv, getenv("MPRESS_PROGRESS") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                  &has_threads);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  check_rank = rank;
+  CHECK_MPI(mpress_init());
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const int device = rank % sim_devices;
+  stream = sim_stream_create(device);
+  call.mask = MPRESS_CALL_SPEC | MPRESS_CALL_STREAM;
+  call.spec = "none";
+  call.stream = stream;
+  field = malloc(most_bytes);
+  result = malloc(most_bytes);
+  out = sim_malloc(device, most_bytes);
+  in = sim_malloc(device, most_bytes);
+  sim_copy_in(out, memset(field, 0, most_bytes), most_bytes);
+  sim_copy_in(in, field, most_bytes);
+  const int counts[] = {8 * size, MOST / size * size};
+  for (int what = 0; what < CALLS; ++what) {
+    for (int k = what < ALLGATHER ? 0 : 1; k < 2; ++k) {
+      /* The first ones wait on the host, until devices have opened each other's memory. */
+      for (int i = 0; i < 20; ++i) round_of(what, counts[k], i, 0);
+      for (int i = 0; i < 3; ++i) round_of(what, counts[k], i, 1);
+    }
+  }
+  /* One while another is under way, whose stream gets to it: neither waits for the host. */
+  for (int i = 0; i < 4; ++i) {
+    int go = 0;
+    for (int k = 0; k < MOST; ++k) field[k] = value(rank, k);
+    sim_stream_copy(stream, out, field, most_bytes);
+    sim_stream_wait(stream, &go);
+    CHECK_MPI(make(ALLREDUCE, MOST));
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+    sim_stream_copy(stream, out, in, most_bytes);
+    CHECK_MPI(make(ALLREDUCE, MOST));
+    sim_stream_copy(stream, result, in, most_bytes);
+    sim_stream_synchronize(stream);
+    for (int k = 0; k < MOST; ++k) {
+      double sum = 0;
+      for (int r = 0; r < size; ++r) sum += value(r, k);
+      CHECK(fabs(result[k] - size * sum) <= 1e-9 * size * sum);
+    }
+  }
+  if (argc > 1) {
+    lose(atoi(argv[1]));
+  } else {
+    /* The communicator, and MPI, may end before the stream gets there. */
+    int go = 0;
+    sim_stream_wait(stream, &go);
+    CHECK_MPI(make(ALLREDUCE, MOST));
+    MPI_Comm_free(&comm);
+    __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+  }
+  MPI_Finalize();
+  if (argc < 2) {
+    sim_stream_synchronize(stream);
+    sim_stream_destroy(stream);
+    sim_free(out);
+    sim_free(in);
+  }
+  free(field);
+  free(result);
+  if (rank == 0) puts("ok");
+  return 0;
+}
