@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from machines import gpu_of
 from tables import GENERATED, table
 
 Row = dict[str, Any]
@@ -41,7 +40,7 @@ def section(document: Row) -> str:
     for run in document["runs"]:
         parts.append(
             f"## {run['gpu']}, {run['most_ranks']} ranks\n\n{run['date']}, commit "
-            f"{run['commit'][:7]}, on {gpu_of(run)}.\n"
+            f"{run['commit'][:7]}.\n"
         )
         names = ("call", "bytes", "without", "returns", "begins", "returns, busy", "")
         lines = [
