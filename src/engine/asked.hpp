@@ -37,8 +37,9 @@ struct Asked {
   std::optional<Spec> spec;    ///< empty: the communicator's
   bool same_bits = false;      ///< a lossy broadcast's root gets what the others get
   Outcome* outcome = nullptr;  ///< where to tell it; outlives the call
-  /// Set: its place in a stream of the program's, which nobody has waited for.
-  std::shared_ptr<StreamOrder> order = nullptr;
+  /// Set: its place in a stream of the program's, which nobody has waited for. The first call that
+  /// is asked so takes it: handlers of the program's may make others meanwhile.
+  mutable std::shared_ptr<StreamOrder> order = nullptr;
 
   /// The same on all members whose specs are the same.
   std::uint64_t hash() const {
@@ -61,7 +62,10 @@ class Asking {
 
   /// For entry points alone.
   static std::optional<Asked> take() {
-    return innermost_ ? std::optional(*innermost_) : std::nullopt;
+    if (!innermost_) return std::nullopt;
+    Asked taken = *innermost_;
+    innermost_->order.reset();
+    return taken;
   }
   static const Asked* innermost() { return innermost_; }
 

@@ -187,9 +187,11 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
     return modes_[std::min(size, sizes - 1) * 2 + reduces];
   }
 
-  /// Does data of theirs go by host memory that both GPUs have pinned, between some two?
-  bool is_pinned() const { return is_pinned_; }
-  void set_is_pinned(bool is_pinned) { is_pinned_ = is_pinned; }
+  /// How data on devices goes between members of one host, as they told last: of all pairs the
+  /// slowest way.
+  enum class Between : unsigned char { link, host_memory, mpi };
+  Between between_devices() const { return between_devices_; }
+  void set_between_devices(Between between) { between_devices_ = between; }
 
   /// Links' memory that reductions keep for their next calls (coll/joint_memory); let go of before
   /// links are closed.
@@ -264,7 +266,19 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   std::array<Mode, 2 * sizes> modes_;
   std::unique_ptr<Kept> kept_;
   bool is_settled_ = false;
-  bool is_pinned_ = false;
+  Between between_devices_ = Between::link;
+};
+
+/// A context stays while this lives.
+class ContextHold {
+ public:
+  explicit ContextHold(Context& context) : context_(context) { context_.hold(); }
+  ContextHold(const ContextHold&) = delete;
+  ContextHold& operator=(const ContextHold&) = delete;
+  ~ContextHold() { context_.let_go(); }
+
+ private:
+  Context& context_;
 };
 
 /// The contexts of this process. Thread-safe, but for open() and close().

@@ -62,7 +62,7 @@ class Job {
   /// Bytes of raw blocks that ranks of this host have on their way by its memory, where somebody
   /// drives them.
   std::size_t host_window = 0;
-  /// Kernels under way that streams of the program's wait for (JointKernel).
+  /// Kernels that are left to devices, or may be: one at most (JointKernel).
   std::atomic<int> kernels_in_streams{0};
   std::size_t least_reduced_bytes = 64 * 1024;        ///< the same of a reduction, of a rank's part
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's

@@ -21,7 +21,13 @@ class StreamOrder {
   static std::shared_ptr<StreamOrder> behind(Job& job, void* stream, int device);
 
   StreamOrder(Job& job, void* stream, QueueLease queue)
-      : job_(job), stream_(stream), queue_(std::move(queue)) {}
+      : job_(job), stream_(stream), device_(queue->device()), queue_(std::move(queue)) {}
+  StreamOrder(const StreamOrder&) = delete;
+  StreamOrder& operator=(const StreamOrder&) = delete;
+  /// Others get its queue: waits until nothing is in their way there.
+  ~StreamOrder() { await(); }
+
+  int device() const { return device_; }
 
   /// Has the device done what the stream held? Then all that is given it now comes behind. Never
   /// waits. One that has failed says so to whoever gives it work, too.
@@ -41,6 +47,7 @@ class StreamOrder {
  private:
   Job& job_;
   void* const stream_;
+  const int device_;
   QueueLease queue_;
   memory::Buffer word_;  ///< a copy of which is behind the stream
   gpu::Event event_ = 0;

@@ -65,7 +65,9 @@ constexpr std::size_t host_chunk(std::size_t bytes, std::size_t base) {
 constexpr std::size_t windowed_chunk(std::size_t bytes, std::size_t base, double share) {
   const auto payload = static_cast<double>(base + base / 2);
   const auto chunk = static_cast<std::size_t>(payload / std::max(share, 1e-3)) / base * base;
-  return std::min(std::max(chunk, 2 * base), linked_chunk(bytes, base));
+  constexpr std::size_t most = 256;  // as slots are not without number
+  const std::size_t least = std::max(2 * base, (bytes / most + base - 1) / base * base);
+  return std::min(std::max(chunk, least), linked_chunk(bytes, base));
 }
 
 /// The same by an MPI that takes memory of devices: encoding, MPI and decoding overlap from 8 MB

@@ -161,6 +161,8 @@ LinkCosts Policy::link_costs(Path path) const {
   }
   // What 4 H100s took for 1 to 64 MB a pair by memory of their host, in windows (policy/chunks).
   if (path.peer == Peer::pinned) costs.crowding = 1.15;
+  // And 4 ranks on 2 H100s by MPICH over TCP: from 1 to 2 MB a pair on, on the wire.
+  if (path.place == Place::device && path.peer == Peer::same_host) costs.crowding = 1.1;
   const Wire known = wire(path);
   if (!known.message()) return costs;
   const double at_brief = known.message().at(brief);

@@ -3,6 +3,7 @@
  *
  * stream_order [DIES]: that rank's process ends, or its device, while the others' streams wait. */
 #include <mpress/mpress.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "../mpi/check.h"
@@ -93,8 +94,47 @@ static void lose(int dies) {
   MPI_Errhandler_free(&handler);
 }
 
+/* A thread with a communicator and a stream of its own. */
+static void* work(void* of) {
+  MPI_Comm own = *(MPI_Comm*)of;
+  const int device = rank % sim_devices;
+  mpress_call asked = call;
+  asked.stream = sim_stream_create(device);
+  double* const data = malloc(most_bytes);
+  double* const from = sim_malloc(device, most_bytes);
+  double* const to = sim_malloc(device, most_bytes);
+  for (int round = 0; round < 60; ++round) {
+    const int count = round % 3 == 0 ? 8 : MOST / 4;
+    for (int i = 0; i < count; ++i) data[i] = value(rank + round, i);
+    sim_stream_copy(asked.stream, from, data, (size_t)count * sizeof(double));
+    CHECK_MPI(mpress_allreduce(from, to, count, MPI_DOUBLE, MPI_SUM, own, &asked));
+    sim_stream_copy(asked.stream, data, to, (size_t)count * sizeof(double));
+    sim_stream_synchronize(asked.stream);
+    for (int i = 0; i < count; ++i) {
+      double sum = 0;
+      for (int r = 0; r < size; ++r) sum += value(r + round, i);
+      CHECK(fabs(data[i] - sum) <= 1e-9 * sum);
+    }
+  }
+  sim_stream_destroy(asked.stream);
+  sim_free(from);
+  sim_free(to);
+  free(data);
+  return NULL;
+}
+
+static void in_threads(void) {
+  enum { THREADS = 3 };
+  MPI_Comm comms[THREADS];
+  pthread_t threads[THREADS];
+  for (int t = 0; t < THREADS; ++t) MPI_Comm_dup(MPI_COMM_WORLD, &comms[t]);
+  for (int t = 0; t < THREADS; ++t) CHECK(!pthread_create(&threads[t], NULL, work, &comms[t]));
+  for (int t = 0; t < THREADS; ++t) CHECK(!pthread_join(threads[t], NULL));
+  for (int t = 0; t < THREADS; ++t) MPI_Comm_free(&comms[t]);
+}
+
 int main(int argc, char** argv) {
-  int has_threads;
+  int has_threads = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, getenv("MPRESS_PROGRESS") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
                   &has_threads);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -139,6 +179,7 @@ int main(int argc, char** argv) {
       CHECK(fabs(result[k] - size * sum) <= 1e-9 * size * sum);
     }
   }
+  if (has_threads == MPI_THREAD_MULTIPLE) in_threads();
   if (argc > 1) {
     lose(atoi(argv[1]));
   } else {

@@ -483,6 +483,7 @@ void chunks_by_the_host_grow_slowly() {
   // Payloads of 1.5 MB, but no more chunks than that takes, nor fewer than elsewhere.
   CHECK(windowed_chunk(128 << 20, base, 0.2) == 7 * base);
   CHECK(windowed_chunk(128 << 20, base, 0.9) == 2 * base);
+  CHECK(windowed_chunk(std::size_t{2} << 30, base, 0.9) == 8 * base);
   CHECK(windowed_chunk(128 << 20, base, 0) == linked_chunk(128 << 20, base));
   CHECK(windowed_chunk(3 << 20, base, 0.2) == 3 * base);
   CHECK(host_window(0) == 32 * base && host_window(360 * base) == 40 * base);

@@ -161,8 +161,9 @@ std::optional<int> serve_in_stream(Job& job, const Collective& call, const Opera
     job.progress.add(streamed);
     return MPI_SUCCESS;
   }
-  if (const int code = await_stream(job, operands); code != MPI_SUCCESS) return code;
-  return finish(job, *served, operands, *candidate.comm, begin);
+  // It is reached, or has failed: then this member takes part all the same, as others wait for it.
+  const int code = finish(job, *served, operands, *candidate.comm, begin);
+  return code == MPI_SUCCESS ? await_stream(job, operands) : code;
 }
 
 }  // namespace

@@ -20,18 +20,6 @@ namespace mpress::engine {
 /// A request whose call mpress completes: its blocks, and what MPI moves of it. One that is over
 /// before the program looks stays in the table, with what went wrong.
 class CollectiveRequest : public Request {
-  /// The context stays while this lives.
-  class Hold {
-   public:
-    explicit Hold(Context& context) : context_(context) { context_.hold(); }
-    Hold(const Hold&) = delete;
-    Hold& operator=(const Hold&) = delete;
-    ~Hold() { context_.let_go(); }
-
-   private:
-    Context& context_;
-  };
-
  public:
   CollectiveRequest(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
                     Context& context, std::unique_ptr<KeptCall> kept, bool is_persistent);
@@ -65,7 +53,7 @@ class CollectiveRequest : public Request {
   const std::shared_ptr<mpi::CommInfo> comm_;  ///< before what refers to its context
   Context& context_;
 
-  const Hold hold_;
+  const ContextHold hold_;
   const std::unique_ptr<KeptCall> kept_;
   std::optional<LongPairs> pairs_;
   MpiPart mpi_part_;

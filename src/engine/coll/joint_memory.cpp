@@ -143,7 +143,7 @@ JointAnswer JointMemory::answer(std::span<const std::uint64_t> told, std::size_t
   std::vector<Routes> routes;
   Ability least = Ability::has;
   for (std::size_t i = 0; i < told.size(); i += words) {
-    least = std::min(least, static_cast<Ability>(told[i]));
+    least = std::min(least, static_cast<Ability>(told[i] & ~JointKernel::left_bit));
     devices.push_back(told[i + 1]);
     routes.push_back({told[i + 2], told[i + 3]});
   }
@@ -220,25 +220,38 @@ int JointMemory::failed_member() {
   return -1;
 }
 
-/// None, where the device has none, is a failure of the device.
-QueueLease JointKernel::take_queue(int device, StreamOrder* order) {
-  if (!order) return job_.devices.queue(device, gpu::Priority::first);
-  is_endless_ = job_.kernels_in_streams.fetch_add(1, std::memory_order_relaxed) == 0;
-  if (!is_endless_) job_.kernels_in_streams.fetch_sub(1, std::memory_order_relaxed);
-  return order->take_queue();
+std::uint64_t JointKernel::offer(StreamOrder* order) {
+  order_ = order;
+  if (!order_) return left_bit;
+  int none = 0;
+  is_endless_ = job_.kernels_in_streams.compare_exchange_strong(none, 1);
+  return is_endless_ ? left_bit : 0;
+}
+
+void JointKernel::withdraw() {
+  if (!is_under_way() && std::exchange(is_endless_, false)) job_.kernels_in_streams = 0;
+}
+
+/// Is it left to the device?
+void JointKernel::settle(std::span<const std::uint64_t> told, std::size_t words) {
+  bool is_left = true;
+  for (std::size_t i = 0; i < told.size(); i += words) is_left &= (told[i] & left_bit) != 0;
+  if (!is_left && std::exchange(is_endless_, false)) job_.kernels_in_streams = 0;
 }
 
 /// A kernel that waits without end for a member that will not come is told to stop.
 void JointKernel::stop_if_lost() {
-  constexpr std::uint32_t looks_a_question = 1 << 12;
-  if (++looks_ % looks_a_question != 0 || !memory_.has_lost_member()) return;
-  std::atomic_ref(*memory_.undone()).store(1, std::memory_order_release);
+  constexpr std::uint64_t interval_ns = 50'000'000;
+  const std::uint64_t now = trace::now_ns();
+  if (now - looked_ns_ < interval_ns) return;
+  looked_ns_ = now;
+  if (memory_.has_lost_member()) {
+    std::atomic_ref(*memory_.undone()).store(1, std::memory_order_release);
+  }
 }
 
 void JointKernel::end() {
-  if (std::exchange(is_endless_, false)) {
-    job_.kernels_in_streams.fetch_sub(1, std::memory_order_relaxed);
-  }
+  if (std::exchange(is_endless_, false)) job_.kernels_in_streams = 0;
   queue_ = {};
   memory_.set_busy(false);
   number_ = 0;

@@ -169,28 +169,40 @@ class JointMemory {
 /// A call's one kernel in such memory, given again while it leaves something undone. Each time
 /// give(queue, number, again) gives it, and returns its event; `number` is the call's.
 ///
-/// One that has a place in a stream begins behind what that holds. The program may compute for long
-/// then; so, if no other such kernel of this process's is under way, it waits for the others
-/// without end, and the stream for it.
+/// One that has a place in a stream begins behind what that holds. If all members say so it is left
+/// to its device: it waits for the others without end, as nobody may look for long, and the stream
+/// waits for it. A process leaves one at a time to its devices. All members leave a call's, or
+/// none, so that no two calls' kernels wait for each other's.
 class JointKernel {
  public:
   JointKernel(Job& job, JointMemory& memory) : job_(job), memory_(memory) {}
   JointKernel(const JointKernel&) = delete;
   JointKernel& operator=(const JointKernel&) = delete;
   ~JointKernel() {
+    withdraw();
     if (is_under_way()) end();
   }
 
   bool is_under_way() const { return number_ != 0; }
 
-  /// On `device`; `order`: null, or its place in a stream.
+  /// A bit of the first word that this member tells: may the kernel be left to the device, as far
+  /// as this process knows? `order`: null, or its place in a stream, which outlives begin().
+  std::uint64_t offer(StreamOrder* order);
+  static constexpr std::uint64_t left_bit = 1 << 8;
+
+  /// It was offered, and is not to begin.
+  void withdraw();
+
+  /// On `device`. `told`: what all have told, `words` words each.
   template <class Give>
-  void begin(int device, StreamOrder* order, const Give& give) {
+  void begin(int device, std::span<const std::uint64_t> told, std::size_t words, const Give& give) {
     number_ = memory_.next_call();
     memory_.set_busy(true);
-    queue_ = take_queue(device, order);
+    settle(told, words);
+    queue_ = order_ ? order_->take_queue() : job_.devices.queue(device, gpu::Priority::first);
     give_once(give, false);
-    if (is_endless_ && queue_) is_in_stream_ = order->precede(*queue_);
+    const bool is_given = queue_ && queue_->query(event_) != gpu::State::failed;
+    if (is_endless_ && is_given) is_in_stream_ = order_->precede(*queue_);
   }
 
   bool is_endless() const { return is_endless_; }
@@ -210,7 +222,7 @@ class JointKernel {
   }
 
  private:
-  QueueLease take_queue(int device, StreamOrder* order);
+  void settle(std::span<const std::uint64_t> told, std::size_t words);
   void stop_if_lost();
   void end();
 
@@ -224,9 +236,10 @@ class JointKernel {
   Job& job_;
   JointMemory& memory_;
   std::uint32_t number_ = 0;  ///< 0: it is not under way
-  bool is_endless_ = false;
+  StreamOrder* order_ = nullptr;
+  bool is_endless_ = false;  ///< or may be, once all have told
   bool is_in_stream_ = false;
-  std::uint32_t looks_ = 0;
+  std::uint64_t looked_ns_ = 0;  ///< whether a member is lost
   gpu::Event event_ = 0;
   QueueLease queue_;
 };

@@ -124,7 +124,7 @@ bool JointMovement::is_there() {
     receives_[i] = {in.data, member == me ? std::min(in.bytes, out.bytes) : in.bytes};
     if (member == me) sends_[i].bytes = receives_[i].bytes;
   }
-  return device_ != gpu::host;
+  return device_ != gpu::host && (!order_ || order_->device() == device_);
 }
 
 JointMovement::Told JointMovement::offer() {
@@ -144,8 +144,8 @@ JointMovement::Told JointMovement::offer() {
   const JointMemory::Routes routes = memory_.routes();
   // There may be more room from calls before.
   const Room room{layout::room_in(members, memory_.bytes()), longest};
-  return {static_cast<std::uint64_t>(ability), joint_device_word(job_, device_), routes[0],
-          routes[1], room.word()};
+  return {static_cast<std::uint64_t>(ability) | kernel_.offer(order_),
+          joint_device_word(job_, device_), routes[0], routes[1], room.word()};
 }
 
 JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
@@ -158,10 +158,11 @@ JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
     are_same = are_same && room.longest == longest;
     rooms_.push_back(room.bytes);
   }
+  if (answer != JointAnswer::accepted || !are_same) kernel_.withdraw();
   if (answer != JointAnswer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
   if (!are_same) return JointAnswer::not_now;
-  kernel_.begin(device_, order_, giving());
+  kernel_.begin(device_, told, words, giving());
   return answer;
 }
 

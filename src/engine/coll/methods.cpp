@@ -34,42 +34,51 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
   found.host = {of(Place::host, Peer::same_host), of(Place::host, Peer::other_host)};
   found.linked = {of(Place::device, Peer::linked), of(Place::device, Peer::other_host)};
   found.pinned = {of(Place::device, Peer::pinned), found.linked.between};
+  found.by_mpi = {of(Place::device, Peer::same_host), found.linked.between};
   // Rates that were learned are those of all of a host's ranks at once.
+  const std::array all{&found.host, &found.linked, &found.pinned, &found.by_mpi};
   if (job.policy.rate(Peer::other_host) > 0) {
     const auto ranks = static_cast<double>(std::max<std::size_t>(job.peer_hosts.ranks().size(), 1));
-    for (policy::CollectiveCosts* costs : {&found.host, &found.linked, &found.pinned}) {
-      costs->between.seconds_a_byte /= ranks;
+    for (policy::CollectiveCosts* costs : all) costs->between.seconds_a_byte /= ranks;
+  }
+  std::array<double, 6 * all.size()> numbers;
+  const auto for_each = [&](auto visit) {
+    std::size_t i = 0;
+    for (policy::CollectiveCosts* const costs : all) {
+      for (LinkCosts* const link : {&costs->within, &costs->between}) {
+        for (double* const number :
+             {&link->round_seconds, &link->seconds_a_byte, &link->crowding}) {
+          visit(*number, numbers[i++]);
+        }
+      }
     }
-  }
-  const std::array all{&found.host.within,    &found.host.between,  &found.linked.within,
-                       &found.linked.between, &found.pinned.within, &found.pinned.between};
-  std::array<double, 3 * all.size()> numbers;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    numbers[3 * i] = all[i]->round_seconds;
-    numbers[3 * i + 1] = all[i]->seconds_a_byte;
-    numbers[3 * i + 2] = all[i]->crowding;
-  }
+  };
+  for_each([](const double& own, double& told) { told = own; });
   mpi::calls().Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE,
                          MPI_MAX, world.comm());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i]->round_seconds = numbers[3 * i];
-    all[i]->seconds_a_byte = numbers[3 * i + 1];
-    all[i]->crowding = numbers[3 * i + 2];
-  }
+  for_each([](double& own, const double& told) { own = told; });
   return found;
 }
 
 schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& shape,
                            const Context& context) {
   const CollectiveCosts& costs = job.collective_costs;
-  const bool is_linked = shape.on_devices && !context.is_pinned();
-  policy::CollectiveCosts here = is_linked          ? costs.linked
-                                 : shape.on_devices ? costs.pinned
-                                                    : costs.host;
+  const Context::Between between = context.between_devices();
   const bool is_encoded = shape.compresses && shape.spec.codec != Codec::none;
-  if (is_linked && is_encoded) here.within = policy::of_payloads(here.within);
-  // By host memory payloads find room.
-  if (shape.on_devices && !is_linked && is_encoded) here.within.crowding = 1;
+  policy::CollectiveCosts here = costs.host;
+  if (shape.on_devices) {
+    switch (between) {
+      case Context::Between::link:
+        here = costs.linked;
+        if (is_encoded) here.within = policy::of_payloads(here.within);
+        break;
+      case Context::Between::host_memory:
+        here = costs.pinned;
+        if (is_encoded) here.within.crowding = 1;  // payloads find room
+        break;
+      case Context::Between::mpi: here = costs.by_mpi; break;
+    }
+  }
   const double wire_per_raw = is_encoded ? expected_wire_per_raw(shape.spec) : 1;
   return context.method_choice()(op, shape.bytes, context.hosts(), here, wire_per_raw,
                                  job.config.algorithms[static_cast<std::size_t>(op)]);

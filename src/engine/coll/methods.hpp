@@ -18,6 +18,7 @@ struct CollectiveCosts {
   policy::CollectiveCosts host;    ///< memory of the host
   policy::CollectiveCosts linked;  ///< of devices, that reach each other's within a host
   policy::CollectiveCosts pinned;  ///< of devices, by memory of the host that both have pinned
+  policy::CollectiveCosts by_mpi;  ///< of devices, where MPI brings it within a host, too
 };
 
 /// Collective over MPI_COMM_WORLD, whose context `world` is; waits.

@@ -48,8 +48,8 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
 bool ReducedCall::is_likely_joint() const {
   return served_.is_blocking && spec_.codec == Codec::szp &&
          reduction_.how == codec::Combine::sum && context_.hosts().count() == 1 &&
-         !context_.is_pinned() && context_.is_true_for_any(Fact::may_see_gpus) &&
-         may_have_kernels(job_.config);
+         context_.between_devices() == Context::Between::link &&
+         context_.is_true_for_any(Fact::may_see_gpus) && may_have_kernels(job_.config);
 }
 
 void ReducedCall::start() {

@@ -293,15 +293,17 @@ bool Routing::is_for_devices() const {
   return may_be_on_devices_ && has_device_modes(job_, context_);
 }
 
-/// Does data go to a member of this host by host memory that both GPUs have pinned?
-bool Routing::has_pinned_peer() const {
+/// How data goes to the member of this host that is the hardest to reach.
+Context::Between Routing::worst_between() const {
   const schedule::Hosts& hosts = context_.hosts();
-  const std::span<const int> members = hosts.members(hosts.host(context_.rank()));
-  return std::any_of(members.begin(), members.end(), [&](int member) {
+  Context::Between worst = Context::Between::link;
+  for (const int member : hosts.members(hosts.host(context_.rank()))) {
     const int rank = context_.world_rank(member);
-    return member != context_.rank() && !job_.peer_link.may_reach(rank) &&
-           job_.host_link.may_reach(rank);
-  });
+    if (member == context_.rank() || job_.peer_link.may_reach(rank)) continue;
+    worst = std::max(worst, job_.host_link.may_reach(rank) ? Context::Between::host_memory
+                                                           : Context::Between::mpi);
+  }
+  return worst;
 }
 
 /// All calls before it are decided, and so is the context.
@@ -372,7 +374,7 @@ void Routing::go_on() {
   const bool is_taken = is_persistent && context_.order().is_taken(served_.tag);
   const std::array told{Word{Combine::bit_or, mode_.has_had_device ? 1u : 0u},
                         Word{Combine::bit_or, is_taken ? 1u : 0u},
-                        Word{Combine::bit_or, has_pinned_peer() ? 1u : 0u}};
+                        Word{Combine::max, static_cast<std::uint64_t>(worst_between())}};
   agreement_ = context_.agreements().combine(told);
   state_ = State::agreeing;
 }
@@ -380,7 +382,7 @@ void Routing::go_on() {
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) mode_.has_devices = true;
-  context_.set_is_pinned(agreement_->result()[2] != 0);
+  context_.set_between_devices(static_cast<Context::Between>(agreement_->result()[2]));
   if (agreement_->result()[1] != 0) {
     if (is_reproducible_) tell_unserved(job_, operands_, "there are too many persistent ones");
     return decide(Server::mpi);

@@ -131,7 +131,7 @@ class Routing {
   };
 
   bool is_for_devices() const;
-  bool has_pinned_peer() const;
+  Context::Between worst_between() const;
   void consider();
   void ask();
   void hear();

@@ -19,10 +19,7 @@ class StreamedCall final : public Operation {
   /// Of arrays that the operands name nothing is kept.
   StreamedCall(const Collective& call, const Operands& operands,
                std::shared_ptr<mpi::CommInfo> comm, Context& context)
-      : call_(call), operands_(operands), comm_(std::move(comm)), context_(context) {
-    context_.hold();
-  }
-  ~StreamedCall() override { context_.let_go(); }
+      : call_(call), operands_(operands), comm_(std::move(comm)), hold_(context) {}
 
   const Collective& call() const { return call_; }
   const Operands& operands() const { return operands_; }
@@ -41,7 +38,7 @@ class StreamedCall final : public Operation {
   const Collective call_;
   const Operands operands_;
   const std::shared_ptr<mpi::CommInfo> comm_;
-  Context& context_;
+  const ContextHold hold_;
   std::unique_ptr<CollectiveOperation> operation_;  ///< destroyed first: it uses what is above
 };
 
