@@ -56,6 +56,25 @@ def test_short_blocks_by_one_kernel(ranks, is_shared, mpi_program, mpress_run, s
     assert len(by_kernels) == 0 if is_shared else len(by_kernels) >= 4
 
 
+@pytest.mark.parametrize(
+    ("link", "count", "algorithm"),
+    [
+        ("mpi", 1 << 20, "pairwise"),
+        ("mpi", 1 << 16, "scattered"),
+        pytest.param("host", 1 << 20, "scattered", marks=EXTENDED),
+        pytest.param("peer", 1 << 20, "scattered", marks=EXTENDED),
+    ],
+)
+def test_partners_at_once(link, count, algorithm, mpi_program, mpress_run, simulated_gpu):
+    """Payloads crowd where MPI brings them, whatever GPUs could do for each other."""
+    env = {**simulated_gpu, "MPRESS_LINK": link}
+    options = ("--codec", "zfp:24", "--force")
+    done = mpress_run(4, mpi_program("long_alltoall"), [str(count)], options, env=env)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+    rows = [row for row in done.report["rows"] if row["operation"] == "MPI_Alltoall"]
+    assert {row["algorithm"] for row in rows if row["direction"] == "send"} == {algorithm}
+
+
 def test_no_buffer_on_a_device(mpi_program, mpress_run, simulated_gpu):
     """There could be one: members tell each other that there is none, and MPI serves."""
     done = mpress_run(3, mpi_program("blocks"), ["7", "80", "host"], env=simulated_gpu)
