@@ -84,9 +84,13 @@ def test_calls_with_a_stream(ways, api_program, mpirun, simulated_gpu):
 
 @pytest.mark.parametrize("settings", [{}, {"MPRESS_PROGRESS": "thread"}], ids=["alone", "thread"])
 @pytest.mark.parametrize("dies", [None, 0, 1])
-def test_calls_that_devices_serve_in_a_stream(dies, settings, api_program, mpirun, simulated_gpu):
+def test_calls_that_devices_serve_in_a_stream(
+    dies, settings, mpi, api_program, mpirun, simulated_gpu
+):
     """They return before the stream gets to them. Where a member's device fails, the others' stop
     waiting for it."""
+    if settings and mpi.name == "abi":
+        pytest.skip("which has no way to look at requests from several threads")
     env = {**simulated_gpu, **settings, "MPRESS_LINK": "peer"}
     arguments = [] if dies is None else [str(dies)]
     done = mpirun(2, api_program("stream_order"), arguments, env)

@@ -150,7 +150,9 @@ def test_sums_longer_than_their_window(mpi_program, mpress_run, hosted):
     assert by_host["16K"] > by_host["32M"]
 
 
-def test_windows_change_no_bit(mpi_program, mpress_run, hosted):
+def test_windows_change_no_bit(mpi, mpi_program, mpress_run, hosted):
+    if mpi.name == "abi":
+        pytest.skip("what does not block is MPI's there, and has other bits than what blocks")
     printed = set()
     for window in ("8K", "32M"):
         env = {**hosted, "MPRESS_CHUNK": "4K", "MPRESS_HOST_WINDOW": window}
