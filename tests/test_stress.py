@@ -161,3 +161,13 @@ def test_where_it_pays(options, threads, stress, mpress_run):
 def test_the_program_is_right_without_mpress(ranks, seed, threads, stress, mpirun):
     arguments = ["--seed", str(seed), *rounds(threads, 40), "--careful"]
     checked(mpirun(ranks, stress, arguments, timeout=TIMEOUT))
+
+
+def test_devices_that_reach_each_other(stress, mpress_run, simulated_gpu):
+    """Also what probes took from MPI before MPI_Isendrecv_replace overwrites nothing that is still
+    to be sent."""
+    arguments = ["--seed", "8", "--rounds", "30", "--threads", "3", "--devices",
+                 "--max-bytes", "100000"]  # fmt: skip
+    env = {**simulated_gpu, "MPRESS_LINK": "peer", "MPRESS_CHUNK": "4K"}
+    outcome = checked(mpress_run(2, stress, arguments, FORCED, env=env, timeout=TIMEOUT))
+    assert outcome.report["totals"]["errors"] == 0

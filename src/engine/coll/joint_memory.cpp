@@ -239,6 +239,11 @@ void JointKernel::settle(std::span<const std::uint64_t> told, std::size_t words)
   if (!is_left && std::exchange(is_endless_, false)) job_.kernels_in_streams = 0;
 }
 
+/// None where the device has none, which is a failure of the device.
+QueueLease JointKernel::take_queue(int device) {
+  return order_ ? order_->take_queue() : job_.devices.queue(device, gpu::Priority::first);
+}
+
 /// A kernel that waits without end for a member that will not come is told to stop.
 void JointKernel::stop_if_lost() {
   constexpr std::uint64_t interval_ns = 50'000'000;

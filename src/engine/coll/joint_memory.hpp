@@ -199,7 +199,7 @@ class JointKernel {
     number_ = memory_.next_call();
     memory_.set_busy(true);
     settle(told, words);
-    queue_ = order_ ? order_->take_queue() : job_.devices.queue(device, gpu::Priority::first);
+    queue_ = take_queue(device);
     give_once(give, false);
     const bool is_given = queue_ && queue_->query(event_) != gpu::State::failed;
     if (is_endless_ && is_given) is_in_stream_ = order_->precede(*queue_);
@@ -223,6 +223,7 @@ class JointKernel {
 
  private:
   void settle(std::span<const std::uint64_t> told, std::size_t words);
+  QueueLease take_queue(int device);
   void stop_if_lost();
   void end();
 

@@ -432,7 +432,8 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   const bool watched = receive.watch(job, op, arguments);
   if (watched) entry->claim_buffer();
   if (job.pacer.active()) receive.travels_when_posted();
-  const bool sends_first = may_be_refused(out, send_tag);
+  // What arrives, or a probe has taken from MPI, may overwrite what is sent.
+  const bool sends_first = may_be_refused(out, send_tag) || (out.data && !out.buffer_stays);
   int raised = MPI_SUCCESS;
   if (sends_first) {
     raised = entry->send(std::move(out), send_tag);
