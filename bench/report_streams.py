@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from report_p2p import size
 from tables import GENERATED, table
 
 Row = dict[str, Any]
@@ -22,10 +23,6 @@ Wanted of 1 MB: it returns within {returns} µs, and what is behind it begins at
 later than a call without a stream takes.
 """
 RETURNS, LATER, BYTES = 15, 5, 1 << 20
-
-
-def size(nbytes: int) -> str:
-    return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes >> 10} KB"
 
 
 def verdict(row: Row) -> str:

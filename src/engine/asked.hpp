@@ -37,8 +37,8 @@ struct Asked {
   std::optional<Spec> spec;    ///< empty: the communicator's
   bool same_bits = false;      ///< a lossy broadcast's root gets what the others get
   Outcome* outcome = nullptr;  ///< where to tell it; outlives the call
-  /// Set: its place in a stream of the program's, which nobody has waited for. The first call that
-  /// is asked so takes it: handlers of the program's may make others meanwhile.
+  /// Set: its place in a stream of the program's, which has still to be waited for. The first call
+  /// that is asked so takes it: handlers of the program's may make others meanwhile.
   mutable std::shared_ptr<StreamOrder> order = nullptr;
 
   /// The same on all members whose specs are the same.

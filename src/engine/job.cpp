@@ -436,9 +436,8 @@ void stop_job() {
   Job& job = *Job::instance_;
   // A job that is off announces its end all the same.
   if (!job.record.is_open() || job.record.header().finished_ns != 0) return;
-  // What streams wait for: all members' devices have been given it.
-  job.progress.wait_until(
-      [&] { return job.kernels_in_streams.load(std::memory_order_relaxed) == 0; });
+  // What a stream waits for: all members' devices have been given it.
+  job.progress.wait_until([&] { return !job.has_kernel_in_stream; });
   job.progress_thread.stop();
   mpi::remove_progress_hook();
   release_freed(job);

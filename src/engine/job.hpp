@@ -62,8 +62,8 @@ class Job {
   /// Bytes of raw blocks that ranks of this host have on their way by its memory, where somebody
   /// drives them.
   std::size_t host_window = 0;
-  /// Kernels that are left to devices, or may be: one at most (JointKernel).
-  std::atomic<int> kernels_in_streams{0};
+  /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
+  std::atomic<bool> has_kernel_in_stream{false};
   std::size_t least_reduced_bytes = 64 * 1024;        ///< the same of a reduction, of a rank's part
   std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
   bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own

@@ -137,8 +137,8 @@ struct Joint {
   /// Host memory that devices reach, pinned or from Gpu::map(): gets 1 where others did not come in
   /// time, and not all is done. Differs.
   std::uint32_t* undone;
-  /// It waits for the others until somebody writes to `undone`, as nobody looks whether to give it
-  /// again. Differs.
+  /// It waits for the others until its host writes to `undone`, which may not look whether to give
+  /// it again. Differs.
   bool is_endless = false;
 };
 

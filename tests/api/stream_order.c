@@ -61,7 +61,7 @@ static struct {
   pthread_t thread;
 } held;
 
-static void* end_of_patience(void* unused) {
+static void* let_go_late(void* unused) {
   (void)unused;
   for (int i = 0; i < 400 && !__atomic_load_n(&held.goes, __ATOMIC_ACQUIRE); ++i) usleep(1000);
   __atomic_fetch_or(&held.goes, 2, __ATOMIC_ACQ_REL);
@@ -71,7 +71,7 @@ static void* end_of_patience(void* unused) {
 static void hold(void) {
   held.goes = 0;
   sim_stream_wait(stream, &held.goes);
-  CHECK(!pthread_create(&held.thread, NULL, end_of_patience, NULL));
+  CHECK(!pthread_create(&held.thread, NULL, let_go_late, NULL));
 }
 
 /* Whether it was held up until now. */

@@ -168,10 +168,9 @@ std::optional<int> serve_in_stream(Job& job, const Collective& call, const Opera
 }  // namespace
 
 int await_stream(Job& job, const Operands& operands) {
-  StreamOrder* const order = operands.asked ? operands.asked->order.get() : nullptr;
-  if (!order) return MPI_SUCCESS;
+  if (!operands.order()) return MPI_SUCCESS;
   tell_of_waiting(job);
-  if (order->await()) return MPI_SUCCESS;
+  if (operands.order()->await()) return MPI_SUCCESS;
   const auto comm = mpi::comm_info(operands.comm);
   return comm ? comm->raise(job.device_code) : job.device_code;
 }
@@ -182,7 +181,7 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   if (!candidate.comm) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
   if (is_left_to_mpi(job, call, operands, candidate, context)) return std::nullopt;
-  if (operands.asked && operands.asked->order) {
+  if (operands.order()) {
     if (!call.has_own_counts) return serve_in_stream(job, call, operands, candidate, context);
     if (const int code = await_stream(job, operands); code != MPI_SUCCESS) return code;
   }

@@ -11,8 +11,8 @@
 
 namespace mpress::engine {
 
-/// Waits until what a call's stream holds is done, if it has one and nobody has waited. Returns an
-/// error code of MPI's, which has been raised.
+/// Waits until what a call's stream holds is done, if it has one that was not waited for. Returns
+/// an error code of MPI's, which has been raised.
 int await_stream(Job& job, const Operands& operands);
 
 /// Serves a blocking call that moves data. Empty where MPI has to, as all members of the

@@ -223,20 +223,20 @@ int JointMemory::failed_member() {
 std::uint64_t JointKernel::offer(StreamOrder* order) {
   order_ = order;
   if (!order_) return left_bit;
-  int none = 0;
-  is_endless_ = job_.kernels_in_streams.compare_exchange_strong(none, 1);
+  is_endless_ = !job_.has_kernel_in_stream.exchange(true);
   return is_endless_ ? left_bit : 0;
 }
 
-void JointKernel::withdraw() {
-  if (!is_under_way() && std::exchange(is_endless_, false)) job_.kernels_in_streams = 0;
+/// It is not left to the device, or not any more: the next one may be.
+void JointKernel::leave_to_others() {
+  if (std::exchange(is_endless_, false)) job_.has_kernel_in_stream = false;
 }
 
 /// Is it left to the device?
 void JointKernel::settle(std::span<const std::uint64_t> told, std::size_t words) {
   bool is_left = true;
   for (std::size_t i = 0; i < told.size(); i += words) is_left &= (told[i] & left_bit) != 0;
-  if (!is_left && std::exchange(is_endless_, false)) job_.kernels_in_streams = 0;
+  if (!is_left) leave_to_others();
 }
 
 /// None where the device has none, which is a failure of the device.
@@ -256,7 +256,7 @@ void JointKernel::stop_if_lost() {
 }
 
 void JointKernel::end() {
-  if (std::exchange(is_endless_, false)) job_.kernels_in_streams = 0;
+  leave_to_others();
   queue_ = {};
   memory_.set_busy(false);
   number_ = 0;

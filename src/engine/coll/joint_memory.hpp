@@ -170,16 +170,17 @@ class JointMemory {
 /// give(queue, number, again) gives it, and returns its event; `number` is the call's.
 ///
 /// One that has a place in a stream begins behind what that holds. If all members say so it is left
-/// to its device: it waits for the others without end, as nobody may look for long, and the stream
-/// waits for it. A process leaves one at a time to its devices. All members leave a call's, or
-/// none, so that no two calls' kernels wait for each other's.
+/// to its device: it waits for the others without end, as its host may not look for long, and the
+/// stream waits for it. A process leaves one at a time to its devices. All members leave a call's,
+/// or none, so that no two calls' kernels wait for each other's.
 class JointKernel {
  public:
   JointKernel(Job& job, JointMemory& memory) : job_(job), memory_(memory) {}
   JointKernel(const JointKernel&) = delete;
   JointKernel& operator=(const JointKernel&) = delete;
+  /// Also of one that was offered, and did not begin.
   ~JointKernel() {
-    withdraw();
+    leave_to_others();
     if (is_under_way()) end();
   }
 
@@ -189,9 +190,6 @@ class JointKernel {
   /// as this process knows? `order`: null, or its place in a stream, which outlives begin().
   std::uint64_t offer(StreamOrder* order);
   static constexpr std::uint64_t left_bit = 1 << 8;
-
-  /// It was offered, and is not to begin.
-  void withdraw();
 
   /// On `device`. `told`: what all have told, `words` words each.
   template <class Give>
@@ -223,6 +221,7 @@ class JointKernel {
 
  private:
   void settle(std::span<const std::uint64_t> told, std::size_t words);
+  void leave_to_others();
   QueueLease take_queue(int device);
   void stop_if_lost();
   void end();

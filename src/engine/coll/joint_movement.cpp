@@ -158,7 +158,6 @@ JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
     are_same = are_same && room.longest == longest;
     rooms_.push_back(room.bytes);
   }
-  if (answer != JointAnswer::accepted || !are_same) kernel_.withdraw();
   if (answer != JointAnswer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
   if (!are_same) return JointAnswer::not_now;

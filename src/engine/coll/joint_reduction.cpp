@@ -137,10 +137,7 @@ bool JointReduction::is_there() {
 JointAnswer JointReduction::accept(std::span<const std::uint64_t> told) {
   if (sum_) return sum_->accept_told(told, {});
   const JointAnswer answer = memory_.answer(told, words);
-  if (answer != JointAnswer::accepted) {
-    kernel_.withdraw();
-    return answer;
-  }
+  if (answer != JointAnswer::accepted) return answer;
   kernel_.begin(device_, told, words, giving());
   return answer;
 }

@@ -118,6 +118,9 @@ struct Operands {
   int receive_entries = 0;
   Numbers result_counts = {};       ///< of MPI_Reduce_scatter: the items that each rank gets
   std::optional<Asked> asked = {};  ///< of a call of mpress's own interface
+
+  /// Its place in a stream of the program's that it has still to wait for; null: it has none.
+  StreamOrder* order() const { return asked ? asked->order.get() : nullptr; }
 };
 
 Operands bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm);

@@ -121,10 +121,6 @@ bool has_device_modes(const Job& job, const Context& context) {
          (job.collectives.on_devices || context.hosts().count() == 1);
 }
 
-StreamOrder* order_of(const Operands& operands) {
-  return operands.asked ? operands.asked->order.get() : nullptr;
-}
-
 /// Has this member had any, as of this call?
 void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
   mode.has_had_device = mode.has_had_device || StandIn::is_needed(job, operands.send) ||
@@ -418,10 +414,7 @@ bool Routing::may_be_joint() {
 }
 
 /// What the program's stream holds, where the call has one, is done.
-bool Routing::has_reached() const {
-  StreamOrder* const order = order_of(operands_);
-  return !order || order->is_reached();
-}
+bool Routing::has_reached() const { return !operands_.order() || operands_.order()->is_reached(); }
 
 /// False while what the stream holds is not done, and its kernel does not wait for that.
 bool Routing::make_joint() {
@@ -434,7 +427,7 @@ bool Routing::make_joint() {
     joint_ = std::make_unique<JointBroadcast>(job_, call_, operands_, bytes_, context_);
   }
   if (!joint_->follows_streams()) return has_reached();
-  joint_->follow(order_of(operands_));
+  joint_->follow(operands_.order());
   return true;
 }
 

@@ -28,7 +28,7 @@ class StreamedCall final : public Operation {
   void keep(std::unique_ptr<CollectiveOperation> operation) { operation_ = std::move(operation); }
 
   bool advance() override { return operation_->advance(); }
-  /// Nobody completes the call, so what went wrong is raised here.
+  /// No call completes it, so what went wrong is raised here.
   void ended() override {
     if (operation_->code() != MPI_SUCCESS) comm_->raise(operation_->code());
   }

@@ -192,6 +192,9 @@ bool may_be_refused(const Outgoing& out, int tag) {
   return !comm || comm->world_rank(out.arguments.destination) == trace::any_peer;
 }
 
+/// May what arrives, or what a probe has taken from MPI, overwrite data that is still to be sent?
+bool may_be_overwritten(const Outgoing& out) { return out.data && !out.buffer_stays; }
+
 /// Of a call whose sending half MPI has refused all the same.
 void take_back(MPI_Request* receive) {
   mpi::calls().Cancel(receive);
@@ -248,7 +251,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
   const bool has_data = out.data != nullptr;
   const bool buffer_stays = out.buffer_stays;
   const bool is_doubtful = may_be_refused(out, send_tag);
-  const bool sends_first = is_doubtful || (has_data && !buffer_stays);
+  const bool sends_first = is_doubtful || may_be_overwritten(out);
   MPI_Request sending = MPI_REQUEST_NULL;
   if (is_doubtful && !has_data) {
     const SendArguments& use = out.arguments;
@@ -432,8 +435,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   const bool watched = receive.watch(job, op, arguments);
   if (watched) entry->claim_buffer();
   if (job.pacer.active()) receive.travels_when_posted();
-  // What arrives, or a probe has taken from MPI, may overwrite what is sent.
-  const bool sends_first = may_be_refused(out, send_tag) || (out.data && !out.buffer_stays);
+  const bool sends_first = may_be_refused(out, send_tag) || may_be_overwritten(out);
   int raised = MPI_SUCCESS;
   if (sends_first) {
     raised = entry->send(std::move(out), send_tag);
