@@ -44,6 +44,8 @@ class PieceSum {
 
   int owner() const { return owner_; }
   std::span<const int> sources() const { return sources_; }
+  /// Where this rank's elements lie.
+  const std::byte* brings() const { return own_; }
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * width(); }
 
   /// Is it added up in quanta? What is shorter than any frame is not.

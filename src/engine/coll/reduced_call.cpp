@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "engine/job.hpp"
@@ -41,7 +40,8 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
       reduction_(*reduction_of(operands)),
       is_reproducible_(context.is_reproducible() && reduction_.how != codec::Combine::prod),
       spec_(spec_for(reduction_, spec_of(job, operands, context), is_reproducible_)),
-      begins_(pieces_of(call, operands, reduction_, context, is_likely_joint())) {}
+      begins_(pieces_of(call, operands, reduction_, context, is_likely_joint())),
+      range_(job) {}
 
 /// Sums of szp on linked devices overlap, as one kernel a member makes them; as blocks they hardly
 /// do. All members find the same.
@@ -62,14 +62,14 @@ void ReducedCall::start() {
 /// Unless another call has its tag.
 void ReducedCall::begin() {
   if (!tag_.take()) return;
-  coding_ = Coding{spec_};
-  loss_ = {spec_.codec == Codec::zfp};
+  agreed_ = {};
+  agreed_.coding = Coding{spec_};
+  agreed_.loss = {spec_.codec == Codec::zfp};
   errors_ = {};
-  coding_.largest_error = &errors_.brought;
-  adds_quanta_ = false;
-  is_joint_ = is_blind_ = has_blind_results_ = false;
+  agreed_.coding.largest_error = &errors_.brought;
+  is_joint_ = has_blind_results_ = false;
   joint_.reset();
-  range_.reset();
+  range_.forget();
   note(open());
   if (spec_.codec == Codec::szp) {
     may_be_blind() ? begin_exchange() : begin_measuring();
@@ -107,11 +107,6 @@ bool ReducedCall::is_aligned(const void* data) const {
   return reinterpret_cast<std::uintptr_t>(data) % width() == 0;
 }
 
-/// What this rank brings to a piece.
-const std::byte* ReducedCall::input_of(int owner) const {
-  return input_ + static_cast<std::size_t>(begins_[static_cast<std::size_t>(owner)]) * width();
-}
-
 std::unique_ptr<Movement> ReducedCall::movement(bool shares, schedule::Op op, const Operand& send,
                                                 const Operand& receive, schedule::Schedule schedule,
                                                 const Coding* coding, BlockMap::Place place) const {
@@ -137,7 +132,10 @@ bool ReducedCall::has_moved() {
 
 bool ReducedCall::advance() {
   if (phase_ == Phase::waiting) begin();
-  if (phase_ == Phase::measuring && !is_measured()) return false;
+  if (phase_ == Phase::measuring) {
+    if (!range_.advance()) return false;
+    begin_exchange();
+  }
   if (phase_ == Phase::exchanging) {
     if (!has_moved()) return ends_for_failure();
     conclude_exchange();
@@ -149,7 +147,8 @@ bool ReducedCall::advance() {
   }
   if (phase_ == Phase::contributing) {
     const bool has_contributed = advance_contributions();
-    if (!has_contributed && !may_overlap(is_by_host() ? passed_on() : pieces())) return false;
+    if (!has_contributed && !may_overlap(is_by_host() ? pieces_.passed_on() : pieces_.all()))
+      return false;
     is_by_host() ? begin_passing_on() : begin_combining();
   }
   if (phase_ == Phase::passing_on) {
@@ -158,21 +157,21 @@ bool ReducedCall::advance() {
     begin_combining();
   }
   if (phase_ == Phase::combining) {
-    if (!own_piece().sum() && !own_piece().advance()) return false;
-    note(own_piece().code());
+    if (!pieces_.own().sum() && !pieces_.own().advance()) return false;
+    note(pieces_.own().code());
     begin_sharing();
   }
   if (phase_ == Phase::sharing) {
     const bool has_contributed = advance_contributions();
-    const bool has_sum = !own_piece().sum() || own_piece().advance();
+    const bool has_sum = !pieces_.own().sum() || pieces_.own().advance();
     const bool is_shared = !movement_ || has_shared(movement_->runner());
     const bool has_own = !own_ || (has_sum && own_->advance());
     if (!has_contributed || !has_sum || !is_shared || !has_own) return false;
-    note(own_piece().code());
+    note(pieces_.own().code());
     finish();
   }
   if (phase_ == Phase::telling && movement_->runner().advance()) {
-    loss_.measured = joined_error();
+    agreed_.loss.measured = joined_error();
     end();
   }
   return phase_ == Phase::over;
@@ -181,7 +180,7 @@ bool ReducedCall::advance() {
 /// True once none is under way, also of what hosts have combined.
 bool ReducedCall::advance_contributions() {
   bool is_over = true;
-  for (const std::unique_ptr<PieceSum>& piece : pieces_) {
+  for (const std::unique_ptr<PieceSum>& piece : pieces_.all()) {
     if (piece->sum() && piece->owner() != context_.rank()) is_over = piece->advance() && is_over;
     note(piece->code());
   }
@@ -215,7 +214,7 @@ bool ReducedCall::may_overlap(std::span<const std::unique_ptr<PieceSum>> pieces)
 /// In place, an MPI that takes memory of devices could write a header of the results where a device
 /// has not begun to encode.
 bool ReducedCall::may_combine() const {
-  return !(reduction_.is_in_place && job_.gpu_aware) && may_overlap(pieces().first(1));
+  return !(reduction_.is_in_place && job_.gpu_aware) && may_overlap(pieces_.all().first(1));
 }
 
 bool ReducedCall::needs_host() const {
@@ -235,7 +234,7 @@ void ReducedCall::await(bool is_awaited) {
 void ReducedCall::wait_in_mpi() {
   const bool works_here = phase_ == Phase::waiting || phase_ == Phase::measuring ||
                           phase_ == Phase::adding_jointly || phase_ == Phase::combining ||
-                          (phase_ == Phase::passing_on && !has_passed_on_) || adds_quanta_ ||
+                          (phase_ == Phase::passing_on && !has_passed_on_) || agreed_.adds_quanta ||
                           has_blind_results_;
   const std::unique_ptr<Movement>& moving = contributions_ ? contributions_
                                             : passing_on_  ? passing_on_
@@ -249,71 +248,24 @@ bool ReducedCall::has_shared(Runner& runner) {
   return runner.advance_own() && has_moved;
 }
 
-/// The pieces that this rank combines, and where it gets what others bring.
+/// And gives them memory that what others bring comes to.
 void ReducedCall::make_pieces() {
-  const int me = context_.rank();
-  const schedule::Hosts& hosts = context_.hosts();
-  const PieceSum::Of of{
-      job_, reduction_, coding_, adds_quanta_ && code_ == MPI_SUCCESS, is_reproducible_, home_, me};
-  const auto add = [&](int owner, std::vector<int> sources) {
-    piece_of_.emplace(owner, pieces_.size());
-    first_places_.push_back(static_cast<int>(in_counts_.size()));
-    pieces_.push_back(std::make_unique<PieceSum>(of, owner, input_of(owner), elements_of(owner),
-                                                 std::move(sources)));
-    const PieceSum& piece = *pieces_.back();
-    for (int slot = 0; slot < piece.slots(); ++slot) {
-      in_counts_.push_back(piece.count());
-      in_places_.push_back(brought_elements_);
-      brought_elements_ += piece.stride();
-    }
-  };
-  pieces_.clear();
-  piece_of_.clear();
-  first_places_.clear();
-  in_counts_.clear();
-  in_places_.clear();
-  brought_elements_ = 0;
-  if (!is_by_host()) {
-    std::vector<int> all(static_cast<std::size_t>(context_.size()));
-    std::iota(all.begin(), all.end(), 0);
-    add(me, std::move(all));
-  } else {
-    add(me, schedule::sources_of(hosts, me));
-    const std::span<const int> members = hosts.members(hosts.host(me));
-    // Of a host's only rank there is nothing to add up.
-    const std::vector<int> owners =
-        members.size() > 1 ? schedule::owners_of(hosts, me) : std::vector{me};
-    for (const int owner : std::span(owners).subspan(1)) {
-      add(owner, {members.begin(), members.end()});
-    }
-  }
-  if (brought_elements_ == 0) return;
-  brought_ = take(static_cast<std::size_t>(brought_elements_) * width());
-  if (!brought_) note(short_of_memory(job_, home_));
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    if (pieces_[i]->slots() == 0) continue;
-    const auto first =
-        static_cast<std::size_t>(in_places_[static_cast<std::size_t>(first_places_[i])]);
-    pieces_[i]->settle(brought_.data() + first * width());
-  }
+  const bool adds_quanta = agreed_.adds_quanta && code_ == MPI_SUCCESS;
+  pieces_.make(
+      {job_, reduction_, agreed_.coding, adds_quanta, is_reproducible_, home_, context_.rank()},
+      is_by_host() ? &context_.hosts() : nullptr, input_, begins_);
+  if (pieces_.room() == 0) return;
+  memory::Buffer memory = take(static_cast<std::size_t>(pieces_.room()) * width());
+  if (!memory) note(short_of_memory(job_, home_));
+  pieces_.settle(std::move(memory), width());
 }
 
-/// Of `in_places_`.
-int ReducedCall::place_of(schedule::Block block) const {
-  const auto ranks = static_cast<schedule::Block>(context_.size());
-  const std::size_t piece = piece_of_.at(static_cast<int>(block % ranks));
-  return first_places_[piece] + pieces_[piece]->slot(static_cast<int>(block / ranks));
-}
-
-/// A movement of blocks of an all-to-all, which come to `brought_`.
+/// A movement of blocks of an all-to-all, which come to the memory of the pieces.
 std::unique_ptr<Movement> ReducedCall::contribution(const Operand& send,
                                                     schedule::Schedule schedule) const {
-  const Operand receive{brought_.data(),
-                        {},
-                        {static_cast<int>(in_counts_.size()), in_counts_.data(), in_places_.data(),
-                         reduction_.mpi_type()}};
-  return movement(adds_quanta_, schedule::Op::alltoall, send, receive, std::move(schedule),
-                  &coding_, [this](schedule::Block block) { return place_of(block); });
+  return movement(agreed_.adds_quanta, schedule::Op::alltoall, send,
+                  pieces_.incoming(reduction_.mpi_type()), std::move(schedule), &agreed_.coding,
+                  [this](schedule::Block block) { return pieces_.place_of(block); });
 }
 
 void ReducedCall::begin_contributions() {
@@ -335,7 +287,7 @@ void ReducedCall::begin_contributions() {
                                       : schedule::scattered_alltoall(task, me, window));
   if (code_ != MPI_SUCCESS) return;
   const std::span<const int> near = hosts.members(hosts.host(me));
-  for (const std::unique_ptr<PieceSum>& piece : pieces_) {
+  for (const std::unique_ptr<PieceSum>& piece : pieces_.all()) {
     piece->expect(contributions_->runner().shared(), is_by_host() ? near : piece->sources(), ranks);
   }
   contributions_->runner().advance();  // others wait for what it encodes
@@ -347,7 +299,7 @@ void ReducedCall::begin_passing_on() {
   on_counts_.assign(static_cast<std::size_t>(context_.size()), 0);
   on_places_.assign(static_cast<std::size_t>(context_.size()), 0);
   std::int64_t elements = 0;
-  for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
+  for (const std::unique_ptr<PieceSum>& piece : pieces_.passed_on()) {
     const auto owner = static_cast<std::size_t>(piece->owner());
     on_counts_[owner] = piece->count();
     if (piece->has_payloads()) continue;
@@ -359,7 +311,7 @@ void ReducedCall::begin_passing_on() {
     if (!combined_) note(short_of_memory(job_, home_));
   }
   if (code_ != MPI_SUCCESS) return;
-  for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
+  for (const std::unique_ptr<PieceSum>& piece : pieces_.passed_on()) {
     const auto first =
         static_cast<std::size_t>(on_places_[static_cast<std::size_t>(piece->owner())]);
     if (piece->has_payloads()) {
@@ -375,7 +327,7 @@ void ReducedCall::begin_passing_on() {
 /// has begun.
 bool ReducedCall::pass_on() {
   bool are_combined = true;
-  for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
+  for (const std::unique_ptr<PieceSum>& piece : pieces_.passed_on()) {
     are_combined = (piece->has_payloads() || piece->advance()) && are_combined;
     note(piece->code());
   }
@@ -390,20 +342,20 @@ bool ReducedCall::pass_on() {
                : Operand{combined_.data(), {ranks, on_counts_.data(), on_places_.data(), type}, {}};
   const schedule::Task task{schedule::Op::alltoall, ranks};
   const int window = std::min(policy::most_at_once, ranks - 1);
-  coding_.largest_error = &errors_.passed_on;
+  agreed_.coding.largest_error = &errors_.passed_on;
   passing_on_ = contribution(send, schedule::host_sums_between(task, me, hosts, window));
   has_passed_on_ = true;
   if (code_ != MPI_SUCCESS) return true;
   SharedBlocks& shared = passing_on_->runner().shared();
-  for (const std::unique_ptr<PieceSum>& piece : passed_on()) {
+  for (const std::unique_ptr<PieceSum>& piece : pieces_.passed_on()) {
     const auto block = static_cast<schedule::Block>(me) * static_cast<schedule::Block>(ranks) +
                        static_cast<schedule::Block>(piece->owner());
     if (piece->sum()) shared.provide(block, piece->sum(), false);
   }
   std::vector<int> far;
-  std::ranges::copy_if(own_piece().sources(), std::back_inserter(far),
+  std::ranges::copy_if(pieces_.own().sources(), std::back_inserter(far),
                        [&](int source) { return !context_.share_host(me, source); });
-  own_piece().expect(shared, far, ranks);
+  pieces_.own().expect(shared, far, ranks);
   return true;
 }
 
@@ -435,17 +387,17 @@ void ReducedCall::begin_combining() {
   if (wanted.data && type && !is_overlapped && is_aligned(wanted.data) &&
       locate(job_, wanted.data, *type).device == home_) {
     result_ = static_cast<std::byte*>(wanted.data);
-  } else if (wanted.data || !own_piece().has_payloads()) {
+  } else if (wanted.data || !pieces_.own().has_payloads()) {
     aside_ = take(wanted.bytes);
     result_ = aside_.data();
     if (!aside_) note(short_of_memory(job_, home_));
   }
   if (code_ != MPI_SUCCESS) return;
-  if (own_piece().has_payloads()) {
-    decoded_ = result_ != input_of(context_.rank()) ? result_ : nullptr;
-    own_piece().add(home_of_sum(own_piece().cut()), decoded_);
+  if (pieces_.own().has_payloads()) {
+    decoded_ = result_ != pieces_.own().brings() ? result_ : nullptr;
+    pieces_.own().add(home_of_sum(pieces_.own().cut()), decoded_);
   } else {
-    own_piece().combine(result_);
+    pieces_.own().combine(result_);
   }
 }
 
@@ -469,19 +421,19 @@ OpaqueBlock::Home ReducedCall::home_of_sum(const Chunking& cut) const {
 }
 
 void ReducedCall::begin_sharing() {
-  if (!adds_quanta_) brought_.reset();
+  if (!agreed_.adds_quanta) pieces_.leave_room();
   phase_ = Phase::sharing;
-  coding_.largest_error = &errors_.result;
+  agreed_.coding.largest_error = &errors_.result;
   const int ranks = context_.size();
   const MPI_Datatype type = reduction_.mpi_type();
-  const std::shared_ptr<OpaqueBlock>& sum = own_piece().sum();
+  const std::shared_ptr<OpaqueBlock>& sum = pieces_.own().sum();
   const Operand all{results(), {}, {ranks, counts_.data(), places_.data(), type}};
   const Operand own{result_, {1, own_elements(), type}, {}};
   if (goal_ != Goal::each) {
     const bool is_gather = goal_ == Goal::root;
-    movement_ =
-        movement(!is_gather || adds_quanta_, schedule_op(call_), own,
-                 is_gather && !is_at_root() ? Operand{} : all, std::move(sharing_), &coding_);
+    movement_ = movement(!is_gather || agreed_.adds_quanta, schedule_op(call_), own,
+                         is_gather && !is_at_root() ? Operand{} : all, std::move(sharing_),
+                         &agreed_.coding);
     if (sum) {
       movement_->runner().shared().provide(static_cast<schedule::Block>(context_.rank()), sum,
                                            decoded_ != nullptr);
@@ -497,7 +449,7 @@ void ReducedCall::begin_sharing() {
 /// What was not made where the program has it is brought there.
 void ReducedCall::finish() {
   if (own_) note(own_->code());
-  bool has_results = own_ || decoded_ || !own_piece().sum();
+  bool has_results = own_ || decoded_ || !pieces_.own().sum();
   if (movement_) {
     note(movement_->runner().code());
     has_results = has_results && !movement_->runner().has_own_by_decoder();
@@ -511,7 +463,6 @@ void ReducedCall::finish() {
   own_.reset();
   movement_.reset();
   pieces_.clear();
-  brought_.reset();
   combined_.reset();
   aside_.reset();
   aligned_.reset();
@@ -522,7 +473,8 @@ void ReducedCall::finish() {
 void ReducedCall::end() {
   movement_.reset();
   if (code_ == MPI_SUCCESS) {
-    engine::note(job_.record.row({trace::Direction::complete, called(), trace::any_peer}), loss_);
+    engine::note(job_.record.row({trace::Direction::complete, called(), trace::any_peer}),
+                 agreed_.loss);
   }
   tag_.give();
   phase_ = Phase::over;

@@ -22,16 +22,17 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
-#include "codec/range.hpp"
+#include "codec/szp/format.hpp"
 #include "engine/coll/blocks.hpp"
+#include "engine/coll/bounded_coding.hpp"
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/joint_sum.hpp"
 #include "engine/coll/movement.hpp"
-#include "engine/coll/piece_sum.hpp"
+#include "engine/coll/own_range.hpp"
+#include "engine/coll/pieces.hpp"
 #include "engine/coll/reduction.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/devices.hpp"
@@ -60,9 +61,7 @@ class ReducedCall final : public CollectiveOperation {
     return {call_.op, static_cast<std::uint8_t>(algorithm)};
   }
   int code() const override { return code_; }
-  double bound() const override {
-    return loss_.is_any ? loss_.bound.value_or(Outcome::unknown) : 0;
-  }
+  double bound() const override { return agreed_.loss.told(); }
 
  private:
   enum class Phase : unsigned char {
@@ -80,15 +79,6 @@ class ReducedCall final : public CollectiveOperation {
   /// Who gets the result.
   enum class Goal : unsigned char { all, root, each };
 
-  /// What a member tells of what it brings.
-  struct Told {
-    double min, max;          ///< of finite elements; both 0 where there are none
-    double share_in_windows;  ///< as Coding's
-    std::uint64_t chunk_bytes;
-    std::uint64_t flags;
-    JointSum::Told joint;
-  };
-
   /// The largest errors of what a member has encoded, where they are measured.
   struct Errors {
     double brought = 0, passed_on = 0, result = 0;
@@ -99,14 +89,14 @@ class ReducedCall final : public CollectiveOperation {
   void begin();
   int open();
   void begin_measuring();
-  bool is_measured();
   void begin_exchange();
   void conclude_exchange();
+  std::optional<codec::szp::Grid> blind_grid() const;
   bool may_be_blind() const;
   bool is_overwritten() const;
   bool ends_for_failure();
   void begin_after_exchange();
-  void offer_jointly(Told& told);
+  void offer_jointly(Brought& told);
   bool may_add_jointly() const;
   JointSum::Goal joint_goal() const;
   bool begins_jointly();
@@ -115,12 +105,8 @@ class ReducedCall final : public CollectiveOperation {
   void end_without_blocks();
   /// Not where sums of a host, which are rounded, could make a difference.
   bool is_by_host() const { return context_.hosts().is_mixed() && !is_reproducible_; }
-  PieceSum& own_piece() const { return *pieces_.front(); }
-  std::span<const std::unique_ptr<PieceSum>> pieces() const { return pieces_; }
-  std::span<const std::unique_ptr<PieceSum>> passed_on() const { return pieces().subspan(1); }
   void begin_contributions();
   void make_pieces();
-  int place_of(schedule::Block block) const;
   std::unique_ptr<Movement> contribution(const Operand& send, schedule::Schedule schedule) const;
   bool advance_contributions();
   bool may_overlap(std::span<const std::unique_ptr<PieceSum>> pieces) const;
@@ -153,7 +139,6 @@ class ReducedCall final : public CollectiveOperation {
     return begins_[i + 1] - begins_[i];
   }
   std::int64_t own_elements() const { return elements_of(context_.rank()); }
-  const std::byte* input_of(int owner) const;
   std::byte* results() const {
     return static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
   }
@@ -174,37 +159,23 @@ class ReducedCall final : public CollectiveOperation {
   const std::byte* input_ = nullptr;
   int home_ = gpu::host;    ///< the device that the input lies on: there pieces are combined
   memory::Buffer aligned_;  ///< a copy of the input, where a device cannot load its elements
-  QueueLease queue_;        ///< of that device, while it measures
-  gpu::Event event_ = 0;
-  memory::Buffer extent_;  ///< what it tells of the range
   Phase phase_ = Phase::over;
-  std::vector<Told> told_;
-  Coding coding_;
-  Loss loss_;                                      ///< of the results
-  Errors errors_;                                  ///< of this rank
-  std::vector<Errors> all_errors_;                 ///< by rank
-  bool adds_quanta_ = false;                       ///< of payloads
-  std::optional<JointSum> joint_;                  ///< where that may be
-  double most_ = 0;                                ///< the greatest element that may be
-  bool is_joint_ = false;                          ///< it is
-  std::optional<codec::Range> range_;              ///< of what this rank brings, once it is known
-  bool is_blind_ = false;                          ///< not all know theirs
-  bool are_any_known_ = false;                     ///< but some do
-  bool is_beyond_ = false;                         ///< an element is too large for a blind sum
-  bool has_blind_results_ = false;                 ///< which stand where none is
-  std::unique_ptr<Movement> movement_;             ///< of what is told, or of results
-  std::unique_ptr<Movement> contributions_;        ///< while any are under way
-  std::unique_ptr<Movement> passing_on_;           ///< the same of what hosts have combined
-  std::vector<std::unique_ptr<PieceSum>> pieces_;  ///< that this rank combines; first the own
-  std::unordered_map<int, std::size_t> piece_of_;  ///< by owner
-  std::vector<int> first_places_;                  ///< of `pieces_`, for what others bring
-  std::int64_t brought_elements_ = 0;              ///< room for them
+  OwnRange range_;  ///< of what this rank brings
+  std::vector<Brought> told_;
+  BoundedCoding agreed_;                     ///< of one without a bound, what is known beforehand
+  Errors errors_;                            ///< of this rank
+  std::vector<Errors> all_errors_;           ///< by rank
+  std::optional<JointSum> joint_;            ///< where that may be
+  bool is_joint_ = false;                    ///< it is
+  bool has_blind_results_ = false;           ///< which stand where no element was too large
+  std::unique_ptr<Movement> movement_;       ///< of what is told, or of results
+  std::unique_ptr<Movement> contributions_;  ///< while any are under way
+  std::unique_ptr<Movement> passing_on_;     ///< the same of what hosts have combined
+  Pieces pieces_;
   bool has_passed_on_ = false;
-  std::vector<std::int64_t> counts_;  ///< of blocks that move, in elements
-  std::vector<std::int64_t> places_;  ///< where, in elements
-  std::vector<std::int64_t> in_counts_, in_places_;
+  std::vector<std::int64_t> counts_;                 ///< of blocks that move, in elements
+  std::vector<std::int64_t> places_;                 ///< where, in elements
   std::vector<std::int64_t> on_counts_, on_places_;  ///< of what is passed on
-  memory::Buffer brought_;                           ///< by other ranks
   memory::Buffer combined_;                          ///< elements that are passed on
   schedule::Schedule sharing_;                       ///< of results
   memory::Buffer aside_;          ///< results that do not lie where the program wants any

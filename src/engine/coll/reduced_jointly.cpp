@@ -21,7 +21,7 @@ JointSum::Goal ReducedCall::joint_goal() const {
 }
 
 /// What this member tells of whether it can.
-void ReducedCall::offer_jointly(Told& told) {
+void ReducedCall::offer_jointly(Brought& told) {
   if (!may_add_jointly()) return;
   joint_.emplace(job_, context_, JointMemories::of(job_, context_).coded_sums, reduction_.type,
                  begins_, joint_goal());
@@ -40,18 +40,16 @@ void ReducedCall::offer_jointly(Told& told) {
 
 /// All members find the same, but for one whose exchange failed: the others learn of that.
 bool ReducedCall::begins_jointly() {
-  if (!joint_ || !adds_quanta_) return false;
+  if (!joint_ || !agreed_.adds_quanta) return false;
   // A member that knows its range may have results where its input lies.
-  if (is_blind_ && are_any_known_) return false;
+  if (agreed_.is_blind && agreed_.are_any_known) return false;
   // Quanta that do not travel would make all rows elements.
-  const double quanta = most_ / (2 * coding_.spec.value * codec::szp::step_shrink);
+  const double quanta = agreed_.most / (2 * agreed_.coding.spec.value * codec::szp::step_shrink);
   if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
   std::vector<JointSum::Told> told;
-  for (const Told& one : told_) told.push_back(one.joint);
-  codec::szp::Grid grid = codec::grid_of(coding_.spec);
-  if (is_blind_) {
-    grid = *codec::szp::blind_grid(reduction_.type, spec_.value, context_.size());
-  }
+  for (const Brought& one : told_) told.push_back(one.joint);
+  const codec::szp::Grid grid =
+      agreed_.is_blind ? *blind_grid() : codec::grid_of(agreed_.coding.spec);
   if (joint_->accept(told, grid) != JointAnswer::accepted) return false;
   movement_.reset();
   is_joint_ = true;
@@ -78,12 +76,12 @@ void ReducedCall::begin_after_exchange() {
     if (joint_) joint_->fail();
     return begin_contributions();
   }
-  if (has_blind_results_ && !is_beyond_) {
+  if (has_blind_results_ && agreed_.greatest <= codec::szp::reached(*blind_grid())) {
     is_joint_ = true;
     return end_without_blocks();
   }
   if (begins_jointly()) return;
-  if (!is_blind_) return begin_contributions();
+  if (!agreed_.is_blind) return begin_contributions();
   JointMemories::of(job_, context_).blind_sums.ended(false);
   begin_measuring();
 }
@@ -113,7 +111,7 @@ void ReducedCall::end_jointly() {
   const bool were_quanta = joint_->were_quanta();
   if (code_ == MPI_SUCCESS) count_jointly();
   joint_.reset();
-  if (is_blind_ && code_ == MPI_SUCCESS) {
+  if (agreed_.is_blind && code_ == MPI_SUCCESS) {
     JointMemories::of(job_, context_).blind_sums.ended(were_quanta);
     if (!were_quanta) {
       has_blind_results_ = true;

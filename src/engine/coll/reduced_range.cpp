@@ -2,24 +2,14 @@
 // they bring, from which all find the same way to encode it.
 
 #include <algorithm>
-#include <cmath>
-#include <new>
 
-#include "codec/szp/format.hpp"
 #include "engine/coll/reduced_call.hpp"
 #include "engine/job.hpp"
 #include "engine/p2p/send_message.hpp"
 #include "mpi/type_info.hpp"
-#include "policy/chunks.hpp"
 
 namespace mpress::engine {
 namespace {
-
-// Told::flags.
-constexpr std::uint32_t pays_flag = 1;
-constexpr std::uint32_t finite_flag = 2;  ///< there are finite elements
-constexpr std::uint32_t device_flag = 4;  ///< they lie on a device
-constexpr std::uint32_t known_flag = 8;   ///< their range is known
 
 /// Of the host's window: what all members bring together, to go in windows.
 constexpr double least_of_window = 0.25;
@@ -78,120 +68,49 @@ bool ReducedCall::may_be_blind() const {
       home_ == gpu::host || is_overwritten() || !may_add_jointly()) {
     return false;
   }
-  using namespace codec::szp;
-  const auto grid = blind_grid(reduction_.type, spec_.value, context_.size());
-  if (!grid || !resolvable(reduction_.type, grid->bound)) return false;
+  const auto grid = blind_grid();
+  if (!grid || !codec::szp::resolvable(reduction_.type, grid->bound)) return false;
   JointMemories& memories = JointMemories::of(job_, context_);
   return memories.coded_sums.is_open() && memories.blind_sums.may_begin();
 }
 
-/// What this rank brings; then the exchange begins.
-void ReducedCall::begin_measuring() {
-  const auto count = static_cast<std::size_t>(reduction_.count);
-  if (code_ != MPI_SUCCESS) range_ = codec::Range{};
-  if (home_ == gpu::host && !range_) {
-    range_ = codec::finite_range(reduction_.type, input_, count);
-  }
-  if (range_) return begin_exchange();
-  extent_ = job_.devices.take_pinned(home_, sizeof(Extent));
-  queue_ = job_.devices.queue(home_);
-  if (!extent_ || !queue_) {
-    note(short_of_memory(job_, home_));
-    range_ = codec::Range{};
-    return begin_exchange();
-  }
-  auto* const extent = new (extent_.data()) Extent;
-  event_ = queue_->extent(reduction_.type, input_, count, extent, 1);
-  phase_ = Phase::measuring;
+/// Of a joint sum that begins before the range is known; with a bound that is absolute.
+std::optional<codec::szp::Grid> ReducedCall::blind_grid() const {
+  return codec::szp::blind_grid(reduction_.type, spec_.value, context_.size());
 }
 
-/// Then the exchange begins.
-bool ReducedCall::is_measured() {
-  const gpu::State state = queue_->query(event_);
-  if (state == gpu::State::pending) return false;
-  range_ = codec::Range{};
-  if (state == gpu::State::failed) {
-    note(refused(job_, home_));
+/// What this rank brings; then the exchange begins.
+void ReducedCall::begin_measuring() {
+  phase_ = Phase::measuring;
+  if (code_ == MPI_SUCCESS) {
+    range_.begin(reduction_.type, input_, static_cast<std::size_t>(reduction_.count), home_);
   } else {
-    range_ = codec::range_of(*reinterpret_cast<const Extent*>(extent_.data()));
+    range_.set_empty();
   }
-  queue_ = {};
-  extent_.reset();
-  begin_exchange();
-  return true;
+  if (range_.advance()) begin_exchange();
 }
 
 void ReducedCall::begin_exchange() {
-  const codec::Range range = range_.value_or(codec::Range{});
-  const auto members = static_cast<std::size_t>(context_.size());
+  note(range_.code());
+  const codec::Range range = range_.value();
   // What paid once in a call does so again: all members have blind results, or none.
-  const std::uint32_t flags = (has_blind_results_ || pays() ? pays_flag : 0) |
-                              (range.any_finite ? finite_flag : 0) |
-                              (home_ != gpu::host ? device_flag : 0) | (range_ ? known_flag : 0);
+  const std::uint64_t flags = (has_blind_results_ || pays() ? Brought::pays : 0) |
+                              (range.any_finite ? Brought::is_finite : 0) |
+                              (home_ != gpu::host ? Brought::is_on_device : 0) |
+                              (range_.is_known() ? Brought::is_known : 0);
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
-  told_.assign(members, {});
-  Told& told = told_[static_cast<std::size_t>(context_.rank())];
+  told_.assign(static_cast<std::size_t>(context_.size()), {});
+  Brought& told = told_[static_cast<std::size_t>(context_.rank())];
   told = {range.min, range.max, share_in_windows(), chunk_bytes, flags, {}};
   offer_jointly(told);
   phase_ = Phase::exchanging;
-  movement_ = share_with_all(told_.data(), sizeof(Told));
+  movement_ = share_with_all(told_.data(), sizeof(Brought));
 }
 
 /// All members find the same, from what all have told.
 void ReducedCall::conclude_exchange() {
-  codec::Range range;
-  bool pays = false, are_on_devices = true, are_known = true;
-  are_any_known_ = false;
-  bool is_in_windows = true;
-  double share = 0;
-  std::uint64_t chunk_bytes = told_.front().chunk_bytes;
-  for (const Told& one : told_) {
-    range.join({one.min, one.max, (one.flags & finite_flag) != 0, false});
-    pays = pays || (one.flags & pays_flag) != 0;
-    are_on_devices = are_on_devices && (one.flags & device_flag) != 0;
-    are_known = are_known && (one.flags & known_flag) != 0;
-    is_in_windows = is_in_windows && one.share_in_windows > 0;
-    share = std::max(share, one.share_in_windows);
-    are_any_known_ = are_any_known_ || (one.flags & known_flag) != 0;
-    chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
-  }
-  const double bound = spec_.bound == Bound::rel ? spec_.value * range.width() : spec_.value;
-  coding_ = Coding{no_codec(), true};
-  is_blind_ = is_beyond_ = adds_quanta_ = false;
-  loss_ = {};
-  if (!pays && !is_reproducible_) return;
-  is_blind_ = !are_known;
-  const bool is_sum = reduction_.how == codec::Combine::sum;
-  using codec::szp::Grid;
-  // Where the bound is known, sums with and without the range go by one grid.
-  const bool is_known = is_sum && spec_.bound == Bound::abs;
-  const double covered =
-      is_known ? codec::szp::covered(reduction_.type, bound, context_.size()) : 0;
-  const double greatest = std::max(std::fabs(range.min), std::fabs(range.max));
-  const double most = most_ = std::max(greatest, covered);
-  if (has_blind_results_) {
-    const auto blind = codec::szp::blind_grid(reduction_.type, bound, context_.size());
-    is_beyond_ = greatest > codec::szp::reached(*blind);
-  }
-  const std::optional<Grid> part =
-      is_sum ? codec::szp::summand_grid(reduction_.type, bound, context_.size(), most)
-             : std::optional<Grid>(bound);
-  if (!part || !(part->bound > 0) || !codec::szp::resolvable(reduction_.type, part->bound)) {
-    coding_.spec.codec = Codec::mpc;  // nothing is lost, and so no bound is exceeded
-    return;
-  }
-  coding_.spec = spec_;
-  coding_.spec.bound = Bound::abs;
-  coding_.spec.value = part->bound;
-  coding_.spec.slack = part->slack;
-  coding_.chunk_bytes = chunk_bytes;
-  coding_.is_for_devices = are_on_devices;
-  coding_.share_in_windows = is_in_windows ? share : 0;
-  coding_.is_summed = adds_quanta_ = is_sum;
-  const double delivered =
-      is_sum ? codec::szp::bound_of_sum(reduction_.type, *part, context_.size(), most)
-             : part->bound;
-  loss_ = {true, delivered};
+  agreed_ = BoundedCoding(told_, {reduction_.type, reduction_.how == codec::Combine::sum,
+                                  context_.size(), spec_, is_reproducible_});
 }
 
 }  // namespace mpress::engine

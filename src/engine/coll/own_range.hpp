@@ -1,0 +1,53 @@
+// The range of what this rank brings to a reduction, found where it lies.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "codec/range.hpp"
+#include "engine/devices.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+/// One thread at a time.
+class OwnRange {
+ public:
+  explicit OwnRange(Job& job) : job_(job) {}
+
+  /// Looks for the range of `count` elements, which stay, on `device` or on the host: of the host's
+  /// it is known at once. In the place of any that was known.
+  void begin(ElementType type, const std::byte* elements, std::size_t count, int device);
+
+  /// Never waits. True once it is known.
+  bool advance();
+
+  /// Of nothing, by a member that has failed.
+  void set_empty() { range_ = codec::Range{}; }
+  void forget() {
+    range_.reset();
+    code_ = MPI_SUCCESS;
+  }
+
+  bool is_known() const { return range_.has_value(); }
+  /// Of nothing, while it is not known.
+  codec::Range value() const { return range_.value_or(codec::Range{}); }
+
+  /// An MPI error code, of begin() and what came of it.
+  int code() const { return code_; }
+
+ private:
+  void fail(int code);
+
+  Job& job_;
+  int device_ = gpu::host;
+  QueueLease queue_;  ///< while the device looks
+  gpu::Event event_ = 0;
+  memory::Buffer extent_;  ///< what it tells
+  std::optional<codec::Range> range_;
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace mpress::engine
