@@ -53,6 +53,17 @@ def test_new_arrays_of_jax(ranks, mpirun, with_jax):
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
+def test_streams(mpirun, mpi, mpi4py_env, simulated_gpu):
+    """Where devices serve a call, the stream waits for it, and not the host."""
+    if not served(mpi):
+        pytest.skip("whose library cannot tell of requests under MPI_THREAD_MULTIPLE")
+    simulated = os.fspath(ROOT / "tests" / "simulated_gpu")
+    path = os.pathsep.join(filter(None, [simulated, mpi4py_env.get("PYTHONPATH", "")]))
+    env = {**mpi4py_env, **simulated_gpu, "PYTHONPATH": path, "MPRESS_LINK": "peer"}
+    done = mpirun(2, sys.executable, [ROOT / "tests" / "communicator_streams.py"], env)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
 def test_own_suite(mpirun, mpi4py_env, tests_of_mpi4py, tmp_path):  # noqa: F811
     names = [f"test_{name}" for name in SUITE]
     args = [ROOT / "tests" / "mpi4py_suite.py", tests_of_mpi4py, tmp_path, "communicator", *names]

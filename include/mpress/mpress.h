@@ -108,6 +108,10 @@ const char* mpress_error_text(void);
  * `buffer` one of the calls', for the device of a stream, or null. Pairs may nest. A call_begin()
  * that returns an error has not begun. */
 int mpress_call_begin(MPI_Comm comm, const mpress_call* call, const void* buffer);
+
+/* The same for one blocking collective call alone, which may return before its stream gets to it,
+ * as those of this header may (mpress_call, `stream`). */
+int mpress_collective_begin(MPI_Comm comm, const mpress_call* call, const void* buffer);
 int mpress_call_end(void);
 
 /* ---- Messages ------------------------------------------------------------------------------- */

@@ -37,7 +37,8 @@ def library() -> Any:
     if not path.exists():
         raise RuntimeError(f"{path} was not built: install mpress where an MPI is found")
     loaded = ctypes.CDLL(str(path))
-    loaded.mpress_call_begin.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    for begin in (loaded.mpress_call_begin, loaded.mpress_collective_begin):
+        begin.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
     loaded.mpress_interpose.argtypes = (ctypes.c_void_p,)
     loaded.mpress_error_text.restype = ctypes.c_char_p
     _core.set_call_functions(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from mpress import _device, _jax
+from mpress import _core, _device, _jax
 
 _PLAIN = (np.ndarray, int, str, bytes, bytearray, memoryview, MPI.Op, MPI.Datatype, MPI.Status)
 
@@ -45,13 +45,36 @@ _RECEIVED = {
 }  # fmt: skip
 
 
+class OnDevice(NamedTuple):
+    """Buffers on a GPU."""
+
+    address: int
+    """Of the first one."""
+    stream: int
+    """That its library is using. What others' streams hold comes before what this one gets."""
+    in_order: bool
+    """Do the libraries of all of them use that stream, and reuse memory in its order? Then a call
+    may return before the stream gets to it, whatever becomes of the arrays."""
+
+    @classmethod
+    def of(cls, data: Any, others: OnDevice | None) -> OnDevice:
+        address, stream, library = _device.current_stream(data)
+        in_order = library in ("cupy", "torch")
+        if others is None:
+            return cls(address, stream.handle, in_order)
+        if stream.handle == others.stream:
+            return others._replace(in_order=others.in_order and in_order)
+        if address:
+            _core.cuda_order(stream.handle, others.stream, _core.cuda_device_of(address))
+        return others._replace(in_order=False)
+
+
 class Given(NamedTuple):
     """A call's arguments, as mpi4py takes them."""
 
     arguments: tuple[Any, ...]
     named: dict[str, Any]
-    on_device: tuple[int, int] | None
-    """The address and the library's current stream of the first buffer on a GPU."""
+    on_device: OnDevice | None
     new: _jax.New | _jax.Kept | None
     """What becomes the result, where the receive buffer cannot be written."""
 
@@ -67,18 +90,19 @@ def look_at(
     if _USUAL.issuperset(map(type, arguments)) and _USUAL.issuperset(map(type, named.values())):
         return Given(arguments, named, None, None)
     given = Given(arguments, named, None, None)
+    has_jax = False
     for place, argument in (*enumerate(arguments), *named.items()):
         in_list = isinstance(argument, (list, tuple)) and len(argument) > 0
         data = argument[0] if in_list else argument
         if data is None or isinstance(data, _PLAIN):
             continue
         if _jax.is_jax(data):
+            has_jax = True
             if place in (method.receives, method.place):
                 new = _result_of(comm, method, data, given, same_bits)
                 given, buffer = given._replace(new=new), new.buffer
-                if given.on_device is None and isinstance(buffer, _device.DeviceArray):
-                    pointer, stream = _device.current_stream(buffer)
-                    given = given._replace(on_device=(pointer, stream.handle))
+                if isinstance(buffer, _device.DeviceArray):
+                    given = given._replace(on_device=OnDevice.of(buffer, given.on_device))
             else:
                 buffer = _jax.sent(place if isinstance(place, str) else "sendbuf", data)
             argument = [buffer, *argument[1:]] if in_list else buffer
@@ -87,9 +111,10 @@ def look_at(
                 given = given._replace(arguments=(*before, argument, *after))
             else:
                 given = given._replace(named={**given.named, place: argument})
-        elif given.on_device is None and _device.is_device_array(data):
-            pointer, stream = _device.current_stream(data)
-            given = given._replace(on_device=(pointer, stream.handle))
+        elif _device.is_device_array(data):
+            given = given._replace(on_device=OnDevice.of(data, given.on_device))
+    if has_jax and given.on_device:  # whose streams are its own
+        given = given._replace(on_device=given.on_device._replace(in_order=False))
     return given
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from mpi4py import MPI
 
 from mpress import _api, _core, _jax
-from mpress._arguments import Method, look_at
+from mpress._arguments import Method, OnDevice, look_at
 from mpress._codec import Codec
 
 
@@ -156,13 +156,17 @@ class Communicator(MPI.Intracomm):
         outcome: _api.COutcome,
         codec: Any,
         same_bits: bool,
-        on_device: tuple[int, int] | None,
+        on_device: OnDevice | None,
+        follows: bool = False,
     ) -> None:
-        """Of any other; waits for the stream of what lies on a device."""
+        """Of any other. Waits for the stream of what lies on a device, unless the call `follows`
+        it."""
         spec = self._codec if codec is _own else _spec(codec)
-        address, stream = on_device or (None, None)
+        address, stream = on_device[:2] if on_device else (None, None)
         call = _api.call_of(spec, outcome, stream, same_bits)
-        if _api.library().mpress_call_begin(self._handle, ctypes.byref(call), address):
+        library = _api.library()
+        begin = library.mpress_collective_begin if follows else library.mpress_call_begin
+        if begin(self._handle, ctypes.byref(call), address):
             _refuse()
 
 
@@ -214,6 +218,7 @@ def _refuse() -> None:
 def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[..., Any]:
     method = getattr(base, name)
     about = Method.of(name)
+    is_collective = name not in _MESSAGES
 
     def call(
         self: Communicator,
@@ -226,7 +231,8 @@ def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[
         if given.on_device is None:
             self._begin(codec, same_bits)
         else:
-            self._begin_apart(self._last, codec, same_bits, given.on_device)
+            follows = is_collective and given.on_device.in_order
+            self._begin_apart(self._last, codec, same_bits, given.on_device, follows)
         try:
             told = method(self, *given.arguments, **given.named)
         finally:

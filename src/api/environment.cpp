@@ -44,14 +44,22 @@ std::vector<std::unique_ptr<api::Call>>& begun() {
   return calls;
 }
 
-}  // namespace
-
-extern "C" int mpress_call_begin(MPI_Comm comm, const mpress_call* call, const void* buffer) {
+int begin(MPI_Comm comm, const mpress_call* call, const void* buffer, api::Streams streams) {
   const std::initializer_list<const void*> buffers{buffer};
-  auto one = std::make_unique<api::Call>(comm, call, buffers);
+  auto one = std::make_unique<api::Call>(comm, call, buffers, streams);
   if (one->code() != MPI_SUCCESS) return one->code();
   begun().push_back(std::move(one));
   return MPI_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" int mpress_call_begin(MPI_Comm comm, const mpress_call* call, const void* buffer) {
+  return begin(comm, call, buffer, api::Streams::awaited);
+}
+
+extern "C" int mpress_collective_begin(MPI_Comm comm, const mpress_call* call, const void* buffer) {
+  return begin(comm, call, buffer, api::Streams::followed);
 }
 
 extern "C" int mpress_call_end() {

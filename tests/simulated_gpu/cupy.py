@@ -16,7 +16,14 @@ _gpu.sim_free.argtypes = (ctypes.c_void_p,)
 _gpu.sim_copy_in.argtypes = _gpu.sim_copy_out.argtypes = (
     ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t,
 )  # fmt: skip
+_gpu.sim_stream_create.restype = ctypes.c_void_p
+_gpu.sim_stream_create.argtypes = (ctypes.c_int,)
+for _function in (_gpu.sim_stream_destroy, _gpu.sim_stream_synchronize):
+    _function.argtypes = (ctypes.c_void_p,)
+_gpu.sim_stream_copy.argtypes = (ctypes.c_void_p,) * 3 + (ctypes.c_size_t,)
+_gpu.sim_stream_wait.argtypes = (ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
 _free = _gpu.sim_free
+_destroy = _gpu.sim_stream_destroy
 
 
 class Device:
@@ -27,6 +34,34 @@ class Device:
 
     def use(self):
         Device.current = self.number
+
+
+class Stream:
+    """Of the current device, where it is no other's."""
+
+    current = types.SimpleNamespace(ptr=0, synchronize=lambda: None)
+
+    def __init__(self):
+        self.ptr = _gpu.sim_stream_create(Device.current)
+
+    def __del__(self):
+        _destroy(self.ptr)
+
+    def use(self):
+        Stream.current = self
+
+    def synchronize(self):
+        _gpu.sim_stream_synchronize(self.ptr)
+
+    def copy(self, to, array):
+        """Between arrays, or from those of NumPy."""
+        host = isinstance(array, np.ndarray)
+        address = array.ctypes.data if host else _address(array)
+        _gpu.sim_stream_copy(self.ptr, _address(to), address, array.nbytes)
+
+    def hold(self, flag):
+        """What the stream is given later waits until the flag, a c_int, is set."""
+        _gpu.sim_stream_wait(self.ptr, ctypes.byref(flag))
 
 
 class _Block:
@@ -100,6 +135,10 @@ class ndarray(NDArrayOperatorsMixin):
         return ndarray(self._block, self.dtype, self._places.ravel())
 
 
+def _address(array):
+    return array.__cuda_array_interface__["data"][0]
+
+
 def _on_host(value):
     return value.get() if isinstance(value, ndarray) else value
 
@@ -127,6 +166,7 @@ def zeros(shape, dtype=float):
 
 cuda = types.SimpleNamespace(
     Device=Device,
-    get_current_stream=lambda device=None: types.SimpleNamespace(ptr=0, synchronize=lambda: None),
+    Stream=Stream,
+    get_current_stream=lambda device=None: Stream.current,
     runtime=types.SimpleNamespace(is_hip=False, getDeviceCount=lambda: 2),
 )
