@@ -17,6 +17,16 @@ namespace {
 /// More hide no more of what a codec takes, and hold memory.
 constexpr int rounds_at_once = 2;
 
+/// Shorter blocks take a link for less time than it takes to find that they have come.
+constexpr std::size_t least_crowding = 128 << 10;
+
+/// Of transfers in the order of their rounds, the first of which is of `round` or a later one.
+std::span<const Transfer> of_round(const std::vector<Transfer>& all, std::size_t first, int round) {
+  std::size_t end = first;
+  while (end < all.size() && all[end].round == round) ++end;
+  return std::span(all).subspan(first, end - first);
+}
+
 }  // namespace
 
 Runner::Runner(Job& job, const Collective& call, trace::Called called, const Context& context,
@@ -51,23 +61,21 @@ int Runner::oldest_round() const {
 bool Runner::begin_receives() {
   const int round = receiving_ + 1;
   if (round == schedule_.rounds || round >= oldest_round() + rounds_at_once) return false;
+  const std::span receives = of_round(schedule_.receives, next_receive_, round);
+  if (!may_come(receives)) return false;
   receiving_ = round;
-  const std::vector<Transfer>& transfers = schedule_.receives;
-  while (next_receive_ < transfers.size() && transfers[next_receive_].round == round) {
-    receive(transfers[next_receive_++]);
-  }
+  next_receive_ += receives.size();
+  for (const Transfer& transfer : receives) receive(transfer);
   return true;
 }
 
 bool Runner::begin_sends() {
   const int round = sending_ + 1;
   if (round > receiving_) return false;
-  std::size_t end = next_send_;
-  while (end < schedule_.sends.size() && schedule_.sends[end].round == round) ++end;
-  const std::span sends(schedule_.sends.data() + next_send_, end - next_send_);
+  const std::span sends = of_round(schedule_.sends, next_send_, round);
   if (!has_all(sends) || !may_follow(sends)) return false;
   sending_ = round;
-  next_send_ = end;
+  next_send_ += sends.size();
   if (call_.has_many_readers) {
     send_shared(sends);
   } else {
@@ -88,6 +96,26 @@ bool Runner::may_follow(std::span<const Transfer> sends) const {
       return before.round + 1 == transfer.round && before.peer == transfer.peer;
     });
   });
+}
+
+/// Where MPI brings blocks, what comes from other ranks than before would take its share of a link
+/// from what is still on its way, and other ranks would have less than theirs.
+bool Runner::may_come(std::span<const Transfer> receives) const {
+  const auto is_on_its_way = [](const Message& message) {
+    if (!message.is_received || message.bytes < least_crowding) return false;
+    return !message.is_complete || (message.receive && !message.receive->receive.has_come());
+  };
+  return std::ranges::none_of(messages_, [&](const Message& message) {
+    return is_on_its_way(message) && is_by_mpi(message.from) &&
+           std::ranges::any_of(receives, [&](const Transfer& transfer) {
+             return transfer.peer != message.from && is_by_mpi(transfer.peer);
+           });
+  });
+}
+
+bool Runner::is_by_mpi(int peer) const {
+  const int rank = context_.world_rank(peer);
+  return !job_.peer_link.may_reach(rank) && !job_.host_link.may_reach(rank);
 }
 
 /// Or has it come to nothing?
@@ -111,7 +139,7 @@ void Runner::receive(const Transfer& transfer) {
 
 /// No probe asks for messages of this communicator, so the receive goes straight to MPI.
 void Runner::receive(int from, const Part& part, schedule::Block block) {
-  Message message{true, receiving_};
+  Message message{true, receiving_, from, part.bytes};
   message.block = block;
   const ReceiveArguments arguments{part.data, part.count, part.type, context_.comm(), &outcome_};
   const void* buffer = part.data;
@@ -163,11 +191,7 @@ void Runner::count_driven(std::size_t messages) {
 }
 
 /// Do payloads for this rank leave a device without this process's host?
-bool Runner::is_near_to(int peer) const {
-  const int rank = context_.world_rank(peer);
-  return job_.hands_devices_to_mpi() || job_.peer_link.may_reach(rank) ||
-         job_.host_link.may_reach(rank);
-}
+bool Runner::is_near_to(int peer) const { return job_.hands_devices_to_mpi() || !is_by_mpi(peer); }
 
 /// What waits for the batch is `held`, and what goes to the same rank behind it.
 void Runner::send(const Transfer& transfer, LaunchBatch& batch, std::vector<Departure>& held) {

@@ -90,6 +90,8 @@ class Runner {
   struct Message {
     bool is_received;
     int round;
+    int from = MPI_PROC_NULL;                           ///< of one that is received
+    std::size_t bytes = 0;                              ///< the same, as elements
     MPI_Request request = MPI_REQUEST_NULL;             ///< MPI's, unless `send` has it
     std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
     std::shared_ptr<SendOperation> send = nullptr;      ///< its data follows a header
@@ -114,6 +116,8 @@ class Runner {
   bool begin_receives();
   bool begin_sends();
   bool may_follow(std::span<const schedule::Transfer> sends) const;
+  bool may_come(std::span<const schedule::Transfer> receives) const;
+  bool is_by_mpi(int peer) const;
   bool has_all(std::span<const schedule::Transfer> sends) const;
   void receive(const schedule::Transfer& transfer);
   void receive(int from, const Part& part, schedule::Block block);

@@ -127,6 +127,9 @@ class Receive {
 
   bool is_collecting() const { return chunks_ != nullptr; }
 
+  /// Once MPI has received the message, or its header: is nothing of it on its way any more?
+  bool has_come() const { return !chunks_ || chunks_->has_come(); }
+
   /// After that: takes what has come, without waiting. True where deliver() will not wait.
   bool collected() { return chunks_->advance(); }
 

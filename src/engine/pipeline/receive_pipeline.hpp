@@ -39,6 +39,9 @@ class ReceivePipeline {
   /// Takes what has come. True when all has, or what has not will not; never waits.
   bool advance();
 
+  /// Is nothing on its way any more? What is left is to decode.
+  bool has_come() const { return is_over_ || taken_ == cut_.chunks(); }
+
   /// The caller will do nothing else until then: what a device could tell the sender later, this
   /// process tells it then.
   void await() { inbound_->await(); }
