@@ -55,6 +55,7 @@ enum class Fact : unsigned char {
   is_threaded,   ///< MPI_THREAD_MULTIPLE
   least_chunk,   ///< bytes: it cuts no message shorter; 0: none at all
   learns,        ///< it measures links
+  times,         ///< and learns from messages what they are like later
   sends_frames,  ///< it may compress, or cut, messages to memory of the host
   none_within,   ///< what is encoded with such may gain by messages in host memory, to ranks of its
   mpc_within,    ///< host, by codec; nothing to encode with gains where that is forced

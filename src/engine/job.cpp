@@ -221,6 +221,8 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
         job.may_pay(policy::Peer::other_host, static_cast<Codec>(codec));
   }
   facts[Fact::learns] = lacks_costs(job);
+  // What is forced to be compressed has no message that could go raw for that.
+  facts[Fact::times] = lacks_costs(job) && !job.config.force;
   facts[Fact::wants] = 1;
   facts[Fact::reproducible] = job.config.reproducible;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
@@ -375,11 +377,11 @@ void start_job(bool at_init) {
       }
       job.gets_frames = probed.may_compress || job.gets_frames;
       job.watches_receives = job.watches_receives || job.gets_frames;
-      if (job.gets_frames) {
+      job.learned = world->is_true_for_any(Fact::times);
+      if (job.gets_frames && job.learned) {
         Hosts& hosts = job.contexts.hosts();
         job.timings.open(hosts.sheet(hosts.leader(job.rank)));
       }
-      job.learned = true;
       tuning.lacking[static_cast<std::size_t>(policy::Medium::host)].clear();
     }
     job.collectives.usual = job.collectives.of(job.config.spec);

@@ -243,8 +243,13 @@ Probed probe_links(Job& job, const Context& world) {
   mpi::calls().Allreduce(MPI_IN_PLACE, &fastest, 1, MPI_DOUBLE, MPI_MIN, world.comm());
   const Rates learned = read_learned(job);
   const Hosts& hosts = job.contexts.hosts();
-  for (const Partners& partners :
-       {within_host(hosts, job.rank, job.size), between_hosts(hosts, job.rank, job.size)}) {
+  std::vector<Partners> measured;
+  // Where all is compressed, links matter for algorithms alone, and within a host hardly for those.
+  if (world.is_true_for_any(Fact::times)) {
+    measured.push_back(within_host(hosts, job.rank, job.size));
+  }
+  if (world.hosts().count() > 1) measured.push_back(between_hosts(hosts, job.rank, job.size));
+  for (const Partners& partners : measured) {
     Exchange exchange(job, world.comm(), partners);
     const bool has_partner = exchange.has_partner();
     const policy::Peer peer =

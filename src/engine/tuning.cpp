@@ -95,8 +95,7 @@ std::string own_mpi() {
 
 bool learns(const Job& job) {
   const Config& config = job.config;
-  return config.learn != "off" && !config.force &&
-         (config.spec.codec != Codec::none || job.takes_specs);
+  return config.learn != "off" && (config.spec.codec != Codec::none || job.takes_specs);
 }
 
 Tuning tune(const Job& job) {

@@ -66,7 +66,7 @@ class Policy {
   bool may_have_raw() const;
 
   /// Do neither the profile nor the settings tell what messages in host memory cost?
-  bool lacks_host_costs(Peer peer) const { return !force_ && !costs_.message({Place::host, peer}); }
+  bool lacks_host_costs(Peer peer) const { return !costs_.message({Place::host, peer}); }
 
   // What was measured at the start, in their place: the rate of links to such peers, in bytes a
   // second (`is_certain`: messages need not verify it), and the least that encoding and decoding
