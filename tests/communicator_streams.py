@@ -19,11 +19,14 @@ rank, size = world.rank, world.size
 
 
 class Other(cupy.ndarray):
-    """Of a library of which nobody knows when it reuses memory."""
+    """Of a library of which nobody knows when it reuses memory, on CuPy's stream or its own."""
+
+    stream = None
 
     @property
     def __cuda_array_interface__(self):
-        return {**super().__cuda_array_interface__, "stream": cupy.cuda.Stream.current.ptr}
+        stream = self.stream or cupy.cuda.Stream.current
+        return {**super().__cuda_array_interface__, "stream": stream.ptr}
 
 
 Other.__module__ = "other"
@@ -98,5 +101,40 @@ def messages():
 
 assert not held(stream, messages, late_s=0.2)
 assert np.array_equal(y.get(), field(1 - rank + 3))
+
+# All streams are waited for, also where the first array has no elements.
+junk = np.full(COUNT, -1.0)
+other.stream = cupy.cuda.Stream()
+
+
+def on_two_streams():
+    other.stream.copy(other, junk)
+    comm.Allreduce(x, other)
+
+
+assert not held(other.stream, on_two_streams, late_s=0.2)
+other.stream.synchronize()
+assert np.array_equal(y.get(), total(3))
+
+
+def from_rank_1():
+    stream.copy(y, junk)
+    comm.Allgatherv(x if rank == 1 else x[:0], [y, [0, COUNT], MPI.DOUBLE])
+
+
+held(stream, from_rank_1, late_s=0.2)
+stream.synchronize()
+assert np.array_equal(y.get(), field(1 + 3))
+
+# A call that fails before it is made leaves the stream nothing.
+try:
+    held(stream, lambda: comm.Allreduce(x, [y, COUNT, "no type"]), late_s=0.2)
+except (KeyError, TypeError, ValueError):
+    pass
+else:
+    raise AssertionError("a wrong type was taken")
+comm.Allreduce(x, y)
+stream.synchronize()
+assert np.array_equal(y.get(), total(3))
 if rank == 0:
     print("ok")

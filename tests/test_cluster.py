@@ -118,6 +118,32 @@ def test_a_program_runs_across_hosts(netns, mpi, tmp_path):
         assert done.status == 0 and "two hosts" in done.stdout, done.output
 
 
+ALLTOALL = """
+import numpy as np
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+ours = np.linspace(world.rank, world.rank + 1, world.size << 16, dtype=np.float32)
+theirs = np.empty_like(ours)
+world.Alltoall(ours, theirs)
+assert (np.abs(theirs[:: 1 << 16] - np.arange(world.size) - world.rank / world.size) < 1e-3).all()
+"""
+
+
+def test_jobs_that_compress_all_measure_links(netns, mpi, tmp_path):
+    """256 KB a pair are long on such links, and short on those that are assumed."""
+    if mpi.name != "default":
+        pytest.skip("started by the launcher of .venv")
+    program, report = tmp_path / "program.py", tmp_path / "report.json"
+    program.write_text(ALLTOALL)
+    command = [sys.executable, DRIVER, "run", "--hosts", "4", "--rate", "200mbit"]
+    command += ["--codec", "zfp:24", "--force", "--report", report, "--", sys.executable, program]
+    done = execute(command, {"MPRESS_LEARN": "auto"})
+    assert done.status == 0, done.output
+    rows = json.loads(report.read_text())["rows"]
+    taken = {row["algorithm"] for row in rows if row["operation"] == "MPI_Alltoall"}
+    assert "pairwise" in taken and "scattered" not in taken
+
+
 def test_what_a_killed_driver_left_is_removed(netns):
     command = [sys.executable, str(DRIVER), "run", "--hosts", "2", "--", "sleep", "100"]
     driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -62,6 +62,7 @@ def test_streams(mpirun, mpi, mpi4py_env, simulated_gpu):
     env = {**mpi4py_env, **simulated_gpu, "PYTHONPATH": path, "MPRESS_LINK": "peer"}
     done = mpirun(2, sys.executable, [ROOT / "tests" / "communicator_streams.py"], env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+    assert "waits on the host" not in done.stderr  # the program has named no stream
 
 
 def test_own_suite(mpirun, mpi4py_env, tests_of_mpi4py, tmp_path):  # noqa: F811

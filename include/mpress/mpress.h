@@ -109,8 +109,9 @@ const char* mpress_error_text(void);
  * that returns an error has not begun. */
 int mpress_call_begin(MPI_Comm comm, const mpress_call* call, const void* buffer);
 
-/* The same for one blocking collective call alone, which may return before its stream gets to it,
- * as those of this header may (mpress_call, `stream`). */
+/* The same for one blocking collective call, which may return before its stream gets to it, as
+ * those of this header may (mpress_call, `stream`). Other calls are not ordered behind the stream.
+ * Where no call was made, mpress_call_end() waits for it. */
 int mpress_collective_begin(MPI_Comm comm, const mpress_call* call, const void* buffer);
 int mpress_call_end(void);
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from mpress import _core, _device, _jax
+from mpress import _device, _jax
 
 _PLAIN = (np.ndarray, int, str, bytes, bytearray, memoryview, MPI.Op, MPI.Datatype, MPI.Status)
 
@@ -46,27 +46,14 @@ _RECEIVED = {
 
 
 class OnDevice(NamedTuple):
-    """Buffers on a GPU."""
+    """A buffer on a GPU."""
 
     address: int
-    """Of the first one."""
+    device: int
     stream: int
-    """That its library is using. What others' streams hold comes before what this one gets."""
+    """That its library is using there."""
     in_order: bool
-    """Do the libraries of all of them use that stream, and reuse memory in its order? Then a call
-    may return before the stream gets to it, whatever becomes of the arrays."""
-
-    @classmethod
-    def of(cls, data: Any, others: OnDevice | None) -> OnDevice:
-        address, stream, library = _device.current_stream(data)
-        in_order = library in ("cupy", "torch")
-        if others is None:
-            return cls(address, stream.handle, in_order)
-        if stream.handle == others.stream:
-            return others._replace(in_order=others.in_order and in_order)
-        if address:
-            _core.cuda_order(stream.handle, others.stream, _core.cuda_device_of(address))
-        return others._replace(in_order=False)
+    """Does that library reuse memory in the order of its streams?"""
 
 
 class Given(NamedTuple):
@@ -74,9 +61,27 @@ class Given(NamedTuple):
 
     arguments: tuple[Any, ...]
     named: dict[str, Any]
-    on_device: OnDevice | None
+    on_device: tuple[OnDevice, ...]
+    """The first buffer of each stream."""
     new: _jax.New | _jax.Kept | None
     """What becomes the result, where the receive buffer cannot be written."""
+
+    def may_follow(self) -> bool:
+        """May the call return before its stream gets to it, whatever becomes of the arrays?"""
+        return len(self.on_device) == 1 and self.on_device[0].in_order
+
+    def beside(self, data: Any) -> Given:
+        """With one more array on a GPU."""
+        address, device, stream, library = _device.current_stream(data)
+        if not address:  # of no elements
+            return self
+        one = OnDevice(address, device, stream.handle, library in ("cupy", "torch"))
+        before = self.on_device
+        for i, known in enumerate(before):
+            if (known.device, known.stream) == (one.device, one.stream):
+                known = known._replace(in_order=known.in_order and one.in_order)
+                return self._replace(on_device=(*before[:i], known, *before[i + 1 :]))
+        return self._replace(on_device=(*before, one))
 
 
 def look_at(
@@ -88,8 +93,8 @@ def look_at(
 ) -> Given:
     # Most calls have nothing but these, and every microsecond counts.
     if _USUAL.issuperset(map(type, arguments)) and _USUAL.issuperset(map(type, named.values())):
-        return Given(arguments, named, None, None)
-    given = Given(arguments, named, None, None)
+        return Given(arguments, named, (), None)
+    given = Given(arguments, named, (), None)
     has_jax = False
     for place, argument in (*enumerate(arguments), *named.items()):
         in_list = isinstance(argument, (list, tuple)) and len(argument) > 0
@@ -102,7 +107,7 @@ def look_at(
                 new = _result_of(comm, method, data, given, same_bits)
                 given, buffer = given._replace(new=new), new.buffer
                 if isinstance(buffer, _device.DeviceArray):
-                    given = given._replace(on_device=OnDevice.of(buffer, given.on_device))
+                    given = given.beside(buffer)
             else:
                 buffer = _jax.sent(place if isinstance(place, str) else "sendbuf", data)
             argument = [buffer, *argument[1:]] if in_list else buffer
@@ -112,9 +117,11 @@ def look_at(
             else:
                 given = given._replace(named={**given.named, place: argument})
         elif _device.is_device_array(data):
-            given = given._replace(on_device=OnDevice.of(data, given.on_device))
-    if has_jax and given.on_device:  # whose streams are its own
-        given = given._replace(on_device=given.on_device._replace(in_order=False))
+            given = given.beside(data)
+    if has_jax:  # whose streams are its own
+        given = given._replace(on_device=tuple(
+            one._replace(in_order=False) for one in given.on_device
+        ))  # fmt: skip
     return given
 
 

@@ -164,9 +164,10 @@ def view_of(data: Any, stream: Any = None, *, writable: bool = False) -> View:
     return View(pointer, shape, dtype, device, chosen, library, data)
 
 
-def current_stream(data: Any) -> tuple[int, Stream, str]:
-    """The address of an array on a GPU, of any layout, the stream that its library is using there,
-    and which library that is. Needs no CUDA in mpress where the array tells its address."""
+def current_stream(data: Any) -> tuple[int, int, Stream, str]:
+    """The address of an array on a GPU, of any layout, and 0 where it has no elements; the device,
+    as far as the array tells; the stream that its library is using there, and which library that
+    is. Needs no CUDA in mpress where the array tells its address."""
     library = type(data).__module__.split(".")[0]
     own = None
     if library == "torch":
@@ -178,7 +179,8 @@ def current_stream(data: Any) -> tuple[int, Stream, str]:
         else:
             pointer, own = interface["data"][0], interface.get("stream")
     stream = data._stream if isinstance(data, DeviceArray) else None
-    return pointer or 0, _stream(stream, library, own, _current_device(data)), library
+    device = _current_device(data)
+    return pointer or 0, device, _stream(stream, library, own, device), library
 
 
 def empty(dtype: np.dtype, shape: tuple[int, ...], device: int, stream: Stream) -> DeviceArray:

@@ -156,15 +156,21 @@ class Communicator(MPI.Intracomm):
         outcome: _api.COutcome,
         codec: Any,
         same_bits: bool,
-        on_device: OnDevice | None,
+        on_device: tuple[OnDevice, ...],
         follows: bool = False,
     ) -> None:
-        """Of any other. Waits for the stream of what lies on a device, unless the call `follows`
-        it."""
+        """Of any other. Waits for the streams of what lies on devices, unless the call `follows`
+        the only one."""
         spec = self._codec if codec is _own else _spec(codec)
-        address, stream = on_device[:2] if on_device else (None, None)
-        call = _api.call_of(spec, outcome, stream, same_bits)
         library = _api.library()
+        first, *others = on_device or (None,)
+        for one in others:
+            waits = _api.call_of(None, None, one.stream, False)
+            if library.mpress_call_begin(self._handle, ctypes.byref(waits), one.address):
+                _refuse()
+            library.mpress_call_end()
+        stream, address = (first.stream, first.address) if first else (None, None)
+        call = _api.call_of(spec, outcome, stream, same_bits)
         begin = library.mpress_collective_begin if follows else library.mpress_call_begin
         if begin(self._handle, ctypes.byref(call), address):
             _refuse()
@@ -228,15 +234,18 @@ def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[
         **named: Any,
     ) -> Any:
         given = look_at(self, about, arguments, named, same_bits)
-        if given.on_device is None:
+        end = _core.call_end
+        if not given.on_device:
             self._begin(codec, same_bits)
         else:
-            follows = is_collective and given.on_device.in_order
+            follows = is_collective and given.may_follow()
             self._begin_apart(self._last, codec, same_bits, given.on_device, follows)
+            if follows:  # without the interpreter's lock: a call that failed leaves it the stream
+                end = _api.library().mpress_call_end
         try:
             told = method(self, *given.arguments, **given.named)
         finally:
-            _core.call_end()
+            end()
         return given.new.array() if given.new else told
 
     call.__name__ = call.__qualname__ = name

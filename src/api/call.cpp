@@ -110,7 +110,8 @@ int Call::open(MPI_Comm comm, const mpress_call* call, std::initializer_list<con
   if (job->devices.usable()) {
     asked_.order = engine::StreamOrder::behind(*job, call->stream, device);
   }
-  const bool is_behind = asked_.order && (streams == Streams::followed || asked_.order->await());
+  asked_.names_stream = streams != Streams::implied;
+  const bool is_behind = asked_.order && (streams != Streams::awaited || asked_.order->await());
   if (streams == Streams::awaited) asked_.order.reset();
   if (is_behind) return MPI_SUCCESS;
   return raise(comm, job->device_code,

@@ -23,6 +23,7 @@ int raise(MPI_Comm comm, int code, std::string text);
 enum class Streams : unsigned char {
   awaited,   ///< before the call begins
   followed,  ///< by the call, which begins behind what the stream holds: engine::Asked::order
+  implied,   ///< the same of a stream that the program has not named
 };
 
 /// A call of the program's: what it asks for holds for the calls of MPI's that are made in its

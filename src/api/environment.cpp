@@ -59,7 +59,7 @@ extern "C" int mpress_call_begin(MPI_Comm comm, const mpress_call* call, const v
 }
 
 extern "C" int mpress_collective_begin(MPI_Comm comm, const mpress_call* call, const void* buffer) {
-  return begin(comm, call, buffer, api::Streams::followed);
+  return begin(comm, call, buffer, api::Streams::implied);
 }
 
 extern "C" int mpress_call_end() {

@@ -172,10 +172,12 @@ bool wants_link(const Job& job, const char* name) {
   return job.chunks.is_open() && !job.pacer.active() && (link == name || link == "auto");
 }
 
-/// Does this rank want to measure links?
+/// Does this rank want to measure links? Where all is compressed they matter for algorithms alone,
+/// and within a host hardly for those.
 bool lacks_costs(const Job& job) {
-  return learns(job) && (job.policy.lacks_host_costs(policy::Peer::same_host) ||
-                         job.policy.lacks_host_costs(policy::Peer::other_host));
+  const bool lacks_within = job.policy.lacks_host_costs(policy::Peer::same_host);
+  return measures_links(job) &&
+         ((lacks_within && learns(job)) || job.policy.lacks_host_costs(policy::Peer::other_host));
 }
 
 /// Does MPI let mpress send and receive while it blocks? Under MPI_THREAD_MULTIPLE MPICH holds a
@@ -220,9 +222,8 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
     facts[fact_of(Fact::none_between, codec)] =
         job.may_pay(policy::Peer::other_host, static_cast<Codec>(codec));
   }
-  facts[Fact::learns] = lacks_costs(job);
-  // What is forced to be compressed has no message that could go raw for that.
-  facts[Fact::times] = lacks_costs(job) && !job.config.force;
+  facts[Fact::measures] = lacks_costs(job);
+  facts[Fact::learns] = lacks_costs(job) && learns(job);
   facts[Fact::wants] = 1;
   facts[Fact::reproducible] = job.config.reproducible;
   facts[Fact::settings] = std::hash<std::string>{}(agreed_settings(job.config));
@@ -368,7 +369,10 @@ void start_job(bool at_init) {
       job.collectives.gains[codec] = {world->is_true_for_any(fact_of(Fact::none_within, codec)),
                                       world->is_true_for_any(fact_of(Fact::none_between, codec))};
     }
-    if (job.chunks.is_open() && world->is_true_for_any(Fact::learns)) {
+    const bool learns = world && world->is_true_for_any(Fact::learns);
+    const bool measures = job.chunks.is_open() && world->is_true_for_any(Fact::measures) &&
+                          (learns || world->hosts().count() > 1);
+    if (measures) {
       const Probed probed = probe_links(job, *world);
       for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
         Gains& gains = job.collectives.gains[codec];
@@ -377,8 +381,8 @@ void start_job(bool at_init) {
       }
       job.gets_frames = probed.may_compress || job.gets_frames;
       job.watches_receives = job.watches_receives || job.gets_frames;
-      job.learned = world->is_true_for_any(Fact::times);
-      if (job.gets_frames && job.learned) {
+      job.learned = learns;
+      if (job.gets_frames && learns) {
         Hosts& hosts = job.contexts.hosts();
         job.timings.open(hosts.sheet(hosts.leader(job.rank)));
       }

@@ -227,7 +227,7 @@ std::array<double, policy::codec_count> time_codecs() {
 }
 
 bool learns_about(const Job& job, policy::Peer peer) {
-  if (!learns(job) || !job.policy.lacks_host_costs(peer)) return false;
+  if (!measures_links(job) || !job.policy.lacks_host_costs(peer)) return false;
   return peer != policy::Peer::same_host || job.config.learn == "all" ||
          !is_crowded(job.peer_hosts.ranks().size());
 }
@@ -244,8 +244,7 @@ Probed probe_links(Job& job, const Context& world) {
   const Rates learned = read_learned(job);
   const Hosts& hosts = job.contexts.hosts();
   std::vector<Partners> measured;
-  // Where all is compressed, links matter for algorithms alone, and within a host hardly for those.
-  if (world.is_true_for_any(Fact::times)) {
+  if (world.is_true_for_any(Fact::learns)) {
     measured.push_back(within_host(hosts, job.rank, job.size));
   }
   if (world.hosts().count() > 1) measured.push_back(between_hosts(hosts, job.rank, job.size));

@@ -93,10 +93,12 @@ std::string own_mpi() {
   return mpi_name(text);
 }
 
-bool learns(const Job& job) {
+bool measures_links(const Job& job) {
   const Config& config = job.config;
   return config.learn != "off" && (config.spec.codec != Codec::none || job.takes_specs);
 }
+
+bool learns(const Job& job) { return measures_links(job) && !job.config.force; }
 
 Tuning tune(const Job& job) {
   Tuning tuning;

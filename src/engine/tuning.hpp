@@ -21,7 +21,11 @@ struct Tuning {
 /// Name and number of the MPI.
 std::string own_mpi();
 
-/// Are links to be measured whose costs nothing tells?
+/// Are links to be measured in MPI_Init whose costs nothing tells?
+bool measures_links(const Job& job);
+
+/// And what they are like later, from the program's messages? What is forced to be compressed has
+/// none that could go raw for that.
 bool learns(const Job& job);
 
 /// Reads the profile of the job's settings. Ends the process where the user named one that cannot

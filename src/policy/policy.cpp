@@ -177,14 +177,15 @@ LinkCosts Policy::link_costs(Path path) const {
 
 std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
   const double rate = links_.rate(peer);
-  return rate == 0 ? usual
-                   : std::clamp(static_cast<std::size_t>(worth_seconds * rate),
-                                std::min(least_worth, usual), usual);
+  // What is forced to be compressed is so from the same size on everywhere.
+  return rate == 0 || force_ ? usual
+                             : std::clamp(static_cast<std::size_t>(worth_seconds * rate),
+                                          std::min(least_worth, usual), usual);
 }
 
 Timing Policy::judge_timing(const Subject& subject, bool is_encoded) {
   const double rate = links_.rate(subject.path.peer);
-  if (rate == 0 || subject.path.place != Place::host || costs_.message(subject.path)) {
+  if (force_ || rate == 0 || subject.path.place != Place::host || costs_.message(subject.path)) {
     return Timing::none;
   }
   const double raw = static_cast<double>(subject.bytes) / rate;

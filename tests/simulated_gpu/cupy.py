@@ -101,7 +101,7 @@ class ndarray(NDArrayOperatorsMixin):
         assert (np.diff(self._places.ravel()) == 1).all(), "not contiguous"
         return {
             "version": 3,
-            "data": (self._block.address + first * self.itemsize, False),
+            "data": (self._block.address + first * self.itemsize if self.size else 0, False),
             "typestr": self.dtype.str,
             "shape": self.shape,
             "strides": None,

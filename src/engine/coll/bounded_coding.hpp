@@ -1,5 +1,5 @@
 // What members of a reduction with a bound on the error tell each other first, the range of what
-// they bring, and how all encode it then. Pure: what all were told gives the same everywhere.
+// they bring, and how all encode it then, which follows from what all were told alone.
 #pragma once
 
 #include <cstdint>

@@ -169,7 +169,7 @@ std::optional<int> serve_in_stream(Job& job, const Collective& call, const Opera
 
 int await_stream(Job& job, const Operands& operands) {
   if (!operands.order()) return MPI_SUCCESS;
-  tell_of_waiting(job);
+  if (operands.asked->names_stream) tell_of_waiting(job);
   if (operands.order()->await()) return MPI_SUCCESS;
   const auto comm = mpi::comm_info(operands.comm);
   return comm ? comm->raise(job.device_code) : job.device_code;

@@ -28,12 +28,9 @@ class JointCall : public CollectiveOperation {
   /// What all have told, by rank. The same for all. Where it is accepted, the call is under way.
   virtual JointAnswer accept(std::span<const std::uint64_t> told) = 0;
 
-  /// Does its kernel begin behind what a stream holds, by itself? Before it is offered.
-  virtual bool follows_streams() const { return false; }
-
-  /// Before it is offered: its place in a stream, which outlives accept(). Of one that does not
-  /// follow streams, what that held is done.
-  void follow(StreamOrder* order) { order_ = order; }
+  /// Before it is offered: its place in a stream, which outlives accept(). False where its kernel
+  /// does not begin behind what that holds by itself, which has to be done first.
+  virtual bool follow(StreamOrder*) { return false; }
 
   trace::Called called() const override {
     return {call_.op, static_cast<std::uint8_t>(schedule::Algorithm::one_kernel)};
@@ -64,7 +61,6 @@ class JointCall : public CollectiveOperation {
   Job& job_;
   const Collective& call_;
   Context& context_;
-  StreamOrder* order_ = nullptr;
   int code_ = MPI_SUCCESS;
 };
 

@@ -143,7 +143,7 @@ JointAnswer JointMemory::answer(std::span<const std::uint64_t> told, std::size_t
   std::vector<Routes> routes;
   Ability least = Ability::has;
   for (std::size_t i = 0; i < told.size(); i += words) {
-    least = std::min(least, static_cast<Ability>(told[i] & ~JointKernel::left_bit));
+    least = std::min(least, static_cast<Ability>(told[i] & ~left_bit));
     devices.push_back(told[i + 1]);
     routes.push_back({told[i + 2], told[i + 3]});
   }
@@ -218,48 +218,6 @@ int JointMemory::failed_member() {
     }
   }
   return -1;
-}
-
-std::uint64_t JointKernel::offer(StreamOrder* order) {
-  order_ = order;
-  if (!order_) return left_bit;
-  is_endless_ = !job_.has_kernel_in_stream.exchange(true);
-  return is_endless_ ? left_bit : 0;
-}
-
-/// It is not left to the device, or not any more: the next one may be.
-void JointKernel::leave_to_others() {
-  if (std::exchange(is_endless_, false)) job_.has_kernel_in_stream = false;
-}
-
-/// Is it left to the device?
-void JointKernel::settle(std::span<const std::uint64_t> told, std::size_t words) {
-  bool is_left = true;
-  for (std::size_t i = 0; i < told.size(); i += words) is_left &= (told[i] & left_bit) != 0;
-  if (!is_left) leave_to_others();
-}
-
-/// None where the device has none, which is a failure of the device.
-QueueLease JointKernel::take_queue(int device) {
-  return order_ ? order_->take_queue() : job_.devices.queue(device, gpu::Priority::first);
-}
-
-/// A kernel that waits without end for a member that will not come is told to stop.
-void JointKernel::stop_if_lost() {
-  constexpr std::uint64_t interval_ns = 50'000'000;
-  const std::uint64_t now = trace::now_ns();
-  if (now - looked_ns_ < interval_ns) return;
-  looked_ns_ = now;
-  if (memory_.has_lost_member()) {
-    std::atomic_ref(*memory_.undone()).store(1, std::memory_order_release);
-  }
-}
-
-void JointKernel::end() {
-  leave_to_others();
-  queue_ = {};
-  memory_.set_busy(false);
-  number_ = 0;
 }
 
 /// This member's own. Its memory comes free once the others have finished with it, too.

@@ -19,7 +19,6 @@
 #include "engine/coll/blind_sums.hpp"
 #include "engine/context.hpp"
 #include "engine/devices.hpp"
-#include "engine/stream_order.hpp"
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
@@ -90,6 +89,9 @@ class JointMemory {
     makes,  ///< it has some, but has not yet opened all others', as far as those told of them
     has,
   };
+
+  /// Another bit of the word that tells it: JointKernel's.
+  static constexpr std::uint64_t left_bit = 1 << 8;
 
   /// What all have told, by member, `words` words each: first its Ability, its device's word and
   /// its routes. The same for all. `accepted`: all members' are open; or else they are being
@@ -164,84 +166,6 @@ class JointMemory {
   std::atomic<bool> is_busy_{false};
   bool is_given_up_ = false;
   Devices devices_ = Devices::unknown;
-};
-
-/// A call's one kernel in such memory, given again while it leaves something undone. Each time
-/// give(queue, number, again) gives it, and returns its event; `number` is the call's.
-///
-/// One that has a place in a stream begins behind what that holds. If all members say so it is left
-/// to its device: it waits for the others without end, as its host may not look for long, and the
-/// stream waits for it. A process leaves one at a time to its devices. All members leave a call's,
-/// or none, so that no two calls' kernels wait for each other's.
-class JointKernel {
- public:
-  JointKernel(Job& job, JointMemory& memory) : job_(job), memory_(memory) {}
-  JointKernel(const JointKernel&) = delete;
-  JointKernel& operator=(const JointKernel&) = delete;
-  /// Also of one that was offered, and did not begin.
-  ~JointKernel() {
-    leave_to_others();
-    if (is_under_way()) end();
-  }
-
-  bool is_under_way() const { return number_ != 0; }
-
-  /// A bit of the first word that this member tells: may the kernel be left to the device, as far
-  /// as this process knows? `order`: null, or its place in a stream, which outlives begin().
-  std::uint64_t offer(StreamOrder* order);
-  static constexpr std::uint64_t left_bit = 1 << 8;
-
-  /// On `device`. `told`: what all have told, `words` words each.
-  template <class Give>
-  void begin(int device, std::span<const std::uint64_t> told, std::size_t words, const Give& give) {
-    number_ = memory_.next_call();
-    memory_.set_busy(true);
-    settle(told, words);
-    queue_ = take_queue(device);
-    give_once(give, false);
-    const bool is_given = queue_ && queue_->query(event_) != gpu::State::failed;
-    if (is_endless_ && is_given) is_in_stream_ = order_->precede(*queue_);
-  }
-
-  bool is_endless() const { return is_endless_; }
-
-  /// Does the stream wait for it? Then nobody else need do so.
-  bool is_in_stream() const { return is_in_stream_; }
-
-  /// Of one under way. True once it is over; `code` as for JointMemory::look().
-  template <class Give>
-  bool advance(const Give& give, int& code) {
-    const JointMemory::End found = memory_.look(queue_, event_, code);
-    if (found == JointMemory::End::pending && is_endless_) stop_if_lost();
-    if (found == JointMemory::End::undone) give_once(give, true);
-    if (found != JointMemory::End::over) return false;
-    end();
-    return true;
-  }
-
- private:
-  void settle(std::span<const std::uint64_t> told, std::size_t words);
-  void leave_to_others();
-  QueueLease take_queue(int device);
-  void stop_if_lost();
-  void end();
-
-  template <class Give>
-  void give_once(const Give& give, bool again) {
-    if (!queue_) return;
-    *memory_.undone() = 0;
-    event_ = give(*queue_, number_, again);
-  }
-
-  Job& job_;
-  JointMemory& memory_;
-  std::uint32_t number_ = 0;  ///< 0: it is not under way
-  StreamOrder* order_ = nullptr;
-  bool is_endless_ = false;  ///< or may be, once all have told
-  bool is_in_stream_ = false;
-  std::uint64_t looked_ns_ = 0;  ///< whether a member is lost
-  gpu::Event event_ = 0;
-  QueueLease queue_;
 };
 
 /// Those of a context. One call at a time uses each.

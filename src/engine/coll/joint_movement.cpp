@@ -124,7 +124,7 @@ bool JointMovement::is_there() {
     receives_[i] = {in.data, member == me ? std::min(in.bytes, out.bytes) : in.bytes};
     if (member == me) sends_[i].bytes = receives_[i].bytes;
   }
-  return device_ != gpu::host && (!order_ || order_->device() == device_);
+  return device_ != gpu::host && kernel_.may_run_on(device_);
 }
 
 JointMovement::Told JointMovement::offer() {
@@ -144,8 +144,8 @@ JointMovement::Told JointMovement::offer() {
   const JointMemory::Routes routes = memory_.routes();
   // There may be more room from calls before.
   const Room room{layout::room_in(members, memory_.bytes()), longest};
-  return {static_cast<std::uint64_t>(ability) | kernel_.offer(order_),
-          joint_device_word(job_, device_), routes[0], routes[1], room.word()};
+  return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
+          routes[0], routes[1], room.word()};
 }
 
 JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {

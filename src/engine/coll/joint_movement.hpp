@@ -12,6 +12,7 @@
 
 #include "engine/coll/blocks.hpp"
 #include "engine/coll/joint_call.hpp"
+#include "engine/coll/joint_kernel.hpp"
 #include "engine/devices.hpp"
 
 namespace mpress::engine {
@@ -28,7 +29,10 @@ class JointMovement final : public JointCall {
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
-  bool follows_streams() const override { return true; }
+  bool follow(StreamOrder* order) override {
+    kernel_.follow(order);
+    return true;
+  }
   bool is_in_stream() const override { return kernel_.is_in_stream(); }
 
  private:

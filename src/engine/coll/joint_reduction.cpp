@@ -105,8 +105,8 @@ JointReduction::Told JointReduction::offer() {
   if (!memory_.provide(device_, memory_for(members, bytes())) || !is_read) return {};
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
-  return {static_cast<std::uint64_t>(ability) | kernel_.offer(order_),
-          joint_device_word(job_, device_), routes[0], routes[1], 0};
+  return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
+          routes[0], routes[1], 0};
 }
 
 bool JointReduction::gets_results() const {
@@ -124,7 +124,7 @@ bool JointReduction::is_there() {
   };
   device_ = device_of(job_, reduction_.input, *type);
   if (!lies_on(reduction_.input, device_)) return false;
-  if (order_ && order_->device() != device_) return false;
+  if (!kernel_.may_run_on(device_)) return false;
   if (gets_results()) {
     results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
     if (!lies_on(results_, device_)) return false;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "engine/coll/joint_call.hpp"
+#include "engine/coll/joint_kernel.hpp"
 #include "engine/coll/joint_sum.hpp"
 #include "engine/coll/reduction.hpp"
 #include "engine/coll/route.hpp"
@@ -39,7 +40,10 @@ class JointReduction final : public JointCall {
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
   bool advance() override;
-  bool follows_streams() const override { return !sum_; }
+  bool follow(StreamOrder* order) override {
+    if (!sum_) kernel_.follow(order);
+    return !sum_;
+  }
   bool is_in_stream() const override { return kernel_.is_in_stream(); }
 
  private:

@@ -12,7 +12,6 @@ void OwnRange::fail(int code) {
 }
 
 void OwnRange::begin(ElementType type, const std::byte* elements, std::size_t count, int device) {
-  forget();
   if (device == gpu::host) {
     range_ = codec::finite_range(type, elements, count);
     return;

@@ -18,7 +18,7 @@ class OwnRange {
   explicit OwnRange(Job& job) : job_(job) {}
 
   /// Looks for the range of `count` elements, which stay, on `device` or on the host: of the host's
-  /// it is known at once. In the place of any that was known.
+  /// it is known at once. Where none is known.
   void begin(ElementType type, const std::byte* elements, std::size_t count, int device);
 
   /// Never waits. True once it is known.

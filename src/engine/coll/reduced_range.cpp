@@ -82,10 +82,10 @@ std::optional<codec::szp::Grid> ReducedCall::blind_grid() const {
 /// What this rank brings; then the exchange begins.
 void ReducedCall::begin_measuring() {
   phase_ = Phase::measuring;
-  if (code_ == MPI_SUCCESS) {
-    range_.begin(reduction_.type, input_, static_cast<std::size_t>(reduction_.count), home_);
-  } else {
+  if (code_ != MPI_SUCCESS) {
     range_.set_empty();
+  } else if (!range_.is_known()) {
+    range_.begin(reduction_.type, input_, static_cast<std::size_t>(reduction_.count), home_);
   }
   if (range_.advance()) begin_exchange();
 }

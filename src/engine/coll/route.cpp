@@ -426,9 +426,7 @@ bool Routing::make_joint() {
   } else {
     joint_ = std::make_unique<JointBroadcast>(job_, call_, operands_, bytes_, context_);
   }
-  if (!joint_->follows_streams()) return has_reached();
-  joint_->follow(operands_.order());
-  return true;
+  return joint_->follow(operands_.order()) || has_reached();
 }
 
 void Routing::offer_joint() {

@@ -47,20 +47,28 @@ Runner::Runner(Job& job, const Collective& call, trace::Called called, const Con
 bool Runner::advance() {
   look();
   while (begin_receives() || begin_sends()) look();
-  return messages_.empty() && sending_ + 1 == schedule_.rounds;
+  return messages_.empty() && have_all_begun();
 }
 
 /// That is not over.
 int Runner::oldest_round() const {
-  int oldest = sending_ + 1;
+  int oldest = std::min(sending_, receiving_) + 1;
   for (const Message& message : messages_) oldest = std::min(oldest, message.round);
   return oldest;
+}
+
+bool Runner::have_all_begun() const {
+  return sending_ + 1 == schedule_.rounds && receiving_ + 1 == schedule_.rounds;
+}
+
+bool Runner::may_begin(int round) const {
+  return round < schedule_.rounds && round < oldest_round() + rounds_at_once;
 }
 
 /// Of the next round, if it may begin. Before its sends, so that what others have sent finds them.
 bool Runner::begin_receives() {
   const int round = receiving_ + 1;
-  if (round == schedule_.rounds || round >= oldest_round() + rounds_at_once) return false;
+  if (!may_begin(round)) return false;
   const std::span receives = of_round(schedule_.receives, next_receive_, round);
   if (!may_come(receives)) return false;
   receiving_ = round;
@@ -69,9 +77,11 @@ bool Runner::begin_receives() {
   return true;
 }
 
+/// Once the receives of those before have begun, which bring what it sends. Its own may have to
+/// wait, while those it sends to are ready.
 bool Runner::begin_sends() {
   const int round = sending_ + 1;
-  if (round > receiving_) return false;
+  if (!may_begin(round) || round > receiving_ + 1) return false;
   const std::span sends = of_round(schedule_.sends, next_send_, round);
   if (!has_all(sends) || !may_follow(sends)) return false;
   sending_ = round;
@@ -101,15 +111,17 @@ bool Runner::may_follow(std::span<const Transfer> sends) const {
 /// Where MPI brings blocks, what comes from other ranks than before would take its share of a link
 /// from what is still on its way, and other ranks would have less than theirs.
 bool Runner::may_come(std::span<const Transfer> receives) const {
+  if (receives.size() != 1) return true;  // ranks do not take turns
   const auto is_on_its_way = [](const Message& message) {
     if (!message.is_received || message.bytes < least_crowding) return false;
-    return !message.is_complete || (message.receive && !message.receive->receive.has_come());
+    const ReceiveRequest* const entry = message.receive.get();
+    if (entry && entry->is_followed()) return !entry->is_over();
+    return !message.is_complete || (entry && !entry->receive.has_come());
   };
+  const int from = receives.front().peer;
   return std::ranges::none_of(messages_, [&](const Message& message) {
-    return is_on_its_way(message) && is_by_mpi(message.from) &&
-           std::ranges::any_of(receives, [&](const Transfer& transfer) {
-             return transfer.peer != message.from && is_by_mpi(transfer.peer);
-           });
+    return is_on_its_way(message) && message.from != from && is_by_mpi(message.from) &&
+           is_by_mpi(from);
   });
 }
 
@@ -327,7 +339,7 @@ bool Runner::is_coming() const {
 }
 
 bool Runner::is_all_coming() const {
-  return sending_ + 1 == schedule_.rounds &&
+  return have_all_begun() &&
          std::none_of(messages_.begin(), messages_.end(), [this](const Message& one) {
            if (!one.is_received) return false;
            const std::shared_ptr<OpaqueBlock> opaque = shared_.to_keep(*one.block).opaque;

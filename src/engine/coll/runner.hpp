@@ -113,6 +113,8 @@ class Runner {
     if (code_ == MPI_SUCCESS) code_ = code;
   }
   int oldest_round() const;
+  bool have_all_begun() const;
+  bool may_begin(int round) const;
   bool begin_receives();
   bool begin_sends();
   bool may_follow(std::span<const schedule::Transfer> sends) const;
