@@ -24,10 +24,11 @@
 namespace mpress::engine {
 
 /// A schedule under way. A round may begin while the one before it is not over, so that links work
-/// while blocks are encoded and decoded: its receives at once, its sends when this rank has all
-/// that they bring. Transfers to a peer begin in the order of their rounds (schedule/schedule.hpp).
-/// What cannot be sent comes empty, so that no rank waits for ever, and is an error there, too.
-/// Raises nothing. One thread at a time calls it.
+/// while blocks are encoded and decoded: its receives at once, unless they would take their share
+/// of a link from those before; its sends when this rank has all that they bring. Transfers to a
+/// peer begin in the order of their rounds (schedule/schedule.hpp). What cannot be sent comes
+/// empty, so that no rank waits for ever, and is an error there, too. Raises nothing. One thread at
+/// a time calls it.
 class Runner {
  public:
   /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty.
