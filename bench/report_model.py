@@ -130,6 +130,10 @@ def draw(document: dict[str, Any], path: Path) -> None:
     axis.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="model over measured")
     axis.legend(frameon=False, fontsize=8, ncols=3, loc="lower left")
     axis.set_ylim(bottom=0.2)
+    axis.set_yticks((0.3, 0.5, 0.7, 1))
+    axis.yaxis.set_minor_formatter("")
+    for one in (axis.xaxis, axis.yaxis):
+        one.set_major_formatter("{x:g}")
     result_pictures.save(figure, path, document)
 
 
