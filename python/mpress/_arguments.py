@@ -70,15 +70,17 @@ class Given(NamedTuple):
         """May the call return before its stream gets to it, whatever becomes of the arrays?"""
         return len(self.on_device) == 1 and self.on_device[0].in_order
 
-    def beside(self, data: Any) -> Given:
-        """With one more array on a GPU."""
+    def with_array(self, data: Any) -> Given:
+        """The same, and one more array on a GPU."""
         address, device, stream, library = _device.current_stream(data)
         if not address:  # of no elements
             return self
         one = OnDevice(address, device, stream.handle, library in ("cupy", "torch"))
         before = self.on_device
+        # Default streams of all devices have one handle.
+        tells_device = one.in_order or hasattr(data, "__dlpack_device__")
         for i, known in enumerate(before):
-            if (known.device, known.stream) == (one.device, one.stream):
+            if tells_device and (known.device, known.stream) == (one.device, one.stream):
                 known = known._replace(in_order=known.in_order and one.in_order)
                 return self._replace(on_device=(*before[:i], known, *before[i + 1 :]))
         return self._replace(on_device=(*before, one))
@@ -107,7 +109,7 @@ def look_at(
                 new = _result_of(comm, method, data, given, same_bits)
                 given, buffer = given._replace(new=new), new.buffer
                 if isinstance(buffer, _device.DeviceArray):
-                    given = given.beside(buffer)
+                    given = given.with_array(buffer)
             else:
                 buffer = _jax.sent(place if isinstance(place, str) else "sendbuf", data)
             argument = [buffer, *argument[1:]] if in_list else buffer
@@ -117,7 +119,7 @@ def look_at(
             else:
                 given = given._replace(named={**given.named, place: argument})
         elif _device.is_device_array(data):
-            given = given.beside(data)
+            given = given.with_array(data)
     if has_jax:  # whose streams are its own
         given = given._replace(on_device=tuple(
             one._replace(in_order=False) for one in given.on_device

@@ -234,14 +234,14 @@ def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[
         **named: Any,
     ) -> Any:
         given = look_at(self, about, arguments, named, same_bits)
-        end = _core.call_end
-        if not given.on_device:
-            self._begin(codec, same_bits)
-        else:
-            follows = is_collective and given.may_follow()
+        follows = is_collective and given.may_follow()
+        # Where a call was refused before it began, the end waits for the stream: other threads of
+        # the interpreter's have to run then.
+        end = _api.library().mpress_call_end if follows else _core.call_end
+        if given.on_device:
             self._begin_apart(self._last, codec, same_bits, given.on_device, follows)
-            if follows:  # without the interpreter's lock: a call that failed leaves it the stream
-                end = _api.library().mpress_call_end
+        else:
+            self._begin(codec, same_bits)
         try:
             told = method(self, *given.arguments, **given.named)
         finally:

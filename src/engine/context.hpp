@@ -54,8 +54,8 @@ enum class Fact : unsigned char {
   has_thread,    ///< a progress thread
   is_threaded,   ///< MPI_THREAD_MULTIPLE
   least_chunk,   ///< bytes: it cuts no message shorter; 0: none at all
-  measures,      ///< links, in MPI_Init
-  learns,        ///< and from its messages what they are like later
+  measures,      ///< what links are like, in MPI_Init
+  learns,        ///< what links are like, from its messages
   sends_frames,  ///< it may compress, or cut, messages to memory of the host
   none_within,   ///< what is encoded with such may gain by messages in host memory, to ranks of its
   mpc_within,    ///< host, by codec; nothing to encode with gains where that is forced

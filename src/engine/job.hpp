@@ -142,7 +142,7 @@ class Job {
     bool any() const { return on_devices || reductions || usual.any(); }
   } collectives;
   CollectiveCosts collective_costs;  ///< once all ranks agreed on them
-  bool learned = false;              ///< what links are like, also from messages
+  bool learned = false;              ///< from messages, too; told of at the end
   bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
   std::atomic<bool> has_got_frames{false};
   int rank = 0;

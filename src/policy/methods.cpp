@@ -75,9 +75,9 @@ double collective_seconds(const Method& method, Op op, double bytes, const Hosts
                         moving(costs.within, work.within * block, is_read_alike ? 1 : work.at_once);
   const double between =
       (work.turns ? turning : 1) * moving(costs.between, work.between * block, work.at_once);
-  // Its rounds go one after another, whichever kind of link they take.
-  if (method.algorithm == Algorithm::pairwise) return latency + within + between;
-  const double first = std::min(within, between) / std::max(method.segments, 1);
+  // In rounds of many partners both kinds of links work all the time; pairwise ones take either.
+  const bool mixes = op == Op::alltoall && method.algorithm == Algorithm::scattered;
+  const double first = mixes ? 0 : std::min(within, between) / std::max(method.segments, 1);
   return latency + std::max(within, between) + first;
 }
 

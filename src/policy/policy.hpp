@@ -77,7 +77,7 @@ class Policy {
   }
 
   /// The shortest message to this kind of peer that compressing may be worth it for, whatever it
-  /// becomes: `usual`, or less where the link is slow.
+  /// becomes: `usual`, or less where the link is slow, and not everything is compressed.
   std::size_t least_bytes(Peer peer, std::size_t usual) const;
 
   /// Is this message, of host memory, which goes as `is_encoded` says, to be timed?

@@ -85,6 +85,12 @@ void everybody_meets_few_where_links_are_crowded() {
   CHECK(choose_method(Op::allgather, 4096, hosts, costs, 1).algorithm == Algorithm::scattered);
   costs.between.crowding = 1.4;
   CHECK(choose_method(Op::alltoall, megabyte, hosts, costs, 1).algorithm == Algorithm::pairwise);
+  // Among hosts of several ranks rounds of one partner leave one kind of link idle.
+  costs.between.crowding = 1.1;
+  costs.within = costs.between;
+  CHECK(choose_method(Op::alltoall, megabyte, hosts, costs, 1).algorithm == Algorithm::pairwise);
+  CHECK(choose_method(Op::alltoall, megabyte, even_hosts(2, 2), costs, 1).algorithm ==
+        Algorithm::scattered);
 }
 
 void nothing_is_forwarded_where_nobody_knows_the_bytes() {

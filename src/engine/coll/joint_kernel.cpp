@@ -9,9 +9,9 @@
 namespace mpress::engine {
 
 std::uint64_t JointKernel::offer() {
-  if (!order_) return left_bit;
+  if (!order_) return JointMemory::left_bit;
   is_endless_ = !job_.has_kernel_in_stream.exchange(true);
-  return is_endless_ ? left_bit : 0;
+  return is_endless_ ? JointMemory::left_bit : 0;
 }
 
 /// It is not left to the device, or not any more: the next one may be.
@@ -22,7 +22,8 @@ void JointKernel::leave_to_others() {
 /// Is it left to the device?
 void JointKernel::settle(std::span<const std::uint64_t> told, std::size_t words) {
   bool is_left = true;
-  for (std::size_t i = 0; i < told.size(); i += words) is_left &= (told[i] & left_bit) != 0;
+  for (std::size_t i = 0; i < told.size(); i += words)
+    is_left &= (told[i] & JointMemory::left_bit) != 0;
   if (!is_left) leave_to_others();
 }
 

@@ -40,10 +40,9 @@ class JointKernel {
   /// Not where that stream is another device's.
   bool may_run_on(int device) const { return !order_ || order_->device() == device; }
 
-  /// A bit of the first word that this member tells: may the kernel be left to the device, as far
-  /// as this process knows?
+  /// Part of the first word that this member tells: JointMemory::left_bit, if the kernel may be
+  /// left to the device as far as this process knows.
   std::uint64_t offer();
-  static constexpr std::uint64_t left_bit = JointMemory::left_bit;
 
   /// On `device`. `told`: what all have told, `words` words each.
   template <class Give>

@@ -90,7 +90,7 @@ class JointMemory {
     has,
   };
 
-  /// Another bit of the word that tells it: JointKernel's.
+  /// Another bit of the word that tells it: whether a kernel may be left to the device.
   static constexpr std::uint64_t left_bit = 1 << 8;
 
   /// What all have told, by member, `words` words each: first its Ability, its device's word and

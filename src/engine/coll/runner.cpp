@@ -65,7 +65,8 @@ bool Runner::may_begin(int round) const {
   return round < schedule_.rounds && round < oldest_round() + rounds_at_once;
 }
 
-/// Of the next round, if it may begin. Before its sends, so that what others have sent finds them.
+/// Of the next round, if it may begin. Before its sends, unless they have to wait for others', so
+/// that what others have sent finds them.
 bool Runner::begin_receives() {
   const int round = receiving_ + 1;
   if (!may_begin(round)) return false;
@@ -111,7 +112,7 @@ bool Runner::may_follow(std::span<const Transfer> sends) const {
 /// Where MPI brings blocks, what comes from other ranks than before would take its share of a link
 /// from what is still on its way, and other ranks would have less than theirs.
 bool Runner::may_come(std::span<const Transfer> receives) const {
-  if (receives.size() != 1) return true;  // ranks do not take turns
+  if (receives.size() != 1) return true;  // where many send at once they take no turns
   const auto is_on_its_way = [](const Message& message) {
     if (!message.is_received || message.bytes < least_crowding) return false;
     const ReceiveRequest* const entry = message.receive.get();
