@@ -19,7 +19,7 @@ rank, size = world.rank, world.size
 
 
 class Other(cupy.ndarray):
-    """Of a library of which nobody knows when it reuses memory, on CuPy's stream or its own."""
+    """Of a library that may reuse memory at any time, on CuPy's stream or its own."""
 
     stream = None
 

@@ -234,11 +234,13 @@ def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[
         **named: Any,
     ) -> Any:
         given = look_at(self, about, arguments, named, same_bits)
-        follows = is_collective and given.may_follow()
-        # Where a call was refused before it began, the end waits for the stream: other threads of
-        # the interpreter's have to run then.
-        end = _api.library().mpress_call_end if follows else _core.call_end
+        end = _core.call_end
         if given.on_device:
+            follows = is_collective and given.may_follow()
+            if follows:
+                # Where a call was refused before it began, the end waits for the stream: other
+                # threads of the interpreter's have to run then.
+                end = _api.library().mpress_call_end
             self._begin_apart(self._last, codec, same_bits, given.on_device, follows)
         else:
             self._begin(codec, same_bits)

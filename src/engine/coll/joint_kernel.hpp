@@ -58,7 +58,7 @@ class JointKernel {
 
   bool is_endless() const { return is_endless_; }
 
-  /// Does the stream wait for it? Then nobody else need do so.
+  /// Does the stream wait for it? Then no host need do so.
   bool is_in_stream() const { return is_in_stream_; }
 
   /// Of one under way. True once it is over; `code` as for JointMemory::look().

@@ -112,7 +112,8 @@ bool Runner::may_follow(std::span<const Transfer> sends) const {
 /// Where MPI brings blocks, what comes from other ranks than before would take its share of a link
 /// from what is still on its way, and other ranks would have less than theirs.
 bool Runner::may_come(std::span<const Transfer> receives) const {
-  if (receives.size() != 1) return true;  // where many send at once they take no turns
+  // Where many send at once they take no turns.
+  if (receives.size() != 1 || !is_by_mpi(receives.front().peer)) return true;
   const auto is_on_its_way = [](const Message& message) {
     if (!message.is_received || message.bytes < least_crowding) return false;
     const ReceiveRequest* const entry = message.receive.get();
@@ -121,8 +122,7 @@ bool Runner::may_come(std::span<const Transfer> receives) const {
   };
   const int from = receives.front().peer;
   return std::ranges::none_of(messages_, [&](const Message& message) {
-    return is_on_its_way(message) && message.from != from && is_by_mpi(message.from) &&
-           is_by_mpi(from);
+    return is_on_its_way(message) && message.from != from && is_by_mpi(message.from);
   });
 }
 
