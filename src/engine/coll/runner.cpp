@@ -84,7 +84,7 @@ bool Runner::begin_sends() {
   const int round = sending_ + 1;
   if (!may_begin(round) || round > receiving_ + 1) return false;
   const std::span sends = of_round(schedule_.sends, next_send_, round);
-  if (!has_all(sends) || !may_follow(sends)) return false;
+  if (!has_all(sends) || !may_follow(sends) || !may_leave(sends)) return false;
   sending_ = round;
   next_send_ += sends.size();
   if (call_.has_many_readers) {
@@ -109,6 +109,17 @@ bool Runner::may_follow(std::span<const Transfer> sends) const {
   });
 }
 
+/// The same of what MPI has yet to send. The last chunk of it may be on its way while the first of
+/// these is encoded. Not where nobody looks until it is sent: the program may be late.
+bool Runner::may_leave(std::span<const Transfer> sends) {
+  std::erase_if(leaving_, [this](const Leaving& one) {
+    return job_.mpi_link.outbox.under_way(one.operation) <= 1;
+  });
+  if (!is_awaited_ || sends.size() != 1) return true;
+  return std::ranges::all_of(leaving_,
+                             [&](const Leaving& one) { return one.to == sends.front().peer; });
+}
+
 /// Where MPI brings blocks, what comes from other ranks than before would take its share of a link
 /// from what is still on its way, and other ranks would have less than theirs.
 bool Runner::may_come(std::span<const Transfer> receives) const {
@@ -122,7 +133,7 @@ bool Runner::may_come(std::span<const Transfer> receives) const {
   };
   const int from = receives.front().peer;
   return std::ranges::none_of(messages_, [&](const Message& message) {
-    return is_on_its_way(message) && message.from != from && is_by_mpi(message.from);
+    return is_on_its_way(message) && message.peer != from && is_by_mpi(message.peer);
   });
 }
 
@@ -302,7 +313,7 @@ std::optional<Outgoing> Runner::prepare(int to, const Part& part,
 void Runner::start(Departure departure) {
   if (!departure.out) return tell_failure(departure.to);
   Outgoing& out = *departure.out;
-  Message message{false, sending_};
+  Message message{false, sending_, departure.to};
   int code = MPI_SUCCESS;
   if (out.data) {
     message.send = std::make_shared<SendOperation>(job_, std::move(out));
@@ -373,6 +384,7 @@ bool Runner::is_over(Message& message) {
   if (message.send) {
     if (!message.send->advance()) return false;
     note(message.send->ending().code);
+    if (is_by_mpi(message.peer)) leaving_.push_back({message.send->message(), message.peer});
     return true;
   }
   if (message.opaque) {
@@ -404,7 +416,8 @@ bool Runner::is_over(Message& message) {
 
 void Runner::wait_in_mpi() {
   // Where data may follow headers, this process may be needed meanwhile.
-  if (messages_.empty() || job_.expects_data() || !job_.progress.idle()) return;
+  if (messages_.empty() || !leaving_.empty() || job_.expects_data() || !job_.progress.idle())
+    return;
   std::vector<MPI_Request> requests;
   for (const Message& message : messages_) {
     // Also one whose data follows what has come.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,10 +26,10 @@ namespace mpress::engine {
 
 /// A schedule under way. A round may begin while the one before it is not over, so that links work
 /// while blocks are encoded and decoded: its receives at once, unless they would take their share
-/// of a link from those before; its sends when this rank has all that they bring. Transfers to a
-/// peer begin in the order of their rounds (schedule/schedule.hpp). What cannot be sent comes
-/// empty, so that no rank waits for ever, and is an error there, too. Raises nothing. One thread at
-/// a time calls it.
+/// of a link from those before; its sends when this rank has all that they bring, under the same
+/// condition. Transfers to a peer begin in the order of their rounds (schedule/schedule.hpp). What
+/// cannot be sent comes empty, so that no rank waits for ever, and is an error there, too. Raises
+/// nothing. One thread at a time calls it.
 class Runner {
  public:
   /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty.
@@ -91,8 +92,8 @@ class Runner {
   struct Message {
     bool is_received;
     int round;
-    int from = MPI_PROC_NULL;                           ///< of one that is received
-    std::size_t bytes = 0;                              ///< the same, as elements
+    int peer = MPI_PROC_NULL;                           ///< but for several readers
+    std::size_t bytes = 0;                              ///< of one that is received, as elements
     MPI_Request request = MPI_REQUEST_NULL;             ///< MPI's, unless `send` has it
     std::shared_ptr<ReceiveRequest> receive = nullptr;  ///< what comes may be a frame
     std::shared_ptr<SendOperation> send = nullptr;      ///< its data follows a header
@@ -102,6 +103,12 @@ class Runner {
     bool is_complete = false;                   ///< for MPI, which gave `status` and `code`
     MPI_Status status{};
     int code = MPI_SUCCESS;
+  };
+
+  /// A message that is over for its sender, while MPI may have several chunks of it to send.
+  struct Leaving {
+    std::uint64_t operation;
+    int to;
   };
 
   /// A message that is ready to start.
@@ -119,6 +126,7 @@ class Runner {
   bool begin_receives();
   bool begin_sends();
   bool may_follow(std::span<const schedule::Transfer> sends) const;
+  bool may_leave(std::span<const schedule::Transfer> sends);
   bool may_come(std::span<const schedule::Transfer> receives) const;
   bool is_by_mpi(int peer) const;
   bool has_all(std::span<const schedule::Transfer> sends) const;
@@ -152,6 +160,7 @@ class Runner {
   int sending_ = -1;               ///< the last round whose sends have begun
   int receiving_ = -1;             ///< and whose receives have
   std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
+  std::vector<Leaving> leaving_;
   bool is_driven_ = false;
   std::size_t driven_ = 0;  ///< as SendCall has it, of the round that begins
   bool is_awaited_ = false;

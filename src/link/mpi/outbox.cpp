@@ -18,6 +18,12 @@ void Outbox::add(Chunk chunk) {
   chunks_.push_back(std::move(chunk));
 }
 
+std::size_t Outbox::under_way(std::uint64_t operation) const {
+  if (empty()) return 0;
+  std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::ranges::count(chunks_, operation, &Chunk::operation));
+}
+
 /// Looks at the oldest chunk. One that is still under way goes to the end, so that a receiver
 /// who is late holds up nobody else's memory.
 bool Outbox::forget_one() {

@@ -40,7 +40,7 @@ class Outbox {
   struct Chunk {
     MPI_Request request;
     std::shared_ptr<const void> data;  ///< its memory, which several readers' chunks share
-    std::uint64_t operation;           ///< for cancel()
+    std::uint64_t operation;           ///< for under_way() and cancel()
     int peer;                          ///< rank in MPI_COMM_WORLD
     trace::Event on_wire;              ///< what the timeline will show of it, if it has begun
     bool is_timed = false;             ///< see watch()
@@ -53,6 +53,9 @@ class Outbox {
   std::size_t size() const { return count_.load(std::memory_order_relaxed); }
 
   void add(Chunk chunk);
+
+  /// Chunks of an operation that MPI has not sent yet, as far as no other thread looks at them.
+  std::size_t under_way(std::uint64_t operation) const;
 
   /// Forgets what MPI has sent; looks at a few chunks only. True where something was forgotten.
   bool progress();
