@@ -2,8 +2,8 @@
  * several chunks, before any link between devices is open; later ones, of all kinds, may go row by
  * row.
  *
- * reductions_long ERROR [COUNT]: the largest error of an element; elements that each rank brings,
- * a multiple of the ranks. */
+ * reductions_long ERROR [COUNT [alone]]: the largest error of an element; elements that each rank
+ * brings, a multiple of the ranks; all but rank 0 bring zeros. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -12,11 +12,12 @@
 #include "check.h"
 #include "simulated_gpu.h"
 
-static int rank, ranks;
+static int rank, ranks, is_alone;
 static double most;
 static float *host, *wave, *send, *receive;
 
 static float brought(int by, int i) {
+  if (is_alone && by > 0) return 0;
   return (float)(by + 1) * wave[i] + (float)(i * 37 % 13) * 0.01f;
 }
 
@@ -41,6 +42,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   check_rank = rank;
   most = atof(argv[1]);
+  is_alone = argc > 3;
   const int count = argc > 2 ? atoi(argv[2]) : 1100000 * ranks + 77;
   const size_t bytes = (size_t)count * sizeof(float);
   host = malloc(bytes);

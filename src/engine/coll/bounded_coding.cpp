@@ -6,6 +6,12 @@
 #include "codec/szp/format.hpp"
 
 namespace mpress::engine {
+namespace {
+
+/// Of the host's window, what all members bring together, to go in windows.
+constexpr double least_of_window = 0.25;
+
+}  // namespace
 
 BoundedCoding::BoundedCoding(std::span<const Brought> told, const BoundedReduction& of)
     : coding{Spec{.codec = Codec::none}, true} {
@@ -19,20 +25,28 @@ BoundedCoding::BoundedCoding(std::span<const Brought> told, const BoundedReducti
   if (!any(Brought::pays) && !of.encodes_in_any_case) return;
   is_blind = !all(Brought::is_known);
   codec::Range range;
-  bool is_in_windows = true;
-  double share = 0;
   std::uint64_t chunk_bytes = told.front().chunk_bytes;
   for (const Brought& one : told) {
     range.join({one.min, one.max, one.has(Brought::is_finite), false});
-    is_in_windows = is_in_windows && one.share_in_windows > 0;
-    share = std::max(share, one.share_in_windows);
     chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
   }
   greatest = std::max(std::fabs(range.min), std::fabs(range.max));
   coding.chunk_bytes = chunk_bytes;
   coding.is_for_devices = all(Brought::is_on_device);
-  coding.share_in_windows = is_in_windows ? share : 0;
+  coding.share_in_windows = share_in_windows(told);
   choose(of.spec.bound == Bound::rel ? of.spec.value * range.width() : of.spec.value, of);
+}
+
+/// Some members may bring next to nothing.
+double BoundedCoding::share_in_windows(std::span<const Brought> told) {
+  double longest = 0;
+  double windows = 0;
+  for (const Brought& one : told) {
+    if (one.share == 0) return 0;
+    longest = std::max(longest, one.share);
+    windows += one.windows;
+  }
+  return windows > least_of_window * static_cast<double>(told.size()) ? longest : 0;
 }
 
 /// The grid of one member's elements, for a `bound` on the result.

@@ -17,8 +17,9 @@ namespace mpress::engine {
 
 /// What a member tells of what it brings.
 struct Brought {
-  double min, max;          ///< of finite elements; both 0 where there are none
-  double share_in_windows;  ///< as Coding's
+  double min, max;  ///< of finite elements; both 0 where there are none
+  double share;     ///< of its payloads, of their elements' bytes; 0: none go in windows
+  double windows;   ///< of the host, that the payloads of all would fill, were they like its
   std::uint64_t chunk_bytes;
   std::uint64_t flags;
   JointCall::Told joint;
@@ -55,6 +56,7 @@ struct BoundedCoding {
 
  private:
   void choose(double bound, const BoundedReduction& of);
+  static double share_in_windows(std::span<const Brought> told);
 };
 
 }  // namespace mpress::engine

@@ -89,13 +89,12 @@ int ReducedCall::open() {
   home_ = place.device;
   if (home_ == gpu::host) return place.is_readable ? MPI_SUCCESS : job_.device_code;
   if (is_aligned(input_)) return MPI_SUCCESS;
-  const std::size_t bytes = static_cast<std::size_t>(reduction_.count) * width();
-  aligned_ = take(bytes);
+  aligned_ = take(bytes());
   if (!aligned_) return short_of_memory(job_, home_);
   const auto count = static_cast<MPI_Count>(reduction_.count);
-  const Part from{const_cast<std::byte*>(input_), count, reduction_.mpi_type(), bytes};
+  const Part from{const_cast<std::byte*>(input_), count, reduction_.mpi_type(), bytes()};
   input_ = aligned_.data();
-  return copy_part(job_, from, {aligned_.data(), count, reduction_.mpi_type(), bytes});
+  return copy_part(job_, from, {aligned_.data(), count, reduction_.mpi_type(), bytes()});
 }
 
 /// Of the device that the input lies on, or of the host.

@@ -134,6 +134,7 @@ class ReducedCall final : public CollectiveOperation {
     if (code_ == MPI_SUCCESS) code_ = code;
   }
   std::size_t width() const { return element_size(reduction_.type); }
+  std::size_t bytes() const { return static_cast<std::size_t>(reduction_.count) * width(); }
   std::int64_t elements_of(int rank) const {
     const auto i = static_cast<std::size_t>(rank);
     return begins_[i + 1] - begins_[i];

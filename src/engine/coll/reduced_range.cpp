@@ -9,13 +9,6 @@
 #include "mpi/type_info.hpp"
 
 namespace mpress::engine {
-namespace {
-
-/// Of the host's window: what all members bring together, to go in windows.
-constexpr double least_of_window = 0.25;
-
-}  // namespace
-
 /// Is a piece worth encoding on its way from this rank to the member that is hardest to reach?
 bool ReducedCall::pays() const {
   if (job_.config.force) return true;  // what is to be timed could go as it is
@@ -37,7 +30,7 @@ bool ReducedCall::pays() const {
   return choose(job_, message, false).spec.codec != Codec::none;
 }
 
-/// What Coding::share_in_windows is to be, where it were this rank's alone to say.
+/// Brought::share.
 double ReducedCall::share_in_windows() const {
   if (!served_.is_blocking || Backoff::is_crowded() || !job_.host_link.is_open()) return 0;
   const auto comm = mpi::comm_info(context_.comm());
@@ -49,16 +42,12 @@ double ReducedCall::share_in_windows() const {
     const std::size_t piece = static_cast<std::size_t>(elements_of(rank)) * width();
     share = std::max(share, comm->ratios->wire_per_raw(spec_.codec, reduction_.type, piece));
   }
-  const std::size_t bytes = static_cast<std::size_t>(reduction_.count) * width();
-  if (share == 0 || link_to(job_, home_, bytes, others) != link::Kind::host) return 0;
-  const double brought = share * static_cast<double>(bytes * others.size());
-  return brought > static_cast<double>(job_.host_window) * least_of_window ? share : 0;
+  return link_to(job_, home_, bytes(), others) == link::Kind::host ? share : 0;
 }
 
 /// Do results go where the input lies? By MPI only in place.
 bool ReducedCall::is_overwritten() const {
-  const std::size_t bytes = static_cast<std::size_t>(reduction_.count) * width();
-  return reduction_.is_in_place || (input_ < results() + bytes && results() < input_ + bytes);
+  return reduction_.is_in_place || (input_ < results() + bytes() && results() < input_ + bytes());
 }
 
 /// May a joint sum begin before the range is known? Not where it could not be made again. Where
@@ -101,7 +90,10 @@ void ReducedCall::begin_exchange() {
   const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
   told_.assign(static_cast<std::size_t>(context_.size()), {});
   Brought& told = told_[static_cast<std::size_t>(context_.rank())];
-  told = {range.min, range.max, share_in_windows(), chunk_bytes, flags, {}};
+  const double share = share_in_windows();
+  const double all = share * static_cast<double>(bytes()) * (context_.size() - 1);
+  const double windows = share > 0 ? all / static_cast<double>(job_.host_window) : 0;
+  told = {range.min, range.max, share, windows, chunk_bytes, flags, {}};
   offer_jointly(told);
   phase_ = Phase::exchanging;
   movement_ = share_with_all(told_.data(), sizeof(Brought));

@@ -109,31 +109,39 @@ bool Runner::may_follow(std::span<const Transfer> sends) const {
   });
 }
 
-/// The same of what MPI has yet to send. The last chunk of it may be on its way while the first of
-/// these is encoded. Not where nobody looks until it is sent: the program may be late.
-bool Runner::may_leave(std::span<const Transfer> sends) {
-  std::erase_if(leaving_, [this](const Leaving& one) {
-    return job_.mpi_link.outbox.under_way(one.operation) <= 1;
-  });
-  if (!is_awaited_ || sends.size() != 1) return true;
-  return std::ranges::all_of(leaving_,
-                             [&](const Leaving& one) { return one.to == sends.front().peer; });
-}
-
 /// Where MPI brings blocks, what comes from other ranks than before would take its share of a link
 /// from what is still on its way, and other ranks would have less than theirs.
 bool Runner::may_come(std::span<const Transfer> receives) const {
   // Where many send at once they take no turns.
-  if (receives.size() != 1 || !is_by_mpi(receives.front().peer)) return true;
+  return receives.size() != 1 || !is_by_mpi(receives.front().peer) ||
+         have_come(receives.front().round, receives.front().peer);
+}
+
+/// The same of what goes to other ranks than before: what MPI has yet to send of that, but for the
+/// last chunk, which may be on its way while the first of these is encoded. A rank that is ahead of
+/// those it sends to would soon have two that wait for it. Where nobody looks until all is over,
+/// the program may be late, and what can be sent is sent.
+bool Runner::may_leave(std::span<const Transfer> sends) {
+  std::erase_if(leaving_, [this](const Leaving& one) {
+    return job_.mpi_link.outbox.under_way(one.operation) <= 1;
+  });
+  if (!is_awaited_ || sends.size() != 1 || !is_by_mpi(sends.front().peer)) return true;
+  const int to = sends.front().peer;
+  return have_come(sends.front().round, MPI_PROC_NULL) &&
+         std::ranges::all_of(leaving_, [to](const Leaving& one) { return one.to == to; });
+}
+
+/// In rounds before this, by MPI and from ranks but for this one: all that is long?
+bool Runner::have_come(int round, int but) const {
   const auto is_on_its_way = [](const Message& message) {
     if (!message.is_received || message.bytes < least_crowding) return false;
     const ReceiveRequest* const entry = message.receive.get();
     if (entry && entry->is_followed()) return !entry->is_over();
     return !message.is_complete || (entry && !entry->receive.has_come());
   };
-  const int from = receives.front().peer;
   return std::ranges::none_of(messages_, [&](const Message& message) {
-    return is_on_its_way(message) && message.peer != from && is_by_mpi(message.peer);
+    return message.round < round && message.peer != but && is_on_its_way(message) &&
+           is_by_mpi(message.peer);
   });
 }
 
@@ -210,8 +218,11 @@ void Runner::count_driven(std::size_t messages) {
   const schedule::Op op = blocks_.task().op;
   const bool has_one_sender = op == schedule::Op::bcast || op == schedule::Op::scatter;
   const std::size_t senders = has_one_sender ? 1 : job_.peer_hosts.ranks().size();
-  const auto rounds = static_cast<std::size_t>(std::min(schedule_.rounds, rounds_at_once));
-  driven_ = std::max<std::size_t>(messages * senders * rounds, 1);
+  // Results of a sum leave while summands come.
+  const bool is_summed = coding_ && coding_->is_summed;
+  const int at_once = is_summed ? rounds_at_once : std::min(schedule_.rounds, rounds_at_once);
+  driven_ = {std::max<std::size_t>(messages * senders * static_cast<std::size_t>(at_once), 1),
+             messages};
 }
 
 /// Do payloads for this rank leave a device without this process's host?

@@ -128,6 +128,7 @@ class Runner {
   bool may_follow(std::span<const schedule::Transfer> sends) const;
   bool may_leave(std::span<const schedule::Transfer> sends);
   bool may_come(std::span<const schedule::Transfer> receives) const;
+  bool have_come(int round, int but) const;
   bool is_by_mpi(int peer) const;
   bool has_all(std::span<const schedule::Transfer> sends) const;
   void receive(const schedule::Transfer& transfer);
@@ -162,7 +163,7 @@ class Runner {
   std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
   std::vector<Leaving> leaving_;
   bool is_driven_ = false;
-  std::size_t driven_ = 0;  ///< as SendCall has it, of the round that begins
+  Driven driven_;  ///< of the round that begins
   bool is_awaited_ = false;
   const bool has_own_;  ///< blocks
   Outcome outcome_;     ///< but for those of shared_

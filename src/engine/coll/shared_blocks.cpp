@@ -61,7 +61,7 @@ bool SharedBlocks::is_kept(schedule::Block block) const {
 
 /// Once for all readers, also of later rounds.
 int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArguments& arguments,
-                         bool at_once, std::size_t driven, LaunchBatch& batch) {
+                         bool at_once, Driven driven, LaunchBatch& batch) {
   if (shared.is_decided || !is_own(block)) return shared.code;
   shared.is_decided = true;
   BlockChoice choice =
@@ -78,7 +78,7 @@ int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArgume
 }
 
 SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,
-                                         std::span<const int> readers, int tag, std::size_t driven,
+                                         std::span<const int> readers, int tag, Driven driven,
                                          LaunchBatch& batch) {
   Shared& shared = shared_.at(block);
   // Otherwise an ordinary message does it.

@@ -54,10 +54,9 @@ class SharedBlocks {
   };
 
   /// Sends a block, which is there or kept, to ranks that get it in the same round; or tells how
-  /// its runner is to do so. What has begun is the caller's to advance; `driven` and
-  /// `batch`: as SendCall says.
+  /// its runner is to do so. What has begun is the caller's to advance; `batch`: as SendCall says.
   Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag,
-               std::size_t driven, LaunchBatch& batch);
+               Driven driven, LaunchBatch& batch);
 
   /// What others get of this rank's own blocks with a loss it has so, too, where it gets them.
   bool has_own_by_decoder() const;
@@ -83,7 +82,7 @@ class SharedBlocks {
   bool is_for_self_too(schedule::Block block) const;
   OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;
   int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once,
-             std::size_t driven, LaunchBatch& batch);
+             Driven driven, LaunchBatch& batch);
 
   Job& job_;
   const Collective& call_;

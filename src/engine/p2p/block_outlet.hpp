@@ -17,7 +17,7 @@ class Job;
 class BlockOutlet {
  public:
   /// `transfer` has slots for all chunks; it is the outlet's from now on. By MPI, `is_zero_copy`:
-  /// none has memory, and the block's is sent from. `is_driven`: as SendCall says.
+  /// none has memory, and the block's is sent from. `is_driven`: see Driven.
   BlockOutlet(Job& job, link::Link& link, const link::Transfer& transfer,
               std::shared_ptr<OpaqueBlock> opaque, bool is_zero_copy, bool is_driven)
       : job_(job),

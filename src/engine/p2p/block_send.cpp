@@ -146,7 +146,7 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   if (!link.reserve(wanted, transfer)) return false;
   link.lay_out(transfer);
   outlets_.push_back(std::make_unique<BlockOutlet>(job_, link, transfer, opaque_,
-                                                   wanted.is_zero_copy, driven_ > 0));
+                                                   wanted.is_zero_copy, bool(driven_)));
   for (std::uint32_t i = 0; i < readers.size(); ++i) {
     const std::uint32_t first = is_mpi ? transfer.first : transfer.first_of(i);
     headers_.push_back(std::make_unique<Header>(

@@ -96,8 +96,8 @@ class BlockSend final : public Operation {
   const std::uint64_t operation_;
   const MPI_Comm comm_;
   const int tag_;
-  const trace::Reason reason_;     ///< why it goes as it is
-  const std::size_t driven_;       ///< as SendCall says
+  const trace::Reason reason_;  ///< why it goes as it is
+  const Driven driven_;
   const double share_in_windows_;  ///< as Coding says; of elements as they are: 1
   const std::uint64_t begin_ns_;
   std::vector<std::unique_ptr<BlockOutlet>> outlets_;

@@ -112,7 +112,7 @@ bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const
   if (!all.encodes()) transfer.raw_bytes = all.bytes();
   link.lay_out(transfer);
   pipeline_.emplace(job_, link, transfer, all);
-  if (!pipeline_->open(elements.region, call.batch, call.driven > 0)) return false;
+  if (!pipeline_->open(elements.region, call.batch, bool(call.driven))) return false;
   // A host that publishes looks at payloads first, and readers by MPI expect that.
   header_.may_be_elements =
       all.encodes() && link.kind() != link::Kind::mpi && pipeline_->needs_host();
@@ -172,12 +172,12 @@ std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
 namespace {
 
 /// Of a raw message by the host link, so many bytes are on their way at a time; 0: all.
-std::size_t window_bytes(const Job& job, std::size_t driven) {
-  return driven > 0 ? job.host_window / driven : 0;
+std::size_t window_bytes(const Job& job, Driven driven) {
+  return driven ? job.host_window / driven.of_host : 0;
 }
 
 /// Bytes of elements in each chunk by the host link.
-std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes, std::size_t driven) {
+std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes, Driven driven) {
   const std::size_t base = job.chunks.chunk_bytes();
   const std::size_t whole = whole_chunk(bytes);
   if (!encodes) {
@@ -188,8 +188,11 @@ std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes, st
 
 }  // namespace
 
-std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, std::size_t driven) {
-  return driven > 0 ? std::max<std::size_t>(window_bytes(job, driven) / chunk_bytes, 2) : 0;
+std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, Driven driven) {
+  if (!driven) return 0;
+  // One is read while the next is copied, which may be another message's.
+  const std::size_t least = driven.of_rank > 1 ? 1 : 2;
+  return std::max(window_bytes(job, driven) / chunk_bytes, least);
 }
 
 std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind kind,

@@ -50,6 +50,14 @@ struct Coding {
   std::size_t chunk_of(std::size_t bytes) const;
 };
 
+/// Messages that somebody lets proceed until they are over: so many are on their way at once. None:
+/// nobody does.
+struct Driven {
+  std::size_t of_host = 0;
+  std::size_t of_rank = 0;
+  explicit operator bool() const { return of_host > 0; }
+};
+
 /// What a sending call allows, and what it counts as.
 struct SendCall {
   trace::Called op;   ///< for statistics alone
@@ -61,9 +69,7 @@ struct SendCall {
   /// Set: what devices encode for it may wait for the launch() of this, which comes before
   /// SendOperation::start().
   LaunchBatch* batch = nullptr;
-  /// Somebody lets it proceed until it is over, and this host has so many messages on their way at
-  /// once; 0: nobody does.
-  std::size_t driven = 0;
+  Driven driven = {};
 };
 
 /// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest

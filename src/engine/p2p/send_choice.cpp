@@ -72,10 +72,10 @@ policy::Subject glance_at_subject(const Job& job, const Message& message, Codec 
   std::shared_ptr<policy::Ratios> unowned(std::shared_ptr<policy::Ratios>(),
                                           message.comm.ratios.get());
   // Elements of what is added up come and go in one way; payloads are encoded and decoded between.
-  const std::size_t driven = message.call.driven;
+  const Driven driven = message.call.driven;
   const bool is_in_window =
-      path.peer == policy::Peer::pinned && (driven > job.peer_hosts.ranks().size() ||
-                                            (driven > 0 && is_of_reductions(message.call.family)));
+      path.peer == policy::Peer::pinned && (driven.of_host > job.peer_hosts.ranks().size() ||
+                                            (driven && is_of_reductions(message.call.family)));
   return {path,
           codec,
           *message.type.element,

@@ -141,8 +141,7 @@ struct Departure {
 trace::Row& count(Job& job, const Message& message, const Departure& departure, trace::Span& span);
 
 /// So many chunks, of so many bytes on their way, have memory of the host link's at a time; 0: all.
-/// `driven`: as SendCall says.
-std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, std::size_t driven);
+std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, Driven driven);
 
 /// The bytes of elements in the chunks of a block of `message`'s that several ranks get, none of
 /// which is in memory of the host's alone where `kind` names a link between devices. As many as it
