@@ -6,6 +6,7 @@ its input, and what they are given behind it finds the result.
 """
 
 import importlib
+import os
 import sys
 
 import numpy as np
@@ -13,6 +14,8 @@ from mpi4py import MPI
 
 import mpress
 
+# Or each rank's JAX takes most of every GPU.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 COUNT = 4 << 20
 world = MPI.COMM_WORLD
 rank, size = world.rank, world.size
