@@ -9,6 +9,7 @@
 #include "mpi/type_info.hpp"
 
 namespace mpress::engine {
+
 /// Is a piece worth encoding on its way from this rank to the member that is hardest to reach?
 bool ReducedCall::pays() const {
   if (job_.config.force) return true;  // what is to be timed could go as it is

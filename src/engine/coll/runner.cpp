@@ -117,15 +117,16 @@ bool Runner::may_come(std::span<const Transfer> receives) const {
          have_come(receives.front().round, receives.front().peer);
 }
 
-/// The same of what goes to other ranks than before: what MPI has yet to send of that, but for the
-/// last chunk, which may be on its way while the first of these is encoded. A rank that is ahead of
-/// those it sends to would soon have two that wait for it. Where nobody looks until all is over,
-/// the program may be late, and what can be sent is sent.
-bool Runner::may_leave(std::span<const Transfer> sends) {
-  std::erase_if(leaving_, [this](const Leaving& one) {
-    return job_.mpi_link.outbox.under_way(one.operation) <= 1;
-  });
-  if (!is_awaited_ || sends.size() != 1 || !is_by_mpi(sends.front().peer)) return true;
+/// The same of what goes to one rank after another in all-to-alls that block: a rank that is ahead
+/// would soon have two that wait for it. So all that is long has come, and MPI has sent what went
+/// to others, but for one chunk, which may be on its way while the first of these is encoded.
+/// Whoever calls otherwise may look too late for that; in trees a rank that is late would hold up
+/// others.
+bool Runner::may_leave(std::span<const Transfer> sends) const {
+  if (!is_alone_ || blocks_.task().op != schedule::Op::alltoall || sends.size() != 1 ||
+      !is_by_mpi(sends.front().peer)) {
+    return true;
+  }
   const int to = sends.front().peer;
   return have_come(sends.front().round, MPI_PROC_NULL) &&
          std::ranges::all_of(leaving_, [to](const Leaving& one) { return one.to == to; });
@@ -377,6 +378,10 @@ bool Runner::needs_host() const {
 }
 
 void Runner::look() {
+  const bool has_begun = have_all_begun();
+  std::erase_if(leaving_, [&](const Leaving& one) {
+    return has_begun || job_.mpi_link.outbox.under_way(one.operation) <= 1;
+  });
   if (messages_.empty()) return;
   // Who waits for this call waits for all of its messages: those that are offered are given time
   // while anything else is missing.

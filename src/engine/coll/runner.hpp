@@ -26,10 +26,10 @@ namespace mpress::engine {
 
 /// A schedule under way. A round may begin while the one before it is not over, so that links work
 /// while blocks are encoded and decoded: its receives at once, unless they would take their share
-/// of a link from those before; its sends when this rank has all that they bring, under the same
-/// condition. Transfers to a peer begin in the order of their rounds (schedule/schedule.hpp). What
-/// cannot be sent comes empty, so that no rank waits for ever, and is an error there, too. Raises
-/// nothing. One thread at a time calls it.
+/// of a link from those before; its sends when this rank has all that they bring, of all-to-alls
+/// under the same condition. Transfers to a peer begin in the order of their rounds
+/// (schedule/schedule.hpp). What cannot be sent comes empty, so that no rank waits for ever, and is
+/// an error there, too. Raises nothing. One thread at a time calls it.
 class Runner {
  public:
   /// Blocks have `tag`. Where `code` tells of an error, all blocks of this rank come empty.
@@ -50,7 +50,10 @@ class Runner {
 
   /// Somebody calls advance() until it is over, and does nothing else. Before that is called. Where
   /// a host has more ranks than processors, that may not be often enough to keep devices busy.
-  void drive(bool is_driven) { is_driven_ = is_driven && !Backoff::is_crowded(); }
+  void drive(bool is_driven) {
+    is_alone_ = is_driven;
+    is_driven_ = is_driven && !Backoff::is_crowded();
+  }
 
   /// The program waits for it.
   void await(bool is_awaited) { is_awaited_ = is_awaited; }
@@ -126,7 +129,7 @@ class Runner {
   bool begin_receives();
   bool begin_sends();
   bool may_follow(std::span<const schedule::Transfer> sends) const;
-  bool may_leave(std::span<const schedule::Transfer> sends);
+  bool may_leave(std::span<const schedule::Transfer> sends) const;
   bool may_come(std::span<const schedule::Transfer> receives) const;
   bool have_come(int round, int but) const;
   bool is_by_mpi(int peer) const;
@@ -162,6 +165,7 @@ class Runner {
   int receiving_ = -1;             ///< and whose receives have
   std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
   std::vector<Leaving> leaving_;
+  bool is_alone_ = false;  ///< somebody does nothing else until it is over
   bool is_driven_ = false;
   Driven driven_;  ///< of the round that begins
   bool is_awaited_ = false;
