@@ -59,8 +59,7 @@ class Job {
   link::HostLink host_link;
   link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
-  /// Bytes of raw blocks that ranks of this host have on their way by its memory, where somebody
-  /// drives them.
+  /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
   std::size_t host_window = 0;
   /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
   std::atomic<bool> has_kernel_in_stream{false};

@@ -30,8 +30,8 @@ struct Subject {
 };
 
 /// By host memory that GPUs have pinned, where each has several others' blocks on their way both
-/// ways at once, or what is added up: raw ones go in windows (policy/chunks), payloads do not. Four
-/// H100s exchanged 64 MB a pair at 33 GB/s raw, and at 15 GB/s of payload.
+/// ways at once, or what is added up: raw ones go in windows (policy/chunks), payloads of sums
+/// alone do. Four H100s exchanged 64 MB a pair at 33 GB/s raw, and at 15 GB/s of payload.
 inline constexpr double raw_share_in_windows = 0.55;
 
 enum class Verdict : std::uint8_t {

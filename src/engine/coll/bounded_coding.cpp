@@ -11,6 +11,18 @@ namespace {
 /// Of the host's window, what all members bring together, to go in windows.
 constexpr double least_of_window = 0.25;
 
+/// Coding::share_in_windows. Some members may bring next to nothing.
+double share_in_windows(std::span<const Brought> told) {
+  double longest = 0;
+  double windows = 0;
+  for (const Brought& one : told) {
+    if (one.share == 0) return 0;
+    longest = std::max(longest, one.share);
+    windows += one.windows;
+  }
+  return windows > least_of_window * static_cast<double>(told.size()) ? longest : 0;
+}
+
 }  // namespace
 
 BoundedCoding::BoundedCoding(std::span<const Brought> told, const BoundedReduction& of)
@@ -35,18 +47,6 @@ BoundedCoding::BoundedCoding(std::span<const Brought> told, const BoundedReducti
   coding.is_for_devices = all(Brought::is_on_device);
   coding.share_in_windows = share_in_windows(told);
   choose(of.spec.bound == Bound::rel ? of.spec.value * range.width() : of.spec.value, of);
-}
-
-/// Some members may bring next to nothing.
-double BoundedCoding::share_in_windows(std::span<const Brought> told) {
-  double longest = 0;
-  double windows = 0;
-  for (const Brought& one : told) {
-    if (one.share == 0) return 0;
-    longest = std::max(longest, one.share);
-    windows += one.windows;
-  }
-  return windows > least_of_window * static_cast<double>(told.size()) ? longest : 0;
 }
 
 /// The grid of one member's elements, for a `bound` on the result.

@@ -56,7 +56,6 @@ struct BoundedCoding {
 
  private:
   void choose(double bound, const BoundedReduction& of);
-  static double share_in_windows(std::span<const Brought> told);
 };
 
 }  // namespace mpress::engine

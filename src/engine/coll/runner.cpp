@@ -123,13 +123,14 @@ bool Runner::may_come(std::span<const Transfer> receives) const {
 /// Whoever calls otherwise may look too late for that; in trees a rank that is late would hold up
 /// others.
 bool Runner::may_leave(std::span<const Transfer> sends) const {
-  if (!is_alone_ || blocks_.task().op != schedule::Op::alltoall || sends.size() != 1 ||
-      !is_by_mpi(sends.front().peer)) {
-    return true;
-  }
+  if (!takes_turns() || sends.size() != 1 || !is_by_mpi(sends.front().peer)) return true;
   const int to = sends.front().peer;
   return have_come(sends.front().round, MPI_PROC_NULL) &&
          std::ranges::all_of(leaving_, [to](const Leaving& one) { return one.to == to; });
+}
+
+bool Runner::takes_turns() const {
+  return is_driven_ && blocks_.task().op == schedule::Op::alltoall;
 }
 
 /// In rounds before this, by MPI and from ranks but for this one: all that is long?
@@ -201,7 +202,7 @@ void Runner::receive(int from, const Part& part, schedule::Block block) {
 /// Those that devices may encode straight to slots, which no host waits for: all of a round at
 /// once, and before the others, which may be waited for here.
 void Runner::send_each(std::span<const Transfer> transfers) {
-  if (is_driven_) count_driven(transfers.size());
+  if (keeps_devices_busy()) count_driven(transfers.size());
   LaunchBatch batch(job_);
   std::vector<Departure> held;
   for (const bool is_near : {true, false}) {
@@ -213,6 +214,9 @@ void Runner::send_each(std::span<const Transfer> transfers) {
     held.clear();
   }
 }
+
+/// Where a host has more ranks than processors, advance() may not be called often enough for that.
+bool Runner::keeps_devices_busy() const { return is_driven_ && !Backoff::is_crowded(); }
 
 /// `messages`: of this rank's, in the round that begins. Where somebody drives them.
 void Runner::count_driven(std::size_t messages) {
@@ -255,7 +259,7 @@ bool Runner::has(schedule::Block block) const {
 
 /// All of a round: those that get the same block next, in the order in which each gets them.
 void Runner::send_shared(std::span<const Transfer> transfers) {
-  if (is_driven_) {
+  if (keeps_devices_busy()) {
     std::unordered_set<schedule::Block> blocks;
     for (const Transfer& transfer : transfers) {
       for (const schedule::Block block : schedule_.blocks_of(transfer)) blocks.insert(block);
@@ -400,7 +404,9 @@ bool Runner::is_over(Message& message) {
   if (message.send) {
     if (!message.send->advance()) return false;
     note(message.send->ending().code);
-    if (is_by_mpi(message.peer)) leaving_.push_back({message.send->message(), message.peer});
+    if (takes_turns() && is_by_mpi(message.peer)) {
+      leaving_.push_back({message.send->message(), message.peer});
+    }
     return true;
   }
   if (message.opaque) {

@@ -48,12 +48,8 @@ class Runner {
   /// Must this process do something for others to get on, which waits for none of them?
   bool needs_host() const;
 
-  /// Somebody calls advance() until it is over, and does nothing else. Before that is called. Where
-  /// a host has more ranks than processors, that may not be often enough to keep devices busy.
-  void drive(bool is_driven) {
-    is_alone_ = is_driven;
-    is_driven_ = is_driven && !Backoff::is_crowded();
-  }
+  /// Somebody calls advance() until it is over, and does nothing else. Before that is called.
+  void drive(bool is_driven) { is_driven_ = is_driven; }
 
   /// The program waits for it.
   void await(bool is_awaited) { is_awaited_ = is_awaited; }
@@ -132,10 +128,12 @@ class Runner {
   bool may_leave(std::span<const schedule::Transfer> sends) const;
   bool may_come(std::span<const schedule::Transfer> receives) const;
   bool have_come(int round, int but) const;
+  bool takes_turns() const;
   bool is_by_mpi(int peer) const;
   bool has_all(std::span<const schedule::Transfer> sends) const;
   void receive(const schedule::Transfer& transfer);
   void receive(int from, const Part& part, schedule::Block block);
+  bool keeps_devices_busy() const;
   void count_driven(std::size_t messages);
   void send_each(std::span<const schedule::Transfer> transfers);
   bool is_near_to(int peer) const;
@@ -164,8 +162,7 @@ class Runner {
   int sending_ = -1;               ///< the last round whose sends have begun
   int receiving_ = -1;             ///< and whose receives have
   std::vector<Message> messages_;  ///< that are not over, receives and sends each by their rounds
-  std::vector<Leaving> leaving_;
-  bool is_alone_ = false;  ///< somebody does nothing else until it is over
+  std::vector<Leaving> leaving_;   ///< where it takes turns
   bool is_driven_ = false;
   Driven driven_;  ///< of the round that begins
   bool is_awaited_ = false;

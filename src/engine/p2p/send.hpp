@@ -50,11 +50,11 @@ struct Coding {
   std::size_t chunk_of(std::size_t bytes) const;
 };
 
-/// Messages that somebody lets proceed until they are over: so many are on their way at once. None:
-/// nobody does.
+/// Messages that their ranks let proceed until they are over. None: whoever sends one may not look
+/// at it for long.
 struct Driven {
-  std::size_t of_host = 0;
-  std::size_t of_rank = 0;
+  std::size_t of_host = 0;  ///< on their way at once
+  std::size_t of_rank = 0;  ///< that begin at once
   explicit operator bool() const { return of_host > 0; }
 };
 
