@@ -40,17 +40,28 @@ BY_ONE_KERNEL = {"MPI_Bcast", "MPI_Scatter", "MPI_Gather", "MPI_Allgather", "MPI
                  "MPI_Alltoall"}  # fmt: skip
 
 
-@pytest.mark.parametrize("is_shared", [False, True])
-@pytest.mark.parametrize("ranks", [pytest.param(2, marks=EXTENDED), 3, 5])
-def test_short_blocks_by_one_kernel(ranks, is_shared, mpi_program, mpress_run, simulated_gpu):
-    """Where each rank has a device to itself that reaches all others' memory, one kernel a rank
-    brings blocks on devices, and no messages."""
-    env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
+@pytest.mark.parametrize(
+    ("ranks", "link", "is_shared"),
+    [
+        pytest.param(2, "peer", False, marks=EXTENDED),
+        pytest.param(2, "host", False, marks=EXTENDED),
+        (3, "peer", True),
+        (3, "host", False),
+        (5, "peer", False),
+        pytest.param(5, "host", True, marks=EXTENDED),
+    ],
+)
+def test_short_blocks_by_one_kernel(ranks, link, is_shared, mpi_program, mpress_run, simulated_gpu):
+    """Where each rank has a device to itself, one kernel a rank brings blocks on devices, by memory
+    of theirs that all reach, or of the host's, and no messages."""
+    env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
     env["SIMULATED_GPU_SHARED"] = str(int(is_shared))
     arguments = [str(40 + ranks), "200", "device"]
     done = mpress_run(ranks, mpi_program("blocks"), arguments, ("--codec", "none"), env=env)
     assert set(served(done)) >= BY_ONE_KERNEL
-    by_kernels = {r["operation"] for r in done.report["rows"] if r["algorithm"] == "one-kernel"}
+    rows = [r for r in done.report["rows"] if r["algorithm"] == "one-kernel"]
+    by_kernels = {r["operation"] for r in rows}
+    assert {r["way"] for r in rows if r["raw_bytes"]} <= {link}
     # Members open memory meanwhile, which takes a busy machine more calls than some kinds get.
     assert by_kernels <= BY_ONE_KERNEL
     assert len(by_kernels) == 0 if is_shared else len(by_kernels) >= 4

@@ -83,23 +83,27 @@ def test_a_long_first_call(link, takes_devices, mpi_program, mpress_run, simulat
 
 
 @pytest.mark.parametrize(
-    ("codec", "ranks", "count", "is_shared"),
+    ("codec", "ranks", "count", "link", "is_shared"),
     [
-        ("none", 3, 1500003, False),
-        ("szp:abs=1e-3", 3, 300000, False),
-        ("szp:abs=1e-3", 2, 300000, True),
-        pytest.param("szp:rel=1e-4", 5, 4500000, False, marks=EXTENDED),
-        pytest.param("none", 2, 4500000, True, marks=EXTENDED),
+        ("none", 3, 1500003, "peer", False),
+        ("szp:abs=1e-3", 3, 300000, "peer", False),
+        ("szp:abs=1e-3", 3, 300000, "host", False),
+        ("szp:abs=1e-3", 2, 300000, "peer", True),
+        pytest.param("szp:rel=1e-4", 5, 900000, "host", False, marks=EXTENDED),
+        pytest.param("szp:rel=1e-4", 5, 4500000, "peer", False, marks=EXTENDED),
+        pytest.param("none", 2, 4500000, "peer", True, marks=EXTENDED),
         # In windows.
-        pytest.param("none", 2, 36000000, False, marks=EXTENDED),
-        pytest.param("none", 3, 36000000, False, marks=EXTENDED),
-        pytest.param("szp:abs=1e-3", 2, 36000000, False, marks=EXTENDED),
+        pytest.param("none", 2, 36000000, "peer", False, marks=EXTENDED),
+        pytest.param("none", 3, 36000000, "peer", False, marks=EXTENDED),
+        pytest.param("szp:abs=1e-3", 2, 36000000, "peer", False, marks=EXTENDED),
     ],
 )
-def test_sums_row_by_row(codec, ranks, count, is_shared, mpi_program, mpress_run, simulated_gpu):
+def test_sums_row_by_row(
+    codec, ranks, count, link, is_shared, mpi_program, mpress_run, simulated_gpu
+):
     """Where each rank has a device to itself, one kernel a rank stores what the others read in
-    their memory."""
-    env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
+    their memory, or in the host's."""
+    env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
     env["SIMULATED_GPU_SHARED"] = str(int(is_shared))
     options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
     arguments = ["2e-3" if "rel" in codec else "1e-3", str(count)]
@@ -112,25 +116,32 @@ def test_sums_row_by_row(codec, ranks, count, is_shared, mpi_program, mpress_run
     else:
         assert by_kernels & SERVED == served(done)
         assert ("MPI_Bcast" in by_kernels) == (codec == "none")
+        assert {row["way"] for row in rows if row["raw_bytes"]} == {link}
     assert {row["codec"] for row in rows if row["raw_bytes"]} <= {codec.split(":")[0]}
     assert all(row["wire_bytes"] > 0 for row in rows if row["raw_bytes"])
 
 
 @pytest.mark.parametrize(
-    ("ranks", "is_shared", "takes_devices"),
+    ("ranks", "link", "is_shared", "takes_devices"),
     [
-        pytest.param(2, False, False, marks=EXTENDED),
-        pytest.param(2, True, True, marks=EXTENDED),
-        (4, False, True),
-        (4, True, False),
-        pytest.param(7, False, False, marks=EXTENDED),
-        pytest.param(7, True, True, marks=EXTENDED),
+        pytest.param(2, "peer", False, False, marks=EXTENDED),
+        pytest.param(2, "host", False, False, marks=EXTENDED),
+        pytest.param(2, "peer", True, True, marks=EXTENDED),
+        (4, "peer", False, True),
+        (4, "host", False, False),
+        (4, "peer", True, False),
+        pytest.param(4, "host", True, True, marks=EXTENDED),
+        pytest.param(7, "peer", False, False, marks=EXTENDED),
+        pytest.param(7, "host", False, True, marks=EXTENDED),
+        pytest.param(7, "peer", True, True, marks=EXTENDED),
     ],
 )
-def test_without_messages(ranks, is_shared, takes_devices, mpi_program, mpress_run, simulated_gpu):
-    """Where devices reach each other's memory, each reads there what the others bring: by one
-    kernel, or, where ranks share a device, by several that wait for nobody."""
-    env = {**simulated_gpu, "MPRESS_LINK": "peer", "SIMULATED_GPU_LEAKS": "shared"}
+def test_without_messages(
+    ranks, link, is_shared, takes_devices, mpi_program, mpress_run, simulated_gpu
+):
+    """Where devices reach memory together, each reads there what the others bring: by one kernel,
+    or, where ranks share a device and reach its memory, by several that wait for nobody."""
+    env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
     env["SIMULATED_GPU_SHARED"] = str(int(is_shared))
     if takes_devices:
         env |= {"SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
@@ -138,12 +149,15 @@ def test_without_messages(ranks, is_shared, takes_devices, mpi_program, mpress_r
     program = mpi_program("reductions_linked")
     done = mpress_run(ranks, program, arguments, ("--codec", "none"), env=env)
     assert served(done) == SERVED
-    algorithms = {row["algorithm"] for row in done.report["rows"] if row["operation"] in SERVED}
-    if is_shared:
-        assert "one-kernel" not in algorithms
-        assert "one-shot" in algorithms and (ranks == 2 or "two-shot" in algorithms)
+    rows = [row for row in done.report["rows"] if row["operation"] in SERVED]
+    algorithms = {row["algorithm"] for row in rows}
+    if not is_shared:
+        ways = {row["way"] for row in rows if row["algorithm"] == "one-kernel" and row["raw_bytes"]}
+        assert ways == {link}
     else:
-        assert "one-kernel" in algorithms
+        assert "one-kernel" not in algorithms
+        if link == "peer":
+            assert "one-shot" in algorithms and (ranks == 2 or "two-shot" in algorithms)
 
 
 @pytest.mark.parametrize("bound", [pytest.param("1e-2", marks=EXTENDED), "1e-4"])

@@ -161,6 +161,7 @@ struct JointMove {
   /// its own at `member`. cleared_bytes were 0 before its first use.
   std::span<std::byte* const> memory;
   std::span<const std::uint64_t> rooms;  ///< of a slot in each; no block is longer
+  bool is_shared;                        ///< what one sends is the same for all who get any
   unsigned member;
   /// Not 0, and another than at all uses of that memory before, which are over on all devices.
   std::uint32_t call;

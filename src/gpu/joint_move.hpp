@@ -3,7 +3,9 @@
 // block works at. The same in all processes, whatever their devices.
 //
 // Each member stores its blocks in the memory of those who get them, which has a slot for each
-// sender, and then flags; who waits for them writes them where they belong.
+// sender, and then flags; who waits for them writes them where they belong. A block that is the
+// same for all may lie in its sender's memory, in the slot that nobody else has there: flags are
+// set as before.
 #pragma once
 
 #include <bit>

@@ -71,11 +71,9 @@ struct Layout {
   MPRESS_HOST_DEVICE constexpr std::size_t mark_at(std::size_t unit) const {
     return 4 * (slots() + unit);
   }
-  /// Bytes that were sent, and that came, as the kernel of the memory's owner counts them.
-  MPRESS_HOST_DEVICE constexpr std::size_t counters_at() const {
+  MPRESS_HOST_DEVICE constexpr std::size_t slots_at() const {
     return (4 * (slots() + units) + 255) / 256 * 256;
   }
-  MPRESS_HOST_DEVICE constexpr std::size_t slots_at() const { return counters_at() + 256; }
   MPRESS_HOST_DEVICE constexpr std::size_t slot_bytes() const {
     return rows * sizeof(RowHead) + unit_bytes;
   }

@@ -270,4 +270,19 @@ class Link {
   ~Link() = default;
 };
 
+/// A link by memory that the processes of one host have open. Slots stay where they are, so kernels
+/// of all their readers' devices may work there together.
+class MemoryLink : public Link {
+ public:
+  /// Do queues of `device` reach what `rank` shares? Those of the device that first got a block
+  /// from it do, if any.
+  virtual bool is_read_by(int rank, int device) = 0;
+
+  /// Does the process of `rank` still exist?
+  virtual bool lives(int rank) const = 0;
+
+ protected:
+  ~MemoryLink() = default;
+};
+
 }  // namespace mpress::link

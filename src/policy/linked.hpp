@@ -1,4 +1,4 @@
-// How a reduction of data on linked devices goes, where each member reads what the others have in
+// How a call on data of a host's devices goes, where each member reads what the others have in
 // memory that all reach.
 #pragma once
 
@@ -11,27 +11,55 @@ namespace mpress::policy {
 /// the pieces. `none`: it goes otherwise.
 enum class Shots : std::uint8_t { none, one, two };
 
-/// Longer ones, but for sums, go as blocks, which need no copy first: what goes as it is is offered
-/// where it lies.
-inline constexpr std::size_t most_linked = 16 << 20;
+/// What kernels of a call reach together, and up to which sizes one of each member does it best.
+/// Longer calls go as blocks, which need no copy first: what goes as it is is offered where it
+/// lies, or copied straight to where it belongs.
+struct Reach {
+  // Of a reduction:
+  std::size_t most_brought;  ///< by each
+  std::size_t most_read;     ///< by a member of others, in one shot
+  std::size_t of_a_wait;     ///< what comes in the time of a wait
+  // Of a sum, what each brings; and of a broadcast as it is:
+  std::size_t least_in_rows;   ///< it goes row by row as it is
+  std::size_t most_in_rows;    ///< the same; 0: none does
+  std::size_t most_in_quanta;  ///< row by row in quanta
+  // Of blocks; of a broadcast all:
+  std::size_t most_block;
+  std::size_t most_in_all;  ///< that a member gives to the others
+};
 
-/// Sums of more go row by row.
-inline constexpr std::size_t most_combined = 4 << 20;
+/// Memory of linked devices; a wait takes some 2 us.
+inline constexpr Reach linked{.most_brought = 16 << 20,
+                              .most_read = SIZE_MAX,
+                              .of_a_wait = 512 << 10,
+                              .least_in_rows = (4 << 20) + 1,
+                              .most_in_rows = SIZE_MAX,
+                              .most_in_quanta = SIZE_MAX,
+                              .most_block = 2 << 20,
+                              .most_in_all = 8 << 20};
 
-/// Blocks of `bytes` bytes for each of `ranks` members, or a broadcast of as many, that one kernel
-/// a member brings: longer ones are copied straight to where they belong, which takes two copies
-/// less of each byte, and some 20 us more for each round.
-constexpr bool may_move_jointly(std::size_t bytes, int ranks) {
-  constexpr std::size_t most_block = 2 << 20, most_in_all = 8 << 20;
-  return bytes > 0 && bytes <= most_block &&
-         bytes * static_cast<std::size_t>(ranks - 1) <= most_in_all;
+/// Memory of the host, across a bus.
+inline constexpr Reach by_host{.most_brought = 8 << 20,
+                               .most_read = 3 << 20,
+                               .of_a_wait = 1 << 20,
+                               .least_in_rows = 0,
+                               .most_in_rows = 0,
+                               .most_in_quanta = 4 << 20,
+                               .most_block = 1 << 20,
+                               .most_in_all = 4 << 20};
+
+/// May one kernel a member bring blocks of `bytes` bytes to each of `ranks` members, or a broadcast
+/// of as many?
+constexpr bool may_move_jointly(const Reach& reach, std::size_t bytes, int ranks) {
+  return bytes > 0 && bytes <= reach.most_block &&
+         bytes * static_cast<std::size_t>(ranks - 1) <= reach.most_in_all;
 }
 
 /// Of `bytes` bytes that each of `ranks` members, two or more, brings, and all of which all want.
 /// One shot reads bytes (ranks - 1), two 2 bytes (ranks - 1) / ranks and take one wait more, in
 /// which a link brings `of_a_wait` bytes.
 constexpr Shots shots_for(std::size_t bytes, int ranks, std::size_t of_a_wait) {
-  if (bytes == 0 || bytes > most_linked) return Shots::none;
+  if (bytes == 0 || bytes > linked.most_brought) return Shots::none;
   const std::size_t more =
       bytes / static_cast<std::size_t>(ranks) * static_cast<std::size_t>((ranks - 1) * (ranks - 2));
   return more <= of_a_wait ? Shots::one : Shots::two;
@@ -42,9 +70,17 @@ constexpr Shots linked_shots(std::size_t bytes, int ranks) {
   return shots_for(bytes, ranks, 1 << 20);
 }
 
-/// Where kernels wait on their devices: some 2 us.
-constexpr Shots joint_shots(std::size_t bytes, int ranks) {
-  return shots_for(bytes, ranks, 512 << 10);
+/// May one kernel a member combine `bytes` bytes of each, of which a member reads `read` of others
+/// in a shot?
+constexpr bool may_combine_jointly(const Reach& reach, Shots shots, std::size_t bytes,
+                                   std::size_t read) {
+  return bytes > 0 && bytes <= reach.most_brought &&
+         (shots == Shots::two || read <= reach.most_read);
+}
+
+/// Where kernels wait on their devices.
+constexpr Shots joint_shots(const Reach& reach, std::size_t bytes, int ranks) {
+  return shots_for(bytes, ranks, reach.of_a_wait);
 }
 
 }  // namespace mpress::policy

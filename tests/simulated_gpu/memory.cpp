@@ -186,6 +186,11 @@ void Memory::check(int device, const void* memory, std::size_t bytes) {
   fault("%zu bytes at %p do not lie in a block of device %d", bytes, memory, device);
 }
 
+void Memory::check_joint(int device, const void* memory, std::size_t bytes) {
+  if (locate(memory) != gpu::host) return check(device, memory, bytes);
+  if (!is_pinned(memory, bytes)) fault("%zu bytes at %p are not pinned", bytes, memory);
+}
+
 void Memory::begin(const void* queue, std::uint64_t event, const std::vector<Access>& accesses) {
   std::lock_guard lock(mutex_);
   for (const Access& access : accesses) {

@@ -68,6 +68,8 @@ class Memory {
 
   /// Faults unless the bytes lie in one block of the device.
   void check(int device, const void* memory, std::size_t bytes);
+  /// The same of what several devices work at: of the device, or of the host and pinned.
+  void check_joint(int device, const void* memory, std::size_t bytes);
 
   /// The accesses of a queue's work, until it is known to be done. begin() faults where other
   /// queues' work, or the program's copies, race with them, or other processes' work on shared

@@ -183,7 +183,7 @@ gpu::Event Queue::combine_jointly(gpu::Combine how, ElementType type, const gpu:
     fault("%zu bytes in lines", work.bytes());
   }
   for (std::byte* const memory : given.memory) {
-    Memory::instance().check(
+    Memory::instance().check_joint(
         device_, memory,
         joint::memory_bytes(static_cast<unsigned>(members), given.is_brief ? 0 : work.bytes()));
   }

@@ -23,6 +23,7 @@ class MoveWork {
         rooms_(given.rooms.begin(), given.rooms.end()),
         sends_(given.sends.begin(), given.sends.end()),
         receives_(given.receives.begin(), given.receives.end()),
+        is_shared_(given.is_shared),
         own_(given.member),
         call_(given.call),
         again_(given.again),
@@ -45,6 +46,10 @@ class MoveWork {
     std::memcpy(Memory::instance().view(static_cast<std::byte*>(to)),
                 Memory::instance().view(static_cast<const std::byte*>(from)), bytes);
   }
+  std::byte* slot(unsigned from, unsigned to) const {
+    const unsigned of = is_shared_ ? from : to;
+    return at(of, joint::slot_at(from, rooms_[of]));
+  }
   std::atomic_ref<std::uint32_t> flag(unsigned of, unsigned sender, unsigned block) const {
     return std::atomic_ref(
         *reinterpret_cast<std::uint32_t*>(at(of, joint::flag_at(sender, block))));
@@ -54,7 +59,7 @@ class MoveWork {
     for (unsigned member = 0; member < members(); ++member) {
       const auto& block = sends_[member];
       if (member == own_ || block.bytes == 0) continue;
-      std::memcpy(at(member, joint::slot_at(own_, rooms_[member])),
+      std::memcpy(slot(own_, member),
                   Memory::instance().view(static_cast<const std::byte*>(block.from)), block.bytes);
       for (unsigned i = 0; i < joint::blocks_for(block.bytes); ++i) {
         flag(member, own_, i).store(call_, std::memory_order_release);
@@ -73,8 +78,8 @@ class MoveWork {
         };
         if (!await(is_set, stop_)) return false;
       }
-      std::memcpy(Memory::instance().view(static_cast<std::byte*>(block.to)),
-                  at(own_, joint::slot_at(member, rooms_[own_])), block.bytes);
+      std::memcpy(Memory::instance().view(static_cast<std::byte*>(block.to)), slot(member, own_),
+                  block.bytes);
     }
     return true;
   }
@@ -83,6 +88,7 @@ class MoveWork {
   const std::vector<std::uint64_t> rooms_;
   const std::vector<gpu::JointMove::Outgoing> sends_;
   const std::vector<gpu::JointMove::Incoming> receives_;
+  const bool is_shared_;
   const unsigned own_;
   const std::uint32_t call_;
   const bool again_;
@@ -104,9 +110,15 @@ gpu::Event Queue::move_jointly(const gpu::JointMove& given) {
     const bool is_own = i == given.member;
     if (!is_own && sent > given.rooms[i]) fault("%zu bytes in a slot", sent);
     if (!is_own && received > given.rooms[given.member]) fault("%zu bytes in a slot", received);
+    if (!is_own && sent > 0 && given.is_shared) {
+      const auto& first = given.sends[given.member == 0 ? 1 : 0];
+      if (sent > given.rooms[given.member]) fault("%zu bytes in a slot", sent);
+      if (given.sends[i].from != first.from || sent != first.bytes) fault("blocks that differ");
+    }
     if (is_own && given.receives[i].to && sent != received) fault("%zu bytes stay", received);
-    Memory::instance().check(device_, given.memory[i],
-                             joint::memory_bytes(static_cast<unsigned>(members), given.rooms[i]));
+    Memory::instance().check_joint(
+        device_, given.memory[i],
+        joint::memory_bytes(static_cast<unsigned>(members), given.rooms[i]));
     // Of the joint memory nothing is told: that others work there meanwhile is what it is for.
     if (sent > 0) {
       Memory::instance().check(device_, given.sends[i].from, sent);

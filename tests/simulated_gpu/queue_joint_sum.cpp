@@ -266,7 +266,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < members; ++i) {
     const Layout layout{static_cast<std::uint32_t>(members), given.units[i]};
-    Memory::instance().check(device_, given.memory[i], layout.bytes());
+    Memory::instance().check_joint(device_, given.memory[i], layout.bytes());
     if (joint::units_of(given.counts[i], width) > given.units[i])
       fault("a part of %zu elements has no room in %u units of %zu", (std::size_t)given.counts[i],
             given.units[i], i);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <thread>
@@ -32,15 +33,16 @@ using Lengths = std::vector<std::vector<std::size_t>>;
 
 class Members {
  public:
-  /// `most`: bytes of a block. Some of the memory has room for more.
-  Members(unsigned number, std::size_t most)
+  /// `most`: bytes of a block. Some of the memory, which is the device's or the host's, has room
+  /// for more.
+  Members(Place place, unsigned number, std::size_t most)
       : most_(layout::room_for(most)), noise_(noise(number * pitch() + most_skip, 7)) {
     for (unsigned i = 0; i < number; ++i) {
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
       rooms_.push_back(most_ << (i % 2));
       const std::size_t bytes = layout::memory_bytes(number, rooms_[i]);
       CHECK(layout::room_in(number, bytes) == rooms_[i]);
-      memory_.push_back(std::make_unique<Block>(Place::device, bytes));
+      memory_.push_back(std::make_unique<Block>(place, bytes));
       out_.push_back(std::make_unique<Block>(Place::device, number * pitch()));
       in_.push_back(std::make_unique<Block>(Place::device, number * pitch()));
       undone_.push_back(std::make_unique<Block>(Place::pinned, 64));
@@ -58,6 +60,19 @@ class Members {
 
   /// `skew`: bytes in front of blocks; `late`: a member that comes when the others have given up.
   void move(const Lengths& lengths, std::size_t skew = 0, unsigned late = 0) {
+    move_as(lengths, skew, late, false);
+    for (unsigned i = 0; i < number(); ++i) {
+      if (std::adjacent_find(lengths[i].begin(), lengths[i].end(), std::not_equal_to{}) !=
+          lengths[i].end()) {
+        return;
+      }
+    }
+    move_as(lengths, skew, late, true);
+  }
+
+ private:
+  /// `is_shared`: what a member sends is the same for all.
+  void move_as(const Lengths& lengths, std::size_t skew, unsigned late, bool is_shared) {
     std::vector<std::vector<std::byte>> brought;
     const std::vector<std::byte> blank(number() * pitch(), std::byte{0x5A});
     for (unsigned i = 0; i < number(); ++i) {
@@ -69,12 +84,14 @@ class Members {
     }
     ++call_;
     call_jointly(
-        queues_, late, [&](unsigned i, bool again) { return give(lengths, skew, i, again); },
+        queues_, late,
+        [&](unsigned i, bool again) { return give(lengths, skew, i, is_shared, again); },
         [&](unsigned i) { return load(undone(i)) != 0; });
     for (unsigned i = 0; i < number(); ++i) {
       std::vector<std::byte> expected = blank;
       for (unsigned from = 0; from < number(); ++from) {
-        std::copy_n(brought[from].begin() + static_cast<std::ptrdiff_t>(i * pitch() + skew),
+        std::copy_n(brought[from].begin() +
+                        static_cast<std::ptrdiff_t>((is_shared ? 0 : i * pitch()) + skew),
                     lengths[from][i],
                     expected.begin() + static_cast<std::ptrdiff_t>(from * pitch() + skew));
       }
@@ -82,22 +99,23 @@ class Members {
     }
   }
 
- private:
   std::size_t pitch() const { return most_ + 256; }
   std::uint32_t& undone(unsigned i) const {
     return *reinterpret_cast<std::uint32_t*>(undone_[i]->data);
   }
 
-  Event give(const Lengths& lengths, std::size_t skew, unsigned i, bool again) {
+  Event give(const Lengths& lengths, std::size_t skew, unsigned i, bool is_shared, bool again) {
     undone(i) = 0;
     again_ += again;
     std::vector<JointMove::Outgoing> sends;
     std::vector<JointMove::Incoming> receives;
     for (unsigned other = 0; other < number(); ++other) {
-      sends.push_back({out_[i]->data + other * pitch() + skew, lengths[i][other]});
+      sends.push_back(
+          {out_[i]->data + (is_shared ? 0 : other * pitch()) + skew, lengths[i][other]});
       receives.push_back({in_[i]->data + other * pitch() + skew, lengths[other][i]});
     }
-    return queues_[i]->move_jointly({at_, rooms_, i, call_, sends, receives, again, &undone(i)});
+    return queues_[i]->move_jointly(
+        {at_, rooms_, is_shared, i, call_, sends, receives, again, &undone(i)});
   }
 
   static constexpr std::size_t most_skip = 1 << 16;
@@ -128,8 +146,8 @@ Lengths to_one(unsigned members, unsigned to, std::size_t bytes) {
   return lengths;
 }
 
-void all_patterns(unsigned number) {
-  Members members(number, 130'000);
+void all_patterns(Place place, unsigned number) {
+  Members members(place, number, 130'000);
   for (const std::size_t bytes : {1, 3, 16, 255, 4096, 16'384, 16'385, 100'001, 130'000}) {
     members.move(all_alike(number, bytes));
     members.move(all_alike(number, bytes), 4);
@@ -140,10 +158,10 @@ void all_patterns(unsigned number) {
 }
 
 /// Also none, and as many blocks as a kernel has.
-void all_lengths() {
-  Members members(4, 2 << 20);
+void all_lengths(Place place, int moves) {
+  Members members(place, 4, 2 << 20);
   std::mt19937 random(11);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < moves; ++i) {
     Lengths lengths = all_alike(4, 0);
     for (auto& row : lengths) {
       for (std::size_t& bytes : row) {
@@ -155,8 +173,8 @@ void all_lengths() {
 }
 
 /// Kernels give up, and go on where they were.
-void late_members() {
-  Members members(3, 1 << 20);
+void late_members(Place place) {
+  Members members(place, 3, 1 << 20);
   for (const std::size_t bytes : {100, 1 << 20}) {
     for (unsigned late = 1; late < 3; ++late) members.move(all_alike(3, bytes), 0, late);
   }
@@ -171,8 +189,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
     return 2;
   }
-  for (const unsigned number : {2u, 3u, 8u}) all_patterns(number);
-  all_lengths();
-  late_members();
+  for (const Place place : {Place::device, Place::pinned}) {
+    all_patterns(place, 3);
+    all_lengths(place, place == Place::device ? 20 : 5);
+    late_members(place);
+  }
+  for (const unsigned number : {2u, 8u}) all_patterns(Place::device, number);
   return check::failures != 0;
 }

@@ -45,15 +45,15 @@ struct Case {
   unsigned late = 0;     ///< a member that comes last, after the others have given up
 };
 
-/// Members with joint memory for vectors of up to `most` bytes.
+/// Members with joint memory for vectors of up to `most` bytes, of the device or of the host.
 class Members {
  public:
-  Members(unsigned number, std::size_t most) : most_(most) {
+  Members(Place place, unsigned number, std::size_t most) : most_(most) {
     const std::size_t room = joint::memory_bytes(number, most);
     std::vector<std::byte> zeros(joint::cleared_bytes(number));
     for (unsigned i = 0; i < number; ++i) {
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
-      memory_.push_back(std::make_unique<Block>(Place::device, room));
+      memory_.push_back(std::make_unique<Block>(place, room));
       data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
       undone_.push_back(std::make_unique<Block>(Place::pinned, 64));
       at_.push_back(memory_.back()->data);
@@ -151,8 +151,8 @@ std::vector<std::uint64_t> parts(std::size_t count, unsigned members) {
 }
 
 template <class T>
-void all_goals(unsigned number) {
-  Members members(number, 1 << 20);
+void all_goals(Place place, unsigned number) {
+  Members members(place, number, 1 << 20);
   const std::size_t brief = joint::most_brief / sizeof(T);
   for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{1000}, brief,
                                   brief + 1, std::size_t{50'001}, (1 << 20) / sizeof(T)}) {
@@ -176,8 +176,8 @@ void all_goals(unsigned number) {
 }
 
 template <class T>
-void all_combinations() {
-  Members members(3, 1 << 18);
+void all_combinations(Place place) {
+  Members members(place, 3, 1 << 18);
   for (const Combine how : {Combine::sum, Combine::min, Combine::max, Combine::prod}) {
     members.combine<T>({.how = how}, one_part(501));
     members.combine<T>({.how = how}, one_part(20'003));
@@ -186,8 +186,8 @@ void all_combinations() {
 }
 
 /// Kernels give up, and go on where they were, also where results have taken inputs' places.
-void late_members() {
-  Members members(3, 1 << 20);
+void late_members(Place place) {
+  Members members(place, 3, 1 << 20);
   for (const std::size_t count : {100, 200'000}) {
     for (unsigned late = 1; late < 3; ++late) {
       for (const bool in_place : {false, true}) {
@@ -202,8 +202,8 @@ void late_members() {
 }
 
 /// Flags and lines of calls before are no others'.
-void many_calls() {
-  Members members(2, 1 << 17);
+void many_calls(Place place) {
+  Members members(place, 2, 1 << 17);
   std::mt19937 random(9);
   for (int i = 0; i < 200; ++i) {
     const std::size_t count = 1 + random() % (random() % 2 == 0 ? 40 : 30'000);
@@ -221,11 +221,14 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
     return 2;
   }
-  for (const unsigned number : {2u, 3u, 8u}) all_goals<float>(number);
-  all_goals<double>(3);
-  all_combinations<float>();
-  all_combinations<double>();
-  late_members();
-  many_calls();
+  for (const Place place : {Place::device, Place::pinned}) {
+    all_goals<float>(place, 3);
+    all_combinations<double>(place);
+    late_members(place);
+    many_calls(place);
+  }
+  for (const unsigned number : {2u, 8u}) all_goals<float>(Place::device, number);
+  all_goals<double>(Place::device, 3);
+  all_combinations<float>(Place::device);
   return check::failures != 0;
 }

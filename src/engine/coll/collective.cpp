@@ -138,8 +138,8 @@ void tell_of_waiting(const Job& job) {
   if (job.rank != 0 || has_told.exchange(true)) return;
   trace::say(
       "a call with a stream waits on the host for what the stream holds: devices alone serve "
-      "uncompressed reductions and short blocks between GPUs that reach each other, once they "
-      "have opened their memory for each other (docs/c.md)");
+      "uncompressed reductions and short blocks between GPUs of one host, once they have opened "
+      "memory for each other (docs/c.md)");
 }
 
 /// What joint kernels serve behind the stream ends by itself. Of anything else the host waits, for

@@ -32,12 +32,12 @@ void pass_on_hints(const mpi::CommInfo& comm, const Context& context) {
   if (const auto blocks = mpi::comm_info(context.comm())) blocks->hints.update(hints);
 }
 
-void count_by_peer_link(Job& job, trace::Called called, int rank, const Moved& sent,
-                        const Moved& received) {
+void count_by_kernel(Job& job, trace::Called called, trace::Way way, int rank, const Moved& sent,
+                     const Moved& received) {
   const auto count = [&](trace::Direction direction, const Moved& moved) {
     if (moved.raw_bytes == 0) return;
     trace::Key key{direction, called, rank, moved.codec};
-    key.way = trace::Way::peer;
+    key.way = way;
     key.is_on_device = true;
     trace::Row& row = job.record.row(key);
     trace::add(row.messages, 1);

@@ -63,7 +63,7 @@ std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& 
 /// Before a start: the private communicator gets the hints that the program's has by now.
 void pass_on_hints(const mpi::CommInfo& comm, const Context& context);
 
-/// What went to a rank, or came from it, by way of the peer link, without a message.
+/// What went to a rank, or came from it, by kernels and a link, without a message.
 struct Moved {
   std::size_t raw_bytes;
   std::size_t wire_bytes;
@@ -76,8 +76,8 @@ struct Moved {
 };
 
 /// Counts what a rank got of this one, and this one of that rank.
-void count_by_peer_link(Job& job, trace::Called called, int rank, const Moved& sent,
-                        const Moved& received);
+void count_by_kernel(Job& job, trace::Called called, trace::Way way, int rank, const Moved& sent,
+                     const Moved& received);
 
 // Of blocking calls:
 

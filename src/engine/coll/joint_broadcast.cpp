@@ -36,7 +36,7 @@ bool JointBroadcast::is_apt(const Collective& call, const Operands& operands, st
   if (call.family != Family::bcast || ranks < 2 || bytes == 0 || bytes % word_bytes != 0) {
     return false;
   }
-  return context.agreements().can_gather(words) &&
+  return bytes <= reach_of(context).most_in_rows && context.agreements().can_gather(words) &&
          JointSum::is_apt(context, word, parts_of(bytes, ranks, operands.root),
                           JointSum::broadcast_of(ranks, operands.root));
 }
@@ -69,8 +69,9 @@ bool JointBroadcast::advance() {
   if (!sum_) return true;
   if (!sum_->advance()) return false;
   code_ = sum_->code();
-  count([&](int member) { return sum_->raw_bytes_to(member); },
-        [&](int member) { return sum_->raw_bytes_from(member); });
+  count(
+      sum_->way(), [&](int member) { return sum_->raw_bytes_to(member); },
+      [&](int member) { return sum_->raw_bytes_from(member); });
   sum_.reset();
   return true;
 }

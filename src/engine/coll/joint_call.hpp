@@ -1,4 +1,4 @@
-// A call on data of linked devices that one kernel a member makes, each of which waits on its
+// A call on data of a host's devices that one kernel a member makes, each of which waits on its
 // device for those of the others. Members tell each other at each call whether they can
 // (coll/route).
 #pragma once
@@ -11,9 +11,15 @@
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/joint_memory.hpp"
 #include "engine/context.hpp"
+#include "policy/linked.hpp"
 #include "schedule/algorithms.hpp"
 
 namespace mpress::engine {
+
+/// What kernels of a call of such a context reach; for the call whose turn it is.
+inline const policy::Reach& reach_of(const Context& context) {
+  return context.between_devices() == Context::Between::link ? policy::linked : policy::by_host;
+}
 
 class JointCall : public CollectiveOperation {
  public:
@@ -48,13 +54,13 @@ class JointCall : public CollectiveOperation {
   JointCall(Job& job, const Collective& call, Context& context)
       : job_(job), call_(call), context_(context) {}
 
-  /// Of a call that went well: counts the bytes that each other member got, to(member), and that
-  /// came of it, from(member).
+  /// Of a call that went well, by a link: counts the bytes that each other member got, to(member),
+  /// and that came of it, from(member).
   template <class To, class From>
-  void count(To to, From from) const {
+  void count(trace::Way way, To to, From from) const {
     for (int member = 0; member < context_.size() && code_ == MPI_SUCCESS; ++member) {
       if (member == context_.rank()) continue;
-      count_by_peer_link(job_, called(), context_.world_rank(member), to(member), from(member));
+      count_by_kernel(job_, called(), way, context_.world_rank(member), to(member), from(member));
     }
   }
 

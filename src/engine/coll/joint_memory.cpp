@@ -15,9 +15,19 @@ constexpr std::size_t alarm_bytes = 256;
 /// What is in lines and flags must be no number that comes again; a call may take many.
 constexpr std::uint32_t most_calls = UINT32_MAX - (1u << 20);
 
-std::uint64_t route_to(const link::Transfer& transfer) {
-  return link::Route(0, link::Kind::peer, transfer.first).word();
-}
+/// Those of a context.
+struct KeptMemories final : Context::Kept {
+  KeptMemories(Job& job, const Context& context)
+      : linked(job, context, link::Kind::peer), by_host(job, context, link::Kind::host) {}
+
+  static KeptMemories& of(Job& job, Context& context) {
+    std::unique_ptr<Context::Kept>& kept = context.kept();
+    if (!kept) kept = std::make_unique<KeptMemories>(job, context);
+    return static_cast<KeptMemories&>(*kept);
+  }
+
+  JointMemories linked, by_host;
+};
 
 }  // namespace
 
@@ -40,9 +50,18 @@ bool have_all_devices(std::span<const std::uint64_t> told) {
 }
 
 JointMemories& JointMemories::of(Job& job, Context& context) {
-  std::unique_ptr<Context::Kept>& kept = context.kept();
-  if (!kept) kept = std::make_unique<JointMemories>(job, context);
-  return static_cast<JointMemories&>(*kept);
+  KeptMemories& kept = KeptMemories::of(job, context);
+  return context.between_devices() == Context::Between::link ? kept.linked : kept.by_host;
+}
+
+bool JointMemories::are_busy(Job& job, Context& context) {
+  const KeptMemories& kept = KeptMemories::of(job, context);
+  return kept.linked.are_busy() || kept.by_host.are_busy();
+}
+
+link::MemoryLink& JointMemory::link() const {
+  if (is_on_host()) return job_.host_link;
+  return job_.peer_link;
 }
 
 bool JointMemory::connect(int device) {
@@ -50,8 +69,8 @@ bool JointMemory::connect(int device) {
   for (int member = 0; member < context_.size(); ++member) {
     if (member == context_.rank()) continue;
     const int rank = context_.world_rank(member);
-    job_.peer_link.connect(rank, device);
-    are_read = are_read && job_.peer_link.is_read_by(rank, device);
+    link().connect(rank, device);
+    are_read = are_read && link().is_read_by(rank, device);
   }
   return are_read;
 }
@@ -77,19 +96,17 @@ bool JointMemory::provide(int device, const Size& size) {
   link::Transfer own, alarm;
   if (!tally_ || !reserve(size.bytes, own)) return false;
   if (!reserve(alarm_bytes, alarm)) {
-    job_.peer_link.abandon(own);
+    link().abandon(own);
     return false;
   }
   if (is_worn) calls_ = 0;
   release();
   own_ = own;
   own_alarm_ = alarm;
-  if (!clear(size.cleared)) {
-    release();
-    return false;
-  }
   room_ = size.bytes;
-  return true;
+  if (clear(size.cleared)) return true;
+  release();
+  return false;
 }
 
 bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
@@ -98,12 +115,17 @@ bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
     if (member != context_.rank()) readers.push_back(context_.world_rank(member));
   }
   const link::Reservation wanted{readers, device_, 1, bytes, job_.mpi_link.next_operation()};
-  if (!job_.peer_link.reserve(wanted, transfer)) return false;
-  job_.peer_link.lay_out(transfer);
+  if (!link().reserve(wanted, transfer)) return false;
+  link().lay_out(transfer);
   return true;
 }
 
 bool JointMemory::clear(std::size_t bytes) {
+  if (is_on_host()) {
+    std::fill_n(own_.place(0), bytes, std::byte{});
+    link().publish(own_, 0, room_);
+    return true;
+  }
   clearing_ = job_.devices.queue(device_, gpu::Priority::first);
   if (!clearing_) return false;
   zeros_.assign(bytes, std::byte{});
@@ -118,7 +140,7 @@ bool JointMemory::is_cleared() {
   cleared_ = 0;
   clearing_ = {};
   zeros_ = {};
-  job_.peer_link.publish(own_, 0, room_);
+  link().publish(own_, 0, room_);
   return true;
 }
 
@@ -160,9 +182,8 @@ std::unique_ptr<link::Inbound> JointMemory::receive(int member, std::uint64_t wo
   link::Route route(word);
   route.slot += static_cast<std::uint32_t>(context_.rank() - (context_.rank() > member ? 1 : 0));
   const int rank = context_.world_rank(member);
-  if (route.kind != link::Kind::peer || !job_.peer_link.knows(rank, route, 1)) return nullptr;
-  return job_.peer_link.receive(
-      {rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.mpi_link, 0});
+  if (route.kind != kind_ || !link().knows(rank, route, 1)) return nullptr;
+  return link().receive({rank, route, 1, bytes, bytes, true, device_, nullptr, &job_.mpi_link, 0});
 }
 
 bool JointMemory::is_open() {
@@ -173,7 +194,8 @@ bool JointMemory::is_open() {
     if (static_cast<int>(i) == context_.rank() || other.is_open) continue;
     link::Arrived arrived;
     other.is_open = other.memory && other.alarm &&
-                    other.memory->poll(0, arrived) == gpu::State::done && arrived.device == device_;
+                    other.memory->poll(0, arrived) == gpu::State::done &&
+                    arrived.device == (is_on_host() ? gpu::host : device_);
     are_open = are_open && other.is_open;
     // Others' memory is opened to be written, too.
     if (other.is_open) memory_[i] = const_cast<std::byte*>(arrived.data);
@@ -183,7 +205,7 @@ bool JointMemory::is_open() {
 
 void JointMemory::tell_failure() {
   give_up();
-  job_.peer_link.publish(own_alarm_, 0, 1);
+  link().publish(own_alarm_, 0, 1);
 }
 
 JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, int& code) {
@@ -213,7 +235,7 @@ int JointMemory::failed_member() {
     link::Arrived arrived;
     if (member == context_.rank()) continue;
     if (others_[i].alarm->poll(0, arrived) != gpu::State::pending ||
-        !job_.peer_link.lives(context_.world_rank(member))) {
+        !link().lives(context_.world_rank(member))) {
       return member;
     }
   }
@@ -228,9 +250,9 @@ void JointMemory::release() {
   for (link::Transfer* const transfer : {&own_, &own_alarm_}) {
     if (transfer->chunks == 0) continue;
     if (is_told_) {
-      job_.peer_link.release(*transfer);
+      link().release(*transfer);
     } else {
-      job_.peer_link.abandon(*transfer);
+      link().abandon(*transfer);
     }
     *transfer = {};
   }

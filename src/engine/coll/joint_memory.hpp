@@ -1,6 +1,7 @@
-// Memory of devices that the kernels of all members of a context reach, for what they combine
-// together (gpu/joint.hpp, gpu/joint_sum.hpp): each member's own, and the others' as its device has
-// them open. Made by the first calls that want it, kept as long as the context, and made anew where
+// Memory that the kernels of all members of a context reach, for what they combine together
+// (gpu/joint.hpp, gpu/joint_sum.hpp): each member's own, and the others' as its device has them
+// open. It is the devices' where they reach each other, else the host's, which all devices have
+// pinned. Made by the first calls that want it, kept as long as the context, and made anew where
 // calls want more.
 //
 // A member tells the others at each call where its own is. Kernels may use it once each has told
@@ -54,7 +55,9 @@ class JointMemory {
     std::size_t bytes, cleared;
   };
 
-  JointMemory(Job& job, const Context& context) : job_(job), context_(context) {}
+  /// Of the link by which the members' devices reach each other: Kind::peer or Kind::host.
+  JointMemory(Job& job, const Context& context, link::Kind kind)
+      : job_(job), context_(context), kind_(kind) {}
   JointMemory(const JointMemory&) = delete;
   JointMemory& operator=(const JointMemory&) = delete;
   /// No kernel of this process uses it any more.
@@ -82,6 +85,11 @@ class JointMemory {
 
   /// By member; once all are open.
   std::span<std::byte* const> memory() const { return memory_; }
+
+  bool is_on_host() const { return kind_ == link::Kind::host; }
+
+  /// By which way what kernels bring by it goes.
+  trace::Way way() const { return is_on_host() ? trace::Way::host : trace::Way::peer; }
 
   /// What a member tells of its memory.
   enum class Ability : std::uint64_t {
@@ -150,8 +158,14 @@ class JointMemory {
   int failed_member();
   std::unique_ptr<link::Inbound> receive(int member, std::uint64_t route, std::size_t bytes);
 
+  link::MemoryLink& link() const;
+  std::uint64_t route_to(const link::Transfer& transfer) const {
+    return link::Route(0, kind_, transfer.first).word();
+  }
+
   Job& job_;
   const Context& context_;
+  const link::Kind kind_;
   int device_ = gpu::host;
   std::size_t room_ = 0;  ///< bytes of this member's
   link::Transfer own_, own_alarm_;
@@ -168,18 +182,20 @@ class JointMemory {
   Devices devices_ = Devices::unknown;
 };
 
-/// Those of a context. One call at a time uses each.
-struct JointMemories final : Context::Kept {
-  JointMemories(Job& job, const Context& context)
-      : combined(job, context),
-        raw_sums(job, context),
-        moved(job, context),
-        coded_sums(job, context) {}
+/// Those of a context, by one link. One call at a time uses each.
+struct JointMemories {
+  JointMemories(Job& job, const Context& context, link::Kind kind)
+      : combined(job, context, kind),
+        raw_sums(job, context, kind),
+        moved(job, context, kind),
+        coded_sums(job, context, kind) {}
 
-  /// Of a context whose calls before are decided. `job` and `context` outlive it.
+  /// By the link by which the members' devices reach each other, as all told last: for the call
+  /// whose turn it is, and while a blocking one is under way. `job` and `context` outlive it.
   static JointMemories& of(Job& job, Context& context);
 
-  /// Is a call of those under way that do not overlap?
+  /// Is a call of those under way that do not overlap, by whichever link?
+  static bool are_busy(Job& job, Context& context);
   bool are_busy() const { return combined.is_busy() || raw_sums.is_busy() || moved.is_busy(); }
 
   // Calls of the first three do not overlap, and blocking ones of the last may overlap with those.

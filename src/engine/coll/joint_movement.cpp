@@ -62,7 +62,7 @@ bool JointMovement::is_apt(const Collective& call, const Operands& operands, std
     return false;
   }
   return context.agreements().can_gather(words) &&
-         policy::may_move_jointly(longest_block(call, operands, bytes), ranks);
+         policy::may_move_jointly(reach_of(context), longest_block(call, operands, bytes), ranks);
 }
 
 JointMovement::JointMovement(Job& job, const Collective& call, const Operands& operands,
@@ -136,7 +136,7 @@ JointMovement::Told JointMovement::offer() {
     if (static_cast<int>(i) == context_.rank()) continue;
     longest = std::max<std::size_t>({longest, sends_[i].bytes, receives_[i].bytes});
   }
-  if (!policy::may_move_jointly(longest, context_.size())) return {};
+  if (!policy::may_move_jointly(reach_of(context_), longest, context_.size())) return {};
   const std::size_t bytes = layout::memory_bytes(members, layout::room_for(longest));
   if (!memory_.provide(device_, {bytes, layout::cleared_bytes}) || !is_read) return {};
   const JointMemory::Ability ability =
@@ -166,15 +166,11 @@ JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
 }
 
 gpu::Event JointMovement::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
-  const gpu::JointMove move{memory_.memory(),
-                            rooms_,
-                            static_cast<unsigned>(context_.rank()),
-                            number,
-                            sends_,
-                            receives_,
-                            again,
-                            memory_.undone(),
-                            kernel_.is_endless()};
+  const gpu::JointMove move{memory_.memory(), rooms_,
+                            is_shared(),      static_cast<unsigned>(context_.rank()),
+                            number,           sends_,
+                            receives_,        again,
+                            memory_.undone(), kernel_.is_endless()};
   return queue.move_jointly(move);
 }
 
@@ -182,8 +178,9 @@ bool JointMovement::advance() {
   if (!kernel_.is_under_way()) return true;
   if (!kernel_.advance(giving(), code_)) return false;
   if (code_ == MPI_SUCCESS) code_ = blocks_.close();
-  count([&](int member) { return sends_[static_cast<std::size_t>(member)].bytes; },
-        [&](int member) { return receives_[static_cast<std::size_t>(member)].bytes; });
+  count(
+      memory_.way(), [&](int member) { return sends_[static_cast<std::size_t>(member)].bytes; },
+      [&](int member) { return receives_[static_cast<std::size_t>(member)].bytes; });
   return true;
 }
 

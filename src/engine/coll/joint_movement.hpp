@@ -36,6 +36,11 @@ class JointMovement final : public JointCall {
   bool is_in_stream() const override { return kernel_.is_in_stream(); }
 
  private:
+  /// Does what a member brings lie in its own memory, for all others to read? Across a bus it goes
+  /// once, then.
+  bool is_shared() const {
+    return memory_.is_on_host() && (op_ == schedule::Op::bcast || op_ == schedule::Op::allgather);
+  }
   bool is_there();
   bool lies_here(const Part& part, MPI_Datatype& known);
   Part outgoing(int to) const;

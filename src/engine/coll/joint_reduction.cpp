@@ -18,14 +18,15 @@ std::size_t bytes_of(const Reduction& reduction) {
 }
 
 /// Who wants a part alone, or alone wants all, gets no less in two shots than in one.
-bool takes_two_shots(const Collective& call, const Reduction& reduction, int ranks) {
+bool takes_two_shots(const Collective& call, const Reduction& reduction, const Context& context) {
   return call.family == Family::allreduce &&
-         policy::joint_shots(bytes_of(reduction), ranks) == policy::Shots::two;
+         policy::joint_shots(reach_of(context), bytes_of(reduction), context.size()) ==
+             policy::Shots::two;
 }
 
 std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& operands,
                                     const Reduction& reduction, const Context& context) {
-  if (call.family == Family::reduce_scatter || takes_two_shots(call, reduction, context.size())) {
+  if (call.family == Family::reduce_scatter || takes_two_shots(call, reduction, context)) {
     const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, context, true);
     return {begins.begin(), begins.end()};
   }
@@ -35,7 +36,10 @@ std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& oper
 /// Does it go row by row?
 bool goes_by_rows(const Collective& call, const Operands& operands, const Reduction& reduction,
                   const Context& context) {
-  return reduction.how == codec::Combine::sum && bytes_of(reduction) > policy::most_combined &&
+  const std::size_t bytes = bytes_of(reduction);
+  const policy::Reach& reach = reach_of(context);
+  return reduction.how == codec::Combine::sum && bytes >= reach.least_in_rows &&
+         bytes <= reach.most_in_rows &&
          JointSum::is_apt(context, reduction.type,
                           pieces_of(call, operands, reduction, context, true),
                           JointSum::goal_of(call.family, context.size(), operands.root));
@@ -52,14 +56,17 @@ JointMemory::Size memory_for(unsigned members, std::size_t bytes) {
 }  // namespace
 
 bool JointReduction::is_apt(const Collective& call, const Operands& operands, Context& context) {
-  const int ranks = context.size();
-  if (ranks < 2 || static_cast<unsigned>(ranks) > joint::most_members) return false;
+  const auto ranks = static_cast<std::size_t>(context.size());
+  if (ranks < 2 || ranks > joint::most_members) return false;
   if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction) return false;
   const std::size_t bytes = bytes_of(*reduction);
-  if (bytes <= policy::most_linked) return bytes > 0;
-  return goes_by_rows(call, operands, *reduction, context);
+  const std::size_t part = call.family == Family::reduce_scatter ? bytes / ranks : bytes;
+  const auto shots =
+      takes_two_shots(call, *reduction, context) ? policy::Shots::two : policy::Shots::one;
+  return policy::may_combine_jointly(reach_of(context), shots, bytes, part * (ranks - 1)) ||
+         goes_by_rows(call, operands, *reduction, context);
 }
 
 JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
@@ -68,7 +75,7 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       operands_(operands),
       memory_(JointMemories::of(job, context).combined),
       reduction_(*reduction_of(operands)),
-      gathers_(takes_two_shots(call, reduction_, context.size())),
+      gathers_(takes_two_shots(call, reduction_, context)),
       begins_(parts_of(call, operands, reduction_, context)),
       kernel_(job, memory_) {
   if (!goes_by_rows(call, operands, reduction_, context)) return;
@@ -170,15 +177,17 @@ bool JointReduction::advance() {
   if (!kernel_.is_under_way()) return true;
   if (!kernel_.advance(giving(), code_)) return false;
   const int me = context_.rank();
-  count([&](int member) { return bytes_read(member, me); },
-        [&](int member) { return bytes_read(me, member); });
+  count(
+      memory_.way(), [&](int member) { return bytes_read(member, me); },
+      [&](int member) { return bytes_read(me, member); });
   return true;
 }
 
 void JointReduction::end_sum() {
   code_ = sum_->code();
-  count([&](int member) { return sum_->raw_bytes_to(member); },
-        [&](int member) { return sum_->raw_bytes_from(member); });
+  count(
+      sum_->way(), [&](int member) { return sum_->raw_bytes_to(member); },
+      [&](int member) { return sum_->raw_bytes_from(member); });
   sum_.reset();
 }
 

@@ -76,6 +76,8 @@ class JointSum {
   /// An MPI error code.
   int code() const { return code_; }
 
+  trace::Way way() const { return memory_.way(); }
+
   /// Of a grid with a reach, by who gets all parts: had all elements and sums quanta?
   bool were_quanta() const { return were_quanta_; }
 

@@ -256,8 +256,8 @@ bool LinkedReduction::end() {
   const int me = context_.rank();
   for (int rank = 0; rank < context_.size() && code_ == MPI_SUCCESS; ++rank) {
     if (rank == me) continue;
-    count_by_peer_link(job_, called(), context_.world_rank(rank), bytes_read(rank, me),
-                       bytes_read(me, rank));
+    count_by_kernel(job_, called(), trace::Way::peer, context_.world_rank(rank),
+                    bytes_read(rank, me), bytes_read(me, rank));
   }
   return true;
 }

@@ -43,13 +43,13 @@ ReducedCall::ReducedCall(Job& job, const Collective& call, const Operands& opera
       begins_(pieces_of(call, operands, reduction_, context, is_likely_joint())),
       range_(job) {}
 
-/// Sums of szp on linked devices overlap, as one kernel a member makes them; as blocks they hardly
-/// do. All members find the same.
+/// Sums of szp that one kernel a member makes overlap; as blocks they hardly do. All members find
+/// the same.
 bool ReducedCall::is_likely_joint() const {
   return served_.is_blocking && spec_.codec == Codec::szp &&
          reduction_.how == codec::Combine::sum && context_.hosts().count() == 1 &&
-         context_.between_devices() == Context::Between::link &&
-         context_.is_true_for_any(Fact::may_see_gpus) && may_have_kernels(job_.config);
+         have_joint_memory() && context_.is_true_for_any(Fact::may_see_gpus) &&
+         may_have_kernels(job_.config);
 }
 
 void ReducedCall::start() {

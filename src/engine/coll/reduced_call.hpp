@@ -97,6 +97,7 @@ class ReducedCall final : public CollectiveOperation {
   bool ends_for_failure();
   void begin_after_exchange();
   void offer_jointly(Brought& told);
+  bool have_joint_memory() const;
   bool may_add_jointly() const;
   JointSum::Goal joint_goal() const;
   bool begins_jointly();

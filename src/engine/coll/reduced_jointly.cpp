@@ -10,9 +10,15 @@
 
 namespace mpress::engine {
 
+/// As far as all members know.
+bool ReducedCall::have_joint_memory() const {
+  return context_.between_devices() != Context::Between::mpi &&
+         bytes() <= reach_of(context_).most_in_quanta;
+}
+
 /// As all members know.
 bool ReducedCall::may_add_jointly() const {
-  return served_.is_blocking && reduction_.how == codec::Combine::sum &&
+  return served_.is_blocking && reduction_.how == codec::Combine::sum && have_joint_memory() &&
          JointSum::is_apt(context_, reduction_.type, begins_, joint_goal());
 }
 
@@ -62,8 +68,8 @@ void ReducedCall::count_jointly() const {
   for (int member = 0; member < context_.size(); ++member) {
     if (member == context_.rank()) continue;
     // Kernels count what goes to all members together.
-    count_by_peer_link(
-        job_, called(), context_.world_rank(member),
+    count_by_kernel(
+        job_, called(), joint_->way(), context_.world_rank(member),
         {joint_->raw_bytes_to(member), joint_->sent_bytes() / others, Codec::szp},
         {joint_->raw_bytes_from(member), joint_->received_bytes() / others, Codec::szp});
   }

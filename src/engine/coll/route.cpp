@@ -129,9 +129,7 @@ void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
 
 }  // namespace
 
-bool may_have_kernels(const Config& config) {
-  return config.link == "auto" || config.link == "peer";
-}
+bool may_have_kernels(const Config& config) { return config.link != "mpi"; }
 
 std::size_t least_long(const Job& job) {
   return std::max(wire::min_frame_bytes, job.config.threshold);
@@ -255,7 +253,7 @@ bool Routing::advance() {
   }
   while (state_ != State::decided) {
     if (state_ == State::joining) {
-      if (JointMemories::of(job_, context_).are_busy() || !make_joint()) return false;
+      if (JointMemories::are_busy(job_, context_) || !make_joint()) return false;
       offer_joint();
     }
     if (state_ == State::reaching) {
@@ -399,6 +397,7 @@ bool Routing::may_have_kernels() const {
   if (is_reproducible_ || form_ == Form::persistent || !engine::may_have_kernels(job_.config)) {
     return false;
   }
+  if (context_.between_devices() == Context::Between::mpi) return false;
   if (!pays_) return mode_.has_devices;
   return spec_.codec == Codec::none && has_device_modes(job_, context_);
 }
@@ -460,6 +459,7 @@ void Routing::serve_otherwise() {
 /// As may_be_joint().
 bool Routing::may_be_linked() {
   return call_.reduces && may_have_kernels() &&
+         context_.between_devices() == Context::Between::link &&
          LinkedReduction::is_apt(call_, operands_, context_) && mode_.linked.next();
 }
 

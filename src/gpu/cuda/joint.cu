@@ -31,11 +31,17 @@ struct Call {
   bool gathers;
   bool again;
   bool is_endless;
+  bool reads_input;  ///< for what this member combines of its own; else what it has brought
 
   __device__ const std::uint32_t* stop() const { return is_endless ? undone : nullptr; }
   __device__ unsigned parts() const { return has_parts ? members : 1; }
   __device__ bool combines(unsigned member) const {
     return has_parts ? begins[member + 1] > begins[member] : (combiners >> member & 1) != 0;
+  }
+  /// Is it read where members bring it?
+  __device__ bool is_read(unsigned part) const {
+    if (has_parts) return part != own || !reads_input;
+    return (combiners & ~(1u << own)) != 0 || !reads_input;
   }
   __device__ unsigned part_of(unsigned member) const { return has_parts ? member : 0; }
   __device__ std::size_t count(unsigned part) const { return begins[part + 1] - begins[part]; }
@@ -247,7 +253,7 @@ __global__ void __launch_bounds__(threads)
   for (unsigned part = 0; part < call.parts(); ++part) {
     const Share share = share_of<T>(call.count(part));
     if (part == own_part) own_at = at;
-    if (!call.again) {
+    if (!call.again && call.is_read(part)) {
       copy_elements(reinterpret_cast<T*>(call.memory[call.own] + at) + share.begin,
                     input + call.begins[part] + share.begin, share.count);
     }
@@ -262,10 +268,13 @@ __global__ void __launch_bounds__(threads)
     const std::size_t inputs_at = own_at + share.begin * sizeof(T);
     T* const result = out + (call.gathers ? call.begins[own_part] : 0) + share.begin;
     T* const sums = reinterpret_cast<T*>(call.memory[call.own] + sums_at) + share.begin;
+    const void* const own =
+        call.reads_input ? static_cast<const void*>(input + call.begins[own_part] + share.begin)
+                         : call.memory[call.own] + inputs_at;
     const auto combine = [&]<class P>(std::size_t i, const P*) {
       constexpr unsigned lanes = sizeof(P) / sizeof(T);
       const P pack = combined<how, T, T, lanes>(call.members, [&](unsigned member) {
-        return load_shared<P>(call.memory[member] + inputs_at, i);
+        return load_shared<P>(member == call.own ? own : call.memory[member] + inputs_at, i);
       });
       reinterpret_cast<P*>(result)[i] = pack;
       if (call.gathers) reinterpret_cast<P*>(sums)[i] = pack;
@@ -292,6 +301,12 @@ __global__ void __launch_bounds__(threads)
   tell_if_last(tell, gridDim.x);
 }
 
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(a),
+             other = reinterpret_cast<std::uintptr_t>(b);
+  return begin < other + b_bytes && other < begin + a_bytes;
+}
+
 template <Combine how, class T>
 void launch(const Call& call, bool is_brief, std::size_t bytes, const Tell& tell,
             cudaStream_t stream) {
@@ -306,9 +321,15 @@ void launch(const Call& call, bool is_brief, std::size_t bytes, const Tell& tell
 }
 
 template <class T>
-cudaError_t combine_as(Combine how, const Call& call, bool is_brief, const Tell& tell,
+cudaError_t combine_as(Combine how, Call& call, std::size_t parts, bool is_brief, const Tell& tell,
                        cudaStream_t stream) {
-  const std::size_t bytes = call.begins[call.has_parts ? call.members : 1] * sizeof(T);
+  const std::size_t bytes = call.begins[parts] * sizeof(T);
+  const std::size_t part = call.has_parts ? call.own : 0;
+  const std::size_t out_bytes =
+      call.gathers ? bytes : (call.begins[part + 1] - call.begins[part]) * sizeof(T);
+  const auto own = reinterpret_cast<std::uintptr_t>(call.input) + call.begins[part] * sizeof(T);
+  // Work that is given again finds results in the input's place.
+  call.reads_input = own % 16 == 0 && !overlap(call.input, bytes, call.out, out_bytes);
   switch (how) {
     case Combine::sum: launch<Combine::sum, T>(call, is_brief, bytes, tell, stream); break;
     case Combine::min: launch<Combine::min, T>(call, is_brief, bytes, tell, stream); break;
@@ -342,8 +363,9 @@ cudaError_t combine_jointly(Combine how, ElementType type, const Joint& joint,
   call.gathers = joint.gathers;
   call.again = joint.again;
   call.is_endless = joint.is_endless;
-  return type == ElementType::f32 ? combine_as<float>(how, call, joint.is_brief, tell, stream)
-                                  : combine_as<double>(how, call, joint.is_brief, tell, stream);
+  return type == ElementType::f32
+             ? combine_as<float>(how, call, parts, joint.is_brief, tell, stream)
+             : combine_as<double>(how, call, parts, joint.is_brief, tell, stream);
 }
 
 }  // namespace mpress::gpu

@@ -26,7 +26,13 @@ struct Call {
   unsigned own;
   bool again;
   bool is_endless;
+  bool is_shared;
 
+  /// Of a block, from a member to another.
+  __device__ std::byte* slot(unsigned from, unsigned to) const {
+    const unsigned at = is_shared ? from : to;
+    return memory[at] + layout::slot_at(from, rooms[at]);
+  }
   __device__ const std::uint32_t* stop() const { return is_endless ? undone : nullptr; }
 };
 
@@ -73,11 +79,12 @@ __device__ void copy_share(void* to, const void* from, const Share& share) {
 __global__ void __launch_bounds__(threads)
     move_kernel(const __grid_constant__ Call call, const Tell tell) {
   // Each begins with another member, so that no device is written to by all at once.
-  for (unsigned step = 1; step < call.members && !call.again; ++step) {
+  bool is_stored = call.again;
+  for (unsigned step = 1; step < call.members && !is_stored; ++step) {
     const unsigned member = (call.own + step) % call.members;
     const JointMove::Outgoing& block = call.sends[member];
-    std::byte* const slot = call.memory[member] + layout::slot_at(call.own, call.rooms[member]);
-    copy_share(slot, block.from, share_of(block.bytes));
+    copy_share(call.slot(call.own, member), block.from, share_of(block.bytes));
+    is_stored = call.is_shared && block.bytes > 0;
   }
   __syncthreads();
   const unsigned member = threadIdx.x;
@@ -101,9 +108,8 @@ __global__ void __launch_bounds__(threads)
   if (__syncthreads_and(has_come) != 0) {
     for (unsigned step = 1; step < call.members; ++step) {
       const unsigned sender = (call.own + step) % call.members;
-      const std::byte* const slot =
-          call.memory[call.own] + layout::slot_at(sender, call.rooms[call.own]);
-      copy_share(call.receives[sender].to, slot, share_of(call.receives[sender].bytes));
+      const JointMove::Incoming& block = call.receives[sender];
+      copy_share(block.to, call.slot(sender, call.own), share_of(block.bytes));
     }
   } else if (threadIdx.x == 0) {
     *static_cast<volatile std::uint32_t*>(call.undone) = 1;
@@ -132,6 +138,7 @@ cudaError_t move_jointly(const JointMove& move, std::uint32_t* undone, const Tel
   call.own = move.member;
   call.again = move.again;
   call.is_endless = move.is_endless;
+  call.is_shared = move.is_shared;
   std::size_t longest = 1;
   for (std::size_t i = 0; i < members; ++i) {
     longest = std::max({longest, move.sends[i].bytes, move.receives[i].bytes});

@@ -482,19 +482,18 @@ __global__ void __launch_bounds__(threads, residency)
     if (round >= 2 && has_all && collects)
       has_all = collect<as_they_are>(call, z, round - 2, traffic);
   }
-  auto* const counters = reinterpret_cast<unsigned long long*>(call.memory[call.own] +
-                                                               call.layout(call.own).counters_at());
+  unsigned long long* const sum = tell.counters->sum;
   if (threadIdx.x % 32 == 0) {
-    atomicAdd(counters, traffic.sent);
-    atomicAdd(counters + 1, traffic.received);
+    atomicAdd(sum, traffic.sent);
+    atomicAdd(sum + 1, traffic.received);
   }
   if (!has_all && threadIdx.x == 0) {
     *const_cast<volatile std::uint32_t*>(&call.tally->undone) = 1;
     __threadfence_system();
   }
   tell_if_last(tell, gridDim.x, [&] {
-    *const_cast<volatile std::uint64_t*>(&call.tally->sent) = atomicExch(counters, 0);
-    *const_cast<volatile std::uint64_t*>(&call.tally->received) = atomicExch(counters + 1, 0);
+    *const_cast<volatile std::uint64_t*>(&call.tally->sent) = atomicExch(sum, 0);
+    *const_cast<volatile std::uint64_t*>(&call.tally->received) = atomicExch(sum + 1, 0);
   });
 }
 

@@ -54,11 +54,11 @@ CudaQueue::CudaQueue(int device, Priority priority) : device_(device), priority_
     can_wait_ =
         wait_value && wait_value(stream_, reinterpret_cast<CUdeviceptr>(&mapped_device_->done), 0,
                                  CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS;
-    counter_ = memory::DeviceBuffer(device, sizeof(unsigned), stream_);
-    check(cudaMemsetAsync(counter_.data(), 0, counter_.bytes(), stream_), "a counter");
+    counters_ = memory::DeviceBuffer(device, sizeof(Tell::Counters), stream_);
+    check(cudaMemsetAsync(counters_.data(), 0, counters_.bytes(), stream_), "counters");
     workspace(first_workspace);
   } catch (...) {
-    counter_.reset();
+    counters_.reset();
     workspace_.reset();
     if (mapped_) cudaFreeHost(mapped_);
     if (stream_) cudaStreamDestroy(stream_);
@@ -76,7 +76,7 @@ CudaQueue::~CudaQueue() {
       cudaStreamDestroy(telling_);
     }
     if (order_) cudaEventDestroy(order_);
-    counter_.reset();
+    counters_.reset();
     workspace_.reset();
     for (const Upload& upload : uploads_) cudaFreeHost(upload.runs);
     cudaFreeHost(mapped_);
@@ -203,7 +203,7 @@ Event CudaQueue::wait(const std::uint32_t* flag, std::uint32_t value) {
 
 /// For a kernel that tells by itself when it is done: no work behind it has to.
 Tell CudaQueue::tell(Event event, std::uint32_t* flag) const {
-  return {reinterpret_cast<unsigned*>(counter_.data()), &mapped_device_->done,
+  return {reinterpret_cast<Tell::Counters*>(counters_.data()), &mapped_device_->done,
           static_cast<std::uint32_t>(event), flag ? as_mapped(flag) : nullptr};
 }
 

@@ -109,7 +109,7 @@ class CudaQueue final : public Queue {
   cudaEvent_t order_ = nullptr;  ///< of order()
   Mapped* mapped_ = nullptr;
   Mapped* mapped_device_ = nullptr;       ///< as the device sees it
-  memory::DeviceBuffer counter_;          ///< zero; see Tell
+  memory::DeviceBuffer counters_;         ///< zero; see Tell
   memory::DeviceBuffer workspace_;        ///< zero between calls
   std::map<Event, ReportPlace> reports_;  ///< of codecs, until they are asked for
   std::vector<Upload> uploads_;

@@ -12,8 +12,8 @@ __device__ void tell_if_last(const Tell& tell, unsigned blocks, const Before& be
   __syncthreads();
   if (threadIdx.x > 0) return;
   __threadfence();
-  if (atomicAdd(tell.counter, 1) + 1 < blocks) return;
-  *tell.counter = 0;
+  if (atomicAdd(&tell.counters->blocks, 1) + 1 < blocks) return;
+  tell.counters->blocks = 0;
   before();
   __threadfence_system();  // what all blocks wrote is there before the flags
   if (tell.flag) *static_cast<volatile std::uint32_t*>(tell.flag) = 1;

@@ -6,7 +6,13 @@
 namespace mpress::gpu {
 
 struct Tell {
-  unsigned* counter;    ///< of the device's, 0 between kernels
+  /// Of the device's, all 0 between kernels.
+  struct Counters {
+    unsigned blocks;            ///< that are done
+    unsigned long long sum[2];  ///< what a kernel counts for itself
+  };
+
+  Counters* counters;
   std::uint32_t* done;  ///< gets `value`, which the host sees
   std::uint32_t value;
   std::uint32_t* flag = nullptr;  ///< gets 1, too; null: none

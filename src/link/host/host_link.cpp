@@ -79,6 +79,14 @@ void HostLink::connect(int rank, int device) {
              std::to_string(rank_) + " go through MPI: " + problem);
 }
 
+bool HostLink::is_read_by(int rank, int) {
+  const int index = index_of(rank);
+  if (index < 0 || !own_) return false;
+  const Source& source = sources_[static_cast<std::size_t>(index)];
+  return source.is_known.load(std::memory_order_acquire) &&
+         !source.is_over.load(std::memory_order_relaxed);
+}
+
 /// Maps and pins the send staging that a rank has shared since; what keeps this process from it, or
 /// null. What is under way in pieces that it has already still comes.
 const char* HostLink::open_new(const Neighbour& neighbour, Source& source, int device) {

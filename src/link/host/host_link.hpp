@@ -27,7 +27,7 @@
 
 namespace mpress::link {
 
-class HostLink final : public Link {
+class HostLink final : public MemoryLink {
  public:
   /// A rank of this host, and where its segment is.
   struct Neighbour {
@@ -54,6 +54,8 @@ class HostLink final : public Link {
   /// once, and the rank sends by other ways from then on. Pinning takes some milliseconds, once
   /// for each piece.
   void connect(int rank, int device) override;
+  bool is_read_by(int rank, int device) override;
+  bool lives(int rank) const override;
 
   /// Frees the memory of what was acknowledged, as reserve() does.
   void advance() override;
@@ -122,7 +124,6 @@ class HostLink final : public Link {
   int index_of(int rank) const;
   Source& source_of(int rank) { return sources_[static_cast<std::size_t>(index_of(rank))]; }
   bool has_ended(int rank, std::uint64_t& looks) const;
-  bool lives(int rank) const;
   const char* open_new(const Neighbour& neighbour, Source& source, int device);
   gpu::State look(int rank, std::uint64_t number, Arrived& arrived);
 

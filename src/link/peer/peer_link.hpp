@@ -41,7 +41,7 @@ struct HostRank {
   SegmentAddress segment;
 };
 
-class PeerLink final : public Link {
+class PeerLink final : public MemoryLink {
  public:
   /// Makes this process's segment, for others to find at its address; without one (as the system
   /// refuses, or `wanted` says) there is no link.
@@ -73,11 +73,8 @@ class PeerLink final : public Link {
   void advance() override;
 
   /// Opens what that rank shares, and gives it the receive staging on `device` that it asks for.
-  /// Do queues of `device` reach what a rank shares? Those of the device that first got a message
-  /// from it do, if any.
-  bool is_read_by(int rank, int device);
-
   void connect(int rank, int device) override;
+  bool is_read_by(int rank, int device) override;
 
   // Sending.
 
@@ -185,8 +182,7 @@ class PeerLink final : public Link {
   /// flag, or not. It does nothing any more.
   void acknowledge_once(int rank, std::uint64_t slot, std::uint32_t serial);
 
-  /// Does the process of `rank` still exist?
-  bool lives(int rank) const;
+  bool lives(int rank) const override;
 
   /// Has it ended? For who looks again and again, `looks` times until now: asked now and then.
   bool has_ended(int rank, std::uint64_t& looks) const;
