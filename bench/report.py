@@ -30,7 +30,7 @@ FILES = {
     "host": "codec-host.json",
     "cuda": "codec-cuda-h200.json",
     "p2p": "p2p-device-h200.json",
-    "wave": "wave-scaling-h200.json",
+    "wave": "wave-scaling-four-h100.json",
     "overhead": "p2p-overhead-host.json",
 }
 # Each file of these that there is, is a run on their page. Without any there is no page, but for

@@ -14,7 +14,7 @@ from mpress import halo_model
 Row = dict[str, Any]
 
 # By how much of a step with raw messages it is to be shorter, with four ranks.
-CUTS = {"mpc": 0.15, "zfp:8": 0.26, "szp": 0.33}
+CUTS = {"mpc": 0.10, "zfp:8": 0.26, "szp": 0.45}
 PROJECTED = (2, 4, 16, 64, 512)
 LATENCY = 1e-5
 

@@ -1,4 +1,4 @@
-"""Weak scaling of apps/wave, raw and with codecs, into bench/results/wave-scaling-h200.json:
+"""Weak scaling of apps/wave, raw and with codecs, into bench/results/wave-scaling-four-h100.json:
 python bench/wave_scaling.py [--mpiexec CMD] [--box NXxNYxNZ].
 
 Every rank has the same box of cells, whatever their number. Codecs take turns; a run's first steps,
@@ -227,7 +227,7 @@ def triple(text: str) -> Triple:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, default=HERE / "results" / "wave-scaling-h200.json")
+    parser.add_argument("--json", type=Path, default=HERE / "results" / "wave-scaling-four-h100.json")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--mpicc", default="mpicc")
     parser.add_argument("--nvcc", default="nvcc")

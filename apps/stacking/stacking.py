@@ -125,9 +125,10 @@ def use_gpu(comm: MPI.Comm):
     """CuPy, with the GPU of this rank current."""
     import cupy
 
-    of_host = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    cupy.cuda.Device(of_host.rank % cupy.cuda.runtime.getDeviceCount()).use()
-    of_host.Free()
+    # By Split_type each rank is alone where the MPI uses no shared memory.
+    hosts = comm.allgather(MPI.Get_processor_name())
+    number = hosts[: comm.rank].count(hosts[comm.rank])
+    cupy.cuda.Device(number % cupy.cuda.runtime.getDeviceCount()).use()
     return cupy
 
 

@@ -1,8 +1,24 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "wave.h"
+
+/* Among the ranks of this host, in their order. By MPI_Comm_split_type each is alone where the MPI
+ * uses no shared memory. */
+static int rank_of_host(MPI_Comm comm, int rank) {
+  int size, length, before = 0;
+  char own[MPI_MAX_PROCESSOR_NAME] = {0};
+  MPI_Comm_size(comm, &size);
+  MPI_Get_processor_name(own, &length);
+  char(*names)[MPI_MAX_PROCESSOR_NAME] = calloc((size_t)size, sizeof *names);
+  if (!names) MPI_Abort(comm, 1);
+  MPI_Allgather(own, sizeof own, MPI_CHAR, names, sizeof own, MPI_CHAR, comm);
+  for (int other = 0; other < rank; ++other) before += strcmp(names[other], own) == 0;
+  free(names);
+  return before;
+}
 
 int domain_create(MPI_Comm world, const Options* options, Domain* domain, char* error,
                   size_t error_size) {
@@ -42,10 +58,7 @@ int domain_create(MPI_Comm world, const Options* options, Domain* domain, char* 
     domain->cells[d] = (int)(n * (position[d] + 1) / domain->split[d]) - domain->first[d];
   }
   domain->layout = layout_of(domain->cells);
-  MPI_Comm host;
-  MPI_Comm_split_type(domain->comm, MPI_COMM_TYPE_SHARED, domain->rank, MPI_INFO_NULL, &host);
-  MPI_Comm_rank(host, &domain->host_rank);
-  MPI_Comm_free(&host);
+  domain->host_rank = rank_of_host(domain->comm, domain->rank);
 
   int too_large = (size_t)domain->layout.stride[0] * HALO > INT_MAX;
   MPI_Allreduce(MPI_IN_PLACE, &too_large, 1, MPI_INT, MPI_MAX, domain->comm);

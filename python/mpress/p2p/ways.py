@@ -135,9 +135,9 @@ def main(allocators: Allocators | None = None, device: int | None = None) -> Non
     comm = MPI.COMM_WORLD
     plan = comm.bcast(json.loads(Path(sys.argv[1]).read_text()) if comm.rank == 0 else None)
     if allocators is None:
-        here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        device = here.rank % memory.devices()
-        here.Free()
+        # By Split_type each rank is alone where the MPI uses no shared memory.
+        hosts = comm.allgather(MPI.Get_processor_name())
+        device = hosts[: comm.rank].count(hosts[comm.rank]) % memory.devices()
         memory.use_device(device)
         allocators = {
             "host": lambda _, nbytes: memory.HostBuffer(nbytes),
