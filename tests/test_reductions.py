@@ -235,10 +235,17 @@ def test_a_device_that_fails_on_several_hosts(
 @pytest.mark.parametrize("form", ["", "immediate", pytest.param("persistent", marks=EXTENDED)])
 @pytest.mark.parametrize("codec", ["none", "szp:rel=1e-4"])
 @pytest.mark.parametrize(
-    ("count", "ranks"), [(150000, 1), pytest.param(150000, 3, marks=EXTENDED), (1000000, 3)]
+    ("count", "ranks", "link"),
+    [
+        (150000, 1, "auto"),
+        (150000, 1, "host"),
+        pytest.param(150000, 3, "auto", marks=EXTENDED),
+        pytest.param(150000, 3, "host", marks=EXTENDED),
+        (1000000, 3, "auto"),
+    ],
 )
 def test_a_device_that_fails(
-    codec, form, pieces, count, ranks, mpi, mpi_program, mpress_run, simulated_gpu
+    codec, form, pieces, count, ranks, link, mpi, mpi_program, mpress_run, simulated_gpu
 ):
     """`ranks`: a bit for each whose device does."""
     if form in ("immediate", "persistent") and mpi.name == "abi":
@@ -246,7 +253,8 @@ def test_a_device_that_fails(
     options = ("--codec", codec) if codec == "none" else ("--codec", codec, *FORCED)
     program = mpi_program("reductions_failing")
     arguments = [form, str(pieces), str(count), str(ranks)]
-    done = mpress_run(3, program, arguments, options, env=simulated_gpu)
+    env = {**simulated_gpu, "MPRESS_LINK": link}
+    done = mpress_run(3, program, arguments, options, env=env)
     assert done.status == 0 and "ok" in done.stdout, done.output
 
 
