@@ -127,11 +127,20 @@ def test_calls_longer_than_their_window(mpi_program, mpress_run, hosted):
     by_host = {}
     for window, limit in (("16K", "64M"), ("16K", "64K"), ("32M", "64K")):
         env = {**hosted, "MPRESS_CHUNK": "4K", "MPRESS_HOST_WINDOW": window}
-        env["MPRESS_POOL_LIMIT"] = limit
+        env |= {"MPRESS_POOL_LIMIT": limit, "MPRESS_JOINT_KERNELS": "never"}
         arguments = ["11", "120", "device"]
         done = checked(mpress_run(2, mpi_program("blocks"), arguments, ["--codec", "none"], env))
         by_host[window, limit] = hosted_messages(done)
     assert by_host["16K", "64M"] == by_host["16K", "64K"] > by_host["32M", "64K"] > 0
+
+
+def test_what_communicators_keep_leaves_room_for_messages(mpi_program, mpress_run, hosted):
+    env = {**hosted, "MPRESS_POOL_LIMIT": "4M"}
+    done = checked(mpress_run(2, mpi_program("device_many"), [], ["--codec", "none"], env))
+    rows = [row for row in done.report["rows"] if row["direction"] == "send"]
+    assert any(row["algorithm"] == "one-kernel" and row["way"] == "host" for row in rows)
+    messages = [row for row in rows if row["operation"] == "MPI_Send" and row["way"] == "host"]
+    assert sum(row["messages"] for row in messages) >= 16
 
 
 SUMS = ["--codec", "szp:abs=1e-4", "--force", "--threshold", "0"]

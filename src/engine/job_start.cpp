@@ -264,6 +264,7 @@ void open_links(Job& job) {
   job.peer_hosts.find(segment, on_host);
   Backoff::set_crowded(job.peer_hosts.is_crowded());
   job.host_link.set_ranks(job.peer_hosts.host_ranks(), job.config.pool_limit);
+  job.kept_on_host.set_limit(job.config.pool_limit / 2);  // the rest is for messages
   job.host_window = job.config.host_window;
   if (job.host_window == 0 && job.host_link.is_open()) {
     job.host_window = policy::host_window(last_level_cache());

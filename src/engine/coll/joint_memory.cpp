@@ -114,7 +114,12 @@ bool JointMemory::reserve(std::size_t bytes, link::Transfer& transfer) {
   for (int member = 0; member < context_.size(); ++member) {
     if (member != context_.rank()) readers.push_back(context_.world_rank(member));
   }
-  const link::Reservation wanted{readers, device_, 1, bytes, job_.mpi_link.next_operation()};
+  const link::Reservation wanted{readers,
+                                 device_,
+                                 1,
+                                 bytes,
+                                 job_.mpi_link.next_operation(),
+                                 is_on_host() ? &job_.kept_on_host : nullptr};
   if (!link().reserve(wanted, transfer)) return false;
   link().lay_out(transfer);
   return true;
