@@ -131,7 +131,9 @@ def test_calls_longer_than_their_window(mpi_program, mpress_run, hosted):
         arguments = ["11", "120", "device"]
         done = checked(mpress_run(2, mpi_program("blocks"), arguments, ["--codec", "none"], env))
         by_host[window, limit] = hosted_messages(done)
-    assert by_host["16K", "64M"] == by_host["16K", "64K"] > by_host["32M", "64K"] > 0
+    # The first ones go by MPI, until the other rank has opened what this one shares.
+    assert by_host["16K", "64K"] >= by_host["16K", "64M"] - 8
+    assert by_host["16K", "64K"] > by_host["32M", "64K"] + 16 > 16
 
 
 def test_what_communicators_keep_leaves_room_for_messages(mpi_program, mpress_run, hosted):
