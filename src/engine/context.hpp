@@ -161,6 +161,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
    public:
     /// Shall the next one be tried? After one that failed at the 1st, 2nd, 4th, 8th ... call.
     bool next() { return !is_over_ && (!has_failed_ || std::has_single_bit(++calls_)); }
+    bool has_failed() const { return has_failed_; }
     /// None is tried any more.
     void end() { is_over_ = true; }
     void note(bool has_succeeded) {

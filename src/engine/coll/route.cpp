@@ -358,7 +358,9 @@ void Routing::go_on() {
   bool is_served = pays_;
   // Also of what is served in any case: it travels by another algorithm between devices.
   if (has_modes) {
-    tells = !mode_.has_devices && (tells_mode(++mode_.calls) || is_persistent);
+    // By which way devices reach each other members find out by trying.
+    const bool may_change = !mode_.has_devices || mode_.joint.has_failed();
+    tells = may_change && (tells_mode(++mode_.calls) || is_persistent);
     is_served = pays_ || mode_.has_devices;
     if (!mode_.has_devices && !mode_.has_had_device) note_devices(job_, operands_, mode_);
   }
@@ -376,7 +378,9 @@ void Routing::go_on() {
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) mode_.has_devices = true;
-  context_.set_between_devices(static_cast<Context::Between>(agreement_->result()[2]));
+  const auto between = static_cast<Context::Between>(agreement_->result()[2]);
+  if (between != context_.between_devices()) mode_.joint = {};
+  context_.set_between_devices(between);
   if (agreement_->result()[1] != 0) {
     if (is_reproducible_) tell_unserved(job_, operands_, "there are too many persistent ones");
     return decide(Server::mpi);

@@ -205,9 +205,12 @@ void Runner::send_each(std::span<const Transfer> transfers) {
   if (keeps_devices_busy()) count_driven(transfers.size());
   LaunchBatch batch(job_);
   std::vector<Departure> held;
+  // Asked once: sending may find that a link does not reach a rank after all.
+  std::vector<bool> are_near;
+  for (const Transfer& transfer : transfers) are_near.push_back(is_near_to(transfer.peer));
   for (const bool is_near : {true, false}) {
-    for (const Transfer& transfer : transfers) {
-      if (is_near_to(transfer.peer) == is_near) send(transfer, batch, held);
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      if (are_near[i] == is_near) send(transfers[i], batch, held);
     }
     batch.launch();
     for (Departure& one : held) start(std::move(one));

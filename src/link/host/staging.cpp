@@ -22,7 +22,9 @@ std::uint32_t HostLink::opened_by_all(std::span<const int> readers) const {
   std::uint32_t opened = UINT32_MAX;
   for (const int rank : readers) {
     if (!may_reach(rank)) return 0;
-    opened = std::min(opened, own().opened[index_of(rank)].load(std::memory_order_acquire));
+    const std::uint32_t by = own().opened[index_of(rank)].load(std::memory_order_acquire);
+    if (by == HostSegment::unreachable) return 0;
+    opened = std::min(opened, by);
   }
   return opened;
 }
@@ -40,10 +42,13 @@ bool HostLink::reserve(const Reservation& wanted, Transfer& transfer) {
   if (wanted.window < wanted.chunks) planned.window = static_cast<std::uint32_t>(wanted.window);
   if (each > limit_ / planned.places()) return false;
   const std::uint64_t total = planned.bytes();
-  if (wanted.account && !wanted.may_exceed && !wanted.account->has_room(total)) return false;
+  const auto may_hold = [&] {
+    return !wanted.account || wanted.may_exceed || wanted.account->has_room(total);
+  };
   std::lock_guard lock(sending_);
   for (const std::size_t looked_at : {reclaimed_first, sent_.size()}) {
     reclaim(looked_at);
+    if (!may_hold()) continue;
     for (std::uint32_t i = 0; i < std::min<std::size_t>(opened - 1, staging_.size()); ++i) {
       if (!staging_[i].free.fits(total)) continue;
       if (!reserve_in(i, wanted, planned)) return false;
@@ -51,6 +56,7 @@ bool HostLink::reserve(const Reservation& wanted, Transfer& transfer) {
       return true;
     }
   }
+  if (!may_hold()) return false;
   const bool will_fit = std::any_of(staging_.begin(), staging_.end(), [&](const Staging& staging) {
     return staging.free.fits(total);  // once it is pinned
   });
