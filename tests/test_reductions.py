@@ -140,7 +140,7 @@ def test_without_messages(
     ranks, link, is_shared, takes_devices, mpi_program, mpress_run, simulated_gpu
 ):
     """Where devices reach memory together, each reads there what the others bring: by one kernel,
-    or, where ranks share a device and reach its memory, by several that wait for nobody."""
+    or, where ranks share a device and reach its memory, by several that wait for no other."""
     env = {**simulated_gpu, "MPRESS_LINK": link, "SIMULATED_GPU_LEAKS": "shared"}
     env["SIMULATED_GPU_SHARED"] = str(int(is_shared))
     if takes_devices:

@@ -181,7 +181,8 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
     bool has_devices = false;     ///< a member has such buffers there, as of when they told last
     bool has_had_device = false;  ///< this one has had any
     std::uint64_t calls = 0;      ///< at which they could tell
-    Attempts linked, joint;       ///< of reductions on linked devices
+    Attempts linked;              ///< of reductions on linked devices
+    Attempts joint;               ///< of calls by one kernel a member
   };
   Mode& mode(bool reduces, std::size_t bytes) {
     constexpr int bits_a_class = 3;
@@ -193,6 +194,7 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// slowest way.
   enum class Between : unsigned char { link, host_memory, mpi };
   Between between_devices() const { return between_devices_; }
+  bool has_linked_devices() const { return between_devices_ == Between::link; }
   void set_between_devices(Between between) { between_devices_ = between; }
 
   /// Links' memory that reductions keep for their next calls (coll/joint_memory); let go of before

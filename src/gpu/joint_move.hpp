@@ -4,8 +4,8 @@
 //
 // Each member stores its blocks in the memory of those who get them, which has a slot for each
 // sender, and then flags; who waits for them writes them where they belong. A block that is the
-// same for all may lie in its sender's memory, in the slot that nobody else has there: flags are
-// set as before.
+// same for all may lie in its sender's memory, in the slot that no other member has there: flags
+// are set as before.
 #pragma once
 
 #include <bit>

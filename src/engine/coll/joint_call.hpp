@@ -18,7 +18,7 @@ namespace mpress::engine {
 
 /// What kernels of a call of such a context reach; for the call whose turn it is.
 inline const policy::Reach& reach_of(const Context& context) {
-  return context.between_devices() == Context::Between::link ? policy::linked : policy::by_host;
+  return context.has_linked_devices() ? policy::linked : policy::by_host;
 }
 
 class JointCall : public CollectiveOperation {

@@ -1,4 +1,4 @@
-// The one kernel that a call on data of linked devices gives each of them (coll/joint_memory).
+// The one kernel that a call on data of a host's devices gives each of them (coll/joint_memory).
 #pragma once
 
 #include <cstddef>

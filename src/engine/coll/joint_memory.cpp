@@ -51,7 +51,7 @@ bool have_all_devices(std::span<const std::uint64_t> told) {
 
 JointMemories& JointMemories::of(Job& job, Context& context) {
   KeptMemories& kept = KeptMemories::of(job, context);
-  return context.between_devices() == Context::Between::link ? kept.linked : kept.by_host;
+  return context.has_linked_devices() ? kept.linked : kept.by_host;
 }
 
 bool JointMemories::are_busy(Job& job, Context& context) {

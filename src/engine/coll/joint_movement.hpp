@@ -1,4 +1,4 @@
-// Blocks of data on linked devices that one kernel a member brings to all others
+// Blocks of data on a host's devices that one kernel a member brings to all others
 // (gpu::Queue::move_jointly()): short ones, of which messages would take longer to tell than to
 // bring. Nothing is encoded.
 //

@@ -1,5 +1,5 @@
-// A reduction of data on linked devices by one kernel a member, which waits on its device for those
-// of the others (gpu::Queue::combine_jointly()).
+// A reduction of data on a host's devices by one kernel a member, which waits on its device for
+// those of the others (gpu::Queue::combine_jointly()).
 //
 // Such kernels begin once all members have told that they are in the call, each with a device of
 // its own; they fill no device, and none waits for long: what it has left undone then, because

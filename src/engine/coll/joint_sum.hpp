@@ -1,4 +1,4 @@
-// A sum of data on linked devices, by kernels that wait for those of the other members
+// A sum of data on a host's devices, by kernels that wait for those of the other members
 // (gpu::Queue::sum_jointly()): in quanta of szp what ReducedCall does in the place of blocks, once
 // its members have told each other the range of what they bring, and with it whether all can; as it
 // is what JointReduction does with what is long.

@@ -7,7 +7,7 @@
 // - measuring: a device finds the range of what this rank brings, where there is a bound on the
 //   error;
 // - exchanging: then members tell each other the range of what they bring;
-// - adding jointly: of szp on linked devices, one kernel a member does all that follows;
+// - adding jointly: of szp on a host's devices, one kernel a member does all that follows;
 // - contributing: the pieces travel to those who combine them, as an all-to-all does;
 // - passing on: pieces of other hosts' ranks are combined and travel on to them;
 // - combining: of szp the payloads are added in quanta, of all else the elements;

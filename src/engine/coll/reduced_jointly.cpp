@@ -1,4 +1,4 @@
-// Sums of szp on linked devices, which one kernel a member makes in the place of blocks
+// Sums of szp on a host's devices, which one kernel a member makes in the place of blocks
 // (coll/joint_sum).
 
 #include "codec/codec.hpp"

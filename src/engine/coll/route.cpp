@@ -462,8 +462,7 @@ void Routing::serve_otherwise() {
 
 /// As may_be_joint().
 bool Routing::may_be_linked() {
-  return call_.reduces && may_have_kernels() &&
-         context_.between_devices() == Context::Between::link &&
+  return call_.reduces && may_have_kernels() && context_.has_linked_devices() &&
          LinkedReduction::is_apt(call_, operands_, context_) && mode_.linked.next();
 }
 

@@ -1,7 +1,7 @@
 // Who serves a collective call: MPI, or mpress, or each a part. All members of a communicator
 // answer alike, without asking at every call: by what the call is, by its number, by its signature,
 // and by the communicator's mode for calls of such sizes. Never by where this rank's buffer lies.
-// But for reductions, short blocks and long broadcasts of data on linked devices
+// But for reductions, short blocks and long broadcasts of data on a host's devices
 // (coll/joint_reduction, coll/joint_movement, coll/linked_reduction): of these members ask each
 // other at each call.
 //
@@ -61,7 +61,7 @@ struct Served {
 /// Bytes from which a block, or a pair's, is long enough to be compressed; all members share it.
 std::size_t least_long(const Job& job);
 
-/// May kernels of one member read another's memory?
+/// May kernels of several members meet in memory?
 bool may_have_kernels(const Config& config);
 
 /// Has this process any communicator whose reductions have the same bits in any order of the ranks?
