@@ -227,7 +227,9 @@ def triple(text: str) -> Triple:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, default=HERE / "results" / "wave-scaling-four-h100.json")
+    parser.add_argument(
+        "--json", type=Path, default=HERE / "results" / "wave-scaling-four-h100.json"
+    )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--mpicc", default="mpicc")
     parser.add_argument("--nvcc", default="nvcc")

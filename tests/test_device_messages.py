@@ -70,6 +70,15 @@ def test_device_messages(ranks, args, setting, mpi_program, mpress_run, simulate
         assert totals(done)["chunked_messages"] == 0
 
 
+def test_few_connections_are_told(mpi_program, mpress_run, simulated_gpu):
+    """Where streams of the program's may keep a message from leaving."""
+    for connections, times in (("1", 1), ("8", 0)):
+        env = {**simulated_gpu, "CUDA_DEVICE_MAX_CONNECTIONS": connections}
+        done = mpress_run(2, mpi_program("device_messages"), env=env)
+        assert done.status == 0, done.stderr
+        assert done.stderr.count("may wait for what the program's streams hold") == times
+
+
 @pytest.fixture
 def takes_devices(simulated_gpu):
     """The environment of an MPI that takes memory of devices itself."""

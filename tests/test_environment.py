@@ -50,6 +50,16 @@ def test_it_needs_little_of_the_process_that_loads_it():
         assert unwanted not in mapped
 
 
+@pytest.mark.parametrize(
+    ("set_before", "found"),
+    [({}, "16"), ({"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, "1"), ({"MPRESS_DISABLE": "1"}, "unset")],
+)
+def test_gpus_are_to_look_at_many_streams(set_before, found):
+    """Before the program's first call: CUDA may start before MPI."""
+    command = ["sh", "-c", "echo ${CUDA_DEVICE_MAX_CONNECTIONS-unset}"]
+    assert execute(command, env=LOADED | set_before).stdout == found + "\n"
+
+
 MODES = ["children", "idle", "asks", "quits", "aborts", "early", "late"]
 
 

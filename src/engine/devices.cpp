@@ -1,6 +1,7 @@
 #include "engine/devices.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <utility>
@@ -25,6 +26,20 @@ int copy_runs(Job& job, gpu::Queue& queue, const std::vector<gpu::Run>& runs, co
   gpu::Event last = 0;
   for (const gpu::Run& run : runs) last = copy(run);
   return job.devices.wait(job, queue, last);
+}
+
+/// CUDA's own number; the front asks for more, unless the user has chosen (front/connections.cpp).
+constexpr int usual_connections = 8;
+
+/// Says where the user's choice may let messages wait for the program's streams.
+void tell_of_few_connections() {
+  const char* chosen = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const int connections = chosen ? std::atoi(chosen) : 0;
+  if (connections < 1 || connections >= usual_connections || active_job()->rank != 0) return;
+  trace::say("CUDA_DEVICE_MAX_CONNECTIONS=" + std::to_string(connections) +
+             ": messages in device memory may wait for what the program's streams hold; where that "
+             "waits for another rank, as kernels of NCCL's do, neither may get on "
+             "(docs/semantics.md)");
 }
 
 }  // namespace
@@ -67,11 +82,13 @@ QueueLease::~QueueLease() {
 }
 
 bool Devices::usable() {
-  if (gpu::gpu()) return true;
   static std::once_flag said;
-  std::call_once(
-      said, [] { trace::say("messages in device memory are left to MPI: " + gpu::why_not()); });
-  return false;
+  const bool has_gpu = gpu::gpu() != nullptr;
+  std::call_once(said, [has_gpu] {
+    if (has_gpu) return tell_of_few_connections();
+    trace::say("messages in device memory are left to MPI: " + gpu::why_not());
+  });
+  return has_gpu;
 }
 
 Devices::Device& Devices::at(int device) {

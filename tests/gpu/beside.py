@@ -1,10 +1,12 @@
 """Work of the program's own on GPUs while messages in device memory travel. Two ranks:
 
-    mpiexec -n 2 python beside.py nccl|kernel
+    mpiexec -n 2 python beside.py nccl|kernel|streams
 
 nccl    PyTorch reduces over NCCL, on streams of its own: rank 0 begins each reduction before a
         message each way, and rank 1 after it
 kernel  a kernel runs until a message each way has come
+streams seven streams wait for that, with copies and kernels behind, which are too many for a GPU
+        that looks at as many as it does by default
 
 The first message comes before all that: it has mpress's kernels loaded, for which CUDA waits until
 the device is idle. Those that follow are of all codecs and layouts. Ends with an error, and says
@@ -109,18 +111,27 @@ extern "C" __global__ void spin(volatile const int* ready) {
 """
 
 
-def beside_a_kernel(kinds):
+def beside_a_kernel(kinds, streams=1):
+    """With one stream that kernel alone, with several work behind it in each."""
     import cupy
 
     cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()
     spin = cupy.RawKernel(SPIN, "spin")
     pinned = cupy.cuda.alloc_pinned_memory(4)
     ready = np.frombuffer(pinned, np.int32, 1)
-    side = cupy.cuda.Stream(non_blocking=True)
+    sides = [cupy.cuda.Stream(non_blocking=True) for _ in range(streams)]
+    behind = [cupy.zeros(1 << 16, np.float32) for _ in sides]
+    aside = cupy.cuda.alloc_pinned_memory(behind[0].nbytes)
 
     def launch():
-        with side:
-            spin((1,), (1,), (cupy.uint64(pinned.ptr),))
+        for side, values in zip(sides, behind, strict=True):
+            with side:
+                spin((1,), (1,), (cupy.uint64(pinned.ptr),))
+                if streams == 1:
+                    return
+                values.data.copy_to_host_async(aside.ptr, values.nbytes, side)
+                values.data.copy_from_host_async(aside.ptr, values.nbytes, side)
+                values *= 2
 
     ready[0] = 1
     launch()
@@ -142,6 +153,6 @@ kinds = list(kinds_of_messages())
 if sys.argv[1] == "nccl":
     beside_nccl(kinds)
 else:
-    beside_a_kernel(kinds)
+    beside_a_kernel(kinds, streams=7 if sys.argv[1] == "streams" else 1)
 if rank == 0:
     print("ok")

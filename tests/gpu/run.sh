@@ -82,6 +82,8 @@ fi
 # Messages in device memory, under every MPI whose compiler wrapper MPICCS names.
 cuda=$(dirname "$(dirname "$(command -v nvcc)")")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+# Else Open MPI binds the ranks of all jobs, which run beside each other, to the same cores.
+export OMPI_MCA_hwloc_base_binding_policy=none
 # messages NAME PROGRAM OPTIONS...: as many ranks as `ranks`, the program's argument `argument`, or
 # words `arguments`, the GPUs of `visible`. Where the MPI is what carries GPUs' memory (AWARE), the
 # program is run under it alone, too, if it does not end: types with gaps may be more than Open MPI's
@@ -197,7 +199,7 @@ for mpicc in $mpiccs; do
     messages "with little memory" device_messages --codec mpc --force
   for program in ${newer:+device_calls device_collectives}; do messages "as they are" $program; done
   [ -n "${AWARE:-}" ] || argument=$folder/file messages "as they are" device_refused
-  for what in nccl kernel; do
+  for what in nccl kernel streams; do
     beside="$PYTHON -m mpi4py tests/gpu/beside.py $what"
     alone=${AWARE:+"${mpicc%mpicc}mpiexec -n 2 $beside"}
     step "messages beside $what, ${mpicc%/mpicc}" ${AWARE:+timeout 25} mpress run -n 2 \
