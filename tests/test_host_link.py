@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from conftest import on_rank_1
 from test_device_link import PARTS, SETTINGS, SOURCES, check_refusal, checked
 
 EXTENDED = pytest.mark.extended
@@ -143,6 +144,44 @@ def test_what_communicators_keep_leaves_room_for_messages(mpi_program, mpress_ru
     assert any(row["algorithm"] == "one-kernel" and row["way"] == "host" for row in rows)
     messages = [row for row in rows if row["operation"] == "MPI_Send" and row["way"] == "host"]
     assert sum(row["messages"] for row in messages) >= 16
+
+
+@pytest.mark.parametrize("link", ["auto", "host"])
+@pytest.mark.parametrize("peers", ["0", "1"])
+def test_communicators_made_anew(peers, link, mpi_program, mpress_run, hosted):
+    """Each one's calls are kernels again, by the way that its devices have, and none leaves
+    memory."""
+    env = {**hosted, "SIMULATED_GPU_PEERS": peers, "MPRESS_LINK": link}
+    options = ["--codec", "none"]
+    done = checked(mpress_run(3, mpi_program("device_afresh"), ["24"], options, env))
+    rows = [row for row in done.report["rows"] if row["algorithm"] == "one-kernel"]
+    way = "peer" if (peers, link) == ("1", "auto") else "host"
+    assert {row["way"] for row in rows if row["raw_bytes"]} == {way}
+    assert {row["operation"] for row in rows} == {"MPI_Allreduce", "MPI_Alltoall", "MPI_Bcast"}
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "options"),
+    [
+        ("reductions_linked", ["7", "80", "held"], ["--codec", "none"]),
+        ("blocks", ["17", "160", "device"], ["--codec", "none"]),
+        ("blocks", ["18", "120", "device"], ["--codec", "mpc", "--force", "--threshold", "0"]),
+        ("reductions", ["19", "60", "rel=1e-4", "device"],
+         ["--codec", "szp:rel=1e-4", "--force", "--threshold", "0"]),
+    ],
+)  # fmt: skip
+def test_calls_where_one_rank_cannot_pin(
+    program, arguments, options, mpi, tmp_path, mpi_program, mpress_run, hosted
+):
+    """The others meet in memory of the host, and it in none: no call of its is a kernel, and all are
+    right."""
+    script = on_rank_1(tmp_path, mpi_program(program), "export SIMULATED_GPU_MAP=0")
+    options = [*options, "--mpiexec", str(mpi.mpiexec)]
+    done = checked(mpress_run(3, script, arguments, options, hosted))
+    rows = [row for row in done.report["rows"] if row["raw_bytes"]]
+    assert any(row["way"] == "host" for row in rows)
+    by_kernels = [row for row in rows if row["algorithm"] == "one-kernel"]
+    assert not any(1 in (row["rank"], row["peer"]) for row in by_kernels)
 
 
 SUMS = ["--codec", "szp:abs=1e-4", "--force", "--threshold", "0"]
