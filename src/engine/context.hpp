@@ -195,7 +195,12 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   enum class Between : unsigned char { link, host_memory, mpi };
   Between between_devices() const { return between_devices_; }
   bool has_linked_devices() const { return between_devices_ == Between::link; }
-  void set_between_devices(Between between) { between_devices_ = between; }
+  /// By a new way kernels are tried anew, in calls of all sizes.
+  void set_between_devices(Between between) {
+    if (between == between_devices_) return;
+    for (Mode& mode : modes_) mode.joint = {};
+    between_devices_ = between;
+  }
 
   /// Links' memory that reductions keep for their next calls (coll/joint_memory); let go of before
   /// links are closed.

@@ -65,7 +65,7 @@ constexpr unsigned blocks_for(std::size_t bytes) {
 }
 
 /// Where a block's share of a part of `count` elements begins; that of the block behind it is its
-/// end. No two blocks share a cache line.
+/// end. All are whole cache lines, counted from the part's begin.
 MPRESS_HOST_DEVICE constexpr std::size_t share_at(std::size_t count, std::size_t width,
                                                   unsigned blocks, unsigned block) {
   const std::size_t unit = 256 / width;

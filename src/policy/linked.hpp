@@ -58,8 +58,8 @@ constexpr bool may_move_jointly(const Reach& reach, std::size_t bytes, int ranks
 /// Of `bytes` bytes that each of `ranks` members, two or more, brings, and all of which all want.
 /// One shot reads bytes (ranks - 1), two 2 bytes (ranks - 1) / ranks and take one wait more, in
 /// which a link brings `of_a_wait` bytes.
-constexpr Shots shots_for(std::size_t bytes, int ranks, std::size_t of_a_wait) {
-  if (bytes == 0 || bytes > linked.most_brought) return Shots::none;
+constexpr Shots shots_for(std::size_t bytes, std::size_t most, int ranks, std::size_t of_a_wait) {
+  if (bytes == 0 || bytes > most) return Shots::none;
   const std::size_t more =
       bytes / static_cast<std::size_t>(ranks) * static_cast<std::size_t>((ranks - 1) * (ranks - 2));
   return more <= of_a_wait ? Shots::one : Shots::two;
@@ -67,7 +67,7 @@ constexpr Shots shots_for(std::size_t bytes, int ranks, std::size_t of_a_wait) {
 
 /// Where hosts launch what comes after a wait: some 5 us.
 constexpr Shots linked_shots(std::size_t bytes, int ranks) {
-  return shots_for(bytes, ranks, 1 << 20);
+  return shots_for(bytes, linked.most_brought, ranks, 1 << 20);
 }
 
 /// May one kernel a member combine `bytes` bytes of each, of which a member reads `read` of others
@@ -80,7 +80,7 @@ constexpr bool may_combine_jointly(const Reach& reach, Shots shots, std::size_t 
 
 /// Where kernels wait on their devices.
 constexpr Shots joint_shots(const Reach& reach, std::size_t bytes, int ranks) {
-  return shots_for(bytes, ranks, reach.of_a_wait);
+  return shots_for(bytes, reach.most_brought, ranks, reach.of_a_wait);
 }
 
 }  // namespace mpress::policy

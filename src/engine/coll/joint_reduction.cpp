@@ -33,6 +33,15 @@ std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& oper
   return {0, reduction.count};
 }
 
+/// Bytes of the longest part.
+std::size_t longest_part(const std::vector<std::uint64_t>& begins, std::size_t width) {
+  std::uint64_t longest = 0;
+  for (std::size_t i = 1; i < begins.size(); ++i) {
+    longest = std::max(longest, begins[i] - begins[i - 1]);
+  }
+  return longest * width;
+}
+
 /// Does it go row by row?
 bool goes_by_rows(const Collective& call, const Operands& operands, const Reduction& reduction,
                   const Context& context) {
@@ -61,11 +70,12 @@ bool JointReduction::is_apt(const Collective& call, const Operands& operands, Co
   if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction) return false;
-  const std::size_t bytes = bytes_of(*reduction);
-  const std::size_t part = call.family == Family::reduce_scatter ? bytes / ranks : bytes;
-  const auto shots =
-      takes_two_shots(call, *reduction, context) ? policy::Shots::two : policy::Shots::one;
-  return policy::may_combine_jointly(reach_of(context), shots, bytes, part * (ranks - 1)) ||
+  const bool is_in_two = takes_two_shots(call, *reduction, context);
+  const std::size_t longest =
+      longest_part(parts_of(call, operands, *reduction, context), element_size(reduction->type));
+  return policy::may_combine_jointly(reach_of(context),
+                                     is_in_two ? policy::Shots::two : policy::Shots::one,
+                                     bytes_of(*reduction), longest * (ranks - 1)) ||
          goes_by_rows(call, operands, *reduction, context);
 }
 

@@ -378,9 +378,7 @@ void Routing::go_on() {
 void Routing::agree() {
   if (agreement_->failed()) return decide(Server::failed);
   if (agreement_->result()[0] != 0) mode_.has_devices = true;
-  const auto between = static_cast<Context::Between>(agreement_->result()[2]);
-  if (between != context_.between_devices()) mode_.joint = {};
-  context_.set_between_devices(between);
+  context_.set_between_devices(static_cast<Context::Between>(agreement_->result()[2]));
   if (agreement_->result()[1] != 0) {
     if (is_reproducible_) tell_unserved(job_, operands_, "there are too many persistent ones");
     return decide(Server::mpi);
