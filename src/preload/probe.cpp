@@ -1,7 +1,7 @@
 // MPI_Probe, MPI_Mprobe and the receives of matched messages.
 
 #include "engine/job.hpp"
-#include "engine/p2p/exchange.hpp"
+#include "engine/p2p/receive_calls.hpp"
 #include "engine/p2p/receive_request.hpp"
 #include "mpi/counted.hpp"
 #include "preload/export.hpp"
