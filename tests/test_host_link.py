@@ -173,8 +173,8 @@ def test_communicators_made_anew(peers, link, mpi_program, mpress_run, hosted):
 def test_calls_where_one_rank_cannot_pin(
     program, arguments, options, mpi, tmp_path, mpi_program, mpress_run, hosted
 ):
-    """The others meet in memory of the host, and it in none: no call of its is a kernel, and all are
-    right."""
+    """The others meet in memory of the host, and it in none: no call of its is a kernel, and all
+    are right."""
     script = on_rank_1(tmp_path, mpi_program(program), "export SIMULATED_GPU_MAP=0")
     options = [*options, "--mpiexec", str(mpi.mpiexec)]
     done = checked(mpress_run(3, script, arguments, options, hosted))

@@ -202,8 +202,8 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
     between_devices_ = between;
   }
 
-  /// Links' memory that reductions keep for their next calls (coll/joint_memory); let go of before
-  /// links are closed.
+  /// Links' memory that reductions keep for their next calls (coll/joint/joint_memory); let go of
+  /// before links are closed.
   class Kept {
    public:
     virtual ~Kept() = default;

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "engine/p2p/message_handle.hpp"
+#include "engine/p2p/receive/message_handle.hpp"
 #include "mpi/calls.hpp"
 #include "preload/export.hpp"
 

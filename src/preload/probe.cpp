@@ -1,8 +1,8 @@
 // MPI_Probe, MPI_Mprobe and the receives of matched messages.
 
 #include "engine/job.hpp"
-#include "engine/p2p/receive_calls.hpp"
-#include "engine/p2p/receive_request.hpp"
+#include "engine/p2p/receive/receive_calls.hpp"
+#include "engine/p2p/receive/receive_request.hpp"
 #include "mpi/counted.hpp"
 #include "preload/export.hpp"
 

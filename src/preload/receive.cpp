@@ -2,7 +2,7 @@
 
 #include "engine/asked.hpp"
 #include "engine/job.hpp"
-#include "engine/p2p/receive_calls.hpp"
+#include "engine/p2p/receive/receive_calls.hpp"
 #include "mpi/counted.hpp"
 #include "preload/export.hpp"
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/coll/long_pairs.hpp"
+#include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/operands.hpp"
 
 namespace mpress::preload {

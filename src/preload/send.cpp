@@ -4,7 +4,7 @@
 
 #include "engine/asked.hpp"
 #include "engine/job.hpp"
-#include "engine/p2p/send.hpp"
+#include "engine/p2p/send/send.hpp"
 #include "mpi/counted.hpp"
 #include "preload/entered.hpp"
 #include "preload/export.hpp"

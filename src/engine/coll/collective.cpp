@@ -3,8 +3,8 @@
 #include <atomic>
 #include <utility>
 
+#include "engine/coll/blocks/served_call.hpp"
 #include "engine/coll/collective_request.hpp"
-#include "engine/coll/served_call.hpp"
 #include "engine/coll/streamed_call.hpp"
 #include "engine/job.hpp"
 #include "engine/stream_order.hpp"

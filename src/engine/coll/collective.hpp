@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include "engine/coll/blocks/pairwise_call.hpp"
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/operands.hpp"
-#include "engine/coll/pairwise_call.hpp"
 #include "engine/coll/route.hpp"
 
 namespace mpress::engine {

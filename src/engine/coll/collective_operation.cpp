@@ -1,7 +1,7 @@
 #include "engine/coll/collective_operation.hpp"
 
-#include "engine/coll/reduced_call.hpp"
-#include "engine/coll/served_call.hpp"
+#include "engine/coll/blocks/served_call.hpp"
+#include "engine/coll/reduce/reduced_call.hpp"
 #include "engine/job.hpp"
 #include "trace/message.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/coll/served_call.hpp"
+#include "engine/coll/blocks/served_call.hpp"
 #include "engine/job.hpp"
 
 namespace mpress::engine {

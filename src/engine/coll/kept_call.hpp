@@ -1,7 +1,7 @@
 // A collective call whose arguments have to outlive it, because it ends later.
 #pragma once
 
-#include "engine/coll/long_pairs.hpp"
+#include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/staged_call.hpp"
 

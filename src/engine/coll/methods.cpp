@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/coll/blocks.hpp"
+#include "engine/coll/blocks/blocks.hpp"
 #include "engine/context.hpp"
 #include "engine/job.hpp"
 

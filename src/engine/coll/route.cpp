@@ -5,15 +5,15 @@
 #include <atomic>
 #include <bit>
 
-#include "engine/coll/blocks.hpp"
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/collective_operation.hpp"
-#include "engine/coll/joint_broadcast.hpp"
-#include "engine/coll/joint_memory.hpp"
-#include "engine/coll/joint_movement.hpp"
-#include "engine/coll/joint_reduction.hpp"
-#include "engine/coll/linked_reduction.hpp"
-#include "engine/coll/long_pairs.hpp"
-#include "engine/coll/reduction.hpp"
+#include "engine/coll/joint/joint_broadcast.hpp"
+#include "engine/coll/joint/joint_memory.hpp"
+#include "engine/coll/joint/joint_movement.hpp"
+#include "engine/coll/joint/joint_reduction.hpp"
+#include "engine/coll/reduce/linked_reduction.hpp"
+#include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/stand_in.hpp"
 #include "engine/job.hpp"
 #include "engine/stream_order.hpp"

@@ -2,8 +2,8 @@
 // answer alike, without asking at every call: by what the call is, by its number, by its signature,
 // and by the communicator's mode for calls of such sizes. Never by where this rank's buffer lies.
 // But for reductions, short blocks and long broadcasts of data on a host's devices
-// (coll/joint_reduction, coll/joint_movement, coll/linked_reduction): of these members ask each
-// other at each call.
+// (coll/joint/joint_reduction, coll/joint/joint_movement, coll/reduce/linked_reduction): of these
+// members ask each other at each call.
 //
 // The mode is whether any member has buffers on devices. Members tell each other at calls 1, 2, 4,
 // 8 ... of like size and then at every 1024th, each whether it has had any so far; and whenever a
@@ -92,7 +92,7 @@ class Routing {
   enum class Server : unsigned char {
     mpress,
     mpi,
-    both,    ///< mpress the long pairs (coll/long_pairs), MPI the rest
+    both,    ///< mpress the long pairs (coll/blocks/long_pairs), MPI the rest
     failed,  ///< nobody: see failure()
   };
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/p2p/blocking_receive.hpp"
-#include "engine/p2p/receive_request.hpp"
+#include "engine/p2p/receive/blocking_receive.hpp"
+#include "engine/p2p/receive/receive_request.hpp"
 #include "engine/request/finished_request.hpp"
 #include "mpi/counted.hpp"
 #include "mpi/tags.hpp"

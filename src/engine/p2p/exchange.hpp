@@ -1,8 +1,8 @@
 // Sends and receives in one call.
 #pragma once
 
-#include "engine/p2p/receive_calls.hpp"
-#include "engine/p2p/send.hpp"
+#include "engine/p2p/receive/receive_calls.hpp"
+#include "engine/p2p/send/send.hpp"
 #include "mpi/calls.hpp"
 
 namespace mpress::engine {

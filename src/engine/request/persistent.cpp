@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/job.hpp"
-#include "engine/p2p/receive_request.hpp"
+#include "engine/p2p/receive/receive_request.hpp"
 #include "mpi/counted.hpp"
 #include "trace/message.hpp"
 

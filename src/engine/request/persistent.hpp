@@ -1,8 +1,8 @@
 // Persistent requests: encoded anew at every start.
 #pragma once
 
-#include "engine/p2p/receive.hpp"
-#include "engine/p2p/send.hpp"
+#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/send/send.hpp"
 #include "mpi/calls.hpp"
 
 namespace mpress::engine {

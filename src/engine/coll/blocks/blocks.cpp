@@ -1,0 +1,203 @@
+#include "engine/coll/blocks/blocks.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "mpi/relayout.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using schedule::Op;
+
+/// Pieces of a broadcast begin at multiples of so many bytes.
+constexpr std::size_t grain = 4096;
+
+/// Block `i` of a buffer's. Its type counts only where it has items.
+Part part_of(const Operand& operand, const Blocks& blocks, int i) {
+  if (i >= blocks.number()) return {};
+  const Block block = blocks[i];
+  if (block.count <= 0) return {};
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(block.type);
+  if (!type) return {};
+  const auto at =
+      reinterpret_cast<std::uintptr_t>(operand.buffer) + static_cast<std::uintptr_t>(block.offset);
+  return {reinterpret_cast<void*>(at), block.count, block.type,
+          type->size * static_cast<std::size_t>(block.count)};
+}
+
+/// A queue that copies, and when it will have.
+struct Copy {
+  QueueLease queue;
+  gpu::Event event = 0;
+};
+
+/// Copies within this process, where both have the same signature. What takes one copy of a
+/// device's may be left under way in `copying`, where that is given.
+int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
+  const std::shared_ptr<mpi::TypeInfo> from_type = mpi::type_info(from.type);
+  const std::shared_ptr<mpi::TypeInfo> to_type = mpi::type_info(to.type);
+  const Location from_place = locate(job, from.data, *from_type);
+  const Location to_place = locate(job, to.data, *to_type);
+  const int from_device = from_place.device;
+  const int to_device = to_place.device;
+  const std::size_t bytes = std::min(from.bytes, to.bytes);
+  const bool is_gapless = from_type->contiguous && to_type->contiguous;
+  if (is_gapless && from_place.is_readable && to_place.is_readable) {
+    std::memcpy(to.data, from.data, bytes);
+    return MPI_SUCCESS;
+  }
+  if (from_device == gpu::host && to_device == gpu::host) {
+    return mpi::relayout(from.data, {from.count, from.type}, to.data, {to.count, to.type});
+  }
+  const int device = from_device == gpu::host ? to_device : from_device;
+  const bool is_one = to_device == device || to_device == gpu::host;
+  if (is_gapless && is_one) {
+    QueueLease queue = job.devices.queue(device);
+    if (!queue) return refused(job, device);
+    const gpu::Event event = from_device == to_device ? queue->copy_near(to.data, from.data, bytes)
+                                                      : queue->copy(to.data, from.data, bytes);
+    if (!copying) return job.devices.wait(job, *queue, event);
+    copying->event = event;
+    copying->queue = std::move(queue);
+    return MPI_SUCCESS;
+  }
+  const memory::Buffer packed = job.devices.take_pinned(device, bytes);
+  if (!packed) return short_of_memory(job, device);
+  const mpi::Layout elements{static_cast<MPI_Count>(bytes / from_type->packed_unit()),
+                             from_type->packed_type()};
+  const int code = from_device != gpu::host
+                       ? pack_from_device(job, from_device, from.data, from.count, *from_type,
+                                          packed.data(), bytes)
+                       : mpi::relayout(from.data, {from.count, from.type}, packed.data(), elements);
+  if (code != MPI_SUCCESS) return code;
+  return to_device != gpu::host
+             ? unpack_to_device(job, to_device, packed.data(), bytes, to.data, to.count, *to_type)
+             : mpi::relayout(packed.data(), elements, to.data, {to.count, to.type});
+}
+
+}  // namespace
+
+int copy_part(Job& job, const Part& from, const Part& to) { return copy(job, from, to); }
+
+Op schedule_op(const Collective& call) {
+  switch (call.family) {
+    case Family::bcast: return Op::bcast;
+    case Family::reduce:
+    case Family::gather: return Op::gather;
+    case Family::scatter: return Op::scatter;
+    case Family::allreduce:
+    case Family::allgather: return Op::allgather;
+    default: return Op::alltoall;
+  }
+}
+
+BlockMap::BlockMap(Job& job, Op op, const Operands& operands, int rank, int ranks, int segments,
+                   Place place)
+    : job_(job),
+      operands_(operands),
+      rank_(rank),
+      place_(std::move(place)),
+      task_{op, ranks, operands.root, segments} {}
+
+int BlockMap::open() {
+  own_code_ = MPI_SUCCESS;
+  return task_.op == Op::bcast ? open_segments() : MPI_SUCCESS;
+}
+
+/// The ranks' types have one signature, and any layouts: pieces are cut of what lies without gaps.
+int BlockMap::open_segments() {
+  const bool is_root = rank_ == task_.root;
+  const Operand& operand = operands_.receive;
+  whole_ = part_of(operand, is_root ? operand.reads : operand.writes, 0);
+  cut_ = whole_;
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(whole_.type);
+  if (!type) return MPI_ERR_TYPE;
+  cut_.type = type->packed_type();
+  cut_.count = static_cast<MPI_Count>(whole_.bytes / type->packed_unit());
+  if (type->contiguous) return MPI_SUCCESS;
+  cut_.data = nullptr;
+  packed_ = job_.take_on_host(device_of(job_, whole_.data, *type), whole_.bytes);
+  if (!packed_) return MPI_ERR_NO_MEM;
+  cut_.data = packed_.data();
+  return is_root ? copy(job_, whole_, cut_) : MPI_SUCCESS;
+}
+
+/// It never leaves the rank.
+void BlockMap::start_own_copy() {
+  const bool is_of_root = task_.op == Op::scatter || task_.op == Op::gather;
+  if (task_.op == Op::bcast || (is_of_root && rank_ != task_.root)) return;
+  const bool sends_one = task_.op == Op::gather || task_.op == Op::allgather;
+  const bool gets_one = task_.op == Op::scatter;
+  const Part from = part_of(operands_.send, operands_.send.reads, sends_one ? 0 : rank_);
+  const Part to = part_of(operands_.receive, operands_.receive.writes, gets_one ? 0 : rank_);
+  if (from.bytes == 0 || to.bytes == 0) return;  // in place there is none
+  Copy copying;
+  own_code_ = copy(job_, from, to, &copying);
+  own_queue_ = std::move(copying.queue);
+  own_copy_ = copying.event;
+}
+
+bool BlockMap::is_own_copied() {
+  if (!own_queue_) return true;
+  const gpu::State state = own_queue_->query(own_copy_);
+  if (state == gpu::State::pending) return false;
+  if (state == gpu::State::failed) own_code_ = refused(job_, own_queue_->device());
+  own_queue_ = {};
+  return true;
+}
+
+Part BlockMap::segment(schedule::Block block) const {
+  const std::size_t pieces = static_cast<std::size_t>(task_.segments);
+  const std::size_t piece = (cut_.bytes / pieces + grain) / grain * grain;
+  const std::size_t begin = std::min(cut_.bytes, static_cast<std::size_t>(block) * piece);
+  const std::size_t end = pieces == 1 ? cut_.bytes : std::min(cut_.bytes, begin + piece);
+  if (!cut_.data) return {nullptr, 0, cut_.type, end - begin};  // there was no memory for it
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(cut_.type);
+  return {static_cast<std::byte*>(cut_.data) + begin,
+          static_cast<MPI_Count>((end - begin) / std::max<std::size_t>(type->size, 1)), cut_.type,
+          end - begin};
+}
+
+Part BlockMap::outgoing(schedule::Block block) const {
+  const auto size = static_cast<schedule::Block>(task_.size);
+  const Operand& send = operands_.send;
+  switch (task_.op) {
+    case Op::bcast: return segment(block);
+    case Op::gather: return part_of(send, send.reads, 0);
+    case Op::scatter: return part_of(send, send.reads, static_cast<int>(block));
+    case Op::alltoall: return part_of(send, send.reads, static_cast<int>(block % size));
+    case Op::allgather: break;
+  }
+  const bool is_own = static_cast<int>(block) == rank_ && send.reads.number() > 0;
+  return is_own ? part_of(send, send.reads, 0) : incoming(block);
+}
+
+Part BlockMap::incoming(schedule::Block block) const {
+  const auto size = static_cast<schedule::Block>(task_.size);
+  const Operand& receive = operands_.receive;
+  switch (task_.op) {
+    case Op::bcast: return segment(block);
+    case Op::scatter: return part_of(receive, receive.writes, 0);
+    case Op::alltoall: {
+      const int place = place_ ? place_(block) : static_cast<int>(block / size);
+      return part_of(receive, receive.writes, place);
+    }
+    case Op::gather:
+    case Op::allgather: break;
+  }
+  return part_of(receive, receive.writes, static_cast<int>(block));
+}
+
+int BlockMap::close(bool is_for_root_too) {
+  if (own_code_ != MPI_SUCCESS) return own_code_;
+  return packed_ && (rank_ != task_.root || is_for_root_too) ? copy(job_, cut_, whole_)
+                                                             : MPI_SUCCESS;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,111 @@
+#include "engine/coll/blocks/long_pairs.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "engine/coll/route.hpp"
+#include "engine/context.hpp"
+#include "engine/job.hpp"
+#include "mpi/type_info.hpp"
+#include "policy/methods.hpp"
+#include "schedule/hierarchical.hpp"
+#include "schedule/linear.hpp"
+#include "schedule/pairwise.hpp"
+
+namespace mpress::engine {
+namespace {
+
+constexpr MPI_Count never = std::numeric_limits<MPI_Count>::max();
+
+/// Items from which a block is long. Ranks may have other types, but as many bytes.
+MPI_Count least_items(const Job& job, MPI_Datatype type) {
+  const auto known = mpi::glance_at_type(type);
+  if (!known || known->size == 0) return never;
+  return static_cast<MPI_Count>((least_long(job) + known->size - 1) / known->size);
+}
+
+/// Where nobody tells what the other asks for, it may be any codec.
+const Gains& gains_of_pairs(const Job& job, const Operands& operands) {
+  return operands.asked ? job.collectives.most : job.collectives.usual;
+}
+
+/// Is compressing between the two worth a thought? Both know.
+bool may_pay(const Gains& gains, const Context& context, int peer) {
+  return context.share_host(context.rank(), peer) ? gains.within : gains.between;
+}
+
+/// Of the blocks of an operand, one for each rank or one for the root.
+std::vector<bool> long_blocks(const Job& job, const Context& context, const Gains& gains,
+                              const Blocks& blocks, int root) {
+  std::vector<bool> found;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Count least = never;
+  for (int i = 0; i < blocks.number(); ++i) {
+    const MPI_Count count = blocks.count(i);
+    if (count <= 0) continue;
+    if (blocks.type(i) != type) {
+      type = blocks.type(i);
+      least = least_items(job, type);
+    }
+    if (count < least) continue;
+    const int peer = blocks.number() == context.size() ? i : root;
+    if (peer == context.rank() || !may_pay(gains, context, peer)) continue;
+    if (found.empty()) found.resize(static_cast<std::size_t>(blocks.number()));
+    found[static_cast<std::size_t>(i)] = true;
+  }
+  return found;
+}
+
+/// Nothing is forwarded, whoever shares hosts: schedule::make() has other algorithms there.
+schedule::Schedule whole(const schedule::Task& task, const Context& context, int window) {
+  switch (task.op) {
+    case schedule::Op::scatter: return linear_scatter(task, context.rank(), window);
+    case schedule::Op::gather: return linear_gather(task, context.rank(), window);
+    default: break;
+  }
+  const schedule::Hosts& hosts = context.hosts();
+  return hosts.count() > 1 ? hierarchical_alltoall(task, context.rank(), hosts, window)
+                           : scattered_alltoall(task, context.rank(), window);
+}
+
+}  // namespace
+
+LongPairs::LongPairs(const Job& job, const Context& context, const Operands& operands)
+    : sent_(long_blocks(job, context, gains_of_pairs(job, operands), operands.send.reads,
+                        operands.root)),
+      received_(long_blocks(job, context, gains_of_pairs(job, operands), operands.receive.writes,
+                            operands.root)) {}
+
+schedule::Method LongPairs::method(schedule::Op op) {
+  const bool is_alltoall = op == schedule::Op::alltoall;
+  return {is_alltoall ? schedule::Algorithm::scattered : schedule::Algorithm::linear, 1,
+          policy::most_at_once};
+}
+
+schedule::Schedule LongPairs::schedule(const schedule::Method& method, const schedule::Task& task,
+                                       const Context& context) const {
+  const auto size = static_cast<schedule::Block>(task.size);
+  const bool is_alltoall = task.op == schedule::Op::alltoall;
+  // Where a rank has one block, that is the root's.
+  const auto is_long = [&](schedule::Block block) {
+    const bool is_own = task.origin(block) == context.rank();
+    const std::vector<bool>& marks = is_own ? sent_ : received_;
+    if (marks.empty()) return false;
+    const schedule::Block peer = !is_alltoall ? block : is_own ? block % size : block / size;
+    return static_cast<bool>(marks[marks.size() == size ? static_cast<std::size_t>(peer) : 0]);
+  };
+  schedule::Schedule found = restricted(whole(task, context, method.window), is_long);
+  // Few of them go at once. What is there already keeps no rank waiting that has more of them, and
+  // goes round by round.
+  const auto most = static_cast<std::size_t>(method.window);
+  if (found.sends.size() > most || found.receives.size() > most) return found;
+  for (auto* transfers : {&found.sends, &found.receives}) {
+    for (schedule::Transfer& transfer : *transfers) transfer.round = 0;
+  }
+  found.rounds = 1;
+  return found;
+}
+
+}  // namespace mpress::engine

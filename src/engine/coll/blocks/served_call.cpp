@@ -1,0 +1,91 @@
+#include "engine/coll/blocks/served_call.hpp"
+
+#include <utility>
+
+#include "engine/job.hpp"
+#include "schedule/algorithms.hpp"
+
+namespace mpress::engine {
+
+ServedCall::ServedCall(Job& job, const Collective& call, const Operands& operands,
+                       mpi::CommInfo& comm, Context& context, const Served& served,
+                       const LongPairs* pairs)
+    : job_(job),
+      call_(call),
+      operands_(operands),
+      comm_(comm),
+      context_(context),
+      served_(served),
+      tag_(context, served.tag),
+      pairs_(pairs),
+      blocks_(job, schedule_op(call), operands, context.rank(), context.size(),
+              served.method.segments),
+      coding_(coding_of(job, operands, context)) {}
+
+/// Of a call that asks for something itself.
+std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& operands,
+                                            const Context& context) {
+  const std::optional<Asked>& asked = operands.asked;
+  if (!asked || !(asked->spec || asked->same_bits)) return std::nullopt;
+  return Coding{.spec = spec_of(job, operands, context), .is_for_root_too = asked->same_bits};
+}
+
+void ServedCall::start() {
+  code_ = MPI_SUCCESS;
+  bound_ = 0;
+  pass_on_hints(comm_, context_);
+  begin();
+}
+
+/// Unless another call has its tag.
+bool ServedCall::begin() {
+  if (!tag_.take()) return false;
+  open();
+  return true;
+}
+
+void ServedCall::open() {
+  // Who fails here still takes part: others wait for blocks.
+  const int opened = blocks_.open();
+  if (!schedule_ && pairs_) schedule_ = pairs_->schedule(served_.method, blocks_.task(), context_);
+  if (!schedule_) {
+    schedule_ = schedule::make(served_.method, blocks_.task(), context_.rank(), context_.hosts());
+  }
+  is_run_ = false;
+  has_copied_ = pairs_ != nullptr;
+  looks_ = 0;
+  runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), *schedule_, blocks_, opened,
+                  coding_ ? &*coding_ : nullptr);
+  runner_->drive(served_.is_blocking && !pairs_);  // beside pairs there is MPI's own call
+  runner_->await(is_awaited_);
+}
+
+void ServedCall::await(bool is_awaited) {
+  is_awaited_ = is_awaited;
+  if (runner_) runner_->await(is_awaited);
+}
+
+/// Behind what others wait for, and what has come: to give a device work takes as long as a short
+/// block does.
+void ServedCall::start_own_copy() {
+  constexpr int looks_in_vain = 8;
+  if (has_copied_ || !(is_run_ || runner_->is_coming() || ++looks_ > looks_in_vain)) return;
+  has_copied_ = true;
+  if (!runner_->has_own_by_decoder()) blocks_.start_own_copy();
+}
+
+bool ServedCall::advance() {
+  if (!runner_ && !begin()) return false;
+  if (!is_run_) is_run_ = runner_->advance();
+  start_own_copy();
+  const bool has_own = has_copied_ && blocks_.is_own_copied() && runner_->advance_own();
+  if (!is_run_ || !has_own) return false;
+  code_ = runner_->code();
+  bound_ = runner_->outcome().bound;
+  runner_.reset();
+  if (code_ == MPI_SUCCESS) code_ = blocks_.close(coding_ && coding_->is_for_root_too);
+  tag_.give();
+  return true;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,67 @@
+// A collective call that moves data, served by mpress: its blocks, its schedule, and the schedule
+// under way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/coll/blocks/long_pairs.hpp"
+#include "engine/coll/blocks/runner.hpp"
+#include "engine/coll/call_tag.hpp"
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/route.hpp"
+#include "mpi/comm_info.hpp"
+#include "schedule/schedule.hpp"
+
+namespace mpress::engine {
+
+class ServedCall final : public CollectiveOperation {
+ public:
+  /// See make_operation(). `pairs`: where set of these alone, without what is this rank's own;
+  /// outlives it.
+  ServedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
+             Context& context, const Served& served, const LongPairs* pairs = nullptr);
+
+  void start() override;
+  bool advance() override;
+  bool needs_host() const override { return runner_ && runner_->needs_host(); }
+  void await(bool is_awaited) override;
+  void wait_in_mpi() override {
+    if (runner_) runner_->wait_in_mpi();
+  }
+  trace::Called called() const override {
+    return {call_.op, static_cast<std::uint8_t>(served_.method.algorithm)};
+  }
+  int code() const override { return code_; }
+  double bound() const override { return bound_; }
+
+ private:
+  static std::optional<Coding> coding_of(const Job& job, const Operands& operands,
+                                         const Context& context);
+  bool begin();
+  void open();
+  void start_own_copy();
+
+  Job& job_;
+  const Collective& call_;
+  const Operands& operands_;
+  mpi::CommInfo& comm_;
+  Context& context_;
+  const Served served_;
+  CallTag tag_;
+  const LongPairs* const pairs_;
+  BlockMap blocks_;
+  const std::optional<Coding> coding_;  ///< of a call that says so itself
+  std::optional<schedule::Schedule> schedule_;
+  std::optional<Runner> runner_;  ///< while it is under way
+  bool is_awaited_ = false;
+  bool is_run_ = false;      ///< all rounds are over
+  bool has_copied_ = false;  ///< what is this rank's own, or begun to, or it is decoded
+  int looks_ = 0;            ///< since the start
+  int code_ = MPI_SUCCESS;
+  double bound_ = 0;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,141 @@
+#include "engine/coll/blocks/shared_blocks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/p2p/send/send.hpp"
+
+namespace mpress::engine {
+
+SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called called,
+                           const Context& context, const schedule::Schedule& schedule,
+                           const BlockMap& blocks, const Coding* coding)
+    : job_(job), call_(call), called_(called), context_(context), blocks_(blocks), coding_(coding) {
+  if (!call.has_many_readers) return;
+  const std::shared_ptr<mpi::CommInfo> comm = mpi::comm_info(context.comm());
+  may_have_loss_ =
+      coding ? coding->spec.lossy() : comm && comm->hints.codec(job.config.spec).lossy();
+  for (const schedule::Transfer& transfer : schedule.sends) {
+    for (const schedule::Block block : schedule.blocks_of(transfer)) {
+      Shared& shared = shared_[block];
+      shared.readers.push_back(transfer.peer);
+      ++shared.sends_left;
+      if (!is_own(block) && !shared.opaque) shared.opaque = std::make_shared<OpaqueBlock>(job);
+    }
+  }
+}
+
+bool SharedBlocks::is_own(schedule::Block block) const {
+  return blocks_.task().origin(block) == context_.rank();
+}
+
+/// Of an all-gather, where a rank's own block is among those that it gets; of a broadcast where
+/// that is asked for.
+bool SharedBlocks::is_for_self_too(schedule::Block block) const {
+  if (!may_have_loss_ || !is_own(block)) return false;
+  const schedule::Op op = blocks_.task().op;
+  return op == schedule::Op::allgather ||
+         (op == schedule::Op::bcast && coding_ && coding_->is_for_root_too);
+}
+
+void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own,
+                           bool is_decoded) {
+  const auto found = shared_.find(block);
+  if (found == shared_.end()) return;
+  found->second.opaque = std::move(own);
+  found->second.is_decided = true;
+  found->second.is_decoded = is_decoded;
+}
+
+SharedBlocks::Keeping SharedBlocks::to_keep(schedule::Block block) const {
+  if (const auto left = left_in_.find(block); left != left_in_.end()) return {left->second, true};
+  const auto found = shared_.find(block);
+  return {found != shared_.end() ? found->second.opaque : nullptr};
+}
+
+bool SharedBlocks::is_kept(schedule::Block block) const {
+  const std::shared_ptr<OpaqueBlock> opaque = to_keep(block).opaque;
+  return opaque && opaque->is_whole();
+}
+
+/// Once for all readers, also of later rounds.
+int SharedBlocks::decide(schedule::Block block, Shared& shared, const SendArguments& arguments,
+                         bool at_once, Driven driven, LaunchBatch& batch) {
+  if (shared.is_decided || !is_own(block)) return shared.code;
+  shared.is_decided = true;
+  BlockChoice choice =
+      encode_block(job_, {called_, call_.family, true, std::nullopt, coding_, &batch, driven},
+                   arguments, shared.readers, at_once);
+  shared.opaque = std::move(choice.opaque);
+  shared.reason = choice.reason;
+  if (shared.opaque) {
+    Outcome outcome{1, lost_.value_or(0)};
+    outcome.add(shared.opaque->loss().told());
+    lost_ = outcome.bound;
+  }
+  return shared.code = choice.error;
+}
+
+SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part,
+                                         std::span<const int> readers, int tag, Driven driven,
+                                         LaunchBatch& batch) {
+  Shared& shared = shared_.at(block);
+  // Otherwise an ordinary message does it.
+  const bool is_summed = coding_ && coding_->is_summed;
+  const bool is_opaque = shared.readers.size() > 1 || is_for_self_too(block) || is_summed;
+  if (is_own(block) && !is_opaque) return {};
+  const SendArguments arguments{part.data, part.count, part.type, readers.front(), context_.comm()};
+  const bool at_once = readers.size() == shared.readers.size();
+  if (const int code = decide(block, shared, arguments, at_once, driven, batch);
+      code != MPI_SUCCESS) {
+    return {nullptr, std::nullopt, code};
+  }
+  shared.sends_left -= readers.size();
+  std::shared_ptr<OpaqueBlock> opaque = shared.opaque;
+  if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
+  if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
+  // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
+  SendCall call{called_, call_.family, true, std::nullopt, coding_, nullptr, driven};
+  if (!opaque || (!is_own(block) && !opaque->is_whole())) {
+    call.raw_for = shared.reason;
+    opaque = hold_block(job_, call, arguments, readers);
+    if (!opaque) return {nullptr, shared.reason};
+  }
+  return {std::make_shared<BlockSend>(job_, call, arguments, opaque, readers, tag)};
+}
+
+/// A block that this rank gets, too; null where that is not encoded with a loss.
+OpaqueBlock* SharedBlocks::lossy(schedule::Block block, const Shared& shared) const {
+  if (!is_for_self_too(block) || shared.is_decoded) return nullptr;
+  OpaqueBlock* const opaque = shared.opaque.get();
+  return opaque && opaque->cut().spec.lossy() ? opaque : nullptr;
+}
+
+bool SharedBlocks::has_own_by_decoder() const {
+  return std::ranges::any_of(
+      shared_, [&](const auto& entry) { return lossy(entry.first, entry.second) != nullptr; });
+}
+
+bool SharedBlocks::advance_own() {
+  if (own_) {
+    if (!own_->advance()) return false;
+    if (own_code_ == MPI_SUCCESS) own_code_ = own_->code();
+    own_.reset();
+  }
+  bool is_over = true;
+  for (const auto& [block, shared] : shared_) {
+    const OpaqueBlock* const opaque = lossy(block, shared);
+    if (!opaque || opaque->code() != MPI_SUCCESS || has_own_.contains(block)) continue;
+    is_over = false;
+    if (!opaque->is_whole()) continue;
+    has_own_.insert(block);
+    const Part part = blocks_.incoming(block);
+    own_.emplace(job_, *opaque,
+                 ReceiveArguments{part.data, part.count, part.type, context_.comm()});
+    break;
+  }
+  return is_over;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,102 @@
+// The blocks of a call that several ranks get: each is encoded once, by its origin, and passed on
+// as it came, so that all of them have the same bits.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/p2p/receive/block_decode.hpp"
+#include "engine/p2p/send/block_send.hpp"
+#include "schedule/schedule.hpp"
+
+namespace mpress::engine {
+
+class SharedBlocks {
+ public:
+  /// All of these outlive it. A call whose blocks have one reader each has none. `coding`: null, or
+  /// how all blocks are encoded.
+  SharedBlocks(Job& job, const Collective& call, trace::Called called, const Context& context,
+               const schedule::Schedule& schedule, const BlockMap& blocks, const Coding* coding);
+
+  // Before the first round:
+
+  /// This rank has a block of its own so, whole or under way. `is_decoded`: where it gets that
+  /// block itself, it comes there otherwise.
+  void provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own, bool is_decoded);
+
+  /// A block that this rank receives is kept so, and not decoded, as far as it comes encoded.
+  void leave_in(schedule::Block block, std::shared_ptr<OpaqueBlock> opaque) {
+    left_in_.emplace(block, std::move(opaque));
+  }
+
+  /// Where a block that this rank receives is to be kept.
+  struct Keeping {
+    std::shared_ptr<OpaqueBlock> opaque;  ///< null: nowhere
+    bool alone = false;                   ///< it is not to be decoded
+  };
+  Keeping to_keep(schedule::Block block) const;
+
+  /// Has a block that came been kept as it came? Then it can be passed on, also where this rank
+  /// could not decode it.
+  bool is_kept(schedule::Block block) const;
+
+  /// How a block leaves.
+  struct Sending {
+    std::shared_ptr<BlockSend> begun;  ///< to all of them; null: the runner sends messages to each,
+    std::optional<trace::Reason> raw_for = {};  ///< where set of the block as it is, and why;
+    int code = MPI_SUCCESS;  ///< or, where not MPI_SUCCESS, tells each that it does not come
+  };
+
+  /// Sends a block, which is there or kept, to ranks that get it in the same round; or tells how
+  /// its runner is to do so. What has begun is the caller's to advance; `batch`: as SendCall says.
+  Sending send(schedule::Block block, const Part& part, std::span<const int> readers, int tag,
+               Driven driven, LaunchBatch& batch);
+
+  /// What others get of this rank's own blocks with a loss it has so, too, where it gets them.
+  bool has_own_by_decoder() const;
+  /// Lets that proceed; see Runner.
+  bool advance_own();
+  int own_code() const { return own_code_; }  ///< an MPI error code
+
+  /// What this rank's own blocks have lost, as Outcome::bound has it; empty: none was encoded.
+  const std::optional<double>& lost() const { return lost_; }
+
+ private:
+  struct Shared {
+    std::vector<int> readers;  ///< in all rounds
+    std::size_t sends_left = 0;
+    bool is_decided = false;  ///< of an own block: how it goes
+    bool is_decoded = false;  ///< and that this rank has it as others do
+    int code = MPI_SUCCESS;   ///< it cannot be sent
+    std::shared_ptr<OpaqueBlock> opaque;
+    trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is
+  };
+
+  bool is_own(schedule::Block block) const;
+  bool is_for_self_too(schedule::Block block) const;
+  OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;
+  int decide(schedule::Block block, Shared& shared, const SendArguments& arguments, bool at_once,
+             Driven driven, LaunchBatch& batch);
+
+  Job& job_;
+  const Collective& call_;
+  const trace::Called called_;
+  const Context& context_;
+  const BlockMap& blocks_;
+  const Coding* const coding_;
+  bool may_have_loss_ = false;
+  std::unordered_map<schedule::Block, Shared> shared_;  ///< those that this rank sends
+  std::unordered_map<schedule::Block, std::shared_ptr<OpaqueBlock>> left_in_;
+  std::optional<BlockDecode> own_;               ///< under way
+  std::unordered_set<schedule::Block> has_own_;  ///< whose decoding is over
+  int own_code_ = MPI_SUCCESS;
+  std::optional<double> lost_;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,41 @@
+// A long broadcast of data on linked devices by one kernel a member (gpu::Queue::sum_jointly()):
+// the root stores a part of it in each other member's memory, who passes it on to the others, unit
+// by unit while the next ones come. So each link brings all of it once. Nothing is encoded.
+//
+// Such kernels begin, wait and are given again as those of coll/joint/joint_reduction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/coll/joint/joint_call.hpp"
+#include "engine/coll/joint/joint_sum.hpp"
+
+namespace mpress::engine {
+
+class JointBroadcast final : public JointCall {
+ public:
+  /// May such a call go so, as all its members know? `bytes`: of all of it.
+  static bool is_apt(const Collective& call, const Operands& operands, std::size_t bytes,
+                     Context& context);
+
+  /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
+  JointBroadcast(Job& job, const Collective& call, const Operands& operands, std::size_t bytes,
+                 Context& context);
+
+  Told offer() override;
+  JointAnswer accept(std::span<const std::uint64_t> told) override;
+  bool advance() override;
+
+ private:
+  bool is_root() const { return context_.rank() == operands_.root; }
+
+  const Operands& operands_;
+  const std::vector<std::int64_t> begins_;  ///< of parts, in words
+  std::optional<JointSum> sum_;             ///< until it is over
+};
+
+}  // namespace mpress::engine

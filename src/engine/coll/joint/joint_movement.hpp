@@ -1,0 +1,66 @@
+// Blocks of data on a host's devices that one kernel a member brings to all others
+// (gpu::Queue::move_jointly()): short ones, of which messages would take longer to tell than to
+// bring. Nothing is encoded.
+//
+// Such kernels begin, wait and are given again as those of coll/joint/joint_reduction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/coll/joint/joint_call.hpp"
+#include "engine/coll/joint/joint_kernel.hpp"
+#include "engine/devices.hpp"
+
+namespace mpress::engine {
+
+class JointMovement final : public JointCall {
+ public:
+  /// May such a call go so, as all its members know? `bytes`: of a block, or of all of a broadcast.
+  static bool is_apt(const Collective& call, const Operands& operands, std::size_t bytes,
+                     Context& context);
+
+  /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
+  JointMovement(Job& job, const Collective& call, const Operands& operands, Context& context);
+
+  Told offer() override;
+  JointAnswer accept(std::span<const std::uint64_t> told) override;
+  bool advance() override;
+  bool follow(StreamOrder* order) override {
+    kernel_.follow(order);
+    return true;
+  }
+  bool is_in_stream() const override { return kernel_.is_in_stream(); }
+
+ private:
+  /// Does what a member brings lie in its own memory, for all others to read? Across a bus it goes
+  /// once, then.
+  bool is_shared() const {
+    return memory_.is_on_host() && (op_ == schedule::Op::bcast || op_ == schedule::Op::allgather);
+  }
+  bool is_there();
+  bool lies_here(const Part& part, MPI_Datatype& known);
+  Part outgoing(int to) const;
+  Part incoming(int from) const;
+  gpu::Event give(gpu::Queue& queue, std::uint32_t number, bool again) const;
+  auto giving() const {
+    return [this](gpu::Queue& queue, std::uint32_t number, bool again) {
+      return give(queue, number, again);
+    };
+  }
+
+  const Operands& operands_;
+  JointMemory& memory_;
+  const schedule::Op op_;
+  BlockMap blocks_;
+  std::vector<gpu::JointMove::Outgoing> sends_;     ///< by member
+  std::vector<gpu::JointMove::Incoming> receives_;  ///< the same
+  std::vector<std::uint64_t> rooms_;                ///< the same
+  int device_ = gpu::host;
+  JointKernel kernel_;
+};
+
+}  // namespace mpress::engine

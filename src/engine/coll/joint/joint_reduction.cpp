@@ -1,0 +1,204 @@
+#include "engine/coll/joint/joint_reduction.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "gpu/joint.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+namespace {
+
+namespace joint = gpu::joint;
+
+std::size_t bytes_of(const Reduction& reduction) {
+  return reduction.count * element_size(reduction.type);
+}
+
+/// Who wants a part alone, or alone wants all, gets no less in two shots than in one.
+bool takes_two_shots(const Collective& call, const Reduction& reduction, const Context& context) {
+  return call.family == Family::allreduce &&
+         policy::joint_shots(reach_of(context), bytes_of(reduction), context.size()) ==
+             policy::Shots::two;
+}
+
+std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& operands,
+                                    const Reduction& reduction, const Context& context) {
+  if (call.family == Family::reduce_scatter || takes_two_shots(call, reduction, context)) {
+    const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, context, true);
+    return {begins.begin(), begins.end()};
+  }
+  return {0, reduction.count};
+}
+
+/// Bytes of the longest part.
+std::size_t longest_part(const std::vector<std::uint64_t>& begins, std::size_t width) {
+  std::uint64_t longest = 0;
+  for (std::size_t i = 1; i < begins.size(); ++i) {
+    longest = std::max(longest, begins[i] - begins[i - 1]);
+  }
+  return longest * width;
+}
+
+/// Does it go row by row?
+bool goes_by_rows(const Collective& call, const Operands& operands, const Reduction& reduction,
+                  const Context& context) {
+  const std::size_t bytes = bytes_of(reduction);
+  const policy::Reach& reach = reach_of(context);
+  return reduction.how == codec::Combine::sum && bytes >= reach.least_in_rows &&
+         bytes <= reach.most_in_rows &&
+         JointSum::is_apt(context, reduction.type,
+                          pieces_of(call, operands, reduction, context, true),
+                          JointSum::goal_of(call.family, context.size(), operands.root));
+}
+
+/// Not more for each size that comes.
+JointMemory::Size memory_for(unsigned members, std::size_t bytes) {
+  constexpr std::size_t least_long = 1 << 20;
+  const std::size_t room =
+      bytes <= joint::most_brief ? 0 : std::max(least_long, std::bit_ceil(bytes));
+  return {joint::memory_bytes(members, room), joint::cleared_bytes(members)};
+}
+
+}  // namespace
+
+bool JointReduction::is_apt(const Collective& call, const Operands& operands, Context& context) {
+  const auto ranks = static_cast<std::size_t>(context.size());
+  if (ranks < 2 || ranks > joint::most_members) return false;
+  if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
+  const std::optional<Reduction> reduction = reduction_of(operands);
+  if (!reduction) return false;
+  const bool is_in_two = takes_two_shots(call, *reduction, context);
+  const std::size_t longest =
+      longest_part(parts_of(call, operands, *reduction, context), element_size(reduction->type));
+  return policy::may_combine_jointly(reach_of(context),
+                                     is_in_two ? policy::Shots::two : policy::Shots::one,
+                                     bytes_of(*reduction), longest * (ranks - 1)) ||
+         goes_by_rows(call, operands, *reduction, context);
+}
+
+JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
+                               Context& context)
+    : JointCall(job, call, context),
+      operands_(operands),
+      memory_(JointMemories::of(job, context).combined),
+      reduction_(*reduction_of(operands)),
+      gathers_(takes_two_shots(call, reduction_, context)),
+      begins_(parts_of(call, operands, reduction_, context)),
+      kernel_(job, memory_) {
+  if (!goes_by_rows(call, operands, reduction_, context)) return;
+  pieces_ = pieces_of(call, operands, reduction_, context, true);
+  sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, pieces_,
+               JointSum::goal_of(call.family, context.size(), operands.root));
+}
+
+bool JointReduction::combines(int member) const {
+  const auto i = static_cast<std::size_t>(member);
+  if (has_parts()) return begins_[i + 1] > begins_[i];
+  return call_.family != Family::reduce || member == operands_.root;
+}
+
+/// What a member reads of what another brings, or has combined.
+std::size_t JointReduction::bytes_read(int by, int from) const {
+  const auto part = [&](int member) {
+    const auto i = static_cast<std::size_t>(member);
+    return (begins_[i + 1] - begins_[i]) * width();
+  };
+  if (gathers_) return part(by) + part(from);
+  if (!combines(by)) return 0;
+  return has_parts() ? part(by) : bytes();
+}
+
+JointReduction::Told JointReduction::offer() {
+  // Each asks for memory, so that the others find it there when they connect.
+  if (!is_there()) return {};
+  if (sum_) {
+    return sum_->offer(device_, static_cast<const std::byte*>(reduction_.input), results_);
+  }
+  const bool is_read = memory_.connect(device_);
+  const auto members = static_cast<unsigned>(context_.size());
+  if (!memory_.provide(device_, memory_for(members, bytes())) || !is_read) return {};
+  const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
+  const JointMemory::Routes routes = memory_.routes();
+  return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
+          routes[0], routes[1], 0};
+}
+
+bool JointReduction::gets_results() const {
+  if (call_.family == Family::reduce) return context_.rank() == operands_.root;
+  return call_.family == Family::allreduce || combines(context_.rank());
+}
+
+/// Finds where the data lies.
+bool JointReduction::is_there() {
+  const auto type = mpi::type_info(reduction_.mpi_type());
+  if (!type || memory_.is_given_up()) return false;
+  const auto lies_on = [&](const void* data, int device) {
+    return device != gpu::host && reinterpret_cast<std::uintptr_t>(data) % width() == 0 &&
+           device_of(job_, data, *type) == device;
+  };
+  device_ = device_of(job_, reduction_.input, *type);
+  if (!lies_on(reduction_.input, device_)) return false;
+  if (!kernel_.may_run_on(device_)) return false;
+  if (gets_results()) {
+    results_ = static_cast<std::byte*>(const_cast<void*>(operands_.receive.buffer));
+    if (!lies_on(results_, device_)) return false;
+    // Of MPI_Reduce_scatter in place they lie where others' parts were, which blocks copy in turn.
+    if (reduction_.is_in_place && call_.family == Family::reduce_scatter) return false;
+  }
+  return true;
+}
+
+JointAnswer JointReduction::accept(std::span<const std::uint64_t> told) {
+  if (sum_) return sum_->accept_told(told, {});
+  const JointAnswer answer = memory_.answer(told, words);
+  if (answer != JointAnswer::accepted) return answer;
+  kernel_.begin(device_, told, words, giving());
+  return answer;
+}
+
+gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
+  std::uint32_t combiners = 0;
+  for (int member = 0; member < context_.size() && !has_parts(); ++member) {
+    combiners |= combines(member) ? 1u << member : 0;
+  }
+  const gpu::Joint joint{memory_.memory(),
+                         static_cast<unsigned>(context_.rank()),
+                         number,
+                         begins_,
+                         combiners,
+                         gathers_,
+                         !gathers_ && bytes() <= joint::most_brief,
+                         reduction_.input,
+                         results_,
+                         again,
+                         memory_.undone(),
+                         kernel_.is_endless()};
+  return queue.combine_jointly(reduction_.how, reduction_.type, joint);
+}
+
+bool JointReduction::advance() {
+  if (sum_) {
+    if (!sum_->advance()) return false;
+    end_sum();
+  }
+  if (!kernel_.is_under_way()) return true;
+  if (!kernel_.advance(giving(), code_)) return false;
+  const int me = context_.rank();
+  count(
+      memory_.way(), [&](int member) { return bytes_read(member, me); },
+      [&](int member) { return bytes_read(me, member); });
+  return true;
+}
+
+void JointReduction::end_sum() {
+  code_ = sum_->code();
+  count(
+      sum_->way(), [&](int member) { return sum_->raw_bytes_to(member); },
+      [&](int member) { return sum_->raw_bytes_from(member); });
+  sum_.reset();
+}
+
+}  // namespace mpress::engine

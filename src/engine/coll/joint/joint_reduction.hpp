@@ -1,0 +1,79 @@
+// A reduction of data on a host's devices by one kernel a member, which waits on its device for
+// those of the others (gpu::Queue::combine_jointly()).
+//
+// Such kernels begin once all members have told that they are in the call, each with a device of
+// its own; they fill no device, and none waits for long: what it has left undone then, because
+// another member's device was busy, is given again by its host, which has looked whether that
+// member still lives.
+//
+// States (docs/architecture.md has them as a table):
+// - offering, until all members have told whether they can;
+// - combining: the kernel is under way, or was given again;
+// - over.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/coll/joint/joint_call.hpp"
+#include "engine/coll/joint/joint_kernel.hpp"
+#include "engine/coll/joint/joint_sum.hpp"
+#include "engine/coll/reduce/reduction.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/devices.hpp"
+#include "policy/linked.hpp"
+
+namespace mpress::engine {
+
+class JointReduction final : public JointCall {
+ public:
+  /// May such a call go so, as all its members know?
+  static bool is_apt(const Collective& call, const Operands& operands, Context& context);
+
+  /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
+  JointReduction(Job& job, const Collective& call, const Operands& operands, Context& context);
+
+  Told offer() override;
+  JointAnswer accept(std::span<const std::uint64_t> told) override;
+  bool advance() override;
+  bool follow(StreamOrder* order) override {
+    if (!sum_) kernel_.follow(order);
+    return !sum_;
+  }
+  bool is_in_stream() const override { return kernel_.is_in_stream(); }
+
+ private:
+  using Ability = JointMemory::Ability;
+
+  bool is_there();
+  gpu::Event give(gpu::Queue& queue, std::uint32_t number, bool again) const;
+  auto giving() const {
+    return [this](gpu::Queue& queue, std::uint32_t number, bool again) {
+      return give(queue, number, again);
+    };
+  }
+  void end_sum();
+  bool gets_results() const;
+  bool combines(int member) const;
+  std::size_t bytes_read(int by, int from) const;
+  bool has_parts() const { return begins_.size() > 2; }
+  std::size_t width() const { return element_size(reduction_.type); }
+  std::size_t bytes() const { return reduction_.count * width(); }
+
+  const Operands& operands_;
+  JointMemory& memory_;
+  const Reduction reduction_;
+  const bool gathers_;
+  std::vector<std::uint64_t> begins_;  ///< of parts, in elements
+  std::vector<std::int64_t> pieces_;   ///< the same of what is long
+  std::optional<JointSum> sum_;        ///< of that, which goes row by row
+  int device_ = gpu::host;
+  std::byte* results_ = nullptr;
+  JointKernel kernel_;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,215 @@
+#include "engine/coll/joint/joint_sum.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "gpu/joint_sum.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+namespace joint = gpu::joint_sum;
+
+/// Elements of a part in a window.
+std::size_t window_elements(unsigned members, ElementType type) {
+  return joint::most_units(members) * joint::unit_elements(element_size(type));
+}
+
+std::size_t longest_of(std::span<const std::int64_t> begins) {
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    longest = std::max(longest, static_cast<std::size_t>(begins[i + 1] - begins[i]));
+  }
+  return longest;
+}
+
+std::size_t windows_of(std::span<const std::int64_t> begins, ElementType type) {
+  const std::size_t each = window_elements(static_cast<unsigned>(begins.size()) - 1, type);
+  return (longest_of(begins) + each - 1) / each;
+}
+
+/// Units of the longest part that a window of it needs room for; not more for each size that comes.
+std::uint32_t units_for(std::span<const std::int64_t> begins, ElementType type) {
+  constexpr std::size_t least = 64;
+  const std::size_t width = element_size(type);
+  const std::size_t most = joint::most_units(static_cast<unsigned>(begins.size()) - 1);
+  const std::size_t units = joint::units_of(longest_of(begins), width);
+  return static_cast<std::uint32_t>(std::min(most, std::bit_ceil(std::max(least, units))));
+}
+
+}  // namespace
+
+bool JointSum::is_apt(const Context& context, ElementType type,
+                      std::span<const std::int64_t> begins, Goal goal) {
+  const int ranks = context.size();
+  if (ranks < 2 || static_cast<unsigned>(ranks) > joint::most_members) return false;
+  if (context.hosts().count() > 1 || longest_of(begins) == 0) return false;
+  // A member that waits for nothing from others in a window, neither for what it adds up nor for
+  // results, could be two windows ahead of them, where memory is used again.
+  const std::size_t windows = windows_of(begins, type);
+  const std::size_t each = window_elements(static_cast<unsigned>(ranks), type);
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    const bool is_reader = (goal.readers >> i & 1) != 0 || static_cast<int>(i) == goal.source;
+    const auto part = static_cast<std::size_t>(begins[i + 1] - begins[i]);
+    if (windows > 2 && !is_reader && part <= (windows - 1) * each) return false;
+  }
+  return true;
+}
+
+JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
+                   std::span<const std::int64_t> begins, Goal goal)
+    : job_(job),
+      context_(context),
+      memory_(memory),
+      type_(type),
+      begins_(begins),
+      goal_(goal),
+      windows_(windows_of(begins, type)) {}
+
+JointSum::~JointSum() {
+  if (number_ != 0) memory_.set_busy(false);
+}
+
+JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* results) {
+  using Devices = JointMemory::Devices;
+  const std::uint64_t word = joint_device_word(job_, device);
+  if (memory_.is_given_up() || memory_.is_busy() || word == 0) return {};
+  if (memory_.devices() == Devices::shared) return {};
+  device_ = device;
+  input_ = input;
+  results_ = results;
+  const bool is_read = memory_.connect(device);
+  // Ranks that share a device take no memory for this.
+  if (memory_.devices() == Devices::unknown) return {0, word, 0, 0, 0};
+  const joint::Layout layout{static_cast<std::uint32_t>(context_.size()),
+                             units_for(begins_, type_)};
+  if (!memory_.provide(device, {layout.bytes(), layout.cleared_bytes()}) || !is_read) return {};
+  // There may be more from calls before.
+  std::uint32_t units = layout.units;
+  while (joint::Layout{layout.members, 2 * units}.bytes() <= memory_.bytes()) units *= 2;
+  has_offered_ = true;
+  const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
+  const JointMemory::Routes routes = memory_.routes();
+  return {static_cast<std::uint64_t>(ability), word, routes[0], routes[1], units};
+}
+
+JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid& grid) {
+  std::vector<std::uint64_t> devices;
+  std::vector<JointMemory::Routes> routes;
+  Ability least = Ability::has;
+  units_.clear();
+  for (const Told& one : told) {
+    least = std::min(least, static_cast<Ability>(one[0]));
+    devices.push_back(one[1]);
+    routes.push_back({one[2], one[3]});
+    units_.push_back(static_cast<std::uint32_t>(one[4]));
+  }
+  if (have_all_devices(devices) && memory_.devices() == JointMemory::Devices::unknown) {
+    const bool are_own = have_own_devices(std::move(devices));
+    memory_.set_devices(are_own ? JointMemory::Devices::own : JointMemory::Devices::shared);
+    return are_own ? JointAnswer::not_yet : JointAnswer::never;
+  }
+  if (least == Ability::none) return JointAnswer::not_now;
+  if (!have_own_devices(std::move(devices))) return JointAnswer::never;
+  if (least == Ability::makes) {
+    memory_.open(routes);
+    return JointAnswer::not_yet;
+  }
+  // Counts that do not match are an error of the program's, which must not overrun memory.
+  const std::size_t each = window_elements(static_cast<unsigned>(context_.size()), type_);
+  const std::size_t needed =
+      joint::units_of(std::min(each, longest_of(begins_)), element_size(type_));
+  if (needed > *std::ranges::min_element(units_)) return JointAnswer::not_now;
+  grid_ = grid;
+  memory_.set_busy(true);
+  number_ = memory_.next_call();
+  queue_ = job_.devices.queue(device_, gpu::Priority::first);
+  give(false);
+  return JointAnswer::accepted;
+}
+
+JointAnswer JointSum::accept_told(std::span<const std::uint64_t> told,
+                                  const codec::szp::Grid& grid) {
+  std::vector<Told> all(told.size() / words);
+  for (std::size_t i = 0; i < told.size(); ++i) all[i / words][i % words] = told[i];
+  return accept(all, grid);
+}
+
+void JointSum::fail() {
+  if (has_offered_) memory_.tell_failure();
+}
+
+/// The kernel of a window.
+void JointSum::give(bool again) {
+  if (!queue_) return;
+  const std::size_t each = window_elements(static_cast<unsigned>(context_.size()), type_);
+  from_.clear();
+  counts_.clear();
+  for (int member = 0; member < context_.size(); ++member) {
+    const std::size_t begin = std::min(window_ * each, elements_of(member));
+    from_.push_back(static_cast<std::uint64_t>(begins_[static_cast<std::size_t>(member)]) + begin);
+    counts_.push_back(std::min(each, elements_of(member) - begin));
+  }
+  std::byte* out = results_;
+  // Where each gets its own part, that of the window.
+  if (out && goal_.readers == 0) out += window_ * each * element_size(type_);
+  memory_.tally() = {};
+  const gpu::JointSum sum{memory_.memory(), units_,        static_cast<unsigned>(context_.rank()),
+                          number_,          grid_,         from_,
+                          counts_,          goal_.readers, goal_.source,
+                          input_,           out,           again,
+                          &memory_.tally()};
+  event_ = queue_->sum_jointly(type_, sum);
+}
+
+bool JointSum::advance() {
+  while (!is_over_) {
+    if (!end_window()) return false;
+    is_over_ = code_ != MPI_SUCCESS || ++window_ == windows_;
+    if (is_over_) break;
+    number_ = memory_.next_call();
+    give(false);
+  }
+  queue_ = {};
+  if (std::exchange(number_, 0) != 0) memory_.set_busy(false);
+  return true;
+}
+
+bool JointSum::end_window() {
+  if (again_at_ns_ != 0) {
+    if (trace::now_ns() < again_at_ns_) return false;
+    again_at_ns_ = 0;
+    give(true);
+  }
+  const JointMemory::End end = memory_.look(queue_, event_, code_);
+  if (end == JointMemory::End::pending) return false;
+  sent_ += memory_.tally().sent;
+  received_ += memory_.tally().received;
+  were_quanta_ = were_quanta_ && memory_.tally().as_elements == 0;
+  if (end == JointMemory::End::undone) {
+    // A member that is far behind leaves the device to the program for half of the time.
+    constexpr unsigned at_once = 2;
+    constexpr std::uint64_t pause_ns = 10'000'000;
+    again_at_ns_ = ++left_undone_ <= at_once ? 1 : trace::now_ns() + pause_ns;
+    return false;
+  }
+  left_undone_ = 0;
+  return true;
+}
+
+std::size_t JointSum::raw_bytes_to(int other) const {
+  const std::size_t contributed = brings(context_.rank()) ? elements_of(other) : 0;
+  const std::size_t result = is_reader(other) ? elements_of(context_.rank()) : 0;
+  return (contributed + result) * element_size(type_);
+}
+
+std::size_t JointSum::raw_bytes_from(int other) const {
+  const std::size_t contributed = brings(other) ? elements_of(context_.rank()) : 0;
+  const std::size_t result = is_reader(context_.rank()) ? elements_of(other) : 0;
+  return (contributed + result) * element_size(type_);
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,131 @@
+// Sums of szp on a host's devices, which one kernel a member makes in the place of blocks
+// (coll/joint/joint_sum).
+
+#include "codec/codec.hpp"
+#include "codec/szp/format.hpp"
+#include "engine/coll/reduce/reduced_call.hpp"
+#include "engine/job.hpp"
+#include "gpu/joint_sum.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+
+/// As far as all members know.
+bool ReducedCall::have_joint_memory() const {
+  return context_.between_devices() != Context::Between::mpi &&
+         bytes() <= reach_of(context_).most_in_quanta;
+}
+
+/// As all members know.
+bool ReducedCall::may_add_jointly() const {
+  return served_.is_blocking && reduction_.how == codec::Combine::sum && have_joint_memory() &&
+         JointSum::is_apt(context_, reduction_.type, begins_, joint_goal());
+}
+
+JointSum::Goal ReducedCall::joint_goal() const {
+  return JointSum::goal_of(call_.family, context_.size(), operands_.root);
+}
+
+/// What this member tells of whether it can.
+void ReducedCall::offer_jointly(Brought& told) {
+  if (!may_add_jointly()) return;
+  joint_.emplace(job_, context_, JointMemories::of(job_, context_).coded_sums, reduction_.type,
+                 begins_, joint_goal());
+  if (code_ != MPI_SUCCESS || home_ == gpu::host) return;
+  const auto type = mpi::type_info(reduction_.mpi_type());
+  const bool gets_results =
+      goal_ == Goal::all || is_at_root() || (goal_ == Goal::each && own_elements() > 0);
+  std::byte* const results = gets_results ? this->results() : nullptr;
+  // Of MPI_Reduce_scatter in place results lie where others' parts were.
+  const bool is_overlapped = goal_ == Goal::each && reduction_.is_in_place;
+  const bool is_apt =
+      type && !is_overlapped &&
+      (!results || (is_aligned(results) && device_of(job_, results, *type) == home_));
+  if (is_apt) told.joint = joint_->offer(home_, input_, results);
+}
+
+/// All members find the same, but for one whose exchange failed: the others learn of that.
+bool ReducedCall::begins_jointly() {
+  if (!joint_ || !agreed_.adds_quanta) return false;
+  // A member that knows its range may have results where its input lies.
+  if (agreed_.is_blind && agreed_.are_any_known) return false;
+  // Quanta that do not travel would make all rows elements.
+  const double quanta = agreed_.most / (2 * agreed_.coding.spec.value * codec::szp::step_shrink);
+  if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
+  std::vector<JointSum::Told> told;
+  for (const Brought& one : told_) told.push_back(one.joint);
+  const codec::szp::Grid grid =
+      agreed_.is_blind ? *blind_grid() : codec::grid_of(agreed_.coding.spec);
+  if (joint_->accept(told, grid) != JointAnswer::accepted) return false;
+  movement_.reset();
+  is_joint_ = true;
+  phase_ = Phase::adding_jointly;
+  return true;
+}
+
+void ReducedCall::count_jointly() const {
+  const std::size_t others = static_cast<std::size_t>(context_.size()) - 1;
+  for (int member = 0; member < context_.size(); ++member) {
+    if (member == context_.rank()) continue;
+    // Kernels count what goes to all members together.
+    count_by_kernel(
+        job_, called(), joint_->way(), context_.world_rank(member),
+        {joint_->raw_bytes_to(member), joint_->sent_bytes() / others, Codec::szp},
+        {joint_->raw_bytes_from(member), joint_->received_bytes() / others, Codec::szp});
+  }
+}
+
+/// All members find the same: a joint sum, blocks, or that they have to know the range first. An
+/// error that one had before the exchange all know of by then.
+void ReducedCall::begin_after_exchange() {
+  if (code_ != MPI_SUCCESS) {
+    if (joint_) joint_->fail();
+    return begin_contributions();
+  }
+  if (has_blind_results_ && agreed_.greatest <= codec::szp::reached(*blind_grid())) {
+    is_joint_ = true;
+    return end_without_blocks();
+  }
+  if (begins_jointly()) return;
+  if (!agreed_.is_blind) return begin_contributions();
+  JointMemories::of(job_, context_).blind_sums.ended(false);
+  begin_measuring();
+}
+
+/// A member whose device failed in a blind sum does not look for the range with those that have all
+/// of it. True once the call is over for that.
+bool ReducedCall::ends_for_failure() {
+  if (!has_blind_results_) return false;
+  JointMemory& memory = JointMemories::of(job_, context_).coded_sums;
+  if (!memory.has_lost_member()) return false;
+  memory.tell_failure();
+  movement_->runner().withdraw();
+  note(job_.device_code);
+  end_without_blocks();
+  return true;
+}
+
+void ReducedCall::end_without_blocks() {
+  joint_.reset();
+  movement_.reset();
+  aligned_.reset();
+  end();
+}
+
+void ReducedCall::end_jointly() {
+  note(joint_->code());
+  const bool were_quanta = joint_->were_quanta();
+  if (code_ == MPI_SUCCESS) count_jointly();
+  joint_.reset();
+  if (agreed_.is_blind && code_ == MPI_SUCCESS) {
+    JointMemories::of(job_, context_).blind_sums.ended(were_quanta);
+    if (!were_quanta) {
+      has_blind_results_ = true;
+      is_joint_ = false;
+      return begin_measuring();
+    }
+  }
+  end_without_blocks();
+}
+
+}  // namespace mpress::engine

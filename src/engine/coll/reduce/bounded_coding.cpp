@@ -1,0 +1,72 @@
+#include "engine/coll/reduce/bounded_coding.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codec/szp/format.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Of the host's window, what all members bring together, to go in windows.
+constexpr double least_of_window = 0.25;
+
+/// Coding::share_in_windows. Some members may bring next to nothing.
+double share_in_windows(std::span<const Brought> told) {
+  double longest = 0;
+  double windows = 0;
+  for (const Brought& one : told) {
+    if (one.share == 0) return 0;
+    longest = std::max(longest, one.share);
+    windows += one.windows;
+  }
+  return windows > least_of_window * static_cast<double>(told.size()) ? longest : 0;
+}
+
+}  // namespace
+
+BoundedCoding::BoundedCoding(std::span<const Brought> told, const BoundedReduction& of)
+    : coding{Spec{.codec = Codec::none}, true} {
+  const auto all = [&](std::uint64_t flag) {
+    return std::ranges::all_of(told, [=](const Brought& one) { return one.has(flag); });
+  };
+  const auto any = [&](std::uint64_t flag) {
+    return std::ranges::any_of(told, [=](const Brought& one) { return one.has(flag); });
+  };
+  are_any_known = any(Brought::is_known);
+  if (!any(Brought::pays) && !of.encodes_in_any_case) return;
+  is_blind = !all(Brought::is_known);
+  codec::Range range;
+  std::uint64_t chunk_bytes = told.front().chunk_bytes;
+  for (const Brought& one : told) {
+    range.join({one.min, one.max, one.has(Brought::is_finite), false});
+    chunk_bytes = std::min(chunk_bytes, one.chunk_bytes);
+  }
+  greatest = std::max(std::fabs(range.min), std::fabs(range.max));
+  coding.chunk_bytes = chunk_bytes;
+  coding.is_for_devices = all(Brought::is_on_device);
+  coding.share_in_windows = share_in_windows(told);
+  choose(of.spec.bound == Bound::rel ? of.spec.value * range.width() : of.spec.value, of);
+}
+
+/// The grid of one member's elements, for a `bound` on the result.
+void BoundedCoding::choose(double bound, const BoundedReduction& of) {
+  using namespace codec::szp;
+  // Where the bound is known, sums with and without the range go by one grid.
+  const bool is_known = of.is_sum && of.spec.bound == Bound::abs;
+  most = std::max(greatest, is_known ? covered(of.type, bound, of.members) : 0);
+  const std::optional<Grid> part =
+      of.is_sum ? summand_grid(of.type, bound, of.members, most) : std::optional<Grid>(bound);
+  if (!part || !(part->bound > 0) || !resolvable(of.type, part->bound)) {
+    coding = {Spec{.codec = Codec::mpc}, true};  // nothing is lost, and so no bound is exceeded
+    return;
+  }
+  coding.spec = of.spec;
+  coding.spec.bound = Bound::abs;
+  coding.spec.value = part->bound;
+  coding.spec.slack = part->slack;
+  coding.is_summed = adds_quanta = of.is_sum;
+  loss = {true, of.is_sum ? bound_of_sum(of.type, *part, of.members, most) : part->bound};
+}
+
+}  // namespace mpress::engine

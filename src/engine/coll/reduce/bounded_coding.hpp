@@ -1,0 +1,61 @@
+// What members of a reduction with a bound on the error tell each other first, the range of what
+// they bring, and how all encode it then, which follows from what all were told alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "codec/element.hpp"
+#include "codec/range.hpp"
+#include "codec/spec.hpp"
+#include "engine/coll/joint/joint_call.hpp"
+#include "engine/p2p/send/send.hpp"
+#include "engine/pipeline/loss.hpp"
+
+namespace mpress::engine {
+
+/// What a member tells of what it brings.
+struct Brought {
+  double min, max;  ///< of finite elements; both 0 where there are none
+  double share;     ///< of its payloads, of their elements' bytes; 0: none go in windows
+  double windows;   ///< of the host, that the payloads of all would fill, were they like its
+  std::uint64_t chunk_bytes;
+  std::uint64_t flags;
+  JointCall::Told joint;
+
+  // Flags.
+  static constexpr std::uint64_t pays = 1;       ///< encoding it
+  static constexpr std::uint64_t is_finite = 2;  ///< there are finite elements
+  static constexpr std::uint64_t is_on_device = 4;
+  static constexpr std::uint64_t is_known = 8;  ///< its range
+
+  bool has(std::uint64_t flag) const { return (flags & flag) != 0; }
+};
+
+/// A reduction, as all of its members know it.
+struct BoundedReduction {
+  ElementType type;
+  bool is_sum;  ///< else a minimum or a maximum
+  int members;
+  Spec spec;                 ///< of szp
+  bool encodes_in_any_case;  ///< also where that does not pay
+};
+
+struct BoundedCoding {
+  Coding coding;
+  Loss loss;                 ///< of the result
+  bool adds_quanta = false;  ///< of payloads
+  double greatest = 0;       ///< magnitude that was told of
+  double most = 0;           ///< magnitude that the coding serves
+  bool is_blind = false;     ///< it is encoded, and not all members know their range
+  bool are_any_known = false;
+
+  BoundedCoding() = default;
+  BoundedCoding(std::span<const Brought> told, const BoundedReduction& of);
+
+ private:
+  void choose(double bound, const BoundedReduction& of);
+};
+
+}  // namespace mpress::engine

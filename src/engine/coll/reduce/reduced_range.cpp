@@ -1,0 +1,109 @@
+// What members of a reduction with a bound on the error tell each other first: the range of what
+// they bring, from which all find the same way to encode it.
+
+#include <algorithm>
+
+#include "engine/coll/reduce/reduced_call.hpp"
+#include "engine/job.hpp"
+#include "engine/p2p/send/send_message.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+
+/// Is a piece worth encoding on its way from this rank to the member that is hardest to reach?
+bool ReducedCall::pays() const {
+  if (job_.config.force) return true;  // what is to be timed could go as it is
+  const int me = context_.rank();
+  int peer = me == 0 ? 1 : 0;
+  for (int other = 0; other < context_.size(); ++other) {
+    if (!context_.share_host(me, other)) peer = other;
+  }
+  const SendArguments arguments{input_, static_cast<MPI_Count>(reduction_.count) / context_.size(),
+                                reduction_.mpi_type(), peer, context_.comm()};
+  const auto type = mpi::type_info(arguments.type);
+  const auto comm = mpi::comm_info(arguments.comm);
+  if (!type || !comm) return false;
+  const SendCall call{called(), call_.family, true};
+  const Location place = locate(job_, arguments.buffer, *type);
+  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+  const Message message{call,         arguments,        *type, *comm, comm->world_rank(peer), bytes,
+                        place.device, place.is_readable};
+  return choose(job_, message, false).spec.codec != Codec::none;
+}
+
+/// Brought::share.
+double ReducedCall::share_in_windows() const {
+  if (!served_.is_blocking || Backoff::is_crowded() || !job_.host_link.is_open()) return 0;
+  const auto comm = mpi::comm_info(context_.comm());
+  std::vector<int> others;
+  double share = 0;
+  for (int rank = 0; comm && rank < context_.size(); ++rank) {
+    if (rank == context_.rank()) continue;
+    others.push_back(context_.world_rank(rank));
+    const std::size_t piece = static_cast<std::size_t>(elements_of(rank)) * width();
+    share = std::max(share, comm->ratios->wire_per_raw(spec_.codec, reduction_.type, piece));
+  }
+  return link_to(job_, home_, bytes(), others) == link::Kind::host ? share : 0;
+}
+
+/// Do results go where the input lies? By MPI only in place.
+bool ReducedCall::is_overwritten() const {
+  return reduction_.is_in_place || (input_ < results() + bytes() && results() < input_ + bytes());
+}
+
+/// May a joint sum begin before the range is known? Not where it could not be made again. Where
+/// members do not find the same they look for the range after all.
+bool ReducedCall::may_be_blind() const {
+  if (spec_.bound != Bound::abs || goal_ != Goal::all || code_ != MPI_SUCCESS ||
+      home_ == gpu::host || is_overwritten() || !may_add_jointly()) {
+    return false;
+  }
+  const auto grid = blind_grid();
+  if (!grid || !codec::szp::resolvable(reduction_.type, grid->bound)) return false;
+  JointMemories& memories = JointMemories::of(job_, context_);
+  return memories.coded_sums.is_open() && memories.blind_sums.may_begin();
+}
+
+/// Of a joint sum that begins before the range is known; with a bound that is absolute.
+std::optional<codec::szp::Grid> ReducedCall::blind_grid() const {
+  return codec::szp::blind_grid(reduction_.type, spec_.value, context_.size());
+}
+
+/// What this rank brings; then the exchange begins.
+void ReducedCall::begin_measuring() {
+  phase_ = Phase::measuring;
+  if (code_ != MPI_SUCCESS) {
+    range_.set_empty();
+  } else if (!range_.is_known()) {
+    range_.begin(reduction_.type, input_, static_cast<std::size_t>(reduction_.count), home_);
+  }
+  if (range_.advance()) begin_exchange();
+}
+
+void ReducedCall::begin_exchange() {
+  note(range_.code());
+  const codec::Range range = range_.value();
+  // What paid once in a call does so again: all members have blind results, or none.
+  const std::uint64_t flags = (has_blind_results_ || pays() ? Brought::pays : 0) |
+                              (range.any_finite ? Brought::is_finite : 0) |
+                              (home_ != gpu::host ? Brought::is_on_device : 0) |
+                              (range_.is_known() ? Brought::is_known : 0);
+  const std::size_t chunk_bytes = job_.chunks.is_open() ? job_.chunks.chunk_bytes() : 0;
+  told_.assign(static_cast<std::size_t>(context_.size()), {});
+  Brought& told = told_[static_cast<std::size_t>(context_.rank())];
+  const double share = share_in_windows();
+  const double all = share * static_cast<double>(bytes()) * (context_.size() - 1);
+  const double windows = share > 0 ? all / static_cast<double>(job_.host_window) : 0;
+  told = {range.min, range.max, share, windows, chunk_bytes, flags, {}};
+  offer_jointly(told);
+  phase_ = Phase::exchanging;
+  movement_ = share_with_all(told_.data(), sizeof(Brought));
+}
+
+/// All members find the same, from what all have told.
+void ReducedCall::conclude_exchange() {
+  agreed_ = BoundedCoding(told_, {reduction_.type, reduction_.how == codec::Combine::sum,
+                                  context_.size(), spec_, is_reproducible_});
+}
+
+}  // namespace mpress::engine

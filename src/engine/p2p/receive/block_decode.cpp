@@ -1,0 +1,54 @@
+#include "engine/p2p/receive/block_decode.hpp"
+
+#include "engine/job.hpp"
+#include "mpi/relayout.hpp"
+#include "mpi/type_info.hpp"
+
+namespace mpress::engine {
+
+BlockDecode::BlockDecode(Job& job, const OpaqueBlock& opaque, const ReceiveArguments& to)
+    : job_(job), to_(to), type_(mpi::type_info(to.type)), code_(open(opaque)) {}
+
+int BlockDecode::open(const OpaqueBlock& opaque) {
+  if (!type_) return MPI_ERR_TYPE;
+  const Chunking& cut = opaque.cut();
+  const Location place = locate(job_, to_.buffer, *type_);
+  device_ = place.device;
+  const bool is_on_device = device_ != gpu::host;
+  const auto address = reinterpret_cast<std::uintptr_t>(to_.buffer);
+  auto* elements = static_cast<std::byte*>(to_.buffer);
+  if (!type_->contiguous ||
+      (is_on_device ? address % element_size(cut.type) != 0 : !place.is_readable)) {
+    packed_ = is_on_device ? job_.devices.take(device_, cut.bytes()) : job_.pool.take(cut.bytes());
+    if (!packed_) return MPI_ERR_NO_MEM;
+    elements = packed_.data();
+  }
+  const From from = opaque.device() == device_ ? From::near : From::host;
+  auto decoder = is_on_device ? device_decoder(job_, cut, device_, elements, from)
+                              : host_decoder(job_, cut, elements);
+  if (!decoder) return is_on_device ? refused(job_, device_) : MPI_ERR_NO_MEM;
+  pipeline_.emplace(job_, cut, std::move(decoder), device_);
+  pipeline_->open(opaque);
+  return MPI_SUCCESS;
+}
+
+bool BlockDecode::advance() {
+  if (!pipeline_) return true;
+  if (!pipeline_->advance()) return false;
+  code_ = pipeline_->code();
+  if (code_ == MPI_SUCCESS && packed_) code_ = lay_out(pipeline_->cut().bytes());
+  pipeline_.reset();
+  return true;
+}
+
+int BlockDecode::lay_out(std::size_t bytes) {
+  if (device_ != gpu::host) {
+    return unpack_to_device(job_, device_, packed_.data(), bytes, to_.buffer, to_.count, *type_);
+  }
+  const mpi::Layout laid{static_cast<MPI_Count>(bytes / type_->packed_unit()),
+                         type_->packed_type()};
+  return mpi::relayout(packed_.data(), laid, to_.buffer,
+                       type_->contiguous ? laid : mpi::Layout{to_.count, type_->layout});
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,112 @@
+// What calls that receive before they return have in common (p2p/receive/receive_calls,
+// p2p/exchange).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/p2p/receive/probed.hpp"
+#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/receive/receive_calls.hpp"
+#include "engine/p2p/standing.hpp"
+#include "mpi/calls.hpp"
+#include "mpi/counted.hpp"
+#include "trace/record.hpp"
+
+namespace mpress::engine {
+
+/// The program's status, or our own where it ignores it: delivering needs one. Tells whether a call
+/// of MPI's received: MPICH's may return success, and leave the status as it was, once a handler of
+/// the program's was called.
+class StatusOf {
+ public:
+  explicit StatusOf(MPI_Status* given)
+      : used_(given == MPI_STATUS_IGNORE ? &own_ : given),
+        source_before_(std::exchange(used_->MPI_SOURCE, nobody)) {}
+  StatusOf(const StatusOf&) = delete;
+  StatusOf& operator=(const StatusOf&) = delete;
+  ~StatusOf() {
+    if (!has_answer()) used_->MPI_SOURCE = source_before_;
+  }
+  operator MPI_Status*() const { return used_; }
+  MPI_Status& operator*() const { return *used_; }
+
+  bool has_answer() const { return used_->MPI_SOURCE != nobody; }
+
+ private:
+  static constexpr int nobody = std::numeric_limits<int>::min();
+
+  MPI_Status own_{};
+  MPI_Status* used_;
+  const int source_before_;
+};
+
+/// Delivers what a blocking call received, and raises what goes wrong.
+int deliver(Job& job, Receive& receive, MPI_Status& status, std::uint64_t begin_ns);
+
+/// Receives a message that a probe has already taken from MPI, and raises what goes wrong.
+int deliver_probed(Job& job, const ProbedMessage& probed, trace::Op op,
+                   const ReceiveArguments& arguments, MPI_Status* status);
+
+/// Where threads may probe while others receive, receives are posted under the queue's lock and
+/// waited for outside it; what is under way proceeds meanwhile. Elsewhere one call does both.
+inline bool must_post(const Job& job) {
+  return job.threaded || !job.probed.empty() || !job.progress.idle();
+}
+
+/// The kind of a blocking receive from one rank; nothing where it asks for anything of its own.
+inline std::optional<Standing::Kind> kind_of(trace::Op op, const ReceiveArguments& arguments,
+                                             const Envelope& from) {
+  if (from.peer < 0 || arguments.outcome) return std::nullopt;
+  return Standing::Kind{
+      trace::Direction::receive, op, from.peer, arguments.comm, arguments.type, arguments.count};
+}
+
+/// A message was none of mpress's, and MPI put it where the program wants it: the next ones like it
+/// are looked at only where they may be frames by their size, and so is where they lie.
+void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receive);
+
+/// Where messages of this kind are counted, if one that MPI receives by a blocking call may be like
+/// the last one; else null.
+inline trace::Row* row_as_before(const Job& job, const std::optional<Standing::Kind>& kind) {
+  if (!kind || !job.in_place.empty() || must_post(job)) return nullptr;
+  const Standing* const standing = Standing::find(*kind);
+  return standing ? &standing->row() : nullptr;
+}
+
+/// Receives such a message by `call`, which calls MPI with the status that it is given.
+template <typename Call>
+int receive_as_before(Job& job, const Standing::Kind& kind, trace::Row& row,
+                      const ReceiveArguments& arguments, MPI_Status* given, Call call) {
+  const StatusOf status(given);
+  const int code = call(status);
+  job.mpi_link.outbox.excuse();
+  job.timings.collect(job);
+  if (code != MPI_SUCCESS || !status.has_answer()) return code;
+  const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(*status));
+  if (!wire::is_frame_size(bytes)) {
+    trace::add_message(row, bytes, bytes);
+    return MPI_SUCCESS;
+  }
+  Receive receive;
+  if (!receive.look_at_received(job, kind.op, arguments)) return MPI_SUCCESS;
+  const int delivered = receive.deliver(job, *status);
+  if (!receive.row_of_raw()) Standing::interrupt(kind);
+  return delivered == MPI_SUCCESS ? delivered : receive.comm()->raise(delivered);
+}
+
+/// Posts a receive.
+inline int post(const Receive& receive, const Envelope& from, MPI_Comm comm, MPI_Request* request) {
+  return mpi::counted::Irecv(receive.buffer(), receive.count(), receive.type(), from.peer, from.tag,
+                             comm, request);
+}
+
+/// The message that a probe has already taken; or null, and a receive is posted, with `code`.
+std::unique_ptr<ProbedMessage> take_or_post(Job& job, const Receive& receive, const Envelope& from,
+                                            MPI_Comm comm, MPI_Request* request, int& code);
+
+}  // namespace mpress::engine

@@ -1,0 +1,109 @@
+#include "engine/p2p/receive/receive_calls.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <utility>
+
+#include "engine/p2p/receive/blocking_receive.hpp"
+#include "engine/p2p/receive/receive_request.hpp"
+
+namespace mpress::engine {
+
+using trace::Op;
+
+int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
+  if (!job.watches_receives && !must_post(job)) {
+    return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                              from.tag, arguments.comm, given);
+  }
+  const std::optional<Standing::Kind> kind = kind_of(Op::recv, arguments, from);
+  if (trace::Row* const row = row_as_before(job, kind)) {
+    return receive_as_before(job, *kind, *row, arguments, given, [&](MPI_Status* status) {
+      return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                                from.tag, arguments.comm, status);
+    });
+  }
+  Receive receive;
+  const bool watched = receive.watch(job, Op::recv, arguments);
+  if (watched) avoid_overlap(job, receive);
+  if (!watched && !must_post(job)) {
+    return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                              from.tag, arguments.comm, given);
+  }
+  const StatusOf status(given);
+  const std::uint64_t begin = watched ? trace::now_ns() : 0;
+  int code = MPI_SUCCESS;
+  if (must_post(job)) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto probed = take_or_post(job, receive, from, arguments.comm, &request, code);
+    if (probed) return deliver_probed(job, *probed, Op::recv, arguments, status);
+    if (request == MPI_REQUEST_NULL) return code;
+    code = wait_for(job, &request, status);
+  } else {
+    code = mpi::counted::Recv(receive.buffer(), receive.count(), receive.type(), from.peer,
+                              from.tag, arguments.comm, status);
+  }
+  job.mpi_link.outbox.excuse();
+  job.timings.collect(job);
+  if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
+  code = deliver(job, receive, *status, begin);
+  if (kind && code == MPI_SUCCESS) let_stand(job, *kind, receive);
+  return code;
+}
+
+int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
+                  MPI_Request* request) {
+  std::shared_ptr<ReceiveRequest> entry;
+  bool watched = false;
+  if (Receive::may_need_watching(job, op, arguments)) {
+    entry = std::make_shared<ReceiveRequest>(job);
+    watched = entry->receive.watch(job, op, arguments);
+    if (watched) entry->claim_buffer();
+    if (job.pacer.active()) entry->receive.travels_when_posted();
+  }
+  std::shared_lock<std::shared_mutex> posting;
+  if (job.threaded) posting = job.probed.posting();
+  if (const auto probed = job.probed.take(arguments.comm, from.peer, from.tag)) {
+    if (!watched) {
+      entry = std::make_shared<ReceiveRequest>(job);
+      entry->receive.describe(job, op, arguments);
+    }
+    const int code = probed->deliver_later(job, *entry, request);
+    if (entry->must_be_kept()) file(job, *request, std::move(entry));
+    return code;
+  }
+  if (!watched) {
+    return mpi::counted::Irecv(arguments.buffer, arguments.count, arguments.type, from.peer,
+                               from.tag, arguments.comm, request);
+  }
+  const int code = post(entry->receive, from, arguments.comm, request);
+  if (code == MPI_SUCCESS) file(job, *request, std::move(entry));
+  return code;
+}
+
+int receive_matched(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
+                    MPI_Status* given) {
+  Receive receive;
+  const bool watched = receive.watch_matched(job, Op::mrecv, arguments);
+  const StatusOf status(given);
+  const int code = mpi::counted::Mrecv(receive.buffer(), receive.count(), receive.type(), message,
+                                       watched ? status : given);
+  if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
+  const int delivered = receive.deliver(job, *status);
+  return delivered == MPI_SUCCESS ? code : receive.comm()->raise(delivered);
+}
+
+int receive_matched_later(Job& job, const ReceiveArguments& arguments, MPI_Message* message,
+                          MPI_Request* request) {
+  auto entry = std::make_shared<ReceiveRequest>(job);
+  Receive& receive = entry->receive;
+  const bool watched = receive.watch_matched(job, Op::imrecv, arguments);
+  const int code =
+      mpi::counted::Imrecv(receive.buffer(), receive.count(), receive.type(), message, request);
+  if (code == MPI_SUCCESS && watched) file(job, *request, std::move(entry));
+  return code;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,238 @@
+// Where MPI puts a message, and how its data gets from there to where the program wants it.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "engine/job.hpp"
+#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/receive/receive_request.hpp"
+#include "memory/kind.hpp"
+#include "mpi/counted.hpp"
+#include "mpi/relayout.hpp"
+#include "mpi/type_runs.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// May what comes be a frame? Reductions may encode also where no rank gains by that.
+bool is_watched(const Job& job, trace::Called op) {
+  return job.watches_receives || op.op == trace::Op::allreduce || op.op == trace::Op::reduce ||
+         op.op == trace::Op::reduce_scatter || op.op == trace::Op::reduce_scatter_block;
+}
+
+}  // namespace
+
+bool Receive::describe(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+  describe_data(op, arguments);
+  if (capacity_ > 0) find_place(job);
+  comm_ = type_ ? mpi::comm_info(arguments.comm) : nullptr;
+  return comm_ != nullptr;
+}
+
+/// All but the communicator and the place.
+void Receive::describe_data(trace::Called op, const ReceiveArguments& arguments) {
+  arguments_ = arguments;
+  op_ = op;
+  posted_ns_ = trace::timeline.now();
+  if (arguments.count < 0) return;
+  type_ = mpi::type_info(arguments.type);
+  if (type_) capacity_ = static_cast<std::size_t>(arguments.count) * type_->size;
+}
+
+void Receive::find_place(Job& job) {
+  const Location location = locate(job, arguments_.buffer, *type_);
+  device_ = location.device;
+  is_readable_ = location.is_readable;
+  is_seen_ = true;
+  if (job.raw_is_mpis) job.receive_places.note(device_ != gpu::host);
+}
+
+/// May it stay open where the buffer lies until a frame has come?
+bool Receive::may_stay_unseen(Job& job) const {
+  return job.raw_is_mpis && type_->contiguous && !trace::timeline.is_on() &&
+         !memory::is_own(arguments_.buffer) && !job.forecast.expects(capacity_) &&
+         !job.receive_places.is_due();
+}
+
+/// Before anybody looks at what MPI has received.
+void Receive::see_place(Job& job) {
+  if (is_seen_) return;
+  find_place(job);
+  if (place_ == Place::remote && is_readable_) place_ = Place::in_place;
+}
+
+/// For statistics.
+bool Receive::is_on_device(const Job& job) const {
+  return is_seen_ ? device_ != gpu::host : job.receive_places.last_was_on_device();
+}
+
+/// Can the program's buffer take elements from a decoder? One on a device stores whole elements.
+bool Receive::takes_in_place(ElementType type) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(arguments_.buffer);
+  if (!type_->contiguous) return false;
+  return is_readable_ || (device_ != gpu::host && address % element_size(type) == 0);
+}
+
+bool Receive::may_need_watching(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+  if (arguments.count <= 0 || !is_watched(job, op)) return false;
+  const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
+  return type && (static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes ||
+                  (!job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host));
+}
+
+bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+  arguments_ = arguments;
+  if (!is_watched(job, op)) return false;
+  describe_data(op, arguments);
+  if (capacity_ == 0) return false;
+  is_seen_ = !may_stay_unseen(job);
+  if (is_seen_) find_place(job);
+  const bool on_device = device_ != gpu::host && !(job.gpu_aware && type_->contiguous);
+  if (capacity_ < wire::min_frame_bytes && !on_device)
+    return false;  // most, and so no more is asked
+  comm_ = mpi::comm_info(arguments.comm);
+  if (!comm_ || (comm_->inter && !on_device)) return false;
+  // Memory that MPI alone can reach, with gaps: MPI copies from staging, too.
+  if (on_device || (!is_readable_ && !type_->contiguous)) return stage(job, Place::staged);
+  // A type of several kinds can receive floats where it begins with enough of them.
+  if (!type_->contiguous && !type_->element && type_->leading_floats < wire::min_frame_bytes) {
+    if (job.chunks.is_open()) place_ = Place::scattered;
+    return job.chunks.is_open();
+  }
+  if (!type_->contiguous) return stage(job, Place::staged);
+  place_ = is_seen_ && is_readable_ ? Place::in_place : Place::remote;
+  // A persistent receive stays where it is.
+  if (device_ != gpu::host && op != trace::Op::start && job.forecast.expects(capacity_)) {
+    staging_ = job.pool.take(capacity_);  // what MPI does not write costs nothing
+    if (staging_) place_ = Place::staged;
+  }
+  if (type_->element) elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
+  return true;
+}
+
+bool Receive::look_at_received(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+  if (!describe(job, op, arguments) || capacity_ < wire::min_frame_bytes) return false;
+  place_ = is_readable_ ? Place::in_place : Place::remote;
+  return true;
+}
+
+bool Receive::watch_matched(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+  describe_data(op, arguments);
+  if (capacity_ > 0) find_place(job);
+  comm_ = mpi::comm_info(
+      MPI_COMM_SELF);  // MPI does not tell the message's; errors have to go somewhere
+  knows_comm_ = false;
+  return device_ != gpu::host && !job.gpu_aware && stage(job, Place::staged);
+}
+
+/// Gets room for the message beside the program's buffer. Always true.
+bool Receive::stage(Job& job, Place place) {
+  place_ = place;
+  // What MPI does not write costs nothing in ordinary memory; pinned memory is dear, and large
+  // messages mostly come in chunks, which have their own.
+  const bool pinned = device_ != gpu::host && !job.chunks.may_come_cut(capacity_);
+  staging_ = pinned ? job.devices.take_pinned(device_, capacity_) : job.pool.take(capacity_);
+  if (!staging_) {
+    // Unwatched, a frame would be strewn over the program's layout.
+    mpi::fatal("rank " + std::to_string(job.rank) + ": no memory to receive " +
+               std::to_string(capacity_) + " bytes into device memory or a type with gaps");
+  }
+  if (type_->element || !type_->contiguous) {
+    elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
+  }
+  return true;
+}
+
+/// An MPI that takes memory of the device gets such memory here, too: by way of the host long
+/// messages take a hundred times as long.
+void Receive::stage_aside(Job& job) {
+  see_place(job);
+  if (place_ == Place::remote && device_ != gpu::host) {
+    staging_ = job.devices.take(device_, capacity_);
+    if (staging_) return;
+  }
+  stage(job, Place::aside);
+}
+
+/// A contested receive has come that no data follows: a frame is brought to safety before others
+/// write to the program's buffer. Always true.
+bool Receive::rescue(Job& job, const MPI_Status& status) {
+  if (!is_contested_ || staging_) return true;
+  const auto bytes = static_cast<std::size_t>(mpi::counted::bytes_of(status));
+  if (place_ == Place::remote && !wire::is_frame_size(bytes)) return true;
+  see_place(job);
+  if (!is_readable_ && device_ == gpu::host) return true;
+  Beginning room;
+  wire::Header header;
+  if (wire::read_header(beginning(job, room), bytes, job.nonce, header) == wire::Parse::raw)
+    return true;
+  memory::Buffer copy = job.pool.take(capacity_);
+  if (!copy || copy_to_host(job, copy.data(), bytes) != MPI_SUCCESS) return true;
+  staging_ = std::move(copy);
+  if (!is_readable_) place_ = Place::staged;
+  return true;
+}
+
+/// Before data is laid out in a buffer that other receives may have, too: they look at what has
+/// come there, and finish what they have begun there.
+void Receive::let_others_leave(Job& job) const {
+  const auto others =
+      job.in_place.overlapping(reinterpret_cast<std::uintptr_t>(arguments_.buffer), capacity_);
+  if (others.empty() || !job.peek.is_possible() || Progress::is_advancing()) return;
+  job.progress.wait_until([&] {
+    job.progress.advance();
+    return std::none_of(others.begin(), others.end(), [](const auto& other) {
+      return !other->is_over() && (other->receive.fills_buffer() || other->is_unseen());
+    });
+  });
+}
+
+/// The first `bytes` bytes of what MPI received, without gaps.
+int Receive::copy_to_host(Job& job, std::byte* to, std::size_t bytes) const {
+  if (is_readable_) {
+    std::memcpy(to, buffer(), bytes);
+    return MPI_SUCCESS;
+  }
+  const auto count = static_cast<MPI_Count>(bytes);
+  if (device_ == gpu::host) {  // MPI can
+    return mpi::relayout(buffer(), {count, MPI_BYTE}, to, {count, MPI_BYTE});
+  }
+  const QueueLease queue = job.devices.queue(device_);
+  if (!queue) return refused(job, device_);
+  return job.devices.wait(job, *queue, queue->copy(to, buffer(), bytes));
+}
+
+/// The first bytes of what MPI received, without gaps.
+const std::byte* Receive::beginning(Job& job, Beginning& room) const {
+  if (place_ == Place::remote) {
+    if (copy_to_host(job, room.data(), room.size()) != MPI_SUCCESS) room.fill(std::byte{0});
+    return room.data();
+  }
+  if (place_ != Place::scattered) return static_cast<const std::byte*>(buffer());
+  std::byte* to = room.data();
+  for (const gpu::Run& run : mpi::first_runs(*type_)) {
+    std::memcpy(to, static_cast<const std::byte*>(arguments_.buffer) + run.offset, run.bytes);
+    to += run.bytes;
+  }
+  return room.data();
+}
+
+/// Lays packed data out as the program's type says.
+int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
+  if (is_aside()) let_others_leave(job);
+  if (device_ != gpu::host) {
+    return unpack_to_device(job, device_, packed, bytes, arguments_.buffer, arguments_.count,
+                            *type_);
+  }
+  if (type_->contiguous && is_readable_) {
+    if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);
+    return MPI_SUCCESS;
+  }
+  const mpi::Layout from{static_cast<MPI_Count>(bytes / type_->packed_unit()),
+                         type_->packed_type()};
+  return mpi::relayout(packed, from, arguments_.buffer,
+                       type_->contiguous ? from : mpi::Layout{arguments_.count, type_->layout});
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,112 @@
+#include "engine/p2p/receive/receive_request.hpp"
+
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/request/freed.hpp"
+#include "mpi/counted.hpp"
+
+namespace mpress::engine {
+
+int ReceiveRequest::open_request(const MPI_Status& status, MPI_Request* request) {
+  const int code = open_.open(status, request);
+  is_open_ = code == MPI_SUCCESS;
+  return code;
+}
+
+bool ReceiveRequest::may_be_late(const Job& job) const { return is_open_ || expects_data(job); }
+
+bool ReceiveRequest::advance_receive() {
+  if (!is_open_) return !expects_data(job_) || receive.is_all_there(job_, request_);
+  if (!receive.collected()) return false;
+  receive.deliver(job_, open_.status());
+  open_.finish();
+  is_open_ = false;
+  return true;
+}
+
+void ReceiveRequest::note_arrival(MPI_Request request) {
+  // See PersistentReceive::advance().
+  if (is_persistent() || !job_.peek.is_possible()) return;
+  if (!job_.peek.is_complete(request)) receive.travels_when_delivered();
+}
+
+bool ReceiveRequest::advance() { return advance_receive(); }
+
+Ending ReceiveRequest::finish(Job& job, MPI_Status& status) {
+  const int code = receive.deliver(job, status);
+  if (!is_persistent()) leave_buffer();
+  return {code, receive.must_raise(code) ? receive.comm() : nullptr};
+}
+
+void ReceiveRequest::claim_buffer() {
+  if (!receive.is_in_place() || !job_.may_get_frames()) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(receive.buffer());
+  if (job_.in_place.add(begin, receive.capacity(), this)) {
+    claimed_at_ = begin;
+  } else {
+    avoid_overlap(job_, receive);
+  }
+}
+
+void ReceiveRequest::leave_buffer() {
+  if (claimed_at_ != 0) job_.in_place.remove(std::exchange(claimed_at_, 0));
+}
+
+void ReceiveRequest::contest() {
+  receive.contest();
+  if (job_.peek.is_possible()) follow(job_);
+}
+
+void avoid_overlap(Job& job, Receive& receive) {
+  if (job.in_place.empty() || !receive.is_in_place()) return;
+  const auto overlapping = job.in_place.overlapping(
+      reinterpret_cast<std::uintptr_t>(receive.buffer()), receive.capacity());
+  if (overlapping.empty()) return;
+  receive.stage_aside(job);
+  for (const auto& other : overlapping) other->contest();
+}
+
+void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry) {
+  entry->begin(request);
+  // While no message's data has ever followed its header, waiting is left to MPI.
+  if (entry->only_mpress_completes() || job.expects_data()) entry->follow(job);
+  job.requests.insert(request, std::move(entry));
+}
+
+int ExchangeRequest::send(Outgoing outgoing, int tag) {
+  return start_send(job_, std::move(outgoing), mpi::counted::Isend, tag, &header_, &started_);
+}
+
+void ExchangeRequest::complete_send_alone() {
+  if (started_.operation) started_.operation->follow(job_);
+  if (header_ == MPI_REQUEST_NULL) return;
+  std::shared_ptr<Request> frame = std::move(started_.frame);
+  if (!frame) frame = std::make_shared<FrameSend>(memory::Buffer());
+  complete_freed(job_, std::exchange(header_, MPI_REQUEST_NULL), std::move(frame));
+}
+
+bool ExchangeRequest::advance() {
+  const bool is_sent = advance_send();
+  return advance_receive() && is_sent;
+}
+
+bool ExchangeRequest::advance_send() {
+  if (started_.operation) {
+    if (!started_.operation->advance()) return false;
+    sent_ = started_.operation->ending();
+    started_.operation.reset();
+  }
+  if (header_ == MPI_REQUEST_NULL) return true;
+  int sent = 0;
+  const int code = mpi::calls().Test(&header_, &sent, MPI_STATUS_IGNORE);
+  if (code != MPI_SUCCESS) header_ = MPI_REQUEST_NULL;
+  return header_ == MPI_REQUEST_NULL;
+}
+
+Ending ExchangeRequest::finish(Job& job, MPI_Status& status) {
+  const Ending received = ReceiveRequest::finish(job, status);
+  return received.code == MPI_SUCCESS ? sent_ : received;
+}
+
+}  // namespace mpress::engine

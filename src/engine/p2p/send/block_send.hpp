@@ -1,0 +1,111 @@
+// A block that several ranks get: encoded once, by the sender or by whoever it has it from, and
+// sent to each as one message of the context's communicator.
+//
+// Readers that one link reaches share its slots; each has a header of its own. By MPI the memory of
+// the block is sent from as it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/operation.hpp"
+#include "engine/p2p/receive/receive.hpp"
+#include "engine/p2p/send/block_outlet.hpp"
+#include "engine/p2p/send/send.hpp"
+#include "engine/pipeline/opaque_block.hpp"
+#include "mpi/calls.hpp"
+#include "trace/record.hpp"
+
+namespace mpress::engine {
+
+class Job;
+struct Message;
+
+/// What becomes of a block.
+struct BlockChoice {
+  std::shared_ptr<OpaqueBlock> opaque;         ///< null: it goes to every reader as it is
+  trace::Reason reason = trace::Reason::none;  ///< why
+  int error = MPI_SUCCESS;                     ///< an MPI error code, which is not raised
+};
+
+/// Of a block, for the timeline.
+std::uint32_t next_number(Job& job);
+
+/// The link that reaches all readers, ranks in MPI_COMM_WORLD, with a block of `bytes` bytes in
+/// memory of `device`; MPI, where no other does.
+link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers);
+
+/// Slots of that link that all readers have, where the device makes the chunks. None where there is
+/// no room, or the link is by MPI.
+OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
+                            std::span<const int> readers);
+
+/// Decides, once, how a block goes to `readers`, ranks of the communicator, and begins to encode it
+/// where that pays for any of them. `arguments.destination` does not count; the buffer stays as it
+/// is until OpaqueBlock::advance() returns true. `at_once`: all of them get it by the same
+/// BlockSend.
+BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& arguments,
+                         std::span<const int> readers, bool at_once);
+
+/// Of a block that goes as it is, from memory of a device: an opaque block of its elements where
+/// they are copied once for all readers. Null where an ordinary message to each is as good. The
+/// buffer stays as it is while the block is sent.
+std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
+                                        const SendArguments& arguments,
+                                        std::span<const int> readers);
+
+/// An opaque block, whole or under way, on its way to several readers: a message to each. It
+/// proceeds by advance(), like any operation, and is over when all is published and MPI has done
+/// its part.
+class BlockSend final : public Operation {
+ public:
+  /// Counts the messages. `arguments`: the block where this process has it, for reports; of its
+  /// communicator `readers` are ranks. Where a device has to encode or to copy what goes in one
+  /// piece, waits for that. Raises nothing: see code().
+  BlockSend(Job& job, const SendCall& call, const SendArguments& arguments,
+            std::shared_ptr<OpaqueBlock> opaque, std::span<const int> readers, int tag);
+  ~BlockSend() override;
+
+  bool advance() override;
+  bool needs_host() const override;
+
+  /// Once it is over, an MPI error code.
+  int code() const { return code_; }
+
+ private:
+  struct Reader;
+  struct Header;
+
+  void plan(std::vector<Reader>& readers, bool all);
+  void take_home(std::vector<Reader>& readers);
+  bool reserve(link::Link& link, std::span<const Reader> readers);
+  void send_headers(const Message& like);
+  void send_frames(const Message& like, std::span<const Reader> readers);
+  void tell_failure(std::span<const Reader> readers);
+  bool advance_data();
+  void post(const std::byte* data, std::size_t bytes, const Reader& reader);
+  void note(int code) {
+    if (code_ == MPI_SUCCESS) code_ = code;
+  }
+
+  Job& job_;
+  const std::shared_ptr<OpaqueBlock> opaque_;
+  const std::uint64_t operation_;
+  const MPI_Comm comm_;
+  const int tag_;
+  const trace::Reason reason_;  ///< why it goes as it is
+  const Driven driven_;
+  const double share_in_windows_;  ///< as Coding says; of elements as they are: 1
+  const std::uint64_t begin_ns_;
+  std::vector<std::unique_ptr<BlockOutlet>> outlets_;
+  std::vector<std::unique_ptr<Header>> headers_;
+  std::vector<MPI_Request> requests_;  ///< of MPI's, that are not over
+  std::vector<trace::Span> spans_;     ///< of frames
+  bool is_sent_ = false;               ///< the data, but for what MPI has
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace mpress::engine

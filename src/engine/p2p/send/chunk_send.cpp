@@ -1,0 +1,54 @@
+#include "engine/p2p/send/chunk_send.hpp"
+
+#include "engine/job.hpp"
+#include "engine/p2p/send/send_message.hpp"
+#include "link/route.hpp"
+
+namespace mpress::engine {
+
+ChunkSend::ChunkSend(Job& job, const Message& message, const Spec& spec, const Region& region,
+                     std::size_t chunk_bytes)
+    : job_(job), peer_(message.peer), message_(job.mpi_link.next_operation()) {
+  header_.type = region.type;
+  header_.count = region.count;
+  header_.chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
+  header_.spec = spec;
+  route(link::Kind::mpi, 0);
+  if (spec.codec != Codec::none) subject_ = subject_of(job, message, spec.codec);
+}
+
+std::uint32_t ChunkSend::number() const {
+  return static_cast<std::uint32_t>(job_.mpi_link.tag_of(message_));
+}
+
+ChunkSend::~ChunkSend() {
+  if (is_timed_ && !is_over_) job_.timings.drop(job_, number());
+}
+
+void ChunkSend::time(const policy::Subject& subject) {
+  is_timed_ = job_.timings.begin(number(), subject, header_.spec.codec != Codec::none);
+}
+
+void ChunkSend::route(link::Kind kind, std::uint32_t first) {
+  header_.route = link::Route(number(), kind, first).word();
+}
+
+link::Reservation ChunkSend::reservation(int device, std::size_t room,
+                                         link::Account* account) const {
+  trace::Event like = cut().event(trace::Kind::wire, 0, 0);
+  like.raw_bytes = 0;
+  return {{&peer_, 1}, device, header_.chunks(), room, message_, account, like, false, is_timed_};
+}
+
+bool ChunkSend::advance(trace::Row& row, bool waits_for_more) {
+  if (!proceed(waits_for_more)) return false;
+  trace::add(row.wire_bytes, sent_bytes());
+  is_over_ = true;
+  if (is_timed_) job_.timings.sent(number(), sent_bytes());
+  if (code() != MPI_SUCCESS) return true;
+  trace::add(row.encode_ns, took_ns());
+  if (subject_) job_.policy.encoded(*subject_, sent_bytes() + wire::min_frame_bytes, took_ns());
+  return true;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,163 @@
+// What a block that several ranks get is encoded with, if at all: decided once, by whoever has it
+// first.
+
+#include <algorithm>
+#include <string>
+
+#include "engine/job.hpp"
+#include "engine/p2p/send/block_send.hpp"
+#include "engine/p2p/send/send_message.hpp"
+#include "policy/chunks.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Is the first chunk, which is there, so much shorter than its elements that it pays for a header?
+bool is_shorter(const OpaqueBlock& opaque) {
+  const std::size_t bytes = opaque.chunk(0).bytes;
+  const Chunking& cut = opaque.cut();
+  if (opaque.is_elements(0)) return false;
+  return cut.chunks() == 1 ? wire::frame_bytes(bytes) <= cut.bytes()
+                           : bytes + wire::min_frame_bytes <= cut.chunk_bytes;
+}
+
+}  // namespace
+
+std::size_t Coding::chunk_of(std::size_t bytes) const {
+  if (chunk_bytes == 0 || bytes < 2 * chunk_bytes) return bytes;
+  if (!is_for_devices) return chunk_bytes;
+  const std::size_t chunk = share_in_windows > 0
+                                ? policy::windowed_chunk(bytes, chunk_bytes, share_in_windows)
+                                : policy::linked_chunk(bytes, chunk_bytes);
+  return std::min({chunk, bytes, wire::max_chunk_bytes});
+}
+
+std::uint32_t next_number(Job& job) {
+  return static_cast<std::uint32_t>(job.mpi_link.tag_of(job.mpi_link.next_operation()));
+}
+
+link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers) {
+  if (device == gpu::host || bytes < job.least_peer_bytes) return link::Kind::mpi;
+  const auto all = [&](const link::Link& link) {
+    return std::ranges::all_of(readers, [&](int rank) { return link.reaches(rank); });
+  };
+  if (all(job.peer_link)) return link::Kind::peer;
+  return all(job.host_link) ? link::Kind::host : link::Kind::mpi;
+}
+
+OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
+                            std::span<const int> readers) {
+  if (kind == link::Kind::mpi) return {};
+  OpaqueBlock::Home home{&job.link_of(kind)};
+  trace::Event like = cut.event(trace::Kind::wire, 0, 0);
+  like.raw_bytes = 0;
+  const link::Reservation wanted{
+      readers, device, cut.chunks(), cut.room(), job.mpi_link.next_operation(), nullptr, like};
+  if (!home.link->reserve(wanted, home.transfer)) return {};
+  home.link->lay_out(home.transfer);
+  return home;
+}
+
+BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& arguments,
+                         std::span<const int> readers, bool at_once) {
+  using trace::Reason;
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
+  const std::shared_ptr<mpi::CommInfo> comm = type ? mpi::comm_info(arguments.comm) : nullptr;
+  if (!comm || readers.empty()) return {};
+  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+  const Location place = locate(job, arguments.buffer, *type);
+  Message message{call,         arguments,        *type, *comm, trace::any_peer, bytes,
+                  place.device, place.is_readable};
+  std::vector<int> world_ranks;
+  for (const int reader : readers) world_ranks.push_back(comm->world_rank(reader));
+  Choice choice;
+  // It is encoded once, so it is worth it where it is for one of them.
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    message.peer = world_ranks[i];
+    const Choice one = choose(job, message, false);
+    if (i == 0 || one.spec.codec != Codec::none) choice = one;
+    if (one.spec.codec != Codec::none) break;
+  }
+  if (choice.spec.codec == Codec::none) return {nullptr, choice.reason};
+  std::string error;
+  if (!validate_spec(choice.spec, *type->element, error)) {
+    trace::say("rank " + std::to_string(job.rank) + ": " + error);
+    return {nullptr, Reason::none, job.spec_code};
+  }
+  std::optional<Elements> elements;
+  if (const int code = gather_elements(job, message, elements); code != MPI_SUCCESS) {
+    return {nullptr, Reason::none, code};
+  }
+  if (!elements) return {nullptr, Reason::memory};
+  const link::Kind kind = link_to(job, place.device, bytes, world_ranks);
+  const Region region = elements->region;
+  const bool is_summed = call.coding && call.coding->is_summed;
+  const std::size_t chunk_bytes =
+      is_summed ? call.coding->chunk_of(bytes) : block_chunk_bytes(job, message, kind, true);
+  const Chunking cut{choice.spec, region.type,  region.count,
+                     chunk_bytes, message.peer, next_number(job)};
+  auto opaque = std::make_shared<OpaqueBlock>(job);
+  // In windows copies wait for memory, which kernels should not.
+  const bool is_in_windows = call.coding && call.coding->share_in_windows > 0 && cut.chunks() > 1;
+  const OpaqueBlock::Home home = at_once && !is_in_windows
+                                     ? find_home(job, cut, region.device, kind, world_ranks)
+                                     : OpaqueBlock::Home{};
+  double measured = 0;
+  if (measures_error(job, choice.spec)) {
+    const int code = measure_error(job, choice.spec, region, measured);
+    if (code != MPI_SUCCESS) return {nullptr, Reason::none, code};
+  }
+  if (!opaque->encode(cut, region, std::move(elements->packed), home, call.batch)) {
+    return {nullptr, Reason::memory};
+  }
+  opaque->set_loss(Loss::of(choice.spec, opaque->cut().spec, region.device, measured));
+  const policy::Subject subject = subject_of(job, message, choice.spec.codec);
+  opaque->when_encoded([&job, subject](std::size_t encoded, std::uint64_t took_ns) {
+    job.policy.encoded(subject, encoded + wire::min_frame_bytes, took_ns);
+  });
+  if (kind != link::Kind::mpi) {
+    tell_error(call, measured);
+    return {std::move(opaque)};
+  }
+  // What a device refuses is an error of the call while nothing is announced.
+  await_device(region.device, [&] { return opaque->advance() || opaque->ready() > 0; });
+  if (opaque->ready() == 0) return {nullptr, Reason::none, opaque->code()};
+  if (!is_shorter(*opaque)) return {nullptr, Reason::incompressible};
+  tell_error(call, measured);
+  return {std::move(opaque)};
+}
+
+/// The peer link offers what is raw to each reader where it lies.
+std::shared_ptr<OpaqueBlock> hold_block(Job& job, const SendCall& call,
+                                        const SendArguments& arguments,
+                                        std::span<const int> readers) {
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(arguments.type);
+  const std::shared_ptr<mpi::CommInfo> comm = type ? mpi::comm_info(arguments.comm) : nullptr;
+  if (!comm || readers.size() < 2 || !type->contiguous) return nullptr;
+  const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+  const Location place = locate(job, arguments.buffer, *type);
+  if (place.device == gpu::host) return nullptr;
+  Message message{call, arguments, *type, *comm, trace::any_peer, bytes, place.device, false};
+  std::vector<int> world_ranks;
+  for (const int reader : readers) {
+    message.peer = comm->world_rank(reader);
+    world_ranks.push_back(message.peer);
+    if (job.peer_link.may_reach(message.peer) || !may_be_announced(job, message) ||
+        !takes_raw(job, message)) {
+      return nullptr;
+    }
+  }
+  const link::Kind kind = link_to(job, place.device, bytes, world_ranks);
+  if (kind == link::Kind::mpi && (job.gpu_aware || !is_cut(job, message))) return nullptr;
+  const ElementType element = type->element.value_or(ElementType::f32);
+  const Region region{element, static_cast<const std::byte*>(arguments.buffer),
+                      bytes / element_size(element), place.device};
+  auto opaque = std::make_shared<OpaqueBlock>(job);
+  opaque->hold({no_codec(), element, region.count, block_chunk_bytes(job, message, kind, false),
+                message.peer, next_number(job)},
+               region);
+  return opaque;
+}
+
+}  // namespace mpress::engine

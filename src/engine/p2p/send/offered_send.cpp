@@ -1,0 +1,161 @@
+// Zero copy: the data is offered to its receiver where the program has it.
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/p2p/send/chunk_send.hpp"
+#include "engine/p2p/send/send_message.hpp"
+#include "engine/pipeline/send_pipeline.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+class OfferedSend final : public ChunkSend {
+ public:
+  using ChunkSend::ChunkSend;
+  ~OfferedSend() override {
+    pipeline_.reset();
+    if (holds_transfer_) link_.abandon(transfer_);
+  }
+
+  bool plan(const Elements& elements);
+
+  trace::Way way() const override {
+    return transfer_.memory || is_offered_ ? trace::Way::peer : trace::Way::chunks;
+  }
+  trace::Detour detour() const override {
+    return is_copied_ ? trace::Detour::not_shareable : trace::Detour::none;
+  }
+  bool needs_host() const override { return !is_offered_ && pipeline_ && pipeline_->needs_host(); }
+  bool is_offered() const override { return is_offered_; }
+  int code() const override { return code_; }
+  std::size_t sent_bytes() const override { return sent_bytes_; }
+
+ private:
+  bool proceed(bool waits_for_more) override;
+  bool advance_offer(bool waits_for_more);
+  void end(int code, std::size_t sent_bytes);
+  bool open_by_mpi();
+  bool open_slots();
+  std::uint64_t took_ns() const override { return pipeline_ ? pipeline_->took_ns() : 0; }
+
+  link::PeerLink& link_ = job_.peer_link;
+  link::Transfer transfer_;
+  Region region_{};
+  bool holds_transfer_ = false;
+  bool is_offered_ = false;
+  bool is_copied_ = false;  ///< it cannot be, as its memory is
+  bool is_over_ = false;
+  std::uint64_t began_ns_ = 0;  ///< 0: nobody has waited yet
+  std::uint64_t looks_ = 0;     ///< at what the receiver does
+  int code_ = MPI_SUCCESS;
+  std::size_t sent_bytes_ = 0;
+  std::optional<SendPipeline> pipeline_;  ///< of what is not offered any more
+};
+
+/// May a message for which the link has no memory end as chunks by MPI? Those take the host's; one
+/// that is longer than the limit may, but not when others hold so much already: a sender is not to
+/// run ahead of its receiver without end.
+bool may_go_by_mpi(const Job& job) { return job.chunks.is_open() && job.held_for_mpi.has_room(0); }
+
+bool OfferedSend::plan(const Elements& elements) {
+  region_ = elements.region;
+  const link::Reservation wanted = reservation(region_.device, cut().room(), nullptr);
+  if (!link_.reserve(wanted, transfer_) &&
+      !(may_go_by_mpi(job_) && link_.reserve_bare(peer_, wanted.chunks, message_, transfer_))) {
+    return false;
+  }
+  holds_transfer_ = true;
+  transfer_.raw_bytes = region_.bytes();
+  route(link::Kind::peer, transfer_.first);
+  const link::Link::Exposure exposure =
+      link_.expose(transfer_, peer_, region_.device, region_.data, region_.bytes());
+  is_offered_ = exposure == link::Link::Exposure::offered;
+  is_copied_ = exposure == link::Link::Exposure::impossible;
+  if (is_offered_) return true;
+  if (!transfer_.memory) return link_.introduce(transfer_) && open_by_mpi();
+  link_.lay_out(transfer_);
+  return open_slots();
+}
+
+/// The chunks come by MPI, of which the header says the tag.
+bool OfferedSend::open_by_mpi() {
+  link::Transfer transfer;
+  link::Reservation wanted = reservation(region_.device, cut().room(), &job_.held_for_mpi);
+  wanted.may_exceed = true;
+  if (!job_.mpi_link.reserve(wanted, transfer)) return false;
+  pipeline_.emplace(job_, job_.mpi_link, transfer, cut());
+  if (pipeline_->open(region_)) return true;
+  pipeline_.reset();
+  return false;
+}
+
+bool OfferedSend::open_slots() {
+  holds_transfer_ = false;
+  pipeline_.emplace(job_, link_, transfer_, cut());
+  return pipeline_->open(region_);
+}
+
+bool OfferedSend::proceed(bool waits_for_more) {
+  if (is_offered_ && !advance_offer(waits_for_more)) return false;
+  if (is_over_) return true;
+  if (!pipeline_->advance()) return false;
+  end(pipeline_->code(), pipeline_->sent_bytes());
+  if (std::exchange(holds_transfer_, false)) link_.release(transfer_);
+  return true;
+}
+
+void OfferedSend::end(int code, std::size_t sent_bytes) {
+  code_ = code;
+  sent_bytes_ = sent_bytes;
+  is_over_ = true;
+}
+
+/// True once the offered data has been taken, or is not offered any more.
+bool OfferedSend::advance_offer(bool waits_for_more) {
+  switch (link_.look_at_offer(transfer_, peer_)) {
+    case link::PeerLink::Offer::open:
+      if (waits_for_more) return false;
+      if (began_ns_ == 0) began_ns_ = trace::now_ns();
+      if (trace::now_ns() - began_ns_ <
+          link_.parameters().offer_ns(region_.bytes(), link_.is_seen(transfer_))) {
+        return false;
+      }
+      if (!transfer_.memory && !pipeline_ && !open_by_mpi()) {
+        if (!link_.fail(transfer_)) return false;
+        end(refused(job_, region_.device), 0);
+        break;
+      }
+      if (!link_.withdraw(transfer_, peer_)) return false;
+      is_offered_ = false;
+      if (!transfer_.memory || open_slots()) return true;
+      pipeline_->fail();
+      end(refused(job_, region_.device), 0);
+      return true;
+    case link::PeerLink::Offer::getting:
+      if (!link_.has_ended(peer_, looks_)) return false;
+      trace::say("rank " + std::to_string(job_.rank) + ": rank " + std::to_string(peer_) +
+                 " ended while it took a message");
+      end(job_.device_code, 0);
+      break;
+    case link::PeerLink::Offer::returned: end(MPI_SUCCESS, region_.bytes()); break;
+  }
+  is_offered_ = false;
+  holds_transfer_ = false;
+  pipeline_.reset();
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<ChunkSend> send_by_offer(Job& job, const Message& message, Elements& elements) {
+  auto send = std::make_unique<OfferedSend>(job, message, no_codec(), elements.region,
+                                            peer_chunk_bytes(job, message.bytes, false));
+  if (!send->plan(elements)) return nullptr;
+  return send;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,248 @@
+// Chunks in slots of a link: encoded there, or copied.
+
+#include <algorithm>
+
+#include "engine/job.hpp"
+#include "engine/p2p/send/chunk_send.hpp"
+#include "engine/p2p/send/send_message.hpp"
+#include "engine/pipeline/send_pipeline.hpp"
+#include "policy/chunks.hpp"
+
+namespace mpress::engine {
+namespace {
+
+class PipelinedSend final : public ChunkSend {
+ public:
+  using ChunkSend::ChunkSend;
+
+  bool plan_by_mpi(Elements& elements, const SendCall& call);
+  bool plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call);
+  bool plan_by_host(const Spec& spec, Elements& elements, const SendCall& call);
+
+  trace::Way way() const override {
+    switch (link::Route(header_.route).kind) {
+      case link::Kind::mpi: break;
+      case link::Kind::peer: return trace::Way::peer;
+      case link::Kind::host: return trace::Way::host;
+    }
+    return trace::Way::chunks;
+  }
+  bool needs_host() const override { return pipeline_->needs_host(); }
+  int code() const override { return pipeline_->code(); }
+  std::size_t sent_bytes() const override { return pipeline_->sent_bytes(); }
+
+ private:
+  bool proceed(bool) override { return pipeline_->advance(); }
+  bool fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec, Elements& elements,
+                  const SendCall& call);
+  Chunking leave_bound_to_payloads(const Spec& spec);
+  std::uint64_t took_ns() const override { return resolving_ns_ + pipeline_->took_ns(); }
+
+  std::uint64_t resolving_ns_ = 0;
+  memory::Buffer packed_;
+  std::optional<SendPipeline> pipeline_;
+};
+
+/// How a device encodes it that finds the range of the elements itself: the header does not wait
+/// for that, and payloads tell the bound.
+Chunking PipelinedSend::leave_bound_to_payloads(const Spec& spec) {
+  Chunking all = cut();
+  all.spec = spec;
+  if (spec.bound == Bound::rel) {
+    header_.spec.bound = Bound::abs;
+    header_.spec.value = 0;
+  }
+  return all;
+}
+
+bool PipelinedSend::plan_by_mpi(Elements& elements, const SendCall& call) {
+  const Region& region = elements.region;
+  link::Transfer transfer;
+  if (!job_.mpi_link.reserve(reservation(region.device, cut().room(), &job_.held_for_mpi),
+                             transfer)) {
+    return false;
+  }
+  if (transfer.is_near) {
+    // The header is on its way while the device encodes.
+    return fill_slots(job_.mpi_link, transfer, header_.spec, elements, call);
+  }
+  const std::uint64_t begin = trace::now_ns();
+  const bool is_resolved = resolve(job_, region, header_.spec);
+  resolving_ns_ = trace::now_ns() - begin;
+  pipeline_.emplace(job_, job_.mpi_link, transfer, cut());
+  // What a device refuses is an error of the call while nothing is announced.
+  std::size_t first_bytes = 0;
+  if (!is_resolved || !pipeline_->open(region) || !pipeline_->make_first(first_bytes)) return false;
+  // The header must not make the message larger than it was.
+  if (cut().encodes() && region.device == gpu::host &&
+      first_bytes + wire::min_frame_bytes > header_.chunk_bytes) {
+    return false;
+  }
+  route(link::Kind::mpi, transfer.first);
+  packed_ = std::move(elements.packed);
+  return true;
+}
+
+bool PipelinedSend::plan_by_peer(const Spec& spec, Elements& elements, const SendCall& call) {
+  if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
+  link::PeerLink& link = job_.peer_link;
+  link::Transfer transfer;
+  const link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
+  if (!(cut().encodes() && link.reserve_at_reader(wanted, transfer)) &&
+      !link.reserve(wanted, transfer)) {
+    return false;
+  }
+  return fill_slots(link, transfer, spec, elements, call);
+}
+
+bool PipelinedSend::plan_by_host(const Spec& spec, Elements& elements, const SendCall& call) {
+  if (header_.chunks() > gpu::Queue::most_pieces && cut().encodes()) return false;
+  link::Transfer transfer;
+  link::Reservation wanted = reservation(elements.region.device, cut().room(), nullptr);
+  if (!cut().encodes()) wanted.window = window_chunks(job_, cut().chunk_bytes, call.driven);
+  return job_.host_link.reserve(wanted, transfer) &&
+         fill_slots(job_.host_link, transfer, spec, elements, call);
+}
+
+/// Gives the device, or the call's batch, its work, in slots that its queues write to.
+bool PipelinedSend::fill_slots(link::Link& link, link::Transfer& transfer, const Spec& spec,
+                               Elements& elements, const SendCall& call) {
+  route(link.kind(), transfer.first);
+  const Chunking all = leave_bound_to_payloads(spec);
+  if (!all.encodes()) transfer.raw_bytes = all.bytes();
+  link.lay_out(transfer);
+  pipeline_.emplace(job_, link, transfer, all);
+  if (!pipeline_->open(elements.region, call.batch, bool(call.driven))) return false;
+  // A host that publishes looks at payloads first, and readers by MPI expect that.
+  header_.may_be_elements =
+      all.encodes() && link.kind() != link::Kind::mpi && pipeline_->needs_host();
+  packed_ = std::move(elements.packed);
+  return true;
+}
+
+}  // namespace
+
+std::size_t whole_chunk(std::size_t bytes) {
+  return std::min((bytes + 7) / 8 * 8, wire::max_chunk_bytes);
+}
+
+namespace {
+
+/// A long message in device memory takes longer chunks: a device works on a short one alone no
+/// faster.
+std::size_t lengthened(std::size_t base, const Message& message) {
+  if (message.device == gpu::host) return base;
+  const std::size_t bases = message.bytes / base;
+  const std::size_t factor = bases >= 32 ? 4 : bases >= 8 ? 2 : 1;
+  return std::min(factor * base, wire::max_chunk_bytes);
+}
+
+/// A raw message that is timed: chunks are few, and MPI moves several at once.
+std::size_t timed_chunk_bytes(std::size_t bytes) {
+  constexpr std::size_t most = 16;
+  constexpr std::size_t least = policy::Links::least_bytes / 2;
+  return std::clamp((bytes / most + 4095) / 4096 * 4096, least, wire::max_chunk_bytes);
+}
+
+}  // namespace
+
+std::size_t mpi_chunk_bytes(const Job& job, const Message& message) {
+  if (!job.chunks.is_open()) return 0;
+  const std::size_t usual = message.device == gpu::host
+                                ? job.chunks.chunk_bytes()
+                                : job.chunks.device_chunk_bytes(job.peer_hosts.peer(message.peer));
+  const std::size_t bytes = message.comm.hints.chunk(usual);
+  // The receiver must not take it for one that comes in one piece.
+  return bytes == 0 ? 0 : std::max(bytes, job.chunks.least_chunk_bytes());
+}
+
+bool leaves_device(const Job& job, const Message& message) {
+  return message.device != gpu::host && job.hands_devices_to_mpi() &&
+         message.bytes >= job.least_peer_bytes && mpi_chunk_bytes(job, message) > 0;
+}
+
+std::size_t peer_chunk_bytes(const Job& job, std::size_t bytes, bool encodes) {
+  const std::size_t base = job.chunks.chunk_bytes();
+  if (!job.chunks.cuts(bytes)) return whole_chunk(bytes);
+  return std::min(
+      encodes ? policy::linked_chunk(bytes, base) : policy::linked_raw_chunk(bytes, base),
+      wire::max_chunk_bytes);
+}
+
+namespace {
+
+/// Of a raw message by the host link, so many bytes are on their way at a time; 0: all.
+std::size_t window_bytes(const Job& job, Driven driven) {
+  return driven ? job.host_window / driven.of_host : 0;
+}
+
+/// Bytes of elements in each chunk by the host link.
+std::size_t host_chunk_bytes(const Job& job, std::size_t bytes, bool encodes, Driven driven) {
+  const std::size_t base = job.chunks.chunk_bytes();
+  const std::size_t whole = whole_chunk(bytes);
+  if (!encodes) {
+    return std::min(policy::host_raw_chunk(bytes, base, window_bytes(job, driven)), whole);
+  }
+  return job.chunks.cuts(bytes) ? std::min(policy::host_chunk(bytes, base), whole) : whole;
+}
+
+}  // namespace
+
+std::size_t window_chunks(const Job& job, std::size_t chunk_bytes, Driven driven) {
+  if (!driven) return 0;
+  // One is read while the next is copied, which may be another message's.
+  const std::size_t least = driven.of_rank > 1 ? 1 : 2;
+  return std::max(window_bytes(job, driven) / chunk_bytes, least);
+}
+
+std::size_t block_chunk_bytes(const Job& job, const Message& message, link::Kind kind,
+                              bool encodes) {
+  std::size_t chunk_bytes = message.bytes;
+  switch (kind) {
+    case link::Kind::peer: chunk_bytes = peer_chunk_bytes(job, message.bytes, encodes); break;
+    case link::Kind::host:
+      chunk_bytes = host_chunk_bytes(job, message.bytes, encodes, message.call.driven);
+      break;
+    case link::Kind::mpi:
+      if (!is_cut(job, message)) return message.bytes;
+      chunk_bytes = lengthened(mpi_chunk_bytes(job, message), message);
+  }
+  // A device takes all of them in one launch.
+  const std::size_t least = (message.bytes + gpu::Queue::most_pieces - 1) / gpu::Queue::most_pieces;
+  return std::min(std::max(chunk_bytes, whole_chunk(least)), message.bytes);
+}
+
+std::unique_ptr<ChunkSend> send_by_mpi(Job& job, const Message& message, const Choice& choice,
+                                       Elements& elements) {
+  const bool is_raw = choice.timing == policy::Timing::raw;
+  const std::size_t base = mpi_chunk_bytes(job, message);
+  std::size_t chunk_bytes = is_raw ? timed_chunk_bytes(message.bytes) : lengthened(base, message);
+  if (choice.spec.codec != Codec::none && leaves_device(job, message)) {
+    chunk_bytes = std::min(policy::device_chunk(message.bytes, base), wire::max_chunk_bytes);
+  }
+  auto send =
+      std::make_unique<PipelinedSend>(job, message, choice.spec, elements.region, chunk_bytes);
+  if (choice.timing != policy::Timing::none) send->time(*choice.subject);
+  if (!send->plan_by_mpi(elements, message.call)) return nullptr;
+  return send;
+}
+
+std::unique_ptr<ChunkSend> send_by_peer(Job& job, const Message& message, const Spec& spec,
+                                        Elements& elements) {
+  const std::size_t chunk_bytes = peer_chunk_bytes(job, message.bytes, spec.codec != Codec::none);
+  auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
+  if (!send->plan_by_peer(spec, elements, message.call)) return nullptr;
+  return send;
+}
+
+std::unique_ptr<ChunkSend> send_by_host(Job& job, const Message& message, const Spec& spec,
+                                        Elements& elements) {
+  if (!job.host_link.may_reach(message.peer)) return nullptr;
+  const std::size_t chunk_bytes =
+      host_chunk_bytes(job, message.bytes, spec.codec != Codec::none, message.call.driven);
+  auto send = std::make_unique<PipelinedSend>(job, message, spec, elements.region, chunk_bytes);
+  if (!send->plan_by_host(spec, elements, message.call)) return nullptr;
+  return send;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,205 @@
+// The sending side of a message: raw, a frame in its place, or a header whose data follows.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "config/config.hpp"
+#include "engine/asked.hpp"
+#include "engine/p2p/send/chunk_send.hpp"
+#include "engine/pipeline/loss.hpp"
+#include "engine/request/finished_request.hpp"
+#include "engine/request/request.hpp"
+#include "memory/buffer_pool.hpp"
+#include "mpi/calls.hpp"
+#include "mpi/comm_info.hpp"
+#include "trace/record.hpp"
+#include "trace/timeline.hpp"
+
+namespace mpress::engine {
+
+class Job;
+class LaunchBatch;
+
+/// Arguments of a sending call.
+struct SendArguments {
+  const void* buffer = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  int destination = MPI_PROC_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::optional<Spec> spec = {};  ///< asked for by the call itself
+  Outcome* outcome = nullptr;     ///< where to add what becomes of it; outlives the call
+};
+
+/// How data is encoded where its communicator's codec does not say.
+struct Coding {
+  Spec spec;                    ///< none: it goes as it is
+  bool is_decided = false;      ///< whether that pays is not asked any more
+  bool is_summed = false;       ///< payloads are added up, so all blocks are encoded as such
+  std::size_t chunk_bytes = 0;  ///< of those; 0: in one piece
+  bool is_for_devices = false;  ///< which take longer chunks of longer blocks
+  /// Set: those go by memory of the host that is used again and again, and payloads are expected to
+  /// have so much of the elements' bytes.
+  double share_in_windows = 0;
+  bool is_for_root_too = false;  ///< a broadcast's root gets what the others get
+
+  double* largest_error = nullptr;  ///< set: where the largest that was measured is kept
+
+  /// Bytes of elements in the chunks of a block that is summed; the same on all ranks.
+  std::size_t chunk_of(std::size_t bytes) const;
+};
+
+/// Messages that their ranks let proceed until they are over. None: whoever sends one may not look
+/// at it for long.
+struct Driven {
+  std::size_t of_host = 0;  ///< on their way at once
+  std::size_t of_rank = 0;  ///< that begin at once
+  explicit operator bool() const { return of_host > 0; }
+};
+
+/// What a sending call allows, and what it counts as.
+struct SendCall {
+  trace::Called op;   ///< for statistics alone
+  Family family;      ///< whose kill switch holds, beside that of all messages
+  bool buffer_stays;  ///< the program's buffer is the call's until it is over
+  /// Set: it goes as it is, for this reason.
+  std::optional<trace::Reason> raw_for = {};
+  const Coding* coding = nullptr;  ///< set: how it is encoded; outlives the call
+  /// Set: what devices encode for it may wait for the launch() of this, which comes before
+  /// SendOperation::start().
+  LaunchBatch* batch = nullptr;
+  Driven driven = {};
+};
+
+/// What to give to MPI. The frame must live until MPI is done with `arguments.buffer`; the rest
+/// ends with the sending call, which is what the timeline shows of the message.
+struct Outgoing {
+  SendArguments arguments;
+  memory::Buffer frame;  ///< empty: the message goes raw
+  /// Set where the frame is only a header, and the data follows: see SendOperation.
+  std::unique_ptr<ChunkSend> data;
+  std::shared_ptr<mpi::CommInfo> comm;  ///< where there is data: the message's
+  int error = MPI_SUCCESS;              ///< has been raised
+  trace::Op op = trace::Op::send;       ///< the sending call's
+  bool buffer_stays = false;            ///< as SendCall says
+  trace::Row* row = nullptr;            ///< the message's line in the statistics; null: not counted
+  trace::Span span;                     ///< the sending call
+  Loss loss;                            ///< of what is encoded
+};
+
+/// The elements of a message in the order of its type map, without gaps; empty where packing
+/// failed. `bytes` is the size of the message's data.
+memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size_t bytes);
+
+/// Takes what was told of messages that were timed. Where the message is counted, now, if MPI may
+/// have it as it is since one like it went so; else null. prepare_send() begins with this; a caller
+/// that does so itself saves the making of what that returns.
+trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments& arguments);
+
+/// Decides about a message, encodes it where that pays, and counts it. Where `error` comes back
+/// set, it has been raised already.
+Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& arguments);
+
+/// A non-blocking send.
+using ImmediateSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
+                              MPI_Request*);
+
+/// A send whose header goes to MPI and whose data follows by a link. It is over when MPI is done
+/// with the header, and the program's buffer is free.
+class SendOperation final : public Request {
+ public:
+  SendOperation(Job& job, Outgoing outgoing)
+      : job_(job), outgoing_(std::move(outgoing)), is_offered_(outgoing_.data->is_offered()) {}
+
+  /// Hands the header to MPI. Returns MPI's error code; what it raised is raised.
+  int start(ImmediateSend send, int tag);
+
+  /// After start(): whether MPI has the header. MPICH's call may return success without, once a
+  /// handler of the program's was called; then there is nothing to be done.
+  bool is_announced() const { return header_ != MPI_REQUEST_NULL; }
+
+  /// After that: gives the program a request that completes with this operation.
+  void open_request(MPI_Request* request);
+
+  bool advance() override;
+  bool needs_host() const override { return !is_sent_ && outgoing_.data->needs_host(); }
+  bool may_be_late(const Job&) const override { return true; }
+  bool only_mpress_completes() const override { return true; }
+  void await(bool alone) override { is_awaited_.store(alone, std::memory_order_relaxed); }
+  bool is_offered() const override { return is_offered_.load(std::memory_order_relaxed); }
+  Ending finish(Job& job, MPI_Status& status) override;
+  int cancel(MPI_Request* request) override;
+  Ending ending() const;
+  bool must_end() const override { return !is_sent_; }
+  void abandon() override;
+
+  /// For a call that blocks, or that MPI itself will tell of the header's end: lets only the data
+  /// proceed. True once the program's buffer is free.
+  bool advance_data();
+
+  /// Is the program's buffer free?
+  bool is_sent() const { return is_sent_; }
+
+  /// The request of the header, for a caller who completes it in place of this operation.
+  MPI_Request release_header() { return std::exchange(header_, MPI_REQUEST_NULL); }
+  memory::Buffer release_frame() { return std::move(outgoing_.frame); }
+  std::uint64_t message() const { return outgoing_.data->message(); }
+
+  /// Once the data is sent: raises what went wrong with it, once; of the header MPI has done so.
+  /// Returns the error code of either.
+  int raise() const;
+
+ private:
+  Job& job_;
+  Outgoing outgoing_;
+  MPI_Request header_ = MPI_REQUEST_NULL;
+  int header_code_ = MPI_SUCCESS;  ///< MPI has raised it
+  bool is_sent_ = false;
+  std::atomic<bool> is_awaited_{false};
+  std::atomic<bool> is_offered_;  ///< asked while another thread lets it proceed
+  OpenRequest request_;
+  bool has_request_ = false;
+};
+
+/// A send whose frame MPI reads: the frame lives until then.
+class FrameSend final : public Request {
+ public:
+  explicit FrameSend(memory::Buffer frame, std::uint64_t message = no_message)
+      : frame_(std::move(frame)), message_(message) {}
+  Ending finish(Job& job, MPI_Status& status) override;
+  Ending look(Job&, MPI_Status&) override { return {}; }
+
+  static constexpr std::uint64_t no_message = UINT64_MAX;
+
+ private:
+  memory::Buffer frame_;
+  std::uint64_t message_;  ///< whose data the frame announces
+};
+
+/// A blocking send.
+using BlockingSend = int (*)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm);
+
+/// Sends `outgoing`, which has no data, as a blocking call does.
+int send_now(Job& job, const Outgoing& outgoing, BlockingSend call, ImmediateSend start, int tag);
+
+/// Sends `outgoing`, which has data, as a blocking call does: returns when the buffer is free and
+/// MPI is done with the header. Raises; counts the time that it waits.
+int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag);
+
+/// What has to live until a send is over: neither, where MPI has all of it.
+struct Started {
+  std::shared_ptr<SendOperation> operation;
+  std::shared_ptr<FrameSend> frame;
+};
+
+/// Starts what was prepared. `request` is then MPI's, of all that is left to do, or
+/// MPI_REQUEST_NULL where `started.operation` is. Raises; after an error of the data there is a
+/// request all the same.
+int start_send(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Request* request,
+               Started* started);
+
+/// MPI_Isend of what was prepared. Raises.
+int send_later(Job& job, Outgoing outgoing, ImmediateSend send, int tag, MPI_Request* request);
+
+}  // namespace mpress::engine

@@ -1,0 +1,140 @@
+// What a message is encoded with, or why it is not.
+
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "engine/job.hpp"
+#include "engine/p2p/send/send_message.hpp"
+#include "trace/message.hpp"
+
+namespace mpress::engine {
+namespace {
+
+using trace::Reason;
+
+/// Devices cannot load elements from other addresses.
+bool is_aligned(const Message& message) {
+  if (message.device == gpu::host) return true;
+  const auto address = reinterpret_cast<std::uintptr_t>(message.arguments.buffer) +
+                       static_cast<std::uintptr_t>(message.type.first_byte);
+  return address % element_size(*message.type.element) == 0;
+}
+
+/// Says, when costs first matter, which of them are assumed.
+void tell_of_assumptions(Job& job, policy::Medium medium) {
+  static std::array<std::atomic<bool>, policy::medium_count> told{};
+  const auto index = static_cast<std::size_t>(medium);
+  if (job.rank != 0 || job.lacking_costs[index].empty() || told[index].exchange(true)) return;
+  trace::say(job.lacking_costs[index]);
+}
+
+Reason reason_of(Job& job, const policy::Subject& subject) {
+  if (!job.config.force) tell_of_assumptions(job, policy::medium(subject.path));
+  switch (job.policy.judge(subject)) {
+    case policy::Verdict::compress: return Reason::none;
+    case policy::Verdict::unknown: return Reason::unknown;
+    case policy::Verdict::link: return Reason::policy;
+    case policy::Verdict::ratio: break;
+  }
+  return Reason::ratio;
+}
+
+}  // namespace
+
+bool is_short(const Job& job, const Message& message) {
+  if (message.bytes < wire::min_frame_bytes) return true;
+  std::size_t usual = job.config.threshold;
+  if (message.bytes < usual && !job.config.is_threshold_set && message.peer != trace::any_peer) {
+    usual = job.policy.least_bytes(job.peer_hosts.peer(message.peer), usual);
+  }
+  return message.bytes < message.comm.hints.threshold(usual);
+}
+
+bool is_switched_off(const Config& config, const Message& message) {
+  const Family family = message.call.family;
+  return config.is_disabled(family) ||
+         (is_of_messages(family) && config.is_disabled(Family::p2p)) ||
+         (config.is_disabled(Family::derived) && !message.type.contiguous);
+}
+
+policy::Subject glance_at_subject(const Job& job, const Message& message, Codec codec) {
+  const policy::Place place =
+      message.device == gpu::host ? policy::Place::host : policy::Place::device;
+  policy::Path path{place, job.peer_hosts.peer(message.peer)};
+  if (place == policy::Place::device && message.bytes >= job.least_peer_bytes) {
+    if (job.peer_link.reaches(message.peer)) {
+      path.peer = policy::Peer::linked;
+    } else if (job.host_link.reaches(message.peer)) {
+      path.peer = policy::Peer::pinned;
+    }
+  }
+  std::shared_ptr<policy::Ratios> unowned(std::shared_ptr<policy::Ratios>(),
+                                          message.comm.ratios.get());
+  // Elements of what is added up come and go in one way; payloads are encoded and decoded between.
+  const Driven driven = message.call.driven;
+  const bool is_in_window =
+      path.peer == policy::Peer::pinned && (driven.of_host > job.peer_hosts.ranks().size() ||
+                                            (driven && is_of_reductions(message.call.family)));
+  return {path,
+          codec,
+          *message.type.element,
+          message.bytes,
+          std::move(unowned),
+          is_in_window ? policy::raw_share_in_windows : 1};
+}
+
+policy::Subject subject_of(const Job& job, const Message& message, Codec codec) {
+  policy::Subject subject = glance_at_subject(job, message, codec);
+  subject.ratios = message.comm.ratios;
+  return subject;
+}
+
+Spec wanted_spec(const Job& job, const Message& message) {
+  const Coding* const coding = message.call.coding;
+  const std::optional<Spec>& asked = message.arguments.spec;
+  Spec wanted = coding ? coding->spec : asked ? *asked : message.comm.hints.codec(job.config.spec);
+  if (wanted.codec == Codec::automatic) wanted.codec = Codec::mpc;
+  return wanted;
+}
+
+Choice choose(Job& job, const Message& message, bool may_time) {
+  const Spec none = no_codec();
+  if (message.call.raw_for) return {none, *message.call.raw_for};
+  Reason reason = Reason::none;
+  const Coding* const coding = message.call.coding;
+  const bool is_decided = coding && coding->is_decided;
+  const Spec wanted = wanted_spec(job, message);
+  if (is_decided ? message.bytes < wire::min_frame_bytes : is_short(job, message)) {
+    reason = Reason::threshold;
+  } else if (!message.type.element) {
+    reason = Reason::type;
+  } else if (message.peer == trace::any_peer) {
+    reason = Reason::communicator;
+  } else if (job.has_sessions.load(std::memory_order_relaxed)) {
+    reason = Reason::sessions;
+  } else if (wanted.codec == Codec::none || is_switched_off(job.config, message)) {
+    reason = Reason::disabled;
+  } else if (message.device == gpu::host && !message.is_readable) {
+    reason = Reason::device;
+  } else if (!is_aligned(message)) {
+    reason = Reason::unaligned;
+  } else if (is_decided) {
+    return {wanted, reason};
+  } else {
+    policy::Subject subject = glance_at_subject(job, message, wanted.codec);
+    reason = reason_of(job, subject);
+    // No rank looks for frames, as none would gain by them.
+    if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;
+    const bool encodes = reason == Reason::none;
+    const policy::Timing timing =
+        may_time ? job.timings.judge(job, subject, encodes) : policy::Timing::none;
+    const bool is_timed = timing == policy::Timing::raw;
+    if (is_timed || encodes) subject.ratios = message.comm.ratios;
+    if (is_timed) return {none, Reason::timed, timing, subject};
+    if (encodes) return {wanted, reason, timing, subject};
+  }
+  return {none, reason};
+}
+
+}  // namespace mpress::engine
