@@ -5,7 +5,9 @@
 `forced`: messages are compressed; `collectives`: such calls, too.
 """
 
+import copy
 import gc
+import pickle
 import sys
 import threading
 from pathlib import Path
@@ -125,6 +127,19 @@ def kinds(comm):
     same.Allreduce(field(rank), y)
     np.testing.assert_allclose(y, total(), rtol=1e-15)
     same.Free()
+    immediate, request = comm.Idup()
+    request.Wait()
+    with_info, other_request = comm.Idup_with_info(MPI.INFO_NULL)
+    other_request.Wait()
+    for made in (comm.Clone(), comm.Dup_with_info(MPI.INFO_NULL), immediate, with_info):
+        assert isinstance(made, mpress.Communicator) and made.codec == comm.codec
+        made.Allreduce(field(rank), y)
+        assert np.max(np.abs(y - total())) <= 1.001e-3 * size
+        if size > 1 and "collectives" in sys.argv:
+            assert made.outcome.bound > 0  # by that codec
+        made.Free()
+    for made in (copy.copy(comm), pickle.loads(pickle.dumps(comm))):
+        assert made == world and made.codec == comm.codec
     ring = world.Create_cart([size], periods=[True])
     cart = mpress.Communicator(ring, codec="mpc")
     assert isinstance(cart, MPI.Cartcomm) and cart.Get_topo()[0] == [size]
@@ -138,6 +153,9 @@ def errors(comm):
     y = np.empty(COUNT)
     raises(ValueError, "codec", lambda: comm.Allreduce(field(0), y, codec="szp:abs=-1"))
     raises(TypeError, "codec", lambda: comm.Allreduce(field(0), y, codec=1.0))
+    for wrong in ([], "no", np.array([1, 2])):
+        for call in (comm.Bcast, comm.Ibcast, comm.Bcast_init):
+            raises(TypeError, "same_bits", lambda: call(y, same_bits=wrong))
     raises((TypeError, ValueError), "", lambda: comm.Allreduce("text", y))
     raises(ValueError, "", lambda: comm.Allreduce(field(0)[:-1], y))
     if size > 1 and "collectives" in sys.argv:  # an error on all, and what follows is right
@@ -173,8 +191,8 @@ def threads(comm):
     for worker in workers:
         worker.join()
     assert not failures, failures
-    for copy in copies:
-        copy.Free()
+    for one in copies:
+        one.Free()
 
 
 def memory():

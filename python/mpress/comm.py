@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from mpi4py import MPI
 
 from mpress import _api, _core, _jax
@@ -131,8 +132,28 @@ class Communicator(MPI.Intracomm):
         return _told(self._last)
 
     def Dup(self, info: MPI.Info | None = None) -> Communicator:
-        """mpi4py's, with this one's codec."""
-        made = super().Dup(info)
+        """mpi4py's, with this one's codec, as have all duplicates and copies."""
+        return self._give_codec(super().Dup(info))
+
+    def Clone(self) -> Communicator:
+        return self._give_codec(super().Clone())
+
+    def Dup_with_info(self, info: MPI.Info) -> Communicator:
+        return self._give_codec(super().Dup_with_info(info))
+
+    def Idup(self, info: MPI.Info | None = None) -> tuple[Communicator, MPI.Request]:
+        made, request = super().Idup(info)
+        return self._give_codec(made), request
+
+    def Idup_with_info(self, info: MPI.Info) -> tuple[Communicator, MPI.Request]:
+        made, request = super().Idup_with_info(info)
+        return self._give_codec(made), request
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        make, arguments = super().__reduce__()
+        return make, arguments, {"_codec": self._codec}
+
+    def _give_codec(self, made: Communicator) -> Communicator:
         made._codec = self._codec
         return made
 
@@ -141,6 +162,8 @@ class Communicator(MPI.Intracomm):
 
     def _begin(self, codec: Any, same_bits: bool) -> None:
         """Of a blocking call on the host, which tells its outcome to this object."""
+        if same_bits is not False:
+            same_bits = _flag(same_bits)
         key = (self._codec if codec is _own else _spec(codec), same_bits)
         known = self._known.get(key)
         if known is None:
@@ -162,6 +185,7 @@ class Communicator(MPI.Intracomm):
         """Of any other. Waits for the streams of what lies on devices, unless the call `follows`
         the only one."""
         spec = self._codec if codec is _own else _spec(codec)
+        same_bits = _flag(same_bits)
         library = _api.library()
         first, *others = on_device or (None,)
         for one in others:
@@ -209,6 +233,12 @@ def _spec(codec: str | Codec | None) -> str | None:
         except ValueError as error:
             raise ValueError(f"codec: {error}") from None
     raise TypeError(f"codec: expected a spec, a Codec or None, not {type(codec).__name__}")
+
+
+def _flag(same_bits: Any) -> bool:
+    if isinstance(same_bits, (bool, np.bool_)):
+        return bool(same_bits)
+    raise TypeError(f"same_bits: expected True or False, not {type(same_bits).__name__}")
 
 
 def _told(outcome: _api.COutcome) -> Outcome:
