@@ -82,12 +82,15 @@ QueueLease::~QueueLease() {
 }
 
 bool Devices::usable() {
-  static std::once_flag said;
-  const bool has_gpu = gpu::gpu() != nullptr;
-  std::call_once(said, [has_gpu] {
-    if (has_gpu) return tell_of_few_connections();
-    trace::say("messages in device memory are left to MPI: " + gpu::why_not());
-  });
+  static const bool has_gpu = [] {
+    const bool found = gpu::gpu() != nullptr;
+    if (found) {
+      tell_of_few_connections();
+    } else {
+      trace::say("messages in device memory are left to MPI: " + gpu::why_not());
+    }
+    return found;
+  }();
   return has_gpu;
 }
 

@@ -17,8 +17,8 @@ namespace {
 using mpi::counted::Side;
 using trace::Op;
 
-/// MPI gives one handle to all receives from nobody, and so threads and later receives share it:
-/// what is filed needs a handle of its own. Raises what MPI raises.
+/// MPI gives one handle to all receives from MPI_PROC_NULL, and so threads and later receives share
+/// it: what is filed needs a handle of its own. Raises what MPI raises.
 int make_own(MPI_Request* request) {
   MPI_Status status;
   const int code = mpi::calls().Wait(request, &status);
@@ -93,7 +93,7 @@ class Exchange {
   bool start_operation();
   void send();
   void exchange_data();
-  void end_receive();
+  void await_receive();
   void received(int code);
 
   Job& job_;
@@ -142,8 +142,7 @@ bool Exchange::begin_send_first() {
 
 void Exchange::received(int code) {
   is_received_ = true;
-  const bool has_come = code == MPI_SUCCESS && status_.has_answer();
-  received_code_ = has_come && is_watched_ ? deliver(job_, receive_, *status_, begin_ns_) : code;
+  received_code_ = end_receive(job_, receive_, is_watched_, std::nullopt, status_, begin_ns_, code);
 }
 
 /// Receives meanwhile.
@@ -175,7 +174,7 @@ void Exchange::send() {
 }
 
 /// Where nothing was sent, the peer may never answer.
-void Exchange::end_receive() {
+void Exchange::await_receive() {
   const bool has_failed = !is_sending_ || sent_code_ != MPI_SUCCESS;
   if (has_failed) mpi::calls().Cancel(&receiving_);
   const int code = wait_for(job_, &receiving_, status_);
@@ -196,7 +195,7 @@ int Exchange::run(const ReceiveArguments& arguments) {
   }
   received_code_ = code;
   send();
-  if (!is_received_) end_receive();
+  if (!is_received_) await_receive();
   job_.mpi_link.outbox.flush();
   return received_code_ == MPI_SUCCESS ? sent_code_ : received_code_;
 }
@@ -220,12 +219,9 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
   if (out.data || must_post(job)) {
     return Exchange(job, out, send_tag, receive, watched, from, status, begin).run(arguments);
   }
-  int code = mpi::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
-                                    side(receive, from), arguments.comm, status);
-  if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
-  code = deliver(job, receive, *status, begin);
-  if (kind && code == MPI_SUCCESS) let_stand(job, *kind, receive);
-  return code;
+  const int code = mpi::counted::Sendrecv(use.buffer, side(use, send_tag), receive.buffer(),
+                                          side(receive, from), arguments.comm, status);
+  return end_receive(job, receive, watched, kind, status, begin, code);
 }
 
 }  // namespace

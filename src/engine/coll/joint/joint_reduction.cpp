@@ -70,12 +70,14 @@ bool JointReduction::is_apt(const Collective& call, const Operands& operands, Co
   if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction) return false;
-  const bool is_in_two = takes_two_shots(call, *reduction, context);
-  const std::size_t longest =
-      longest_part(parts_of(call, operands, *reduction, context), element_size(reduction->type));
-  return policy::may_combine_jointly(reach_of(context),
-                                     is_in_two ? policy::Shots::two : policy::Shots::one,
-                                     bytes_of(*reduction), longest * (ranks - 1)) ||
+  const std::size_t bytes = bytes_of(*reduction);
+  const std::size_t part = call.family == Family::reduce_scatter
+                               ? longest_part(parts_of(call, operands, *reduction, context),
+                                              element_size(reduction->type))
+                               : bytes;
+  const auto shots =
+      takes_two_shots(call, *reduction, context) ? policy::Shots::two : policy::Shots::one;
+  return policy::may_combine_jointly(reach_of(context), shots, bytes, part * (ranks - 1)) ||
          goes_by_rows(call, operands, *reduction, context);
 }
 

@@ -5,19 +5,10 @@
 #include "gpu/loaded_gpu.hpp"
 
 namespace mpress::engine {
+namespace {
 
-int deliver(Job& job, Receive& receive, MPI_Status& status, std::uint64_t begin_ns) {
-  receive.waited_since(begin_ns);
-  const int code = receive.deliver(job, status);
-  return code == MPI_SUCCESS ? code : receive.comm()->raise(code);
-}
-
-int deliver_probed(Job& job, const ProbedMessage& probed, trace::Op op,
-                   const ReceiveArguments& arguments, MPI_Status* status) {
-  const int code = probed.deliver(job, op, arguments, status);
-  return code == MPI_SUCCESS ? code : probed.comm->raise(code);
-}
-
+/// A message was none of mpress's, and MPI put it where the program wants it: the next ones like it
+/// are looked at only where they may be frames by their size, and so is where they lie.
 void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receive) {
   trace::Row* const row = receive.row_of_raw();
   if (!row || job.pacer.active() || trace::timeline.is_on()) return;
@@ -31,6 +22,29 @@ void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receiv
   const bool on_host_alone = !gpu::in_use();
   if (!on_host_alone && !job.raw_is_mpis) return;
   Standing::keep(kind, {Standing::some, end, row, on_host_alone}, Standing::now());
+}
+
+/// Delivers what a blocking call received, and raises what goes wrong.
+int deliver(Job& job, Receive& receive, MPI_Status& status, std::uint64_t begin_ns) {
+  receive.waited_since(begin_ns);
+  const int code = receive.deliver(job, status);
+  return code == MPI_SUCCESS ? code : receive.comm()->raise(code);
+}
+
+}  // namespace
+
+int deliver_probed(Job& job, const ProbedMessage& probed, trace::Op op,
+                   const ReceiveArguments& arguments, MPI_Status* status) {
+  const int code = probed.deliver(job, op, arguments, status);
+  return code == MPI_SUCCESS ? code : probed.comm->raise(code);
+}
+
+int end_receive(Job& job, Receive& receive, bool watched, const std::optional<Standing::Kind>& kind,
+                const StatusOf& status, std::uint64_t begin_ns, int code) {
+  if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
+  code = deliver(job, receive, *status, begin_ns);
+  if (kind && code == MPI_SUCCESS) let_stand(job, *kind, receive);
+  return code;
 }
 
 std::unique_ptr<ProbedMessage> take_or_post(Job& job, const Receive& receive, const Envelope& from,

@@ -26,7 +26,7 @@ class StatusOf {
  public:
   explicit StatusOf(MPI_Status* given)
       : used_(given == MPI_STATUS_IGNORE ? &own_ : given),
-        source_before_(std::exchange(used_->MPI_SOURCE, nobody)) {}
+        source_before_(std::exchange(used_->MPI_SOURCE, no_rank)) {}
   StatusOf(const StatusOf&) = delete;
   StatusOf& operator=(const StatusOf&) = delete;
   ~StatusOf() {
@@ -35,18 +35,15 @@ class StatusOf {
   operator MPI_Status*() const { return used_; }
   MPI_Status& operator*() const { return *used_; }
 
-  bool has_answer() const { return used_->MPI_SOURCE != nobody; }
+  bool has_answer() const { return used_->MPI_SOURCE != no_rank; }
 
  private:
-  static constexpr int nobody = std::numeric_limits<int>::min();
+  static constexpr int no_rank = std::numeric_limits<int>::min();
 
   MPI_Status own_{};
   MPI_Status* used_;
   const int source_before_;
 };
-
-/// Delivers what a blocking call received, and raises what goes wrong.
-int deliver(Job& job, Receive& receive, MPI_Status& status, std::uint64_t begin_ns);
 
 /// Receives a message that a probe has already taken from MPI, and raises what goes wrong.
 int deliver_probed(Job& job, const ProbedMessage& probed, trace::Op op,
@@ -66,9 +63,11 @@ inline std::optional<Standing::Kind> kind_of(trace::Op op, const ReceiveArgument
       trace::Direction::receive, op, from.peer, arguments.comm, arguments.type, arguments.count};
 }
 
-/// A message was none of mpress's, and MPI put it where the program wants it: the next ones like it
-/// are looked at only where they may be frames by their size, and so is where they lie.
-void let_stand(const Job& job, const Standing::Kind& kind, const Receive& receive);
+/// Ends a blocking receive that MPI returned `code` for: delivers what has come, if it is
+/// `watched`, which may let the next ones of its `kind` stand. Returns MPI's code, which has been
+/// raised.
+int end_receive(Job& job, Receive& receive, bool watched, const std::optional<Standing::Kind>& kind,
+                const StatusOf& status, std::uint64_t begin_ns, int code);
 
 /// Where messages of this kind are counted, if one that MPI receives by a blocking call may be like
 /// the last one; else null.

@@ -47,10 +47,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
   }
   job.mpi_link.outbox.excuse();
   job.timings.collect(job);
-  if (code != MPI_SUCCESS || !watched || !status.has_answer()) return code;
-  code = deliver(job, receive, *status, begin);
-  if (kind && code == MPI_SUCCESS) let_stand(job, *kind, receive);
-  return code;
+  return end_receive(job, receive, watched, kind, status, begin, code);
 }
 
 int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
