@@ -126,6 +126,26 @@ def test_messages_by_an_mpi_that_takes_devices(setting, mpi_program, mpress_run,
             assert totals(done)["chunked_messages"] > 0
 
 
+@pytest.mark.parametrize("settings", ["takes devices", "touches none", "not aware"])
+def test_types_with_gaps(settings, mpi_program, mpress_run, simulated_gpu, takes_devices):
+    """An MPI that takes memory of devices gets none with gaps: it would copy run by run. What it
+    gets is on the device, or, for a thread that sends payloads, in memory of the host."""
+    env = {
+        "takes devices": takes_devices,
+        "touches none": {
+            **simulated_gpu, "MPRESS_GPU_AWARE": "1", "MPRESS_PROGRESS": "thread",
+            "MPRESS_LINK": "mpi",
+        },
+        "not aware": simulated_gpu,
+    }[settings]  # fmt: skip
+    for options in (["--codec", "none"], ["--codec", "mpc", "--force", "--threshold", "0"]):
+        arguments = ["alone"] if settings == "touches none" else []
+        done = mpress_run(3, mpi_program("device_gaps"), *arguments, options=options, env=env)
+        assert done.status == 0, done.stderr
+        assert "ok" in done.stdout
+        assert totals(done)["errors"] == 0
+
+
 def test_slow_host_messages_tell_nothing_of_an_mpi_that_takes_devices(
     mpi_program, mpress_run, takes_devices
 ):

@@ -167,6 +167,10 @@ Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   return {job.devices.usable() ? device : gpu::host, false};
 }
 
+bool packs_for_mpi(const Job& job, const mpi::TypeInfo& type) {
+  return !job.gpu_aware || !type.contiguous;
+}
+
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
                      const mpi::TypeInfo& type, void* packed, std::size_t bytes) {
   if (bytes == 0) return MPI_SUCCESS;

@@ -100,6 +100,10 @@ inline int device_of(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   return locate(job, buffer, type).device;
 }
 
+/// Does MPI get data of such a type that lies on a device packed, and mpress unpacks what comes? Of
+/// types with gaps also where MPI takes memory of devices: it copies each run by itself.
+bool packs_for_mpi(const Job& job, const mpi::TypeInfo& type);
+
 /// Copies the data of a buffer on a device, packed in the order of its type map, to `packed` in
 /// host memory. Returns an MPI error code.
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,

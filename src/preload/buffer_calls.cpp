@@ -45,7 +45,7 @@ int call_mpi(StagedCall& staged, const Operands& operands, A... arguments) {
 /// May the call be passed on without a look at its arguments?
 template <auto own>
 bool passes(const Job* job) {
-  return mpi::buffer_calls().*own && !(job && gpu::in_use() && !job->gpu_aware);
+  return mpi::buffer_calls().*own && !(job && gpu::in_use());
 }
 
 /// Tells functions apart by their names: not all compilers take their addresses for constants.

@@ -26,7 +26,7 @@ using mpi::CheckedCalls;
 
 /// Is any of the data in memory of a device that MPI must not see?
 bool on_device(Job& job, const void* buffer, MPI_Count count, MPI_Datatype type) {
-  return engine::StandIn::is_needed(job, {buffer, {1, count, type}, {}});
+  return engine::StandIn::is_on_device(job, {buffer, {1, count, type}, {}});
 }
 
 int fail(const Job& job, MPI_Win win) {

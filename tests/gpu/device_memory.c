@@ -1,10 +1,13 @@
 /* tests/simulated_gpu/simulated_gpu.h on GPUs: the programs of tests/mpi that pass memory of
  * devices run on real ones when they are linked with this in place of the simulated library. What
- * only a simulation can do (limits of pinned memory, failures) ends the program. */
+ * only a simulation can do (limits of pinned memory, failures) ends the program. With
+ * DEVICE_MEMORY=kept, what is freed is given out again: an MPI that opens each new block in other
+ * processes takes long for that. */
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "simulated_gpu.h"
 
@@ -29,6 +32,12 @@ struct Block {
 };
 
 static struct Block* blocks;
+static struct Block* kept; /* free ones */
+
+static int keeps(void) {
+  const char* const value = getenv("DEVICE_MEMORY");
+  return value && strcmp(value, "kept") == 0;
+}
 
 static int real_device(int device) {
   int devices = 0;
@@ -36,7 +45,26 @@ static int real_device(int device) {
   return device % devices;
 }
 
+static void move_first(struct Block** from, struct Block** to) {
+  struct Block* const block = *from;
+  *from = block->next;
+  block->next = *to;
+  *to = block;
+}
+
+/* Is there a free block that fits well? Then it is the first of `blocks`. */
+static int take_kept(int device, size_t bytes) {
+  for (struct Block** place = &kept; *place; place = &(*place)->next) {
+    if ((*place)->device == device && (*place)->bytes >= bytes && (*place)->bytes / 2 <= bytes) {
+      move_first(place, &blocks);
+      return 1;
+    }
+  }
+  return 0;
+}
+
 static cudaError_t take(int device, size_t bytes, int is_kept_from_others) {
+  if (!is_kept_from_others && take_kept(device, bytes)) return cudaSuccess;
   void* memory = NULL;
   check(cudaSetDevice(real_device(device)), "cudaSetDevice");
   const cudaError_t code = cudaMalloc(&memory, bytes > 0 ? bytes : 1);
@@ -69,7 +97,12 @@ void* sim_malloc(int device, size_t bytes) {
 void sim_free(void* memory) {
   for (struct Block** place = &blocks; *place; place = &(*place)->next) {
     if ((*place)->memory == memory) {
-      give(place);
+      if (keeps()) {
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); /* as cudaFree does */
+        move_first(place, &kept);
+      } else {
+        give(place);
+      }
       return;
     }
   }

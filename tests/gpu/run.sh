@@ -29,20 +29,21 @@ fi
 
 outcomes=$(mktemp -d)
 steps=0
-# step NAME COMMAND...: runs it in the background, shows its last line, keeps its outcome. Where it
-# does not end in time, nor does the command `alone` end well, if there is one, the outcome says that.
+# step NAME COMMAND...: runs it in the background, shows its last line and the seconds that it took,
+# keeps its outcome. Where it does not end in time, nor does the command `alone` end well, if there is
+# one, the outcome says that.
 step() {
   local name=$1 number=$((steps++))
   shift
   [ "$number" -ge "${FROM:-0}" ] || return 0
   while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
   {
-    local status=ok log code
+    local status=ok log code begin=$SECONDS
     log=$(timeout "${SECONDS_EACH:-300}" "$@" 2>&1) || { code=$?; status=failed; tail -25 <<<"$log"; }
     if [ "${code:-0}" = 124 ] && [ -n "${alone:-}" ]; then
       timeout "${SECONDS_EACH:-300}" $alone >/dev/null 2>&1 || status="stuck alone, too,"
     fi
-    echo "$status $number, $name: $(tail -1 <<<"$log")"
+    echo "$status $number, $name, $((SECONDS - begin)) s: $(tail -1 <<<"$log")"
     printf '{"check": "%s", "outcome": "%s"}' "$name" "${status%,}" \
       >"$outcomes/$(printf %03d $number)"
   } &
@@ -86,14 +87,16 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 export OMPI_MCA_hwloc_base_binding_policy=none
 # messages NAME PROGRAM OPTIONS...: as many ranks as `ranks`, the program's argument `argument`, or
 # words `arguments`, the GPUs of `visible`. Where the MPI is what carries GPUs' memory (AWARE), the
-# program is run under it alone, too, if it does not end: types with gaps may be more than Open MPI's
-# own ways manage in the time.
+# program is run under it alone, too, if it does not end. Such an MPI opens each new block of memory
+# in other processes, for which the steps' time would go: only programs that are about that free any.
 messages() {
-  local name=$1 program=$2 alone=
+  local name=$1 program=$2 alone= memory=kept
   shift 2
   [ -z "${AWARE:-}" ] || [ -n "${argument:-}" ] ||
-    alone="${mpicc%mpicc}mpiexec -n $ranks $folder/$program ${arguments:-}"
+    alone="env DEVICE_MEMORY=kept ${mpicc%mpicc}mpiexec -n $ranks $folder/$program ${arguments:-}"
+  case ${AWARE:-no}/$program in no/* | */device_direct* | */device_linked) memory= ;; esac
   step "$program $name, ${mpicc%/mpicc}" env ${visible:+"CUDA_VISIBLE_DEVICES=$visible"} \
+    DEVICE_MEMORY=$memory \
     mpress run -n $ranks --mpiexec "${mpicc%mpicc}mpiexec" "$@" \
     -- "$folder/$program" ${argument:+"$argument"} ${arguments:-}
 }
@@ -119,7 +122,7 @@ for mpicc in $mpiccs; do
   # Two ranks a GPU are more than Open MPI's own ways for memory of GPUs manage in the time.
   ranks=${AWARE:+2} argument=
   ranks=${ranks:-4}
-  programs="device_messages device_lossy device_edges device_strewn device_refused device_linked \
+  programs="device_messages device_gaps device_lossy device_edges device_strewn device_refused device_linked \
     device_by_turns device_peers device_direct device_direct_long blocks"
   # These make calls of MPI 4.
   newer=
@@ -138,7 +141,7 @@ for mpicc in $mpiccs; do
     [ "$way" = "${way#* }" ] || { visible=${CUDA_VISIBLE_DEVICES:-0}; visible=${visible%%,*}; }
     messages "as they are, by $way" device_messages --codec none
     messages "encoded, by $way" device_messages --codec mpc --force --threshold 0
-    for program in device_edges device_strewn; do
+    for program in device_edges device_gaps device_strewn; do
       ranks=2 messages "as they are, by $way" $program --codec none
       ranks=2 messages "encoded, by $way" $program --codec mpc --force --threshold 0
     done

@@ -11,7 +11,7 @@ MpiPart::~MpiPart() {
 
 int MpiPart::begin(KeptCall& kept) {
   is_on_programs_ = true;
-  int code = staged_.open(job_, kept.left());
+  int code = staged_.open_all(job_, kept.left());
   if (code == MPI_SUCCESS) code = staged_.fetch(job_);
   if (code == MPI_SUCCESS) code = kept.begin(staged_, kept.left().comm, &request_);
   is_under_way_ = code == MPI_SUCCESS;
@@ -30,7 +30,7 @@ void MpiPart::begin_privately(KeptCall& kept, MPI_Comm comm) {
 
 int MpiPart::make(KeptCall& kept) {
   is_on_programs_ = true;
-  int code = staged_.open(job_, kept.left());
+  int code = staged_.open_all(job_, kept.left());
   if (code == MPI_SUCCESS) code = kept.begin(staged_, kept.left().comm, &request_);
   // MPICH may return success, and no request, once a handler of the program's was called.
   if (code == MPI_SUCCESS && request_ == MPI_REQUEST_NULL) code = MPI_ERR_OTHER;

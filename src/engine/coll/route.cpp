@@ -123,8 +123,8 @@ bool has_device_modes(const Job& job, const Context& context) {
 
 /// Has this member had any, as of this call?
 void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
-  mode.has_had_device = mode.has_had_device || StandIn::is_needed(job, operands.send) ||
-                        StandIn::is_needed(job, operands.receive);
+  mode.has_had_device = mode.has_had_device || StandIn::is_on_device(job, operands.send) ||
+                        StandIn::is_on_device(job, operands.receive);
 }
 
 }  // namespace

@@ -17,8 +17,12 @@ class Job;
 /// those functions that say so.
 class StagedCall {
  public:
-  /// Finds the buffers that need a stand-in, and makes those. Raises.
+  /// Where a buffer needs a stand-in: makes one for each on a device. Raises.
   int open(Job& job, const Operands& operands);
+
+  /// Makes one for each buffer on a device: not all MPIs that take memory of devices do so in calls
+  /// that do not block. Raises.
+  int open_all(Job& job, const Operands& operands);
 
   /// The same and fetch(), for a call that raises later what goes wrong; it has no comm().
   int prepare(Job& job, const Operands& operands);

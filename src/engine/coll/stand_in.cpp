@@ -32,26 +32,38 @@ void append(std::vector<gpu::Run>& runs, std::int64_t offset, std::uint64_t byte
   }
 }
 
-/// Where the first of the blocks that have data lies; only absolute addresses may lie in memory of
-/// several devices.
-int device_of_data(Job& job, const void* buffer, const Blocks& blocks) {
+/// Where the first of the blocks of types that matter, and that have data, lies; only absolute
+/// addresses may lie in memory of several devices.
+template <typename Matters>
+int device_of_data(Job& job, const void* buffer, const Blocks& blocks, Matters matters) {
   for (int i = 0; i < blocks.number(); ++i) {
     const Block block = blocks[i];
     if (block.count <= 0) continue;
     const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(block.type);
     if (!type) return gpu::host;
-    if (type->size == 0) continue;
+    if (type->size == 0 || !matters(*type)) continue;
     const int device = device_of(job, at(buffer, block.offset), *type);
     if (device != gpu::host || buffer != MPI_BOTTOM) return device;
   }
   return gpu::host;
 }
 
+/// Are there data on a device, of those types that matter?
+template <typename Matters>
+bool is_any_on_device(Job& job, const Operand& operand, Matters matters) {
+  return device_of_data(job, operand.buffer, operand.reads, matters) != gpu::host ||
+         device_of_data(job, operand.buffer, operand.writes, matters) != gpu::host;
+}
+
 }  // namespace
 
+bool StandIn::is_on_device(Job& job, const Operand& operand) {
+  return is_any_on_device(job, operand, [](const mpi::TypeInfo&) { return true; });
+}
+
 bool StandIn::is_needed(Job& job, const Operand& operand) {
-  return device_of_data(job, operand.buffer, operand.reads) != gpu::host ||
-         device_of_data(job, operand.buffer, operand.writes) != gpu::host;
+  return is_any_on_device(job, operand,
+                          [&](const mpi::TypeInfo& type) { return packs_for_mpi(job, type); });
 }
 
 /// False where MPI refuses a type.

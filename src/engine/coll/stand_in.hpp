@@ -18,7 +18,11 @@ class Job;
 /// what lies between them nor beside.
 class StandIn {
  public:
-  /// Is the operand's memory a device's that MPI should not see?
+  /// Is the operand's memory a device's?
+  static bool is_on_device(Job& job, const Operand& operand);
+
+  /// Is it one that MPI should not see? An MPI that takes memory of devices copies each run of a
+  /// type with gaps by itself.
   static bool is_needed(Job& job, const Operand& operand);
 
   /// Makes room. Returns an MPI error code. The types are not used any more afterwards. The address

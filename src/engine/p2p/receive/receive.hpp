@@ -37,16 +37,19 @@ struct ReceiveArguments {
 /// Gapless buffers receive in place; the frame, never larger than the raw message, is decoded
 /// where it lies. Scattered types that are floats, or begin with floats, receive into staging,
 /// since a frame must not be strewn over the program's layout; and so does memory of a device,
-/// which MPI need not be able to reach. An MPI that can receives there, and what may be a frame by
-/// its size is brought to the host afterwards. Other scattered types are received where they lie:
-/// they get no frames but the headers of messages that leave a device, and whose data follows.
+/// which MPI need not be able to reach. An MPI that can receives there, without gaps, and what may
+/// be a frame by its size is brought to the host afterwards. Other scattered types are received
+/// where they lie: they get no frames but the headers of messages that leave a device, and whose
+/// data follows.
 class Receive {
  public:
   /// Notes the arguments. False where they are wrong and MPI may say so.
   bool describe(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
-  /// Can a receive with these arguments bring a frame, as far as its size tells, or is it one into
-  /// memory of a device?
+  /// Is it one into memory of a device that mpress unpacks what comes to?
+  static bool may_need_unpacking(Job& job, const ReceiveArguments& arguments);
+
+  /// The same, or can it bring a frame, as far as its size tells?
   static bool may_need_watching(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
   /// Notes the arguments and prepares to receive from MPI. False where this receive cannot bring
@@ -174,14 +177,16 @@ class Receive {
     scattered,  ///< in the program's layout, which has
     remote,     ///< where the CPU cannot look, or perhaps not: in the program's buffer, or in such
                 ///< memory beside it
-    staged,     ///< beside it
+    staged,     ///< beside it, in host memory
     aside,      ///< beside it, as it overlaps another receive's
   };
   enum class Delivery : std::uint8_t { due, done, raised /*by MPI: what went wrong*/ };
 
   bool is_delivered() const { return delivery_ != Delivery::due; }
   /// Does it lie beside the program's buffer, which other receives bring data to?
-  bool is_aside() const { return place_ == Place::aside || (place_ == Place::remote && staging_); }
+  bool is_aside() const {
+    return place_ == Place::aside || (place_ == Place::remote && staging_ && type_->contiguous);
+  }
   struct Arrived;
   using Beginning = std::array<std::byte, wire::min_frame_bytes>;
   const std::byte* beginning(Job& job, Beginning& room) const;
@@ -194,6 +199,8 @@ class Receive {
   bool is_on_device(const Job& job) const;
   bool takes_in_place(ElementType type) const;
   bool stage(Job& job, Place place);
+  bool stage_packed(Job& job);
+  void receive_packed();
   int deliver_raw(Job& job, const Arrived& arrived);
   int deliver_frame(Job& job, const Arrived& arrived, int source);
   bool open_pipeline(Job& job, const wire::Header& header, int source, From from);

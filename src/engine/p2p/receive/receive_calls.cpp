@@ -14,7 +14,7 @@ namespace mpress::engine {
 using trace::Op;
 
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
-  if (!job.watches_receives && !must_post(job)) {
+  if (!job.watches_receives && !must_post(job) && !Receive::may_need_unpacking(job, arguments)) {
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                               from.tag, arguments.comm, given);
   }

@@ -7,6 +7,7 @@
 #include "engine/job.hpp"
 #include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
+#include "gpu/loaded_gpu.hpp"
 #include "memory/kind.hpp"
 #include "mpi/counted.hpp"
 #include "mpi/relayout.hpp"
@@ -74,27 +75,39 @@ bool Receive::takes_in_place(ElementType type) const {
   return is_readable_ || (device_ != gpu::host && address % element_size(type) == 0);
 }
 
-bool Receive::may_need_watching(Job& job, trace::Called op, const ReceiveArguments& arguments) {
-  if (arguments.count <= 0 || !is_watched(job, op)) return false;
+bool Receive::may_need_unpacking(Job& job, const ReceiveArguments& arguments) {
+  if (!gpu::in_use()) return false;
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
-  return type && (static_cast<std::size_t>(arguments.count) * type->size >= wire::min_frame_bytes ||
-                  (!job.gpu_aware && device_of(job, arguments.buffer, *type) != gpu::host));
+  return type && packs_for_mpi(job, *type) && device_of(job, arguments.buffer, *type) != gpu::host;
+}
+
+bool Receive::may_need_watching(Job& job, trace::Called op, const ReceiveArguments& arguments) {
+  if (arguments.count <= 0) return false;
+  if (is_watched(job, op)) {
+    const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
+    if (!type) return false;
+    const std::size_t bytes = static_cast<std::size_t>(arguments.count) * type->size;
+    if (bytes >= wire::min_frame_bytes) return true;
+  }
+  return may_need_unpacking(job, arguments);
 }
 
 bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& arguments) {
   arguments_ = arguments;
-  if (!is_watched(job, op)) return false;
+  const bool may_be_frame = is_watched(job, op);
+  if (!may_be_frame && !may_need_unpacking(job, arguments)) return false;
   describe_data(op, arguments);
   if (capacity_ == 0) return false;
   is_seen_ = !may_stay_unseen(job);
   if (is_seen_) find_place(job);
-  const bool on_device = device_ != gpu::host && !(job.gpu_aware && type_->contiguous);
-  if (capacity_ < wire::min_frame_bytes && !on_device)
-    return false;  // most, and so no more is asked
+  const bool on_device = device_ != gpu::host && packs_for_mpi(job, *type_);
+  const bool is_long = may_be_frame && capacity_ >= wire::min_frame_bytes;
+  if (!is_long && !on_device) return false;  // most, and so no more is asked
   comm_ = mpi::comm_info(arguments.comm);
   if (!comm_ || (comm_->inter && !on_device)) return false;
+  if (on_device) return stage_packed(job);
   // Memory that MPI alone can reach, with gaps: MPI copies from staging, too.
-  if (on_device || (!is_readable_ && !type_->contiguous)) return stage(job, Place::staged);
+  if (!is_readable_ && !type_->contiguous) return stage(job, Place::staged);
   // A type of several kinds can receive floats where it begins with enough of them.
   if (!type_->contiguous && !type_->element && type_->leading_floats < wire::min_frame_bytes) {
     if (job.chunks.is_open()) place_ = Place::scattered;
@@ -123,7 +136,26 @@ bool Receive::watch_matched(Job& job, trace::Called op, const ReceiveArguments& 
   comm_ = mpi::comm_info(
       MPI_COMM_SELF);  // MPI does not tell the message's; errors have to go somewhere
   knows_comm_ = false;
-  return device_ != gpu::host && !job.gpu_aware && stage(job, Place::staged);
+  return device_ != gpu::host && packs_for_mpi(job, *type_) && stage_packed(job);
+}
+
+/// Gets room for a message that is to be unpacked on its device: there, too, where MPI takes such
+/// memory, unless a header is expected, which the host reads. Always true.
+bool Receive::stage_packed(Job& job) {
+  if (job.hands_devices_to_mpi() && !job.forecast.expects(capacity_)) {
+    staging_ = job.devices.take(device_, capacity_);
+  }
+  if (!staging_) return stage(job, Place::staged);
+  place_ = Place::remote;
+  receive_packed();
+  return true;
+}
+
+/// MPI receives the elements, or bytes, of a message without its gaps.
+void Receive::receive_packed() {
+  if (type_->element || !type_->contiguous) {
+    elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
+  }
 }
 
 /// Gets room for the message beside the program's buffer. Always true.
@@ -138,9 +170,7 @@ bool Receive::stage(Job& job, Place place) {
     mpi::fatal("rank " + std::to_string(job.rank) + ": no memory to receive " +
                std::to_string(capacity_) + " bytes into device memory or a type with gaps");
   }
-  if (type_->element || !type_->contiguous) {
-    elements_ = static_cast<MPI_Count>(capacity_ / type_->packed_unit());
-  }
+  receive_packed();
   return true;
 }
 

@@ -1,5 +1,6 @@
 // How a message travels: decided here alone. The protocols are
-//   raw: MPI gets the elements, where the program has them, or packed in host memory;
+//   raw: MPI gets the elements, where the program has them, or packed in host memory, or in a
+//        device's where MPI takes that;
 //   eager: MPI gets a frame with all of the data, for what is encoded and short;
 //   pipelined: MPI gets a header, and the data goes by slots of a link, chunk by chunk;
 //   offered: MPI gets a header, and the receiver the data from where the program has it.
@@ -51,9 +52,16 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const C
   return send_by_mpi(job, message, choice, elements);
 }
 
-/// The elements, packed, in host memory; `elements`: on their device, if they were gathered there.
-int prepare_raw(Job& job, const Message& message, const std::optional<Elements>& elements,
+/// The elements, packed, in memory that MPI takes; `elements`: on their device, if they were
+/// gathered there.
+int prepare_raw(Job& job, const Message& message, std::optional<Elements>& elements,
                 Prepared& prepared) {
+  if (elements && elements->packed && job.hands_devices_to_mpi()) {
+    prepared.memory = std::move(elements->packed);
+    prepared.data = prepared.memory.data();
+    prepared.bytes = message.bytes;
+    return MPI_SUCCESS;
+  }
   prepared.memory = job.devices.take_pinned(message.device, message.bytes);
   if (!prepared.memory) return short_of_memory(job, message.device);
   prepared.data = prepared.memory.data();
@@ -138,7 +146,8 @@ int prepare(Job& job, const Message& message, const Choice& choice, Prepared& pr
     if (encodes) return prepare_eager(job, message, spec, *elements, prepared);
   }
   const bool is_short_of_memory = has_elements && !elements;
-  if (message.device == gpu::host || (job.gpu_aware && !is_short_of_memory)) return MPI_SUCCESS;
+  const bool is_taken = !packs_for_mpi(job, message.type) && !is_short_of_memory;
+  if (message.device == gpu::host || is_taken) return MPI_SUCCESS;
   return prepare_raw(job, message, elements, prepared);
 }
 

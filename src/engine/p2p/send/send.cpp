@@ -48,18 +48,20 @@ bool is_refused(const SendArguments& arguments, const mpi::TypeInfo& type) {
   return !arguments.buffer && type.contiguous && bytes_of(arguments, type) > 0;
 }
 
-/// Does it matter where a message lies? Not where it is too short to be encoded, and MPI may have
-/// it; nor where MPI takes memory of devices, and no rank looks for frames.
+/// Does it matter where a message lies? Of those that MPI takes from devices as they are: not where
+/// it is too short to be encoded, and MPI may have it; nor where no rank looks for frames.
 bool matters_where(const Job& job, const Message& message, bool is_short) {
   if (message.bytes == 0) return false;
+  if (packs_for_mpi(job, message.type)) return true;
   if (is_short) return takes_raw(job, message);
-  return !job.gpu_aware || job.watches_receives || message.call.coding;
+  return job.watches_receives || message.call.coding;
 }
 
 /// Does MPI get a message as the program has it, without any work of mpress's?
 bool is_left_to_mpi(const Job& job, const Message& message, const Choice& choice) {
   if (choice.spec.codec != Codec::none || choice.timing == policy::Timing::raw) return false;
-  return message.device == gpu::host || !takes_raw(job, message);
+  if (message.device == gpu::host) return true;
+  return !takes_raw(job, message) && !packs_for_mpi(job, message.type);
 }
 
 Standing::Kind kind_of(const SendCall& call, const SendArguments& arguments) {
@@ -89,7 +91,7 @@ bool tells_of_link(const Job& job, const Message& message, Reason reason) {
 /// Would MPI get a message, which it gets for this reason, also if it lay elsewhere? Asked of MPIs
 /// that take memory of devices. The question teaches the policy nothing.
 bool is_left_wherever_it_is(const Job& job, const Message& message, Reason reason) {
-  if (takes_raw(job, message)) return false;
+  if (takes_raw(job, message) || packs_for_mpi(job, message.type)) return false;
   if (reason != Reason::policy && reason != Reason::unknown) return true;  // whatever the place
   if (!job.watches_receives) return true;
   Message there = message;
