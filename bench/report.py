@@ -8,6 +8,7 @@ from typing import Any
 import report_aware
 import report_collectives
 import report_cuda
+import report_gaps
 import report_host
 import report_host_link
 import report_overhead
@@ -43,6 +44,7 @@ SEVERAL = {
     "reductions": "reductions-*.json",
     "quality": "gzccl-*.json",
     "streams": "streams-*.json",
+    "gaps": "gaps-*.json",
 }
 CUDA_PLOT = DEV / "codec-cuda-h200.svg"
 P2P_PLOT = DEV / "p2p-device-h200.svg"
@@ -88,6 +90,8 @@ def pages(found: dict[str, Any]) -> dict[Path, str]:
         texts[DEV / "results-cuda-aware.md"] = report_aware.section(found["aware"], AWARE_PLOT)
     if "streams" in found:
         texts[DEV / "results-streams.md"] = report_streams.section(found["streams"])
+    if "gaps" in found:
+        texts[DEV / "results-gaps.md"] = report_gaps.section(found["gaps"])
     if "collectives" in found:
         text = report_collectives.section(found["collectives"], COLLECTIVE_PLOTS)
         texts[DEV / "results-collectives.md"] = text

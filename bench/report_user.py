@@ -49,6 +49,7 @@ MEASURED_BY = {
     "reductions": "bench/reductions.py",
     "quality": "bench/gzccl_table.py",
     "streams": "bench/streams.py",
+    "gaps": "bench/gaps.py",
 }
 
 

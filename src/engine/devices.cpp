@@ -22,9 +22,9 @@ constexpr std::size_t keep_pinned_bytes = 1u << 30;
 
 /// Runs one by one, by way of no memory of the device: there is none to spare.
 template <typename Copy>
-int copy_runs(Job& job, gpu::Queue& queue, const std::vector<gpu::Run>& runs, const Copy& copy) {
+int copy_runs(Job& job, gpu::Queue& queue, const gpu::Runs& runs, const Copy& copy) {
   gpu::Event last = 0;
-  for (const gpu::Run& run : runs) last = copy(run);
+  runs.for_each([&](const gpu::Run& run) { last = copy(run); });
   return job.devices.wait(job, queue, last);
 }
 
@@ -177,16 +177,16 @@ int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
   const QueueLease queue = job.devices.queue(device);
   if (!queue) return refused(job, device);
   if (type.contiguous) return job.devices.wait(job, *queue, queue->copy(packed, buffer, bytes));
-  const auto runs = mpi::runs_of(type.layout, count);
+  const auto runs = mpi::runs_of(type, count);
   const memory::Buffer aside = job.devices.take(device, bytes);
   if (!aside) {
     const auto* from = static_cast<const std::byte*>(buffer);
     auto* to = static_cast<std::byte*>(packed);
-    return copy_runs(job, *queue, runs, [&](const gpu::Run& run) {
+    return copy_runs(job, *queue, *runs, [&](const gpu::Run& run) {
       return queue->copy(std::exchange(to, to + run.bytes), from + run.offset, run.bytes);
     });
   }
-  queue->gather(aside.data(), buffer, runs);
+  queue->gather(aside.data(), buffer, *runs);
   return job.devices.wait(job, *queue, queue->copy(packed, aside.data(), bytes));
 }
 
@@ -198,21 +198,21 @@ int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes
   if (type.contiguous) {
     return job.devices.wait(job, *queue, queue->copy(buffer, packed, bytes));
   }
-  const auto runs = mpi::runs_of(type.layout, count, bytes);
+  const auto runs = mpi::runs_of(type, count, bytes);
   memory::Buffer aside;
   if (gpu::locate(packed) != device) {
     aside = job.devices.take(device, bytes);
     if (!aside) {
       const auto* from = static_cast<const std::byte*>(packed);
       auto* to = static_cast<std::byte*>(buffer);
-      return copy_runs(job, *queue, runs, [&](const gpu::Run& run) {
+      return copy_runs(job, *queue, *runs, [&](const gpu::Run& run) {
         return queue->copy(to + run.offset, std::exchange(from, from + run.bytes), run.bytes);
       });
     }
     queue->copy(aside.data(), packed, bytes);
     packed = aside.data();
   }
-  return job.devices.wait(job, *queue, queue->scatter(buffer, packed, runs));
+  return job.devices.wait(job, *queue, queue->scatter(buffer, packed, *runs));
 }
 
 }  // namespace mpress::engine

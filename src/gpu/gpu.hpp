@@ -18,6 +18,7 @@
 #include "codec/report.hpp"
 #include "codec/spec.hpp"
 #include "codec/status.hpp"
+#include "gpu/runs.hpp"
 
 namespace mpress::gpu {
 
@@ -210,13 +211,6 @@ struct JointSum {
   Tally* tally;
 };
 
-/// A contiguous piece of a scattered message: where it lies from the buffer's address on, and how
-/// many bytes it has.
-struct Run {
-  std::int64_t offset;
-  std::uint64_t bytes;
-};
-
 /// A block of device memory of the program's.
 struct Block {
   std::byte* base;
@@ -271,10 +265,10 @@ class Queue {
   }
 
   /// Packs: the `runs` of a buffer, back to back, to `packed`; both on the queue's device.
-  virtual Event gather(void* packed, const void* buffer, std::span<const Run> runs) = 0;
+  virtual Event gather(void* packed, const void* buffer, const Runs& runs) = 0;
 
   /// The opposite; what lies between the runs is not touched.
-  virtual Event scatter(void* buffer, const void* packed, std::span<const Run> runs) = 0;
+  virtual Event scatter(void* buffer, const void* packed, const Runs& runs) = 0;
 
   /// Writes the range of the finite elements of the queue's device, and whether there are others,
   /// to `extent`: host memory that devices reach, from Gpu::map() or pinned. `sequence`: not what

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codec/element.hpp"
-#include "gpu/gpu.hpp"
+#include "gpu/runs.hpp"
 #include "mpi/calls.hpp"
 
 namespace mpress::mpi {
@@ -24,6 +24,13 @@ struct TypeInfo {
   MPI_Datatype layout = MPI_DATATYPE_NULL;
   mutable std::vector<gpu::Run> first_runs;  ///< see first_runs()
   mutable std::once_flag first_runs_made;
+  /// Of a type with gaps, see runs_of().
+  struct KnownRuns {
+    std::mutex mutex;
+    MPI_Count count = 0;
+    std::shared_ptr<const gpu::Runs> all;
+  };
+  mutable KnownRuns runs;
 
   TypeInfo() = default;
   TypeInfo(const TypeInfo&) = delete;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 
 #include "mpi/construction.hpp"
 #include "wire/frame.hpp"
@@ -44,6 +45,7 @@ class Part {
       append(runs, offset + runs_[0].offset, runs_[0].bytes * static_cast<std::uint64_t>(length));
       return;
     }
+    if (runs.empty()) runs.reserve(runs_.size() * static_cast<std::size_t>(length));
     for (MPI_Count i = 0; i < length; ++i) append(runs, runs_, offset + i * extent_);
   }
   std::int64_t extent() const { return extent_; }
@@ -176,7 +178,7 @@ Part::Part(MPI_Datatype type) : runs_(runs_of_one(type)), extent_(extent_of(type
 
 }  // namespace
 
-std::vector<gpu::Run> runs_of(MPI_Datatype type, MPI_Count count, std::size_t bytes) {
+std::vector<gpu::Run> list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes) {
   Runs runs;
   Part(type).append_to(runs, 0, count);
   std::size_t left = bytes;
@@ -189,10 +191,26 @@ std::vector<gpu::Run> runs_of(MPI_Datatype type, MPI_Count count, std::size_t by
   return runs;
 }
 
+std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count, std::size_t bytes) {
+  const bool is_all = bytes >= static_cast<std::size_t>(count) * type.size;
+  {
+    const std::lock_guard lock(type.runs.mutex);
+    if (is_all && type.runs.all && type.runs.count == count) return type.runs.all;
+  }
+  constexpr std::size_t most_kept = 64 * 1024;
+  auto runs = std::make_shared<const gpu::Runs>(list_runs(type.layout, count, bytes));
+  if (is_all && runs->listed().size() <= most_kept) {
+    const std::lock_guard lock(type.runs.mutex);
+    type.runs.all = runs;
+    type.runs.count = count;
+  }
+  return runs;
+}
+
 const std::vector<gpu::Run>& first_runs(const TypeInfo& type) {
   std::call_once(type.first_runs_made, [&] {
     const auto items = static_cast<MPI_Count>(wire::min_frame_bytes / type.size + 1);
-    type.first_runs = runs_of(type.layout, items, wire::min_frame_bytes);
+    type.first_runs = list_runs(type.layout, items, wire::min_frame_bytes);
   });
   return type.first_runs;
 }

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
-#include "gpu/gpu.hpp"
+#include "gpu/runs.hpp"
 #include "mpi/calls.hpp"
 #include "mpi/type_info.hpp"
 
@@ -12,7 +13,13 @@ namespace mpress::mpi {
 
 /// The runs of `count` items, offsets relative to the buffer's address; neighbours are joined. Of
 /// the last run, no more than makes `bytes` in all: fewer data than fit may have come.
-std::vector<gpu::Run> runs_of(MPI_Datatype type, MPI_Count count, std::size_t bytes = SIZE_MAX);
+std::vector<gpu::Run> list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes = SIZE_MAX);
+
+/// The same of a type with gaps. Those of all data are found once for as many items as were asked
+/// about last, if they are few, or regular: with a list of runs of a few bytes, a message would
+/// take longer for that than for its data.
+std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count,
+                                         std::size_t bytes = SIZE_MAX);
 
 /// The runs of the first wire::min_frame_bytes bytes of many items of a type with gaps. They are
 /// found once a type, which may have more runs than a message should cost.

@@ -50,20 +50,20 @@ void check_staging(const void* to, const void* from, std::size_t bytes) {
 }
 
 /// Checks every run; returns their bounds, and sets `total` to their sum.
-Access check_runs(int device, const void* buffer, std::span<const gpu::Run> runs, bool writes,
+Access check_runs(int device, const void* buffer, const gpu::Runs& runs, bool writes,
                   std::size_t& total) {
   const auto* const base = static_cast<const std::byte*>(buffer);
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;
   total = 0;
-  for (const gpu::Run& run : runs) {
-    if (run.bytes == 0) continue;
+  runs.for_each([&](const gpu::Run& run) {
+    if (run.bytes == 0) return;
     const std::byte* const at = base + run.offset;
     Memory::instance().check(device, at, run.bytes);
     total += run.bytes;
     if (!begin || at < begin) begin = at;
     if (!end || at + run.bytes > end) end = at + run.bytes;
-  }
+  });
   return {begin, static_cast<std::size_t>(end - begin), writes, true};
 }
 
@@ -349,36 +349,34 @@ void Queue::drain_for_program() {
   Memory::instance().end(name(), event);
 }
 
-gpu::Event Queue::gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) {
+gpu::Event Queue::gather(void* packed, const void* buffer, const gpu::Runs& runs) {
   const Call call(in_call_);
   std::size_t total = 0;
   const Access bounds = check_runs(device_, buffer, runs, false, total);
   Memory::instance().check(device_, packed, total);
-  std::vector<gpu::Run> kept(runs.begin(), runs.end());
   return give({bounds, writes(packed, total)}, [=]() -> std::optional<gpu::Outcome> {
     const Memory& memory = Memory::instance();
     std::byte* to = memory.view(packed);
-    for (const gpu::Run& run : kept) {
+    runs.for_each([&](const gpu::Run& run) {
       std::memcpy(to, memory.view(static_cast<const std::byte*>(buffer) + run.offset), run.bytes);
       to += run.bytes;
-    }
+    });
     return {};
   });
 }
 
-gpu::Event Queue::scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) {
+gpu::Event Queue::scatter(void* buffer, const void* packed, const gpu::Runs& runs) {
   const Call call(in_call_);
   std::size_t total = 0;
   const Access bounds = check_runs(device_, buffer, runs, true, total);
   Memory::instance().check(device_, packed, total);
-  std::vector<gpu::Run> kept(runs.begin(), runs.end());
   return give({bounds, reads(packed, total)}, [=]() -> std::optional<gpu::Outcome> {
     const Memory& memory = Memory::instance();
     const std::byte* from = memory.view(packed);
-    for (const gpu::Run& run : kept) {
+    runs.for_each([&](const gpu::Run& run) {
       std::memcpy(memory.view(static_cast<const std::byte*>(buffer) + run.offset), from, run.bytes);
       from += run.bytes;
-    }
+    });
     return {};
   });
 }

@@ -44,8 +44,8 @@ class Queue final : public gpu::Queue {
   bool can_wait() const override { return true; }
   using gpu::Queue::copy_near;
   gpu::Event copy_near(std::span<const gpu::Copy> copies, std::uint32_t* flag) override;
-  gpu::Event gather(void* packed, const void* buffer, std::span<const gpu::Run> runs) override;
-  gpu::Event scatter(void* buffer, const void* packed, std::span<const gpu::Run> runs) override;
+  gpu::Event gather(void* packed, const void* buffer, const gpu::Runs& runs) override;
+  gpu::Event scatter(void* buffer, const void* packed, const gpu::Runs& runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
                std::size_t count) override;
   gpu::Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,

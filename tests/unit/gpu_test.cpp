@@ -113,10 +113,10 @@ void packs(const char* what, const std::vector<Run>& runs, std::size_t extent) {
   put(*queue, from.data, data.data(), extent);
   put(*queue, to.data, rest.data(), extent);
   {
-    std::vector<Run> given = runs;  // the queue keeps its own
+    gpu::Runs given(runs);  // the queue keeps its own
     queue->gather(between.data, from.data + before, given);
     queue->scatter(to.data + before, between.data, given);
-    given.assign(given.size(), {0, 0});
+    given = {};
   }
   const bool gathered = bytes_of(*queue, between.data, total) == packed;
   const bool spread = bytes_of(*queue, to.data, extent) == scattered;
@@ -127,6 +127,7 @@ void packs(const char* what, const std::vector<Run>& runs, std::size_t extent) {
 
 void layouts() {
   packs("nothing", {}, 16);
+  packs("nothing, in two runs", {{0, 0}, {8, 0}}, 16);
   packs("one run", {{3, 1000000}}, 1100000);
   packs("a few long runs, some aligned", {{0, 65536}, {131072, 70000}, {262147, 4096}}, 300000);
   packs("backwards", {{-64, 32}, {0, 16}, {-128, 64}}, 256);

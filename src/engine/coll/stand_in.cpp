@@ -84,7 +84,7 @@ bool StandIn::list(Job& job, const void* buffer, const Blocks& blocks, Pieces& p
       append(piece->runs, block.offset, bytes);
       continue;
     }
-    for (const gpu::Run& run : mpi::runs_of(type->layout, block.count)) {
+    for (const gpu::Run& run : mpi::list_runs(type->layout, block.count)) {
       append(piece->runs, block.offset + run.offset, run.bytes);
     }
   }
@@ -181,9 +181,9 @@ int StandIn::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packe
       packed += run.bytes;
     }
     queue->copy(aside, packed - piece.bytes, piece.bytes);
-    return job.devices.wait(job, *queue, queue->scatter(buffer, aside, piece.runs));
+    return job.devices.wait(job, *queue, queue->scatter(buffer, aside, gpu::Runs(piece.runs)));
   }
-  queue->gather(aside, buffer, piece.runs);
+  queue->gather(aside, buffer, gpu::Runs(piece.runs));
   const int code = job.devices.wait(job, *queue, queue->copy(packed, aside, piece.bytes));
   for (const gpu::Run& run : piece.runs) {
     if (code == MPI_SUCCESS) std::memcpy(image_of(run), packed, run.bytes);

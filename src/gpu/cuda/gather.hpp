@@ -18,20 +18,6 @@ struct PlacedRun {
   std::uint64_t packed_at;
 };
 
-/// Runs of one length at distances of one or two levels, such as columns and faces have: run i lies
-/// at first + i % inner * stride + i / inner * outer.
-struct RegularRuns {
-  std::int64_t first = 0;
-  std::int64_t stride = 0;
-  std::int64_t outer = 0;
-  std::uint64_t bytes = 0;
-  std::uint32_t inner = 1;
-  std::uint32_t count = 0;
-};
-
-/// Whether two runs or more are regular.
-bool are_regular(std::span<const Run> runs, RegularRuns& regular);
-
 enum class Direction : std::uint8_t { gather, scatter };
 
 /// Copies between `buffer` and `packed`, on the current device.

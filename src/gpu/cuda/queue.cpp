@@ -212,14 +212,14 @@ Event CudaQueue::copy_near(std::span<const Copy> copies, std::uint32_t* flag) {
       [&](Event event) { check(copy_and_tell(copies, tell(event, flag), stream_), "a copy"); });
 }
 
-Event CudaQueue::gather(void* packed, const void* buffer, std::span<const Run> runs) {
+Event CudaQueue::gather(void* packed, const void* buffer, const Runs& runs) {
   return give([&](Event event) {
     move_runs(Direction::gather, const_cast<void*>(buffer), packed, runs);
     mark(event);
   });
 }
 
-Event CudaQueue::scatter(void* buffer, const void* packed, std::span<const Run> runs) {
+Event CudaQueue::scatter(void* buffer, const void* packed, const Runs& runs) {
   return give([&](Event event) {
     move_runs(Direction::scatter, buffer, const_cast<void*>(packed), runs);
     mark(event);
@@ -251,26 +251,24 @@ PlacedRun* CudaQueue::upload_room(std::size_t count) {
   return upload.runs;
 }
 
-void CudaQueue::move_runs(Direction direction, void* buffer, void* packed,
-                          std::span<const Run> runs) {
-  if (runs.size() == 1) {
-    void* const in_buffer = static_cast<std::byte*>(buffer) + runs[0].offset;
-    const bool to_packed = direction == Direction::gather;
-    check(cudaMemcpyAsync(to_packed ? packed : in_buffer, to_packed ? in_buffer : packed,
-                          runs[0].bytes, cudaMemcpyDefault, stream_),
-          "packing");
+void CudaQueue::move_runs(Direction direction, void* buffer, void* packed, const Runs& runs) {
+  if (runs.are_regular()) {
+    check(copy_runs(direction, buffer, packed, runs.regular(), stream_), "packing");
     return;
   }
-  RegularRuns regular;
-  if (are_regular(runs, regular)) {
-    if (regular.bytes == 0) return;
-    check(copy_runs(direction, buffer, packed, regular, stream_), "packing");
+  std::span<const Run> listed = runs.listed();
+  if (listed.size() == 1) {
+    void* const in_buffer = static_cast<std::byte*>(buffer) + listed[0].offset;
+    const bool to_packed = direction == Direction::gather;
+    check(cudaMemcpyAsync(to_packed ? packed : in_buffer, to_packed ? in_buffer : packed,
+                          listed[0].bytes, cudaMemcpyDefault, stream_),
+          "packing");
     return;
   }
   // In parts whose number of runs fits the kernel's index.
   constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
-  for (; !runs.empty(); runs = runs.subspan(std::min(most, runs.size()))) {
-    const auto part = runs.first(std::min(most, runs.size()));
+  for (; !listed.empty(); listed = listed.subspan(std::min(most, listed.size()))) {
+    const auto part = listed.first(std::min(most, listed.size()));
     PlacedRun* const placed = upload_room(part.size() + 1);
     std::uint32_t count = 0;
     std::uint64_t total = 0;

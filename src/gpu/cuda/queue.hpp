@@ -28,8 +28,8 @@ class CudaQueue final : public Queue {
   bool can_wait() const override { return can_wait_; }
   using Queue::copy_near;
   Event copy_near(std::span<const Copy> copies, std::uint32_t* flag) override;
-  Event gather(void* packed, const void* buffer, std::span<const Run> runs) override;
-  Event scatter(void* buffer, const void* packed, std::span<const Run> runs) override;
+  Event gather(void* packed, const void* buffer, const Runs& runs) override;
+  Event scatter(void* buffer, const void* packed, const Runs& runs) override;
   Spec resolve(const Spec& spec, ElementType type, const void* elements,
                std::size_t count) override;
   Event extent(ElementType type, const void* elements, std::size_t count, Extent* extent,
@@ -93,7 +93,7 @@ class CudaQueue final : public Queue {
   void open_telling();
   void mark(Event event);
   Tell tell(Event event, std::uint32_t* flag = nullptr) const;
-  void move_runs(Direction direction, void* buffer, void* packed, std::span<const Run> runs);
+  void move_runs(Direction direction, void* buffer, void* packed, const Runs& runs);
   PlacedRun* upload_room(std::size_t count);
   void* workspace(std::size_t bytes);
   void fail(Event event);

@@ -23,9 +23,9 @@ int gather_elements(Job& job, const Message& message, std::optional<Elements>& e
     if (!found.packed) return MPI_SUCCESS;
     const QueueLease queue = job.devices.queue(message.device);
     if (!queue) return refused(job, message.device);
-    const auto runs = mpi::runs_of(message.type.layout, message.arguments.count);
+    const auto runs = mpi::runs_of(message.type, message.arguments.count);
     const int code = job.devices.wait(
-        job, *queue, queue->gather(found.packed.data(), message.arguments.buffer, runs));
+        job, *queue, queue->gather(found.packed.data(), message.arguments.buffer, *runs));
     if (code != MPI_SUCCESS) return code;
     found.region.data = found.packed.data();
   }
