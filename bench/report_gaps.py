@@ -11,9 +11,9 @@ HEAD = """\
 # Results: types with gaps between GPUs
 
 {generated}
-Messages of vectors of doubles, uncompressed, from the memory of a GPU to that of another of the same
-host, and back; half as many bytes are gaps. Microseconds one way, medians of jobs by turns.
-`python bench/gaps.py` measures this.
+Messages of vectors of doubles, uncompressed, from the memory of a GPU to that of another of the
+same host, and back; each run is followed by a gap as long. Microseconds one way, medians of jobs by
+turns. `python bench/gaps.py` measures this.
 
 - *run*: the bytes that lie together; *none*: a message without gaps.
 - *alone*: by an MPI that takes memory of GPUs itself, without mpress; where it is missing, the time
@@ -38,7 +38,7 @@ def section(document: Row) -> str:
                     f"{row['mpress']:.1f}"]  # fmt: skip
             if has_alone:
                 alone = row.get("alone")
-                line += [f"{alone:.1f}", f"{alone / row['mpress']:.2f}"] if alone else ["–", "–"]
+                line += [f"{alone:.1f}", f"{alone / row['mpress']:.2f}"] if alone else ["", ""]
             lines.append([*line, f"{row['mpress'] / plain[row['bytes']]:.2f}"])
         parts.append(table(names, lines))
     return "\n".join(parts)
