@@ -1,51 +1,84 @@
 #include "gpu/runs.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace mpress::gpu {
 namespace {
 
-/// Of two runs or more; a count of 0 where they are not regular. A part at a time, the comparisons
-/// of which the compiler makes vectors of.
-RegularRuns regular_of(std::span<const Run> runs) {
-  if (runs.size() < 2 || runs.size() > UINT32_MAX || runs[0].bytes == 0) return {};
-  const auto count = static_cast<std::uint32_t>(runs.size());
-  const std::int64_t first = runs[0].offset;
-  const std::int64_t stride = runs[1].offset - first;
-  const std::uint64_t bytes = runs[0].bytes;
-  constexpr std::uint32_t part = 64;
-  // How many runs from `begin` on, at most `most`, lie at the stride from the first of them.
-  const auto row = [&](std::uint32_t begin, std::uint32_t most) {
-    const Run* const run = &runs[begin];
-    std::uint32_t length = 0;
-    for (; length + part <= most; length += part) {
-      std::uint64_t other = 0;
-      for (std::uint32_t i = length; i < length + part; ++i) {
-        other |= static_cast<std::uint64_t>(run[i].offset - run[0].offset - i * stride) |
-                 (run[i].bytes ^ bytes);
-      }
-      if (other != 0) break;
-    }
-    while (length < most && run[length].bytes == bytes &&
-           run[length].offset == run[0].offset + length * stride) {
-      ++length;
-    }
-    return length;
-  };
-  const std::uint32_t inner = row(0, count);
-  const std::int64_t outer = inner < count ? runs[inner].offset - first : 0;
-  for (std::uint32_t done = inner, rows = 1; done < count; done += inner, ++rows) {
-    const std::uint32_t most = std::min(inner, count - done);
-    if (runs[done].offset != first + rows * outer || row(done, most) != most) return {};
-  }
-  return {first, stride, outer, bytes, inner, count};
+RunList list_of(const std::vector<Run>& runs) {
+  RunList list;
+  for (const Run& run : runs) list.add(run.offset, run.bytes);
+  return list;
 }
 
 }  // namespace
 
-Runs::Runs(std::vector<Run> runs) : regular_(regular_of(runs)) {
-  if (!are_regular()) listed_ = std::move(runs);
+void RunList::add_run(std::int64_t offset, std::uint64_t bytes) {
+  if (!rows_.empty()) {
+    Row& row = rows_.back();
+    const std::int64_t last = row.offset + static_cast<std::int64_t>(row.count - 1) * row.stride;
+    if (last + static_cast<std::int64_t>(row.bytes) == offset) {
+      const std::uint64_t joined = row.bytes + bytes;
+      if (--row.count == 0) rows_.pop_back();
+      return add_run(last, joined);
+    }
+    if (row.bytes == bytes && row.count == 1) row.stride = offset - last;
+    if (row.bytes == bytes && offset == last + row.stride) {
+      ++row.count;
+      return;
+    }
+  }
+  rows_.push_back({offset, bytes, 0, 1});
 }
+
+void RunList::add(std::int64_t offset, std::uint64_t bytes, std::int64_t stride,
+                  std::uint64_t count) {
+  if (bytes == 0 || count == 0) return;
+  if (stride == static_cast<std::int64_t>(bytes)) {
+    add_run(offset, bytes * count);
+    return;
+  }
+  add_run(offset, bytes);
+  std::uint64_t added = 1;
+  if (Row& row = rows_.back(); row.count == 1 && row.offset == offset && count > 1) {
+    row.stride = stride;
+    row.count = added = count;
+  }
+  for (; added < count; ++added) {
+    add_run(offset + static_cast<std::int64_t>(added) * stride, bytes);
+  }
+}
+
+void RunList::add(const RunList& other, std::int64_t offset) {
+  for (const Row& row : other.rows_) add(offset + row.offset, row.bytes, row.stride, row.count);
+}
+
+Runs::Runs(const RunList& list) {
+  const std::vector<RunList::Row>& rows = list.rows_;
+  if (rows.empty()) return;
+  const RunList::Row& first = rows.front();
+  const RunList::Row& last = rows.back();
+  const std::int64_t outer = rows.size() > 1 ? rows[1].offset - first.offset : 0;
+  std::int64_t at = first.offset;
+  const bool are_alike = std::all_of(rows.begin(), rows.end(), [&](const RunList::Row& row) {
+    const bool is_in_place = row.offset == at && row.bytes == first.bytes;
+    at += outer;
+    return is_in_place && (row.count == 1 || row.stride == first.stride) &&
+           (row.count == first.count || (&row == &last && row.count < first.count));
+  });
+  const std::uint64_t count = (rows.size() - 1) * first.count + last.count;
+  if (are_alike && count > 1 && count <= UINT32_MAX) {
+    regular_ = {first.offset,
+                first.stride,
+                outer,
+                first.bytes,
+                static_cast<std::uint32_t>(first.count),
+                static_cast<std::uint32_t>(count)};
+  } else {
+    list.for_each([&](const Run& run) { listed_.push_back(run); });
+  }
+}
+
+Runs::Runs(const std::vector<Run>& runs) : Runs(list_of(runs)) {}
 
 }  // namespace mpress::gpu

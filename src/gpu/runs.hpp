@@ -14,6 +14,43 @@ struct Run {
   std::uint64_t bytes;
 };
 
+/// Runs as they are found, in order. Those that touch are one, and those of one length at one
+/// distance are kept as what they have in common: a message may have a run for every few bytes.
+class RunList {
+ public:
+  /// `count` of them, the first at `offset`.
+  void add(std::int64_t offset, std::uint64_t bytes, std::int64_t stride = 0,
+           std::uint64_t count = 1);
+
+  /// Those of another list, `offset` bytes further on.
+  void add(const RunList& other, std::int64_t offset);
+
+  bool is_one() const { return rows_.size() == 1 && rows_[0].count == 1; }
+  Run first() const { return {rows_[0].offset, rows_[0].bytes}; }
+
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const Row& row : rows_) {
+      for (std::uint64_t i = 0; i < row.count; ++i) {
+        visit(Run{row.offset + static_cast<std::int64_t>(i) * row.stride, row.bytes});
+      }
+    }
+  }
+
+ private:
+  friend class Runs;
+  struct Row {
+    std::int64_t offset;
+    std::uint64_t bytes;
+    std::int64_t stride;
+    std::uint64_t count;
+  };
+
+  void add_run(std::int64_t offset, std::uint64_t bytes);
+
+  std::vector<Row> rows_;
+};
+
 /// Runs of one length at distances of one or two levels, such as columns and faces have: run i lies
 /// at first + i % inner * stride + i / inner * outer.
 struct RegularRuns {
@@ -25,12 +62,12 @@ struct RegularRuns {
   std::uint32_t count = 0;
 };
 
-/// The runs of a message, in order. A list of regular ones is not kept: it may have one for every
-/// few bytes.
+/// The runs of a message, in order. Regular ones are not listed.
 class Runs {
  public:
   Runs() = default;
-  explicit Runs(std::vector<Run> runs);
+  explicit Runs(const RunList& list);
+  explicit Runs(const std::vector<Run>& runs);
 
   bool are_regular() const { return regular_.count > 0; }
   const RegularRuns& regular() const { return regular_; }

@@ -12,21 +12,7 @@
 namespace mpress::mpi {
 namespace {
 
-using Runs = std::vector<gpu::Run>;
-
-void append(Runs& runs, std::int64_t offset, std::uint64_t bytes) {
-  if (bytes == 0) return;
-  if (!runs.empty() &&
-      runs.back().offset + static_cast<std::int64_t>(runs.back().bytes) == offset) {
-    runs.back().bytes += bytes;
-  } else {
-    runs.push_back({offset, bytes});
-  }
-}
-
-void append(Runs& runs, const Runs& more, std::int64_t offset) {
-  for (const gpu::Run& run : more) append(runs, offset + run.offset, run.bytes);
-}
+using gpu::RunList;
 
 std::int64_t extent_of(MPI_Datatype type) {
   MPI_Count lb = 0, extent = 0;
@@ -39,32 +25,46 @@ class Part {
  public:
   explicit Part(MPI_Datatype type);
 
-  /// `length` items, the first `offset` bytes from the buffer's address.
-  void append_to(Runs& runs, std::int64_t offset, MPI_Count length) const {
+  /// `length` items, the first `offset` bytes from the buffer's address; `rows` times that, at a
+  /// distance of `stride` bytes.
+  void append_to(RunList& runs, std::int64_t offset, MPI_Count length, std::int64_t stride = 0,
+                 MPI_Count rows = 1) const {
     if (is_solid()) {
-      append(runs, offset + runs_[0].offset, runs_[0].bytes * static_cast<std::uint64_t>(length));
+      const gpu::Run run = runs_.first();
+      runs.add(offset + run.offset, run.bytes * static_cast<std::uint64_t>(length), stride,
+               static_cast<std::uint64_t>(rows));
       return;
     }
-    if (runs.empty()) runs.reserve(runs_.size() * static_cast<std::size_t>(length));
-    for (MPI_Count i = 0; i < length; ++i) append(runs, runs_, offset + i * extent_);
+    for (MPI_Count row = 0; row < rows; ++row) append_row(runs, offset + row * stride, length);
   }
   std::int64_t extent() const { return extent_; }
 
  private:
   /// Do items follow each other without gaps?
   bool is_solid() const {
-    return runs_.size() == 1 && runs_[0].bytes == static_cast<std::uint64_t>(extent_);
+    return runs_.is_one() && runs_.first().bytes == static_cast<std::uint64_t>(extent_);
   }
 
-  Runs runs_;
+  void append_row(RunList& runs, std::int64_t offset, MPI_Count length) const {
+    if (runs_.is_one()) {
+      const gpu::Run run = runs_.first();
+      runs.add(offset + run.offset, run.bytes, extent_, static_cast<std::uint64_t>(length));
+      return;
+    }
+    for (MPI_Count i = 0; i < length; ++i) runs.add(runs_, offset + i * extent_);
+  }
+
+  RunList runs_;
   std::int64_t extent_;
 };
 
-/// A rectangle of an array, `dims` sizes each. Rows of the dimension that varies fastest are runs.
-void append_subarray(Runs& runs, const Part& part, const MPI_Count* sizes,
+/// A rectangle of an array, `dims` sizes each. Rows of the dimension that varies fastest are runs;
+/// those of the next one lie at one distance.
+void append_subarray(RunList& runs, const Part& part, const MPI_Count* sizes,
                      const MPI_Count* subsizes, const MPI_Count* starts, MPI_Count dims,
                      bool fortran) {
   const auto axis = [&](MPI_Count i) { return fortran ? i : dims - 1 - i; };  // fastest first
+  const std::int64_t row = sizes[axis(0)] * part.extent();
   std::vector<MPI_Count> at(static_cast<std::size_t>(dims), 0);
   for (;;) {
     std::int64_t place = 0, stride = 1;
@@ -74,8 +74,9 @@ void append_subarray(Runs& runs, const Part& part, const MPI_Count* sizes,
       place += (starts[a] + at[static_cast<std::size_t>(i)]) * stride;
       stride *= sizes[a];
     }
-    part.append_to(runs, place * part.extent(), subsizes[axis(0)]);
-    MPI_Count i = 1;
+    part.append_to(runs, place * part.extent(), subsizes[axis(0)], row,
+                   dims > 1 ? subsizes[axis(1)] : 1);
+    MPI_Count i = 2;
     while (i < dims && ++at[static_cast<std::size_t>(i)] == subsizes[axis(i)]) {
       at[static_cast<std::size_t>(i++)] = 0;
     }
@@ -85,7 +86,7 @@ void append_subarray(Runs& runs, const Part& part, const MPI_Count* sizes,
 
 /// Any type, asked of MPI itself: packs buffers whose bytes tell their own places, eight bits at a
 /// time. For constructors that nothing here takes apart.
-Runs ask_for_runs(MPI_Datatype type) {
+RunList ask_for_runs(MPI_Datatype type) {
   const Calls& mpi = calls();
   MPI_Count lb = 0, extent = 0, size = 0;
   mpi.Type_get_true_extent_x(type, &lb, &extent);
@@ -103,15 +104,15 @@ Runs ask_for_runs(MPI_Datatype type) {
     }
     for (std::size_t i = 0; i < packed.size(); ++i) found[i] |= std::uint64_t{packed[i]} << bit;
   }
-  Runs runs;
-  for (const std::uint64_t place : found) append(runs, static_cast<std::int64_t>(place) + lb, 1);
+  RunList runs;
+  for (const std::uint64_t place : found) runs.add(static_cast<std::int64_t>(place) + lb, 1);
   return runs;
 }
 
 /// The runs of one item.
-Runs runs_of_one(MPI_Datatype type) {
+RunList runs_of_one(MPI_Datatype type) {
   const Construction made(type);
-  Runs runs;
+  RunList runs;
   if (made.predefined() || made.parts.empty()) {
     MPI_Count size = 0;
     calls().Type_size_x(type, &size);
@@ -120,9 +121,11 @@ Runs runs_of_one(MPI_Datatype type) {
         short first;
         int second;
       };
-      return {{0, sizeof(short)}, {offsetof(Pair, second), sizeof(int)}};
+      runs.add(0, sizeof(short));
+      runs.add(offsetof(Pair, second), sizeof(int));
+      return runs;
     }
-    append(runs, 0, static_cast<std::uint64_t>(size));
+    runs.add(0, static_cast<std::uint64_t>(size));
     return runs;
   }
   const std::vector<MPI_Count>& n = made.numbers;
@@ -134,7 +137,7 @@ Runs runs_of_one(MPI_Datatype type) {
     case MPI_COMBINER_VECTOR:
     case MPI_COMBINER_HVECTOR: {
       const std::int64_t unit = made.combiner == MPI_COMBINER_VECTOR ? part.extent() : 1;
-      for (MPI_Count i = 0; i < n[0]; ++i) part.append_to(runs, i * n[2] * unit, n[1]);
+      part.append_to(runs, 0, n[1], n[2] * unit, n[0]);
       break;
     }
     case MPI_COMBINER_INDEXED:
@@ -179,27 +182,32 @@ Part::Part(MPI_Datatype type) : runs_(runs_of_one(type)), extent_(extent_of(type
 }  // namespace
 
 std::vector<gpu::Run> list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes) {
-  Runs runs;
-  Part(type).append_to(runs, 0, count);
+  RunList all;
+  Part(type).append_to(all, 0, count);
+  std::vector<gpu::Run> runs;
   std::size_t left = bytes;
-  std::size_t kept = 0;
-  while (kept < runs.size() && left > 0) {
-    runs[kept].bytes = std::min<std::uint64_t>(runs[kept].bytes, left);
-    left -= runs[kept++].bytes;
-  }
-  runs.resize(kept);
+  all.for_each([&](gpu::Run run) {
+    if (left == 0) return;
+    run.bytes = std::min<std::uint64_t>(run.bytes, left);
+    left -= run.bytes;
+    runs.push_back(run);
+  });
   return runs;
 }
 
 std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count, std::size_t bytes) {
-  const bool is_all = bytes >= static_cast<std::size_t>(count) * type.size;
+  if (bytes < static_cast<std::size_t>(count) * type.size) {
+    return std::make_shared<const gpu::Runs>(list_runs(type.layout, count, bytes));
+  }
   {
     const std::lock_guard lock(type.runs.mutex);
-    if (is_all && type.runs.all && type.runs.count == count) return type.runs.all;
+    if (type.runs.all && type.runs.count == count) return type.runs.all;
   }
+  RunList all;
+  Part(type.layout).append_to(all, 0, count);
   constexpr std::size_t most_kept = 64 * 1024;
-  auto runs = std::make_shared<const gpu::Runs>(list_runs(type.layout, count, bytes));
-  if (is_all && runs->listed().size() <= most_kept) {
+  auto runs = std::make_shared<const gpu::Runs>(all);
+  if (runs->listed().size() <= most_kept) {
     const std::lock_guard lock(type.runs.mutex);
     type.runs.all = runs;
     type.runs.count = count;

@@ -16,8 +16,7 @@ namespace mpress::mpi {
 std::vector<gpu::Run> list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes = SIZE_MAX);
 
 /// The same of a type with gaps. Those of all data are found once for as many items as were asked
-/// about last, if they are few, or regular: with a list of runs of a few bytes, a message would
-/// take longer for that than for its data.
+/// about last, if they are few, or regular.
 std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count,
                                          std::size_t bytes = SIZE_MAX);
 
