@@ -18,6 +18,7 @@ FORCED = ["--codec", "mpc", "--force", "--threshold", "0"]
 RAW = ["--codec", "none"]
 HOST, BY_HOST, LINKED = [], ["--devices"], ["--devices", "--linked"]
 PINNED = ["--devices", "--pinned"]
+TAKEN = ["--devices", "--taken"]  # by the MPI, too
 LINKS = {"--linked": "peer", "--pinned": "host"}
 # Ranks, threads, options of `mpress run`, size of a chunk; what lies on simulated GPUs.
 CONFIGURATIONS = [
@@ -36,6 +37,8 @@ CONFIGURATIONS = [
     (3, 2, ["--threshold", "4K", "--link-rate", "1Gbit"], None, HOST),
     (2, 2, RAW, "8K", BY_HOST),
     (3, 1, FORCED, None, HOST),
+    (3, 1, RAW, None, TAKEN),
+    (2, 3, FORCED, "8K", TAKEN),
 ]
 SECONDS_A_RUN = 60
 
@@ -59,7 +62,11 @@ def main() -> None:
             arguments.append("--careful")
         env = {**mpi.env, **({"MPRESS_CHUNK": chunk} if chunk else {})}
         if devices:
-            arguments += [option for option in devices if option not in LINKS]
+            arguments += [
+                option for option in devices if option not in LINKS and option != "--taken"
+            ]
+            if devices is TAKEN:
+                env |= {"SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
             env["MPRESS_GPU"] = str(simulated_gpu_library(ROOT / "build"))
             env["SIMULATED_GPU_LEAKS"] = "shared"
             env["MPRESS_LINK"] = next(

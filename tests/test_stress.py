@@ -91,6 +91,29 @@ def test_devices(ranks, seed, threads, chunk, options, stress, mpress_run, simul
 
 
 @pytest.mark.parametrize(
+    ("ranks", "seed", "threads", "codec", "link"),
+    [
+        (3, 51, 1, RAW, "mpi"),
+        (2, 52, 2, FORCED, "mpi"),
+        pytest.param(2, 53, 3, RAW, "peer", marks=EXTENDED),
+        pytest.param(3, 54, 2, FORCED, "auto", marks=EXTENDED),
+    ],
+)
+def test_an_mpi_that_takes_devices(
+    ranks, seed, threads, codec, link, stress, mpress_run, simulated_gpu
+):
+    """It gets memory of devices, but what has gaps packed."""
+    arguments = ["--seed", str(seed), *rounds(threads, 45), "--devices"]
+    careful = [] if codec is FORCED else ["--careful"]
+    env = {**simulated_gpu, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
+    env["MPRESS_LINK"] = link
+    outcome = checked(
+        mpress_run(ranks, stress, [*arguments, *careful], codec, env=env, timeout=TIMEOUT)
+    )
+    assert outcome.report["totals"]["errors"] == 0
+
+
+@pytest.mark.parametrize(
     ("ranks", "seed", "threads"),
     [
         *(pytest.param(2, seed, threads, marks=EXTENDED) for seed, threads in ((31, 1), (32, 3))),
