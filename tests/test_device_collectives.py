@@ -16,6 +16,19 @@ def test_every_collective_call(ranks, mpi_program, mpress_run, simulated_gpu):
     assert done.stdout == "ok\n"
 
 
+@pytest.mark.parametrize(
+    ("program", "arguments"), [("device_collectives", []), ("blocks", ["5", "80"])]
+)
+def test_calls_of_an_mpi_that_takes_devices(
+    program, arguments, mpi_program, mpress_run, simulated_gpu
+):
+    """MPI gets buffers as they are, unless one has gaps."""
+    env = {**simulated_gpu, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
+    done = mpress_run(3, mpi_program(program), arguments, ("--codec", "none"), env=env)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+
+
 @pytest.mark.parametrize("lacking", ["nothing", "device memory", "device memory, pinned memory"])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_calls_on_device_memory(ranks, lacking, mpi_program, mpress_run, simulated_gpu):
