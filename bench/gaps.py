@@ -15,16 +15,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from programs import compiled
+
 from mpress import __version__, tune
 
 HERE = Path(__file__).resolve().parent
-
-
-def build(program: Path) -> None:
-    cuda = Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").resolve().parent.parent
-    command = ["mpicc", "-O2", HERE / "gaps.c", "-o", program, "-I", cuda / "include",
-               "-L", cuda / "lib64", "-lcudart_static", "-ldl", "-lrt", "-lpthread"]  # fmt: skip
-    subprocess.run(command, check=True)
 
 
 def times(command: list[Any], seconds: float) -> dict[tuple[int, int], float]:
@@ -55,7 +50,7 @@ def main() -> None:
     mpiexec = shutil.which("mpiexec")
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "gaps"
-        build(program)
+        compiled(HERE / "gaps.c", program)
         ranks = ["-n", 2]
         by = {"mpress": [sys.executable, "-m", "mpress", "run", *ranks, "--mpiexec", mpiexec, "--"]}
         if options.alone:

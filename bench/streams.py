@@ -6,12 +6,13 @@ CUDA's toolkit.
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from programs import compiled
 
 import mpress
 from mpress import __version__, tune
@@ -22,12 +23,9 @@ INSTALLED = Path(mpress.__file__).parent
 
 
 def build(program: Path) -> None:
-    cuda = Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").resolve().parent.parent
     library = INSTALLED / "lib"
-    command = ["mpicc", "-O2", HERE / "streams.c", "-o", program, "-I", INSTALLED / "include",
-               "-I", cuda / "include", "-L", library, "-lmpress", f"-Wl,-rpath,{library}",
-               "-L", cuda / "lib64", "-lcudart_static", "-ldl", "-lrt", "-lpthread"]  # fmt: skip
-    subprocess.run(command, check=True)
+    compiled(HERE / "streams.c", program, "-I", INSTALLED / "include", "-L", library, "-lmpress",
+             f"-Wl,-rpath,{library}")  # fmt: skip
 
 
 def main() -> None:

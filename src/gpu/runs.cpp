@@ -3,15 +3,12 @@
 #include <algorithm>
 
 namespace mpress::gpu {
-namespace {
 
-RunList list_of(const std::vector<Run>& runs) {
-  RunList list;
-  for (const Run& run : runs) list.add(run.offset, run.bytes);
-  return list;
+std::uint64_t RunList::size() const {
+  std::uint64_t size = 0;
+  for (const Row& row : rows_) size += row.count;
+  return size;
 }
-
-}  // namespace
 
 void RunList::add_run(std::int64_t offset, std::uint64_t bytes) {
   if (!rows_.empty()) {
@@ -66,7 +63,7 @@ Runs::Runs(const RunList& list) {
     return is_in_place && (row.count == 1 || row.stride == first.stride) &&
            (row.count == first.count || (&row == &last && row.count < first.count));
   });
-  const std::uint64_t count = (rows.size() - 1) * first.count + last.count;
+  const std::uint64_t count = list.size();
   if (are_alike && count > 1 && count <= UINT32_MAX) {
     regular_ = {first.offset,
                 first.stride,
@@ -78,7 +75,5 @@ Runs::Runs(const RunList& list) {
     list.for_each([&](const Run& run) { listed_.push_back(run); });
   }
 }
-
-Runs::Runs(const std::vector<Run>& runs) : Runs(list_of(runs)) {}
 
 }  // namespace mpress::gpu

@@ -25,6 +25,7 @@ class RunList {
   /// Those of another list, `offset` bytes further on.
   void add(const RunList& other, std::int64_t offset);
 
+  std::uint64_t size() const;
   bool is_one() const { return rows_.size() == 1 && rows_[0].count == 1; }
   Run first() const { return {rows_[0].offset, rows_[0].bytes}; }
 
@@ -67,7 +68,6 @@ class Runs {
  public:
   Runs() = default;
   explicit Runs(const RunList& list);
-  explicit Runs(const std::vector<Run>& runs);
 
   bool are_regular() const { return regular_.count > 0; }
   const RegularRuns& regular() const { return regular_; }

@@ -22,7 +22,7 @@ struct TypeInfo {
   std::size_t leading_floats = 0;      ///< bytes of one float type that it begins with
   /// A duplicate of a type with gaps: the program may free its own before a receive completes.
   MPI_Datatype layout = MPI_DATATYPE_NULL;
-  mutable std::vector<gpu::Run> first_runs;  ///< see first_runs()
+  mutable gpu::RunList first_runs;  ///< see first_runs()
   mutable std::once_flag first_runs_made;
   /// Of a type with gaps, see runs_of().
   struct KnownRuns {

@@ -181,18 +181,18 @@ Part::Part(MPI_Datatype type) : runs_(runs_of_one(type)), extent_(extent_of(type
 
 }  // namespace
 
-std::vector<gpu::Run> list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes) {
+RunList list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes) {
   RunList all;
   Part(type).append_to(all, 0, count);
-  std::vector<gpu::Run> runs;
+  if (bytes == SIZE_MAX) return all;
+  RunList first;
   std::size_t left = bytes;
-  all.for_each([&](gpu::Run run) {
-    if (left == 0) return;
-    run.bytes = std::min<std::uint64_t>(run.bytes, left);
-    left -= run.bytes;
-    runs.push_back(run);
+  all.for_each([&](const gpu::Run& run) {
+    const std::size_t taken = std::min<std::size_t>(run.bytes, left);
+    first.add(run.offset, taken);
+    left -= taken;
   });
-  return runs;
+  return first;
 }
 
 std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count, std::size_t bytes) {
@@ -203,10 +203,8 @@ std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count, 
     const std::lock_guard lock(type.runs.mutex);
     if (type.runs.all && type.runs.count == count) return type.runs.all;
   }
-  RunList all;
-  Part(type.layout).append_to(all, 0, count);
   constexpr std::size_t most_kept = 64 * 1024;
-  auto runs = std::make_shared<const gpu::Runs>(all);
+  auto runs = std::make_shared<const gpu::Runs>(list_runs(type.layout, count));
   if (runs->listed().size() <= most_kept) {
     const std::lock_guard lock(type.runs.mutex);
     type.runs.all = runs;
@@ -215,7 +213,7 @@ std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count, 
   return runs;
 }
 
-const std::vector<gpu::Run>& first_runs(const TypeInfo& type) {
+const RunList& first_runs(const TypeInfo& type) {
   std::call_once(type.first_runs_made, [&] {
     const auto items = static_cast<MPI_Count>(wire::min_frame_bytes / type.size + 1);
     type.first_runs = list_runs(type.layout, items, wire::min_frame_bytes);

@@ -113,7 +113,9 @@ void packs(const char* what, const std::vector<Run>& runs, std::size_t extent) {
   put(*queue, from.data, data.data(), extent);
   put(*queue, to.data, rest.data(), extent);
   {
-    gpu::Runs given(runs);  // the queue keeps its own
+    gpu::RunList list;
+    for (const Run& run : runs) list.add(run.offset, run.bytes);
+    gpu::Runs given(list);  // the queue keeps its own
     queue->gather(between.data, from.data + before, given);
     queue->scatter(to.data + before, between.data, given);
     given = {};

@@ -21,17 +21,6 @@ const std::byte* at(const void* buffer, std::int64_t offset) {
   return reinterpret_cast<const std::byte*>(address + static_cast<std::uintptr_t>(offset));
 }
 
-/// Adds a run to a list; neighbours are joined.
-void append(std::vector<gpu::Run>& runs, std::int64_t offset, std::uint64_t bytes) {
-  const bool joins =
-      !runs.empty() && runs.back().offset + static_cast<std::int64_t>(runs.back().bytes) == offset;
-  if (joins) {
-    runs.back().bytes += bytes;
-  } else {
-    runs.push_back({offset, bytes});
-  }
-}
-
 /// Where the first of the blocks of types that matter, and that have data, lies; only absolute
 /// addresses may lie in memory of several devices.
 template <typename Matters>
@@ -81,11 +70,9 @@ bool StandIn::list(Job& job, const void* buffer, const Blocks& blocks, Pieces& p
     if (piece == pieces.end()) piece = pieces.insert(piece, {device, 0, {}});
     piece->bytes += bytes;
     if (type->contiguous) {
-      append(piece->runs, block.offset, bytes);
-      continue;
-    }
-    for (const gpu::Run& run : mpi::list_runs(type->layout, block.count)) {
-      append(piece->runs, block.offset + run.offset, run.bytes);
+      piece->runs.add(block.offset, bytes);
+    } else {
+      piece->runs.add(mpi::list_runs(type->layout, block.count), block.offset);
     }
   }
   return true;
@@ -104,11 +91,11 @@ int StandIn::open(Job& job, const Operand& operand, const void* other) {
     for (const Piece& piece : *pieces) {
       if (piece.device != gpu::host) device = piece.device;
       bytes = std::max(bytes, piece.bytes);
-      for (const gpu::Run& run : piece.runs) {
+      piece.runs.for_each([&](const gpu::Run& run) {
         const auto begin = reinterpret_cast<std::uintptr_t>(original_of(run));
         first = std::min(first, begin);
         end = std::max<std::uintptr_t>(end, begin + run.bytes);
-      }
+      });
     }
   }
   const std::uintptr_t odd = first % alignment;
@@ -158,7 +145,7 @@ int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
       piece.device == gpu::host ? QueueLease() : job.devices.queue(piece.device);
   if (piece.device != gpu::host && !queue) return refused(job, piece.device);
   gpu::Event last = 0;
-  for (const gpu::Run& run : piece.runs) {
+  piece.runs.for_each([&](const gpu::Run& run) {
     std::byte* const to = way == Way::to_image ? image_of(run) : original_of(run);
     const std::byte* const from = way == Way::to_image ? original_of(run) : image_of(run);
     if (queue) {
@@ -166,7 +153,7 @@ int StandIn::copy_each(Job& job, const Piece& piece, Way way) const {
     } else {
       std::memcpy(to, from, run.bytes);
     }
-  }
+  });
   return queue ? job.devices.wait(job, *queue, last) : MPI_SUCCESS;
 }
 
@@ -176,19 +163,20 @@ int StandIn::copy_packed(Job& job, const Piece& piece, Way way, std::byte* packe
   if (!queue) return refused(job, piece.device);
   void* const buffer = const_cast<void*>(buffer_);
   if (way == Way::to_device) {
-    for (const gpu::Run& run : piece.runs) {
+    piece.runs.for_each([&](const gpu::Run& run) {
       std::memcpy(packed, image_of(run), run.bytes);
       packed += run.bytes;
-    }
+    });
     queue->copy(aside, packed - piece.bytes, piece.bytes);
     return job.devices.wait(job, *queue, queue->scatter(buffer, aside, gpu::Runs(piece.runs)));
   }
   queue->gather(aside, buffer, gpu::Runs(piece.runs));
   const int code = job.devices.wait(job, *queue, queue->copy(packed, aside, piece.bytes));
-  for (const gpu::Run& run : piece.runs) {
-    if (code == MPI_SUCCESS) std::memcpy(image_of(run), packed, run.bytes);
+  if (code != MPI_SUCCESS) return code;
+  piece.runs.for_each([&](const gpu::Run& run) {
+    std::memcpy(image_of(run), packed, run.bytes);
     packed += run.bytes;
-  }
+  });
   return code;
 }
 

@@ -44,7 +44,7 @@ class StandIn {
   struct Piece {
     int device;
     std::size_t bytes = 0;
-    std::vector<gpu::Run> runs;
+    gpu::RunList runs;
   };
   using Pieces = std::vector<Piece>;
   enum class Way { to_image, to_device };

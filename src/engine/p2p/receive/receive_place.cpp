@@ -241,10 +241,10 @@ const std::byte* Receive::beginning(Job& job, Beginning& room) const {
   }
   if (place_ != Place::scattered) return static_cast<const std::byte*>(buffer());
   std::byte* to = room.data();
-  for (const gpu::Run& run : mpi::first_runs(*type_)) {
+  mpi::first_runs(*type_).for_each([&](const gpu::Run& run) {
     std::memcpy(to, static_cast<const std::byte*>(arguments_.buffer) + run.offset, run.bytes);
     to += run.bytes;
-  }
+  });
   return room.data();
 }
 
