@@ -75,6 +75,16 @@ def received_messages(done, operation, way):
     )
 
 
+@pytest.mark.parametrize("call", ["wait", "blocking", "gather"])
+def test_a_header_that_leaves_late(call, mpi, mpi_program, mpress_run, linked):
+    """Who waits for its data to be taken lets MPI send the header, which the other waits for."""
+    done = checked(
+        mpress_run(2, mpi_program("device_behind"), [call], ("--codec", "none"), env=linked)
+    )
+    is_left_to_mpi = mpi.name == "abi" and call == "gather"  # where it has no progress hook
+    assert (linked_messages(done, 0, 1) > 0) == (not is_left_to_mpi)
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("part", PARTS)
 def test_what_mpi_promises(part, setting, mpi_program, mpress_run, linked):

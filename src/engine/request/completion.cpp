@@ -130,14 +130,7 @@ class Watched {
   /// first.
   void progress_all() {
     if (!must_look_ && !job_.expects_data()) return;
-    job_.progress.wait_until([&] {
-      if (progress(true)) return true;
-      // What is left may wait for MPI, which what proceeds here need not call: headers leave with
-      // it.
-      int found = 0;
-      mpi::calls().Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
-      return false;
-    });
+    job_.progress.wait_until([&] { return progress(true); });
   }
 
   /// What to give to MPI: the program's array, or one with stand-ins and without what is hidden.

@@ -226,15 +226,16 @@ bool BlockSend::advance_data() {
   return true;
 }
 
+/// While the data waits for its readers they may wait for headers that MPI has not sent yet.
 bool BlockSend::advance() {
-  if (!advance_data()) return false;
+  const bool is_sent = advance_data();
   std::erase_if(requests_, [this](MPI_Request& request) {
     int sent = 0;
     const int code = mpi::test(&request, &sent, MPI_STATUS_IGNORE);
     note(code);
     return code != MPI_SUCCESS || sent != 0;
   });
-  if (!requests_.empty()) return false;
+  if (!is_sent || !requests_.empty()) return false;
   headers_.clear();
   spans_.clear();
   return true;

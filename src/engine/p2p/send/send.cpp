@@ -287,23 +287,27 @@ bool SendOperation::advance_data() {
   return is_sent_;
 }
 
+bool SendOperation::advance_header() {
+  if (header_ == MPI_REQUEST_NULL) return true;
+  int sent = 0;
+  MPI_Status status;
+  header_code_ = mpi::test(&header_, &sent, &status);
+  if (header_code_ != MPI_SUCCESS) {
+    header_ = MPI_REQUEST_NULL;
+  } else if (!sent) {
+    return false;
+  } else if (has_request_) {
+    int cancelled = 0;
+    mpi::calls().Test_cancelled(&status, &cancelled);
+    mpi::calls().Status_set_cancelled(&request_.status(), cancelled);
+  }
+  return true;
+}
+
 /// The data comes first: its receiver may have been found by now, and the header may wait for one.
 bool SendOperation::advance() {
-  if (!advance_data()) return false;
-  if (header_ != MPI_REQUEST_NULL) {
-    int sent = 0;
-    MPI_Status status;
-    header_code_ = mpi::test(&header_, &sent, &status);
-    if (header_code_ != MPI_SUCCESS) {
-      header_ = MPI_REQUEST_NULL;
-    } else if (!sent) {
-      return false;
-    } else if (has_request_) {
-      int cancelled = 0;
-      mpi::calls().Test_cancelled(&status, &cancelled);
-      mpi::calls().Status_set_cancelled(&request_.status(), cancelled);
-    }
-  }
+  const bool is_sent = advance_data();
+  if (!advance_header() || !is_sent) return false;
   if (std::exchange(has_request_, false)) request_.finish();
   return true;
 }
@@ -360,7 +364,11 @@ int send_data(Job& job, Outgoing outgoing, ImmediateSend send, int tag) {
   const int code = operation.start(send, tag);
   if (code != MPI_SUCCESS || !operation.is_announced()) return code;
   operation.await(true);
-  job.progress.wait_until([&] { return operation.advance_data(); });
+  job.progress.wait_until([&] {
+    if (operation.advance_data()) return true;
+    operation.advance_header();
+    return false;
+  });
   const std::uint64_t begin = trace::now_ns();
   MPI_Request header = operation.release_header();
   const int sent = wait_for(job, &header, MPI_STATUS_IGNORE);

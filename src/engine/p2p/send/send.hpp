@@ -138,6 +138,10 @@ class SendOperation final : public Request {
   /// proceed. True once the program's buffer is free.
   bool advance_data();
 
+  /// Lets MPI proceed with the header; true once it is sent. While data waits, too: its receiver
+  /// may wait for the header, which MPI need not have sent when the send began.
+  bool advance_header();
+
   /// Is the program's buffer free?
   bool is_sent() const { return is_sent_; }
 
