@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from programs import compiled
+from gpu_programs import compiled
 
 from mpress import __version__, tune
 

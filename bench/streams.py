@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from programs import compiled
+from gpu_programs import compiled
 
 import mpress
 from mpress import __version__, tune
