@@ -10,7 +10,7 @@ streams seven streams wait for that, with copies and kernels behind, which are t
 
 The first message comes before all that: it has mpress's kernels loaded, for which CUDA waits until
 the device is idle. Those that follow are of all codecs and layouts. Ends with an error, and says
-where each thread was, if that takes half a minute.
+where each thread was, if a message takes half a minute.
 """
 
 import faulthandler
@@ -45,6 +45,7 @@ class Kind:
     datatype: MPI.Datatype
 
     def exchange(self, out, received):
+        faulthandler.dump_traceback_later(30, exit=True)
         message = [out, self.count, self.datatype]
         answer = [received, self.count, self.datatype]
         self.on.Sendrecv(message, peer, recvbuf=answer, source=peer)
@@ -148,11 +149,11 @@ def beside_a_kernel(kinds, streams=1):
         kind.check(received.get(), round_number)
 
 
-faulthandler.dump_traceback_later(30, exit=True)
 kinds = list(kinds_of_messages())
 if sys.argv[1] == "nccl":
     beside_nccl(kinds)
 else:
     beside_a_kernel(kinds, streams=7 if sys.argv[1] == "streams" else 1)
+faulthandler.cancel_dump_traceback_later()
 if rank == 0:
     print("ok")

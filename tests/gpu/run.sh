@@ -30,18 +30,24 @@ fi
 outcomes=$(mktemp -d)
 steps=0
 # step NAME COMMAND...: runs it in the background, shows its last line and the seconds that it took,
-# keeps its outcome. Where it does not end in time, nor does the command `alone` end well, if there is
-# one, the outcome says that.
+# keeps its outcome. Where it does not end in time, or fails, nor does the command `alone` end well, if
+# there is one, the outcome says that.
 step() {
   local name=$1 number=$((steps++))
   shift
   [ "$number" -ge "${FROM:-0}" ] || return 0
   while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
   {
-    local status=ok log code begin=$SECONDS
-    log=$(timeout "${SECONDS_EACH:-300}" "$@" 2>&1) || { code=$?; status=failed; tail -25 <<<"$log"; }
-    if [ "${code:-0}" = 124 ] && [ -n "${alone:-}" ]; then
-      timeout "${SECONDS_EACH:-300}" $alone >/dev/null 2>&1 || status="stuck alone, too,"
+    local status=ok log begin=$SECONDS
+    log=$(timeout "${SECONDS_EACH:-300}" "$@" 2>&1) || { status=failed; tail -25 <<<"$log"; }
+    if [ "$status" = failed ] && [ -n "${alone:-}" ]; then
+      echo "-- alone:"
+      timeout "${SECONDS_EACH:-300}" $alone 2>&1 | tail -25
+      case ${PIPESTATUS[0]} in
+      0) ;;
+      124) status="stuck alone, too," ;;
+      *) status="failed alone, too," ;;
+      esac
     fi
     echo "$status $number, $name, $((SECONDS - begin)) s: $(tail -1 <<<"$log")"
     printf '{"check": "%s", "outcome": "%s"}' "$name" "${status%,}" \
@@ -205,7 +211,7 @@ for mpicc in $mpiccs; do
   for what in nccl kernel streams; do
     beside="$PYTHON -m mpi4py tests/gpu/beside.py $what"
     alone=${AWARE:+"${mpicc%mpicc}mpiexec -n 2 $beside"}
-    step "messages beside $what, ${mpicc%/mpicc}" ${AWARE:+timeout 25} mpress run -n 2 \
+    step "messages beside $what, ${mpicc%/mpicc}" mpress run -n 2 \
       --mpiexec "${mpicc%mpicc}mpiexec" --force -- $beside
     alone=
   done
@@ -249,4 +255,4 @@ commit=$(git rev-parse --short=12 HEAD 2>/dev/null)
   done
   printf '\n]}\n'
 } >"$RESULTS"
-! grep -q failed "$RESULTS"
+! grep -q '"failed"' "$RESULTS"
