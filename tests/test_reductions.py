@@ -160,6 +160,19 @@ def test_without_messages(
             assert "one-shot" in algorithms and (ranks == 2 or "two-shot" in algorithms)
 
 
+@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=EXTENDED)])
+@pytest.mark.parametrize("link", ["peer", "host"])
+def test_sums_that_begin_before_the_range_is_known(
+    ranks, link, mpi, mpi_program, mpress_run, simulated_gpu
+):
+    """Within a relative bound, by the grid of the last one; where that does not serve, once more."""
+    env = {**simulated_gpu, "MPRESS_LINK": link}
+    program = mpi_program("reductions_expected")
+    done = mpress_run(ranks, program, [], ("--codec", "szp:rel=1e-3", *FORCED), env=env)
+    assert served(done) == {"MPI_Allreduce"}
+    assert {row["algorithm"] for row in done.report["rows"]} >= {"one-kernel"}
+
+
 @pytest.mark.parametrize("bound", [pytest.param("1e-2", marks=EXTENDED), "1e-4"])
 def test_sums_in_quanta_have_the_same_bits(bound, mpi, mpi_program, mpress_run, simulated_gpu):
     """Whatever the order of the ranks, chunks, links, and where buffers lie; and what hosts add up

@@ -200,6 +200,9 @@ struct JointSum {
   void* out;
   /// Work of the same call that was left undone before goes on.
   bool again = false;
+  /// It comes straight behind another joint sum of this queue's, and does nothing where that leaves
+  /// something undone, but leave it undone, too.
+  bool is_behind = false;
   /// Host memory that devices reach, pinned or from Gpu::map(). Differs.
   struct Tally {
     std::uint32_t undone;  ///< gets 1 where others did not come in time, and not all is done
@@ -207,8 +210,11 @@ struct JointSum {
     /// All who get all parts are told the same.
     std::uint32_t as_elements;
     std::uint64_t sent, received;  ///< bytes of rows, to all others and from them
+    /// Where it is looked for: of what this member brings, as far as this work has read it.
+    Extent extent;
   };
   Tally* tally;
+  bool finds_range = false;  ///< of a sum with a grid
 };
 
 /// A block of device memory of the program's.

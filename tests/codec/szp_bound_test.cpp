@@ -1,5 +1,7 @@
 // szp: sums of many summands stay within the bound that is told of them, whatever their size, their
 // number and what they are: added in quanta, or as elements where that is not possible.
+#include <limits>
+#include <set>
 #include <span>
 
 #include "codec/any_order.hpp"
@@ -172,6 +174,29 @@ void test_blind() {
   CHECK(szp::covered(type_of<T>, 0, 4) == 0 && !szp::blind_grid(type_of<T>, 0, 4), "no bound");
 }
 
+/// What a relative bound and a range are taken for: a little less and a little more, few of them.
+void test_steps() {
+  SplitMix random{9};
+  std::set<double> bounds, magnitudes;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto uniform = [&] { return static_cast<double>(random.next() >> 11) * 0x1p-53; };
+    const double scale = std::ldexp(1, static_cast<int>(random.next() % 1800) - 900);
+    const szp::Grounds exact{scale * (1 + uniform()), scale * (1 + uniform())};
+    const szp::Grounds found = szp::coarse(exact);
+    CHECK(found.bound <= exact.bound && found.bound > exact.bound * (1 - 0x1p-5), "%a",
+          exact.bound);
+    CHECK(found.most >= exact.most && found.most < exact.most * 1.25, "%a", exact.most);
+    CHECK(szp::coarse(found) == found, "%a, %a", found.bound, found.most);
+    bounds.insert(found.bound / scale);
+    magnitudes.insert(found.most / scale);
+  }
+  CHECK(bounds.size() == 32 && magnitudes.size() == 4, "%zu, %zu", bounds.size(),
+        magnitudes.size());
+  const szp::Grounds none{0, 0};
+  CHECK(szp::coarse(none) == none, "of nothing");
+  CHECK(szp::coarse({1, std::numeric_limits<double>::max()}).most == INFINITY, "the greatest");
+}
+
 }  // namespace
 
 int main() {
@@ -179,6 +204,7 @@ int main() {
   test_type<double>();
   test_blind<float>();
   test_blind<double>();
+  test_steps();
   const mpress::ElementType f32 = mpress::ElementType::f32;
   CHECK(!szp::summand_grid(f32, 1e-9, 4, 1.0), "rounding alone is more");
   CHECK(!szp::summand_grid(f32, 0, 4, 1.0), "no bound");

@@ -133,6 +133,7 @@ void sim_set_limit(int device, size_t bytes) { Memory::instance().set_limit(devi
 void sim_set_failing(int device, unsigned pieces) { set_failing(device, pieces); }
 
 size_t sim_encode_calls() { return encode_calls(); }
+size_t sim_range_calls() { return range_calls(); }
 
 size_t sim_held(int device) { return Memory::instance().held(device); }
 

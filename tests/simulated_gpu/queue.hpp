@@ -23,6 +23,8 @@ bool is_failed(int device);
 
 /// Calls of Queue::encode() until now.
 std::size_t encode_calls();
+/// The same of Queue::extent().
+std::size_t range_calls();
 
 /// How far a queue is, for others that wait for it. Outlives it.
 struct Progress {
@@ -117,6 +119,7 @@ class Queue final : public gpu::Queue {
   gpu::Event given_ = 0;
   gpu::Event done_ = 0;
   std::uint32_t sequence_ = UINT32_MAX - 3;  ///< of the last published report
+  bool is_sum_undone_ = false;               ///< of the last joint sum; its work alone uses it
   bool failed_ = false;
   bool goes_ahead_ = false;  ///< copy_ahead() was the last
   bool stopping_ = false;

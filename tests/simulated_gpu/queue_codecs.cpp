@@ -14,7 +14,7 @@
 namespace mpress::simulated {
 namespace {
 
-std::atomic<std::size_t> encoded{0};  ///< calls
+std::atomic<std::size_t> encoded{0}, measured{0};  ///< calls
 
 void check_codec(const Spec& spec, const void* payload, ElementType type, const void* elements) {
   if (spec.codec == Codec::none || spec.codec == Codec::automatic) fault("the spec has no codec");
@@ -27,6 +27,7 @@ void check_codec(const Spec& spec, const void* payload, ElementType type, const 
 }  // namespace
 
 std::size_t encode_calls() { return encoded; }
+std::size_t range_calls() { return measured; }
 
 /// `report` may be null.
 void Queue::prepare(gpu::Report* report) {
@@ -52,6 +53,7 @@ gpu::Event Queue::extent(ElementType type, const void* elements, std::size_t cou
   const Call call(in_call_);
   Memory::instance().check(device_, elements, count * element_size(type));
   check_reached(extent, sizeof *extent);
+  ++measured;
   use_thread();  // it is done although no host looks
   const auto work = [=, this, before = given_]() -> std::optional<gpu::Outcome> {
     const Extent found =

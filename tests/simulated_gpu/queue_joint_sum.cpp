@@ -8,6 +8,7 @@
 
 #include "await.hpp"
 #include "codec/any_order.hpp"
+#include "codec/range.hpp"
 #include "codec/szp/format.hpp"
 #include "gpu/joint_sum.hpp"
 #include "queue.hpp"
@@ -38,17 +39,26 @@ class SumWork {
     szp::make_quantizer({given.grid.bound, given.grid.slack}, z_of_sums_);
   }
 
-  void run() {
+  /// `undone`: of this queue's last joint sum.
+  void run(bool& undone) {
+    if (given_.is_behind && undone) {
+      std::atomic_ref(given_.tally->undone).store(1, std::memory_order_release);
+      return;
+    }
     if (!given_.again) contribute();
     const bool collects = is_reader(given_.member) || is_source(given_.member);
     const bool is_done = add_up() && (!collects || collect());
     given_.tally->sent = sent_;
     given_.tally->received = received_;
     if (given_.grid.reach > 0 && has_elements_) given_.tally->as_elements = 1;
+    if (given_.finds_range) given_.tally->extent = codec::extent_of(range_);
+    undone = !is_done;
     if (!is_done) std::atomic_ref(given_.tally->undone).store(1, std::memory_order_release);
   }
 
  private:
+  static constexpr ElementType elements = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
+
   unsigned members() const { return static_cast<unsigned>(memory_.size()); }
   Layout layout(unsigned member) const { return {members(), units_[member]}; }
   bool is_reader(unsigned member) const { return (given_.readers >> member & 1) != 0; }
@@ -116,6 +126,9 @@ class SumWork {
                 quanta ? static_cast<const void*>(quanta) : elements, bytes);
     sent_ += sizeof head + bytes;
   }
+  void read(const T* row, const Row& of) {
+    if (given_.finds_range) range_.join(codec::finite_range(elements, row, of.count));
+  }
   void tell(unsigned to, std::size_t slot) const {
     word(to, layout(to).flag_at(slot)).store(given_.call, std::memory_order_release);
   }
@@ -157,6 +170,7 @@ class SumWork {
             layout(part).contribution(given_.call, Layout::other(part, given_.member), unit);
         if (brings(given_.member)) {
           each_row(part, unit, [&](const Row& row) {
+            read(input() + begins_[part] + row.begin, row);
             send(part, slot, row, input() + begins_[part] + row.begin, false);
           });
         }
@@ -191,6 +205,7 @@ class SumWork {
       if (!brings(member)) continue;
       if (member == own) {
         const T* const mine = input() + begins_[own] + row.begin;
+        read(mine, row);
         are_quanta = are_quanta && std::all_of(mine, mine + row.count, [&](T x) {
                        std::int32_t q = 0;
                        return quantum(x, q);
@@ -248,6 +263,7 @@ class SumWork {
   szp::Quantizer<T> z_, z_of_sums_;  ///< sums go beyond a grid's reach
   std::uint64_t sent_ = 0, received_ = 0;
   bool has_elements_ = false;  ///< in place of quanta, where there is a grid
+  codec::Range range_;         ///< of what was read of this member's
 };
 
 }  // namespace
@@ -279,6 +295,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   }
   const bool brings = given.source < 0 || given.source == static_cast<int>(given.member);
   if (brings) Memory::instance().check(device_, given.input, end);
+  if (given.finds_range && given.grid.bound == 0) fault("a range of what goes as it is");
   if (given.source >= 0) {
     const auto source = static_cast<std::size_t>(given.source);
     if (given.grid.bound != 0 || given.counts[source] != 0 || (given.readers >> source & 1) != 0) {
@@ -303,8 +320,8 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   if (given.readers == 0) write(0, given.counts[given.member]);
   use_thread();
   const auto run = [&]<class T>(SumWork<T> work) {
-    return give(accesses, [work]() mutable -> std::optional<gpu::Outcome> {
-      work.run();
+    return give(accesses, [work, this]() mutable -> std::optional<gpu::Outcome> {
+      work.run(is_sum_undone_);
       return std::nullopt;
     });
   };

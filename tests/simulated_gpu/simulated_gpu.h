@@ -63,6 +63,9 @@ void sim_set_failing(int device, unsigned pieces);
 /* How often mpress has given a queue of this process pieces to encode: what takes a launch. */
 size_t sim_encode_calls(void);
 
+/* How often mpress has had a queue of this process look for a range. */
+size_t sim_range_calls(void);
+
 /* Bytes of a device, or of pinned memory, that mpress holds. */
 size_t sim_held(int device);
 

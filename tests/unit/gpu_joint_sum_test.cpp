@@ -6,6 +6,7 @@
 //   gpu_joint_sum_test [LIBRARY]
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -23,6 +24,7 @@
 #include "codec/any_order.hpp"
 #include "codec/codec.hpp"
 #include "codec/combine.hpp"
+#include "codec/range.hpp"
 #include "gpu/joint_sum.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "gpu_memory.hpp"
@@ -42,6 +44,10 @@ constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType:
 enum class Data { smooth, noise, tiny, strange, wide };
 constexpr Data all_data[] = {Data::smooth, Data::noise, Data::tiny, Data::strange, Data::wide};
 
+struct Parts {
+  std::vector<std::uint64_t> begins, counts;
+};
+
 struct Case {
   std::uint32_t readers = 0;
   bool in_place = false;
@@ -50,6 +56,7 @@ struct Case {
   Data data = Data::smooth;
   bool as_they_are = false;
   double reach = 0;
+  bool finds_range = false;
   int source = -1;  ///< of a broadcast
 };
 
@@ -63,7 +70,7 @@ class Members {
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
       memory_.push_back(std::make_unique<Block>(Place::device, layout.bytes()));
       data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
-      tally_.push_back(std::make_unique<Block>(Place::pinned, sizeof(JointSum::Tally)));
+      tally_.push_back(std::make_unique<Block>(Place::pinned, 2 * sizeof(JointSum::Tally)));
       at_.push_back(memory_.back()->data);
       const std::vector<std::byte> zeros(layout.cleared_bytes());
       put(*queues_[i], at_[i], zeros.data(), zeros.size());
@@ -77,10 +84,95 @@ class Members {
   std::uint32_t all() const { return (1u << number()) - 1; }
 
   template <class T>
-  void sum(const Case& one, std::span<const std::uint64_t> begins,
-           std::span<const std::uint64_t> counts) {
-    std::size_t count = 0;
-    for (unsigned i = 0; i < number(); ++i) count = std::max(count, begins[i] + counts[i]);
+  void sum(const Case& one, const Parts& cut) {
+    const auto& [begins, counts] = cut;
+    const std::size_t count = end_of(cut);
+    const std::vector<std::vector<T>> inputs = bring<T>(one, count);
+    ++call_;
+    std::vector<char> had_elements(number());
+    std::vector<codec::Range> found(number());
+    call_jointly(
+        queues_, one.late, [&](unsigned i, bool again) { return give<T>(one, cut, i, again); },
+        [&](unsigned i) {
+          sent_ += tally(i).sent;
+          received_ += tally(i).received;
+          found[i].join(codec::range_of(tally(i).extent));
+          if (load(tally(i).as_elements) != 0) had_elements[i] = 1;
+          return load(tally(i).undone) != 0;
+        });
+    for (unsigned i = 0; i < number(); ++i) {
+      codec::Range range;
+      for (unsigned part = 0; part < number() && one.finds_range; ++part) {
+        range.join(codec::finite_range(type_of<T>, inputs[i].data() + begins[part], counts[part]));
+      }
+      CHECK(found[i].any_finite == range.any_finite);
+      CHECK(found[i].min == range.min && found[i].max == range.max);
+    }
+    const std::vector<T> expected = expect(one, inputs);
+    if (one.readers == all() && !one.as_they_are) {
+      const bool expected_any = one.reach > 0 && !are_quanta<T>(inputs, grid(one));
+      for (const char had : had_elements) CHECK((had != 0) == expected_any);
+    }
+    check<T>(one, cut, expected);
+  }
+
+  /// Two windows of a sum, the second behind the first: what is left undone of that leaves all of
+  /// the second undone.
+  template <class T>
+  void sum_at_once(const Case& one, const std::array<Parts, 2>& windows) {
+    const std::vector<std::vector<T>> inputs = bring<T>(one, end_of(windows[1]));
+    call_ += 1;
+    std::vector<std::array<Event, 2>> events(number());
+    const auto both = [&](unsigned i, bool again) {
+      events[i] = {give<T>(one, windows[0], i, again), give<T>(one, windows[1], i, false, 1, true)};
+    };
+    for (unsigned step = 0; step < number(); ++step) {
+      if (one.late > 0 && step + 1 == number()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(25));
+      }
+      both((step + one.late + 1) % number(), false);
+    }
+    std::vector<unsigned> front(number());
+    while (std::ranges::any_of(front, [](unsigned window) { return window < 2; })) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      for (unsigned i = 0; i < number(); ++i) {
+        if (front[i] == 2 || queues_[i]->query(events[i][1]) == State::pending) continue;
+        CHECK(queues_[i]->query(events[i][0]) == State::done);
+        if (load(tally(i, front[i]).undone) == 0) {
+          ++front[i];
+        } else if (front[i] == 0) {
+          CHECK(load(tally(i, 1).undone) != 0 && tally(i, 1).sent == 0);
+          both(i, true);
+        } else {
+          events[i][1] = give<T>(one, windows[1], i, true, 1);
+        }
+      }
+    }
+    call_ += 1;
+    const std::vector<T> expected = expect(one, inputs);
+    for (const Parts& cut : windows) check<T>(one, cut, expected);
+  }
+
+  std::uint32_t again() const { return again_; }
+  std::uint64_t take_sent() {
+    CHECK(again_ > 0 || sent_ == std::exchange(received_, 0));
+    return std::exchange(sent_, 0);
+  }
+
+ private:
+  static constexpr double bound = 1e-3;
+
+  static std::size_t end_of(const Parts& cut) {
+    std::size_t end = 0;
+    for (std::size_t i = 0; i < cut.begins.size(); ++i) {
+      end = std::max<std::size_t>(end, cut.begins[i] + cut.counts[i]);
+    }
+    return end;
+  }
+
+  /// What members have, and rubbish where results go.
+  template <class T>
+  std::vector<std::vector<T>> bring(const Case& one, std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
     CHECK(bytes <= most_);
     std::vector<std::vector<T>> inputs;
@@ -90,17 +182,12 @@ class Members {
       put(*queues_[i], out(i, one, sizeof(T)), rubbish.data(), bytes);
       put(*queues_[i], input(i, one, sizeof(T)), inputs[i].data(), bytes);
     }
-    ++call_;
-    std::vector<char> had_elements(number());
-    call_jointly(
-        queues_, one.late,
-        [&](unsigned i, bool again) { return give<T>(one, begins, counts, i, again); },
-        [&](unsigned i) {
-          sent_ += tally(i).sent;
-          received_ += tally(i).received;
-          if (load(tally(i).as_elements) != 0) had_elements[i] = 1;
-          return load(tally(i).undone) != 0;
-        });
+    return inputs;
+  }
+
+  template <class T>
+  static std::vector<T> expect(const Case& one, const std::vector<std::vector<T>>& inputs) {
+    const std::size_t count = inputs[0].size();
     std::vector<T> expected(count);
     std::vector<const void*> views;
     for (const auto& input : inputs) views.push_back(input.data());
@@ -112,10 +199,13 @@ class Members {
       codec::combine_in_any_order(codec::Combine::sum, type_of<T>, views, expected.data(), count,
                                   grid(one));
     }
-    if (one.readers == all() && !one.as_they_are) {
-      const bool expected_any = one.reach > 0 && !are_quanta<T>(inputs, grid(one));
-      for (const char had : had_elements) CHECK((had != 0) == expected_any);
-    }
+    return expected;
+  }
+
+  template <class T>
+  void check(const Case& one, const Parts& cut, const std::vector<T>& expected) {
+    const auto& [begins, counts] = cut;
+    const std::size_t count = expected.size();
     for (unsigned i = 0; i < number(); ++i) {
       const bool is_reader = (one.readers >> i & 1) != 0;
       if (one.readers != 0 && !is_reader) continue;
@@ -129,15 +219,6 @@ class Members {
       }
     }
   }
-
-  std::uint32_t again() const { return again_; }
-  std::uint64_t take_sent() {
-    CHECK(again_ > 0 || sent_ == std::exchange(received_, 0));
-    return std::exchange(sent_, 0);
-  }
-
- private:
-  static constexpr double bound = 1e-3;
 
   static codec::szp::Grid grid(const Case& one) {
     codec::szp::Grid found = bound;
@@ -192,30 +273,33 @@ class Members {
     return one.in_place ? input(i, one, width)
                         : data_[i]->data + most_ + 2048 + 3 * one.skew * width;
   }
-  JointSum::Tally& tally(unsigned i) const {
-    return *reinterpret_cast<JointSum::Tally*>(tally_[i]->data);
+  JointSum::Tally& tally(unsigned i, unsigned which = 0) const {
+    return reinterpret_cast<JointSum::Tally*>(tally_[i]->data)[which];
   }
 
+  /// `which` of two that are given at once; the second `is_behind` the first.
   template <class T>
-  Event give(const Case& one, std::span<const std::uint64_t> begins,
-             std::span<const std::uint64_t> counts, unsigned i, bool again) {
-    tally(i) = {};
+  Event give(const Case& one, const Parts& cut, unsigned i, bool again, unsigned which = 0,
+             bool is_behind = false) {
+    tally(i, which) = {};
     again_ += again;
-    const JointSum given{
-        at_,
-        units_,
-        i,
-        call_,
-        one.as_they_are ? codec::szp::Grid{} : grid(one),
-        begins,
-        counts,
-        one.readers,
-        one.source,
-        one.source < 0 || one.source == static_cast<int>(i) ? input(i, one, sizeof(T)) : nullptr,
-        out(i, one, sizeof(T)),
-        again,
-        &tally(i)};
-    return queues_[i]->sum_jointly(type_of<T>, given);
+    const bool brings = one.source < 0 || one.source == static_cast<int>(i);
+    return queues_[i]->sum_jointly(type_of<T>,
+                                   {.memory = at_,
+                                    .units = units_,
+                                    .member = i,
+                                    .call = call_ + which,
+                                    .grid = one.as_they_are ? codec::szp::Grid{} : grid(one),
+                                    .begins = cut.begins,
+                                    .counts = cut.counts,
+                                    .readers = one.readers,
+                                    .source = one.source,
+                                    .input = brings ? input(i, one, sizeof(T)) : nullptr,
+                                    .out = out(i, one, sizeof(T)),
+                                    .again = again,
+                                    .is_behind = is_behind,
+                                    .tally = &tally(i, which),
+                                    .finds_range = one.finds_range});
   }
 
   const std::size_t most_;
@@ -228,10 +312,6 @@ class Members {
   std::uint64_t sent_ = 0, received_ = 0;
   std::mt19937 random_{5};
   std::uniform_real_distribution<double> uniform_{-2, 2};
-};
-
-struct Parts {
-  std::vector<std::uint64_t> begins, counts;
 };
 
 /// About even, but the last is short, and may be empty.
@@ -263,23 +343,27 @@ void all_goals(unsigned number) {
         Case one{.readers = members.all(), .in_place = in_place, .skew = skew};
         for (const Data data : all_data) {
           one.data = data;
-          if (skew == 0 || data == Data::strange) members.sum<T>(one, cut.begins, cut.counts);
+          one.finds_range = !one.finds_range;
+          if (skew == 0 || data == Data::strange) members.sum<T>(one, cut);
         }
+        one.finds_range = true;
+        members.sum<T>(one, cut);
+        one.finds_range = false;
         one.reach = 1000.25;  // of noise and of smooth data, but not of wide
         for (const Data data : all_data) {
           one.data = data;
-          if (skew == 0) members.sum<T>(one, cut.begins, cut.counts);
+          if (skew == 0) members.sum<T>(one, cut);
         }
         one.reach = 0;
         one.as_they_are = true;
         one.data = Data::noise;
-        members.sum<T>(one, cut.begins, cut.counts);
+        members.sum<T>(one, cut);
         one.as_they_are = skew > 0;
         one.readers = 2;
-        members.sum<T>(one, cut.begins, cut.counts);
+        members.sum<T>(one, cut);
         one.readers = 0;
         one.in_place = false;
-        members.sum<T>(one, cut.begins, cut.counts);
+        members.sum<T>(one, cut);
       }
     }
   }
@@ -298,11 +382,11 @@ void broadcasts(unsigned number) {
                .data = Data::strange,
                .as_they_are = true,
                .source = static_cast<int>(source)};
-      members.sum<float>(one, cut.begins, cut.counts);
+      members.sum<float>(one, cut);
       one.skew = 1;
-      members.sum<float>(one, cut.begins, cut.counts);
+      members.sum<float>(one, cut);
       one.late = number - 1;
-      members.sum<float>(one, cut.begins, cut.counts);
+      members.sum<float>(one, cut);
     }
   }
 }
@@ -325,8 +409,27 @@ void windows() {
       from.push_back(begin + std::min<std::uint64_t>(at, 4) * unit / 2);
       counts.push_back(unit + 17 * at);
     }
-    members.sum<float>({.readers = members.all()}, from, counts);
+    members.sum<float>({.readers = members.all()}, {from, counts});
   }
+}
+
+/// Also where a member comes late, so that the first of them is left undone.
+void windows_at_once() {
+  constexpr std::size_t units = 40;
+  Members members(3, units, 8 << 20);
+  const std::size_t window = units * joint::unit_elements(sizeof(float));
+  const std::uint64_t last = window / 2 + 3;
+  const Parts first{{0, 2 * window, 4 * window}, {window, window, window}};
+  const Parts second{{window, 3 * window, 5 * window}, {last, window, 5}};
+  for (const unsigned late : {0u, 1u, 2u, 0u}) {
+    for (const bool as_they_are : {false, true}) {
+      members.sum_at_once<float>(
+          {.readers = 7, .in_place = late == 1, .late = late, .as_they_are = as_they_are},
+          {first, second});
+      members.sum<float>({.readers = 7}, first);  // memory is as ever
+    }
+  }
+  CHECK(members.again() > 0);
 }
 
 /// Kernels give up, and go on where they were, also where results have taken inputs' places.
@@ -336,10 +439,9 @@ void late_members() {
     const Parts cut = parts(count, 3);
     for (unsigned late = 1; late < 3; ++late) {
       for (const bool in_place : {false, true}) {
-        members.sum<float>({.readers = 7, .in_place = in_place, .late = late}, cut.begins,
-                           cut.counts);
+        members.sum<float>({.readers = 7, .in_place = in_place, .late = late}, cut);
       }
-      members.sum<double>({.late = late}, cut.begins, cut.counts);
+      members.sum<double>({.late = late, .finds_range = true}, cut);
     }
   }
   CHECK(members.again() > 0);
@@ -353,11 +455,11 @@ void many_calls() {
     const Parts cut = parts(1 + random() % (random() % 2 == 0 ? 40 : 60'000), 2);
     members.sum<float>({.readers = random() % 3 == 0 ? 0 : members.all(),
                         .data = all_data[random() % std::size(all_data)]},
-                       cut.begins, cut.counts);
+                       cut);
   }
   members.take_sent();
   const Parts cut = parts(100'000, 2);
-  members.sum<float>({.readers = 3, .data = Data::noise}, cut.begins, cut.counts);
+  members.sum<float>({.readers = 3, .data = Data::noise}, cut);
   const std::uint64_t noise = members.take_sent();
   CHECK(noise > 0 && noise <= 2 * 100'000 * sizeof(float) + 2 * 200 * sizeof(joint::RowHead));
 }
@@ -374,6 +476,7 @@ int main(int argc, char** argv) {
   all_goals<double>(3);
   for (const unsigned number : {2u, 3u, 5u}) broadcasts(number);
   windows();
+  windows_at_once();
   late_members();
   many_calls();
   return check::failures != 0;

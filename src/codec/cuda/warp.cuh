@@ -1,5 +1,5 @@
-// Reductions over the 32 lanes of a warp, all of which call: one instruction from sm_80 on, else
-// five exchanges. Every lane gets the result.
+// Reductions over the 32 lanes of a warp, all of which call: of 32 bits one instruction from sm_80 on,
+// else five exchanges. Every lane gets the result.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,17 @@ __device__ inline Int warp_sum(Int value) {
 template <class Int>
 __device__ inline Int warp_min(Int value) {
 #if __CUDA_ARCH__ >= 800
-  return __reduce_min_sync(~0u, value);
-#else
-  return warp_exchange(value, [](Int a, Int b) { return a < b ? a : b; });
+  if constexpr (sizeof(Int) == 4) return __reduce_min_sync(~0u, value);
 #endif
+  return warp_exchange(value, [](Int a, Int b) { return a < b ? a : b; });
 }
 
 template <class Int>
 __device__ inline Int warp_max(Int value) {
 #if __CUDA_ARCH__ >= 800
-  return __reduce_max_sync(~0u, value);
-#else
-  return warp_exchange(value, [](Int a, Int b) { return a > b ? a : b; });
+  if constexpr (sizeof(Int) == 4) return __reduce_max_sync(~0u, value);
 #endif
+  return warp_exchange(value, [](Int a, Int b) { return a > b ? a : b; });
 }
 
 __device__ inline std::uint32_t warp_or(std::uint32_t value) {

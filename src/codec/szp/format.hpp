@@ -250,6 +250,19 @@ bool resolvable(ElementType type, double abs_bound);
 /// it. docs/codecs.md, Reductions.
 std::optional<Grid> summand_grid(ElementType type, double bound, int summands, double most);
 
+/// What a sum's grid follows from: the bound on its error, and a magnitude that no element is
+/// beyond.
+struct Grounds {
+  double bound = 0;
+  double most = 0;
+
+  bool operator==(const Grounds&) const = default;
+};
+
+/// The same, the bound a little less, the magnitude a little more: bounds that are relative change
+/// with the elements, and few such steps serve many.
+Grounds coarse(const Grounds& exact);
+
 /// The greatest element up to which sums within an absolute `bound` go by one grid, whatever they
 /// bring, so that nobody need look for the greatest first; 0: there is none.
 double covered(ElementType type, double bound, int summands);

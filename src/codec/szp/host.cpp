@@ -335,6 +335,14 @@ std::optional<Grid> summand_grid(ElementType type, double bound, int summands, d
                                   : summand_grid_as<double>(bound, summands, most);
 }
 
+Grounds coarse(const Grounds& exact) {
+  // Each of these operations is exact, so all members of a sum find the same.
+  int of_bound = 0, of_most = 0;
+  const double bound = std::floor(0x1p6 * std::frexp(exact.bound, &of_bound));
+  const double most = std::ceil(0x1p3 * std::frexp(exact.most, &of_most));
+  return {std::ldexp(bound, of_bound - 6), std::ldexp(most, of_most - 3)};
+}
+
 double covered(ElementType type, double bound, int summands) {
   const bool is_single = type == ElementType::f32;
   constexpr int most_summands = 128;  // whose sums stay numbers of the type

@@ -65,7 +65,7 @@ class JointKernel {
   /// Of one under way. True once it is over; `code` as for JointMemory::look().
   template <class Give>
   bool advance(const Give& give, int& code) {
-    const JointMemory::End found = memory_.look(queue_, event_, code);
+    const JointMemory::End found = memory_.look(queue_, event_, memory_.undone(), code);
     if (found == JointMemory::End::pending && is_endless_) stop_if_lost();
     if (found == JointMemory::End::undone) give_once(give, true);
     if (found != JointMemory::End::over) return false;

@@ -91,7 +91,7 @@ bool JointMemory::provide(int device, const Size& size) {
   const bool is_worn = calls_ >= most_calls;
   if (own_.chunks > 0 && size.bytes <= room_ && !is_worn) return true;
   device_ = device;
-  if (!tally_) tally_ = job_.devices.take_pinned(device, sizeof(gpu::JointSum::Tally));
+  if (!tally_) tally_ = job_.devices.take_pinned(device, 2 * sizeof(gpu::JointSum::Tally));
   // What there is stays where there is no room for more.
   link::Transfer own, alarm;
   if (!tally_ || !reserve(size.bytes, own)) return false;
@@ -213,7 +213,8 @@ void JointMemory::tell_failure() {
   link().publish(own_alarm_, 0, 1);
 }
 
-JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, int& code) {
+JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, std::uint32_t* undone,
+                                   int& code) {
   const gpu::State state = queue ? queue->query(event) : gpu::State::failed;
   if (state == gpu::State::pending) return End::pending;
   if (state == gpu::State::failed) {
@@ -222,7 +223,7 @@ JointMemory::End JointMemory::look(QueueLease& queue, gpu::Event event, int& cod
     tell_failure();
     return End::over;
   }
-  if (std::atomic_ref(*undone()).load(std::memory_order_acquire) == 0) return End::over;
+  if (std::atomic_ref(*undone).load(std::memory_order_acquire) == 0) return End::over;
   const int failed = failed_member();
   if (failed < 0) return End::undone;
   trace::say("rank " + std::to_string(job_.rank) + ": what rank " +

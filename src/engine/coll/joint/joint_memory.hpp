@@ -108,9 +108,10 @@ class JointMemory {
 
   /// What a kernel tells, first whether it has left something undone; of host memory that the
   /// device reaches.
-  std::uint32_t* undone() const { return reinterpret_cast<std::uint32_t*>(tally_.data()); }
-  gpu::JointSum::Tally& tally() const {
-    return *reinterpret_cast<gpu::JointSum::Tally*>(tally_.data());
+  std::uint32_t* undone() const { return &tally(0).undone; }
+  /// Of two sums that are given at once there are two.
+  gpu::JointSum::Tally& tally(std::size_t which) const {
+    return reinterpret_cast<gpu::JointSum::Tally*>(tally_.data())[which];
   }
 
   /// The number of the next call; all members make the same ones.
@@ -127,7 +128,7 @@ class JointMemory {
   enum class End : unsigned char { pending, undone, over };
   /// `undone`: it is to be given again. `over` with an MPI error code in `code`, where this device
   /// or another member has failed; then this is given up.
-  End look(QueueLease& queue, gpu::Event event, int& code);
+  End look(QueueLease& queue, gpu::Event event, std::uint32_t* undone, int& code);
 
   /// What all members have found out of their devices, before any takes memory.
   enum class Devices : unsigned char { unknown, own, shared };

@@ -70,7 +70,7 @@ JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType 
       windows_(windows_of(begins, type)) {}
 
 JointSum::~JointSum() {
-  if (number_ != 0) memory_.set_busy(false);
+  if (is_accepted_) memory_.set_busy(false);
 }
 
 JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* results) {
@@ -125,9 +125,9 @@ JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid&
   if (needed > *std::ranges::min_element(units_)) return JointAnswer::not_now;
   grid_ = grid;
   memory_.set_busy(true);
-  number_ = memory_.next_call();
+  is_accepted_ = true;
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
-  give(false);
+  begin_window();
   return JointAnswer::accepted;
 }
 
@@ -142,53 +142,84 @@ void JointSum::fail() {
   if (has_offered_) memory_.tell_failure();
 }
 
+/// The device has the next one at once when a window is over. That does nothing where something was
+/// left undone: what others still read of the window before the two would be written over.
+void JointSum::begin_window() {
+  for (; begun_ < std::min(window_ + given_.size(), windows_); ++begun_) {
+    given_[begun_ % given_.size()].number = memory_.next_call();
+    give(begun_, false);
+  }
+}
+
 /// The kernel of a window.
-void JointSum::give(bool again) {
+void JointSum::give(std::size_t window, bool again) {
   if (!queue_) return;
   const std::size_t each = window_elements(static_cast<unsigned>(context_.size()), type_);
   from_.clear();
   counts_.clear();
   for (int member = 0; member < context_.size(); ++member) {
-    const std::size_t begin = std::min(window_ * each, elements_of(member));
+    const std::size_t begin = std::min(window * each, elements_of(member));
     from_.push_back(static_cast<std::uint64_t>(begins_[static_cast<std::size_t>(member)]) + begin);
     counts_.push_back(std::min(each, elements_of(member) - begin));
   }
   std::byte* out = results_;
   // Where each gets its own part, that of the window.
-  if (out && goal_.readers == 0) out += window_ * each * element_size(type_);
-  memory_.tally() = {};
-  const gpu::JointSum sum{memory_.memory(), units_,        static_cast<unsigned>(context_.rank()),
-                          number_,          grid_,         from_,
-                          counts_,          goal_.readers, goal_.source,
-                          input_,           out,           again,
-                          &memory_.tally()};
-  event_ = queue_->sum_jointly(type_, sum);
+  if (out && goal_.readers == 0) out += window * each * element_size(type_);
+  Given& given = given_[window % given_.size()];
+  gpu::JointSum::Tally& tally = memory_.tally(window % given_.size());
+  tally = {};
+  const gpu::JointSum sum{.memory = memory_.memory(),
+                          .units = units_,
+                          .member = static_cast<unsigned>(context_.rank()),
+                          .call = given.number,
+                          .grid = grid_,
+                          .begins = from_,
+                          .counts = counts_,
+                          .readers = goal_.readers,
+                          .source = goal_.source,
+                          .input = input_,
+                          .out = out,
+                          .again = again,
+                          .is_behind = window > window_,
+                          .tally = &tally,
+                          .finds_range = finds_range_};
+  given.event = queue_->sum_jointly(type_, sum);
 }
 
 bool JointSum::advance() {
   while (!is_over_) {
     if (!end_window()) return false;
     is_over_ = code_ != MPI_SUCCESS || ++window_ == windows_;
-    if (is_over_) break;
-    number_ = memory_.next_call();
-    give(false);
+    if (!is_over_) begin_window();
   }
+  if (is_next_pending()) return false;
   queue_ = {};
-  if (std::exchange(number_, 0) != 0) memory_.set_busy(false);
+  if (std::exchange(is_accepted_, false)) memory_.set_busy(false);
   return true;
 }
 
+/// It is soon over, where the window before it left something undone or failed.
+bool JointSum::is_next_pending() {
+  const std::size_t next = window_ + 1;
+  return next < begun_ && queue_ &&
+         queue_->query(given_[next % given_.size()].event) == gpu::State::pending;
+}
+
 bool JointSum::end_window() {
+  const std::size_t which = window_ % given_.size();
   if (again_at_ns_ != 0) {
-    if (trace::now_ns() < again_at_ns_) return false;
+    if (trace::now_ns() < again_at_ns_ || is_next_pending()) return false;
     again_at_ns_ = 0;
-    give(true);
+    give(window_, true);
+    if (window_ + 1 < begun_) give(window_ + 1, false);
   }
-  const JointMemory::End end = memory_.look(queue_, event_, code_);
+  gpu::JointSum::Tally& tally = memory_.tally(which);
+  const JointMemory::End end = memory_.look(queue_, given_[which].event, &tally.undone, code_);
   if (end == JointMemory::End::pending) return false;
-  sent_ += memory_.tally().sent;
-  received_ += memory_.tally().received;
-  were_quanta_ = were_quanta_ && memory_.tally().as_elements == 0;
+  sent_ += tally.sent;
+  received_ += tally.received;
+  were_quanta_ = were_quanta_ && tally.as_elements == 0;
+  range_.join(codec::range_of(tally.extent));
   if (end == JointMemory::End::undone) {
     // A member that is far behind leaves the device to the program for half of the time.
     constexpr unsigned at_once = 2;

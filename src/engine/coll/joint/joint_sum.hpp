@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "codec/element.hpp"
+#include "codec/range.hpp"
 #include "config/config.hpp"
 #include "engine/coll/joint/joint_call.hpp"
 #include "engine/devices.hpp"
@@ -59,6 +60,9 @@ class JointSum {
   /// each gets its own part. What it returns all members tell each other.
   Told offer(int device, const std::byte* input, std::byte* results);
 
+  /// Before it is accepted, of one with a grid: it finds the range of what this member brings.
+  void find_range() { finds_range_ = true; }
+
   /// What all have told, by rank. The same for all. Where it is accepted it begins: each member's
   /// contribution within `bound`, by which their codec has a grid, or 0: as it is.
   JointAnswer accept(std::span<const Told> told, const codec::szp::Grid& grid);
@@ -81,6 +85,9 @@ class JointSum {
   /// Of a grid with a reach, by who gets all parts: had all elements and sums quanta?
   bool were_quanta() const { return were_quanta_; }
 
+  /// Of what this member has brought; where it was to be found.
+  const codec::Range& range() const { return range_; }
+
   /// What this member's kernels have written to all others, and got from them.
   std::uint64_t sent_bytes() const { return sent_; }
   std::uint64_t received_bytes() const { return received_; }
@@ -97,7 +104,9 @@ class JointSum {
   }
   bool is_reader(int member) const { return (goal_.readers >> member & 1) != 0; }
   bool brings(int member) const { return goal_.source < 0 || member == goal_.source; }
-  void give(bool again);
+  void begin_window();
+  void give(std::size_t window, bool again);
+  bool is_next_pending();
   bool end_window();
 
   Job& job_;
@@ -110,18 +119,27 @@ class JointSum {
   const std::byte* input_ = nullptr;
   std::byte* results_ = nullptr;
   codec::szp::Grid grid_;
-  std::size_t windows_ = 0;  ///< all of them
-  std::size_t window_ = 0;   ///< the one under way
-  std::uint32_t number_ = 0;
+  /// Of a window that the device has been given.
+  struct Given {
+    std::uint32_t number;
+    gpu::Event event;
+  };
+
+  std::size_t windows_ = 0;           ///< all of them
+  std::size_t window_ = 0;            ///< the one under way; the next one is behind it
+  std::size_t begun_ = 0;             ///< have been given
+  std::array<Given, 2> given_{};      ///< by window
   std::vector<std::uint32_t> units_;  ///< by member
   std::vector<std::uint64_t> from_, counts_;
-  gpu::Event event_ = 0;
   unsigned left_undone_ = 0;  ///< times in a row
   std::uint64_t again_at_ns_ = 0;
   std::uint64_t sent_ = 0, received_ = 0;
   int code_ = MPI_SUCCESS;
   bool were_quanta_ = true;
+  bool finds_range_ = false;
+  codec::Range range_;  ///< as far as kernels have read it
   bool has_offered_ = false;
+  bool is_accepted_ = false;
   bool is_over_ = false;
   QueueLease queue_;
 };

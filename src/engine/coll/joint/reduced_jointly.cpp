@@ -9,6 +9,12 @@
 #include "mpi/type_info.hpp"
 
 namespace mpress::engine {
+namespace {
+
+/// Between two looks, each of which takes several system calls.
+constexpr std::uint64_t failure_pause_ns = 1'000'000;
+
+}  // namespace
 
 /// As far as all members know.
 bool ReducedCall::have_joint_memory() const {
@@ -50,12 +56,15 @@ bool ReducedCall::begins_jointly() {
   // A member that knows its range may have results where its input lies.
   if (agreed_.is_blind && agreed_.are_any_known) return false;
   // Quanta that do not travel would make all rows elements.
-  const double quanta = agreed_.most / (2 * agreed_.coding.spec.value * codec::szp::step_shrink);
+  const double quanta =
+      agreed_.grounds.most / (2 * agreed_.coding.spec.value * codec::szp::step_shrink);
   if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
   std::vector<JointSum::Told> told;
   for (const Brought& one : told_) told.push_back(one.joint);
+  const bool is_relative = spec_.bound == Bound::rel;
   const codec::szp::Grid grid =
-      agreed_.is_blind ? *blind_grid() : codec::grid_of(agreed_.coding.spec);
+      agreed_.is_blind && !is_relative ? *blind_grid() : codec::grid_of(agreed_.coding.spec);
+  if (agreed_.is_blind && is_relative) joint_->find_range();
   if (joint_->accept(told, grid) != JointAnswer::accepted) return false;
   movement_.reset();
   is_joint_ = true;
@@ -82,7 +91,7 @@ void ReducedCall::begin_after_exchange() {
     if (joint_) joint_->fail();
     return begin_contributions();
   }
-  if (has_blind_results_ && agreed_.greatest <= codec::szp::reached(*blind_grid())) {
+  if (has_blind_results_ && blind_results_stand()) {
     is_joint_ = true;
     return end_without_blocks();
   }
@@ -92,10 +101,19 @@ void ReducedCall::begin_after_exchange() {
   begin_measuring();
 }
 
+/// Now that all members' ranges are known.
+bool ReducedCall::blind_results_stand() const {
+  if (spec_.bound == Bound::abs) return agreed_.greatest <= codec::szp::reached(*blind_grid());
+  const bool stand = agreed_.adds_quanta && agreed_.grounds == blind_grounds_;
+  JointMemories::of(job_, context_).blind_sums.ended(stand);
+  return stand;
+}
+
 /// A member whose device failed in a blind sum does not look for the range with those that have all
 /// of it. True once the call is over for that.
 bool ReducedCall::ends_for_failure() {
-  if (!has_blind_results_) return false;
+  if (!has_blind_results_ || trace::now_ns() < looks_for_failure_at_ns_) return false;
+  looks_for_failure_at_ns_ = trace::now_ns() + failure_pause_ns;
   JointMemory& memory = JointMemories::of(job_, context_).coded_sums;
   if (!memory.has_lost_member()) return false;
   memory.tell_failure();
@@ -115,17 +133,20 @@ void ReducedCall::end_without_blocks() {
 void ReducedCall::end_jointly() {
   note(joint_->code());
   const bool were_quanta = joint_->were_quanta();
+  const bool is_relative = spec_.bound == Bound::rel;
   if (code_ == MPI_SUCCESS) count_jointly();
+  if (agreed_.is_blind && is_relative) range_.set(joint_->range());
   joint_.reset();
-  if (agreed_.is_blind && code_ == MPI_SUCCESS) {
+  if (!agreed_.is_blind || code_ != MPI_SUCCESS) return end_without_blocks();
+  if (!is_relative) {
     JointMemories::of(job_, context_).blind_sums.ended(were_quanta);
-    if (!were_quanta) {
-      has_blind_results_ = true;
-      is_joint_ = false;
-      return begin_measuring();
-    }
+    if (were_quanta) return end_without_blocks();
   }
-  end_without_blocks();
+  has_blind_results_ = true;
+  is_joint_ = false;
+  blind_grounds_ = agreed_.grounds;
+  looks_for_failure_at_ns_ = trace::now_ns() + failure_pause_ns;
+  begin_measuring();
 }
 
 }  // namespace mpress::engine

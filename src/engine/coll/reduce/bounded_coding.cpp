@@ -46,17 +46,36 @@ BoundedCoding::BoundedCoding(std::span<const Brought> told, const BoundedReducti
   coding.chunk_bytes = chunk_bytes;
   coding.is_for_devices = all(Brought::is_on_device);
   coding.share_in_windows = share_in_windows(told);
+  if (is_blind && of.spec.bound == Bound::rel) {
+    // Those who know it wait for those who do not, and none of them encodes anything.
+    grounds = told.front().expected;
+    const bool are_alike =
+        std::ranges::all_of(told, [&](const Brought& one) { return one.expected == grounds; });
+    if (are_any_known || !are_alike) return;
+  }
   choose(of.spec.bound == Bound::rel ? of.spec.value * range.width() : of.spec.value, of);
 }
 
-/// The grid of one member's elements, for a `bound` on the result.
+/// That of one member's elements, for a `bound` on the result.
+std::optional<codec::szp::Grid> BoundedCoding::grid_for(double bound, const BoundedReduction& of) {
+  using namespace codec::szp;
+  if (!of.is_sum) return bound;
+  const auto summand = [&](const Grounds& from) {
+    grounds = from;
+    return summand_grid(of.type, from.bound, of.members, from.most);
+  };
+  // Sums with and without the range go by one grid.
+  if (of.spec.bound == Bound::abs) {
+    return summand({bound, std::max(greatest, covered(of.type, bound, of.members))});
+  }
+  if (is_blind) return summand(grounds);
+  const std::optional<Grid> of_steps = summand(coarse({bound, greatest}));
+  return of_steps ? of_steps : summand({bound, greatest});
+}
+
 void BoundedCoding::choose(double bound, const BoundedReduction& of) {
   using namespace codec::szp;
-  // Where the bound is known, sums with and without the range go by one grid.
-  const bool is_known = of.is_sum && of.spec.bound == Bound::abs;
-  most = std::max(greatest, is_known ? covered(of.type, bound, of.members) : 0);
-  const std::optional<Grid> part =
-      of.is_sum ? summand_grid(of.type, bound, of.members, most) : std::optional<Grid>(bound);
+  const std::optional<Grid> part = grid_for(bound, of);
   if (!part || !(part->bound > 0) || !resolvable(of.type, part->bound)) {
     coding = {Spec{.codec = Codec::mpc}, true};  // nothing is lost, and so no bound is exceeded
     return;
@@ -66,7 +85,8 @@ void BoundedCoding::choose(double bound, const BoundedReduction& of) {
   coding.spec.value = part->bound;
   coding.spec.slack = part->slack;
   coding.is_summed = adds_quanta = of.is_sum;
-  loss = {true, of.is_sum ? bound_of_sum(of.type, *part, of.members, most) : part->bound};
+  const auto error = [&] { return bound_of_sum(of.type, *part, of.members, grounds.most); };
+  loss = {true, of.is_sum ? error() : part->bound};
 }
 
 }  // namespace mpress::engine

@@ -9,6 +9,7 @@
 #include "codec/element.hpp"
 #include "codec/range.hpp"
 #include "codec/spec.hpp"
+#include "codec/szp/format.hpp"
 #include "engine/coll/joint/joint_call.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "engine/pipeline/loss.hpp"
@@ -22,6 +23,7 @@ struct Brought {
   double windows;   ///< of the host, that the payloads of all would fill, were they like its
   std::uint64_t chunk_bytes;
   std::uint64_t flags;
+  codec::szp::Grounds expected;  ///< of one that does not know its range; with a relative bound
   JointCall::Told joint;
 
   // Flags.
@@ -44,17 +46,18 @@ struct BoundedReduction {
 
 struct BoundedCoding {
   Coding coding;
-  Loss loss;                 ///< of the result
-  bool adds_quanta = false;  ///< of payloads
-  double greatest = 0;       ///< magnitude that was told of
-  double most = 0;           ///< magnitude that the coding serves
-  bool is_blind = false;     ///< it is encoded, and not all members know their range
+  Loss loss;                    ///< of the result
+  bool adds_quanta = false;     ///< of payloads
+  double greatest = 0;          ///< magnitude that was told of
+  codec::szp::Grounds grounds;  ///< of sums: what the coding follows from
+  bool is_blind = false;        ///< it is encoded, and not all members know their range
   bool are_any_known = false;
 
   BoundedCoding() = default;
   BoundedCoding(std::span<const Brought> told, const BoundedReduction& of);
 
  private:
+  std::optional<codec::szp::Grid> grid_for(double bound, const BoundedReduction& of);
   void choose(double bound, const BoundedReduction& of);
 };
 

@@ -24,8 +24,10 @@ class OwnRange {
   /// Never waits. True once it is known.
   bool advance();
 
+  /// As it was found otherwise.
+  void set(const codec::Range& range) { range_ = range; }
   /// Of nothing, by a member that has failed.
-  void set_empty() { range_ = codec::Range{}; }
+  void set_empty() { set({}); }
   void forget() {
     range_.reset();
     code_ = MPI_SUCCESS;

@@ -92,7 +92,9 @@ class ReducedCall final : public CollectiveOperation {
   void begin_exchange();
   void conclude_exchange();
   std::optional<codec::szp::Grid> blind_grid() const;
+  std::optional<codec::szp::Grounds> expected_grounds() const;
   bool may_be_blind() const;
+  bool blind_results_stand() const;
   bool is_overwritten() const;
   bool ends_for_failure();
   void begin_after_exchange();
@@ -164,12 +166,14 @@ class ReducedCall final : public CollectiveOperation {
   Phase phase_ = Phase::over;
   OwnRange range_;  ///< of what this rank brings
   std::vector<Brought> told_;
-  BoundedCoding agreed_;                     ///< of one without a bound, what is known beforehand
-  Errors errors_;                            ///< of this rank
-  std::vector<Errors> all_errors_;           ///< by rank
-  std::optional<JointSum> joint_;            ///< where that may be
-  bool is_joint_ = false;                    ///< it is
-  bool has_blind_results_ = false;           ///< which stand where no element was too large
+  BoundedCoding agreed_;               ///< of one without a bound, what is known beforehand
+  Errors errors_;                      ///< of this rank
+  std::vector<Errors> all_errors_;     ///< by rank
+  std::optional<JointSum> joint_;      ///< where that may be
+  bool is_joint_ = false;              ///< it is
+  bool has_blind_results_ = false;     ///< which stand where the grid serves all
+  codec::szp::Grounds blind_grounds_;  ///< of those
+  std::uint64_t looks_for_failure_at_ns_ = 0;
   std::unique_ptr<Movement> movement_;       ///< of what is told, or of results
   std::unique_ptr<Movement> contributions_;  ///< while any are under way
   std::unique_ptr<Movement> passing_on_;     ///< the same of what hosts have combined

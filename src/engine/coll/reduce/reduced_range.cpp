@@ -54,12 +54,16 @@ bool ReducedCall::is_overwritten() const {
 /// May a joint sum begin before the range is known? Not where it could not be made again. Where
 /// members do not find the same they look for the range after all.
 bool ReducedCall::may_be_blind() const {
-  if (spec_.bound != Bound::abs || goal_ != Goal::all || code_ != MPI_SUCCESS ||
-      home_ == gpu::host || is_overwritten() || !may_add_jointly()) {
+  if (goal_ != Goal::all || code_ != MPI_SUCCESS || home_ == gpu::host || is_overwritten() ||
+      !may_add_jointly()) {
     return false;
   }
-  const auto grid = blind_grid();
-  if (!grid || !codec::szp::resolvable(reduction_.type, grid->bound)) return false;
+  if (spec_.bound == Bound::abs) {
+    const auto grid = blind_grid();
+    if (!grid || !codec::szp::resolvable(reduction_.type, grid->bound)) return false;
+  } else if (!expected_grounds()) {
+    return false;
+  }
   JointMemories& memories = JointMemories::of(job_, context_);
   return memories.coded_sums.is_open() && memories.blind_sums.may_begin();
 }
@@ -67,6 +71,13 @@ bool ReducedCall::may_be_blind() const {
 /// Of a joint sum that begins before the range is known; with a bound that is absolute.
 std::optional<codec::szp::Grid> ReducedCall::blind_grid() const {
   return codec::szp::blind_grid(reduction_.type, spec_.value, context_.size());
+}
+
+/// What those of this sum are expected to be; with a bound that is relative.
+std::optional<codec::szp::Grounds> ReducedCall::expected_grounds() const {
+  if (spec_.bound != Bound::rel || !may_add_jointly()) return std::nullopt;
+  return JointMemories::of(job_, context_)
+      .blind_sums.expected(reduction_.type, static_cast<std::size_t>(reduction_.count));
 }
 
 /// What this rank brings; then the exchange begins.
@@ -94,7 +105,8 @@ void ReducedCall::begin_exchange() {
   const double share = share_in_windows();
   const double all = share * static_cast<double>(bytes()) * (context_.size() - 1);
   const double windows = share > 0 ? all / static_cast<double>(job_.host_window) : 0;
-  told = {range.min, range.max, share, windows, chunk_bytes, flags, {}};
+  told = {range.min, range.max, share, windows, chunk_bytes, flags, {}, {}};
+  if (!range_.is_known()) told.expected = expected_grounds().value_or(codec::szp::Grounds{});
   offer_jointly(told);
   phase_ = Phase::exchanging;
   movement_ = share_with_all(told_.data(), sizeof(Brought));
@@ -104,6 +116,12 @@ void ReducedCall::begin_exchange() {
 void ReducedCall::conclude_exchange() {
   agreed_ = BoundedCoding(told_, {reduction_.type, reduction_.how == codec::Combine::sum,
                                   context_.size(), spec_, is_reproducible_});
+  const bool is_relative_sum = spec_.bound == Bound::rel && agreed_.adds_quanta;
+  if (is_relative_sum && !agreed_.is_blind && may_add_jointly()) {
+    JointMemories::of(job_, context_)
+        .blind_sums.learn(reduction_.type, static_cast<std::size_t>(reduction_.count),
+                          agreed_.grounds);
+  }
 }
 
 }  // namespace mpress::engine
