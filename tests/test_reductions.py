@@ -165,7 +165,7 @@ def test_without_messages(
 def test_sums_that_begin_before_the_range_is_known(
     ranks, link, mpi, mpi_program, mpress_run, simulated_gpu
 ):
-    """Within a relative bound, by the grid of the last one; where that does not serve, once more."""
+    """Within a relative bound, by the grid of the last one; where that does not serve, again."""
     env = {**simulated_gpu, "MPRESS_LINK": link}
     program = mpi_program("reductions_expected")
     done = mpress_run(ranks, program, [], ("--codec", "szp:rel=1e-3", *FORCED), env=env)
