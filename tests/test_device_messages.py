@@ -85,6 +85,13 @@ def takes_devices(simulated_gpu):
     return {**simulated_gpu, "SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
 
 
+@pytest.mark.parametrize("options", [("--codec", "none"), ("--force",)])
+def test_the_first_message_has_kernels_loaded(options, mpi_program, mpress_run, takes_devices):
+    """Also where MPI gets it: a later one may need them while a kernel waits for it."""
+    done = mpress_run(2, mpi_program("device_met"), options=options, env=takes_devices)
+    assert done.status == 0 and "ok" in done.stdout, done.output
+
+
 @pytest.mark.parametrize(
     "setting",
     [

@@ -107,6 +107,11 @@ Devices::Device& Devices::at(int device) {
   return *devices_[index];
 }
 
+void Devices::meet_first(int device, std::uint64_t bit) {
+  const QueueLease first = queue(device);
+  met_.fetch_or(bit, std::memory_order_relaxed);
+}
+
 QueueLease Devices::queue(int device, gpu::Priority priority) {
   Device& found = at(device);
   QueueLease use;
@@ -164,7 +169,9 @@ Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
   const int device = gpu::locate(static_cast<const std::byte*>(buffer) + first);
   if (device == gpu::host) return {};
-  return {job.devices.usable() ? device : gpu::host, false};
+  if (!job.devices.usable()) return {gpu::host, false};
+  job.devices.meet(device);
+  return {device, false};
 }
 
 bool packs_for_mpi(const Job& job, const mpi::TypeInfo& type) {

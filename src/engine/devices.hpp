@@ -1,7 +1,9 @@
 // What the engine does with GPUs: queues and memory, kept for reuse, and work that is waited for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -46,6 +48,14 @@ class Devices {
   /// left to MPI.
   bool usable();
 
+  /// Memory of `device` is in use. The first time, its kernels are loaded, for which CUDA waits
+  /// until it is idle: later a kernel of the program's may run there that waits for a message.
+  void meet(int device) {
+    const std::uint64_t bit = std::uint64_t{1} << (device % 64);
+    if ((met_.load(std::memory_order_relaxed) & bit) == 0) meet_first(device, bit);
+  }
+  bool has_met_any() const { return met_.load(std::memory_order_relaxed) != 0; }
+
   /// An idle queue on `device`; empty where the device refuses.
   QueueLease queue(int device, gpu::Priority priority = gpu::Priority::usual);
 
@@ -63,7 +73,9 @@ class Devices {
   struct Source;
   struct Device;
   Device& at(int device);
+  void meet_first(int device, std::uint64_t bit);
 
+  std::atomic<std::uint64_t> met_{0};  ///< a bit for each
   std::mutex mutex_;
   std::vector<std::unique_ptr<Device>> devices_;
 };

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,8 @@
 namespace mpress::simulated {
 namespace {
 
+std::atomic<std::size_t> queues{0};  ///< opened
+
 struct Simulation final : gpu::Gpu {
   std::uint32_t version() const override { return gpu::interface_version; }
   const char* name() const override { return "simulated GPU"; }
@@ -22,6 +25,7 @@ struct Simulation final : gpu::Gpu {
   std::unique_ptr<gpu::Queue> open_queue(int device, gpu::Priority priority) override {
     if (device < 0 || device >= devices) fault("there is no device %d", device);
     if (is_failed(device)) return nullptr;
+    ++queues;
     return std::make_unique<Queue>(device, priority);
   }
 
@@ -134,6 +138,7 @@ void sim_set_failing(int device, unsigned pieces) { set_failing(device, pieces);
 
 size_t sim_encode_calls() { return encode_calls(); }
 size_t sim_range_calls() { return range_calls(); }
+size_t sim_queues() { return queues; }
 
 size_t sim_held(int device) { return Memory::instance().held(device); }
 

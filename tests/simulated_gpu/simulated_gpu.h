@@ -66,6 +66,9 @@ size_t sim_encode_calls(void);
 /* How often mpress has had a queue of this process look for a range. */
 size_t sim_range_calls(void);
 
+/* How many queues this process has opened, for the first of which a GPU has to be idle. */
+size_t sim_queues(void);
+
 /* Bytes of a device, or of pinned memory, that mpress holds. */
 size_t sim_held(int device);
 

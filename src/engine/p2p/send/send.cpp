@@ -256,6 +256,8 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
     const Location location = locate(job, arguments.buffer, *type);
     message.device = location.device;
     message.is_readable = location.is_readable;
+  } else if (gpu::in_use() && !job.devices.has_met_any()) {
+    locate(job, arguments.buffer, *type);  // a later message may need its kernels
   }
   Choice choice{no_codec(), Reason::threshold};
   if (!too_short || message.device != gpu::host) choice = choose(job, message);
