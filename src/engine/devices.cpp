@@ -112,6 +112,13 @@ void Devices::meet_first(int device, std::uint64_t bit) {
   met_.fetch_or(bit, std::memory_order_relaxed);
 }
 
+void Devices::look_closely(const void* buffer) {
+  if (!buffer || !gpu::in_use()) return;
+  looks_left_.fetch_sub(1, std::memory_order_relaxed);
+  const int device = gpu::locate(buffer);
+  if (device != gpu::host && usable()) meet(device);
+}
+
 QueueLease Devices::queue(int device, gpu::Priority priority) {
   Device& found = at(device);
   QueueLease use;

@@ -54,7 +54,13 @@ class Devices {
     const std::uint64_t bit = std::uint64_t{1} << (device % 64);
     if ((met_.load(std::memory_order_relaxed) & bit) == 0) meet_first(device, bit);
   }
-  bool has_met_any() const { return met_.load(std::memory_order_relaxed) != 0; }
+
+  /// Where MPI takes memory of devices, most calls need not ask where their data lies. So that its
+  /// device is met with the first message, calls ask all the same, as long as few have.
+  void seek() { looks_left_.store(1000, std::memory_order_relaxed); }
+  void look(const void* buffer) {
+    if (looks_left_.load(std::memory_order_relaxed) > 0) look_closely(buffer);
+  }
 
   /// An idle queue on `device`; empty where the device refuses.
   QueueLease queue(int device, gpu::Priority priority = gpu::Priority::usual);
@@ -74,8 +80,10 @@ class Devices {
   struct Device;
   Device& at(int device);
   void meet_first(int device, std::uint64_t bit);
+  void look_closely(const void* buffer);
 
   std::atomic<std::uint64_t> met_{0};  ///< a bit for each
+  std::atomic<int> looks_left_{0};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Device>> devices_;
 };

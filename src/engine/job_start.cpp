@@ -389,6 +389,7 @@ void start_job(bool at_init) {
   make_error_codes(job);
   job.gpu_aware =
       job.config.gpu_aware == "1" || (job.config.gpu_aware == "auto" && mpi::takes_device_memory());
+  if (job.gpu_aware) job.devices.seek();
   // An MPI that takes memory of devices has links of its own for what is not encoded.
   job.raw_by_link = !job.gpu_aware || job.config.link == "peer" || job.config.link == "host";
   if (::dlsym(RTLD_DEFAULT, "mpress_call_begin")) job.takes_specs = true;

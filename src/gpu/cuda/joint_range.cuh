@@ -28,7 +28,7 @@ struct WarpRange {
       high = max(high, key);
       low = max(low, static_cast<Bits>(~key));
     };
-    // Most are finite: three instructions each, and a sum that is 0 tells.
+    // Most are finite: three instructions each, and a sum that is 0 tells (as in find_ranges()).
     T lo = x[0], hi = x[0], zero = 0;
 #pragma unroll
     for (unsigned v = 0; v < per_lane<T>; ++v) {

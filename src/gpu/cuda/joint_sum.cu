@@ -339,10 +339,11 @@ __device__ bool collect(const SumCall& call, const Quantizer<T>& z, std::uint32_
   return true;
 }
 
-/// In a round a thread block sends its contributions to a unit of each other member's part, adds up
-/// one of its own member's part of the round before, and collects results of the one before that:
-/// what it waits for has had time to come, and links are busy while memory is. Contributions wait
-/// for no other member, so all are sent also where something did not come.
+/// In a round a thread block sends its contributions to units of the other members' parts, adds up
+/// one of its own member's part of the round before, if it has one there, and collects results of
+/// the one before that: what it waits for has had time to come, and links are busy while memory is.
+/// Contributions wait for no other member, so all are sent also where something did not come; but
+/// none of work behind another that left something undone.
 template <bool as_they_are, class T>
 __global__ void __launch_bounds__(threads, residency)
     sum_kernel(const __grid_constant__ SumCall call, const Quantizer<T> z, const Tell tell) {

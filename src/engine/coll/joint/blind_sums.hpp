@@ -17,49 +17,55 @@ namespace mpress::engine {
 /// Of a context, whose members make the same calls, and learn the same of each.
 class BlindSums {
  public:
+  /// Sums that are likely to be of the same data, a little later.
+  struct Like {
+    ElementType type;
+    std::size_t count;  ///< of elements; not 0
+
+    bool operator==(const Like&) const = default;
+  };
+
   /// Once for each call that might.
-  bool may_begin() {
-    if (left_ == 0) return true;
-    --left_;
+  bool may_begin(const Like& like) {
+    Ended& one = find(like);
+    if (one.left == 0) return true;
+    --one.left;
     return false;
   }
 
   /// Did its result stand? After those that did not, ever more calls look first.
-  void ended(bool stood) {
+  void ended(const Like& like, bool stood) {
     constexpr unsigned most = 64;
-    pause_ = stood ? 0 : std::min(2 * pause_ + 1, most);
-    left_ = pause_;
+    Ended& one = find(like);
+    one.pause = stood ? 0 : std::min(2 * one.pause + 1, most);
+    one.left = one.pause;
   }
 
-  /// What the grid of the last sum of `count` elements followed from, within a relative bound; none
-  /// where that is long ago.
-  std::optional<codec::szp::Grounds> expected(ElementType type, std::size_t count) const {
-    for (const Ended& one : ended_) {
-      if (one.type == type && one.count == count) return one.grounds;
-    }
-    return std::nullopt;
-  }
-  void learn(ElementType type, std::size_t count, const codec::szp::Grounds& grounds) {
-    for (Ended& one : ended_) {
-      if (one.type == type && one.count == count) {
-        one.grounds = grounds;
-        return;
-      }
-    }
-    ended_[next_] = {type, count, grounds};
-    next_ = (next_ + 1) % ended_.size();
-  }
+  /// What the grid of the last one followed from, within a relative bound; none where that is long
+  /// ago.
+  std::optional<codec::szp::Grounds> expected(const Like& like) { return find(like).grounds; }
+  void learn(const Like& like, const codec::szp::Grounds& grounds) { find(like).grounds = grounds; }
 
  private:
   struct Ended {
-    ElementType type = ElementType::f32;
-    std::size_t count = 0;  ///< none
-    codec::szp::Grounds grounds;
+    Like like{ElementType::f32, 0};
+    std::optional<codec::szp::Grounds> grounds = std::nullopt;
+    unsigned pause = 0, left = 0;  ///< calls
   };
 
-  unsigned pause_ = 0, left_ = 0;  ///< calls
-  std::array<Ended, 8> ended_;     ///< of different sizes
-  std::size_t next_ = 0;           ///< to be replaced
+  /// Which takes the place of another one where there are too many.
+  Ended& find(const Like& like) {
+    for (Ended& one : ended_) {
+      if (one.like == like) return one;
+    }
+    Ended& made = ended_[next_];
+    next_ = (next_ + 1) % ended_.size();
+    made = {like};
+    return made;
+  }
+
+  std::array<Ended, 8> ended_;
+  std::size_t next_ = 0;  ///< to be replaced
 };
 
 }  // namespace mpress::engine

@@ -64,7 +64,7 @@ class JointSum {
   void find_range() { finds_range_ = true; }
 
   /// What all have told, by rank. The same for all. Where it is accepted it begins: each member's
-  /// contribution within `bound`, by which their codec has a grid, or 0: as it is.
+  /// contribution by that grid, or, without one, as it is.
   JointAnswer accept(std::span<const Told> told, const codec::szp::Grid& grid);
 
   /// The same of words one behind the other.
@@ -98,6 +98,12 @@ class JointSum {
  private:
   using Ability = JointMemory::Ability;
 
+  /// Of a window that the device has been given.
+  struct Given {
+    std::uint32_t number;
+    gpu::Event event;
+  };
+
   std::size_t elements_of(int member) const {
     const auto i = static_cast<std::size_t>(member);
     return static_cast<std::size_t>(begins_[i + 1] - begins_[i]);
@@ -119,12 +125,6 @@ class JointSum {
   const std::byte* input_ = nullptr;
   std::byte* results_ = nullptr;
   codec::szp::Grid grid_;
-  /// Of a window that the device has been given.
-  struct Given {
-    std::uint32_t number;
-    gpu::Event event;
-  };
-
   std::size_t windows_ = 0;           ///< all of them
   std::size_t window_ = 0;            ///< the one under way; the next one is behind it
   std::size_t begun_ = 0;             ///< have been given

@@ -50,15 +50,18 @@ void ReducedCall::offer_jointly(Brought& told) {
   if (is_apt) told.joint = joint_->offer(home_, input_, results);
 }
 
+/// Else all rows would be of elements.
+bool ReducedCall::do_quanta_travel() const {
+  const double step = 2 * agreed_.coding.spec.value * codec::szp::step_shrink;
+  return agreed_.grounds.most / step + 1 < gpu::joint_sum::reach;
+}
+
 /// All members find the same, but for one whose exchange failed: the others learn of that.
 bool ReducedCall::begins_jointly() {
   if (!joint_ || !agreed_.adds_quanta) return false;
   // A member that knows its range may have results where its input lies.
   if (agreed_.is_blind && agreed_.are_any_known) return false;
-  // Quanta that do not travel would make all rows elements.
-  const double quanta =
-      agreed_.grounds.most / (2 * agreed_.coding.spec.value * codec::szp::step_shrink);
-  if (!(quanta + 1 < gpu::joint_sum::reach)) return false;
+  if (!do_quanta_travel()) return false;
   std::vector<JointSum::Told> told;
   for (const Brought& one : told_) told.push_back(one.joint);
   const bool is_relative = spec_.bound == Bound::rel;
@@ -91,22 +94,22 @@ void ReducedCall::begin_after_exchange() {
     if (joint_) joint_->fail();
     return begin_contributions();
   }
-  if (has_blind_results_ && blind_results_stand()) {
-    is_joint_ = true;
-    return end_without_blocks();
+  if (has_blind_results_) {
+    const bool stand = blind_results_stand();
+    if (spec_.bound == Bound::rel) blind_sums().ended(like(), stand);
+    is_joint_ = stand;
+    if (stand) return end_without_blocks();
   }
   if (begins_jointly()) return;
   if (!agreed_.is_blind) return begin_contributions();
-  JointMemories::of(job_, context_).blind_sums.ended(false);
+  blind_sums().ended(like(), false);
   begin_measuring();
 }
 
 /// Now that all members' ranges are known.
 bool ReducedCall::blind_results_stand() const {
   if (spec_.bound == Bound::abs) return agreed_.greatest <= codec::szp::reached(*blind_grid());
-  const bool stand = agreed_.adds_quanta && agreed_.grounds == blind_grounds_;
-  JointMemories::of(job_, context_).blind_sums.ended(stand);
-  return stand;
+  return agreed_.adds_quanta && agreed_.grounds == blind_grounds_;
 }
 
 /// A member whose device failed in a blind sum does not look for the range with those that have all
@@ -139,7 +142,7 @@ void ReducedCall::end_jointly() {
   joint_.reset();
   if (!agreed_.is_blind || code_ != MPI_SUCCESS) return end_without_blocks();
   if (!is_relative) {
-    JointMemories::of(job_, context_).blind_sums.ended(were_quanta);
+    blind_sums().ended(like(), were_quanta);
     if (were_quanta) return end_without_blocks();
   }
   has_blind_results_ = true;

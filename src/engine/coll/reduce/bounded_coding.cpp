@@ -70,7 +70,7 @@ std::optional<codec::szp::Grid> BoundedCoding::grid_for(double bound, const Boun
   }
   if (is_blind) return summand(grounds);
   const std::optional<Grid> of_steps = summand(coarse({bound, greatest}));
-  return of_steps ? of_steps : summand({bound, greatest});
+  return of_steps && resolvable(of.type, of_steps->bound) ? of_steps : summand({bound, greatest});
 }
 
 void BoundedCoding::choose(double bound, const BoundedReduction& of) {

@@ -28,6 +28,7 @@
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
+#include "engine/coll/joint/blind_sums.hpp"
 #include "engine/coll/joint/joint_sum.hpp"
 #include "engine/coll/reduce/bounded_coding.hpp"
 #include "engine/coll/reduce/movement.hpp"
@@ -92,6 +93,10 @@ class ReducedCall final : public CollectiveOperation {
   void begin_exchange();
   void conclude_exchange();
   std::optional<codec::szp::Grid> blind_grid() const;
+  BlindSums& blind_sums() const;
+  BlindSums::Like like() const {
+    return {reduction_.type, static_cast<std::size_t>(reduction_.count)};
+  }
   std::optional<codec::szp::Grounds> expected_grounds() const;
   bool may_be_blind() const;
   bool blind_results_stand() const;
@@ -102,6 +107,7 @@ class ReducedCall final : public CollectiveOperation {
   bool have_joint_memory() const;
   bool may_add_jointly() const;
   JointSum::Goal joint_goal() const;
+  bool do_quanta_travel() const;
   bool begins_jointly();
   void end_jointly();
   void count_jointly() const;

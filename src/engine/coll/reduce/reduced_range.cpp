@@ -64,8 +64,7 @@ bool ReducedCall::may_be_blind() const {
   } else if (!expected_grounds()) {
     return false;
   }
-  JointMemories& memories = JointMemories::of(job_, context_);
-  return memories.coded_sums.is_open() && memories.blind_sums.may_begin();
+  return JointMemories::of(job_, context_).coded_sums.is_open() && blind_sums().may_begin(like());
 }
 
 /// Of a joint sum that begins before the range is known; with a bound that is absolute.
@@ -73,11 +72,12 @@ std::optional<codec::szp::Grid> ReducedCall::blind_grid() const {
   return codec::szp::blind_grid(reduction_.type, spec_.value, context_.size());
 }
 
+BlindSums& ReducedCall::blind_sums() const { return JointMemories::of(job_, context_).blind_sums; }
+
 /// What those of this sum are expected to be; with a bound that is relative.
 std::optional<codec::szp::Grounds> ReducedCall::expected_grounds() const {
   if (spec_.bound != Bound::rel || !may_add_jointly()) return std::nullopt;
-  return JointMemories::of(job_, context_)
-      .blind_sums.expected(reduction_.type, static_cast<std::size_t>(reduction_.count));
+  return blind_sums().expected(like());
 }
 
 /// What this rank brings; then the exchange begins.
@@ -116,11 +116,9 @@ void ReducedCall::begin_exchange() {
 void ReducedCall::conclude_exchange() {
   agreed_ = BoundedCoding(told_, {reduction_.type, reduction_.how == codec::Combine::sum,
                                   context_.size(), spec_, is_reproducible_});
-  const bool is_relative_sum = spec_.bound == Bound::rel && agreed_.adds_quanta;
-  if (is_relative_sum && !agreed_.is_blind && may_add_jointly()) {
-    JointMemories::of(job_, context_)
-        .blind_sums.learn(reduction_.type, static_cast<std::size_t>(reduction_.count),
-                          agreed_.grounds);
+  const bool is_known = agreed_.adds_quanta && !agreed_.is_blind;
+  if (spec_.bound == Bound::rel && is_known && may_add_jointly() && do_quanta_travel()) {
+    blind_sums().learn(like(), agreed_.grounds);
   }
 }
 

@@ -14,6 +14,7 @@ namespace mpress::engine {
 using trace::Op;
 
 int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, MPI_Status* given) {
+  job.devices.look(arguments.buffer);
   if (!job.watches_receives && !must_post(job) && !Receive::may_need_unpacking(job, arguments)) {
     return mpi::counted::Recv(arguments.buffer, arguments.count, arguments.type, from.peer,
                               from.tag, arguments.comm, given);
@@ -52,6 +53,7 @@ int receive(Job& job, const ReceiveArguments& arguments, const Envelope& from, M
 
 int receive_later(Job& job, Op op, const ReceiveArguments& arguments, const Envelope& from,
                   MPI_Request* request) {
+  job.devices.look(arguments.buffer);
   std::shared_ptr<ReceiveRequest> entry;
   bool watched = false;
   if (Receive::may_need_watching(job, op, arguments)) {

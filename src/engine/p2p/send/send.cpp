@@ -234,6 +234,7 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   outgoing.op = call.op;
   outgoing.buffer_stays = call.buffer_stays;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
+  job.devices.look(arguments.buffer);
   outgoing.row = count_as_before(job, call, arguments);
   if (outgoing.row) return outgoing;
   const std::uint64_t begin = trace::timeline.now();
@@ -256,8 +257,6 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
     const Location location = locate(job, arguments.buffer, *type);
     message.device = location.device;
     message.is_readable = location.is_readable;
-  } else if (gpu::in_use() && !job.devices.has_met_any()) {
-    locate(job, arguments.buffer, *type);  // a later message may need its kernels
   }
   Choice choice{no_codec(), Reason::threshold};
   if (!too_short || message.device != gpu::host) choice = choose(job, message);
