@@ -96,6 +96,7 @@ def test_a_long_first_call(link, takes_devices, mpi_program, mpress_run, simulat
         pytest.param("none", 2, 36000000, "peer", False, marks=EXTENDED),
         pytest.param("none", 3, 36000000, "peer", False, marks=EXTENDED),
         pytest.param("szp:abs=1e-3", 2, 36000000, "peer", False, marks=EXTENDED),
+        pytest.param("szp:rel=1e-4", 2, 72000000, "peer", False, marks=EXTENDED),
     ],
 )
 def test_sums_row_by_row(

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/stream_order.hpp"
 #include "gpu/loaded_gpu.hpp"
-#include "mpi/comm_info.hpp"
+#include "mpi/objects/comm_info.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::api {

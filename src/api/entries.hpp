@@ -2,7 +2,7 @@
 #pragma once
 
 #include "front/api_calls.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 // Entry points of src/preload. Headers may be older than the call; PMPI_NAME is always declared.
 #define MPRESS_DECLARE(name) extern "C" decltype(PMPI_##name) MPI_##name;

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
-#include "mpi/type_runs.hpp"
+#include "mpi/objects/type_runs.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/backoff.hpp"
+#include "engine/progress/backoff.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/type_info.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "trace/timeline.hpp"
 
 namespace mpress::engine {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 

@@ -87,8 +87,8 @@ Opened open_backend() {
   return opened;
 }
 
-/// The call that the MPI must have for `name`: some can be made of others (mpi/counted.hpp,
-/// mpi/stand_ins.cpp).
+/// The call that the MPI must have for `name`: some can be made of others (mpi/calls/counted.hpp,
+/// mpi/calls/stand_ins.cpp).
 std::string needed_call(const std::string& name) {
   if (name.rfind("Request_get_status_", 0) == 0) return "Request_get_status";
   if (name == "Message_toint" || name == "Message_fromint") return "Mprobe";

@@ -28,7 +28,7 @@
   X(Request_get_status_some, 5) X(Request_free, 1) X(Cancel, 1) X(Start, 1) X(Startall, 2)
 
 // Calls that move data between buffers in other ways than by messages: staged where a buffer lies in
-// device memory. Both forms; signatures are in mpi/buffer_calls.hpp.
+// device memory. Both forms; signatures are in mpi/calls/buffer_calls.hpp.
 #define MPRESS_STAGED_CALLS(X)                                                                 \
   X(Bcast, 5) X(Ibcast, 6) X(Bcast_init, 7)                                                    \
   X(Gather, 8) X(Igather, 9) X(Gather_init, 10)                                                \
@@ -53,7 +53,7 @@
   X(Reduce_local, 5) X(Pack, 7) X(Unpack, 7) X(Pack_external, 7) X(Unpack_external, 7)
 
 // Calls that stay MPI's own, apart from a look at where their buffers lie; signatures are in
-// mpi/checked_calls.hpp. With both forms of counts, and with one.
+// mpi/calls/checked_calls.hpp. With both forms of counts, and with one.
 #define MPRESS_CHECKED_CALLS(X)                                                                \
   X(Put, 8) X(Get, 8) X(Rput, 9) X(Rget, 9) X(Accumulate, 9) X(Raccumulate, 10)                \
   X(Get_accumulate, 12) X(Rget_accumulate, 13) X(Win_create, 6) X(Buffer_attach, 2)            \
@@ -71,7 +71,7 @@
   X(Precv_init, 9)
 
 // Calls that stay MPI's own, but may wait for other ranks: what is under way gets on meanwhile.
-// Signatures are in mpi/blocking_calls.hpp.
+// Signatures are in mpi/calls/blocking_calls.hpp.
 #define MPRESS_BLOCKING_CALLS(X)                                                                 \
   X(Comm_dup, 2) X(Comm_split, 4) X(Comm_create, 3) X(Comm_create_group, 4) X(Comm_free, 1)      \
   X(Comm_disconnect, 1) X(Comm_accept, 5) X(Comm_connect, 5) X(Comm_join, 2) X(Comm_spawn, 8)    \

@@ -3,7 +3,7 @@
 #include <sstream>
 #include <string>
 
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::mpi {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "mpi/progress_hook.hpp"
 
 namespace mpress::mpi {

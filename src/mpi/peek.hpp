@@ -10,7 +10,7 @@
 
 #include <cstddef>
 
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::mpi {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::mpi {
 namespace {

@@ -1,8 +1,9 @@
 // What raw messages of the host's take, where no profile tells: learned from the program's own.
 //
-// MPI_Init measures a rate for each kind of peer (engine/probe.hpp). Later some messages are timed:
-// their receiver tells how long they took from their header to their end. Timing a message costs
-// something, so only so many are that all of it stays below a share of the messages' time.
+// MPI_Init measures a rate for each kind of peer (engine/learning/probe.hpp). Later some messages
+// are timed: their receiver tells how long they took from their header to their end. Timing a
+// message costs something, so only so many are that all of it stays below a share of the messages'
+// time.
 #pragma once
 
 #include <array>

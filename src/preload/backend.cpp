@@ -9,7 +9,7 @@
 #include "api/entries.hpp"
 #include "config/version.hpp"
 #include "front/calls.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 #include "preload/blocking_calls.hpp"
 #include "preload/buffer_calls.hpp"
 #include "preload/checked_calls.hpp"

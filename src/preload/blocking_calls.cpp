@@ -1,11 +1,11 @@
 // Calls that mpress leaves to MPI, and that may wait for other ranks: those may wait in turn for
-// what is under way here, which gets on meanwhile (engine/blocking.hpp).
+// what is under way here, which gets on meanwhile (engine/progress/blocking.hpp).
 
 #include "preload/blocking_calls.hpp"
 
-#include "engine/blocking.hpp"
-#include "mpi/calls.hpp"
-#include "mpi/comm_info.hpp"
+#include "engine/progress/blocking.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/comm_info.hpp"
 
 namespace mpress::preload {
 namespace {

@@ -1,7 +1,7 @@
 // Calls that may wait for other ranks, as mpress shows them to the program.
 #pragma once
 
-#include "mpi/blocking_calls.hpp"
+#include "mpi/calls/blocking_calls.hpp"
 
 namespace mpress::preload {
 

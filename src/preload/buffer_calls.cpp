@@ -9,11 +9,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/blocking.hpp"
 #include "engine/coll/collective.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/staged_call.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
+#include "engine/progress/blocking.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "preload/entered.hpp"
 #include "preload/kept_call.hpp"

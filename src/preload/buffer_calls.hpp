@@ -1,7 +1,7 @@
 // Collective calls and others with buffers, as mpress shows them to the program.
 #pragma once
 
-#include "mpi/buffer_calls.hpp"
+#include "mpi/calls/buffer_calls.hpp"
 
 namespace mpress::preload {
 

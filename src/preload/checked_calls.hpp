@@ -1,7 +1,7 @@
 // Calls that take memory of the host alone, as mpress shows them to the program.
 #pragma once
 
-#include "mpi/checked_calls.hpp"
+#include "mpi/calls/checked_calls.hpp"
 
 namespace mpress::preload {
 

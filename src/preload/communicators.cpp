@@ -1,10 +1,10 @@
 // The calls that take an MPI_Info for a communicator, which may hold hints for mpress, and
-// MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (mpi/comm_info.cpp).
+// MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (mpi/objects/comm_info.cpp).
 
-#include "engine/blocking.hpp"
-#include "engine/comm_calls.hpp"
-#include "mpi/calls.hpp"
-#include "mpi/comm_info.hpp"
+#include "engine/job/comm_calls.hpp"
+#include "engine/progress/blocking.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/comm_info.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

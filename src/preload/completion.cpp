@@ -2,9 +2,9 @@
 
 #include "engine/request/completion.hpp"
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/request/request_calls.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

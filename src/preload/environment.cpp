@@ -1,9 +1,9 @@
-// MPI_Init, where mpress starts (it stops by itself: engine/job.hpp); MPI_Session_init, where it
-// does not; and MPI_Barrier, after which a program may look at what a freed request received.
+// MPI_Init, where mpress starts (it stops by itself: engine/job/job.hpp); MPI_Session_init, where
+// it does not; and MPI_Barrier, after which a program may look at what a freed request received.
 
-#include "engine/blocking.hpp"
-#include "engine/job.hpp"
-#include "mpi/calls.hpp"
+#include "engine/job/job.hpp"
+#include "engine/progress/blocking.hpp"
+#include "mpi/calls/calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

@@ -2,8 +2,8 @@
 
 #include "engine/p2p/exchange.hpp"
 
-#include "engine/job.hpp"
-#include "mpi/counted.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/calls/counted.hpp"
 #include "preload/entered.hpp"
 #include "preload/export.hpp"
 

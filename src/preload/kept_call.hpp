@@ -12,8 +12,8 @@
 
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/operands.hpp"
-#include "mpi/calls.hpp"
-#include "mpi/type_info.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "preload/rest_of_call.hpp"
 
 namespace mpress::preload {

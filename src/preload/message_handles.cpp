@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "engine/p2p/receive/message_handle.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

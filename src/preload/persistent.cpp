@@ -3,8 +3,8 @@
 #include "engine/request/persistent.hpp"
 
 #include "engine/asked.hpp"
-#include "engine/job.hpp"
-#include "mpi/counted.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/calls/counted.hpp"
 #include "preload/entered.hpp"
 #include "preload/export.hpp"
 

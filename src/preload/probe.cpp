@@ -1,9 +1,9 @@
 // MPI_Probe, MPI_Mprobe and the receives of matched messages.
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_calls.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

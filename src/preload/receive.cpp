@@ -1,9 +1,9 @@
 // MPI_Recv and MPI_Irecv.
 
 #include "engine/asked.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_calls.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "engine/asked.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "preload/entered.hpp"
 #include "preload/export.hpp"
 

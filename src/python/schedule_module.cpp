@@ -11,7 +11,7 @@
 #include "python/arguments.hpp"
 #include "schedule/algorithms.hpp"
 #include "schedule/rounds.hpp"
-#include "schedule/sum_algorithms.hpp"
+#include "schedule/sums/sum_algorithms.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

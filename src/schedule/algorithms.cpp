@@ -4,16 +4,16 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "schedule/bruck.hpp"
 #include "schedule/builder.hpp"
-#include "schedule/hierarchical.hpp"
-#include "schedule/knomial.hpp"
-#include "schedule/linear.hpp"
-#include "schedule/pairwise.hpp"
-#include "schedule/recursive.hpp"
-#include "schedule/ring.hpp"
-#include "schedule/scatter_allgather.hpp"
-#include "schedule/tree.hpp"
+#include "schedule/moves/bruck.hpp"
+#include "schedule/moves/hierarchical.hpp"
+#include "schedule/moves/knomial.hpp"
+#include "schedule/moves/linear.hpp"
+#include "schedule/moves/pairwise.hpp"
+#include "schedule/moves/recursive.hpp"
+#include "schedule/moves/ring.hpp"
+#include "schedule/moves/scatter_allgather.hpp"
+#include "schedule/moves/tree.hpp"
 
 namespace mpress::schedule {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "schedule/schedule.hpp"
-#include "schedule/sums.hpp"
+#include "schedule/sums/sums.hpp"
 
 namespace mpress::schedule {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "schedule/host_sums.hpp"
-#include "schedule/pairwise.hpp"
+#include "schedule/moves/pairwise.hpp"
+#include "schedule/sums/host_sums.hpp"
 
 namespace mpress::schedule {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <random>
 
-#include "engine/context.hpp"
-#include "engine/progress.hpp"
-#include "mpi/calls.hpp"
-#include "mpi/comm_info.hpp"
+#include "engine/job/context.hpp"
+#include "engine/progress/progress.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/comm_info.hpp"
 #include "mpi/peek.hpp"
 #include "unit/check.hpp"
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "schedule/algorithms.hpp"
-#include "schedule/hierarchical.hpp"
+#include "schedule/moves/hierarchical.hpp"
 #include "schedule_cases.hpp"
 
 using namespace schedule_cases;

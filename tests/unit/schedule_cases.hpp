@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "check.hpp"
-#include "schedule/bruck.hpp"
-#include "schedule/linear.hpp"
-#include "schedule/pairwise.hpp"
-#include "schedule/recursive.hpp"
-#include "schedule/ring.hpp"
-#include "schedule/scatter_allgather.hpp"
-#include "schedule/tree.hpp"
+#include "schedule/moves/bruck.hpp"
+#include "schedule/moves/linear.hpp"
+#include "schedule/moves/pairwise.hpp"
+#include "schedule/moves/recursive.hpp"
+#include "schedule/moves/ring.hpp"
+#include "schedule/moves/scatter_allgather.hpp"
+#include "schedule/moves/tree.hpp"
 #include "schedule_simulator.hpp"
 
 namespace schedule_cases {

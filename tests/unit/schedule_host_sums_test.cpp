@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <stdexcept>
 
-#include "schedule/host_sums.hpp"
+#include "schedule/sums/host_sums.hpp"
 #include "schedule_cases.hpp"
 
 using namespace schedule_cases;

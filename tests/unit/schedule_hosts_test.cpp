@@ -10,7 +10,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "schedule/hierarchical.hpp"
+#include "schedule/moves/hierarchical.hpp"
 #include "schedule_cases.hpp"
 
 using namespace schedule_cases;

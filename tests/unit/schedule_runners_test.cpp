@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "schedule/hierarchical.hpp"
+#include "schedule/moves/hierarchical.hpp"
 #include "schedule_cases.hpp"
 
 using namespace schedule_cases;

@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "schedule/recursive_sums.hpp"
-#include "schedule/ring_sums.hpp"
-#include "schedule/sum_algorithms.hpp"
-#include "schedule/tree_sums.hpp"
+#include "schedule/sums/recursive_sums.hpp"
+#include "schedule/sums/ring_sums.hpp"
+#include "schedule/sums/sum_algorithms.hpp"
+#include "schedule/sums/tree_sums.hpp"
 #include "schedule_cases.hpp"
 
 using namespace schedule_cases;

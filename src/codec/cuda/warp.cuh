@@ -1,5 +1,5 @@
-// Reductions over the 32 lanes of a warp, all of which call: of 32 bits one instruction from sm_80 on,
-// else five exchanges. Every lane gets the result.
+// Reductions over the 32 lanes of a warp, all of which call: of 32 bits one instruction from sm_80
+// on, else five exchanges. Every lane gets the result.
 #pragma once
 
 #include <cstdint>

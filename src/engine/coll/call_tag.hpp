@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/context.hpp"
+#include "engine/job/context.hpp"
 
 namespace mpress::engine {
 

@@ -6,9 +6,9 @@
 #include "engine/coll/blocks/served_call.hpp"
 #include "engine/coll/collective_request.hpp"
 #include "engine/coll/streamed_call.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/stream_order.hpp"
-#include "mpi/self_comm.hpp"
+#include "mpi/objects/self_comm.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

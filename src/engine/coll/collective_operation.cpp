@@ -2,7 +2,7 @@
 
 #include "engine/coll/blocks/served_call.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -5,7 +5,7 @@
 
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/comm_info.hpp"
+#include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

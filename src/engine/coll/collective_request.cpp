@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/coll/blocks/served_call.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 

@@ -10,10 +10,10 @@
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/mpi_part.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/context.hpp"
+#include "engine/job/context.hpp"
 #include "engine/request/finished_request.hpp"
 #include "engine/request/request.hpp"
-#include "mpi/comm_info.hpp"
+#include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
 

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "engine/coll/blocks/blocks.hpp"
-#include "engine/context.hpp"
-#include "engine/job.hpp"
+#include "engine/job/context.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 namespace {

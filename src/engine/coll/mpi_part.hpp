@@ -3,7 +3,7 @@
 
 #include "engine/coll/kept_call.hpp"
 #include "engine/coll/staged_call.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

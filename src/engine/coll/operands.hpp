@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "engine/asked.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

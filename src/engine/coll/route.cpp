@@ -15,10 +15,10 @@
 #include "engine/coll/reduce/linked_reduction.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/coll/stand_in.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/stream_order.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "mpi/progress_hook.hpp"
-#include "mpi/type_info.hpp"
 #include "trace/message.hpp"
 #include "wire/frame.hpp"
 

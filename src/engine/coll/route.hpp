@@ -17,8 +17,8 @@
 #include "config/config.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/coll/operands.hpp"
-#include "engine/context.hpp"
-#include "mpi/comm_info.hpp"
+#include "engine/job/context.hpp"
+#include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

@@ -6,7 +6,7 @@
 
 #include "engine/coll/operands.hpp"
 #include "engine/coll/stand_in.hpp"
-#include "mpi/comm_info.hpp"
+#include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
 

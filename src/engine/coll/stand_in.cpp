@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/job.hpp"
-#include "mpi/type_info.hpp"
-#include "mpi/type_runs.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/objects/type_info.hpp"
+#include "mpi/objects/type_runs.hpp"
 
 namespace mpress::engine {
 namespace {

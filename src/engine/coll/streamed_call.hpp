@@ -8,9 +8,9 @@
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "engine/context.hpp"
-#include "engine/operation.hpp"
-#include "mpi/comm_info.hpp"
+#include "engine/job/context.hpp"
+#include "engine/progress/operation.hpp"
+#include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
 

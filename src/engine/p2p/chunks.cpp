@@ -6,8 +6,8 @@
 #include <iterator>
 #include <utility>
 
-#include "engine/context.hpp"
-#include "engine/job.hpp"
+#include "engine/job/context.hpp"
+#include "engine/job/job.hpp"
 #include "link/route.hpp"
 
 namespace mpress::engine {

@@ -8,8 +8,8 @@
 #include "engine/p2p/receive/blocking_receive.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 #include "engine/request/finished_request.hpp"
-#include "mpi/counted.hpp"
-#include "mpi/tags.hpp"
+#include "mpi/calls/counted.hpp"
+#include "mpi/objects/tags.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "engine/p2p/receive/receive_calls.hpp"
 #include "engine/p2p/send/send.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mpi/calls.hpp"
-#include "mpi/changes.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/changes.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
@@ -55,7 +55,7 @@ class alignas(64) Standing {
   /// Such messages go as the last one did, which was decided about when now() was `changes`.
   static void keep(const Kind& kind, const Decision& decision, std::uint64_t changes);
 
-  /// What undoes decisions has happened so many times; see mpi/changes.hpp.
+  /// What undoes decisions has happened so many times; see mpi/objects/changes.hpp.
   static std::uint64_t now() { return mpi::changes.load(std::memory_order_acquire); }
 
   struct Uses {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "codec/codec.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/pipeline/opaque_block.hpp"
 #include "engine/pipeline/rooms.hpp"
 #include "trace/message.hpp"

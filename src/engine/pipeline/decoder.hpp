@@ -8,7 +8,7 @@
 #include "codec/status.hpp"
 #include "engine/pipeline/chunking.hpp"
 #include "link/link.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/pipeline/decoder.hpp"
 #include "engine/pipeline/rooms.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codec/codec.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/pipeline/sum_encoder.hpp"
 
 namespace mpress::engine {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "codec/codec.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/pipeline/chunking.hpp"
 #include "engine/region.hpp"
 #include "gpu/gpu.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

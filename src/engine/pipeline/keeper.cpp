@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 

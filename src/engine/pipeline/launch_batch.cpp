@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "trace/timeline.hpp"
 
 namespace mpress::engine {

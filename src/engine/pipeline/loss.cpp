@@ -4,7 +4,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/error.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/pipeline/encoder.hpp"
 #include "engine/pipeline/launch_batch.hpp"
 #include "link/link.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "codec/codec.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "wire/frame.hpp"
 
 namespace mpress::engine {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "codec/szp/format.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 

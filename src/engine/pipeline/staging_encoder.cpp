@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/pipeline/encoder.hpp"
 
 namespace mpress::engine {

@@ -6,7 +6,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/szp/format.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 namespace {

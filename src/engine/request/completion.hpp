@@ -4,7 +4,7 @@
 // with errors raised where MPI would. Requests that mpress does not watch pass through.
 #pragma once
 
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

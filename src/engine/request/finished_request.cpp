@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 
 namespace mpress::engine {
 namespace {

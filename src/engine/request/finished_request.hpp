@@ -2,7 +2,7 @@
 // every call of MPI takes them.
 #pragma once
 
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

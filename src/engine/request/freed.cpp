@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/job.hpp"
-#include "mpi/immortal.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/objects/immortal.hpp"
 
 namespace mpress::engine {
 namespace {

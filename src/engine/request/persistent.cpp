@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -1,6 +1,6 @@
 #include "engine/request/request.hpp"
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/operation.hpp"
-#include "mpi/calls.hpp"
-#include "mpi/comm_info.hpp"
+#include "engine/progress/operation.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/request/freed.hpp"
 
 namespace mpress::engine {

@@ -1,7 +1,7 @@
 // The calls that look at or end a single request without completing it.
 #pragma once
 
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

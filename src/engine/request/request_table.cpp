@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/spin_lock.hpp"
+#include "engine/progress/spin_lock.hpp"
 
 namespace mpress::engine {
 

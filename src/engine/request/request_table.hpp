@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "engine/request/request.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

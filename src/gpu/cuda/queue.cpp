@@ -10,9 +10,9 @@
 #include "codec/szp/format.hpp"
 #include "gpu/cuda/combine.hpp"
 #include "gpu/cuda/driver.hpp"
-#include "gpu/cuda/joint.hpp"
-#include "gpu/cuda/joint_move.hpp"
-#include "gpu/cuda/joint_sum.hpp"
+#include "gpu/cuda/joint/joint.hpp"
+#include "gpu/cuda/joint/joint_move.hpp"
+#include "gpu/cuda/joint/joint_sum.hpp"
 
 namespace mpress::gpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "trace/message.hpp"
 #include "trace/timeline.hpp"
 

@@ -13,7 +13,7 @@
 #include "link/mpi/outbox.hpp"
 #include "link/pacer.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::link {
 

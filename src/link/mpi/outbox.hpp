@@ -14,7 +14,7 @@
 
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 #include "trace/timeline.hpp"
 
 namespace mpress::link {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "link/mpi/mpi_link.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "mpi/peek.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/message.hpp"

@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "engine/job.hpp"
-#include "mpi/relayout.hpp"
-#include "mpi/type_info.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/objects/relayout.hpp"
+#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 namespace {

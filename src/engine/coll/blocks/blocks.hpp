@@ -10,7 +10,7 @@
 #include "engine/devices.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {

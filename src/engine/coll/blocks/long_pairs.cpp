@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "engine/coll/route.hpp"
-#include "engine/context.hpp"
-#include "engine/job.hpp"
-#include "mpi/type_info.hpp"
+#include "engine/job/context.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "policy/methods.hpp"
-#include "schedule/hierarchical.hpp"
-#include "schedule/linear.hpp"
-#include "schedule/pairwise.hpp"
+#include "schedule/moves/hierarchical.hpp"
+#include "schedule/moves/linear.hpp"
+#include "schedule/moves/pairwise.hpp"
 
 namespace mpress::engine {
 namespace {

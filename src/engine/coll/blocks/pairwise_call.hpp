@@ -8,7 +8,7 @@
 #include "engine/coll/blocks/served_call.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/comm_info.hpp"
+#include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
 

@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/backoff.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/shared_blocks.hpp"
 #include "engine/coll/route.hpp"
@@ -18,8 +17,9 @@
 #include "engine/p2p/send/block_send.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "engine/pipeline/launch_batch.hpp"
+#include "engine/progress/backoff.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {

@@ -12,7 +12,7 @@
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/route.hpp"
-#include "mpi/comm_info.hpp"
+#include "mpi/objects/comm_info.hpp"
 #include "schedule/schedule.hpp"
 
 namespace mpress::engine {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send.hpp"
 
 namespace mpress::engine {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
-#include "mpi/type_info.hpp"
+#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/joint/joint_memory.hpp"
-#include "engine/context.hpp"
+#include "engine/job/context.hpp"
 #include "policy/linked.hpp"
 #include "schedule/algorithms.hpp"
 

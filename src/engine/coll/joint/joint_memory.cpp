@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "trace/message.hpp"
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "engine/coll/joint/blind_sums.hpp"
-#include "engine/context.hpp"
 #include "engine/devices.hpp"
+#include "engine/job/context.hpp"
 #include "gpu/gpu.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"

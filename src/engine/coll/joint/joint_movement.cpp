@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "gpu/joint_move.hpp"
-#include "mpi/type_info.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "policy/linked.hpp"
 
 namespace mpress::engine {

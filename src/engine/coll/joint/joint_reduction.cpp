@@ -4,9 +4,9 @@
 #include <bit>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "gpu/joint.hpp"
-#include "mpi/type_info.hpp"
+#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
 #include "trace/message.hpp"
 

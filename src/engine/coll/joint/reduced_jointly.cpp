@@ -4,9 +4,9 @@
 #include "codec/codec.hpp"
 #include "codec/szp/format.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
-#include "mpi/type_info.hpp"
+#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/job.hpp"
-#include "mpi/type_info.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "schedule/algorithms.hpp"
 #include "trace/message.hpp"
 

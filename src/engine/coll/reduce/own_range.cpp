@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 
 namespace mpress::engine {
 

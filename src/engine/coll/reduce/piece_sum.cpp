@@ -5,7 +5,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/combine.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/block_send.hpp"
 #include "engine/pipeline/sum_encoder.hpp"
 #include "wire/frame.hpp"

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "schedule/host_sums.hpp"
+#include "schedule/sums/host_sums.hpp"
 
 namespace mpress::engine {
 

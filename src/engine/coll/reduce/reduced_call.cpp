@@ -4,12 +4,12 @@
 #include <iterator>
 #include <utility>
 
-#include "engine/job.hpp"
-#include "mpi/type_info.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "policy/methods.hpp"
 #include "schedule/algorithms.hpp"
-#include "schedule/host_sums.hpp"
-#include "schedule/pairwise.hpp"
+#include "schedule/moves/pairwise.hpp"
+#include "schedule/sums/host_sums.hpp"
 
 namespace mpress::engine {
 namespace {

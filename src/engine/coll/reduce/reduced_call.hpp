@@ -1,6 +1,6 @@
 // A reduction that mpress serves, in two shots: each rank combines one piece of the data, to which
 // all others bring theirs, and passes on what comes of it. Among several hosts with several ranks
-// each, what a host's ranks bring is combined there first (schedule/host_sums).
+// each, what a host's ranks bring is combined there first (schedule/sums/host_sums).
 //
 // States (docs/architecture.md has them as a table):
 // - waiting, while another call has its tag;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "engine/coll/reduce/reduced_call.hpp"
-#include "schedule/bruck.hpp"
+#include "schedule/moves/bruck.hpp"
 
 namespace mpress::engine {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "engine/coll/reduce/reduced_call.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
-#include "mpi/type_info.hpp"
+#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "engine/coll/route.hpp"
-#include "engine/context.hpp"
+#include "engine/job/context.hpp"
 #include "gpu/gpu.hpp"
-#include "mpi/type_info.hpp"
+#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include "codec/combine.hpp"
 #include "codec/element.hpp"
 #include "engine/coll/operands.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

@@ -1,8 +1,8 @@
 #include "engine/p2p/receive/block_decode.hpp"
 
-#include "engine/job.hpp"
-#include "mpi/relayout.hpp"
-#include "mpi/type_info.hpp"
+#include "engine/job/job.hpp"
+#include "mpi/objects/relayout.hpp"
+#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 

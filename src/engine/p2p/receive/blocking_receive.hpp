@@ -8,13 +8,13 @@
 #include <optional>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/receive/probed.hpp"
 #include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/receive/receive_calls.hpp"
 #include "engine/p2p/standing.hpp"
-#include "mpi/calls.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/calls/counted.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/p2p/receive/receive_request.hpp"
-#include "engine/spin_lock.hpp"
+#include "engine/progress/spin_lock.hpp"
 
 namespace mpress::engine {
 

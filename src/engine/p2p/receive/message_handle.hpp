@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/receive/message_handle.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -18,8 +18,8 @@
 
 #include "engine/p2p/receive/receive.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls.hpp"
-#include "mpi/comm_info.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
 

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <string>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 #include "link/route.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/p2p/receive/receive.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 
 namespace mpress::engine {
 

@@ -4,14 +4,14 @@
 #include <cstring>
 #include <string>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "memory/kind.hpp"
-#include "mpi/counted.hpp"
-#include "mpi/relayout.hpp"
-#include "mpi/type_runs.hpp"
+#include "mpi/calls/counted.hpp"
+#include "mpi/objects/relayout.hpp"
+#include "mpi/objects/type_runs.hpp"
 
 namespace mpress::engine {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/request/freed.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 
 namespace mpress::engine {
 

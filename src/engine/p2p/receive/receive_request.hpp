@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "engine/request/finished_request.hpp"

@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "link/route.hpp"
-#include "mpi/counted.hpp"
+#include "mpi/calls/counted.hpp"
 #include "mpi/peek.hpp"
 
 namespace mpress::engine {

@@ -1,6 +1,6 @@
 #include "engine/p2p/send/chunk_send.hpp"
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "link/route.hpp"
 

@@ -11,7 +11,7 @@
 #include "engine/region.hpp"
 #include "link/link.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls.hpp"
+#include "mpi/calls/calls.hpp"
 #include "policy/policy.hpp"
 #include "trace/record.hpp"
 #include "wire/frame.hpp"

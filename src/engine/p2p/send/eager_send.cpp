@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "codec/codec.hpp"
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "engine/pipeline/encoder.hpp"
 

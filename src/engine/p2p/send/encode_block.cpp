@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/block_send.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "policy/chunks.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/chunk_send.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "engine/pipeline/send_pipeline.hpp"

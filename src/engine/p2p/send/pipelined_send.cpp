@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/chunk_send.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "engine/pipeline/send_pipeline.hpp"

@@ -5,7 +5,7 @@
 //   pipelined: MPI gets a header, and the data goes by slots of a link, chunk by chunk;
 //   offered: MPI gets a header, and the receiver the data from where the program has it.
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
 
 namespace mpress::engine {

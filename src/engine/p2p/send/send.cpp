@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "engine/p2p/standing.hpp"
 #include "gpu/loaded_gpu.hpp"
@@ -220,6 +220,7 @@ void tell_error(const SendCall& call, double error) {
 }
 
 trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments& arguments) {
+  job.devices.look(arguments.buffer);
   job.timings.collect(job);  // which may call MPI, and so comes before the quick looks
   if (!is_plain(call, arguments)) return nullptr;
   const Standing* const standing = Standing::find(kind_of(call, arguments));
@@ -234,7 +235,6 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   outgoing.op = call.op;
   outgoing.buffer_stays = call.buffer_stays;
   if (arguments.destination < 0 || arguments.count < 0) return outgoing;
-  job.devices.look(arguments.buffer);
   outgoing.row = count_as_before(job, call, arguments);
   if (outgoing.row) return outgoing;
   const std::uint64_t begin = trace::timeline.now();

@@ -11,8 +11,8 @@
 #include "engine/request/finished_request.hpp"
 #include "engine/request/request.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls.hpp"
-#include "mpi/comm_info.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
 #include "trace/timeline.hpp"
 

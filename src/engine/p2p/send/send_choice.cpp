@@ -4,7 +4,7 @@
 #include <atomic>
 #include <utility>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "trace/message.hpp"
 

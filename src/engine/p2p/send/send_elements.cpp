@@ -2,11 +2,11 @@
 
 #include <cstring>
 
-#include "engine/job.hpp"
+#include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
-#include "mpi/counted.hpp"
-#include "mpi/relayout.hpp"
-#include "mpi/type_runs.hpp"
+#include "mpi/calls/counted.hpp"
+#include "mpi/objects/relayout.hpp"
+#include "mpi/objects/type_runs.hpp"
 
 namespace mpress::engine {
 

@@ -1,0 +1,102 @@
+#include "engine/job/job.hpp"
+
+#include <cstdio>
+
+#include "engine/learning/learned.hpp"
+#include "engine/request/freed.hpp"
+#include "mpi/objects/changes.hpp"
+#include "mpi/objects/self_comm.hpp"
+#include "mpi/objects/type_info.hpp"
+#include "mpi/progress_hook.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// For the report, and for the next run.
+void tell_of_learned(Job& job) {
+  auto& profile = job.record.header().profile;
+  std::string text = profile;
+  for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
+    const double rate = job.policy.rate(peer);
+    if (rate == 0) continue;
+    char number[32];
+    std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9);
+    text += std::string("; ") + policy::peer_names[static_cast<std::size_t>(peer)] + " " + number;
+  }
+  std::snprintf(profile, sizeof profile, "%s", text.c_str());
+  if (job.contexts.hosts().leader(job.rank) == job.rank) keep_learned(job);
+}
+
+}  // namespace
+
+mpi::Immortal<Job> Job::instance_;
+
+void stop_job() {
+  Job& job = *Job::instance_;
+  // A job that is off announces its end all the same.
+  if (!job.record.is_open() || job.record.header().finished_ns != 0) return;
+  // What a stream waits for: all members' devices have been given it.
+  job.progress.wait_until([&] { return !job.has_kernel_in_stream; });
+  job.progress_thread.stop();
+  mpi::remove_progress_hook();
+  release_freed(job);
+  job.contexts.drop_kept();
+  // Where a rank has ended, what is private to the others ends with their processes.
+  if (job.chunks.close(job)) job.contexts.close();
+  job.state_ = Job::State::off;
+  if (job.learned) tell_of_learned(job);
+  mpi::forget_types();
+  job.record.header().finished_ns = trace::now_ns();
+  mpi::close_self_comm();
+}
+
+/// What chunks have left to do: to let go of what MPI has sent, and to drain unmatched ones.
+class Job::ChunkWork final : public Operation {
+ public:
+  explicit ChunkWork(Job& job) : job_(job) {}
+  bool advance() override {
+    job_.chunks.progress(job_);
+    if (!job_.chunks.idle(job_)) return false;
+    job_.follows_chunks_ = false;
+    return job_.chunks.idle(job_) || job_.follows_chunks_.exchange(true);
+  }
+  bool needs_host() const override { return false; }
+
+ private:
+  Job& job_;
+};
+
+void Job::follow_chunks() {
+  if (!chunks.idle(*this) && !follows_chunks_.exchange(true)) {
+    progress.add(std::make_shared<ChunkWork>(*this));
+  }
+}
+
+int wait_for(Job& job, MPI_Request* request, MPI_Status* status) {
+  // MPI waits best.
+  if (job.progress.idle()) return mpi::calls().Wait(request, status);
+  int code = MPI_SUCCESS;
+  job.progress.wait_until([&] {
+    int done = 0;
+    code = mpi::calls().Test(request, &done, status);
+    return done || code != MPI_SUCCESS;
+  });
+  return code;
+}
+
+void note_session() {
+  Job::instance_->has_sessions.store(true, std::memory_order_relaxed);
+  mpi::note_change();
+}
+
+Job* Job::try_start() {
+  int initialized = 0;
+  int finalized = 0;
+  mpi::calls().Initialized(&initialized);
+  mpi::calls().Finalized(&finalized);
+  if (!initialized || finalized) return nullptr;
+  start_job(false);
+  return instance_->state_ == State::active ? &*instance_ : nullptr;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,223 @@
+// The state of mpress in one process of a job: settings, nonce, statistics, buffers.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "config/config.hpp"
+#include "engine/coll/methods.hpp"
+#include "engine/devices.hpp"
+#include "engine/job/context.hpp"
+#include "engine/job/peer_hosts.hpp"
+#include "engine/p2p/chunks.hpp"
+#include "engine/p2p/receive/header_forecast.hpp"
+#include "engine/p2p/receive/in_place.hpp"
+#include "engine/p2p/receive/probed.hpp"
+#include "engine/p2p/receive/receive_places.hpp"
+#include "engine/p2p/timings.hpp"
+#include "engine/progress/progress.hpp"
+#include "engine/progress/progress_thread.hpp"
+#include "engine/request/request_table.hpp"
+#include "link/host/host_link.hpp"
+#include "link/mpi/mpi_link.hpp"
+#include "link/pacer.hpp"
+#include "link/peer/peer_link.hpp"
+#include "memory/buffer_pool.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/immortal.hpp"
+#include "mpi/peek.hpp"
+#include "policy/policy.hpp"
+#include "trace/record.hpp"
+#include "wire/frame.hpp"
+
+namespace mpress::engine {
+
+class Job {
+ public:
+  Config config;
+  wire::Nonce nonce{};
+  trace::Record record;
+  policy::Policy policy;
+  PeerHosts peer_hosts;
+  link::Pacer pacer;
+  mpi::Peek peek;
+  memory::BufferPool pool{256u << 20};
+  Devices devices;
+  RequestTable requests;
+  InPlaceReceives in_place;
+  HeaderForecast forecast;       ///< where MPI takes memory of devices
+  ReceivePlaces receive_places;  ///< where MPI gets all that is not encoded
+  ProbedMessages probed;
+  Progress progress;
+  ProgressThread progress_thread{progress};
+  Contexts contexts{progress, peek};
+  Chunks chunks;
+  Timings timings;
+  link::MpiLink mpi_link;
+  link::PeerLink peer_link;
+  link::HostLink host_link;
+  link::Account held_for_mpi;                ///< what messages on their way by MPI hold of memory
+  std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
+  /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
+  std::size_t host_window = 0;
+  link::Account kept_on_host;  ///< what communicators keep of the host link's memory
+  /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
+  std::atomic<bool> has_kernel_in_stream{false};
+  std::size_t least_reduced_bytes = 64 * 1024;        ///< the same of a reduction, of a rank's part
+  std::atomic<bool> serves_asked_calls_alone{false};  ///< all others are MPI's
+  bool takes_specs = false;  ///< calls of mpress's own interface may bring codecs of their own
+  bool threaded = false;     ///< MPI_THREAD_MULTIPLE
+  bool gpu_aware = false;    ///< MPI takes memory of devices
+  bool raw_by_link = true;   ///< links have what is not encoded, too, whatever MPI could
+  bool raw_is_mpis = false;  ///< MPI gets all that is not encoded, in memory of devices, too
+  bool gets_device_chunks = false;  ///< some rank's MPI takes memory of devices
+
+  /// May the data of messages follow their headers, as far as this process has seen?
+  bool expects_data() const {
+    return mpi_link.is_used() || peer_link.is_used() || host_link.is_used() ||
+           progress.is_threaded();
+  }
+
+  /// Could messages in host memory to such peers gain by a codec? By none of them, where what is
+  /// not encoded is forced.
+  bool may_pay(policy::Peer peer, Codec codec) const {
+    if (codec == Codec::none) return config.force;
+    return policy.may_compress_host(peer, codec == Codec::automatic ? Codec::mpc : codec);
+  }
+
+  /// Does the link by MPI send payloads from memory of devices, and receive them there? Not where
+  /// a thread of mpress's calls MPI, which has no context of a device.
+  bool hands_devices_to_mpi() const { return gpu_aware && !config.progress_thread; }
+
+  /// Host memory that `device` reaches, or any, where it is the host.
+  memory::Buffer take_on_host(int device, std::size_t bytes) {
+    return device == gpu::host ? pool.take(bytes) : devices.take_pinned(device, bytes);
+  }
+
+  link::Link& link_of(link::Kind kind) {
+    if (kind == link::Kind::peer) return peer_link;
+    if (kind == link::Kind::host) return host_link;
+    return mpi_link;
+  }
+  static bool has_link(link::Kind kind) { return kind <= link::Kind::host; }
+
+  /// A message from `rank` has come to memory of `device`: a step towards the link that the next
+  /// ones may take. Costs a few nanoseconds mostly.
+  void connect(int rank, int device) {
+    peer_link.connect(rank, device);
+    if (!peer_link.may_read(rank)) host_link.connect(rank, device);
+  }
+
+  /// May messages to memory of the host come as frames, or as headers? Told by all ranks in
+  /// MPI_Init, and by what came since.
+  bool may_get_frames() const {
+    return gets_frames || expects_data() || has_got_frames.load(std::memory_order_relaxed);
+  }
+
+  /// Chunks may be under way that belong to no operation: lets them proceed with all else.
+  void follow_chunks();
+  /// By medium: what the policy has to assume, to be said when it first does; or empty.
+  std::array<std::string, policy::medium_count> lacking_costs;
+  /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
+  /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
+  std::atomic<bool> has_sessions{false};
+  /// Whether receives are looked at: all ranks told in MPI_Init whether any may ever send anything
+  /// but raw messages, and keep to that.
+  bool watches_receives = true;
+  /// Which collective calls may be served by mpress: the same on all ranks.
+  struct {
+    bool on_devices = false;  ///< those of communicators that have buffers there
+    bool reductions = false;  ///< of these the reductions between ranks of a host, at least
+    /// Those on host memory, where compressing may pay within hosts, and between them; by codec.
+    std::array<Gains, policy::codec_count> gains;
+    Gains usual;                  ///< of the environment's
+    Gains most;                   ///< of any, where calls may ask for codecs
+    bool immediate = false;       ///< non-blocking and persistent ones, too
+    bool makes_contexts = false;  ///< also as the first call on a communicator
+    const Gains& of(const Spec& spec) const {
+      const Codec codec = spec.codec == Codec::automatic ? Codec::mpc : spec.codec;
+      return gains[static_cast<std::size_t>(codec)];
+    }
+    bool any() const { return on_devices || reductions || usual.any(); }
+  } collectives;
+  CollectiveCosts collective_costs;  ///< once all ranks agreed on them
+  bool learned = false;              ///< from messages, too; told of at the end
+  bool gets_frames = true;  ///< some rank may compress, or cut, messages to memory of the host
+  std::atomic<bool> has_got_frames{false};
+  int rank = 0;
+  int size = 0;
+  int corrupt_code = MPI_ERR_OTHER;  ///< the error code of a frame that cannot be decoded
+  int spec_code = MPI_ERR_OTHER;     ///< the error code of a spec that an element type refuses
+  int device_code = MPI_ERR_OTHER;   ///< the error code of a device that refuses to work
+  int hints_code =
+      MPI_ERR_OTHER;  ///< the error code of a reduction whose ranks gave various codecs
+  int host_only_code = MPI_ERR_OTHER;  ///< the error code of device memory where none may be
+
+ private:
+  friend Job* active_job();
+  friend void read_settings();
+  friend bool wants_threads();
+  friend void start_job(bool);
+  friend void start_job_together();
+  friend bool has_started();
+  friend void stop_job();
+  friend void note_session();
+  enum class State : unsigned char { unstarted, active, off };
+  std::atomic<State> state_{State::unstarted};
+  bool lacks_identity_ = false;  ///< and is off for that
+  class ChunkWork;
+  std::atomic<bool> follows_chunks_{false};
+  static mpi::Immortal<Job> instance_;
+  static Job* try_start();
+};
+
+/// Reads and checks the environment, once, before MPI runs; ends the process where it is wrong.
+void read_settings();
+
+/// Is MPI to be started with MPI_THREAD_MULTIPLE, whatever the program asks for?
+bool wants_threads();
+
+/// Starts mpress in a process whose MPI runs. It stays off (saying so once) where nothing tells
+/// the identity of the job, or where it was disabled. `at_init`: all ranks do this now, in
+/// MPI_Init; only then can the collective link for chunks be made.
+void start_job(bool at_init);
+
+/// The same for a program that calls mpress's own interface, where mpress is not at work yet; all
+/// ranks of MPI_COMM_WORLD do this now. They agree on an identity where none is told.
+void start_job_together();
+
+/// Has a start been tried, with whatever result, and not only for lack of an identity?
+bool has_started();
+
+/// Completes what is left to do, and the statistics. MPI_Finalize calls it, through an attribute
+/// that start_job() leaves.
+void stop_job();
+
+/// To be called before a session of MPI begins, whether or not mpress is at work.
+void note_session();
+
+/// The job, where mpress is at work; null where calls are to be left alone. A program whose MPI
+/// was started behind mpress's back is joined at its first message.
+inline Job* active_job() {
+  switch (Job::instance_->state_.load(std::memory_order_acquire)) {
+    case Job::State::active: return &*Job::instance_;
+    case Job::State::off: return nullptr;
+    case Job::State::unstarted: break;
+  }
+  return Job::try_start();
+}
+
+/// The same at the beginning of a call, which also lets some of what is under way
+/// proceed.
+inline Job* enter_call() {
+  Job* job = active_job();
+  if (job && !job->progress.idle()) job->progress.advance(Progress::few);
+  return job;
+}
+
+/// Waits until MPI has completed `request`, and lets all operations proceed meanwhile. Returns
+/// MPI's error code; what it raised is raised.
+int wait_for(Job& job, MPI_Request* request, MPI_Status* status);
+
+}  // namespace mpress::engine

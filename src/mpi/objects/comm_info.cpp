@@ -1,0 +1,176 @@
+#include "mpi/objects/comm_info.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include "mpi/objects/handle_cache.hpp"
+#include "mpi/objects/immortal.hpp"
+#include "trace/record.hpp"
+
+namespace mpress::mpi {
+namespace {
+
+Immortal<HandleCache<MPI_Comm, CommInfo>> cache;
+
+/// Each communicator that we know of holds its entry as an attribute: the copy callback hands
+/// hints on to duplicates, the delete callback tells that a communicator ends, however it ends.
+using Attribute = std::shared_ptr<CommInfo>;
+
+/// A duplicate gets an entry with the hints and nothing else; make_info() completes it.
+int copy_hints(MPI_Comm comm, int, void*, void* value, void* copied, int* flag) {
+  *flag = 0;
+  if (PrivateDuplicate::is_under_way()) return MPI_SUCCESS;
+  const Hints* given = DuplicateHints::given(comm);
+  const Hints hints = given ? *given : (*static_cast<Attribute*>(value))->hints.get();
+  *flag = !hints.empty();
+  if (hints.empty()) return MPI_SUCCESS;
+  auto copy = std::make_unique<Attribute>(std::make_shared<CommInfo>());
+  (*copy)->hints.update(hints);
+  *static_cast<void**>(copied) = copy.release();
+  return MPI_SUCCESS;
+}
+
+void set_freed(CommInfo& info) {
+  info.freed = true;
+  if (Attachment* attached = info.attached()) attached->comm_freed();
+}
+
+int forget(MPI_Comm comm, int, void* value, void*) {
+  const std::unique_ptr<Attribute> info(static_cast<Attribute*>(value));
+  if (Attachment* attached = (*info)->attached()) attached->comm_ends();
+  if (EndingComm* ending = EndingComm::of(comm)) {
+    ending->hold(*info);
+  } else {
+    set_freed(**info);
+  }
+  cache->erase(comm);
+  return MPI_SUCCESS;
+}
+
+int keyval() {
+  static const int key = [] {
+    int made = MPI_KEYVAL_INVALID;
+    calls().Comm_create_keyval(copy_hints, forget, &made, nullptr);
+    return made;
+  }();
+  return key;
+}
+
+/// With sessions, MPI and its communicators may outlive MPI_COMM_WORLD.
+bool world_exists() {
+  int finalized = 0;
+  calls().Finalized(&finalized);
+  return !finalized;
+}
+
+std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
+  const Calls& mpi = calls();
+  // MPICH may return success, and no answer, once a handler of the program's was called.
+  int inter = MPI_UNDEFINED;
+  if (mpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter == MPI_UNDEFINED) return nullptr;
+  EndingComm* const ending = EndingComm::of(comm);
+  std::shared_ptr<CommInfo> info = ending ? ending->file() : nullptr;
+  bool is_kept = info != nullptr;
+  if (!is_kept) {
+    Attribute* inherited = nullptr;
+    int found = 0;
+    mpi.Comm_get_attr(comm, keyval(), &inherited, &found);
+    is_kept = found != 0;
+    info = is_kept ? *inherited : std::make_shared<CommInfo>();
+  }
+  if (info->comm == MPI_COMM_NULL) {
+    info->comm = comm;
+    info->inter = inter != 0;
+    if (!info->inter) info->world_ranks = ranks_in_world(comm);
+  }
+  if (is_kept) return info;
+  if (ending) {  // MPI is going through its attributes
+    ending->hold(info);
+    return info;
+  }
+  auto attribute = std::make_unique<Attribute>(info);
+  if (mpi.Comm_set_attr(comm, keyval(), attribute.get()) != MPI_SUCCESS) return nullptr;
+  attribute.release();
+  return info;
+}
+
+}  // namespace
+
+std::vector<int> ranks_in_world(MPI_Comm comm) {
+  if (!world_exists()) return {};
+  const Calls& mpi = calls();
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  int size = 0;
+  mpi.Comm_size(comm, &size);
+  mpi.Comm_group(comm, &group);
+  mpi.Comm_group(MPI_COMM_WORLD, &world);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> world_ranks(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  mpi.Group_translate_ranks(group, size, ranks.data(), world, world_ranks.data());
+  mpi.Group_free(&group);
+  mpi.Group_free(&world);
+  for (int& rank : world_ranks) {
+    if (rank == MPI_UNDEFINED) rank = trace::any_peer;
+  }
+  return world_ranks;
+}
+
+int CommInfo::world_rank(int rank) const {
+  return rank >= 0 && static_cast<std::size_t>(rank) < world_ranks.size()
+             ? world_ranks[static_cast<std::size_t>(rank)]
+             : trace::any_peer;
+}
+
+int CommInfo::raise(int code) const {
+  if (!freed || world_exists()) {
+    calls().Comm_call_errhandler(freed ? MPI_COMM_WORLD : comm, code);
+  }
+  return code;
+}
+
+thread_local EndingComm* EndingComm::innermost_ = nullptr;
+
+EndingComm::EndingComm(const MPI_Comm* comm)
+    : outer_(std::exchange(innermost_, this)), comm_(comm ? *comm : MPI_COMM_NULL) {}
+
+EndingComm::~EndingComm() {
+  innermost_ = outer_;
+  if (held_) set_freed(*held_);
+  if (is_filed_) cache->erase(comm_);
+}
+
+EndingComm* EndingComm::of(MPI_Comm comm) {
+  for (EndingComm* one = innermost_; one; one = one->outer_) {
+    if (one->comm_ == comm) return one;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<CommInfo> comm_info(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) return nullptr;
+  return cache->find(comm, [comm] { return make_info(comm); });
+}
+
+std::shared_ptr<const CommInfo> glance_at_comm(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) return nullptr;
+  return cache->borrow(comm, [comm] { return make_info(comm); });
+}
+
+thread_local int PrivateDuplicate::depth_ = 0;
+
+thread_local const DuplicateHints* DuplicateHints::innermost_ = nullptr;
+
+DuplicateHints::DuplicateHints(MPI_Comm comm, const Hints& hints)
+    : outer_(innermost_), comm_(comm), hints_(hints) {
+  innermost_ = this;
+}
+
+DuplicateHints::~DuplicateHints() { innermost_ = outer_; }
+
+const Hints* DuplicateHints::given(MPI_Comm comm) {
+  return innermost_ && innermost_->comm_ == comm ? &innermost_->hints_ : nullptr;
+}
+
+}  // namespace mpress::mpi

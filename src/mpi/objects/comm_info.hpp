@@ -1,0 +1,131 @@
+// What mpress knows about a communicator.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/hints.hpp"
+#include "policy/ratios.hpp"
+
+namespace mpress::mpi {
+
+/// What a layer above hangs on a communicator.
+class Attachment {
+ public:
+  virtual ~Attachment() = default;
+
+  /// The program frees the communicator, whose handle still works. May call MPI.
+  virtual void comm_ends() = 0;
+
+  /// It is freed, behind comm_ends(). May call MPI.
+  virtual void comm_freed() = 0;
+};
+
+struct CommInfo {
+  MPI_Comm comm = MPI_COMM_NULL;
+  bool inter = false;              ///< inter-communicators carry no frames
+  std::atomic<bool> freed{false};  ///< the handle is no longer valid
+  std::vector<int> world_ranks;
+  CommHints hints;  ///< a duplicate inherits them
+  /// What the policy has learned of its messages.
+  const std::shared_ptr<policy::Ratios> ratios = std::make_shared<policy::Ratios>();
+
+  /// Null where there is none. Lives as long as this.
+  Attachment* attached() const { return attached_.load(std::memory_order_acquire); }
+
+  /// One thread does so, once.
+  void attach(std::shared_ptr<Attachment> attachment) {
+    attachment_ = std::move(attachment);
+    attached_.store(attachment_.get(), std::memory_order_release);
+  }
+
+  /// The rank in MPI_COMM_WORLD of `rank`; trace::any_peer where it has none there.
+  int world_rank(int rank) const;
+
+  /// Calls the communicator's error handler with `code`; returns `code`.
+  int raise(int code) const;
+
+ private:
+  std::shared_ptr<Attachment> attachment_;
+  std::atomic<Attachment*> attached_{nullptr};
+};
+
+/// For each rank of an intra-communicator, that in MPI_COMM_WORLD; trace::any_peer where it has
+/// none there. Empty where there is no world any more.
+std::vector<int> ranks_in_world(MPI_Comm comm);
+
+/// The entry of a valid communicator; null where MPI refuses to tell about it.
+std::shared_ptr<CommInfo> comm_info(MPI_Comm comm);
+
+/// The same for a quick look: the entry may be gone after the next call of MPI's or for another
+/// communicator.
+std::shared_ptr<const CommInfo> glance_at_comm(MPI_Comm comm);
+
+/// While it lives, this thread's duplicates of a communicator get the hints of an MPI_Info in
+/// place of the communicator's own.
+class DuplicateHints {
+ public:
+  DuplicateHints(MPI_Comm comm, const Hints& hints);
+  DuplicateHints(const DuplicateHints&) = delete;
+  DuplicateHints& operator=(const DuplicateHints&) = delete;
+  ~DuplicateHints();
+
+  /// What duplicates of `comm` get in its hints' place; null where nothing was given.
+  static const Hints* given(MPI_Comm comm);
+
+ private:
+  static thread_local const DuplicateHints* innermost_;
+  const DuplicateHints* const outer_;
+  const MPI_Comm comm_;
+  const Hints& hints_;
+};
+
+/// While it lives, this thread ends a communicator. What is known of that goes on to hold for what
+/// the program's own callbacks do with it behind mpress's, and is gone when MPI returns: nothing
+/// would tell any more that it ends.
+class EndingComm {
+ public:
+  explicit EndingComm(const MPI_Comm* comm);
+  EndingComm(const EndingComm&) = delete;
+  EndingComm& operator=(const EndingComm&) = delete;
+  ~EndingComm();
+
+  /// That of `comm`; null where this thread does not end it.
+  static EndingComm* of(MPI_Comm comm);
+
+  /// MPI has ended what mpress keeps with it.
+  void hold(std::shared_ptr<CommInfo> info) { held_ = std::move(info); }
+
+  /// What is still known of it, which the caller files; null: nothing.
+  std::shared_ptr<CommInfo> file() {
+    is_filed_ = true;
+    return held_;
+  }
+
+ private:
+  static thread_local EndingComm* innermost_;
+  EndingComm* const outer_;
+  const MPI_Comm comm_;
+  std::shared_ptr<CommInfo> held_;
+  bool is_filed_ = false;
+};
+
+/// While it lives, this thread's duplicates get nothing of what mpress keeps with a communicator:
+/// they are mpress's own.
+class PrivateDuplicate {
+ public:
+  PrivateDuplicate() { ++depth_; }
+  PrivateDuplicate(const PrivateDuplicate&) = delete;
+  PrivateDuplicate& operator=(const PrivateDuplicate&) = delete;
+  ~PrivateDuplicate() { --depth_; }
+
+  static bool is_under_way() { return depth_ > 0; }
+
+ private:
+  static thread_local int depth_;
+};
+
+}  // namespace mpress::mpi

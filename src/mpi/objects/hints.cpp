@@ -1,0 +1,114 @@
+#include "mpi/objects/hints.hpp"
+
+#include <cstring>
+
+#include "config/config.hpp"
+#include "config/knobs.hpp"
+#include "mpi/objects/changes.hpp"
+
+namespace mpress::mpi {
+namespace {
+
+constexpr const char* codec_key = "mpress_codec";
+constexpr const char* threshold_key = "mpress_threshold";
+constexpr const char* chunk_key = "mpress_chunk";
+constexpr const char* reproducible_key = "mpress_reproducible";
+
+/// The value of a key; nothing where the info lacks it.
+std::optional<std::string> value_of(MPI_Info info, const char* key) {
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int found = 0;
+  int room = sizeof value;
+  const Calls& mpi = calls();
+  const int code = mpi.Info_get_string ? mpi.Info_get_string(info, key, &room, value, &found)
+                                       : mpi.Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+  if (code != MPI_SUCCESS || !found) return std::nullopt;
+  return value;
+}
+
+/// A key that begins like ours but is none would otherwise be ignored by everyone.
+bool check_keys(MPI_Info info, std::string& error) {
+  int count = 0;
+  if (calls().Info_get_nkeys(info, &count) != MPI_SUCCESS) return true;  // MPI will refuse
+  for (int i = 0; i < count; ++i) {
+    char key[MPI_MAX_INFO_KEY + 1] = "";
+    calls().Info_get_nthkey(info, i, key);
+    if (!check_info_key(key, error)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Hints::update(const Hints& later) {
+  if (later.codec) codec = later.codec;
+  if (later.threshold) threshold = later.threshold;
+  if (later.chunk) chunk = later.chunk;
+  if (later.reproducible) reproducible = later.reproducible;
+}
+
+bool has_shared_keys(MPI_Info info) {
+  return info != MPI_INFO_NULL && (value_of(info, codec_key) || value_of(info, reproducible_key));
+}
+
+int read_hints(MPI_Info info, Hints& hints, std::string& error) {
+  if (info == MPI_INFO_NULL) return MPI_SUCCESS;
+  if (!check_keys(info, error)) return MPI_ERR_INFO_KEY;
+  if (const auto text = value_of(info, codec_key)) {
+    Spec spec;
+    if (!read_spec(codec_key, text->c_str(), spec, error)) return MPI_ERR_INFO_VALUE;
+    hints.codec = {*text, spec};
+  }
+  if (const auto text = value_of(info, threshold_key)) {
+    std::size_t bytes = 0;
+    if (!read_threshold(threshold_key, text->c_str(), bytes, error)) return MPI_ERR_INFO_VALUE;
+    hints.threshold = {*text, bytes};
+  }
+  if (const auto text = value_of(info, chunk_key)) {
+    std::size_t bytes = 0;
+    if (!read_chunk(chunk_key, text->c_str(), bytes, error)) return MPI_ERR_INFO_VALUE;
+    hints.chunk = {*text, bytes};
+  }
+  if (const auto text = value_of(info, reproducible_key)) {
+    bool is_on = false;
+    if (!read_switch(reproducible_key, text->c_str(), is_on, error)) return MPI_ERR_INFO_VALUE;
+    hints.reproducible = {*text, is_on};
+  }
+  return MPI_SUCCESS;
+}
+
+void write_hints(const Hints& hints, MPI_Info info) {
+  const Calls& mpi = calls();
+  if (hints.codec) mpi.Info_set(info, codec_key, hints.codec->text.c_str());
+  if (hints.threshold) mpi.Info_set(info, threshold_key, hints.threshold->text.c_str());
+  if (hints.chunk) mpi.Info_set(info, chunk_key, hints.chunk->text.c_str());
+  if (hints.reproducible) {
+    mpi.Info_set(info, reproducible_key, hints.reproducible->text.c_str());
+  }
+}
+
+void CommHints::update(const Hints& later) {
+  std::lock_guard lock(mutex_);
+  hints_.update(later);
+  if (hints_.threshold) threshold_.store(hints_.threshold->value, std::memory_order_relaxed);
+  if (hints_.chunk) chunk_.store(hints_.chunk->value, std::memory_order_relaxed);
+  if (hints_.reproducible) {
+    reproducible_.store(hints_.reproducible->value, std::memory_order_relaxed);
+    if (hints_.reproducible->value) any_reproducible_.store(true, std::memory_order_relaxed);
+  }
+  has_codec_.store(hints_.codec.has_value(), std::memory_order_release);
+  note_change();
+}
+
+Hints CommHints::get() const {
+  std::lock_guard lock(mutex_);
+  return hints_;
+}
+
+Spec CommHints::codec(const Spec& fallback) const {
+  if (!has_codec_.load(std::memory_order_acquire)) return fallback;
+  std::lock_guard lock(mutex_);
+  return hints_.codec->value;
+}
+
+}  // namespace mpress::mpi

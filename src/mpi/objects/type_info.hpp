@@ -1,0 +1,77 @@
+// What mpress knows about a datatype: is it a run of f32 or f64, and does it lie without gaps?
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "codec/element.hpp"
+#include "gpu/runs.hpp"
+#include "mpi/calls/calls.hpp"
+
+namespace mpress::mpi {
+
+struct TypeInfo {
+  std::size_t size = 0;  ///< bytes of data in one
+  bool is_predefined = false;
+  bool contiguous = false;  ///< n of them are n * size bytes from the buffer's address on
+  std::optional<ElementType> element;  ///< set where every leaf is the same float type
+  std::ptrdiff_t first_byte = 0;       ///< the least offset of its data
+  std::size_t leading_floats = 0;      ///< bytes of one float type that it begins with
+  /// A duplicate of a type with gaps: the program may free its own before a receive completes.
+  MPI_Datatype layout = MPI_DATATYPE_NULL;
+  mutable gpu::RunList first_runs;  ///< see first_runs()
+  mutable std::once_flag first_runs_made;
+  /// Of a type with gaps, see runs_of().
+  struct KnownRuns {
+    std::mutex mutex;
+    MPI_Count count = 0;
+    std::shared_ptr<const gpu::Runs> all;
+  };
+  mutable KnownRuns runs;
+
+  TypeInfo() = default;
+  TypeInfo(const TypeInfo&) = delete;
+  TypeInfo& operator=(const TypeInfo&) = delete;
+  ~TypeInfo();
+
+  /// The type of its elements once they are packed.
+  MPI_Datatype packed_type() const {
+    if (!element) return MPI_PACKED;
+    return *element == ElementType::f32 ? MPI_FLOAT : MPI_DOUBLE;
+  }
+
+  /// Bytes in one item of packed_type().
+  std::size_t packed_unit() const { return element ? element_size(*element) : 1; }
+};
+
+/// The entry of a datatype; null where it is not committed, or MPI refuses to tell about it. MPI
+/// then refuses the program's call too, if it is given the same type.
+std::shared_ptr<TypeInfo> type_info(MPI_Datatype type);
+
+/// The same for a quick look: the entry may be gone after the next call of MPI's or for another
+/// type.
+std::shared_ptr<const TypeInfo> glance_at_type(MPI_Datatype type);
+
+/// A datatype that lasts, whatever the program frees: one made of it, or MPI's own as it is. Where
+/// MPI has no memory for that, the program's.
+class KeptType {
+ public:
+  KeptType(MPI_Datatype type, const TypeInfo& info);
+  KeptType(const KeptType&) = delete;
+  KeptType& operator=(const KeptType&) = delete;
+  ~KeptType();
+
+  MPI_Datatype get() const { return own_ != MPI_DATATYPE_NULL ? own_ : type_; }
+
+ private:
+  const MPI_Datatype type_;
+  MPI_Datatype own_ = MPI_DATATYPE_NULL;
+};
+
+/// Forgets all datatypes, and so frees what mpress keeps of them. Before MPI ends.
+void forget_types();
+
+}  // namespace mpress::mpi

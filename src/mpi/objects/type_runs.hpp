@@ -1,0 +1,26 @@
+// Where the data of a datatype lies: the contiguous runs of its type map, in order.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "gpu/runs.hpp"
+#include "mpi/calls/calls.hpp"
+#include "mpi/objects/type_info.hpp"
+
+namespace mpress::mpi {
+
+/// The runs of `count` items, offsets relative to the buffer's address; neighbours are joined. Of
+/// the last run, no more than makes `bytes` in all: fewer data than fit may have come.
+gpu::RunList list_runs(MPI_Datatype type, MPI_Count count, std::size_t bytes = SIZE_MAX);
+
+/// The same of a type with gaps. Those of all data are found once for as many items as were asked
+/// about last, if they are few, or regular.
+std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count,
+                                         std::size_t bytes = SIZE_MAX);
+
+/// The runs of the first wire::min_frame_bytes bytes of many items of a type with gaps. They are
+/// found once a type, which may have more runs than a message should cost.
+const gpu::RunList& first_runs(const TypeInfo& type);
+
+}  // namespace mpress::mpi
