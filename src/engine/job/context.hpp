@@ -126,8 +126,8 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   bool is_true_for_all(Fact fact) const { return lowest_[fact] != 0; }
   bool is_true_for_any(Fact fact) const { return highest_[fact] != 0; }
 
-  /// Non-blocking agreement among the members; see engine/job/agreement.hpp. Whoever starts one adds
-  /// it to Progress, unless it is over at once.
+  /// Non-blocking agreement among the members; see engine/job/agreement.hpp. Whoever starts one
+  /// adds it to Progress, unless it is over at once.
   Agreements& agreements() { return *agreements_; }
 
   /// The codec that all members have given the communicator as a hint.
