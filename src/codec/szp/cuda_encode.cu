@@ -419,12 +419,8 @@ cudaError_t encode_elements(Bound kind, const Grid& value, Mode mode,
   const bool common = given || found;
   if (given && extents.empty()) return cudaErrorInvalidValue;
   if (found && segments.size() > max_common_range) return cudaErrorInvalidValue;
-  Request<T> request{{},
-                     false,
-                     kind,
-                     mode,
-                     common,
-                     value.bound,
+  Request<T> request{{},   false,  kind,
+                     mode, common, value.bound,
                      codec::cuda::multiprocessors() * encode_residency};
   if (kind == Bound::abs) request.resolvable = make_quantizer(value, request.absolute);
   std::size_t units = 0;

@@ -1,5 +1,4 @@
-// Packing one block of 32 quanta, which a thread holds in registers: residuals, and their bit
-// planes.
+// Packing one block of 32 quanta, which a thread holds in registers: residuals, and their bit planes.
 #pragma once
 
 #include "codec/szp/cuda_unit.cuh"

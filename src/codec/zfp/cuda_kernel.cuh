@@ -7,9 +7,9 @@
 #include <bit>
 
 #include "codec/cuda/support.cuh"
+#include "codec/zfp/format.hpp"
 #include "codec/zfp/cuda.hpp"
 #include "codec/zfp/cuda_block.cuh"
-#include "codec/zfp/format.hpp"
 
 namespace mpress::codec::zfp::cuda {
 
@@ -85,8 +85,7 @@ Grid grid_for(const Batch<capacity>& batch, unsigned run) {
   if (run > 1) return {tasks, tasks, 0};
   const unsigned width = std::min<unsigned>(tasks, multiprocessors() * residency);
   unsigned whole = 0;
-  while (whole + 1 < batch.count &&
-         batch.first_task[whole + 1] - batch.first_task[whole] >= width) {
+  while (whole + 1 < batch.count && batch.first_task[whole + 1] - batch.first_task[whole] >= width) {
     ++whole;
   }
   const std::uint32_t rest = tasks - batch.first_task[whole];

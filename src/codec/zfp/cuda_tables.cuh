@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "codec/zfp/block.hpp"
 #include "codec/zfp/format.hpp"
+#include "codec/zfp/block.hpp"
 
 namespace mpress::codec::zfp::cuda {
 

@@ -73,8 +73,7 @@ cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t
 
 cudaError_t combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
                                  const void* const* inputs_there, void* out, std::size_t count,
-                                 const codec::szp::Grid& grid, const Tell& tell,
-                                 cudaStream_t stream) {
+                                 const codec::szp::Grid& grid, const Tell& tell, cudaStream_t stream) {
   if (inputs.empty()) return cudaErrorInvalidValue;
   Inputs all{};
   if (inputs.size() > Queue::most_inputs) {

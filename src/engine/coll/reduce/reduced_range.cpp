@@ -74,9 +74,10 @@ std::optional<codec::szp::Grid> ReducedCall::blind_grid() const {
 
 BlindSums& ReducedCall::blind_sums() const { return JointMemories::of(job_, context_).blind_sums; }
 
-/// What those of this sum are expected to be; with a bound that is relative.
+/// What those of this sum, which may be added jointly, are expected to be; with a bound that is
+/// relative.
 std::optional<codec::szp::Grounds> ReducedCall::expected_grounds() const {
-  if (spec_.bound != Bound::rel || !may_add_jointly()) return std::nullopt;
+  if (spec_.bound != Bound::rel) return std::nullopt;
   return blind_sums().expected(like());
 }
 
