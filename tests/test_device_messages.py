@@ -236,6 +236,16 @@ def test_raw_messages_are_left_to_mpi(mpi_program, mpress_run, takes_devices):
         assert totals(done)["peer_messages"] == totals(done)["chunked_messages"] == 0
 
 
+@pytest.mark.parametrize("program", ["device_collectives", "device_calls"])
+def test_what_mpis_that_take_devices_do_on_hosts(program, mpi_program, mpress_run, simulated_gpu):
+    """Reductions that do not block and some others get host memory under such MPIs too: here MPI
+    ends the process where it touches a device's."""
+    env = {**simulated_gpu, "MPRESS_GPU_AWARE": "1", "MPRESS_LINK": "mpi"}
+    done = mpress_run(3, mpi_program(program), ["alone"], options=("--codec", "none"), env=env)
+    assert done.status == 0, done.output
+    assert done.stdout == "ok\n"
+
+
 def test_collectives_of_an_mpi_that_takes_devices(mpi_program, mpress_run, takes_devices):
     for program in ("device_collectives", "device_calls"):
         done = mpress_run(3, mpi_program(program), env=takes_devices)

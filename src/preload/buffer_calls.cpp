@@ -23,6 +23,7 @@
 namespace mpress::preload {
 namespace {
 
+using engine::Form;
 using engine::Job;
 using engine::Operands;
 using engine::StagedCall;
@@ -102,6 +103,28 @@ bool may_be_served_later(const Job* job, const engine::Collective& call) {
          (job->collectives.immediate || (call.reduces && engine::may_be_reproducible(*job)));
 }
 
+/// May MPI not touch memory of devices in such a call, also where it takes that in others? Open
+/// MPI, 4.1 and 5.0, has the host add up in a reduction that does not block, in MPI_Reduce_local
+/// and in MPI_Pack_external, which ends in a segmentation fault; in an MPI_Reduce_scatter_block in
+/// place it takes this rank's first block for all that it contributes.
+template <auto describe>
+bool is_of_hosts(Form form, const Operands& operands) {
+  if (same<describe, &engine::reduce_local> || same<describe, &engine::pack_external> ||
+      same<describe, &engine::unpack_external>) {
+    return true;
+  }
+  const bool is_reduction = operands.op != MPI_OP_NULL;
+  if (is_reduction && form != Form::blocking) return true;
+  return same<describe, &engine::reduce_scatter_block> && operands.receive.reads.number() > 0;
+}
+
+/// Opens what stands in for the buffers that MPI must not see.
+template <auto describe>
+int open(StagedCall& staged, Job& job, Form form, const Operands& operands) {
+  return is_of_hosts<describe>(form, operands) ? staged.open_all(job, operands)
+                                               : staged.open(job, operands);
+}
+
 /// Has MPI made a request? MPICH may return success, and none, once a handler of the program's was
 /// called.
 bool has_begun(int code, MPI_Request request) {
@@ -131,7 +154,9 @@ struct Entries<int(A...)> {
         if (begun) {
           const RestOfCall<A...> rest(begun->pairs(), operands, arguments...);
           return begun->end(std::apply(
-              [&](A... left) { return by_mpi<own, ints>(job, describe(left...), left...); },
+              [&](A... left) {
+                return by_mpi<describe, own, ints>(job, describe(left...), left...);
+              },
               rest.arguments()));
         }
       }
@@ -139,17 +164,17 @@ struct Entries<int(A...)> {
     if (job) {
       if (const int code = engine::await_stream(*job, operands); code != MPI_SUCCESS) return code;
     }
-    return by_mpi<own, ints>(job, operands, arguments...);
+    return by_mpi<describe, own, ints>(job, operands, arguments...);
   }
 
   /// MPI's own blocking call.
-  template <auto own, auto ints>
+  template <auto describe, auto own, auto ints>
   static int by_mpi(Job* job, const Operands& operands, A... arguments) {
     if (passes<own>(job)) {
       return engine::after_blocking(job, (mpi::buffer_calls().*own)(arguments...));
     }
     StagedCall staged;
-    int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
+    int error = job ? open<describe>(staged, *job, Form::blocking, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
     if (error != MPI_SUCCESS) return error;
     if (job) engine::before_blocking(*job);
@@ -169,7 +194,7 @@ struct Entries<int(A...)> {
     const Operands operands = described<describe>(arguments...);
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
-        const auto candidate = engine::look_at(*job, call, engine::Form::immediate, operands);
+        const auto candidate = engine::look_at(*job, call, Form::immediate, operands);
         constexpr auto call_own = [](StagedCall& staged, const Operands& left, A... given, MPI_Info,
                                      MPI_Request* begun) {
           return call_mpi<own, ints>(staged, left, given..., begun);
@@ -189,7 +214,7 @@ struct Entries<int(A...)> {
       }
     }
     StagedCall staged;
-    int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
+    int error = job ? open<describe>(staged, *job, Form::immediate, operands) : MPI_SUCCESS;
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
     if (error != MPI_SUCCESS) return error;
     *request = MPI_REQUEST_NULL;
@@ -212,7 +237,7 @@ struct Entries<int(A...)> {
     const Operands operands = described<describe>(arguments...);
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
-        const auto candidate = engine::look_at(*job, call, engine::Form::persistent, operands);
+        const auto candidate = engine::look_at(*job, call, Form::persistent, operands);
         if (candidate.comm) {
           constexpr auto call_own = [](StagedCall& staged, const Operands& left, A... given,
                                        MPI_Info hints, MPI_Request* made) {
@@ -228,7 +253,7 @@ struct Entries<int(A...)> {
       }
     }
     StagedCall staged;
-    const int error = job ? staged.open(*job, operands) : MPI_SUCCESS;
+    const int error = job ? open<describe>(staged, *job, Form::persistent, operands) : MPI_SUCCESS;
     if (error != MPI_SUCCESS) return error;
     *request = MPI_REQUEST_NULL;
     const int code = call_mpi<own, ints>(staged, operands, arguments..., info, request);

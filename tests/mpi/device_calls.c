@@ -1,6 +1,7 @@
 /* What calls on device memory must not touch, and what they tell: arguments that do not count,
  * packing, requests of all kinds together, absolute addresses, errors, and devices that lack
- * something, which the argument names. For any number of ranks. */
+ * something, which the argument names. With the argument "alone", calls alone in which MPI must not
+ * touch memory of devices. For any number of ranks. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -159,7 +160,7 @@ typedef int (*PackExternalLarge)(const char*, const void*, MPI_Count, MPI_Dataty
                                  MPI_Count, MPI_Count*);
 
 /* Every second int, behind something that is packed already. */
-static void check_packing(void) {
+static void check_packing(int first_turn) {
   const PackLarge pack = (PackLarge)dlsym(RTLD_DEFAULT, "MPI_Pack_c");
   const UnpackLarge unpack = (UnpackLarge)dlsym(RTLD_DEFAULT, "MPI_Unpack_c");
   const PackExternalLarge pack_external =
@@ -168,7 +169,7 @@ static void check_packing(void) {
   MPI_Datatype every_second;
   MPI_Type_vector(N, 1, 2, MPI_INT, &every_second);
   MPI_Type_commit(&every_second);
-  for (int turn = 0; turn < 8; ++turn) {
+  for (int turn = first_turn; turn < 8; ++turn) {
     const int large = turn % 2, external = turn >= 4;
     struct Memory s = filled(turn % 3 - 1, 1), p = filled(turn % 2, 2), r = filled(0, 3);
     int position = 8;
@@ -338,6 +339,8 @@ int main(int argc, char** argv) {
   const char* lacking = argc > 1 ? argv[1] : "nothing";
   if (strcmp(lacking, "devices") == 0) {
     check_refusing_devices();
+  } else if (strcmp(lacking, "alone") == 0) {
+    check_packing(4);
   } else if (strcmp(lacking, "nothing") != 0) {
     check_without_memory(lacking);
   } else {
@@ -345,7 +348,7 @@ int main(int argc, char** argv) {
     check_what_does_not_count();
     check_requests();
     check_restarts();
-    check_packing();
+    check_packing(0);
     check_absolute_addresses();
     check_errors();
   }

@@ -1,5 +1,6 @@
 /* Collective calls on buffers in memory of devices: each in all its forms, compared byte by byte,
- * beside the data too, with the same call on host buffers. For any number of ranks. */
+ * beside the data too, with the same call on host buffers. With the argument "alone", of those
+ * alone in which MPI must not touch memory of devices. For any number of ranks. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -26,7 +27,7 @@ struct Arguments {
   MPI_Datatype types[MOST];
 };
 
-static int rank, size, turn_type, turn_in_place;
+static int rank, size, turn_type, turn_in_place, is_alone;
 static MPI_Aint extent;
 
 typedef int (*Call)();
@@ -246,6 +247,12 @@ static void keep_result(const struct Case* c, const struct Arguments* a, const s
   free(result);
 }
 
+/* Reductions that do not block, and one that Open MPI gets wrong; see src/preload/buffer_calls.cpp.
+ */
+static int is_of_hosts(const struct Case* c, enum Form form, int in_place) {
+  return c->reduces && (form >= IMMEDIATE || (c->run == Reduce_scatter_block && in_place));
+}
+
 static void check_case(const struct Case* c, const struct Group* g, MPI_Datatype type, MPI_Op op,
                        int in_place, int turn) {
   static const int places[][2] = {{0, 1}, {0, -1}, {-1, 1}, {1, 1}};
@@ -257,6 +264,7 @@ static void check_case(const struct Case* c, const struct Group* g, MPI_Datatype
   for (enum Form form = 0; form < FORMS; ++form) {
     /* Open MPI 5 moves nothing then. */
     if (c->run == Alltoallw && size == 1 && form <= BLOCKING_C) continue;
+    if (is_alone && !is_of_hosts(c, form, in_place)) continue;
     /* not alike on all ranks */
     const int* place = places[(turn + (int)form + rank) % 4];
     struct Memory s = memory_on(place[0], bytes), r = memory_on(place[1], bytes);
@@ -353,6 +361,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   check_rank = rank;
+  is_alone = argc > 1 && strcmp(argv[1], "alone") == 0;
   make_types();
   const struct Group world = {.comm = MPI_COMM_WORLD, .rank = rank, .size = size};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) check_on(&cases[i], &world, (int)i);
