@@ -128,7 +128,7 @@ struct Joint {
   std::uint32_t combiners;
   /// Of several parts: all members get all of them.
   bool gathers;
-  bool is_brief;      ///< it travels in lines: up to joint::most_brief, and `gathers` is not set
+  bool in_lines;      ///< it travels so: no part has more bytes than joint::most_in_lines
   const void* input;  ///< differs; all parts, one behind the other
   /// Differs. Where the part goes that this member combines, or, with `gathers`, all of them; null
   /// where it gets none. May be the input, but for several parts without `gathers`.

@@ -4,8 +4,8 @@
 //
 // Words: a member brings a vector, which is cut into parts. A part is combined by one member, or by
 // several, each for itself. What is short travels in lines of 16 bytes, which carry 8 bytes and
-// tell by themselves that they are there; what is longer lies in its owner's memory, for others to
-// read, and flags tell of it.
+// tell by themselves that they are there: contributions, and, where all get all parts, results.
+// What is longer lies in its owner's memory, for others to read, and flags tell of it.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,14 @@ namespace mpress::gpu::joint {
 inline constexpr unsigned most_members = 16;
 /// Kernels wait for those of others, so they leave most of a device free.
 inline constexpr unsigned most_blocks = 64;
-/// Of a vector that travels in lines.
+/// A part of so many bytes may travel in lines.
+inline constexpr std::size_t most_in_lines = 256 << 10;
+/// Such a vector's lines have room of their own, so that memory for short ones alone is small. Not
+/// where all get all parts.
 inline constexpr std::size_t most_brief = 32 << 10;
 
 inline constexpr std::size_t line_bytes = 16;
 inline constexpr std::size_t line_payload = 8;
-inline constexpr std::size_t lines_of_member = most_brief / line_payload + 1;
 
 /// A flag holds the number of a call. One for each of two waits, member and block.
 inline constexpr unsigned waits = 2;
@@ -35,26 +37,49 @@ MPRESS_HOST_DEVICE constexpr std::size_t flag_at(unsigned wait, unsigned member,
   return ((wait * most_members + member) * most_blocks + block) * sizeof(std::uint32_t);
 }
 
-/// Where another member's lines come.
-MPRESS_HOST_DEVICE constexpr std::size_t lines_at(unsigned member) {
-  return flags_bytes + member * lines_of_member * line_bytes;
+/// Where each member's lines come, in a member's memory.
+struct Lines {
+  std::size_t first;
+  std::size_t of_member;  ///< bytes
+
+  MPRESS_HOST_DEVICE constexpr std::size_t at(unsigned member) const {
+    return first + member * of_member;
+  }
+};
+
+MPRESS_HOST_DEVICE constexpr Lines brief_lines() {
+  return {flags_bytes, (most_brief / line_payload + 1) * line_bytes};
+}
+/// Of contributions, and, with `of_results`, of results.
+MPRESS_HOST_DEVICE constexpr Lines long_lines(unsigned members, bool of_results) {
+  constexpr std::size_t of_member = (most_in_lines / line_payload + 1) * line_bytes;
+  return {brief_lines().at(members) + (of_results ? members * of_member : 0), of_member};
+}
+
+/// Of contributions to a vector of `bytes` bytes.
+MPRESS_HOST_DEVICE constexpr Lines lines_for(unsigned members, std::size_t bytes, bool gathers) {
+  return bytes <= most_brief && !gathers ? brief_lines() : long_lines(members, false);
 }
 
 /// Behind them lies what a member brings, each part 16-byte aligned, and then the part that it has
 /// combined.
-MPRESS_HOST_DEVICE constexpr std::size_t parts_at(unsigned members) { return lines_at(members); }
+MPRESS_HOST_DEVICE constexpr std::size_t parts_at(unsigned members) {
+  return long_lines(members, true).at(members);
+}
 
 MPRESS_HOST_DEVICE constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-/// What has to be zero before the memory is used.
-constexpr std::size_t cleared_bytes(unsigned members) { return parts_at(members); }
+/// What has to be zero before memory for vectors of `bytes` bytes is used; 0: of brief ones alone.
+constexpr std::size_t cleared_bytes(unsigned members, std::size_t bytes) {
+  return bytes == 0 ? brief_lines().at(members) : parts_at(members);
+}
 
-/// Enough for vectors of `bytes` bytes, however they are cut; 0: for what travels in lines.
+/// Enough for vectors of `bytes` bytes, however they are cut; 0: of brief ones alone.
 constexpr std::size_t memory_bytes(unsigned members, std::size_t bytes) {
-  const std::size_t parts = bytes == 0 ? 0 : aligned(bytes) + members * line_bytes;
-  return parts_at(members) + 2 * parts;
+  if (bytes == 0) return cleared_bytes(members, 0);
+  return parts_at(members) + 2 * (aligned(bytes) + members * line_bytes);
 }
 
 /// Thread blocks for a vector of so many bytes: enough to fill a link, each with some work.

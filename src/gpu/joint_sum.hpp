@@ -39,6 +39,15 @@ struct alignas(16) RowHead {
 };
 inline constexpr std::uint32_t as_elements = 64;
 
+/// A slot has what travels of a unit: the heads of its rows, then the rows.
+inline constexpr std::size_t slot_bytes = rows * sizeof(RowHead) + unit_bytes;
+MPRESS_HOST_DEVICE constexpr std::size_t head_in_slot(unsigned row) {
+  return row * sizeof(RowHead);
+}
+MPRESS_HOST_DEVICE constexpr std::size_t row_in_slot(unsigned row) {
+  return rows * sizeof(RowHead) + row * row_bytes;
+}
+
 /// Quanta that travel lie in [-reach, reach): those of all members together fit 32 bits.
 inline constexpr std::int32_t reach = 1 << 26;
 
@@ -67,26 +76,23 @@ struct Layout {
     return (2 * others() + other) * units + unit;
   }
 
-  MPRESS_HOST_DEVICE constexpr std::size_t flag_at(std::size_t slot) const { return 4 * slot; }
+  static MPRESS_HOST_DEVICE constexpr std::size_t flag_at(std::size_t slot) { return 4 * slot; }
   MPRESS_HOST_DEVICE constexpr std::size_t mark_at(std::size_t unit) const {
     return 4 * (slots() + unit);
   }
   MPRESS_HOST_DEVICE constexpr std::size_t slots_at() const {
     return (4 * (slots() + units) + 255) / 256 * 256;
   }
-  MPRESS_HOST_DEVICE constexpr std::size_t slot_bytes() const {
-    return rows * sizeof(RowHead) + unit_bytes;
+  constexpr std::size_t head_at(std::size_t slot, unsigned row) const {
+    return slots_at() + slot * slot_bytes + head_in_slot(row);
   }
-  MPRESS_HOST_DEVICE constexpr std::size_t head_at(std::size_t slot, unsigned row) const {
-    return slots_at() + slot * slot_bytes() + row * sizeof(RowHead);
-  }
-  MPRESS_HOST_DEVICE constexpr std::size_t row_at(std::size_t slot, unsigned row) const {
-    return slots_at() + slot * slot_bytes() + rows * sizeof(RowHead) + row * row_bytes;
+  constexpr std::size_t row_at(std::size_t slot, unsigned row) const {
+    return slots_at() + slot * slot_bytes + row_in_slot(row);
   }
 
   /// What has to be zero before the memory is used.
   constexpr std::size_t cleared_bytes() const { return slots_at(); }
-  constexpr std::size_t bytes() const { return slots_at() + slots() * slot_bytes(); }
+  constexpr std::size_t bytes() const { return slots_at() + slots() * slot_bytes; }
 };
 
 /// Longer vectors are added up window by window, so that the memory stays bounded.

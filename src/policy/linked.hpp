@@ -16,9 +16,11 @@ enum class Shots : std::uint8_t { none, one, two };
 /// lies, or copied straight to where it belongs.
 struct Reach {
   // Of a reduction:
-  std::size_t most_brought;  ///< by each
-  std::size_t most_read;     ///< by a member of others, in one shot
-  std::size_t of_a_wait;     ///< what comes in the time of a wait
+  std::size_t most_brought;        ///< by each
+  std::size_t most_read;           ///< by a member of others, in one shot
+  std::size_t of_a_wait;           ///< what comes in the time of a wait
+  std::size_t most_in_lines;       ///< of a part, beside what always travels so (gpu/joint.hpp)
+  std::size_t of_a_wait_in_lines;  ///< less: waits are shorter, and lines twice as long as data
   // Of a sum, what each brings; and of a broadcast as it is:
   std::size_t least_in_rows;   ///< it goes row by row as it is
   std::size_t most_in_rows;    ///< the same; 0: none does
@@ -32,6 +34,8 @@ struct Reach {
 inline constexpr Reach linked{.most_brought = 16 << 20,
                               .most_read = SIZE_MAX,
                               .of_a_wait = 512 << 10,
+                              .most_in_lines = 256 << 10,
+                              .of_a_wait_in_lines = 128 << 10,
                               .least_in_rows = (4 << 20) + 1,
                               .most_in_rows = SIZE_MAX,
                               .most_in_quanta = SIZE_MAX,
@@ -42,6 +46,8 @@ inline constexpr Reach linked{.most_brought = 16 << 20,
 inline constexpr Reach by_host{.most_brought = 8 << 20,
                                .most_read = 3 << 20,
                                .of_a_wait = 1 << 20,
+                               .most_in_lines = 0,
+                               .of_a_wait_in_lines = 0,
                                .least_in_rows = 0,
                                .most_in_rows = 0,
                                .most_in_quanta = 4 << 20,
@@ -80,7 +86,9 @@ constexpr bool may_combine_jointly(const Reach& reach, Shots shots, std::size_t 
 
 /// Where kernels wait on their devices.
 constexpr Shots joint_shots(const Reach& reach, std::size_t bytes, int ranks) {
-  return shots_for(bytes, reach.most_brought, ranks, reach.of_a_wait);
+  const bool in_lines = bytes / static_cast<std::size_t>(ranks) <= reach.most_in_lines;
+  return shots_for(bytes, reach.most_brought, ranks,
+                   in_lines ? reach.of_a_wait_in_lines : reach.of_a_wait);
 }
 
 }  // namespace mpress::policy

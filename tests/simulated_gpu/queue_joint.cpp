@@ -29,13 +29,18 @@ class JointWork {
         given_(given) {}
 
   std::size_t bytes() const { return begins_.back() * width_; }
+  std::size_t longest_part() const {
+    std::size_t longest = 0;
+    for (std::size_t part = 0; part < parts(); ++part) longest = std::max(longest, count(part));
+    return longest * width_;
+  }
   std::size_t out_bytes() const {
     if (given_.gathers) return bytes();
     return combines(given_.member) ? count(part_of(given_.member)) * width_ : 0;
   }
 
   void run() const {
-    const bool is_done = given_.is_brief ? run_in_lines() : run_by_flags();
+    const bool is_done = given_.in_lines ? run_in_lines() : run_by_flags();
     if (!is_done) std::atomic_ref(*given_.undone).store(1, std::memory_order_release);
   }
 
@@ -59,46 +64,69 @@ class JointWork {
   }
   std::byte* out() const { return Memory::instance().view(static_cast<std::byte*>(given_.out)); }
 
-  std::uint64_t* line(unsigned of, unsigned from, std::size_t number) const {
-    return reinterpret_cast<std::uint64_t*>(
-        at(of, joint::lines_at(from) + number * joint::line_bytes));
+  using Words = std::vector<std::uint32_t>;  ///< the halves of lines
+
+  /// A half of a line, and the number of the call beside it.
+  std::atomic_ref<std::uint64_t> half(const joint::Lines& lines, unsigned of, unsigned from,
+                                      std::size_t number) const {
+    std::byte* const first = at(of, lines.at(from) + number / 2 * joint::line_bytes);
+    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(first)[number % 2]);
   }
   std::size_t lines(std::size_t part) const {
     return (count(part) * width_ + joint::line_payload - 1) / joint::line_payload;
   }
 
+  void send_lines(const joint::Lines& where, unsigned to, std::size_t part,
+                  const std::byte* data) const {
+    Words words(2 * lines(part));
+    if (!words.empty()) std::memcpy(words.data(), data, count(part) * width_);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      half(where, to, given_.member, i)
+          .store(std::uint64_t{given_.call} << 32 | words[i], std::memory_order_release);
+    }
+  }
+
+  /// False where they did not come.
+  bool await_lines(const joint::Lines& where, unsigned from, std::size_t part, Words& words) const {
+    for (std::size_t i = 0; i < 2 * lines(part); ++i) {
+      std::uint64_t found = 0;
+      const auto is_there = [&] {
+        found = half(where, given_.member, from, i).load(std::memory_order_acquire);
+        return found >> 32 == given_.call;
+      };
+      if (!await(is_there, stop())) return false;
+      words.push_back(static_cast<std::uint32_t>(found));
+    }
+    return true;
+  }
+
   bool run_in_lines() const {
+    const joint::Lines contributions = joint::lines_for(members(), bytes(), given_.gathers);
+    const joint::Lines results = joint::long_lines(members(), true);
     for (unsigned member = 0; member < members() && !given_.again; ++member) {
-      if (!combines(member)) continue;
       const std::size_t part = part_of(member);
-      for (std::size_t i = 0; i < lines(part); ++i) {
-        std::uint32_t data[2] = {};
-        const std::size_t first = i * joint::line_payload;
-        std::memcpy(data, input(part) + first, std::min(sizeof data, count(part) * width_ - first));
-        for (int half = 0; half < 2; ++half) {
-          std::atomic_ref(line(member, given_.member, i)[half])
-              .store(std::uint64_t{given_.call} << 32 | data[half], std::memory_order_release);
-        }
+      if (combines(member)) send_lines(contributions, member, part, input(part));
+    }
+    if (combines(given_.member)) {
+      const std::size_t part = part_of(given_.member);
+      std::vector<Words> inputs(members());
+      std::vector<const void*> views;
+      for (unsigned member = 0; member < members(); ++member) {
+        if (!await_lines(contributions, member, part, inputs[member])) return false;
+        views.push_back(inputs[member].data());
+      }
+      std::byte* const result = out() + (given_.gathers ? begins_[part] * width_ : 0);
+      codec::combine_all(how_, type_, views, result, count(part));
+      for (unsigned member = 0; member < members() && given_.gathers; ++member) {
+        if (member != given_.member) send_lines(results, member, part, result);
       }
     }
-    if (!combines(given_.member)) return true;
-    const std::size_t part = part_of(given_.member);
-    std::vector<std::vector<std::uint32_t>> inputs(members());
-    for (unsigned member = 0; member < members(); ++member) {
-      for (std::size_t half = 0; half < 2 * lines(part); ++half) {
-        const std::atomic_ref word(line(given_.member, member, half / 2)[half % 2]);
-        std::uint64_t found = 0;
-        const auto is_there = [&] {
-          found = word.load(std::memory_order_acquire);
-          return found >> 32 == given_.call;
-        };
-        if (!await(is_there, stop())) return false;
-        inputs[member].push_back(static_cast<std::uint32_t>(found));
-      }
+    for (unsigned member = 0; member < members() && given_.gathers; ++member) {
+      Words words;
+      if (member == given_.member || count(member) == 0) continue;
+      if (!await_lines(results, member, member, words)) return false;
+      std::memcpy(out() + begins_[member] * width_, words.data(), count(member) * width_);
     }
-    std::vector<const void*> views;
-    for (const auto& one : inputs) views.push_back(one.data());
-    codec::combine_all(how_, type_, views, out(), count(part));
     return true;
   }
 
@@ -179,13 +207,14 @@ gpu::Event Queue::combine_jointly(gpu::Combine how, ElementType type, const gpu:
       fault("%p: elements are not aligned", end);
     }
   }
-  if (given.is_brief && (work.bytes() > joint::most_brief || given.gathers)) {
-    fault("%zu bytes in lines", work.bytes());
+  if (given.in_lines && work.longest_part() > joint::most_in_lines) {
+    fault("%zu bytes in lines", work.longest_part());
   }
+  const bool is_brief = given.in_lines && !given.gathers && work.bytes() <= joint::most_brief;
   for (std::byte* const memory : given.memory) {
     Memory::instance().check_joint(
         device_, memory,
-        joint::memory_bytes(static_cast<unsigned>(members), given.is_brief ? 0 : work.bytes()));
+        joint::memory_bytes(static_cast<unsigned>(members), is_brief ? 0 : work.bytes()));
   }
   // Of the joint memory nothing is told: that others work there meanwhile is what it is for.
   Memory::instance().check(device_, given.input, work.bytes());

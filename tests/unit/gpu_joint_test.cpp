@@ -41,6 +41,7 @@ struct Case {
   Goal goal = Goal::all;
   bool gathers = false;  ///< two shots
   bool in_place = false;
+  bool in_lines = false;
   std::size_t skew = 0;  ///< elements in front of input and result
   unsigned late = 0;     ///< a member that comes last, after the others have given up
 };
@@ -50,7 +51,7 @@ class Members {
  public:
   Members(Place place, unsigned number, std::size_t most) : most_(most) {
     const std::size_t room = joint::memory_bytes(number, most);
-    std::vector<std::byte> zeros(joint::cleared_bytes(number));
+    std::vector<std::byte> zeros(joint::cleared_bytes(number, most));
     for (unsigned i = 0; i < number; ++i) {
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
       memory_.push_back(std::make_unique<Block>(place, room));
@@ -69,7 +70,7 @@ class Members {
   template <class T>
   void combine(const Case& one, std::span<const std::uint64_t> begins) {
     const std::size_t count = begins.back(), bytes = count * sizeof(T);
-    CHECK(bytes <= most_ || (!one.gathers && bytes <= joint::most_brief));
+    CHECK(bytes <= most_);
     std::vector<std::vector<T>> inputs;
     for (unsigned i = 0; i < number(); ++i) {
       inputs.emplace_back(count);
@@ -113,7 +114,6 @@ class Members {
   Event give(const Case& one, std::span<const std::uint64_t> begins, unsigned i, bool again) {
     undone(i) = 0;
     again_ += again;
-    const bool is_brief = !one.gathers && begins.back() * sizeof(T) <= joint::most_brief;
     const std::uint32_t combiners = one.goal == Goal::root ? 2 : (1u << number()) - 1;
     const Joint given{at_,
                       i,
@@ -121,7 +121,7 @@ class Members {
                       begins,
                       combiners,
                       one.gathers,
-                      is_brief,
+                      one.in_lines,
                       input(i, one, sizeof(T)),
                       out(i, one, sizeof(T)),
                       again,
@@ -150,26 +150,40 @@ std::vector<std::uint64_t> parts(std::size_t count, unsigned members) {
   return begins;
 }
 
+std::uint64_t longest(const std::vector<std::uint64_t>& begins) {
+  std::uint64_t longest = 0;
+  for (std::size_t i = 1; i < begins.size(); ++i) {
+    longest = std::max(longest, begins[i] - begins[i - 1]);
+  }
+  return longest;
+}
+
 template <class T>
 void all_goals(Place place, unsigned number) {
   Members members(place, number, 1 << 20);
-  const std::size_t brief = joint::most_brief / sizeof(T);
-  for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{1000}, brief,
-                                  brief + 1, std::size_t{50'001}, (1 << 20) / sizeof(T)}) {
+  const std::size_t brief = joint::most_brief / sizeof(T), most = joint::most_in_lines / sizeof(T);
+  for (const std::size_t count :
+       {std::size_t{1}, std::size_t{7}, std::size_t{1000}, brief, brief + 1, std::size_t{50'001},
+        most, most + 1, (1 << 20) / sizeof(T)}) {
     for (const bool in_place : {false, true}) {
       for (const std::size_t skew : {0, 1}) {
         if (skew > 0 && count * sizeof(T) == 1 << 20) continue;
-        Case one{.in_place = in_place, .skew = skew};
-        members.combine<T>(one, one_part(count));
-        one.goal = Goal::root;
-        members.combine<T>(one, one_part(count));
-        one.goal = Goal::all;
-        one.gathers = true;
-        members.combine<T>(one, parts(count, number));
-        one.gathers = false;
-        one.goal = Goal::each;
-        one.in_place = false;
-        members.combine<T>(one, parts(count, number));
+        for (const bool in_lines : {false, true}) {
+          Case one{.in_place = in_place, .in_lines = in_lines, .skew = skew};
+          if (!in_lines || count <= most) {
+            members.combine<T>(one, one_part(count));
+            one.goal = Goal::root;
+            members.combine<T>(one, one_part(count));
+          }
+          if (in_lines && longest(parts(count, number)) > most) continue;
+          one.goal = Goal::all;
+          one.gathers = true;
+          members.combine<T>(one, parts(count, number));
+          one.gathers = false;
+          one.goal = Goal::each;
+          one.in_place = false;
+          members.combine<T>(one, parts(count, number));
+        }
       }
     }
   }
@@ -179,7 +193,8 @@ template <class T>
 void all_combinations(Place place) {
   Members members(place, 3, 1 << 18);
   for (const Combine how : {Combine::sum, Combine::min, Combine::max, Combine::prod}) {
-    members.combine<T>({.how = how}, one_part(501));
+    members.combine<T>({.how = how, .in_lines = true}, one_part(501));
+    members.combine<T>({.how = how, .gathers = true, .in_lines = true}, parts(20'003, 3));
     members.combine<T>({.how = how}, one_part(20'003));
     members.combine<T>({.how = how, .gathers = true}, parts(20'003, 3));
   }
@@ -191,10 +206,16 @@ void late_members(Place place) {
   for (const std::size_t count : {100, 200'000}) {
     for (unsigned late = 1; late < 3; ++late) {
       for (const bool in_place : {false, true}) {
-        members.combine<float>({.in_place = in_place, .late = late}, one_part(count));
-        if (count < 1000) continue;
-        members.combine<float>({.gathers = true, .in_place = in_place, .late = late},
-                               parts(count, 3));
+        for (const bool in_lines : {false, true}) {
+          if (!in_lines || count * sizeof(float) <= joint::most_in_lines) {
+            members.combine<float>({.in_place = in_place, .in_lines = in_lines, .late = late},
+                                   one_part(count));
+          }
+          if (in_lines && longest(parts(count, 3)) * sizeof(float) > joint::most_in_lines) continue;
+          members.combine<float>(
+              {.gathers = true, .in_place = in_place, .in_lines = in_lines, .late = late},
+              parts(count, 3));
+        }
       }
     }
   }

@@ -40,18 +40,22 @@ inline constexpr double worst_loss =
     (3.0 * Rounding<T>::reach + 16) * std::numeric_limits<T>::epsilon();
 static_assert(worst_loss<float> < 1 - step_shrink && worst_loss<double> < 1 - step_shrink);
 
-/// A quantum, above Rounding's zero. An f32 element that has none, NaNs of either sign among them,
-/// shows as one beyond max_quantum; an f64 one leaves bits in `strange`.
+/// A quantum, above Rounding's zero, of an element's multiple of the step and Rounding's magic. An f32
+/// element that has none, NaNs of either sign among them, shows as one beyond max_quantum; an f64 one
+/// leaves bits in `strange`.
+__device__ __forceinline__ std::int32_t rounded(float shifted, std::uint32_t&) {
+  return __float_as_int(shifted);
+}
+__device__ __forceinline__ std::int32_t rounded(double shifted, std::uint32_t& strange) {
+  strange |= __double2hiint(shifted) ^
+             (std::bit_cast<std::uint64_t>(Rounding<double>::magic) >> 32);
+  return __double2loint(shifted);
+}
+
 template <class T>
 __device__ __forceinline__ std::int32_t quantize_fast(const Quantizer<T>& z, T x,
                                                       std::uint32_t& strange) {
-  const T shifted = x * z.inverse + Rounding<T>::magic;
-  if constexpr (sizeof(T) == 4) {
-    return __float_as_int(shifted);
-  } else {
-    strange |= __double2hiint(shifted) ^ (std::bit_cast<std::uint64_t>(Rounding<T>::magic) >> 32);
-    return __double2loint(shifted);
-  }
+  return rounded(x * z.inverse + Rounding<T>::magic, strange);
 }
 
 }  // namespace mpress::codec::szp::cuda

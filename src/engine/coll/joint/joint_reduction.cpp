@@ -55,11 +55,10 @@ bool goes_by_rows(const Collective& call, const Operands& operands, const Reduct
 }
 
 /// Not more for each size that comes.
-JointMemory::Size memory_for(unsigned members, std::size_t bytes) {
+JointMemory::Size memory_for(unsigned members, std::size_t bytes, bool is_brief) {
   constexpr std::size_t least_long = 1 << 20;
-  const std::size_t room =
-      bytes <= joint::most_brief ? 0 : std::max(least_long, std::bit_ceil(bytes));
-  return {joint::memory_bytes(members, room), joint::cleared_bytes(members)};
+  const std::size_t room = is_brief ? 0 : std::max(least_long, std::bit_ceil(bytes));
+  return {joint::memory_bytes(members, room), joint::cleared_bytes(members, room)};
 }
 
 }  // namespace
@@ -121,7 +120,7 @@ JointReduction::Told JointReduction::offer() {
   }
   const bool is_read = memory_.connect(device_);
   const auto members = static_cast<unsigned>(context_.size());
-  if (!memory_.provide(device_, memory_for(members, bytes())) || !is_read) return {};
+  if (!memory_.provide(device_, memory_for(members, bytes(), is_brief())) || !is_read) return {};
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
   return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
@@ -161,6 +160,12 @@ JointAnswer JointReduction::accept(std::span<const std::uint64_t> told) {
   return answer;
 }
 
+bool JointReduction::is_brief() const { return !gathers_ && bytes() <= joint::most_brief; }
+
+bool JointReduction::travels_in_lines() const {
+  return is_brief() || longest_part(begins_, width()) <= reach_of(context_).most_in_lines;
+}
+
 gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
   std::uint32_t combiners = 0;
   for (int member = 0; member < context_.size() && !has_parts(); ++member) {
@@ -172,7 +177,7 @@ gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool ag
                          begins_,
                          combiners,
                          gathers_,
-                         !gathers_ && bytes() <= joint::most_brief,
+                         travels_in_lines(),
                          reduction_.input,
                          results_,
                          again,

@@ -63,6 +63,8 @@ class JointReduction final : public JointCall {
   bool has_parts() const { return begins_.size() > 2; }
   std::size_t width() const { return element_size(reduction_.type); }
   std::size_t bytes() const { return reduction_.count * width(); }
+  bool is_brief() const;
+  bool travels_in_lines() const;
 
   const Operands& operands_;
   JointMemory& memory_;

@@ -14,12 +14,14 @@ namespace {
 using codec::Combine;
 
 constexpr unsigned threads = 512;
-constexpr unsigned most_brief_blocks = 8;
+constexpr unsigned line_threads = 256;
+constexpr unsigned most_line_blocks = 128;
 
 /// A Joint as kernels have it.
 struct Call {
   std::byte* memory[joint::most_members];
   std::uint64_t begins[joint::most_members + 1];
+  joint::Lines lines, results;  ///< of contributions, and of what is combined
   const void* input;
   void* out;
   std::uint32_t* undone;
@@ -62,31 +64,30 @@ struct Line {
 
 __device__ void store_line(std::byte* at, const Line& line, std::uint32_t number) {
   asm volatile("st.volatile.global.v4.u32 [%0], {%1, %3, %2, %3};" ::"l"(at), "r"(line.data[0]),
-               "r"(line.data[1]), "r"(number)
-               : "memory");
+               "r"(line.data[1]), "r"(number));
 }
 
 __device__ bool load_line(const std::byte* at, Line& line, std::uint32_t number) {
   std::uint32_t first, second;
   asm volatile("ld.volatile.global.v4.u32 {%0, %2, %1, %3}, [%4];"
                : "=r"(line.data[0]), "=r"(line.data[1]), "=r"(first), "=r"(second)
-               : "l"(at)
-               : "memory");
+               : "l"(at));
   return first == number && second == number;
 }
 
-/// Lines of up to `ahead` members in a row, all of them at once. False where one did not come.
+/// So many members' lines are on their way at once.
 constexpr unsigned ahead = 4;
 
-__device__ bool await_lines(const std::byte* first, unsigned members, Line (&lines)[ahead],
-                            const Call& call) {
+/// Lines of those of `ahead` members in a row that `wanted` has a bit of. False where one did not
+/// come.
+__device__ bool await_lines(const std::byte* first, std::size_t of_member, unsigned wanted,
+                            Line (&lines)[ahead], const Call& call) {
   for (Patience patience(call.stop());;) {
     bool has_all = true;
 #pragma unroll
     for (unsigned k = 0; k < ahead; ++k) {
-      if (k >= members) continue;
-      const std::byte* const at = first + k * (joint::lines_at(1) - joint::lines_at(0));
-      has_all = load_line(at, lines[k], call.number) && has_all;
+      if ((wanted >> k & 1) == 0) continue;
+      has_all = load_line(first + k * of_member, lines[k], call.number) && has_all;
     }
     if (has_all) return true;
     if (patience.is_over()) return false;
@@ -107,55 +108,134 @@ __device__ Line line_of(const T* elements, std::size_t count, std::size_t i) {
   return line;
 }
 
-template <Combine how, class T>
-__global__ void __launch_bounds__(threads)
-    brief_kernel(const __grid_constant__ Call call, const Tell tell) {
+/// The opposite.
+template <class T>
+__device__ void put_line(T* elements, std::size_t count, std::size_t i, const Line& line) {
+  constexpr std::size_t lanes = sizeof line / sizeof(T);
+  T lane[lanes];
+  memcpy(lane, &line, sizeof line);
+#pragma unroll
+  for (std::size_t k = 0; k < lanes; ++k) {
+    if (i * lanes + k < count) elements[i * lanes + k] = lane[k];
+  }
+}
+
+/// Line `i` of each part to those who combine it. The own memory gets them, too: work that is given
+/// again finds nothing else, where results lie in the input's place.
+template <class T>
+__device__ void contribute_line(const Call& call, std::size_t i) {
   constexpr std::size_t lanes = sizeof(Line) / sizeof(T);
-  const std::size_t stride = std::size_t{gridDim.x} * threads;
-  const std::size_t first = std::size_t{blockIdx.x} * threads + threadIdx.x;
   const auto* const input = static_cast<const T*>(call.input);
-  const std::size_t own_lines = joint::lines_at(call.own);
-  // The own memory gets them, too: work that is given again finds nothing else, where results lie
-  // in the input's place.
-  for (unsigned step = 1; step <= call.members && !call.again; ++step) {
-    const unsigned member = (call.own + step) % call.members;
-    if (!call.combines(member)) continue;
-    const unsigned part = call.part_of(member);
-    const std::size_t count = call.count(part);
-    for (std::size_t i = first; i * lanes < count; i += stride) {
-      store_line(call.memory[member] + own_lines + i * joint::line_bytes,
-                 line_of(input + call.begins[part], count, i), call.number);
+  for (unsigned begin = 1; begin <= call.members; begin += ahead) {
+    Line lines[ahead];
+    std::byte* to[ahead];
+#pragma unroll
+    for (unsigned k = 0; k < ahead; ++k) {
+      const unsigned member = (call.own + begin + k) % call.members;
+      const unsigned part = call.part_of(member);
+      to[k] = nullptr;
+      if (begin + k > call.members || !call.combines(member) || i * lanes >= call.count(part)) {
+        continue;
+      }
+      to[k] = call.memory[member] + call.lines.at(call.own) + i * joint::line_bytes;
+      lines[k] = line_of(input + call.begins[part], call.count(part), i);
+    }
+#pragma unroll
+    for (unsigned k = 0; k < ahead; ++k) {
+      if (to[k] != nullptr) store_line(to[k], lines[k], call.number);
     }
   }
-  if (call.combines(call.own)) {
-    const std::size_t count = call.count(call.part_of(call.own));
-    auto* const out = static_cast<T*>(call.out);
-    bool has_all = true;
-    for (std::size_t i = first; i * lanes < count && has_all; i += stride) {
-      T sums[lanes];
-      for (unsigned member = 0; member < call.members && has_all; member += ahead) {
-        const std::byte* const at =
-            call.memory[call.own] + joint::lines_at(member) + i * joint::line_bytes;
-        Line lines[ahead];
-        has_all = await_lines(at, call.members - member, lines, call);
+}
+
+/// Line `i` of the part that this member combines. False where one did not come.
+template <Combine how, class T>
+__device__ bool combine_line(const Call& call, std::size_t i, Line& result) {
+  constexpr std::size_t lanes = sizeof(Line) / sizeof(T);
+  const std::byte* const own = call.memory[call.own] + i * joint::line_bytes;
+  T sums[lanes];
+  for (unsigned member = 0; member < call.members; member += ahead) {
+    const unsigned left = call.members - member;
+    Line lines[ahead];
+    if (!await_lines(own + call.lines.at(member), call.lines.of_member,
+                     left < ahead ? (1u << left) - 1 : ~0u, lines, call)) {
+      return false;
+    }
 #pragma unroll
-        for (unsigned m = 0; m < ahead; ++m) {
-          if (member + m >= call.members) continue;
-          T lane[lanes];
-          memcpy(lane, &lines[m], sizeof lane);
-#pragma unroll
-          for (std::size_t k = 0; k < lanes; ++k) {
-            sums[k] = member + m == 0 ? lane[k] : codec::combine<how>(sums[k], lane[k]);
-          }
-        }
-      }
+    for (unsigned m = 0; m < ahead; ++m) {
+      if (m >= left) continue;
+      T lane[lanes];
+      memcpy(lane, &lines[m], sizeof lane);
 #pragma unroll
       for (std::size_t k = 0; k < lanes; ++k) {
-        if (has_all && i * lanes + k < count) out[i * lanes + k] = sums[k];
+        sums[k] = member + m == 0 ? lane[k] : codec::combine<how>(sums[k], lane[k]);
       }
     }
-    if (!has_all) leave_undone(call);
   }
+  memcpy(&result, sums, sizeof result);
+  return true;
+}
+
+/// Line `i` of the parts that others have combined. False where one did not come.
+template <class T>
+__device__ bool collect_line(const Call& call, std::size_t i) {
+  constexpr std::size_t lanes = sizeof(Line) / sizeof(T);
+  const std::byte* const own = call.memory[call.own] + i * joint::line_bytes;
+  for (unsigned member = 0; member < call.members; member += ahead) {
+    unsigned wanted = 0;
+#pragma unroll
+    for (unsigned k = 0; k < ahead; ++k) {
+      const unsigned from = member + k;
+      if (from < call.members && from != call.own && i * lanes < call.count(from)) {
+        wanted |= 1u << k;
+      }
+    }
+    Line lines[ahead];
+    if (!await_lines(own + call.results.at(member), call.results.of_member, wanted, lines, call)) {
+      return false;
+    }
+#pragma unroll
+    for (unsigned k = 0; k < ahead; ++k) {
+      if ((wanted >> k & 1) == 0) continue;
+      const unsigned from = member + k;
+      put_line(static_cast<T*>(call.out) + call.begins[from], call.count(from), i, lines[k]);
+    }
+  }
+  return true;
+}
+
+/// A thread has lines of the same numbers of all parts, so that what it brings of a line has been
+/// read when the result takes its place.
+template <Combine how, class T, bool gathers>
+__global__ void __launch_bounds__(line_threads)
+    lines_kernel(const __grid_constant__ Call call, const Tell tell) {
+  constexpr std::size_t lanes = sizeof(Line) / sizeof(T);
+  const std::size_t stride = std::size_t{gridDim.x} * line_threads;
+  const std::size_t first = std::size_t{blockIdx.x} * line_threads + threadIdx.x;
+  std::size_t longest = 0;
+  for (unsigned part = 0; part < call.parts(); ++part) longest = max(longest, call.count(part));
+  for (std::size_t i = first; i * lanes < longest && !call.again; i += stride) {
+    contribute_line<T>(call, i);
+  }
+  bool has_all = true;
+  if (call.combines(call.own)) {
+    const unsigned part = call.part_of(call.own);
+    T* const out = static_cast<T*>(call.out) + (gathers ? call.begins[part] : 0);
+    for (std::size_t i = first; i * lanes < call.count(part) && has_all; i += stride) {
+      Line line;
+      has_all = combine_line<how, T>(call, i, line);
+      if (!has_all) break;
+      for (unsigned step = 1; step < call.members && gathers; ++step) {
+        const unsigned member = (call.own + step) % call.members;
+        store_line(call.memory[member] + call.results.at(call.own) + i * joint::line_bytes, line,
+                   call.number);
+      }
+      put_line(out, call.count(part), i, line);
+    }
+  }
+  for (std::size_t i = first; i * lanes < longest && has_all && gathers; i += stride) {
+    has_all = collect_line<T>(call, i);
+  }
+  if (!has_all) leave_undone(call);
   tell_if_last(tell, gridDim.x);
 }
 
@@ -308,20 +388,25 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 }
 
 template <Combine how, class T>
-void launch(const Call& call, bool is_brief, std::size_t bytes, const Tell& tell,
+void launch(const Call& call, bool in_lines, std::size_t bytes, const Tell& tell,
             cudaStream_t stream) {
-  if (is_brief) {
-    const std::size_t lines = (bytes + joint::line_payload - 1) / joint::line_payload;
-    const auto blocks = static_cast<unsigned>(
-        std::clamp<std::size_t>((lines + threads - 1) / threads, 1, most_brief_blocks));
-    brief_kernel<how, T><<<blocks, threads, 0, stream>>>(call, tell);
-  } else {
+  if (!in_lines) {
     long_kernel<how, T><<<joint::blocks_for(bytes), threads, 0, stream>>>(call, tell);
+    return;
   }
+  std::uint64_t longest = 0;
+  for (unsigned part = 0; part < (call.has_parts ? call.members : 1); ++part) {
+    longest = std::max(longest, call.begins[part + 1] - call.begins[part]);
+  }
+  const std::size_t lines = (longest * sizeof(T) + joint::line_payload - 1) / joint::line_payload;
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::size_t>((lines + line_threads - 1) / line_threads, 1, most_line_blocks));
+  const auto kernel = call.gathers ? lines_kernel<how, T, true> : lines_kernel<how, T, false>;
+  kernel<<<blocks, line_threads, 0, stream>>>(call, tell);
 }
 
 template <class T>
-cudaError_t combine_as(Combine how, Call& call, std::size_t parts, bool is_brief, const Tell& tell,
+cudaError_t combine_as(Combine how, Call& call, std::size_t parts, bool in_lines, const Tell& tell,
                        cudaStream_t stream) {
   const std::size_t bytes = call.begins[parts] * sizeof(T);
   const std::size_t part = call.has_parts ? call.own : 0;
@@ -331,10 +416,10 @@ cudaError_t combine_as(Combine how, Call& call, std::size_t parts, bool is_brief
   // Work that is given again finds results in the input's place.
   call.reads_input = own % 16 == 0 && !overlap(call.input, bytes, call.out, out_bytes);
   switch (how) {
-    case Combine::sum: launch<Combine::sum, T>(call, is_brief, bytes, tell, stream); break;
-    case Combine::min: launch<Combine::min, T>(call, is_brief, bytes, tell, stream); break;
-    case Combine::max: launch<Combine::max, T>(call, is_brief, bytes, tell, stream); break;
-    case Combine::prod: launch<Combine::prod, T>(call, is_brief, bytes, tell, stream); break;
+    case Combine::sum: launch<Combine::sum, T>(call, in_lines, bytes, tell, stream); break;
+    case Combine::min: launch<Combine::min, T>(call, in_lines, bytes, tell, stream); break;
+    case Combine::max: launch<Combine::max, T>(call, in_lines, bytes, tell, stream); break;
+    case Combine::prod: launch<Combine::prod, T>(call, in_lines, bytes, tell, stream); break;
     case Combine::replace: return cudaErrorInvalidValue;
   }
   return cudaGetLastError();
@@ -363,9 +448,12 @@ cudaError_t combine_jointly(Combine how, ElementType type, const Joint& joint,
   call.gathers = joint.gathers;
   call.again = joint.again;
   call.is_endless = joint.is_endless;
+  const std::size_t bytes = joint.begins.back() * element_size(type);
+  call.lines = joint::lines_for(call.members, bytes, joint.gathers);
+  call.results = joint::long_lines(call.members, true);
   return type == ElementType::f32
-             ? combine_as<float>(how, call, parts, joint.is_brief, tell, stream)
-             : combine_as<double>(how, call, parts, joint.is_brief, tell, stream);
+             ? combine_as<float>(how, call, parts, joint.in_lines, tell, stream)
+             : combine_as<double>(how, call, parts, joint.in_lines, tell, stream);
 }
 
 }  // namespace mpress::gpu

@@ -2,11 +2,13 @@
 // 64 bytes of elements, 16 bytes of every 512.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "codec/any_order.hpp"
 #include "codec/cuda/warp.cuh"
+#include "codec/szp/cuda_quantize.cuh"
 #include "gpu/joint_sum.hpp"
 
 namespace mpress::gpu {
@@ -68,13 +70,23 @@ __device__ __forceinline__ void store_row(T* row, std::size_t count, const T (&x
   }
 }
 
-/// False where one has no quantum, or none that travels.
-template <class T>
-__device__ __forceinline__ bool quantize_row(const codec::szp::Quantizer<T>& z,
-                                             const T (&x)[per_lane<T>],
-                                             std::int32_t (&q)[per_lane<T>]) {
-  bool has_all = true;
+template <unsigned number>
+__device__ __forceinline__ void extent_of(const std::int32_t (&q)[number], std::int32_t& lo,
+                                          std::int32_t& hi) {
+  lo = hi = q[0];
 #pragma unroll
+  for (unsigned v = 1; v < number; ++v) {
+    lo = min(lo, q[v]);
+    hi = max(hi, q[v]);
+  }
+}
+
+/// One element after another, of a lane's: seldom, and so that the others keep their registers.
+template <class T>
+__device__ __noinline__ bool quantize_each(codec::szp::Quantizer<T> z, const T (&x)[per_lane<T>],
+                                           std::int32_t (&q)[per_lane<T>]) {
+  bool has_all = true;
+#pragma unroll 1
   for (unsigned v = 0; v < per_lane<T>; ++v) {
     T quantum = 0;
     bool has = codec::any_order::quantum_of(z, x[v], quantum);
@@ -87,15 +99,51 @@ __device__ __forceinline__ bool quantize_row(const codec::szp::Quantizer<T>& z,
   return has_all;
 }
 
+/// By all lanes of a warp: elements of a row to quanta, as any_order::quantum_of() has them. False
+/// where one has no quantum, or none that travels.
+template <class T>
+__device__ __forceinline__ bool quantize_row(const codec::szp::Quantizer<T>& z,
+                                             const T (&x)[per_lane<T>],
+                                             std::int32_t (&q)[per_lane<T>]) {
+  using codec::any_order::multiply;
+  using Rounding = codec::szp::cuda::Rounding<T>;
+  std::uint32_t strange = 0;
+#pragma unroll
+  for (unsigned v = 0; v < per_lane<T>; ++v) {
+    const T shifted = multiply(x[v], z.inverse) + Rounding::magic;
+    q[v] = codec::szp::cuda::rounded(shifted, strange) - Rounding::zero;
+  }
+  std::int32_t lo, hi;
+  extent_of(q, lo, hi);
+  const auto are_within = [&](std::int32_t limit) {
+    return lo >= -limit && hi <= limit && static_cast<T>(max(-lo, hi)) + 1 <= z.most;
+  };
+  // Small ones need no look at the error.
+  constexpr std::int32_t small = std::min(Rounding::reach, joint_sum::reach - 1);
+  if (__all_sync(~0u, strange == 0 && are_within(small))) return true;
+  if constexpr (sizeof(T) == 4) {
+    bool are_near = are_within(static_cast<std::int32_t>(codec::szp::Traits<T>::max_quantum) - 1);
+#pragma unroll
+    for (unsigned v = 0; v < per_lane<T>; ++v) {
+      are_near &= fabsf(x[v] - multiply(static_cast<T>(q[v]), z.step)) < z.limit;
+    }
+    if (__all_sync(~0u, are_near)) return true;
+  }
+  T elements[per_lane<T>];
+  std::int32_t quanta[per_lane<T>];
+#pragma unroll
+  for (unsigned v = 0; v < per_lane<T>; ++v) elements[v] = x[v];
+  const bool has_all = quantize_each(z, elements, quanta);
+#pragma unroll
+  for (unsigned v = 0; v < per_lane<T>; ++v) q[v] = quanta[v];
+  return __all_sync(~0u, has_all) != 0;
+}
+
 /// How a row of quanta travels.
 template <unsigned number>
 __device__ __forceinline__ RowHead head_of(const std::int32_t (&q)[number]) {
-  std::int32_t lo = q[0], hi = q[0];
-#pragma unroll
-  for (unsigned v = 1; v < number; ++v) {
-    lo = min(lo, q[v]);
-    hi = max(hi, q[v]);
-  }
+  std::int32_t lo, hi;
+  extent_of(q, lo, hi);
   lo = codec::cuda::warp_min(lo);
   hi = codec::cuda::warp_max(hi);
   const std::uint32_t span = static_cast<std::uint32_t>(hi) - static_cast<std::uint32_t>(lo);
@@ -179,12 +227,13 @@ __device__ __forceinline__ void add_unpacked(const std::uint32_t (&w)[words_of(n
   }
 }
 
-/// Calls act.operator()<bits>() with the width of a row of `number` quanta a lane that has any.
-template <unsigned number, unsigned bits = 32, class Act>
+/// Calls act.operator()<bits>() with the width of a row of `number` quanta a lane that has any: most
+/// have few.
+template <unsigned number, unsigned bits = 32 / number, class Act>
 __device__ __forceinline__ void with_bits(std::uint32_t wanted, const Act& act) {
   if (wanted == bits) return act.template operator()<bits>();
   constexpr unsigned grain = 32 / number;
-  if constexpr (bits > grain) with_bits<number, bits - grain>(wanted, act);
+  if constexpr (bits < 32) with_bits<number, bits + grain>(wanted, act);
 }
 
 /// Adds a row that came as quanta to `q`.

@@ -47,13 +47,17 @@ template <unsigned number>
 __device__ __forceinline__ unsigned send_quanta(const Targets& to,
                                                 const std::int32_t (&q)[number]) {
   const RowHead head = head_of(q);
-  if (threadIdx.x % 32 == 0) {
-    to.each([&](RowHead* at, std::byte*) { *at = head; });
+  if (head.bits == 0) {
+    if (threadIdx.x % 32 == 0) to.each([&](RowHead* at, std::byte*) { *at = head; });
+    return bytes_of<number>(head);
   }
   with_bits<number>(head.bits, [&]<unsigned bits>() {
     std::uint32_t w[words_of(number, bits)];
     pack<bits>(q, head.least, w);
-    to.each([&](RowHead*, std::byte* row) { store_words(row, w); });
+    to.each([&](RowHead* at, std::byte* row) {
+      if (threadIdx.x % 32 == 0) *at = head;
+      store_words(row, w);
+    });
   });
   return bytes_of<number>(head);
 }
@@ -73,7 +77,7 @@ __device__ __forceinline__ unsigned send_elements(const Targets& to, const T (&x
 }
 
 /// A head that came, of the thread's row.
-__device__ __forceinline__ RowHead load_head(const std::byte* at) {
+__device__ __forceinline__ RowHead load_head(const RowHead* at) {
   const uint4 words = __ldcg(reinterpret_cast<const uint4*>(at));
   RowHead head;
   memcpy(&head, &words, sizeof head);
@@ -92,16 +96,11 @@ struct Contributions {
   const SumCall& call;
   const std::uint32_t unit;
 
-  __device__ std::size_t slot(unsigned other) const {
-    return call.layout(call.own).contribution(call.number, other, unit);
-  }
   __device__ RowHead head(unsigned other) const {
-    const Layout layout = call.layout(call.own);
-    return load_head(call.memory[call.own] + layout.head_at(slot(other), threadIdx.x / 32));
+    return load_head(call.head_of(call.own, call.contribution_from[other] + unit));
   }
   __device__ const std::byte* row(unsigned other) const {
-    const Layout layout = call.layout(call.own);
-    return call.memory[call.own] + layout.row_at(slot(other), threadIdx.x / 32);
+    return call.row_of(call.own, call.contribution_from[other] + unit);
   }
 };
 
@@ -138,8 +137,11 @@ __device__ __forceinline__ unsigned sum_row(const SumCall& call, const Quantizer
                                             std::uint64_t& received) {
   constexpr auto limit = static_cast<std::int64_t>(codec::szp::Traits<T>::sum_limit);
   const Contributions from{call, unit.number};
-  for (unsigned other = 0; other + 1 < call.members; ++other) {
-    const RowHead head = from.head(other);
+  const unsigned others = call.members - 1;
+  RowHead next = from.head(0);
+  for (unsigned other = 0; other < others; ++other) {
+    const RowHead head = next;
+    if (other + 1 < others) next = from.head(other + 1);
     received += bytes_of<per_lane<T>>(head);
     are_quanta = are_quanta && head.bits != joint::as_elements;
     if (are_quanta) add_row(head, from.row(other), q);
@@ -193,41 +195,74 @@ __device__ __forceinline__ unsigned sum_in_order(const SumCall& call, const Unit
   return to.number() > 0 ? send_elements(to, sums) : 0;
 }
 
-/// By all threads of a block: are there contributions to a unit of all others?
-__device__ __forceinline__ bool await_contributions(const SumCall& call, std::uint32_t unit) {
-  bool has_come = true;
-  if (threadIdx.x + 1 < call.members) {
-    const Layout layout = call.layout(call.own);
-    const std::byte* const flag =
-        call.memory[call.own] + layout.flag_at(layout.contribution(call.number, threadIdx.x, unit));
-    for (Patience patience; load_flag(flag) != call.number;) {
-      has_come = !patience.is_over();
-      if (!has_come) break;
-    }
+/// Has a flag come, or time run out?
+__device__ __forceinline__ bool await_flag(const SumCall& call, const std::byte* flag) {
+  for (Patience patience; load_flag(flag) != call.number;) {
+    if (patience.is_over()) return false;
   }
-  return __syncthreads_and(has_come) != 0;
+  return true;
 }
 
-/// The same of a result.
-__device__ __forceinline__ bool await_result(const SumCall& call, const Unit& unit) {
-  bool has_come = true;
-  if (threadIdx.x == 0) {
-    const Layout layout = call.layout(call.own);
-    const std::size_t slot = layout.result(Layout::other(call.own, unit.part), unit.number);
-    const std::byte* const flag = call.memory[call.own] + layout.flag_at(slot);
-    for (Patience patience; load_flag(flag) != call.number;) {
-      has_come = !patience.is_over();
-      if (!has_come) break;
-    }
+/// By all threads of a block, each warp of which may have missed something before: has none, and are
+/// there contributions to a unit of all others?
+__device__ __forceinline__ bool await_contributions(const SumCall& call, std::uint32_t unit,
+                                                    bool has_all) {
+  if (has_all && threadIdx.x + 1 < call.members) {
+    has_all =
+        await_flag(call, call.flag_of(call.own, call.contribution_from[threadIdx.x] + unit));
   }
-  return __syncthreads_and(has_come) != 0;
+  return __syncthreads_and(has_all) != 0;
 }
 
-/// Who brings nothing to a broadcast tells owners all the same: they must not pass on the next
-/// window while what they passed on of this one is still collected.
+/// By a warp: are there results of all units that its thread block has in a round?
+template <class T>
+__device__ __forceinline__ bool await_results(const SumCall& call, std::uint32_t round) {
+  const std::byte* flag = nullptr;
+  Unit unit;
+  unsigned lane = 0;
+  for (UnitsOfOthers units(call, round); units.next<T>(unit); ++lane) {
+    if (threadIdx.x % 32 == lane) {
+      flag = call.flag_of(call.own, call.result_from[unit.part] + unit.number);
+    }
+  }
+  const bool have_come = __all_sync(~0u, flag == nullptr || await_flag(call, flag)) != 0;
+  __syncwarp();  // a vote orders no memory
+  return have_come;
+}
+
+/// By all threads of a block: tells owners of its contributions of a round, if there are any, and
+/// readers of the unit that it has added up. A fence waits until all that was written is there,
+/// which takes long: there is one for all, by one warp, while the others go on.
+template <bool as_they_are, class T>
+__device__ void tell_of(const SumCall& call, std::uint32_t round, bool contributes,
+                        const Unit* added_up) {
+  constexpr unsigned first_reader = 16;  // of the lanes
+  static_assert(joint::most_members <= 16 && first_reader + joint::most_members <= 32);
+  __syncthreads();
+  if (threadIdx.x / 32 != round % joint::rows) return;
+  const unsigned lane = threadIdx.x % 32;
+  std::byte* flag = nullptr;
+  if (contributes) {
+    Unit unit;
+    unsigned at = 0;
+    for (UnitsOfOthers units(call, round); units.next<T>(unit); ++at) {
+      if (lane == at) flag = Targets::owner(call, unit).flag_of(unit.part);
+    }
+  }
+  if (added_up != nullptr && lane >= first_reader && lane - first_reader < call.members) {
+    flag = Targets::readers<as_they_are>(call, *added_up).flag_of(lane - first_reader);
+  }
+  if (flag == nullptr) return;
+  __threadfence_system();
+  set_flag(flag, call.number);
+}
+
+/// Who brings nothing to a broadcast sends nothing, but tells owners all the same: they must not pass
+/// on the next window while what they passed on of this one is still collected.
 template <bool as_they_are, class T>
 __device__ void contribute(const SumCall& call, const Quantizer<T>& z, std::uint32_t round,
                            Traffic& traffic, WarpRange<T>& range) {
+  if (!call.brings<as_they_are>(call.own)) return;
   const auto* const input = static_cast<const T*>(call.input);
   const auto load = [&](const Unit& unit, T(&x)[per_lane<T>]) {
     load_row(input + call.begins[unit.part] + row_begin<T>(unit), row_count<T>(call, unit), x);
@@ -235,10 +270,6 @@ __device__ void contribute(const SumCall& call, const Quantizer<T>& z, std::uint
   UnitsOfOthers units(call, round);
   Unit unit, next;
   bool is_there = units.next<T>(unit);
-  if (!call.brings<as_they_are>(call.own)) {
-    for (; is_there; is_there = units.next<T>(unit)) Targets::owner(call, unit).tell();
-    return;
-  }
   T x[per_lane<T>];
   if (is_there) load(unit, x);
   while (is_there) {
@@ -249,36 +280,41 @@ __device__ void contribute(const SumCall& call, const Quantizer<T>& z, std::uint
     bool are_quanta = false;
     if constexpr (!as_they_are) {
       if (call.finds_range) range.take(x, count);
-      are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
+      are_quanta = quantize_row(z, x, q);
     }
     if (has_row && !are_quanta) traffic.sent += send_elements(to, x);
-    // The next row comes while this one is packed and told of.
+    // The next row comes while this one is packed.
     is_there = units.next<T>(next);
     if (is_there) load(next, x);
     if (has_row && are_quanta) traffic.sent += send_quanta(to, q);
-    to.tell();
     unit = next;
   }
 }
 
-/// False where contributions did not come.
+/// Where it is kept for which call a unit of this member's own part was added up.
+__device__ volatile std::uint32_t& mark_of(const SumCall& call, const Unit& unit) {
+  return static_cast<volatile std::uint32_t*>(call.marks)[unit.number];
+}
+
+/// The unit of its own member's part that a thread block adds up in a round, if it has one. Not one
+/// that it has added up for this call: results may have taken the place of what its member brought.
+template <class T>
+__device__ bool own_unit(const SumCall& call, std::uint32_t round, Unit& unit) {
+  unit = {call.own, own_from(call, round * call.per_round)};
+  return unit.number < (round + 1) * call.per_round &&
+         unit.number < joint::units_of(call.counts[call.own], sizeof(T)) &&
+         !(call.again && mark_of(call, unit) == call.number);
+}
+
+/// By all threads of a block, each warp of which may have missed something before: `has_all`. Adds up
+/// a unit and sends it to its readers; false where that could not be.
 template <bool as_they_are, class T>
-__device__ bool add_up(const SumCall& call, const Quantizer<T>& z, std::uint32_t round,
+__device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& unit, bool has_all,
                        Traffic& traffic, WarpRange<T>& range) {
-  const std::uint32_t number = own_from(round * call.per_round);
-  if (number >= (round + 1) * call.per_round ||
-      number >= joint::units_of(call.counts[call.own], sizeof(T))) {
-    return true;
-  }
-  const Unit unit{call.own, number};
   const auto* const input = static_cast<const T*>(call.input) + call.begins[call.own];
   const bool gets_own = call.readers == 0 || call.is_reader(call.own);
   T* const out =
       gets_own ? static_cast<T*>(call.out) + (call.readers ? call.begins[call.own] : 0) : nullptr;
-  auto* const mark = reinterpret_cast<volatile std::uint32_t*>(
-      call.memory[call.own] + call.layout(call.own).mark_at(unit.number));
-  // Results may have taken the place of what this member brought.
-  if (call.again && *mark == call.number) return true;
   const Targets to = Targets::readers<as_they_are>(call, unit);
   const std::size_t begin = row_begin<T>(unit), count = row_count<T>(call, unit);
   T x[per_lane<T>];
@@ -287,38 +323,33 @@ __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, std::uint32_t
   bool are_quanta = false;
   if constexpr (!as_they_are) {
     if (call.finds_range) range.take(x, count);
-    are_quanta = __all_sync(~0u, quantize_row(z, x, q)) != 0;
+    are_quanta = quantize_row(z, x, q);
   }
-  if (!await_contributions(call, unit.number)) return false;
-  if (count > 0) {
-    T* const row = out ? out + begin : nullptr;
-    const unsigned bytes = as_they_are
-                               ? sum_in_order(call, unit, x, row, count, to, traffic.received)
-                               : sum_row(call, z, unit, q, are_quanta, input + begin, row, count,
-                                         to, traffic.received);
-    traffic.sent += std::uint64_t{bytes} * to.number();
-  }
-  to.tell();
-  if (threadIdx.x == 0) *mark = call.number;
+  if (!await_contributions(call, unit.number, has_all)) return false;
+  if (count == 0) return true;
+  T* const row = out ? out + begin : nullptr;
+  const unsigned bytes =
+      as_they_are ? sum_in_order(call, unit, x, row, count, to, traffic.received)
+                  : sum_row(call, z, unit, q, are_quanta, input + begin, row, count, to,
+                            traffic.received);
+  traffic.sent += std::uint64_t{bytes} * to.number();
   return true;
 }
 
-/// False where results did not come. The source of a broadcast waits for the same: it must not be
-/// two windows ahead of those who pass on what it brought.
+/// By a warp; false where results did not come. The source of a broadcast waits for the same: it must
+/// not be two windows ahead of those who pass on what it brought.
 template <bool as_they_are, class T>
 __device__ bool collect(const SumCall& call, const Quantizer<T>& z, std::uint32_t round,
                         Traffic& traffic) {
+  if (!await_results<T>(call, round)) return false;
   auto* const out = static_cast<T*>(call.out);
   Unit unit;
   for (UnitsOfOthers units(call, round); units.next<T>(unit);) {
-    if (!await_result(call, unit)) return false;
     const std::size_t count = row_count<T>(call, unit);
     if (count == 0 || (as_they_are && !call.is_reader(call.own))) continue;
-    const Layout layout = call.layout(call.own);
-    const std::size_t slot = layout.result(Layout::other(call.own, unit.part), unit.number);
-    const std::byte* const memory = call.memory[call.own];
-    const RowHead head = load_head(memory + layout.head_at(slot, threadIdx.x / 32));
-    const std::byte* const row = memory + layout.row_at(slot, threadIdx.x / 32);
+    const std::uint32_t slot = call.result_from[unit.part] + unit.number;
+    const RowHead head = load_head(call.head_of(call.own, slot));
+    const std::byte* const row = call.row_of(call.own, slot);
     traffic.received += bytes_of<per_lane<T>>(head);
     T x[per_lane<T>];
     if (head.bits == joint::as_elements) {
@@ -359,7 +390,12 @@ __global__ void __launch_bounds__(threads, residency)
 #pragma unroll 1
   for (std::uint32_t round = 0; round < rounds + 2; ++round) {
     if (contributes) contribute<as_they_are>(call, z, round, traffic, range);
-    if (round >= 1 && has_all) has_all = add_up<as_they_are>(call, z, round - 1, traffic, range);
+    Unit unit;
+    const bool has_unit = round >= 1 && own_unit<T>(call, round - 1, unit);
+    if (has_unit) has_all = add_up<as_they_are>(call, z, unit, has_all, traffic, range);
+    const bool is_added_up = has_unit && has_all;
+    tell_of<as_they_are, T>(call, round, contributes, is_added_up ? &unit : nullptr);
+    if (is_added_up && threadIdx.x == 0) mark_of(call, unit) = call.number;
     if (round >= 2 && has_all && collects)
       has_all = collect<as_they_are>(call, z, round - 2, traffic);
   }
@@ -369,7 +405,7 @@ __global__ void __launch_bounds__(threads, residency)
     atomicAdd(sum + 1, traffic.received);
   }
   if (call.finds_range) join_ranges(ranges, *tell.counters);
-  if (!has_all && threadIdx.x == 0) {
+  if (!has_all && threadIdx.x % 32 == 0) {
     *const_cast<volatile std::uint32_t*>(&call.tally->undone) = 1;
     atomicOr(&tell.counters->undone, is_undone);
     __threadfence_system();
@@ -400,11 +436,13 @@ cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, const Tell& tell
       std::max(own, others), 1, std::uint64_t{residency} * codec::cuda::multiprocessors()));
   // Sums as they are took a tenth longer so where one part is empty (MPI_Reduce of 256 MB, 4
   // H100s), and those in quanta a twentieth less.
-  const bool takes_turns = grid.bound != 0 || call.source >= 0;
-  call.per_turn = takes_turns ? std::max(blocks / (call.members - 1), 1u) : UINT32_MAX;
-  // Links bound sums as they are, and have more to do at once the sooner the second round begins:
-  // the same MPI_Reduce in 1030 us for 1145. Those in quanta wait more then, 661 us for 600.
-  call.per_round = std::max(grid.bound == 0 ? blocks / 4 : blocks, 1u);
+  call.takes_turns = grid.bound != 0 || call.source >= 0;
+  call.by_turn = Divisor(std::max(blocks / (call.members - 1), 1u));
+  call.by_blocks = Divisor(blocks);
+  // The sooner the second round begins, the more links have to do at once. A quarter for sums as they
+  // are, which links bind: MPI_Reduce of 256 MB in 1030 us for 1145. In quanta half was best for all
+  // but the smoothest data.
+  call.per_round = std::max(blocks / (grid.bound == 0 ? 4 : 2), 1u);
   const auto kernel = grid.bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
   kernel<<<blocks, threads, 0, stream>>>(call, z, tell);
   return cudaGetLastError();
@@ -422,7 +460,24 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
   }
   SumCall call{};
   std::copy(sum.memory.begin(), sum.memory.end(), call.memory);
-  std::copy(sum.units.begin(), sum.units.end(), call.units);
+  const auto layout_of = [&](unsigned member) -> Layout {
+    return {static_cast<std::uint32_t>(members), sum.units[member]};
+  };
+  const Layout own = layout_of(sum.member);
+  for (unsigned member = 0; member < members; ++member) {
+    const Layout layout = layout_of(member);
+    call.slots_at[member] = sum.memory[member] + layout.slots_at();
+    if (member == sum.member) continue;
+    const std::uint32_t as_other = Layout::other(member, sum.member);
+    const std::uint32_t other = Layout::other(sum.member, member);
+    const auto first = [](std::size_t slot) { return static_cast<std::uint32_t>(slot); };
+    call.contribution_to[member] = first(layout.contribution(sum.call, as_other, 0));
+    call.result_to[member] = first(layout.result(as_other, 0));
+    call.contribution_from[other] = first(own.contribution(sum.call, other, 0));
+    call.result_from[member] = first(own.result(other, 0));
+  }
+  call.marks = reinterpret_cast<std::uint32_t*>(sum.memory[sum.member] + own.mark_at(0));
+  call.by_others = Divisor(static_cast<std::uint32_t>(members - 1));
   std::copy(sum.begins.begin(), sum.begins.end(), call.begins);
   std::copy(sum.counts.begin(), sum.counts.end(), call.counts);
   call.input = sum.input;

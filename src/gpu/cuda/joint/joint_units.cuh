@@ -1,6 +1,7 @@
 // What thread blocks of a joint sum have to do: units of parts, and who gets them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,24 +11,51 @@
 
 namespace mpress::gpu {
 
-/// A JointSum as kernels have it.
+/// Divides by one instruction, where the dividend times the divisor is below 2^32.
+class Divisor {
+ public:
+  Divisor() = default;
+  explicit Divisor(std::uint32_t value)
+      : value_(value), inverse_(static_cast<std::uint32_t>((std::uint64_t{1} << 32) / value + 1)) {}
+
+  __device__ std::uint32_t divides(std::uint32_t n) const {
+    return value_ == 1 ? n : __umulhi(n, inverse_);
+  }
+  __device__ std::uint32_t rest_of(std::uint32_t n) const { return n - divides(n) * value_; }
+
+ private:
+  std::uint32_t value_;
+  std::uint32_t inverse_;
+};
+
+/// A JointSum as kernels have it. Instructions bind sums of quanta, so the host finds all that it can.
 struct SumCall {
   std::byte* memory[joint_sum::most_members];
-  std::uint32_t units[joint_sum::most_members];
+  std::byte* slots_at[joint_sum::most_members];  ///< in `memory`
   std::uint64_t begins[joint_sum::most_members];
   std::uint64_t counts[joint_sum::most_members];
+  // Slots of the first unit: in a member's memory, of what this one sends there; and in its own, by
+  // Layout::other() and by part, of what others send.
+  std::uint32_t contribution_to[joint_sum::most_members];
+  std::uint32_t result_to[joint_sum::most_members];
+  std::uint32_t contribution_from[joint_sum::most_members];
+  std::uint32_t result_from[joint_sum::most_members];
   const void* input;
   void* out;
+  std::uint32_t* marks;
   JointSum::Tally* tally;
   std::uint32_t longest;    ///< units of the longest part
   std::uint32_t per_round;  ///< units of each part
-  std::uint32_t per_turn;   ///< units after which a thread block has one of another part
+  Divisor by_others;
+  Divisor by_turn;  ///< by units after which a thread block has one of another part
+  Divisor by_blocks;
   std::uint32_t number;
   std::uint32_t readers;
   unsigned members;
   unsigned own;
   int source;
   int room;
+  bool takes_turns;
   bool again;
   bool is_behind;
   bool tells_of_elements;
@@ -42,8 +70,20 @@ struct SumCall {
   __device__ bool brings(unsigned member) const {
     return !is_broadcast<as_they_are>() || member == static_cast<unsigned>(source);
   }
-  __device__ joint_sum::Layout layout(unsigned member) const { return {members, units[member]}; }
   __device__ bool is_reader(unsigned member) const { return (readers >> member & 1) != 0; }
+
+  __device__ std::byte* flag_of(unsigned member, std::uint32_t slot) const {
+    return memory[member] + joint_sum::Layout::flag_at(slot);
+  }
+  /// Of the thread's row.
+  __device__ RowHead* head_of(unsigned member, std::uint32_t slot) const {
+    std::byte* const at = slots_at[member] + std::size_t{slot} * joint_sum::slot_bytes;
+    return reinterpret_cast<RowHead*>(at + joint_sum::head_in_slot(threadIdx.x / 32));
+  }
+  __device__ std::byte* row_of(unsigned member, std::uint32_t slot) const {
+    return slots_at[member] + std::size_t{slot} * joint_sum::slot_bytes +
+           joint_sum::row_in_slot(threadIdx.x / 32);
+  }
 };
 
 /// A unit of a part, as a thread block has it; its warps have a row each.
@@ -65,13 +105,14 @@ __device__ std::size_t row_count(const SumCall& call, const Unit& unit) {
 }
 
 /// Thread blocks take turns: the first from `begin` on that is this one's.
-__device__ inline std::uint32_t own_from(std::uint32_t begin) {
-  return begin + (gridDim.x + blockIdx.x - begin % gridDim.x) % gridDim.x;
+__device__ inline std::uint32_t own_from(const SumCall& call, std::uint32_t begin) {
+  const std::uint32_t turn = call.by_blocks.rest_of(begin);
+  return begin + blockIdx.x - turn + (turn > blockIdx.x ? gridDim.x : 0);
 }
 
 /// The units of other members' parts that a thread block has in round `round`: those of all parts
 /// that have the same number one after another, so that all members are written to alike. Each
-/// member begins with another part, and where `per_turn` says so each thread block has one of each
+/// member begins with another part, and where the call takes turns each thread block has one of each
 /// part in turn, as some may be empty.
 ///
 ///     for (UnitsOfOthers units(call, round); units.next<T>(unit);) ...
@@ -79,18 +120,20 @@ class UnitsOfOthers {
  public:
   __device__ UnitsOfOthers(const SumCall& call, std::uint32_t round)
       : call_(call),
-        task_(own_from(round * call.per_round * (call.members - 1))),
+        task_(own_from(call, round * call.per_round * (call.members - 1))),
         end_(min((round + 1) * call.per_round, call.longest) * (call.members - 1)) {}
 
   /// False: there is none.
   template <class T>
   __device__ bool next(Unit& unit) {
-    const unsigned others = call_.members - 1;
     for (; task_ < end_; task_ += gridDim.x) {
-      const unsigned number = task_ / others;
-      const unsigned turn = number / call_.per_turn;
-      unit = {(call_.own + 1 + (task_ + turn) % others) % call_.members, number};
-      if (unit.number >= joint_sum::units_of(call_.counts[unit.part], sizeof(T))) continue;
+      const std::uint32_t number = call_.by_others.divides(task_);
+      const std::uint32_t turn = call_.takes_turns ? call_.by_turn.divides(number) : 0;
+      const unsigned part = call_.own + 1 + call_.by_others.rest_of(task_ + turn);
+      unit = {part < call_.members ? part : part - call_.members, number};
+      if (std::size_t{number} * joint_sum::unit_elements(sizeof(T)) >= call_.counts[unit.part]) {
+        continue;
+      }
       task_ += gridDim.x;
       return true;
     }
@@ -122,26 +165,16 @@ class Targets {
   __device__ __forceinline__ void each(const Do& do_one) const {
     for (std::uint32_t left = members_; left != 0; left &= left - 1) {
       const unsigned member = __ffs(left) - 1;
-      const joint_sum::Layout layout = call_.layout(member);
-      const std::size_t slot = slot_in(layout, member);
-      std::byte* const memory = call_.memory[member];
-      do_one(reinterpret_cast<RowHead*>(memory + layout.head_at(slot, threadIdx.x / 32)),
-             memory + layout.row_at(slot, threadIdx.x / 32));
+      do_one(call_.head_of(member, slot_of(member)), call_.row_of(member, slot_of(member)));
     }
   }
 
   __device__ unsigned number() const { return __popc(members_); }
 
-  /// By all threads of the block, behind what they have written.
-  __device__ __forceinline__ void tell() const {
-    __syncthreads();
-    if (threadIdx.x != 0 || (members_ | told_) == 0) return;
-    __threadfence_system();  // once, for all flags
-    for (std::uint32_t left = members_ | told_; left != 0; left &= left - 1) {
-      const unsigned member = __ffs(left) - 1;
-      const joint_sum::Layout layout = call_.layout(member);
-      set_flag(call_.memory[member] + layout.flag_at(slot_in(layout, member)), call_.number);
-    }
+  /// A member's flag, behind what has been written to it; null of one that is told of nothing.
+  __device__ std::byte* flag_of(unsigned member) const {
+    if (((members_ | told_) >> member & 1) == 0) return nullptr;
+    return call_.flag_of(member, slot_of(member));
   }
 
  private:
@@ -149,10 +182,8 @@ class Targets {
                      std::uint32_t unit, bool contributes)
       : call_(call), members_(members), told_(told), unit_(unit), contributes_(contributes) {}
 
-  __device__ std::size_t slot_in(const joint_sum::Layout& layout, unsigned member) const {
-    const std::uint32_t other = joint_sum::Layout::other(member, call_.own);
-    return contributes_ ? layout.contribution(call_.number, other, unit_)
-                        : layout.result(other, unit_);
+  __device__ std::uint32_t slot_of(unsigned member) const {
+    return (contributes_ ? call_.contribution_to : call_.result_to)[member] + unit_;
   }
 
   const SumCall& call_;
