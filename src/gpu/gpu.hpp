@@ -128,8 +128,9 @@ struct Joint {
   std::uint32_t combiners;
   /// Of several parts: all members get all of them.
   bool gathers;
-  bool in_lines;      ///< it travels so: no part has more bytes than joint::most_in_lines
-  const void* input;  ///< differs; all parts, one behind the other
+  bool in_lines;        ///< it travels so: no part has more bytes than joint::most_in_lines
+  bool has_long_lines;  ///< the memory has room for them; else what is in lines is brief
+  const void* input;    ///< differs; all parts, one behind the other
   /// Differs. Where the part goes that this member combines, or, with `gathers`, all of them; null
   /// where it gets none. May be the input, but for several parts without `gathers`.
   void* out;

@@ -21,8 +21,8 @@ inline constexpr unsigned most_members = 16;
 inline constexpr unsigned most_blocks = 64;
 /// A part of so many bytes may travel in lines.
 inline constexpr std::size_t most_in_lines = 256 << 10;
-/// Such a vector's lines have room of their own, so that memory for short ones alone is small. Not
-/// where all get all parts.
+/// Lines of parts of so many have room of their own, results half of it, so that memory for short
+/// calls alone is small.
 inline constexpr std::size_t most_brief = 32 << 10;
 
 inline constexpr std::size_t line_bytes = 16;
@@ -47,39 +47,58 @@ struct Lines {
   }
 };
 
-MPRESS_HOST_DEVICE constexpr Lines brief_lines() {
-  return {flags_bytes, (most_brief / line_payload + 1) * line_bytes};
-}
-/// Of contributions, and, with `of_results`, of results.
-MPRESS_HOST_DEVICE constexpr Lines long_lines(unsigned members, bool of_results) {
-  constexpr std::size_t of_member = (most_in_lines / line_payload + 1) * line_bytes;
-  return {brief_lines().at(members) + (of_results ? members * of_member : 0), of_member};
+/// Of contributions, and, where all get all parts, of results.
+struct TwoLines {
+  Lines contributions, results;
+};
+
+/// Lines that `bytes` bytes take.
+MPRESS_HOST_DEVICE constexpr std::size_t lines_bytes(std::size_t bytes) {
+  return (bytes / line_payload + 1) * line_bytes;
 }
 
-/// Of contributions to a vector of `bytes` bytes.
-MPRESS_HOST_DEVICE constexpr Lines lines_for(unsigned members, std::size_t bytes, bool gathers) {
-  return bytes <= most_brief && !gathers ? brief_lines() : long_lines(members, false);
+/// Is the longest part that short?
+MPRESS_HOST_DEVICE constexpr bool is_brief(std::size_t longest, bool gathers) {
+  return longest <= (gathers ? most_brief / 2 : most_brief);
+}
+MPRESS_HOST_DEVICE constexpr TwoLines brief_lines() {
+  constexpr std::size_t half = lines_bytes(most_brief / 2);
+  return {{flags_bytes, 2 * half}, {flags_bytes + half, 2 * half}};
+}
+constexpr std::size_t brief_end(unsigned members) {
+  return brief_lines().contributions.at(members);
 }
 
-/// Behind them lies what a member brings, each part 16-byte aligned, and then the part that it has
-/// combined.
-MPRESS_HOST_DEVICE constexpr std::size_t parts_at(unsigned members) {
-  return long_lines(members, true).at(members);
+/// Behind those. By a bus lines are not worth it, and memory of the host has none.
+constexpr TwoLines long_lines(unsigned members) {
+  constexpr std::size_t of_member = lines_bytes(most_in_lines);
+  const std::size_t first = brief_end(members);
+  return {{first, of_member}, {first + members * of_member, of_member}};
+}
+
+constexpr TwoLines lines_for(unsigned members, std::size_t longest, bool gathers) {
+  return is_brief(longest, gathers) ? brief_lines() : long_lines(members);
+}
+
+/// Behind the lines lies what a member brings, each part 16-byte aligned, and then the part that it
+/// has combined.
+constexpr std::size_t parts_at(unsigned members, bool has_long_lines) {
+  return has_long_lines ? long_lines(members).results.at(members) : brief_end(members);
 }
 
 MPRESS_HOST_DEVICE constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-/// What has to be zero before memory for vectors of `bytes` bytes is used; 0: of brief ones alone.
-constexpr std::size_t cleared_bytes(unsigned members, std::size_t bytes) {
-  return bytes == 0 ? brief_lines().at(members) : parts_at(members);
+/// How much memory vectors of `bytes` bytes take, however they are cut; 0: brief ones alone.
+constexpr std::size_t memory_bytes(unsigned members, std::size_t bytes, bool has_long_lines) {
+  if (bytes == 0) return brief_end(members);
+  return parts_at(members, has_long_lines) + 2 * (aligned(bytes) + members * line_bytes);
 }
 
-/// Enough for vectors of `bytes` bytes, however they are cut; 0: of brief ones alone.
-constexpr std::size_t memory_bytes(unsigned members, std::size_t bytes) {
-  if (bytes == 0) return cleared_bytes(members, 0);
-  return parts_at(members) + 2 * (aligned(bytes) + members * line_bytes);
+/// What of that has to be zero before it is used.
+constexpr std::size_t cleared_bytes(unsigned members, std::size_t bytes, bool has_long_lines) {
+  return bytes == 0 ? brief_end(members) : parts_at(members, has_long_lines);
 }
 
 /// Thread blocks for a vector of so many bytes: enough to fill a link, each with some work.

@@ -19,7 +19,7 @@ namespace mpress::gpu::joint_sum {
 
 inline constexpr unsigned most_members = 16;
 inline constexpr std::size_t row_bytes = 2 << 10;  ///< of elements
-/// Of a unit, one a warp: few, so that others work while a thread block tells of its unit.
+/// Of a unit, one a warp: few, so that other thread blocks work while the warps of one wait.
 inline constexpr unsigned rows = 8;
 inline constexpr std::size_t unit_bytes = rows * row_bytes;
 

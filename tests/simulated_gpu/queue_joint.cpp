@@ -101,30 +101,29 @@ class JointWork {
   }
 
   bool run_in_lines() const {
-    const joint::Lines contributions = joint::lines_for(members(), bytes(), given_.gathers);
-    const joint::Lines results = joint::long_lines(members(), true);
+    const joint::TwoLines where = joint::lines_for(members(), longest_part(), given_.gathers);
     for (unsigned member = 0; member < members() && !given_.again; ++member) {
       const std::size_t part = part_of(member);
-      if (combines(member)) send_lines(contributions, member, part, input(part));
+      if (combines(member)) send_lines(where.contributions, member, part, input(part));
     }
     if (combines(given_.member)) {
       const std::size_t part = part_of(given_.member);
       std::vector<Words> inputs(members());
       std::vector<const void*> views;
       for (unsigned member = 0; member < members(); ++member) {
-        if (!await_lines(contributions, member, part, inputs[member])) return false;
+        if (!await_lines(where.contributions, member, part, inputs[member])) return false;
         views.push_back(inputs[member].data());
       }
       std::byte* const result = out() + (given_.gathers ? begins_[part] * width_ : 0);
       codec::combine_all(how_, type_, views, result, count(part));
       for (unsigned member = 0; member < members() && given_.gathers; ++member) {
-        if (member != given_.member) send_lines(results, member, part, result);
+        if (member != given_.member) send_lines(where.results, member, part, result);
       }
     }
     for (unsigned member = 0; member < members() && given_.gathers; ++member) {
       Words words;
       if (member == given_.member || count(member) == 0) continue;
-      if (!await_lines(results, member, member, words)) return false;
+      if (!await_lines(where.results, member, member, words)) return false;
       std::memcpy(out() + begins_[member] * width_, words.data(), count(member) * width_);
     }
     return true;
@@ -157,7 +156,7 @@ class JointWork {
   }
 
   bool run_by_flags() const {
-    std::size_t offset = joint::parts_at(members()), own_at = offset;
+    std::size_t offset = joint::parts_at(members(), given_.has_long_lines), own_at = offset;
     for (std::size_t part = 0; part < parts(); ++part) {
       if (part == part_of(given_.member)) own_at = offset;
       const std::size_t bytes = count(part) * width_;
@@ -210,11 +209,13 @@ gpu::Event Queue::combine_jointly(gpu::Combine how, ElementType type, const gpu:
   if (given.in_lines && work.longest_part() > joint::most_in_lines) {
     fault("%zu bytes in lines", work.longest_part());
   }
-  const bool is_brief = given.in_lines && !given.gathers && work.bytes() <= joint::most_brief;
+  const bool is_brief = given.in_lines && joint::is_brief(work.longest_part(), given.gathers);
+  if (given.in_lines && !is_brief && !given.has_long_lines) fault("no room for long lines");
   for (std::byte* const memory : given.memory) {
     Memory::instance().check_joint(
         device_, memory,
-        joint::memory_bytes(static_cast<unsigned>(members), is_brief ? 0 : work.bytes()));
+        joint::memory_bytes(static_cast<unsigned>(members), is_brief ? 0 : work.bytes(),
+                            given.has_long_lines));
   }
   // Of the joint memory nothing is told: that others work there meanwhile is what it is for.
   Memory::instance().check(device_, given.input, work.bytes());

@@ -41,7 +41,8 @@ namespace {
 template <class T>
 constexpr ElementType type_of = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 
-enum class Data { smooth, noise, tiny, strange, wide };
+/// `greatest`: of one member, some next to the type's greatest; no other brings anything but 0.
+enum class Data { smooth, noise, tiny, strange, wide, greatest };
 constexpr Data all_data[] = {Data::smooth, Data::noise, Data::tiny, Data::strange, Data::wide};
 
 struct Parts {
@@ -58,6 +59,7 @@ struct Case {
   double reach = 0;
   bool finds_range = false;
   int source = -1;  ///< of a broadcast
+  double bound = 1e-3;
 };
 
 /// Members with joint memory for parts of so many units; the last has room for one more.
@@ -160,8 +162,6 @@ class Members {
   }
 
  private:
-  static constexpr double bound = 1e-3;
-
   static std::size_t end_of(const Parts& cut) {
     std::size_t end = 0;
     for (std::size_t i = 0; i < cut.begins.size(); ++i) {
@@ -221,7 +221,7 @@ class Members {
   }
 
   static codec::szp::Grid grid(const Case& one) {
-    codec::szp::Grid found = bound;
+    codec::szp::Grid found = one.bound;
     found.reach = one.reach;
     return found;
   }
@@ -256,8 +256,15 @@ class Members {
                                                 : noise;
       x[i] = static_cast<T>(value);
     }
+    constexpr T most = std::numeric_limits<T>::max();
+    if (data == Data::greatest) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const double part = 1 - std::abs(uniform_(random_)) * (i % 5 == 0 ? 1e-6 : 0.5);
+        x[i] = member > 0 ? 0 : static_cast<T>(i % 3 == 0 ? most : most * part) * (i % 2 ? 1 : -1);
+      }
+    }
     if (data != Data::strange) return x;
-    constexpr T most = std::numeric_limits<T>::max(), nan = std::numeric_limits<T>::quiet_NaN();
+    constexpr T nan = std::numeric_limits<T>::quiet_NaN();
     constexpr T infinity = std::numeric_limits<T>::infinity();
     for (std::size_t i = 0; i < count / 700 + 1 && count > 0; ++i) {
       const T values[] = {nan, infinity, -infinity, most, -most, T(1e30), T(8388.5), T(-0.0)};
@@ -355,6 +362,12 @@ void all_goals(unsigned number) {
           if (skew == 0) members.sum<T>(one, cut);
         }
         one.reach = 0;
+        one.data = Data::greatest;  // a multiple of the step may be infinite
+        for (const double steps : {1.5, 2.5, 4.3, 9.1, 100.0, 5000.0}) {
+          one.bound = static_cast<double>(std::numeric_limits<T>::max()) / steps;
+          if (skew == 0) members.sum<T>(one, cut);
+        }
+        one.bound = 1e-3;
         one.as_they_are = true;
         one.data = Data::noise;
         members.sum<T>(one, cut);

@@ -46,12 +46,16 @@ struct Case {
   unsigned late = 0;     ///< a member that comes last, after the others have given up
 };
 
-/// Members with joint memory for vectors of up to `most` bytes, of the device or of the host.
+/// Members with joint memory for vectors of up to `most` bytes, of the device or of the host; or,
+/// `are_brief`, for brief ones alone.
 class Members {
  public:
-  Members(Place place, unsigned number, std::size_t most) : most_(most) {
-    const std::size_t room = joint::memory_bytes(number, most);
-    std::vector<std::byte> zeros(joint::cleared_bytes(number, most));
+  Members(Place place, unsigned number, std::size_t most, bool has_long_lines = true,
+          bool are_brief = false)
+      : most_(most), has_long_lines_(has_long_lines) {
+    const std::size_t bytes = are_brief ? 0 : most;
+    const std::size_t room = joint::memory_bytes(number, bytes, has_long_lines);
+    std::vector<std::byte> zeros(joint::cleared_bytes(number, bytes, has_long_lines));
     for (unsigned i = 0; i < number; ++i) {
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
       memory_.push_back(std::make_unique<Block>(place, room));
@@ -122,6 +126,7 @@ class Members {
                       combiners,
                       one.gathers,
                       one.in_lines,
+                      has_long_lines_,
                       input(i, one, sizeof(T)),
                       out(i, one, sizeof(T)),
                       again,
@@ -130,6 +135,7 @@ class Members {
   }
 
   const std::size_t most_;
+  const bool has_long_lines_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<Block>> memory_, data_, undone_;
   std::vector<std::byte*> at_;
@@ -203,7 +209,7 @@ void all_combinations(Place place) {
 /// Kernels give up, and go on where they were, also where results have taken inputs' places.
 void late_members(Place place) {
   Members members(place, 3, 1 << 20);
-  for (const std::size_t count : {100, 200'000}) {
+  for (const std::size_t count : {100, 190'000}) {
     for (unsigned late = 1; late < 3; ++late) {
       for (const bool in_place : {false, true}) {
         for (const bool in_lines : {false, true}) {
@@ -224,13 +230,33 @@ void late_members(Place place) {
 
 /// Flags and lines of calls before are no others'.
 void many_calls(Place place) {
-  Members members(place, 2, 1 << 17);
-  std::mt19937 random(9);
-  for (int i = 0; i < 200; ++i) {
-    const std::size_t count = 1 + random() % (random() % 2 == 0 ? 40 : 30'000);
-    const bool gathers = random() % 3 == 0;
-    members.combine<float>({.gathers = gathers, .in_place = random() % 2 == 0},
-                           gathers ? parts(count, 2) : one_part(count));
+  for (const bool has_long_lines : {true, false}) {
+    Members members(place, 2, 1 << 17, has_long_lines);
+    std::mt19937 random(9);
+    for (int i = 0; i < 200; ++i) {
+      const std::size_t count = 1 + random() % (random() % 2 == 0 ? 40 : 30'000);
+      const bool gathers = random() % 3 == 0;
+      const std::vector<std::uint64_t> cut = gathers ? parts(count, 2) : one_part(count);
+      const bool may_be = has_long_lines || joint::is_brief(longest(cut) * sizeof(float), gathers);
+      members.combine<float>({.gathers = gathers,
+                              .in_place = random() % 2 == 0,
+                              .in_lines = may_be && random() % 2 == 0},
+                             cut);
+    }
+  }
+}
+
+/// In memory for those alone: parts of all lengths that may be brief.
+void brief_calls(Place place) {
+  Members members(place, 3, 1 << 17, false, true);
+  constexpr std::size_t most = joint::most_brief / sizeof(float);
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1001}, most}) {
+    members.combine<float>({.in_lines = true}, one_part(count));
+    members.combine<float>({.goal = Goal::root, .in_lines = true}, one_part(count));
+    members.combine<float>({.goal = Goal::each, .in_lines = true},
+                           std::vector<std::uint64_t>{0, count, 2 * count, 3 * count});
+    members.combine<float>({.gathers = true, .in_place = true, .in_lines = true},
+                           std::vector<std::uint64_t>{0, count / 2, count / 2 * 2, count / 2 * 3});
   }
 }
 
@@ -247,6 +273,7 @@ int main(int argc, char** argv) {
     all_combinations<double>(place);
     late_members(place);
     many_calls(place);
+    brief_calls(place);
   }
   for (const unsigned number : {2u, 8u}) all_goals<float>(Place::device, number);
   all_goals<double>(Place::device, 3);

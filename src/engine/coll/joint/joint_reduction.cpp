@@ -24,13 +24,27 @@ bool takes_two_shots(const Collective& call, const Reduction& reduction, const C
              policy::Shots::two;
 }
 
+/// Even ones, but for the last: in lines each takes the less the shorter it is.
+std::vector<std::uint64_t> even_parts(const Reduction& reduction, int members) {
+  constexpr std::uint64_t grain = 4;
+  const auto n = static_cast<std::uint64_t>(members);
+  const std::uint64_t part = ((reduction.count + n - 1) / n + grain - 1) / grain * grain;
+  std::vector<std::uint64_t> begins{0};
+  while (begins.size() <= n) begins.push_back(std::min(reduction.count, begins.back() + part));
+  return begins;
+}
+
 std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& operands,
                                     const Reduction& reduction, const Context& context) {
-  if (call.family == Family::reduce_scatter || takes_two_shots(call, reduction, context)) {
-    const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, context, true);
-    return {begins.begin(), begins.end()};
+  if (takes_two_shots(call, reduction, context)) {
+    std::vector<std::uint64_t> parts = even_parts(reduction, context.size());
+    const std::size_t longest = parts[1] * element_size(reduction.type);
+    if (policy::travels_in_lines(reach_of(context), longest, true)) return parts;
+  } else if (call.family != Family::reduce_scatter) {
+    return {0, reduction.count};
   }
-  return {0, reduction.count};
+  const std::vector<std::int64_t> begins = pieces_of(call, operands, reduction, context, true);
+  return {begins.begin(), begins.end()};
 }
 
 /// Bytes of the longest part.
@@ -40,6 +54,13 @@ std::size_t longest_part(const std::vector<std::uint64_t>& begins, std::size_t w
     longest = std::max(longest, begins[i] - begins[i - 1]);
   }
   return longest * width;
+}
+
+/// What is short as a whole does by each link.
+bool goes_in_lines(const policy::Reach& reach, const std::vector<std::uint64_t>& begins,
+                   std::size_t width, bool gathers) {
+  return policy::travels_in_lines(reach, longest_part(begins, width), gathers) ||
+         (!gathers && begins.back() * width <= joint::most_brief);
 }
 
 /// Does it go row by row?
@@ -55,10 +76,12 @@ bool goes_by_rows(const Collective& call, const Operands& operands, const Reduct
 }
 
 /// Not more for each size that comes.
-JointMemory::Size memory_for(unsigned members, std::size_t bytes, bool is_brief) {
+JointMemory::Size memory_for(unsigned members, std::size_t bytes, bool is_brief,
+                             bool has_long_lines) {
   constexpr std::size_t least_long = 1 << 20;
   const std::size_t room = is_brief ? 0 : std::max(least_long, std::bit_ceil(bytes));
-  return {joint::memory_bytes(members, room), joint::cleared_bytes(members, room)};
+  return {joint::memory_bytes(members, room, has_long_lines),
+          joint::cleared_bytes(members, room, has_long_lines)};
 }
 
 }  // namespace
@@ -88,6 +111,7 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       reduction_(*reduction_of(operands)),
       gathers_(takes_two_shots(call, reduction_, context)),
       begins_(parts_of(call, operands, reduction_, context)),
+      in_lines_(goes_in_lines(reach_of(context), begins_, width(), gathers_)),
       kernel_(job, memory_) {
   if (!goes_by_rows(call, operands, reduction_, context)) return;
   pieces_ = pieces_of(call, operands, reduction_, context, true);
@@ -120,7 +144,9 @@ JointReduction::Told JointReduction::offer() {
   }
   const bool is_read = memory_.connect(device_);
   const auto members = static_cast<unsigned>(context_.size());
-  if (!memory_.provide(device_, memory_for(members, bytes(), is_brief())) || !is_read) return {};
+  if (!memory_.provide(device_, memory_for(members, bytes(), is_brief(), has_long_lines())) ||
+      !is_read)
+    return {};
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
   return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
@@ -160,11 +186,11 @@ JointAnswer JointReduction::accept(std::span<const std::uint64_t> told) {
   return answer;
 }
 
-bool JointReduction::is_brief() const { return !gathers_ && bytes() <= joint::most_brief; }
-
-bool JointReduction::travels_in_lines() const {
-  return is_brief() || longest_part(begins_, width()) <= reach_of(context_).most_in_lines;
+bool JointReduction::is_brief() const {
+  return in_lines_ && joint::is_brief(longest_part(begins_, width()), gathers_);
 }
+
+bool JointReduction::has_long_lines() const { return !memory_.is_on_host(); }
 
 gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
   std::uint32_t combiners = 0;
@@ -177,7 +203,8 @@ gpu::Event JointReduction::give(gpu::Queue& queue, std::uint32_t number, bool ag
                          begins_,
                          combiners,
                          gathers_,
-                         travels_in_lines(),
+                         in_lines_,
+                         has_long_lines(),
                          reduction_.input,
                          results_,
                          again,

@@ -64,15 +64,16 @@ class JointReduction final : public JointCall {
   std::size_t width() const { return element_size(reduction_.type); }
   std::size_t bytes() const { return reduction_.count * width(); }
   bool is_brief() const;
-  bool travels_in_lines() const;
+  bool has_long_lines() const;
 
   const Operands& operands_;
   JointMemory& memory_;
   const Reduction reduction_;
   const bool gathers_;
-  std::vector<std::uint64_t> begins_;  ///< of parts, in elements
-  std::vector<std::int64_t> pieces_;   ///< the same of what is long
-  std::optional<JointSum> sum_;        ///< of that, which goes row by row
+  const std::vector<std::uint64_t> begins_;  ///< of parts, in elements
+  const bool in_lines_;
+  std::vector<std::int64_t> pieces_;  ///< the same of what is long
+  std::optional<JointSum> sum_;       ///< of that, which goes row by row
   int device_ = gpu::host;
   std::byte* results_ = nullptr;
   JointKernel kernel_;

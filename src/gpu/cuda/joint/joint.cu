@@ -21,7 +21,9 @@ constexpr unsigned most_line_blocks = 128;
 struct Call {
   std::byte* memory[joint::most_members];
   std::uint64_t begins[joint::most_members + 1];
-  joint::Lines lines, results;  ///< of contributions, and of what is combined
+  std::uint64_t longest;  ///< of the parts
+  joint::TwoLines lines;
+  std::size_t parts_at;
   const void* input;
   void* out;
   std::uint32_t* undone;
@@ -137,7 +139,7 @@ __device__ void contribute_line(const Call& call, std::size_t i) {
       if (begin + k > call.members || !call.combines(member) || i * lanes >= call.count(part)) {
         continue;
       }
-      to[k] = call.memory[member] + call.lines.at(call.own) + i * joint::line_bytes;
+      to[k] = call.memory[member] + call.lines.contributions.at(call.own) + i * joint::line_bytes;
       lines[k] = line_of(input + call.begins[part], call.count(part), i);
     }
 #pragma unroll
@@ -156,7 +158,7 @@ __device__ bool combine_line(const Call& call, std::size_t i, Line& result) {
   for (unsigned member = 0; member < call.members; member += ahead) {
     const unsigned left = call.members - member;
     Line lines[ahead];
-    if (!await_lines(own + call.lines.at(member), call.lines.of_member,
+    if (!await_lines(own + call.lines.contributions.at(member), call.lines.contributions.of_member,
                      left < ahead ? (1u << left) - 1 : ~0u, lines, call)) {
       return false;
     }
@@ -190,7 +192,7 @@ __device__ bool collect_line(const Call& call, std::size_t i) {
       }
     }
     Line lines[ahead];
-    if (!await_lines(own + call.results.at(member), call.results.of_member, wanted, lines, call)) {
+    if (!await_lines(own + call.lines.results.at(member), call.lines.results.of_member, wanted, lines, call)) {
       return false;
     }
 #pragma unroll
@@ -211,9 +213,7 @@ __global__ void __launch_bounds__(line_threads)
   constexpr std::size_t lanes = sizeof(Line) / sizeof(T);
   const std::size_t stride = std::size_t{gridDim.x} * line_threads;
   const std::size_t first = std::size_t{blockIdx.x} * line_threads + threadIdx.x;
-  std::size_t longest = 0;
-  for (unsigned part = 0; part < call.parts(); ++part) longest = max(longest, call.count(part));
-  for (std::size_t i = first; i * lanes < longest && !call.again; i += stride) {
+  for (std::size_t i = first; i * lanes < call.longest && !call.again; i += stride) {
     contribute_line<T>(call, i);
   }
   bool has_all = true;
@@ -226,13 +226,13 @@ __global__ void __launch_bounds__(line_threads)
       if (!has_all) break;
       for (unsigned step = 1; step < call.members && gathers; ++step) {
         const unsigned member = (call.own + step) % call.members;
-        store_line(call.memory[member] + call.results.at(call.own) + i * joint::line_bytes, line,
+        store_line(call.memory[member] + call.lines.results.at(call.own) + i * joint::line_bytes, line,
                    call.number);
       }
       put_line(out, call.count(part), i, line);
     }
   }
-  for (std::size_t i = first; i * lanes < longest && has_all && gathers; i += stride) {
+  for (std::size_t i = first; i * lanes < call.longest && has_all && gathers; i += stride) {
     has_all = collect_line<T>(call, i);
   }
   if (!has_all) leave_undone(call);
@@ -325,11 +325,10 @@ template <Combine how, class T>
 __global__ void __launch_bounds__(threads)
     long_kernel(const __grid_constant__ Call call, const Tell tell) {
   using Packed = Pack<T, 16 / sizeof(T)>;
-  const std::size_t parts_at = joint::parts_at(call.members);
   const auto* const input = static_cast<const T*>(call.input);
   auto* const out = static_cast<T*>(call.out);
   const unsigned own_part = call.part_of(call.own);
-  std::size_t at = parts_at, own_at = parts_at;
+  std::size_t at = call.parts_at, own_at = call.parts_at;
   for (unsigned part = 0; part < call.parts(); ++part) {
     const Share share = share_of<T>(call.count(part));
     if (part == own_part) own_at = at;
@@ -394,11 +393,7 @@ void launch(const Call& call, bool in_lines, std::size_t bytes, const Tell& tell
     long_kernel<how, T><<<joint::blocks_for(bytes), threads, 0, stream>>>(call, tell);
     return;
   }
-  std::uint64_t longest = 0;
-  for (unsigned part = 0; part < (call.has_parts ? call.members : 1); ++part) {
-    longest = std::max(longest, call.begins[part + 1] - call.begins[part]);
-  }
-  const std::size_t lines = (longest * sizeof(T) + joint::line_payload - 1) / joint::line_payload;
+  const std::size_t lines = (call.longest * sizeof(T) + joint::line_payload - 1) / joint::line_payload;
   const auto blocks = static_cast<unsigned>(
       std::clamp<std::size_t>((lines + line_threads - 1) / line_threads, 1, most_line_blocks));
   const auto kernel = call.gathers ? lines_kernel<how, T, true> : lines_kernel<how, T, false>;
@@ -448,9 +443,12 @@ cudaError_t combine_jointly(Combine how, ElementType type, const Joint& joint,
   call.gathers = joint.gathers;
   call.again = joint.again;
   call.is_endless = joint.is_endless;
-  const std::size_t bytes = joint.begins.back() * element_size(type);
-  call.lines = joint::lines_for(call.members, bytes, joint.gathers);
-  call.results = joint::long_lines(call.members, true);
+  for (std::size_t part = 0; part < parts; ++part) {
+    call.longest = std::max(call.longest, joint.begins[part + 1] - joint.begins[part]);
+  }
+  call.lines =
+      joint::lines_for(call.members, call.longest * element_size(type), joint.gathers);
+  call.parts_at = joint::parts_at(call.members, joint.has_long_lines);
   return type == ElementType::f32
              ? combine_as<float>(how, call, parts, joint.in_lines, tell, stream)
              : combine_as<double>(how, call, parts, joint.in_lines, tell, stream);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "codec/any_order.hpp"
 #include "codec/cuda/warp.cuh"
@@ -111,16 +112,21 @@ __device__ __forceinline__ bool quantize_row(const codec::szp::Quantizer<T>& z,
 #pragma unroll
   for (unsigned v = 0; v < per_lane<T>; ++v) {
     const T shifted = multiply(x[v], z.inverse) + Rounding::magic;
-    q[v] = codec::szp::cuda::rounded(shifted, strange) - Rounding::zero;
+    // None of those without a quantum comes near 0 by wrapping.
+    q[v] = static_cast<std::int32_t>(
+        static_cast<std::uint32_t>(codec::szp::cuda::rounded(shifted, strange)) -
+        static_cast<std::uint32_t>(Rounding::zero));
   }
   std::int32_t lo, hi;
   extent_of(q, lo, hi);
   const auto are_within = [&](std::int32_t limit) {
     return lo >= -limit && hi <= limit && static_cast<T>(max(-lo, hi)) + 1 <= z.most;
   };
-  // Small ones need no look at the error.
+  // Small ones need no look at the error, where they decode to a number.
   constexpr std::int32_t small = std::min(Rounding::reach, joint_sum::reach - 1);
-  if (__all_sync(~0u, strange == 0 && are_within(small))) return true;
+  constexpr T finite = std::numeric_limits<T>::max() / (small + 1);
+  const bool are_small = z.step <= finite && strange == 0 && are_within(small);
+  if (__all_sync(~0u, are_small)) return true;
   if constexpr (sizeof(T) == 4) {
     bool are_near = are_within(static_cast<std::int32_t>(codec::szp::Traits<T>::max_quantum) - 1);
 #pragma unroll
