@@ -103,8 +103,8 @@ bool may_be_served_later(const Job* job, const engine::Collective& call) {
          (job->collectives.immediate || (call.reduces && engine::may_be_reproducible(*job)));
 }
 
-/// May MPI not touch memory of devices in such a call, also where it takes that in others? Open MPI,
-/// 4.1 and 5.0, has the host work at the buffers of a reduction that does not block, of
+/// May MPI not touch memory of devices in such a call, also where it takes that in others? Open
+/// MPI, 4.1 and 5.0, has the host work at the buffers of a reduction that does not block, of
 /// MPI_Reduce_local and of packing in external32, which ends in a segmentation fault; in an
 /// MPI_Reduce_scatter_block in place it takes this rank's first block for all that it contributes.
 template <auto describe>
