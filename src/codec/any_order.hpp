@@ -10,12 +10,14 @@
 // about 2^-150 m, two of f32, in double precision, all down to 2^-100 m.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 #include "codec/combine.hpp"
 #include "codec/szp/format.hpp"
+#include "codec/szp/rounding.hpp"
 
 namespace mpress::codec::any_order {
 
@@ -186,6 +188,41 @@ MPRESS_ANY_ORDER bool quantum_of(const szp::Quantizer<T>& z, T x, T& quantum) {
   if (is_beyond && !(error < z.step && error > -z.step)) return false;
   quantum = q;
   return true;
+}
+
+/// The quantum next to an element, fast: all of it where that needs no more looks. An element that
+/// has none shows as one far away, or leaves bits in `strange` (szp::rounded()).
+template <class T>
+MPRESS_ANY_ORDER std::int32_t next_quantum(const szp::Quantizer<T>& z, T x,
+                                           std::uint32_t& strange) {
+  using Rounding = szp::Rounding<T>;
+  const T shifted = multiply(x, z.inverse) + Rounding::magic;
+  // Those far away do not come near by wrapping.
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(szp::rounded(shifted, strange)) -
+                                   static_cast<std::uint32_t>(Rounding::zero));
+}
+
+/// How far either way, in quanta, next_quantum() is quantum_of()'s: up to `small` as it is, up to
+/// `near` where is_near(). Negative: nowhere.
+struct QuickReach {
+  std::int32_t small, near;
+};
+
+/// Of quanta in [-most, most].
+template <class T>
+QuickReach quick_reach(const szp::Quantizer<T>& z, std::int32_t most) {
+  const double within = std::min<double>(most, std::floor(static_cast<double>(z.most)) - 1);
+  const double near = std::min<double>(within, szp::Traits<T>::max_quantum - 1);
+  const bool are_finite = z.step <= szp::longest_step<T>;
+  const double small = are_finite ? std::min<double>(near, szp::Rounding<T>::reach) : -1;
+  return {static_cast<std::int32_t>(small), static_cast<std::int32_t>(near)};
+}
+
+/// Of a quantum next to `x`.
+template <class T>
+MPRESS_ANY_ORDER bool is_near(const szp::Quantizer<T>& z, T x, std::int32_t quantum) {
+  const T error = x - multiply(static_cast<T>(quantum), z.step);
+  return error < z.limit && error > -z.limit;
 }
 
 /// The sum of summands on szp's grid, be they elements or what was decoded: what decoding their

@@ -1,6 +1,7 @@
 // Reductions whose result does not depend on the order: random permutations, sums that are known
 // exactly, and what is special.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -232,8 +233,82 @@ void on_grid() {
   CHECK(same(combined(Combine::sum, edge, bound), combined(Combine::sum, after, bound)));
 }
 
+/// A bound and a slack anywhere among the type's magnitudes, half of them where those end, and at
+/// times a reach.
+template <class T>
+codec::szp::Grid drawn_grid(std::mt19937_64& random) {
+  using Limits = std::numeric_limits<T>;
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const double unit = std::uniform_real_distribution(0.0, 1.0)(random);
+  int exponent = Limits::min_exponent + below(Limits::max_exponent - Limits::min_exponent);
+  switch (below(4)) {
+    case 0: exponent = Limits::min_exponent + below(6) - 3; break;
+    case 1: exponent = Limits::max_exponent - below(16) - 1; break;
+    default: break;
+  }
+  codec::szp::Grid grid(std::ldexp(1 + unit, exponent),
+                        below(2) == 0 ? 0 : std::ldexp(unit, exponent - below(24)));
+  switch (below(4)) {
+    case 0: grid.reach = std::floor(std::exp2(23 * unit)); break;
+    case 1: grid.reach = 10 * unit; break;
+    case 2: grid.reach = 2695 + below(10); break;
+    default: break;
+  }
+  return grid;
+}
+
+/// One next to a quantum where something changes, or anywhere, or the greatest there are.
+template <class T>
+T drawn_beside(const codec::szp::Quantizer<T>& z, std::mt19937_64& random) {
+  static constexpr double edges[] = {0,      2700,   0x1p22, 0x1p23,   0x1.8p23, 0x1p24, 0x1.8p24,
+                                     0x1p26, 0x1p28, 0x1p31, 0x1.8p31, 0x1p32,   0x1p51, 0x1.8p52};
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const double unit = std::uniform_real_distribution(-0.5, 0.5)(random);
+  const int kind = below(8);
+  T x = std::numeric_limits<T>::max();
+  if (kind > 0) {
+    double quantum = std::floor(std::exp2(30 * (unit + 0.5)));
+    if (kind > 3) quantum = edges[below(std::size(edges))] + below(9) - 4;
+    if (kind == 3) quantum = static_cast<double>(z.most) + below(5) - 2;
+    x = static_cast<T>((quantum + (below(3) == 0 ? 0.5 : unit)) * static_cast<double>(z.step));
+  }
+  for (int i = below(4); i > 0; --i) x = std::nextafter(x, below(2) == 0 ? T(0) : infinity<T>);
+  return below(2) == 0 ? x : -x;
+}
+
+/// What kernels round at once is what all others find.
+template <class T>
+void quick_quanta() {
+  constexpr std::int32_t most = (1 << 26) - 1;
+  std::mt19937_64 random(7);
+  long small = 0, near = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    codec::szp::Quantizer<T> z{};
+    if (!codec::szp::make_quantizer(drawn_grid<T>(random), z)) continue;
+    const codec::any_order::QuickReach quick = codec::any_order::quick_reach(z, most);
+    CHECK(quick.small <= quick.near && quick.near <= most);
+    for (int k = 0; k < 100; ++k) {
+      T x = drawn_beside(z, random);
+      if (k < 4)
+        x = std::array{nan<T>, -nan<T>, infinity<T>, -infinity<T>}[static_cast<unsigned>(k)];
+      std::uint32_t strange = 0;
+      const std::int32_t q = codec::any_order::next_quantum(z, x, strange);
+      const bool is_small = strange == 0 && q >= -quick.small && q <= quick.small;
+      const bool is_near = sizeof(T) == 4 && q >= -quick.near && q <= quick.near &&
+                           codec::any_order::is_near(z, x, q);
+      small += is_small;
+      near += is_near;
+      if (!is_small && !is_near) continue;
+      T quantum = 0;
+      CHECK(codec::any_order::quantum_of(z, x, quantum) && quantum == static_cast<T>(q));
+    }
+  }
+  CHECK(small > 100'000 && (sizeof(T) == 8 || near > small));
+}
+
 template <class T>
 void all_of() {
+  quick_quanta<T>();
   permutations<T>();
   one_by_one<T>();
   accuracy<T>();

@@ -181,7 +181,6 @@ __device__ __forceinline__ Status quantize_summand(const Quantizer<T>& z, const 
   bool is_exact = sizeof(T) == 8;
   if constexpr (sizeof(T) == 4) {
     using R = Rounding<T>;
-    constexpr T finite = std::numeric_limits<T>::max() / (R::reach + 1);
     std::int32_t lo = 0, hi = 0;
     std::uint32_t ignored = 0;  // NaNs show as quanta far away
     each([&](T x) {
@@ -190,7 +189,7 @@ __device__ __forceinline__ Status quantize_summand(const Quantizer<T>& z, const 
       hi = max(hi, quantum);
       return quantum;
     });
-    is_exact = lo < -R::reach || hi > R::reach || z.step > finite;
+    is_exact = lo < -R::reach || hi > R::reach || z.step > longest_step<T>;
   }
   if (is_exact && first < u.count) {
     each([&](T x) {

@@ -63,8 +63,9 @@ __device__ __forceinline__ bool doubtful(const Quantizer<T>& z, const std::uint3
                                          const std::int32_t (&q)[32], std::int32_t lo,
                                          std::int32_t hi) {
   using R = Rounding<T>;
-  constexpr T finite = std::numeric_limits<T>::max() / (R::reach + 1);
-  if (lo >= R::zero - R::reach && hi <= R::zero + R::reach && z.step <= finite) return false;
+  if (lo >= R::zero - R::reach && hi <= R::zero + R::reach && z.step <= longest_step<T>) {
+    return false;
+  }
   if constexpr (sizeof(T) == 4) {
     constexpr auto most = static_cast<std::int32_t>(Traits<T>::max_quantum);
     bool missed = lo <= R::zero - most || hi >= R::zero + most;

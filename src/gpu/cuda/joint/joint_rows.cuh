@@ -2,14 +2,11 @@
 // 64 bytes of elements, 16 bytes of every 512.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "codec/any_order.hpp"
 #include "codec/cuda/warp.cuh"
-#include "codec/szp/cuda_quantize.cuh"
 #include "gpu/joint_sum.hpp"
 
 namespace mpress::gpu {
@@ -104,34 +101,23 @@ __device__ __noinline__ bool quantize_each(codec::szp::Quantizer<T> z, const T (
 /// where one has no quantum, or none that travels.
 template <class T>
 __device__ __forceinline__ bool quantize_row(const codec::szp::Quantizer<T>& z,
+                                             const codec::any_order::QuickReach& quick,
                                              const T (&x)[per_lane<T>],
                                              std::int32_t (&q)[per_lane<T>]) {
-  using codec::any_order::multiply;
-  using Rounding = codec::szp::cuda::Rounding<T>;
   std::uint32_t strange = 0;
 #pragma unroll
   for (unsigned v = 0; v < per_lane<T>; ++v) {
-    const T shifted = multiply(x[v], z.inverse) + Rounding::magic;
-    // None of those without a quantum comes near 0 by wrapping.
-    q[v] = static_cast<std::int32_t>(
-        static_cast<std::uint32_t>(codec::szp::cuda::rounded(shifted, strange)) -
-        static_cast<std::uint32_t>(Rounding::zero));
+    q[v] = codec::any_order::next_quantum(z, x[v], strange);
   }
   std::int32_t lo, hi;
   extent_of(q, lo, hi);
-  const auto are_within = [&](std::int32_t limit) {
-    return lo >= -limit && hi <= limit && static_cast<T>(max(-lo, hi)) + 1 <= z.most;
-  };
-  // Small ones need no look at the error, where they decode to a number.
-  constexpr std::int32_t small = std::min(Rounding::reach, joint_sum::reach - 1);
-  constexpr T finite = std::numeric_limits<T>::max() / (small + 1);
-  const bool are_small = z.step <= finite && strange == 0 && are_within(small);
+  const bool are_small = strange == 0 && lo >= -quick.small && hi <= quick.small;
   if (__all_sync(~0u, are_small)) return true;
   if constexpr (sizeof(T) == 4) {
-    bool are_near = are_within(static_cast<std::int32_t>(codec::szp::Traits<T>::max_quantum) - 1);
+    bool are_near = lo >= -quick.near && hi <= quick.near;
 #pragma unroll
     for (unsigned v = 0; v < per_lane<T>; ++v) {
-      are_near &= fabsf(x[v] - multiply(static_cast<T>(q[v]), z.step)) < z.limit;
+      are_near &= codec::any_order::is_near(z, x[v], q[v]);
     }
     if (__all_sync(~0u, are_near)) return true;
   }

@@ -280,7 +280,7 @@ __device__ void contribute(const SumCall& call, const Quantizer<T>& z, std::uint
     bool are_quanta = false;
     if constexpr (!as_they_are) {
       if (call.finds_range) range.take(x, count);
-      are_quanta = quantize_row(z, x, q);
+      are_quanta = quantize_row(z, call.quick, x, q);
     }
     if (has_row && !are_quanta) traffic.sent += send_elements(to, x);
     // The next row comes while this one is packed.
@@ -323,7 +323,7 @@ __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& u
   bool are_quanta = false;
   if constexpr (!as_they_are) {
     if (call.finds_range) range.take(x, count);
-    are_quanta = quantize_row(z, x, q);
+    are_quanta = quantize_row(z, call.quick, x, q);
   }
   if (!await_contributions(call, unit.number, has_all)) return false;
   if (count == 0) return true;
@@ -424,6 +424,7 @@ cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, const Tell& tell
                    cudaStream_t stream) {
   Quantizer<T> z{};
   if (grid.bound != 0 && !codec::szp::make_quantizer(grid, z)) return cudaErrorInvalidValue;
+  call.quick = any_order::quick_reach(z, joint::reach - 1);
   const std::uint64_t own = joint::units_of(call.counts[call.own], sizeof(T));
   std::uint64_t others = 0, longest = 0;
   for (unsigned member = 0; member < call.members; ++member) {

@@ -49,6 +49,7 @@ struct SumCall {
   Divisor by_others;
   Divisor by_turn;  ///< by units after which a thread block has one of another part
   Divisor by_blocks;
+  codec::any_order::QuickReach quick;
   std::uint32_t number;
   std::uint32_t readers;
   unsigned members;
