@@ -192,7 +192,8 @@ __device__ bool collect_line(const Call& call, std::size_t i) {
       }
     }
     Line lines[ahead];
-    if (!await_lines(own + call.lines.results.at(member), call.lines.results.of_member, wanted, lines, call)) {
+    if (!await_lines(own + call.lines.results.at(member), call.lines.results.of_member, wanted,
+                     lines, call)) {
       return false;
     }
 #pragma unroll
@@ -226,8 +227,8 @@ __global__ void __launch_bounds__(line_threads)
       if (!has_all) break;
       for (unsigned step = 1; step < call.members && gathers; ++step) {
         const unsigned member = (call.own + step) % call.members;
-        store_line(call.memory[member] + call.lines.results.at(call.own) + i * joint::line_bytes, line,
-                   call.number);
+        store_line(call.memory[member] + call.lines.results.at(call.own) + i * joint::line_bytes,
+                   line, call.number);
       }
       put_line(out, call.count(part), i, line);
     }
@@ -393,7 +394,8 @@ void launch(const Call& call, bool in_lines, std::size_t bytes, const Tell& tell
     long_kernel<how, T><<<joint::blocks_for(bytes), threads, 0, stream>>>(call, tell);
     return;
   }
-  const std::size_t lines = (call.longest * sizeof(T) + joint::line_payload - 1) / joint::line_payload;
+  const std::size_t lines =
+      (call.longest * sizeof(T) + joint::line_payload - 1) / joint::line_payload;
   const auto blocks = static_cast<unsigned>(
       std::clamp<std::size_t>((lines + line_threads - 1) / line_threads, 1, most_line_blocks));
   const auto kernel = call.gathers ? lines_kernel<how, T, true> : lines_kernel<how, T, false>;
@@ -446,8 +448,7 @@ cudaError_t combine_jointly(Combine how, ElementType type, const Joint& joint,
   for (std::size_t part = 0; part < parts; ++part) {
     call.longest = std::max(call.longest, joint.begins[part + 1] - joint.begins[part]);
   }
-  call.lines =
-      joint::lines_for(call.members, call.longest * element_size(type), joint.gathers);
+  call.lines = joint::lines_for(call.members, call.longest * element_size(type), joint.gathers);
   call.parts_at = joint::parts_at(call.members, joint.has_long_lines);
   return type == ElementType::f32
              ? combine_as<float>(how, call, parts, joint.in_lines, tell, stream)
