@@ -258,11 +258,7 @@ __device__ bool await_members(const Call& call, unsigned wait) {
   const unsigned member = threadIdx.x;
   if (member < call.members && member != call.own) {
     const std::byte* const flag = call.memory[call.own] + joint::flag_at(wait, member, blockIdx.x);
-    for (Patience patience(call.stop());;) {
-      if (load_flag(flag) == call.number) break;
-      has_come = !patience.is_over();
-      if (!has_come) break;
-    }
+    has_come = await_flag(flag, call.number, call.stop());
   }
   return __syncthreads_and(has_come);
 }

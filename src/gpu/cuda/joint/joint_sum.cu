@@ -195,21 +195,13 @@ __device__ __forceinline__ unsigned sum_in_order(const SumCall& call, const Unit
   return to.number() > 0 ? send_elements(to, sums) : 0;
 }
 
-/// Has a flag come, or time run out?
-__device__ __forceinline__ bool await_flag(const SumCall& call, const std::byte* flag) {
-  for (Patience patience; load_flag(flag) != call.number;) {
-    if (patience.is_over()) return false;
-  }
-  return true;
-}
-
-/// By all threads of a block, each warp of which may have missed something before: has none, and are
-/// there contributions to a unit of all others?
+/// By all threads of a block, each warp of which may have missed something before: has none, and
+/// are there contributions to a unit of all others?
 __device__ __forceinline__ bool await_contributions(const SumCall& call, std::uint32_t unit,
                                                     bool has_all) {
   if (has_all && threadIdx.x + 1 < call.members) {
     has_all =
-        await_flag(call, call.flag_of(call.own, call.contribution_from[threadIdx.x] + unit));
+        await_flag(call.flag_of(call.own, call.contribution_from[threadIdx.x] + unit), call.number);
   }
   return __syncthreads_and(has_all) != 0;
 }
@@ -225,7 +217,7 @@ __device__ __forceinline__ bool await_results(const SumCall& call, std::uint32_t
       flag = call.flag_of(call.own, call.result_from[unit.part] + unit.number);
     }
   }
-  const bool have_come = __all_sync(~0u, flag == nullptr || await_flag(call, flag)) != 0;
+  const bool have_come = __all_sync(~0u, flag == nullptr || await_flag(flag, call.number)) != 0;
   __syncwarp();  // a vote orders no memory
   return have_come;
 }
@@ -257,8 +249,8 @@ __device__ void tell_of(const SumCall& call, std::uint32_t round, bool contribut
   set_flag(flag, call.number);
 }
 
-/// Who brings nothing to a broadcast sends nothing, but tells owners all the same: they must not pass
-/// on the next window while what they passed on of this one is still collected.
+/// Who brings nothing to a broadcast sends nothing, but tells owners all the same: they must not
+/// pass on the next window while what they passed on of this one is still collected.
 template <bool as_they_are, class T>
 __device__ void contribute(const SumCall& call, const Quantizer<T>& z, std::uint32_t round,
                            Traffic& traffic, WarpRange<T>& range) {
@@ -306,8 +298,8 @@ __device__ bool own_unit(const SumCall& call, std::uint32_t round, Unit& unit) {
          !(call.again && mark_of(call, unit) == call.number);
 }
 
-/// By all threads of a block, each warp of which may have missed something before: `has_all`. Adds up
-/// a unit and sends it to its readers; false where that could not be.
+/// By all threads of a block, each warp of which may have missed something before: `has_all`. Adds
+/// up a unit and sends it to its readers; false where that could not be.
 template <bool as_they_are, class T>
 __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& unit, bool has_all,
                        Traffic& traffic, WarpRange<T>& range) {
@@ -328,16 +320,15 @@ __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& u
   if (!await_contributions(call, unit.number, has_all)) return false;
   if (count == 0) return true;
   T* const row = out ? out + begin : nullptr;
-  const unsigned bytes =
-      as_they_are ? sum_in_order(call, unit, x, row, count, to, traffic.received)
-                  : sum_row(call, z, unit, q, are_quanta, input + begin, row, count, to,
-                            traffic.received);
+  const unsigned bytes = as_they_are ? sum_in_order(call, unit, x, row, count, to, traffic.received)
+                                     : sum_row(call, z, unit, q, are_quanta, input + begin, row,
+                                               count, to, traffic.received);
   traffic.sent += std::uint64_t{bytes} * to.number();
   return true;
 }
 
-/// By a warp; false where results did not come. The source of a broadcast waits for the same: it must
-/// not be two windows ahead of those who pass on what it brought.
+/// By a warp; false where results did not come. The source of a broadcast waits for the same: it
+/// must not be two windows ahead of those who pass on what it brought.
 template <bool as_they_are, class T>
 __device__ bool collect(const SumCall& call, const Quantizer<T>& z, std::uint32_t round,
                         Traffic& traffic) {
@@ -440,9 +431,9 @@ cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, const Tell& tell
   call.takes_turns = grid.bound != 0 || call.source >= 0;
   call.by_turn = Divisor(std::max(blocks / (call.members - 1), 1u));
   call.by_blocks = Divisor(blocks);
-  // The sooner the second round begins, the more links have to do at once. A quarter for sums as they
-  // are, which links bind: MPI_Reduce of 256 MB in 1030 us for 1145. In quanta half was best for all
-  // but the smoothest data.
+  // The sooner the second round begins, the more links have to do at once. A quarter for sums as
+  // they are, which links bind: MPI_Reduce of 256 MB in 1030 us for 1145. In quanta half was best
+  // for all but the smoothest data.
   call.per_round = std::max(blocks / (grid.bound == 0 ? 4 : 2), 1u);
   const auto kernel = grid.bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
   kernel<<<blocks, threads, 0, stream>>>(call, z, tell);

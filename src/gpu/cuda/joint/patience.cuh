@@ -51,4 +51,13 @@ __device__ inline void set_flag(void* flag, std::uint32_t value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
 
+/// Has a flag come that holds `number`, before time is over? `stop` as Patience's.
+__device__ __forceinline__ bool await_flag(const void* flag, std::uint32_t number,
+                                           const std::uint32_t* stop = nullptr) {
+  for (Patience patience(stop); load_flag(flag) != number;) {
+    if (patience.is_over()) return false;
+  }
+  return true;
+}
+
 }  // namespace mpress::gpu
