@@ -3,6 +3,7 @@
     python bench/cluster.py run --hosts 4 --rate 1gbit -n 4 -- ./program          # MPICH, over TCP
     python bench/cluster.py run --hosts 4 --rate 1gbit --codec auto -- ./program  # under mpress run
     python bench/cluster.py collectives --json bench/results/cluster-four-hosts.json
+    python bench/cluster.py collectives --memory D --rate 10gbit --spec szp:rel=1e-3  # GPUs
     python bench/cluster.py clean
 
 Each host is a namespace with one interface, joined by a veth pair to a bridge in a namespace of its
@@ -302,12 +303,16 @@ def bench(
 
 
 def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str, Any]:
-    """A call beside the MPI's own."""
+    """A call beside the MPI's own; of memory of GPUs, one a rank, beside the same with copies out
+    and in. Such ranks reach each other's GPUs, as hosts would not: messages are the MPI's."""
     hosts = cluster.plan.hosts
-    specs = [word for spec in SPECS for word in ("--spec", spec)]
+    specs = [word for spec in options.spec or SPECS for word in ("--spec", spec)]
     size = size_of(op, options.bytes, hosts)
+    where = ["--beside", "mpi"]
+    if options.memory == "D":
+        where = ["--memory", "D", "--link", "mpi", "--beside", "plain"]
     return bench(cluster, hosts, options, op, "-n", str(hosts), "--sizes", size, "--field", "wave",
-                 "--beside", "mpi", *specs)  # fmt: skip
+                 *where, *specs)  # fmt: skip
 
 
 def collectives(options: argparse.Namespace) -> int:
@@ -317,13 +322,13 @@ def collectives(options: argparse.Namespace) -> int:
         "format": 1, "kind": "cluster-collectives", "date": time.strftime("%Y-%m-%d"),
         "commit": commit.stdout.strip(), "hosts": plan.hosts, "rate": plan.rate,
         "latency": plan.latency, "cores": len(os.sched_getaffinity(0)), "bytes": options.bytes,
-        "rows": [],
+        "memory": options.memory, "rows": [],
     }  # fmt: skip
     with Cluster(plan) as cluster:
-        for op in OPS:
+        for op in options.op or OPS:
             found = measured(cluster, op, options)
-            for name in ("mpi", "cpu", "versions"):
-                document[name] = found[name]
+            for name in ("mpi", "cpu", "gpu", "versions"):
+                document[name] = found.get(name)
             for row in found["rows"]:
                 document["rows"].append({"op": op, **row})
                 print(f"{op:9} {row['path']:14} {1e3 * row['seconds']:8.1f} ms", flush=True)
@@ -347,6 +352,9 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
             one.add_argument("--report", type=Path, help="with --codec")
             one.add_argument("program", nargs="+", metavar="PROGRAM")
         else:
+            one.add_argument("--memory", choices=["H", "D"], default="H", help="host or device")
+            one.add_argument("--op", action="append", choices=OPS, help="default: all")
+            one.add_argument("--spec", action="append", help=f"default: {' '.join(SPECS)}")
             one.add_argument("--bytes", default="16M", help="of a rank; default 16M")
             one.add_argument("--repeat", type=int, default=15, help="samples; default 15")
             one.add_argument("--seconds", type=float, default=60, help="a call; default 60")
