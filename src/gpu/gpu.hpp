@@ -23,7 +23,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 21;
+inline constexpr std::uint32_t interface_version = 22;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -145,8 +145,8 @@ struct Joint {
 };
 
 /// A member's share of what several bring each other, each by a queue of its own:
-/// Queue::move_jointly(). All of it differs but for `call`, `rooms` and what the members' blocks
-/// have in common: what one sends is as long as what the other receives.
+/// Queue::move_jointly(). All of it differs but for `call`, `rooms`, how it travels, and what the
+/// members' blocks have in common: what one sends is as long as what the other receives.
 struct JointMove {
   /// What goes to a member, of memory of the queue's device.
   struct Outgoing {
@@ -160,10 +160,13 @@ struct JointMove {
   };
 
   /// Joint memory of each member (gpu/joint_move.hpp), as kernels of this queue's device reach it;
-  /// its own at `member`. cleared_bytes were 0 before its first use.
+  /// its own at `member`. cleared_bytes() were 0 before its first use.
   std::span<std::byte* const> memory;
   std::span<const std::uint64_t> rooms;  ///< of a slot in each; no block is longer
-  bool is_shared;                        ///< what one sends is the same for all who get any
+  bool in_lines;   ///< they travel so: none has more bytes than joint_move::most_in_lines
+  bool has_lines;  ///< the memory has room for them
+  /// What one sends is the same for all who get any, and lies in its memory; not in lines.
+  bool is_shared;
   unsigned member;
   /// Not 0, and another than at all uses of that memory before, which are over on all devices.
   std::uint32_t call;

@@ -3,9 +3,9 @@
 // thread block works at. The same in all processes, whatever their devices.
 //
 // Words: a member brings a vector, which is cut into parts. A part is combined by one member, or by
-// several, each for itself. What is short travels in lines of 16 bytes, which carry 8 bytes and
-// tell by themselves that they are there: contributions, and, where all get all parts, results.
-// What is longer lies in its owner's memory, for others to read, and flags tell of it.
+// several, each for itself. What is short travels in lines (gpu/lines.hpp): contributions, and,
+// where all get all parts, results. What is longer lies in its owner's memory, for others to read,
+// and flags tell of it.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "codec/checksum.hpp"  // MPRESS_HOST_DEVICE
+#include "gpu/lines.hpp"
 
 namespace mpress::gpu::joint {
 
@@ -20,13 +21,10 @@ inline constexpr unsigned most_members = 16;
 /// Kernels wait for those of others, so they leave most of a device free.
 inline constexpr unsigned most_blocks = 64;
 /// A part of so many bytes may travel in lines.
-inline constexpr std::size_t most_in_lines = 256 << 10;
+inline constexpr std::size_t most_in_lines = 512 << 10;
 /// Lines of parts of so many have room of their own, results half of it, so that memory for short
-/// calls alone is small.
+/// calls alone is small. They are paired, those of longer parts dense.
 inline constexpr std::size_t most_brief = 32 << 10;
-
-inline constexpr std::size_t line_bytes = 16;
-inline constexpr std::size_t line_payload = 8;
 
 /// A flag holds the number of a call. One for each of two waits, member and block.
 inline constexpr unsigned waits = 2;
@@ -37,43 +35,29 @@ MPRESS_HOST_DEVICE constexpr std::size_t flag_at(unsigned wait, unsigned member,
   return ((wait * most_members + member) * most_blocks + block) * sizeof(std::uint32_t);
 }
 
-/// Where each member's lines come, in a member's memory.
-struct Lines {
-  std::size_t first;
-  std::size_t of_member;  ///< bytes
-
-  MPRESS_HOST_DEVICE constexpr std::size_t at(unsigned member) const {
-    return first + member * of_member;
-  }
-};
-
 /// Of contributions, and, where all get all parts, of results.
 struct TwoLines {
   Lines contributions, results;
+  bool are_dense;
 };
-
-/// Lines that `bytes` bytes take.
-MPRESS_HOST_DEVICE constexpr std::size_t lines_bytes(std::size_t bytes) {
-  return (bytes / line_payload + 1) * line_bytes;
-}
 
 /// Is the longest part that short?
 MPRESS_HOST_DEVICE constexpr bool is_brief(std::size_t longest, bool gathers) {
   return longest <= (gathers ? most_brief / 2 : most_brief);
 }
 MPRESS_HOST_DEVICE constexpr TwoLines brief_lines() {
-  constexpr std::size_t half = lines_bytes(most_brief / 2);
-  return {{flags_bytes, 2 * half}, {flags_bytes + half, 2 * half}};
+  constexpr std::size_t half = paired_bytes(most_brief / 2);
+  return {{flags_bytes, 2 * half}, {flags_bytes + half, 2 * half}, false};
 }
 constexpr std::size_t brief_end(unsigned members) {
-  return brief_lines().contributions.at(members);
+  return brief_lines().contributions.end(members);
 }
 
 /// Behind those. By a bus lines are not worth it, and memory of the host has none.
 constexpr TwoLines long_lines(unsigned members) {
-  constexpr std::size_t of_member = lines_bytes(most_in_lines);
-  const std::size_t first = brief_end(members);
-  return {{first, of_member}, {first + members * of_member, of_member}};
+  constexpr std::size_t of_member = dense_bytes(most_in_lines);
+  const Lines contributions{brief_end(members), of_member};
+  return {contributions, {contributions.end(members), of_member}, true};
 }
 
 constexpr TwoLines lines_for(unsigned members, std::size_t longest, bool gathers) {
@@ -83,7 +67,7 @@ constexpr TwoLines lines_for(unsigned members, std::size_t longest, bool gathers
 /// Behind the lines lies what a member brings, each part 16-byte aligned, and then the part that it
 /// has combined.
 constexpr std::size_t parts_at(unsigned members, bool has_long_lines) {
-  return has_long_lines ? long_lines(members).results.at(members) : brief_end(members);
+  return has_long_lines ? long_lines(members).results.end(members) : brief_end(members);
 }
 
 MPRESS_HOST_DEVICE constexpr std::size_t aligned(std::size_t bytes) {

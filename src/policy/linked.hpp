@@ -20,13 +20,13 @@ struct Reach {
   std::size_t most_read;           ///< by a member of others, in one shot
   std::size_t of_a_wait;           ///< what comes in the time of a wait
   std::size_t most_in_lines;       ///< of a part, beside what always travels so (gpu/joint.hpp)
-  std::size_t most_in_two_shots;   ///< the same where results travel so, too
-  std::size_t of_a_wait_in_lines;  ///< less: waits are shorter, and lines twice as long as data
+  std::size_t of_a_wait_in_lines;  ///< less: waits are shorter, and lines longer than data
   // Of a sum, what each brings; and of a broadcast as it is:
   std::size_t least_in_rows;   ///< it goes row by row as it is
   std::size_t most_in_rows;    ///< the same; 0: none does
   std::size_t most_in_quanta;  ///< row by row in quanta
   // Of blocks; of a broadcast all:
+  std::size_t most_block_in_lines;
   std::size_t most_block;
   std::size_t most_in_all;  ///< that a member gives to the others
 };
@@ -35,12 +35,12 @@ struct Reach {
 inline constexpr Reach linked{.most_brought = 16 << 20,
                               .most_read = SIZE_MAX,
                               .of_a_wait = 512 << 10,
-                              .most_in_lines = 256 << 10,
-                              .most_in_two_shots = 192 << 10,
-                              .of_a_wait_in_lines = 128 << 10,
+                              .most_in_lines = 512 << 10,
+                              .of_a_wait_in_lines = 256 << 10,
                               .least_in_rows = (4 << 20) + 1,
                               .most_in_rows = SIZE_MAX,
                               .most_in_quanta = SIZE_MAX,
+                              .most_block_in_lines = 512 << 10,
                               .most_block = 2 << 20,
                               .most_in_all = 8 << 20};
 
@@ -49,11 +49,11 @@ inline constexpr Reach by_host{.most_brought = 8 << 20,
                                .most_read = 3 << 20,
                                .of_a_wait = 1 << 20,
                                .most_in_lines = 0,
-                               .most_in_two_shots = 0,
                                .of_a_wait_in_lines = 0,
                                .least_in_rows = 0,
                                .most_in_rows = 0,
                                .most_in_quanta = 4 << 20,
+                               .most_block_in_lines = 0,
                                .most_block = 1 << 20,
                                .most_in_all = 4 << 20};
 
@@ -87,14 +87,14 @@ constexpr bool may_combine_jointly(const Reach& reach, Shots shots, std::size_t 
          (shots == Shots::two || read <= reach.most_read);
 }
 
-/// Do parts travel in lines, of which the longest has `longest` bytes? `gathers`: results do, too.
-constexpr bool travels_in_lines(const Reach& reach, std::size_t longest, bool gathers) {
-  return longest <= (gathers ? reach.most_in_two_shots : reach.most_in_lines);
+/// Do parts travel in lines, of which the longest has `longest` bytes?
+constexpr bool travels_in_lines(const Reach& reach, std::size_t longest) {
+  return longest <= reach.most_in_lines;
 }
 
 /// Where kernels wait on their devices.
 constexpr Shots joint_shots(const Reach& reach, std::size_t bytes, int ranks) {
-  const bool in_lines = travels_in_lines(reach, bytes / static_cast<std::size_t>(ranks), true);
+  const bool in_lines = travels_in_lines(reach, bytes / static_cast<std::size_t>(ranks));
   return shots_for(bytes, reach.most_brought, ranks,
                    in_lines ? reach.of_a_wait_in_lines : reach.of_a_wait);
 }

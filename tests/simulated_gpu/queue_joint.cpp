@@ -9,6 +9,7 @@
 #include "await.hpp"
 #include "codec/combine.hpp"
 #include "gpu/joint.hpp"
+#include "lines.hpp"
 #include "queue.hpp"
 #include "queue_work.hpp"
 
@@ -64,67 +65,47 @@ class JointWork {
   }
   std::byte* out() const { return Memory::instance().view(static_cast<std::byte*>(given_.out)); }
 
-  using Words = std::vector<std::uint32_t>;  ///< the halves of lines
-
-  /// A half of a line, and the number of the call beside it.
-  std::atomic_ref<std::uint64_t> half(const joint::Lines& lines, unsigned of, unsigned from,
-                                      std::size_t number) const {
-    std::byte* const first = at(of, lines.at(from) + number / 2 * joint::line_bytes);
-    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(first)[number % 2]);
+  LinesView lines(const gpu::Lines& lines, unsigned of, unsigned from) const {
+    return {at(of, lines.at(from)), where().are_dense};
   }
-  std::size_t lines(std::size_t part) const {
-    return (count(part) * width_ + joint::line_payload - 1) / joint::line_payload;
+  joint::TwoLines where() const {
+    return joint::lines_for(members(), longest_part(), given_.gathers);
   }
-
-  void send_lines(const joint::Lines& where, unsigned to, std::size_t part,
-                  const std::byte* data) const {
-    Words words(2 * lines(part));
-    if (!words.empty()) std::memcpy(words.data(), data, count(part) * width_);
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      half(where, to, given_.member, i)
-          .store(std::uint64_t{given_.call} << 32 | words[i], std::memory_order_release);
-    }
-  }
-
-  /// False where they did not come.
-  bool await_lines(const joint::Lines& where, unsigned from, std::size_t part, Words& words) const {
-    for (std::size_t i = 0; i < 2 * lines(part); ++i) {
-      std::uint64_t found = 0;
-      const auto is_there = [&] {
-        found = half(where, given_.member, from, i).load(std::memory_order_acquire);
-        return found >> 32 == given_.call;
-      };
-      if (!await(is_there, stop())) return false;
-      words.push_back(static_cast<std::uint32_t>(found));
-    }
-    return true;
-  }
+  std::size_t part_bytes(std::size_t part) const { return count(part) * width_; }
 
   bool run_in_lines() const {
-    const joint::TwoLines where = joint::lines_for(members(), longest_part(), given_.gathers);
+    const joint::TwoLines where = this->where();
+    const unsigned own = given_.member;
     for (unsigned member = 0; member < members() && !given_.again; ++member) {
       const std::size_t part = part_of(member);
-      if (combines(member)) send_lines(where.contributions, member, part, input(part));
+      if (!combines(member)) continue;
+      lines(where.contributions, member, own).store(input(part), part_bytes(part), given_.call);
     }
-    if (combines(given_.member)) {
-      const std::size_t part = part_of(given_.member);
-      std::vector<Words> inputs(members());
+    if (combines(own)) {
+      const std::size_t part = part_of(own);
+      std::vector<std::vector<std::byte>> inputs(members(),
+                                                 std::vector<std::byte>(part_bytes(part)));
       std::vector<const void*> views;
       for (unsigned member = 0; member < members(); ++member) {
-        if (!await_lines(where.contributions, member, part, inputs[member])) return false;
+        if (!lines(where.contributions, own, member)
+                 .load(inputs[member].data(), part_bytes(part), given_.call, stop())) {
+          return false;
+        }
         views.push_back(inputs[member].data());
       }
       std::byte* const result = out() + (given_.gathers ? begins_[part] * width_ : 0);
       codec::combine_all(how_, type_, views, result, count(part));
       for (unsigned member = 0; member < members() && given_.gathers; ++member) {
-        if (member != given_.member) send_lines(where.results, member, part, result);
+        if (member == own) continue;
+        lines(where.results, member, own).store(result, part_bytes(part), given_.call);
       }
     }
     for (unsigned member = 0; member < members() && given_.gathers; ++member) {
-      Words words;
-      if (member == given_.member || count(member) == 0) continue;
-      if (!await_lines(where.results, member, member, words)) return false;
-      std::memcpy(out() + begins_[member] * width_, words.data(), count(member) * width_);
+      if (member == own) continue;
+      if (!lines(where.results, own, member)
+               .load(out() + begins_[member] * width_, part_bytes(member), given_.call, stop())) {
+        return false;
+      }
     }
     return true;
   }

@@ -1,12 +1,14 @@
 // What several members bring each other, as simulated devices do it: by the layout of real ones, a
-// flag at a time, in the thread of the queue.
+// line and a flag at a time, in the thread of the queue.
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <vector>
 
 #include "await.hpp"
 #include "gpu/joint_move.hpp"
+#include "lines.hpp"
 #include "queue.hpp"
 #include "queue_work.hpp"
 
@@ -23,7 +25,9 @@ class MoveWork {
         rooms_(given.rooms.begin(), given.rooms.end()),
         sends_(given.sends.begin(), given.sends.end()),
         receives_(given.receives.begin(), given.receives.end()),
+        in_lines_(given.in_lines),
         is_shared_(given.is_shared),
+        slots_at_(joint::slots_at(members(), given.has_lines)),
         own_(given.member),
         call_(given.call),
         again_(given.again),
@@ -46,9 +50,12 @@ class MoveWork {
     std::memcpy(Memory::instance().view(static_cast<std::byte*>(to)),
                 Memory::instance().view(static_cast<const std::byte*>(from)), bytes);
   }
+  LinesView lines_of(unsigned of, unsigned sender) const {
+    return {at(of, joint::block_lines().at(sender)), true};
+  }
   std::byte* slot(unsigned from, unsigned to) const {
     const unsigned of = is_shared_ ? from : to;
-    return at(of, joint::slot_at(from, rooms_[of]));
+    return at(of, joint::slot_at(slots_at_, from, rooms_[of]));
   }
   std::atomic_ref<std::uint32_t> flag(unsigned of, unsigned sender, unsigned block) const {
     return std::atomic_ref(
@@ -59,8 +66,13 @@ class MoveWork {
     for (unsigned member = 0; member < members(); ++member) {
       const auto& block = sends_[member];
       if (member == own_ || block.bytes == 0) continue;
-      std::memcpy(slot(own_, member),
-                  Memory::instance().view(static_cast<const std::byte*>(block.from)), block.bytes);
+      const std::byte* const from =
+          Memory::instance().view(static_cast<const std::byte*>(block.from));
+      if (in_lines_) {
+        lines_of(member, own_).store(from, block.bytes, call_);
+        continue;
+      }
+      std::memcpy(slot(own_, member), from, block.bytes);
       for (unsigned i = 0; i < joint::blocks_for(block.bytes); ++i) {
         flag(member, own_, i).store(call_, std::memory_order_release);
       }
@@ -72,14 +84,18 @@ class MoveWork {
     for (unsigned member = 0; member < members(); ++member) {
       const auto& block = receives_[member];
       if (member == own_ || block.bytes == 0) continue;
+      std::byte* const to = Memory::instance().view(static_cast<std::byte*>(block.to));
+      if (in_lines_) {
+        if (!lines_of(own_, member).load(to, block.bytes, call_, stop_)) return false;
+        continue;
+      }
       for (unsigned i = 0; i < joint::blocks_for(block.bytes); ++i) {
         const auto is_set = [&] {
           return flag(own_, member, i).load(std::memory_order_acquire) == call_;
         };
         if (!await(is_set, stop_)) return false;
       }
-      std::memcpy(Memory::instance().view(static_cast<std::byte*>(block.to)), slot(member, own_),
-                  block.bytes);
+      std::memcpy(to, slot(member, own_), block.bytes);
     }
     return true;
   }
@@ -88,7 +104,8 @@ class MoveWork {
   const std::vector<std::uint64_t> rooms_;
   const std::vector<gpu::JointMove::Outgoing> sends_;
   const std::vector<gpu::JointMove::Incoming> receives_;
-  const bool is_shared_;
+  const bool in_lines_, is_shared_;
+  const std::size_t slots_at_;
   const unsigned own_;
   const std::uint32_t call_;
   const bool again_;
@@ -104,6 +121,7 @@ gpu::Event Queue::move_jointly(const gpu::JointMove& given) {
   if (members < 2 || members > joint::most_members) fault("%zu members", members);
   if (given.call == 0) fault("a joint call without a number");
   check_reached(given.undone, sizeof *given.undone);
+  if (given.in_lines && (!given.has_lines || given.is_shared)) fault("no lines for such a call");
   std::vector<Access> accesses;
   for (std::size_t i = 0; i < members; ++i) {
     const std::size_t sent = given.sends[i].bytes, received = given.receives[i].bytes;
@@ -115,10 +133,13 @@ gpu::Event Queue::move_jointly(const gpu::JointMove& given) {
       if (sent > given.rooms[given.member]) fault("%zu bytes in a slot", sent);
       if (given.sends[i].from != first.from || sent != first.bytes) fault("blocks that differ");
     }
+    if (given.in_lines && !is_own && std::max(sent, received) > joint::most_in_lines) {
+      fault("%zu bytes in lines", std::max(sent, received));
+    }
     if (is_own && given.receives[i].to && sent != received) fault("%zu bytes stay", received);
     Memory::instance().check_joint(
         device_, given.memory[i],
-        joint::memory_bytes(static_cast<unsigned>(members), given.rooms[i]));
+        joint::memory_bytes(static_cast<unsigned>(members), given.rooms[i], given.has_lines));
     // Of the joint memory nothing is told: that others work there meanwhile is what it is for.
     if (sent > 0) {
       Memory::instance().check(device_, given.sends[i].from, sent);

@@ -31,23 +31,35 @@ namespace {
 /// Bytes from a member to another; what a member has for itself stays.
 using Lengths = std::vector<std::vector<std::size_t>>;
 
+std::size_t longest(const Lengths& lengths) {
+  std::size_t longest = 0;
+  for (const auto& row : lengths) {
+    longest = std::max(longest, *std::max_element(row.begin(), row.end()));
+  }
+  return longest;
+}
+
+enum class How { by_flags, in_lines, shared };
+
 class Members {
  public:
   /// `most`: bytes of a block. Some of the memory, which is the device's or the host's, has room
   /// for more.
   Members(Place place, unsigned number, std::size_t most)
-      : most_(layout::room_for(most)), noise_(noise(number * pitch() + most_skip, 7)) {
+      : has_lines_(place == Place::device),
+        most_(layout::room_for(most)),
+        noise_(noise(number * pitch() + most_skip, 7)) {
     for (unsigned i = 0; i < number; ++i) {
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
       rooms_.push_back(most_ << (i % 2));
-      const std::size_t bytes = layout::memory_bytes(number, rooms_[i]);
-      CHECK(layout::room_in(number, bytes) == rooms_[i]);
+      const std::size_t bytes = layout::memory_bytes(number, rooms_[i], has_lines_);
+      CHECK(layout::room_in(number, bytes, has_lines_) == rooms_[i]);
       memory_.push_back(std::make_unique<Block>(place, bytes));
       out_.push_back(std::make_unique<Block>(Place::device, number * pitch()));
       in_.push_back(std::make_unique<Block>(Place::device, number * pitch()));
       undone_.push_back(std::make_unique<Block>(Place::pinned, 64));
       at_.push_back(memory_.back()->data);
-      const std::vector<std::byte> zeros(layout::cleared_bytes);
+      const std::vector<std::byte> zeros(layout::cleared_bytes(number, has_lines_));
       put(*queues_[i], at_[i], zeros.data(), zeros.size());
     }
   }
@@ -60,19 +72,23 @@ class Members {
 
   /// `skew`: bytes in front of blocks; `late`: a member that comes when the others have given up.
   void move(const Lengths& lengths, std::size_t skew = 0, unsigned late = 0) {
-    move_as(lengths, skew, late, false);
+    move_as(lengths, skew, late, How::by_flags);
+    if (has_lines_ && longest(lengths) <= layout::most_in_lines) {
+      move_as(lengths, skew, late, How::in_lines);
+    }
     for (unsigned i = 0; i < number(); ++i) {
       if (std::adjacent_find(lengths[i].begin(), lengths[i].end(), std::not_equal_to{}) !=
           lengths[i].end()) {
         return;
       }
     }
-    move_as(lengths, skew, late, true);
+    move_as(lengths, skew, late, How::shared);
   }
 
  private:
   /// `is_shared`: what a member sends is the same for all.
-  void move_as(const Lengths& lengths, std::size_t skew, unsigned late, bool is_shared) {
+  void move_as(const Lengths& lengths, std::size_t skew, unsigned late, How how) {
+    const bool is_shared = how == How::shared;
     std::vector<std::vector<std::byte>> brought;
     const std::vector<std::byte> blank(number() * pitch(), std::byte{0x5A});
     for (unsigned i = 0; i < number(); ++i) {
@@ -84,8 +100,7 @@ class Members {
     }
     ++call_;
     call_jointly(
-        queues_, late,
-        [&](unsigned i, bool again) { return give(lengths, skew, i, is_shared, again); },
+        queues_, late, [&](unsigned i, bool again) { return give(lengths, skew, i, how, again); },
         [&](unsigned i) { return load(undone(i)) != 0; });
     for (unsigned i = 0; i < number(); ++i) {
       std::vector<std::byte> expected = blank;
@@ -104,7 +119,8 @@ class Members {
     return *reinterpret_cast<std::uint32_t*>(undone_[i]->data);
   }
 
-  Event give(const Lengths& lengths, std::size_t skew, unsigned i, bool is_shared, bool again) {
+  Event give(const Lengths& lengths, std::size_t skew, unsigned i, How how, bool again) {
+    const bool is_shared = how == How::shared;
     undone(i) = 0;
     again_ += again;
     std::vector<JointMove::Outgoing> sends;
@@ -114,11 +130,12 @@ class Members {
           {out_[i]->data + (is_shared ? 0 : other * pitch()) + skew, lengths[i][other]});
       receives.push_back({in_[i]->data + other * pitch() + skew, lengths[other][i]});
     }
-    return queues_[i]->move_jointly(
-        {at_, rooms_, is_shared, i, call_, sends, receives, again, &undone(i)});
+    return queues_[i]->move_jointly({at_, rooms_, how == How::in_lines, has_lines_, is_shared, i,
+                                     call_, sends, receives, again, &undone(i)});
   }
 
   static constexpr std::size_t most_skip = 1 << 16;
+  const bool has_lines_;
   const std::size_t most_;
   std::vector<std::byte> noise_;
   std::vector<std::unique_ptr<Queue>> queues_;
@@ -148,7 +165,7 @@ Lengths to_one(unsigned members, unsigned to, std::size_t bytes) {
 
 void all_patterns(Place place, unsigned number) {
   Members members(place, number, 130'000);
-  for (const std::size_t bytes : {1, 3, 16, 255, 4096, 16'384, 16'385, 100'001, 130'000}) {
+  for (const std::size_t bytes : {1, 3, 12, 16, 255, 4096, 16'384, 16'385, 100'001, 130'000}) {
     members.move(all_alike(number, bytes));
     members.move(all_alike(number, bytes), 4);
     members.move(all_alike(number, bytes), 1);
@@ -162,10 +179,11 @@ void all_lengths(Place place, int moves) {
   Members members(place, 4, 2 << 20);
   std::mt19937 random(11);
   for (int i = 0; i < moves; ++i) {
+    const std::size_t most = i % 2 == 0 ? 2 << 20 : layout::most_in_lines;
     Lengths lengths = all_alike(4, 0);
     for (auto& row : lengths) {
       for (std::size_t& bytes : row) {
-        if (random() % 4 > 0) bytes = random() % (random() % 2 == 0 ? 500 : (2 << 20) + 1);
+        if (random() % 4 > 0) bytes = random() % (random() % 2 == 0 ? 500 : most + 1);
       }
     }
     members.move(lengths, i % 3 == 0 ? 16 : i % 3 * 4);

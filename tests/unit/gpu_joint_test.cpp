@@ -71,6 +71,11 @@ class Members {
 
   unsigned number() const { return static_cast<unsigned>(queues_.size()); }
 
+  /// May parts of up to `bytes` bytes travel so?
+  bool may_go_in_lines(std::size_t bytes, bool gathers) const {
+    return joint::is_brief(bytes, gathers) || (has_long_lines_ && bytes <= joint::most_in_lines);
+  }
+
   template <class T>
   void combine(const Case& one, std::span<const std::uint64_t> begins) {
     const std::size_t count = begins.back(), bytes = count * sizeof(T);
@@ -164,9 +169,12 @@ std::uint64_t longest(const std::vector<std::uint64_t>& begins) {
   return longest;
 }
 
+/// Those of the host have no long lines.
+bool has_long_lines(Place place) { return place == Place::device; }
+
 template <class T>
 void all_goals(Place place, unsigned number) {
-  Members members(place, number, 1 << 20);
+  Members members(place, number, 1 << 20, has_long_lines(place));
   const std::size_t brief = joint::most_brief / sizeof(T), most = joint::most_in_lines / sizeof(T);
   for (const std::size_t count :
        {std::size_t{1}, std::size_t{7}, std::size_t{1000}, brief, brief + 1, std::size_t{50'001},
@@ -176,19 +184,23 @@ void all_goals(Place place, unsigned number) {
         if (skew > 0 && count * sizeof(T) == 1 << 20) continue;
         for (const bool in_lines : {false, true}) {
           Case one{.in_place = in_place, .in_lines = in_lines, .skew = skew};
-          if (!in_lines || count <= most) {
+          if (!in_lines || members.may_go_in_lines(count * sizeof(T), false)) {
             members.combine<T>(one, one_part(count));
             one.goal = Goal::root;
             members.combine<T>(one, one_part(count));
           }
-          if (in_lines && longest(parts(count, number)) > most) continue;
-          one.goal = Goal::all;
-          one.gathers = true;
-          members.combine<T>(one, parts(count, number));
-          one.gathers = false;
-          one.goal = Goal::each;
-          one.in_place = false;
-          members.combine<T>(one, parts(count, number));
+          const std::size_t part = longest(parts(count, number)) * sizeof(T);
+          if (!in_lines || members.may_go_in_lines(part, true)) {
+            one.goal = Goal::all;
+            one.gathers = true;
+            members.combine<T>(one, parts(count, number));
+          }
+          if (!in_lines || members.may_go_in_lines(part, false)) {
+            one.goal = Goal::each;
+            one.gathers = false;
+            one.in_place = false;
+            members.combine<T>(one, parts(count, number));
+          }
         }
       }
     }
@@ -197,10 +209,11 @@ void all_goals(Place place, unsigned number) {
 
 template <class T>
 void all_combinations(Place place) {
-  Members members(place, 3, 1 << 18);
+  Members members(place, 3, 1 << 18, has_long_lines(place));
+  const bool in_lines = members.may_go_in_lines(longest(parts(20'003, 3)) * sizeof(T), true);
   for (const Combine how : {Combine::sum, Combine::min, Combine::max, Combine::prod}) {
     members.combine<T>({.how = how, .in_lines = true}, one_part(501));
-    members.combine<T>({.how = how, .gathers = true, .in_lines = true}, parts(20'003, 3));
+    members.combine<T>({.how = how, .gathers = true, .in_lines = in_lines}, parts(20'003, 3));
     members.combine<T>({.how = how}, one_part(20'003));
     members.combine<T>({.how = how, .gathers = true}, parts(20'003, 3));
   }
@@ -208,16 +221,17 @@ void all_combinations(Place place) {
 
 /// Kernels give up, and go on where they were, also where results have taken inputs' places.
 void late_members(Place place) {
-  Members members(place, 3, 1 << 20);
-  for (const std::size_t count : {100, 190'000}) {
+  Members members(place, 3, 1 << 20, has_long_lines(place));
+  for (const std::size_t count : {100, 50'000, 190'000}) {
     for (unsigned late = 1; late < 3; ++late) {
       for (const bool in_place : {false, true}) {
         for (const bool in_lines : {false, true}) {
-          if (!in_lines || count * sizeof(float) <= joint::most_in_lines) {
+          if (!in_lines || members.may_go_in_lines(count * sizeof(float), false)) {
             members.combine<float>({.in_place = in_place, .in_lines = in_lines, .late = late},
                                    one_part(count));
           }
-          if (in_lines && longest(parts(count, 3)) * sizeof(float) > joint::most_in_lines) continue;
+          const std::size_t part = longest(parts(count, 3)) * sizeof(float);
+          if (in_lines && !members.may_go_in_lines(part, true)) continue;
           members.combine<float>(
               {.gathers = true, .in_place = in_place, .in_lines = in_lines, .late = late},
               parts(count, 3));
@@ -230,14 +244,14 @@ void late_members(Place place) {
 
 /// Flags and lines of calls before are no others'.
 void many_calls(Place place) {
-  for (const bool has_long_lines : {true, false}) {
-    Members members(place, 2, 1 << 17, has_long_lines);
+  for (const bool has_lines : {has_long_lines(place), false}) {
+    Members members(place, 2, 1 << 17, has_lines);
     std::mt19937 random(9);
     for (int i = 0; i < 200; ++i) {
       const std::size_t count = 1 + random() % (random() % 2 == 0 ? 40 : 30'000);
       const bool gathers = random() % 3 == 0;
       const std::vector<std::uint64_t> cut = gathers ? parts(count, 2) : one_part(count);
-      const bool may_be = has_long_lines || joint::is_brief(longest(cut) * sizeof(float), gathers);
+      const bool may_be = members.may_go_in_lines(longest(cut) * sizeof(float), gathers);
       members.combine<float>({.gathers = gathers,
                               .in_place = random() % 2 == 0,
                               .in_lines = may_be && random() % 2 == 0},

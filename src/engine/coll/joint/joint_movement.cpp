@@ -137,13 +137,15 @@ JointMovement::Told JointMovement::offer() {
     longest = std::max<std::size_t>({longest, sends_[i].bytes, receives_[i].bytes});
   }
   if (!policy::may_move_jointly(reach_of(context_), longest, context_.size())) return {};
-  const std::size_t bytes = layout::memory_bytes(members, layout::room_for(longest));
-  if (!memory_.provide(device_, {bytes, layout::cleared_bytes}) || !is_read) return {};
+  const JointMemory::Size size{
+      layout::memory_bytes(members, layout::room_for(longest), has_lines()),
+      layout::cleared_bytes(members, has_lines())};
+  if (!memory_.provide(device_, size) || !is_read) return {};
   const JointMemory::Ability ability =
       memory_.is_open() ? JointMemory::Ability::has : JointMemory::Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
   // There may be more room from calls before.
-  const Room room{layout::room_in(members, memory_.bytes()), longest};
+  const Room room{layout::room_in(members, memory_.bytes(), has_lines()), longest};
   return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
           routes[0], routes[1], room.word()};
 }
@@ -161,12 +163,14 @@ JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
   if (answer != JointAnswer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
   if (!are_same) return JointAnswer::not_now;
+  in_lines_ = longest <= reach_of(context_).most_block_in_lines;
   kernel_.begin(device_, told, words, giving());
   return answer;
 }
 
 gpu::Event JointMovement::give(gpu::Queue& queue, std::uint32_t number, bool again) const {
   const gpu::JointMove move{memory_.memory(), rooms_,
+                            in_lines_,        has_lines(),
                             is_shared(),      static_cast<unsigned>(context_.rank()),
                             number,           sends_,
                             receives_,        again,

@@ -41,6 +41,7 @@ class JointMovement final : public JointCall {
   bool is_shared() const {
     return memory_.is_on_host() && (op_ == schedule::Op::bcast || op_ == schedule::Op::allgather);
   }
+  bool has_lines() const { return !memory_.is_on_host(); }
   bool is_there();
   bool lies_here(const Part& part, MPI_Datatype& known);
   Part outgoing(int to) const;
@@ -59,6 +60,7 @@ class JointMovement final : public JointCall {
   std::vector<gpu::JointMove::Outgoing> sends_;     ///< by member
   std::vector<gpu::JointMove::Incoming> receives_;  ///< the same
   std::vector<std::uint64_t> rooms_;                ///< the same
+  bool in_lines_ = false;
   int device_ = gpu::host;
   JointKernel kernel_;
 };

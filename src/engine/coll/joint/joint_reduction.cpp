@@ -39,7 +39,7 @@ std::vector<std::uint64_t> parts_of(const Collective& call, const Operands& oper
   if (takes_two_shots(call, reduction, context)) {
     std::vector<std::uint64_t> parts = even_parts(reduction, context.size());
     const std::size_t longest = parts[1] * element_size(reduction.type);
-    if (policy::travels_in_lines(reach_of(context), longest, true)) return parts;
+    if (policy::travels_in_lines(reach_of(context), longest)) return parts;
   } else if (call.family != Family::reduce_scatter) {
     return {0, reduction.count};
   }
@@ -59,7 +59,7 @@ std::size_t longest_part(const std::vector<std::uint64_t>& begins, std::size_t w
 /// What is short as a whole does by each link.
 bool goes_in_lines(const policy::Reach& reach, const std::vector<std::uint64_t>& begins,
                    std::size_t width, bool gathers) {
-  return policy::travels_in_lines(reach, longest_part(begins, width), gathers) ||
+  return policy::travels_in_lines(reach, longest_part(begins, width)) ||
          (!gathers && begins.back() * width <= joint::most_brief);
 }
 

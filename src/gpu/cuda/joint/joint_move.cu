@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "gpu/cuda/joint/lines.cuh"
 #include "gpu/cuda/joint/patience.cuh"
 #include "gpu/cuda/tell.cuh"
 #include "gpu/joint_move.hpp"
@@ -13,6 +14,8 @@ namespace {
 namespace layout = joint_move;
 
 constexpr unsigned threads = 512;
+constexpr unsigned line_threads = 256;
+constexpr unsigned most_line_blocks = 128;
 
 /// A JointMove as kernels have it.
 struct Call {
@@ -20,6 +23,7 @@ struct Call {
   std::uint64_t rooms[layout::most_members];
   JointMove::Outgoing sends[layout::most_members];
   JointMove::Incoming receives[layout::most_members];
+  std::size_t slots_at;
   std::uint32_t* undone;
   std::uint32_t number;
   unsigned members;
@@ -31,10 +35,123 @@ struct Call {
   /// Of a block, from a member to another.
   __device__ std::byte* slot(unsigned from, unsigned to) const {
     const unsigned at = is_shared ? from : to;
-    return memory[at] + layout::slot_at(from, rooms[at]);
+    return memory[at] + layout::slot_at(slots_at, from, rooms[at]);
   }
   __device__ const std::uint32_t* stop() const { return is_endless ? undone : nullptr; }
 };
+
+/// Says once that something did not come in time.
+__device__ void leave_undone(const Call& call) {
+  *static_cast<volatile std::uint32_t*>(call.undone) = 1;
+  __threadfence_system();
+}
+
+// What travels in lines.
+
+using Line = DenseLine<1>;
+constexpr std::size_t payload = sizeof(Line);
+
+__device__ bool are_words(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % sizeof(std::uint32_t) == 0;
+}
+
+/// Line `i` of a block, as far as there is any of it.
+__device__ Line line_of(const JointMove::Outgoing& block, std::size_t i) {
+  Line line{};
+  const auto* const from = static_cast<const std::byte*>(block.from) + i * payload;
+  if ((i + 1) * payload <= block.bytes && are_words(from)) {
+#pragma unroll
+    for (unsigned k = 0; k < Line::words; ++k) {
+      line.word[k] = reinterpret_cast<const std::uint32_t*>(from)[k];
+    }
+    return line;
+  }
+#pragma unroll
+  for (unsigned k = 0; k < payload; ++k) {
+    if (i * payload + k >= block.bytes) continue;
+    line.word[k / 4] |= static_cast<std::uint32_t>(from[k]) << k % 4 * 8;
+  }
+  return line;
+}
+
+/// The opposite.
+__device__ void put_line(const JointMove::Incoming& block, std::size_t i, const Line& line) {
+  auto* const to = static_cast<std::byte*>(block.to) + i * payload;
+  if ((i + 1) * payload <= block.bytes && are_words(to)) {
+#pragma unroll
+    for (unsigned k = 0; k < Line::words; ++k) {
+      reinterpret_cast<std::uint32_t*>(to)[k] = line.word[k];
+    }
+    return;
+  }
+#pragma unroll
+  for (unsigned k = 0; k < payload; ++k) {
+    if (i * payload + k < block.bytes) to[k] = static_cast<std::byte>(line.word[k / 4] >> k % 4 * 8);
+  }
+}
+
+/// Line `i` of each block to those who get it, each member beginning with another.
+__device__ void send_line(const Call& call, std::size_t i) {
+  for (unsigned begin = 1; begin < call.members; begin += lines_ahead) {
+    Line lines[lines_ahead];
+    std::byte* to[lines_ahead];
+#pragma unroll
+    for (unsigned k = 0; k < lines_ahead; ++k) {
+      const unsigned member = (call.own + begin + k) % call.members;
+      to[k] = nullptr;
+      if (begin + k >= call.members || i * payload >= call.sends[member].bytes) continue;
+      to[k] = call.memory[member] + layout::block_lines().at(call.own) + i * Line::bytes;
+      lines[k] = line_of(call.sends[member], i);
+    }
+#pragma unroll
+    for (unsigned k = 0; k < lines_ahead; ++k) {
+      if (to[k] != nullptr) lines[k].store(to[k], call.number);
+    }
+  }
+}
+
+/// Line `i` of all blocks that come. False where one did not.
+__device__ bool receive_line(const Call& call, std::size_t i) {
+  constexpr Lines where = layout::block_lines();
+  const std::byte* const own = call.memory[call.own] + i * Line::bytes;
+  for (unsigned sender = 0; sender < call.members; sender += lines_ahead) {
+    unsigned wanted = 0;
+#pragma unroll
+    for (unsigned k = 0; k < lines_ahead; ++k) {
+      const unsigned from = sender + k;
+      if (from < call.members && from != call.own && i * payload < call.receives[from].bytes) {
+        wanted |= 1u << k;
+      }
+    }
+    Line lines[lines_ahead];
+    if (!await_lines(own + where.at(sender), where.of_member, wanted, call.number, call.stop(), lines)) {
+      return false;
+    }
+#pragma unroll
+    for (unsigned k = 0; k < lines_ahead; ++k) {
+      if ((wanted >> k & 1) != 0) put_line(call.receives[sender + k], i, lines[k]);
+    }
+  }
+  return true;
+}
+
+/// `lines`: of the longest block.
+__global__ void __launch_bounds__(line_threads)
+    move_lines_kernel(const __grid_constant__ Call call, std::size_t lines, const Tell tell) {
+  const std::size_t stride = std::size_t{gridDim.x} * line_threads;
+  const std::size_t first = std::size_t{blockIdx.x} * line_threads + threadIdx.x;
+  for (std::size_t i = first; i < lines && !call.again; i += stride) send_line(call, i);
+  const JointMove::Incoming& kept = call.receives[call.own];
+  for (std::size_t i = first; i * payload < kept.bytes && kept.to != nullptr; i += stride) {
+    put_line(kept, i, line_of(call.sends[call.own], i));
+  }
+  bool has_all = true;
+  for (std::size_t i = first; i < lines && has_all; i += stride) has_all = receive_line(call, i);
+  if (!has_all) leave_undone(call);
+  tell_if_last(tell, gridDim.x);
+}
+
+// What goes to slots, and flags that tell of it.
 
 /// The thread block's share of a block of `bytes` bytes: sender and receiver find the same.
 struct Share {
@@ -100,10 +217,7 @@ __global__ void __launch_bounds__(threads)
   bool has_come = true;
   if (is_other && share_of(call.receives[member].bytes).bytes > 0) {
     const std::byte* const flag = call.memory[call.own] + layout::flag_at(member, blockIdx.x);
-    for (Patience patience(call.stop()); load_flag(flag) != call.number;) {
-      has_come = !patience.is_over();
-      if (!has_come) break;
-    }
+    has_come = await_flag(flag, call.number, call.stop());
   }
   if (__syncthreads_and(has_come) != 0) {
     for (unsigned step = 1; step < call.members; ++step) {
@@ -112,8 +226,7 @@ __global__ void __launch_bounds__(threads)
       copy_share(block.to, call.slot(sender, call.own), share_of(block.bytes));
     }
   } else if (threadIdx.x == 0) {
-    *static_cast<volatile std::uint32_t*>(call.undone) = 1;
-    __threadfence_system();
+    leave_undone(call);
   }
   tell_if_last(tell, gridDim.x);
 }
@@ -132,6 +245,7 @@ cudaError_t move_jointly(const JointMove& move, std::uint32_t* undone, const Tel
   std::copy(move.rooms.begin(), move.rooms.end(), call.rooms);
   std::copy(move.sends.begin(), move.sends.end(), call.sends);
   std::copy(move.receives.begin(), move.receives.end(), call.receives);
+  call.slots_at = layout::slots_at(static_cast<unsigned>(members), move.has_lines);
   call.undone = undone;
   call.number = move.call;
   call.members = static_cast<unsigned>(members);
@@ -141,9 +255,16 @@ cudaError_t move_jointly(const JointMove& move, std::uint32_t* undone, const Tel
   call.is_shared = move.is_shared;
   std::size_t longest = 1;
   for (std::size_t i = 0; i < members; ++i) {
-    longest = std::max({longest, move.sends[i].bytes, move.receives[i].bytes});
+    longest = std::max<std::size_t>({longest, move.sends[i].bytes, move.receives[i].bytes});
   }
-  move_kernel<<<layout::blocks_for(longest), threads, 0, stream>>>(call, tell);
+  if (move.in_lines) {
+    const std::size_t lines = (longest + payload - 1) / payload;
+    const auto blocks = static_cast<unsigned>(
+        std::min<std::size_t>((lines + line_threads - 1) / line_threads, most_line_blocks));
+    move_lines_kernel<<<blocks, line_threads, 0, stream>>>(call, lines, tell);
+  } else {
+    move_kernel<<<layout::blocks_for(longest), threads, 0, stream>>>(call, tell);
+  }
   return cudaGetLastError();
 }
 
