@@ -85,6 +85,13 @@ def test_a_header_that_leaves_late(call, mpi, mpi_program, mpress_run, linked):
     assert (linked_messages(done, 0, 1) > 0) == (not is_left_to_mpi)
 
 
+@pytest.mark.parametrize("way", ["peer", "mpi"])
+def test_what_comes_is_passed_on_before_it_is_decoded(way, mpi_program, mpress_run, linked):
+    env = {**linked, "MPRESS_LINK": way, "MPRESS_ALGORITHM": "bcast=chain", "MPRESS_CHUNK": "16K"}
+    options = ("--codec", "mpc", "--force", "--threshold", "0")
+    checked(mpress_run(3, mpi_program("device_passing_on"), [], options, env=env))
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("part", PARTS)
 def test_what_mpi_promises(part, setting, mpi_program, mpress_run, linked):

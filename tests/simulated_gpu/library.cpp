@@ -136,6 +136,8 @@ void sim_set_limit(int device, size_t bytes) { Memory::instance().set_limit(devi
 
 void sim_set_failing(int device, unsigned pieces) { set_failing(device, pieces); }
 
+void sim_hold_decoders(const int* flag) { hold_decoders(flag); }
+
 size_t sim_encode_calls() { return encode_calls(); }
 size_t sim_range_calls() { return range_calls(); }
 size_t sim_queues() { return queues; }

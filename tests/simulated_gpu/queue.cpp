@@ -331,8 +331,7 @@ void Queue::copy_for_program(void* to, const void* from, std::size_t bytes) {
   });
 }
 
-void Queue::wait_for_program(const int* flag) {
-  use_thread();
+void Queue::give_wait(const int* flag) {
   const auto work = [flag] {
     const std::atomic_ref seen(*const_cast<int*>(flag));
     while (seen.load(std::memory_order_acquire) == 0) {

@@ -21,6 +21,9 @@ namespace mpress::simulated {
 void set_failing(int device, unsigned pieces);
 bool is_failed(int device);
 
+/// Decoders wait until `*flag` is not 0; null: for nothing.
+void hold_decoders(const int* flag);
+
 /// Calls of Queue::encode() until now.
 std::size_t encode_calls();
 /// The same of Queue::extent().
@@ -77,7 +80,10 @@ class Queue final : public gpu::Queue {
   /// As a stream of the program's does it: several threads may call it.
   void copy_for_program(void* to, const void* from, std::size_t bytes);
   void drain_for_program();
-  void wait_for_program(const int* flag);
+  void wait_for_program(const int* flag) {
+    use_thread();
+    give_wait(flag);
+  }
 
  private:
   template <class Combining>
@@ -96,6 +102,7 @@ class Queue final : public gpu::Queue {
   gpu::Event give(std::vector<Access> accesses, Work work, bool is_wait = false);
   gpu::Event give_copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag);
   void give_wait(Queue& earlier);
+  void give_wait(const int* flag);
   gpu::Event last();
   const void* name() const { return progress_.get(); }  ///< as Memory knows the queue
   gpu::Event give_write(std::uint32_t* flag, std::uint32_t value);

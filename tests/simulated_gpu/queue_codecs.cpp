@@ -15,6 +15,7 @@ namespace mpress::simulated {
 namespace {
 
 std::atomic<std::size_t> encoded{0}, measured{0};  ///< calls
+std::atomic<const int*> holding_decoders{nullptr};
 
 void check_codec(const Spec& spec, const void* payload, ElementType type, const void* elements) {
   if (spec.codec == Codec::none || spec.codec == Codec::automatic) fault("the spec has no codec");
@@ -134,11 +135,17 @@ std::size_t size_of(std::size_t bytes, const gpu::Report* report, Status& status
   return report->bytes;
 }
 
+void hold_decoders(const int* flag) { holding_decoders = flag; }
+
 gpu::Event Queue::decode(const Spec& spec, ElementType type,
                          std::span<const gpu::Incoming> payloads, gpu::Combine how) {
   const Call call(in_call_);
   if (payloads.empty() || payloads.size() > most_pieces) {
     fault("%zu payloads to decode", payloads.size());
+  }
+  if (const int* const flag = holding_decoders) {
+    use_thread();
+    give_wait(flag);
   }
   gpu::Event first = 0;
   for (const gpu::Incoming& one : payloads) {

@@ -60,6 +60,10 @@ void sim_set_limit(int device, size_t bytes);
 /* The device refuses all work after the next `pieces` pieces. */
 void sim_set_failing(int device, unsigned pieces);
 
+/* From now on decoders wait until `*flag`, which any thread may write to, is not 0; and what their
+ * queues are given behind them. Null: no longer. */
+void sim_hold_decoders(const int* flag);
+
 /* How often mpress has given a queue of this process pieces to encode: what takes a launch. */
 size_t sim_encode_calls(void);
 

@@ -82,8 +82,9 @@ bool Runner::begin_receives() {
 /// wait, while those it sends to are ready.
 bool Runner::begin_sends() {
   const int round = sending_ + 1;
-  if (!may_begin(round) || round > receiving_ + 1) return false;
+  if (round == schedule_.rounds || round > receiving_ + 1) return false;
   const std::span sends = of_round(schedule_.sends, next_send_, round);
+  if (!may_begin(round) && !only_passes_on(sends)) return false;
   if (!has_all(sends) || !may_follow(sends) || !may_leave(sends)) return false;
   sending_ = round;
   next_send_ += sends.size();
@@ -152,15 +153,25 @@ bool Runner::is_by_mpi(int peer) const {
   return !job_.peer_link.may_reach(rank) && !job_.host_link.may_reach(rank);
 }
 
-/// Or has it come to nothing?
+/// Or has it come to nothing? What is kept need not be decoded for that.
 bool Runner::has_all(std::span<const Transfer> sends) const {
   const auto is_missing = [&](schedule::Block block) {
-    return std::any_of(messages_.begin(), messages_.end(),
+    return !shared_.is_kept(block) &&
+           std::any_of(messages_.begin(), messages_.end(),
                        [&](const Message& message) { return message.block == block; });
   };
   return std::none_of(sends.begin(), sends.end(), [&](const Transfer& transfer) {
     const auto blocks = schedule_.blocks_of(transfer);
     return std::any_of(blocks.begin(), blocks.end(), is_missing);
+  });
+}
+
+/// What others have encoded, and all of which is here?
+bool Runner::only_passes_on(std::span<const Transfer> sends) const {
+  return std::ranges::all_of(sends, [&](const Transfer& transfer) {
+    return std::ranges::all_of(schedule_.blocks_of(transfer), [&](schedule::Block block) {
+      return blocks_.task().origin(block) != context_.rank() && shared_.is_kept(block);
+    });
   });
 }
 
