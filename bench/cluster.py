@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,24 @@ class Cluster:
                 raise ClusterError(f"the system refuses the cluster: {error}") from None
             raise
         return self
+
+    def set_rate(self, rate: str) -> None:
+        """Of all links, out and in, from now on."""
+        pyroute2 = netlink()
+        changed = replace(self.plan, rate=parse_rate(rate))
+        for name, prefix in ((name, "eth") for name in changed.namespaces[1:]):
+            self._change_rate(pyroute2, name, prefix, changed)
+        self._change_rate(pyroute2, changed.switch, "port", changed)
+        self.plan = changed
+
+    @staticmethod
+    def _change_rate(pyroute2: Any, namespace: str, prefix: str, plan: Plan) -> None:
+        with pyroute2.NetNS(namespace) as where:
+            for link in where.get_links():
+                if str(link.get_attr("IFLA_IFNAME")).startswith(prefix):
+                    where.tc("change", "tbf", index=link["index"], handle="1:",
+                             rate=f"{plan.rate}bit", burst=plan.burst,
+                             latency="200ms")  # fmt: skip
 
     def __exit__(self, *_: object) -> None:
         self._remove()

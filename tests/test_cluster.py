@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from conftest import ROOT, execute
@@ -16,6 +19,7 @@ from conftest import ROOT, execute
 # Each driver removes what others left, and one test leaves something.
 pytestmark = pytest.mark.xdist_group("cluster")
 
+BIN = Path(sys.executable).parent
 DRIVER = ROOT / "bench" / "cluster.py"
 
 
@@ -160,6 +164,37 @@ def test_what_a_killed_driver_left_is_removed(netns):
     assert len(names()) == 3
     done = execute([sys.executable, DRIVER, "clean"])
     assert done.status == 0 and not names(), done.output
+
+
+@pytest.mark.parametrize(("before", "after"), [("20gbit", "100mbit"), ("100mbit", "20gbit")])
+def test_a_link_that_changes_is_learned_again(before, after, cluster, netns, tmp_path):
+    """While the program runs, which is told of neither rate."""
+    count, report = 60, tmp_path / "report.json"
+    program = [ROOT / "bench" / "programs" / "exchange.py", "wave", 1 << 20, count]
+    with cluster.Cluster(cluster.checked_plan(2, before, None)) as hosts:
+        command = [BIN / "mpress", "run", "-n", 2, "--codec", "mpc", "--report", report,
+                   "--mpiexec", shlex.join(hosts.mpiexec(2)), "--", sys.executable, *program,
+                   tmp_path / "seconds.json", tmp_path]  # fmt: skip
+        settings = {"XDG_CACHE_HOME": str(tmp_path), "MPRESS_PROFILE": ""}
+        driver = subprocess.Popen([str(word) for word in command],
+                                  env=cluster.environment() | settings)  # fmt: skip
+        while not (tmp_path / "half").exists():
+            assert driver.poll() is None
+            time.sleep(0.02)
+        hosts.set_rate(after)
+        (tmp_path / "go").touch()
+        assert driver.wait(timeout=100) == 0
+    told = json.loads(report.read_text())
+    rate = float(re.search(r"other-host ([0-9.]+) GB/s", told["profile"])[1])
+    encoded = sum(
+        row["messages"]
+        for row in told["rows"]
+        if row["direction"] == "send" and row["rank"] == 0 and row["codec"] == "mpc"
+    )
+    if after == "100mbit":
+        assert rate <= 0.02 and encoded >= count // 4
+    else:  # how fast a link without a limit is depends on the machine
+        assert rate >= 0.05
 
 
 def test_the_page_is_that_of_the_results(monkeypatch):

@@ -17,9 +17,23 @@
  * complex and in derived types of one of them) are compressed, where that is faster; all else
  * travels as it is.
  *
- * Every function returns MPI_SUCCESS or an error code of MPI's, which has been raised on the
- * communicator: with MPI_ERRORS_ARE_FATAL, which is MPI's default, it does not return then. A call
- * with wrong arguments sends nothing. mpress_error_text() has more words.
+ * Errors. Every function returns MPI_SUCCESS or an error code of MPI's, which has been raised on
+ * the communicator (on MPI_COMM_SELF, where there is none): with MPI_ERRORS_ARE_FATAL, which is
+ * MPI's default, it does not return then. A call with wrong arguments sends nothing.
+ * mpress_error_text() has more words. Beside MPI's own errors there are
+ * - MPI_ERR_OTHER: MPI does not run, or mpress_init() was not called;
+ * - MPI_ERR_ARG: an mpress_call with unknown bits in its mask, with a spec or outcome that is null
+ *   though its bit is set, or with a spec that is none; no place for a request;
+ * - MPI_ERR_NO_MEM: the host's memory ran out;
+ * - errors of a class of mpress's own, whose MPI_Error_string() begins with "mpress": a compressed
+ *   message is corrupt; the spec does not fit the type of the elements (such as zfp:40 for f32);
+ *   members gave a reduction different codecs; a device refuses to work, or the stream is being
+ *   captured into a graph.
+ *
+ * What is compressed. Data of MPRESS_THRESHOLD bytes and more (64 KB) to processes of the same
+ * MPI_COMM_WORLD, where that is faster, or with MPRESS_FORCE=1. The innermost setting wins: the
+ * call's spec, then the communicator's hint mpress_codec (where mpress sees MPI's calls, as under
+ * `mpress run`), then MPRESS_CODEC. docs/semantics.md has all conditions.
  *
  * Threads may call at the same time as MPI lets them (MPI_THREAD_MULTIPLE), each with requests of
  * its own.
@@ -80,7 +94,8 @@ typedef struct mpress_call {
    * root says so. In all other calls that is so anyway. */
   int same_bits;
 
-  /* Where to tell what became of the call. It stays until the call, or its request, is over. */
+  /* Where to tell what became of the call: set to {0, 0} when the call begins, final when the call,
+   * or its request, is over; of persistent requests that of the last start. It stays until then. */
   mpress_outcome* outcome;
 } mpress_call;
 
@@ -92,10 +107,11 @@ typedef struct mpress_call {
  * mpress. MPI_ERR_OTHER: MPI does not run. */
 int mpress_init(void);
 
-/* Sets `flag`: does mpress run, so that calls need no mpress_init()? */
+/* Sets `flag`: does mpress run, so that calls need no mpress_init()? MPI_ERR_ARG: `flag` is null.
+ */
 int mpress_initialized(int* flag);
 
-/* "0.1.0". */
+/* The version of the library, such as "0.1.0"; that of this header is MPRESS_VERSION_.... */
 const char* mpress_version(void);
 
 /* What was wrong with this thread's last call that failed, in one sentence that names the argument;
@@ -113,178 +129,258 @@ int mpress_call_begin(MPI_Comm comm, const mpress_call* call, const void* buffer
  * those of this header may (mpress_call, `stream`). Other calls are not ordered behind the stream.
  * Where no call was made, mpress_call_end() waits for it. */
 int mpress_collective_begin(MPI_Comm comm, const mpress_call* call, const void* buffer);
+
+/* Ends what the thread's last mpress_call_begin() or mpress_collective_begin() has begun.
+ * MPI_ERR_OTHER: none has. */
 int mpress_call_end(void);
 
-/* ---- Messages ------------------------------------------------------------------------------- */
+/* ---- Messages -------------------------------------------------------------------------------
+ *
+ * Arguments are those of MPI's calls with large counts (MPI_Send_c). A message is compressed by its
+ * sender, as the sender's spec says; receives take what comes, and look at no spec. A derived type
+ * with gaps is packed first; gaps of receive buffers stay as they are.
+ *
+ * Outcome: whether mpress moved the message, compressed or not, and the bound that its elements
+ * have at the receiver, which both sides are told; NaN for zfp, and where GPUs alone know it.
+ *
+ * Streams: the host waits until the stream has done what it holds, then the call begins. A blocking
+ * call is over when it returns, so what is enqueued behind it comes after it.
+ *
+ * Errors of mpress's class: a corrupt message (of receives), a spec that does not fit the type (of
+ * sends), a device that refuses to work (of both). A message that is too long is MPI_ERR_TRUNCATE,
+ * and the buffer is undefined then, as in MPI. */
 
 /* What has begun and is not over; MPRESS_REQUEST_NULL where there is nothing. */
 typedef struct mpress_request_* mpress_request;
 #define MPRESS_REQUEST_NULL ((mpress_request)0)
 
-/* MPI_Send. */
+/* MPI_Send: waits for no more than its receiver's matching call. */
 int mpress_send(const void* buffer, MPI_Count count, MPI_Datatype type, int destination, int tag,
                 MPI_Comm comm, const mpress_call* call);
-/* MPI_Recv. */
+/* MPI_Recv, also of messages of MPI_Send(); `status` has the program's own count. */
 int mpress_recv(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag,
                 MPI_Comm comm, MPI_Status* status, const mpress_call* call);
-/* MPI_Sendrecv. */
+/* MPI_Sendrecv; the spec is that of what is sent. */
 int mpress_sendrecv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, int destination,
                     int sent_tag, void* received, MPI_Count received_count,
                     MPI_Datatype received_type, int source, int received_tag, MPI_Comm comm,
                     MPI_Status* status, const mpress_call* call);
-/* MPI_Isend, MPI_Irecv: `buffer` is the call's until its request is complete. */
+/* MPI_Isend: `buffer` is the call's until its request is complete. `call` is read at once. */
 int mpress_isend(const void* buffer, MPI_Count count, MPI_Datatype type, int destination, int tag,
                  MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Irecv: the same. Data in device memory has come when the request is complete. */
 int mpress_irecv(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag,
                  MPI_Comm comm, mpress_request* request, const mpress_call* call);
-/* MPI_Send_init, MPI_Recv_init. */
+/* MPI_Send_init: what `buffer` holds is encoded anew at each start. */
 int mpress_send_init(const void* buffer, MPI_Count count, MPI_Datatype type, int destination,
                      int tag, MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Recv_init. */
 int mpress_recv_init(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag,
                      MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* ---- Requests ------------------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------
+ *
+ * What is under way, of all requests, proceeds in these, and in every other function of this
+ * header. A request that is complete becomes MPRESS_REQUEST_NULL; a persistent one becomes
+ * inactive. Null and inactive requests count as complete, as in MPI. Statuses have the program's
+ * own counts, and may be MPI_STATUS_IGNORE or MPI_STATUSES_IGNORE.
+ *
+ * Errors: what a call that has begun did wrong is raised on its communicator. A null pointer in the
+ * place of requests is MPI_ERR_ARG, a negative count MPI_ERR_COUNT. */
 
-/* MPI_Wait and its like. What is under way, of all requests, proceeds in them, and in every other
- * function of this header. A request that is complete becomes MPRESS_REQUEST_NULL; a persistent one
- * becomes inactive. */
+/* MPI_Wait: returns when the request is complete. */
 int mpress_wait(mpress_request* request, MPI_Status* status);
+/* MPI_Waitall: where some fail, MPI_ERR_IN_STATUS, and every status has its request's outcome. */
 int mpress_waitall(int count, mpress_request* requests, MPI_Status* statuses);
+/* MPI_Waitany: `index` is MPI_UNDEFINED where no request is active. */
 int mpress_waitany(int count, mpress_request* requests, int* index, MPI_Status* status);
+/* MPI_Test: `flag` tells whether the request is complete. */
 int mpress_test(mpress_request* request, int* flag, MPI_Status* status);
+/* MPI_Testall: `flag` tells whether all are; else none is touched. */
 int mpress_testall(int count, mpress_request* requests, int* flag, MPI_Status* statuses);
-/* Start persistent requests. */
+/* MPI_Start, of a persistent request; collective ones all members start. */
 int mpress_start(mpress_request* request);
+/* MPI_Startall. */
 int mpress_startall(int count, mpress_request* requests);
-/* MPI_Cancel, of messages. */
+/* MPI_Cancel, of messages: a receive that is cancelled delivers nothing. */
 int mpress_cancel(mpress_request* request);
-/* MPI_Request_free. */
+/* MPI_Request_free: mpress completes what is under way. The outcome's memory stays until then. */
 int mpress_request_free(mpress_request* request);
 
-/* ---- Collective calls ----------------------------------------------------------------------- */
+/* ---- Collective calls -----------------------------------------------------------------------
+ *
+ * Each in three forms: NAME() blocks, iNAME() gives a request at once, NAME_init() makes a request
+ * that mpress_start() starts; it has no info. Counts are in elements of the type, displacements in
+ * its extents; those of w-forms in bytes. MPI_IN_PLACE is given where MPI has it: for `sent`, in
+ * scatters for `received`, and of calls with a root at the root alone.
+ *
+ * What is compressed. mpress serves broadcasts, gathers, scatters, all-gathers, all-to-alls, and
+ * reductions, where compressing may pay, or with MPRESS_FORCE=1; in device memory they are served
+ * uncompressed, too. All else, and an all-to-all in place, is the MPI's own call, which gets host
+ * memory in the place of a device's, unless it takes that itself. Each origin encodes its block
+ * once, as its own spec says; who passes it on does not encode it again. Of a persistent call the
+ * spec, and who serves it, are settled when it is made. Non-blocking and persistent calls are
+ * served where blocking ones are, but
+ * - under an MPI that does not let mpress proceed while it waits (the standard ABI's library, MPICH
+ *   before 4.3, any MPICH under MPI_THREAD_MULTIPLE) only with MPRESS_PROGRESS=thread;
+ * - non-blocking ones under Open MPI, and under MPICH with MPI_THREAD_MULTIPLE, on communicators
+ *   other than MPI_COMM_WORLD only after a blocking or persistent call there that mpress may serve.
+ *
+ * Outcome: `served` is 0 where the MPI made the call. The bound of calls that move data is the
+ * largest of the blocks that this member sent and got, that of reductions is of the result. All
+ * destinations of a block have the same bits.
+ *
+ * Streams: a blocking call begins behind what the stream holds; where devices serve it alone it
+ * returns once the other members have called (docs/c.md says which calls), and buffers are its own
+ * until the stream has been synchronised. All other calls have the host wait. Forms that give a
+ * request wait for the stream, and for no rank.
+ *
+ * Errors of mpress's class: members gave a reduction different codecs, which all of them are told;
+ * a spec that does not fit the type; a corrupt block; a device that refuses to work, on that member
+ * and on those that lack its blocks. Those of a request are raised by the call that completes
+ * it. */
 
-/* Each in three forms: NAME() blocks, iNAME() gives a request at once, NAME_init() makes a request
- * that mpress_start() starts. All destinations of a block have the same bits. */
-
-/* MPI_Bcast. */
+/* MPI_Bcast. With a loss, all but the root get the same bits; with `same_bits` the root, too. */
 int mpress_bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm,
                  const mpress_call* call);
+/* MPI_Ibcast. */
 int mpress_ibcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm,
                   mpress_request* request, const mpress_call* call);
+/* MPI_Bcast_init. */
 int mpress_bcast_init(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm,
                       mpress_request* request, const mpress_call* call);
 
-/* MPI_Gather. */
+/* MPI_Gather: what the root brings itself is exact. */
 int mpress_gather(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                   MPI_Count received_count, MPI_Datatype received_type, int root, MPI_Comm comm,
                   const mpress_call* call);
+/* MPI_Igather. */
 int mpress_igather(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                    MPI_Count received_count, MPI_Datatype received_type, int root, MPI_Comm comm,
                    mpress_request* request, const mpress_call* call);
+/* MPI_Gather_init. */
 int mpress_gather_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                        void* received, MPI_Count received_count, MPI_Datatype received_type,
                        int root, MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Gatherv. */
+/* MPI_Gatherv. Each member knows its own blocks alone: long ones are mpress's, and MPI's own call
+ * moves the others; in device memory all are mpress's. */
 int mpress_gatherv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                    const MPI_Count received_counts[], const MPI_Aint displacements[],
                    MPI_Datatype received_type, int root, MPI_Comm comm, const mpress_call* call);
+/* MPI_Igatherv. */
 int mpress_igatherv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                     const MPI_Count received_counts[], const MPI_Aint displacements[],
                     MPI_Datatype received_type, int root, MPI_Comm comm, mpress_request* request,
                     const mpress_call* call);
+/* MPI_Gatherv_init. */
 int mpress_gatherv_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                         void* received, const MPI_Count received_counts[],
                         const MPI_Aint displacements[], MPI_Datatype received_type, int root,
                         MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Scatter. */
+/* MPI_Scatter: what the root keeps is exact. */
 int mpress_scatter(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                    MPI_Count received_count, MPI_Datatype received_type, int root, MPI_Comm comm,
                    const mpress_call* call);
+/* MPI_Iscatter. */
 int mpress_iscatter(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                     MPI_Count received_count, MPI_Datatype received_type, int root, MPI_Comm comm,
                     mpress_request* request, const mpress_call* call);
+/* MPI_Scatter_init. */
 int mpress_scatter_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                         void* received, MPI_Count received_count, MPI_Datatype received_type,
                         int root, MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Scatterv. */
+/* MPI_Scatterv: as mpress_gatherv(). */
 int mpress_scatterv(const void* sent, const MPI_Count sent_counts[], const MPI_Aint displacements[],
                     MPI_Datatype sent_type, void* received, MPI_Count received_count,
                     MPI_Datatype received_type, int root, MPI_Comm comm, const mpress_call* call);
+/* MPI_Iscatterv. */
 int mpress_iscatterv(const void* sent, const MPI_Count sent_counts[],
                      const MPI_Aint displacements[], MPI_Datatype sent_type, void* received,
                      MPI_Count received_count, MPI_Datatype received_type, int root, MPI_Comm comm,
                      mpress_request* request, const mpress_call* call);
+/* MPI_Scatterv_init. */
 int mpress_scatterv_init(const void* sent, const MPI_Count sent_counts[],
                          const MPI_Aint displacements[], MPI_Datatype sent_type, void* received,
                          MPI_Count received_count, MPI_Datatype received_type, int root,
                          MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Allgather. */
+/* MPI_Allgather: with a loss, a member's own part of `received` has the bits that the others
+ * got, also in place. */
 int mpress_allgather(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                      MPI_Count received_count, MPI_Datatype received_type, MPI_Comm comm,
                      const mpress_call* call);
+/* MPI_Iallgather. */
 int mpress_iallgather(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                       void* received, MPI_Count received_count, MPI_Datatype received_type,
                       MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Allgather_init. */
 int mpress_allgather_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                           void* received, MPI_Count received_count, MPI_Datatype received_type,
                           MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Allgatherv. */
+/* MPI_Allgatherv: the same. */
 int mpress_allgatherv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                       void* received, const MPI_Count received_counts[],
                       const MPI_Aint displacements[], MPI_Datatype received_type, MPI_Comm comm,
                       const mpress_call* call);
+/* MPI_Iallgatherv. */
 int mpress_iallgatherv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                        void* received, const MPI_Count received_counts[],
                        const MPI_Aint displacements[], MPI_Datatype received_type, MPI_Comm comm,
                        mpress_request* request, const mpress_call* call);
+/* MPI_Allgatherv_init. */
 int mpress_allgatherv_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                            void* received, const MPI_Count received_counts[],
                            const MPI_Aint displacements[], MPI_Datatype received_type,
                            MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Alltoall. */
+/* MPI_Alltoall: what a member has for itself is exact. */
 int mpress_alltoall(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                     MPI_Count received_count, MPI_Datatype received_type, MPI_Comm comm,
                     const mpress_call* call);
+/* MPI_Ialltoall. */
 int mpress_ialltoall(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
                      MPI_Count received_count, MPI_Datatype received_type, MPI_Comm comm,
                      mpress_request* request, const mpress_call* call);
+/* MPI_Alltoall_init. */
 int mpress_alltoall_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                          void* received, MPI_Count received_count, MPI_Datatype received_type,
                          MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Alltoallv. */
+/* MPI_Alltoallv: the same; blocks as in mpress_gatherv(). */
 int mpress_alltoallv(const void* sent, const MPI_Count sent_counts[],
                      const MPI_Aint sent_displacements[], MPI_Datatype sent_type, void* received,
                      const MPI_Count received_counts[], const MPI_Aint received_displacements[],
                      MPI_Datatype received_type, MPI_Comm comm, const mpress_call* call);
+/* MPI_Ialltoallv. */
 int mpress_ialltoallv(const void* sent, const MPI_Count sent_counts[],
                       const MPI_Aint sent_displacements[], MPI_Datatype sent_type, void* received,
                       const MPI_Count received_counts[], const MPI_Aint received_displacements[],
                       MPI_Datatype received_type, MPI_Comm comm, mpress_request* request,
                       const mpress_call* call);
+/* MPI_Alltoallv_init. */
 int mpress_alltoallv_init(const void* sent, const MPI_Count sent_counts[],
                           const MPI_Aint sent_displacements[], MPI_Datatype sent_type,
                           void* received, const MPI_Count received_counts[],
                           const MPI_Aint received_displacements[], MPI_Datatype received_type,
                           MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Alltoallw. */
+/* MPI_Alltoallw: the same; displacements in bytes. */
 int mpress_alltoallw(const void* sent, const MPI_Count sent_counts[],
                      const MPI_Aint sent_displacements[], const MPI_Datatype sent_types[],
                      void* received, const MPI_Count received_counts[],
                      const MPI_Aint received_displacements[], const MPI_Datatype received_types[],
                      MPI_Comm comm, const mpress_call* call);
+/* MPI_Ialltoallw. */
 int mpress_ialltoallw(const void* sent, const MPI_Count sent_counts[],
                       const MPI_Aint sent_displacements[], const MPI_Datatype sent_types[],
                       void* received, const MPI_Count received_counts[],
                       const MPI_Aint received_displacements[], const MPI_Datatype received_types[],
                       MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Alltoallw_init. */
 int mpress_alltoallw_init(const void* sent, const MPI_Count sent_counts[],
                           const MPI_Aint sent_displacements[], const MPI_Datatype sent_types[],
                           void* received, const MPI_Count received_counts[],
@@ -292,70 +388,90 @@ int mpress_alltoallw_init(const void* sent, const MPI_Count sent_counts[],
                           const MPI_Datatype received_types[], MPI_Comm comm,
                           mpress_request* request, const mpress_call* call);
 
-/* MPI_Reduce. Compressed are MPI_SUM, MPI_MIN and MPI_MAX; with codecs that lose nothing MPI_PROD,
- * too. */
+/* Reductions of f32 and f64 by MPI_SUM, MPI_MIN, MPI_MAX and MPI_PROD, and by MPI_SUM of complex
+ * numbers; other operators and types are MPI's own. Within a bound E of szp: the result is within E
+ * of the exact one, whatever the number of members; szp:rel is of the range of what all of them
+ * bring. zfp has no bound. MPI_PROD travels without loss, whatever the codec. All members give the
+ * same spec. */
+
+/* MPI_Reduce: `received` counts at the root alone. */
 int mpress_reduce(const void* sent, void* received, MPI_Count count, MPI_Datatype type, MPI_Op op,
                   int root, MPI_Comm comm, const mpress_call* call);
+/* MPI_Ireduce. */
 int mpress_ireduce(const void* sent, void* received, MPI_Count count, MPI_Datatype type, MPI_Op op,
                    int root, MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Reduce_init. */
 int mpress_reduce_init(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
                        MPI_Op op, int root, MPI_Comm comm, mpress_request* request,
                        const mpress_call* call);
 
-/* MPI_Allreduce: all members have the same bits. */
+/* MPI_Allreduce: all members have the same bits, with any codec. */
 int mpress_allreduce(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
                      MPI_Op op, MPI_Comm comm, const mpress_call* call);
+/* MPI_Iallreduce. */
 int mpress_iallreduce(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
                       MPI_Op op, MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Allreduce_init. */
 int mpress_allreduce_init(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
                           MPI_Op op, MPI_Comm comm, mpress_request* request,
                           const mpress_call* call);
 
-/* MPI_Reduce_scatter. */
+/* MPI_Reduce_scatter: `received_counts` are elements, one for each member. */
 int mpress_reduce_scatter(const void* sent, void* received, const MPI_Count received_counts[],
                           MPI_Datatype type, MPI_Op op, MPI_Comm comm, const mpress_call* call);
+/* MPI_Ireduce_scatter. */
 int mpress_ireduce_scatter(const void* sent, void* received, const MPI_Count received_counts[],
                            MPI_Datatype type, MPI_Op op, MPI_Comm comm, mpress_request* request,
                            const mpress_call* call);
+/* MPI_Reduce_scatter_init. */
 int mpress_reduce_scatter_init(const void* sent, void* received, const MPI_Count received_counts[],
                                MPI_Datatype type, MPI_Op op, MPI_Comm comm, mpress_request* request,
                                const mpress_call* call);
 
-/* MPI_Reduce_scatter_block. */
+/* MPI_Reduce_scatter_block: `received_count` elements for each member. */
 int mpress_reduce_scatter_block(const void* sent, void* received, MPI_Count received_count,
                                 MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                 const mpress_call* call);
+/* MPI_Ireduce_scatter_block. */
 int mpress_ireduce_scatter_block(const void* sent, void* received, MPI_Count received_count,
                                  MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                  mpress_request* request, const mpress_call* call);
+/* MPI_Reduce_scatter_block_init. */
 int mpress_reduce_scatter_block_init(const void* sent, void* received, MPI_Count received_count,
                                      MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                      mpress_request* request, const mpress_call* call);
 
-/* MPI_Scan, which is MPI's own; of device memory, too. */
+/* MPI_Scan, which is MPI's own: never compressed; of device memory, too. */
 int mpress_scan(const void* sent, void* received, MPI_Count count, MPI_Datatype type, MPI_Op op,
                 MPI_Comm comm, const mpress_call* call);
+/* MPI_Iscan. */
 int mpress_iscan(const void* sent, void* received, MPI_Count count, MPI_Datatype type, MPI_Op op,
                  MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Scan_init. */
 int mpress_scan_init(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
                      MPI_Op op, MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
 /* MPI_Exscan, the same. */
 int mpress_exscan(const void* sent, void* received, MPI_Count count, MPI_Datatype type, MPI_Op op,
                   MPI_Comm comm, const mpress_call* call);
+/* MPI_Iexscan. */
 int mpress_iexscan(const void* sent, void* received, MPI_Count count, MPI_Datatype type, MPI_Op op,
                    MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Exscan_init. */
 int mpress_exscan_init(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
                        MPI_Op op, MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
-/* MPI_Neighbor_allgather, and the neighbourhood calls below, are MPI's own; of device memory, too.
- */
+/* Neighbourhood calls are MPI's own: never compressed; of device memory, too. */
+
+/* MPI_Neighbor_allgather. */
 int mpress_neighbor_allgather(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                               void* received, MPI_Count received_count, MPI_Datatype received_type,
                               MPI_Comm comm, const mpress_call* call);
+/* MPI_Ineighbor_allgather. */
 int mpress_ineighbor_allgather(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                                void* received, MPI_Count received_count, MPI_Datatype received_type,
                                MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Neighbor_allgather_init. */
 int mpress_neighbor_allgather_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                                    void* received, MPI_Count received_count,
                                    MPI_Datatype received_type, MPI_Comm comm,
@@ -366,10 +482,12 @@ int mpress_neighbor_allgatherv(const void* sent, MPI_Count sent_count, MPI_Datat
                                void* received, const MPI_Count received_counts[],
                                const MPI_Aint displacements[], MPI_Datatype received_type,
                                MPI_Comm comm, const mpress_call* call);
+/* MPI_Ineighbor_allgatherv. */
 int mpress_ineighbor_allgatherv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                                 void* received, const MPI_Count received_counts[],
                                 const MPI_Aint displacements[], MPI_Datatype received_type,
                                 MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Neighbor_allgatherv_init. */
 int mpress_neighbor_allgatherv_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                                     void* received, const MPI_Count received_counts[],
                                     const MPI_Aint displacements[], MPI_Datatype received_type,
@@ -380,9 +498,11 @@ int mpress_neighbor_allgatherv_init(const void* sent, MPI_Count sent_count, MPI_
 int mpress_neighbor_alltoall(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                              void* received, MPI_Count received_count, MPI_Datatype received_type,
                              MPI_Comm comm, const mpress_call* call);
+/* MPI_Ineighbor_alltoall. */
 int mpress_ineighbor_alltoall(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                               void* received, MPI_Count received_count, MPI_Datatype received_type,
                               MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Neighbor_alltoall_init. */
 int mpress_neighbor_alltoall_init(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
                                   void* received, MPI_Count received_count,
                                   MPI_Datatype received_type, MPI_Comm comm,
@@ -394,11 +514,13 @@ int mpress_neighbor_alltoallv(const void* sent, const MPI_Count sent_counts[],
                               void* received, const MPI_Count received_counts[],
                               const MPI_Aint received_displacements[], MPI_Datatype received_type,
                               MPI_Comm comm, const mpress_call* call);
+/* MPI_Ineighbor_alltoallv. */
 int mpress_ineighbor_alltoallv(const void* sent, const MPI_Count sent_counts[],
                                const MPI_Aint sent_displacements[], MPI_Datatype sent_type,
                                void* received, const MPI_Count received_counts[],
                                const MPI_Aint received_displacements[], MPI_Datatype received_type,
                                MPI_Comm comm, mpress_request* request, const mpress_call* call);
+/* MPI_Neighbor_alltoallv_init. */
 int mpress_neighbor_alltoallv_init(const void* sent, const MPI_Count sent_counts[],
                                    const MPI_Aint sent_displacements[], MPI_Datatype sent_type,
                                    void* received, const MPI_Count received_counts[],
@@ -406,19 +528,21 @@ int mpress_neighbor_alltoallv_init(const void* sent, const MPI_Count sent_counts
                                    MPI_Datatype received_type, MPI_Comm comm,
                                    mpress_request* request, const mpress_call* call);
 
-/* MPI_Neighbor_alltoallw. */
+/* MPI_Neighbor_alltoallw: displacements in bytes. */
 int mpress_neighbor_alltoallw(const void* sent, const MPI_Count sent_counts[],
                               const MPI_Aint sent_displacements[], const MPI_Datatype sent_types[],
                               void* received, const MPI_Count received_counts[],
                               const MPI_Aint received_displacements[],
                               const MPI_Datatype received_types[], MPI_Comm comm,
                               const mpress_call* call);
+/* MPI_Ineighbor_alltoallw. */
 int mpress_ineighbor_alltoallw(const void* sent, const MPI_Count sent_counts[],
                                const MPI_Aint sent_displacements[], const MPI_Datatype sent_types[],
                                void* received, const MPI_Count received_counts[],
                                const MPI_Aint received_displacements[],
                                const MPI_Datatype received_types[], MPI_Comm comm,
                                mpress_request* request, const mpress_call* call);
+/* MPI_Neighbor_alltoallw_init. */
 int mpress_neighbor_alltoallw_init(const void* sent, const MPI_Count sent_counts[],
                                    const MPI_Aint sent_displacements[],
                                    const MPI_Datatype sent_types[], void* received,

@@ -8,7 +8,11 @@ namespace {
 /// Of the time that messages take, what timing them may add.
 constexpr double timing_share = 0.01;
 
-/// The same of messages that verify a rate that is doubted, after the first few.
+/// Of the time that passes, whatever messages take: where a link has become slow, they take longer
+/// than is believed.
+constexpr double passing_share = 0.002;
+
+/// Of messages' time, for those that verify a rate that is doubted, after the first few.
 constexpr double doubted_share = 0.05;
 constexpr std::uint32_t free_verifications = 6;
 
@@ -46,21 +50,24 @@ void Links::begin(Peer peer, double rate, bool is_certain) {
 }
 
 Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds,
-                    double seconds) {
+                    double seconds, double now) {
   if (bytes < least_bytes || rate(peer) == 0) return Timing::none;
   std::lock_guard lock(mutex_);
   Link& link = of(peer);
   link.seconds_since_raw += seconds;
+  if (link.raw_at == 0) link.raw_at = now;
   const double extra =
       extra_seconds(bytes) + (is_encoded ? std::max(raw_seconds - seconds, 0.) : 0);
   // What is doubted may cost more, but not without end.
   const bool is_asked =
-      link.is_doubted && is_encoded &&
+      link.is_doubted && (is_encoded || link.has_changed) &&
       (link.verified < free_verifications || extra <= doubted_share * link.seconds_since_raw);
   if (is_asked) ++link.verified;
-  if (is_asked || extra <= timing_share * link.seconds_since_raw) {
+  if (is_asked || extra <= timing_share * link.seconds_since_raw ||
+      extra <= passing_share * (now - link.raw_at)) {
     link.is_doubted = false;
     link.seconds_since_raw = 0;
+    link.raw_at = now;
     link.encoded = 0;
     return Timing::raw;
   }
@@ -69,16 +76,17 @@ Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_se
   return Timing::as_it_is;
 }
 
-void Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double codec_seconds) {
-  if (wire_bytes == 0 || seconds <= 0 || rate(peer) == 0) return;
+bool Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double codec_seconds) {
+  if (wire_bytes == 0 || seconds <= 0 || rate(peer) == 0) return false;
   std::lock_guard lock(mutex_);
   Link& link = of(peer);
+  const double before = rate(peer);
   const double least = static_cast<double>(wire_bytes) / seconds;
   if (codec_seconds == 0) {
     note(link, least);
     link.lost = 0;
-    link.is_doubted = !is_near(least, rate(peer));
-    return;
+    link.is_doubted = link.has_changed = !is_near(least, rate(peer));
+    return link.has_changed || !is_near(before, rate(peer));
   }
   // The link was at work for some of the time, between what the codec left and all of it.
   const double left = seconds - codec_seconds;
@@ -88,6 +96,7 @@ void Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double co
   } else if (left > 0 && static_cast<double>(wire_bytes) / left < rate(peer)) {
     note(link, static_cast<double>(wire_bytes) / left);
   }
+  return !is_near(before, rate(peer));
 }
 
 void Links::hear(Peer peer, double rate) {

@@ -37,12 +37,15 @@ class Links {
   double rate(Peer peer) const { return of(peer).rate.load(std::memory_order_relaxed); }
 
   /// Is the next message, of `bytes` bytes, to be timed? `raw_seconds` and `seconds`: what it takes
-  /// raw, and as it goes, as far as is known. Counts the message.
-  Timing judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds, double seconds);
+  /// raw, and as it goes, as far as is known. `now`: seconds of a clock that goes on. Counts the
+  /// message.
+  Timing judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds, double seconds,
+               double now);
 
   /// A message of `wire_bytes` bytes on the wire took `seconds` from its header to its end, of
-  /// which its codec was at work for up to `codec_seconds`; 0: it went raw.
-  void observe(Peer peer, std::size_t wire_bytes, double seconds, double codec_seconds);
+  /// which its codec was at work for up to `codec_seconds`; 0: it went raw. True where the rate is
+  /// another one now, or the message looks as if it were: what was decided by it may not hold.
+  bool observe(Peer peer, std::size_t wire_bytes, double seconds, double codec_seconds);
 
   /// Somebody with the same link has seen this rate.
   void hear(Peer peer, double rate);
@@ -60,7 +63,9 @@ class Links {
     std::size_t next = 0;
     std::uint32_t encoded = 0;     ///< messages since the last that was timed
     double seconds_since_raw = 0;  ///< of messages, since the last that went raw to be timed
+    double raw_at = 0;             ///< when that was; at first, when the first message was judged
     bool is_doubted = false;       ///< the next message that would be encoded verifies the rate
+    bool has_changed = false;      ///< so does any other: a raw one told of another rate
     std::uint32_t verified = 0;    ///< messages that went raw for that
     std::uint32_t lost = 0;        ///< messages that should have, in a row
   };

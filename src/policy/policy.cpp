@@ -183,7 +183,7 @@ std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
                                           std::min(least_worth, usual), usual);
 }
 
-Timing Policy::judge_timing(const Subject& subject, bool is_encoded) {
+Timing Policy::judge_timing(const Subject& subject, bool is_encoded, double now) {
   const double rate = links_.rate(subject.path.peer);
   if (force_ || rate == 0 || subject.path.place != Place::host || costs_.message(subject.path)) {
     return Timing::none;
@@ -195,13 +195,13 @@ Timing Policy::judge_timing(const Subject& subject, bool is_encoded) {
     const CodecSeconds codec = seen_seconds(subject);
     seconds = std::max<double>(relaxed(seen.wire_per_raw) * raw, codec.encode) + codec.decode;
   }
-  return links_.judge(subject.path.peer, subject.bytes, is_encoded, raw, seconds);
+  return links_.judge(subject.path.peer, subject.bytes, is_encoded, raw, seconds, now);
 }
 
-void Policy::timed(const Subject& subject, std::size_t wire_bytes, double seconds,
+bool Policy::timed(const Subject& subject, std::size_t wire_bytes, double seconds,
                    bool was_encoded) {
   const CodecSeconds codec = was_encoded ? seen_seconds(subject) : CodecSeconds{};
-  links_.observe(subject.path.peer, wire_bytes, seconds, codec.encode + codec.decode);
+  return links_.observe(subject.path.peer, wire_bytes, seconds, codec.encode + codec.decode);
 }
 
 bool Policy::is_raw_by_costs(const Subject& subject) const {

@@ -80,11 +80,12 @@ class Policy {
   /// becomes: `usual`, or less where the link is slow, and not everything is compressed.
   std::size_t least_bytes(Peer peer, std::size_t usual) const;
 
-  /// Is this message, of host memory, which goes as `is_encoded` says, to be timed?
-  Timing judge_timing(const Subject& subject, bool is_encoded);
+  /// Is this message, of host memory, which goes as `is_encoded` says, to be timed? `now`: as of
+  /// Links::judge().
+  Timing judge_timing(const Subject& subject, bool is_encoded, double now);
 
   /// A message that was timed; see Links::observe().
-  void timed(const Subject& subject, std::size_t wire_bytes, double seconds, bool was_encoded);
+  bool timed(const Subject& subject, std::size_t wire_bytes, double seconds, bool was_encoded);
   /// Another rank of this host has learned that links to such peers have this rate.
   void heard(Peer peer, double rate) { links_.hear(peer, rate); }
   /// What has been learned, in bytes a second; 0: nothing.

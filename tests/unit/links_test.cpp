@@ -11,6 +11,7 @@ namespace {
 constexpr Peer peer = Peer::other_host;
 constexpr std::size_t bytes = 8 << 20;
 constexpr double slow = 125e6;  // 1 Gbit/s
+constexpr double begin = 1e5;  // seconds of the clock; it stands still, but where time is the point
 
 bool is_near(double a, double b) { return a <= 1.01 * b && b <= 1.01 * a; }
 
@@ -19,13 +20,13 @@ bool is_near(double a, double b) { return a <= 1.01 * b && b <= 1.01 * a; }
 int raw_timings(Links& links, int messages, bool is_encoded, double raw_seconds, double seconds) {
   int count = 0;
   for (int i = 0; i < messages; ++i) {
-    count += links.judge(peer, bytes, is_encoded, raw_seconds, seconds) == Timing::raw;
+    count += links.judge(peer, bytes, is_encoded, raw_seconds, seconds, begin) == Timing::raw;
   }
   return count;
 }
 
 /// A message that would be encoded.
-Timing judge_encoded(Links& links) { return links.judge(peer, bytes, true, 0.067, 0.005); }
+Timing judge_encoded(Links& links) { return links.judge(peer, bytes, true, 0.067, 0.005, begin); }
 
 /// Of some that would be encoded, how many go raw: each is told of by `tell`.
 template <typename Tell>
@@ -53,14 +54,15 @@ void what_was_not_begun_is_not_learned() {
   CHECK(raw_timings(links, 1000, false, 0.1, 0.1) == 0);
   links.begin(peer, slow);
   CHECK(links.rate(peer) == slow && links.rate(Peer::same_host) == 0);
-  CHECK(links.judge(peer, Links::least_bytes - 1, true, 1, 1) == Timing::none);
+  CHECK(links.judge(peer, Links::least_bytes - 1, true, 1, 1, begin) == Timing::none);
 }
 
 /// The first message that would be encoded goes raw: what was measured at the start may be wrong.
 void a_rate_is_verified() {
   Links links;
   links.begin(peer, slow);
-  CHECK(links.judge(peer, bytes, false, 0.067, 0.067) == Timing::none);  // none is to be encoded
+  CHECK(links.judge(peer, bytes, false, 0.067, 0.067, begin) ==
+        Timing::none);  // none is to be encoded
   CHECK(judge_encoded(links) == Timing::raw);
   links.observe(peer, bytes, bytes / (0.8 * slow), 0);
   CHECK(is_near(links.rate(peer), slow));
@@ -130,6 +132,30 @@ void what_others_see_counts() {
   CHECK(is_near(links.rate(peer), 1e9));
 }
 
+/// Messages of which each is believed to take `believed`, and takes `seconds`: which of them find
+/// out?
+int messages_until_found(Links& links, double believed, double seconds) {
+  const double rate = static_cast<double>(bytes) / seconds;
+  for (int i = 1; i <= 1000; ++i) {
+    const double now = begin + i * seconds;
+    if (links.judge(peer, bytes, false, believed, believed, now) != Timing::raw) continue;
+    links.observe(peer, bytes, seconds, 0);
+    if (is_near(links.rate(peer), rate)) return i;
+  }
+  return 0;
+}
+
+/// Raw messages are believed to take 1 ms, and take 67: what is believed of their time would have
+/// hundreds of them go by.
+void a_link_that_becomes_slow_is_found_out() {
+  Links links;
+  links.begin(peer, 8e9);
+  judge_encoded(links);
+  links.observe(peer, bytes, bytes / 8e9, 0);
+  const int found = messages_until_found(links, 1e-3, 0.067);
+  CHECK(found > 2 && found <= 40);
+}
+
 void what_cannot_be_told_is_asked_again_a_few_times() {
   Links links;
   links.begin(peer, slow);
@@ -148,6 +174,7 @@ int main() {
   encoded_messages_are_timed_too();
   encoded_messages_bound_the_rate();
   what_others_see_counts();
+  a_link_that_becomes_slow_is_found_out();
   what_cannot_be_told_is_asked_again_a_few_times();
   return check::failures != 0;
 }

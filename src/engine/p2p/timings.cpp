@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/job/job.hpp"
+#include "mpi/objects/changes.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -20,7 +21,8 @@ policy::Timing Timings::judge(Job& job, const policy::Subject& subject, bool is_
   if (!is_open_) return policy::Timing::none;
   hear(job, subject.path.peer);
   if (is_under_way_.load(std::memory_order_relaxed)) return policy::Timing::none;
-  return job.policy.judge_timing(subject, is_encoded);
+  const double now = 1e-9 * static_cast<double>(trace::now_ns());
+  return job.policy.judge_timing(subject, is_encoded, now);
 }
 
 bool Timings::begin(std::uint32_t number, const policy::Subject& subject, bool is_encoded) {
@@ -69,8 +71,9 @@ void Timings::look(Job& job) {
   if (!is_told || told.ns == 0 || over->wire_bytes == 0 || !was_awaited) {
     return job.policy.not_timed(over->subject, over->is_encoded);
   }
-  job.policy.timed(over->subject, over->wire_bytes, static_cast<double>(told.ns) * 1e-9,
-                   over->is_encoded);
+  const bool has_changed = job.policy.timed(over->subject, over->wire_bytes,
+                                            static_cast<double>(told.ns) * 1e-9, over->is_encoded);
+  if (has_changed) mpi::note_change();  // no decision stands any more
   tell(job, over->subject.path.peer);
 }
 

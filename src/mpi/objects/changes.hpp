@@ -1,5 +1,5 @@
 // Counts what may undo a decision about messages of a type and a communicator: the end of either,
-// new hints, a session.
+// new hints, a session, a link whose rate is another one.
 #pragma once
 
 #include <atomic>
