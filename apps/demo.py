@@ -142,12 +142,20 @@ def table_of(program: Program, runs: list[Run], rate: float) -> Table:
     return table
 
 
+def gain(plain: Run, other: Run) -> str:
+    """A run or two on a machine that does other things tells no twentieth."""
+    ratio = plain.seconds / other.seconds
+    if 0.95 <= ratio < 1.05:
+        return "as fast"
+    return f"{ratio:.1f} times as fast" if ratio > 1 else f"SLOWER, {1 / ratio:.2f} times as long"
+
+
 def sentence(program: Program, runs: list[Run]) -> str:
     plain, default, lossy = runs
     return (
-        f"{program.name}: {plain.seconds / lossy.seconds:.1f} times as fast within a bound "
-        f"({lossy.codec}), and the result differs by {largest_error(plain, lossy):.0e} of its "
-        f"largest value; {plain.seconds / default.seconds:.1f} times without loss ({DEFAULT})."
+        f"{program.name}: {gain(plain, lossy)} within a bound ({lossy.codec}), and the result "
+        f"differs by {largest_error(plain, lossy):.0e} of its largest value; without loss "
+        f"({DEFAULT}) {gain(plain, default)}."
     )
 
 

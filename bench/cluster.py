@@ -35,6 +35,7 @@ BIN = Path(sys.executable).parent
 NETWORK = "10.77.0"
 MOST_HOSTS = 200
 MTU = 9000  # jumbo frames: packets cost the machine's cores what they cost no host
+AGENT = "mpress-cluster-"  # what launchers start on a host, a file: with its owner's number
 OPS = ("bcast", "allgather", "alltoall", "allreduce")
 SPECS = ("szp:rel=1e-4", "auto")
 _NAME = re.compile(r"mpress-(\d+)-(?:switch|\d+)")
@@ -226,7 +227,8 @@ class Cluster:
                 "host=$((${1##*.} - 1)); shift\n"
                 f'exec ip netns exec mpress-{self.plan.owner}-$host sh -c "$*"\n'
             )
-            with tempfile.NamedTemporaryFile("w", prefix="mpress-cluster-", delete=False) as file:
+            prefix = f"{AGENT}{self.plan.owner}-"
+            with tempfile.NamedTemporaryFile("w", prefix=prefix, delete=False) as file:
                 file.write(script)
             self._launcher = Path(file.name)
             self._launcher.chmod(stat.S_IRWXU)
@@ -257,7 +259,7 @@ def remove(names: list[str]) -> None:
 
 
 def clean() -> list[str]:
-    """Removes the clusters of drivers that are no more; their namespaces."""
+    """Removes the clusters of drivers that are no more, and their files; their namespaces."""
     pyroute2 = netlink()
     left = []
     for name in pyroute2.netns.listnetns():
@@ -265,6 +267,10 @@ def clean() -> list[str]:
         if found and not Path(f"/proc/{found[1]}").exists():
             left.append(name)
     remove(left)
+    for agent in Path(tempfile.gettempdir()).glob(f"{AGENT}*-*"):
+        owner = agent.name.removeprefix(AGENT).partition("-")[0]
+        if owner.isdecimal() and not Path(f"/proc/{owner}").exists():
+            agent.unlink(missing_ok=True)
     return left
 
 

@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -164,6 +165,7 @@ def test_what_a_killed_driver_left_is_removed(netns):
     assert len(names()) == 3
     done = execute([sys.executable, DRIVER, "clean"])
     assert done.status == 0 and not names(), done.output
+    assert not list(Path(tempfile.gettempdir()).glob(f"mpress-cluster-{driver.pid}-*"))
 
 
 @pytest.mark.parametrize(("before", "after"), [("20gbit", "100mbit"), ("100mbit", "20gbit")])

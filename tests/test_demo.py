@@ -119,3 +119,12 @@ def test_their_checks_catch(three, changed, lossy_error, compressed, message):
     runs = [three.Run(codec, 1.0, result, report) for codec, result in results.items()]
     with pytest.raises(three.DemoError, match=message):
         three.check(program, runs)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(2.5, "1.6 times as fast"), (4.1, "as fast"), (5.0, "SLOWER, 1.25 times as long")],
+)
+def test_what_is_slower_is_said_to_be(three, seconds, words):
+    plain, other = (three.Run("none", taken, None, {}) for taken in (4.0, seconds))
+    assert three.gain(plain, other) == words

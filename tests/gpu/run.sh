@@ -140,8 +140,8 @@ for mpicc in $mpiccs; do
       tests/gpu/device_memory.c -o "$folder/$program" "-L$cuda/lib64" -lcudart_static -ldl -lrt \
       -lpthread -lm || exit 2
   done
-  # By the host, from GPU to GPU, and so where ranks share one.
-  for way in mpi peer "peer on one GPU"; do
+  # By MPI, from GPU to GPU, so where ranks share one, and by memory of the host.
+  for way in mpi peer "peer on one GPU" host; do
     export MPRESS_LINK=${way%% *}
     visible=
     [ "$way" = "${way#* }" ] || { visible=${CUDA_VISIBLE_DEVICES:-0}; visible=${visible%%,*}; }
@@ -185,7 +185,7 @@ for mpicc in $mpiccs; do
           reductions_long --codec $codec --force
       done
     fi
-    [ "$way" = mpi ] && continue
+    case $way in mpi | host) continue ;; esac
     argument="every device" messages "as they are, by $way" device_peers --codec none
     for part in truncation "no send waits" "more than fits" order probes completions freed; do
       ranks=2 argument=$part MPRESS_POOL_LIMIT=4M MPRESS_CHUNK=4K \
