@@ -1,6 +1,9 @@
 """Runs modules of mpi4py's own test suite in this rank and writes down how each test ended.
 
-    mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES host|few|device|communicator MODULE...
+    mpiexec -n N python mpi4py_suite.py TESTS OUTCOMES PLACE MODULE...
+
+PLACE is host, few, device, communicator or device-communicator. A module's name may be followed by
+a point and that of one of its cases.
 
 TESTS is the folder `test` of mpi4py's source distribution. OUTCOMES/rank-R.jsonl gets a line a
 test, [id, outcome], written when the test ends; a subtest that fails gets a line of its own.
@@ -9,9 +12,9 @@ The suite's messages are of a few elements. To make frames of them, the modules 
 arrays in which each element stands for a block of BLOCK equal ones: the tests' own code sizes,
 fills and checks them.
 
-With `few`, all arrays are of TYPECODES: others differ to MPI alone. With `communicator` they are,
-and what the cases call is mpress.Communicator. With `device`, all are CuPy's
-besides, each rank's on a GPU of its own where there are enough.
+With `few`, all arrays are of TYPECODES: others differ to MPI alone. With `device`, all are CuPy's
+besides, each rank's on a GPU of its own where there are enough. With `communicator` and
+`device-communicator`, what the cases call is mpress.Communicator, their duplicates and grids too.
 """
 
 import importlib
@@ -26,7 +29,7 @@ BLOCK = 300
 # Integers stay raw; how Python holds the arrays is nothing to MPI.
 TYPECODES = "ifdFD"
 HOST = ("ArrayArray", "ArrayNumPy")
-BACKENDS = {"host": HOST, "few": HOST, "communicator": HOST, "device": ("GPUArrayCuPy",)}
+DEVICE = ("GPUArrayCuPy",)
 
 
 def few_types_of(base):
@@ -63,7 +66,8 @@ def blocks_of(base):
 
 def scaled_arrays(arrayimpl, place):
     """What stands in for the module `arrayimpl` in the scaled modules."""
-    backends = [blocks_of(getattr(arrayimpl, name)) for name in BACKENDS[place]]
+    names = DEVICE if "device" in place else HOST
+    backends = [blocks_of(getattr(arrayimpl, name)) for name in names]
     current = types.SimpleNamespace(array=None, typecode=None)
 
     def loop():
@@ -124,7 +128,7 @@ def use_devices():
 
     cupy.cuda.Device(MPI.COMM_WORLD.rank % cupy.cuda.runtime.getDeviceCount()).use()
     arrayimpl = importlib.import_module("arrayimpl")
-    backends = [getattr(arrayimpl, name) for name in BACKENDS["device"]]
+    backends = [getattr(arrayimpl, name) for name in DEVICE]
     arrayimpl.ArrayBackends[:] = map(on_device, backends)
     # What MPIs cannot do with such arrays by themselves is tested too.
     importlib.import_module("mpiunittest").is_mpi_gpu = lambda *_: False
@@ -141,10 +145,31 @@ def use_communicators(module):
 
     import mpress
 
-    for case in vars(module).values():
-        comm = getattr(case, "COMM", MPI.COMM_NULL) if isinstance(case, type) else MPI.COMM_NULL
+    def made(comm):
+        return mpress.Communicator(comm, codec="mpc")
+
+    def setting_up(set_up):
+        """Of cases that make their own."""
+
+        def set_up_with_communicator(case):
+            set_up(case)
+            if type(case.COMM) is MPI.Intracomm:
+                case.COMM = made(case.COMM)
+
+        return set_up_with_communicator
+
+    def of_topologies(create):
+        """What makes a generator of them."""
+        return lambda comm: map(made, create(comm))
+
+    for case in [one for one in vars(module).values() if isinstance(one, type)]:
+        comm = getattr(case, "COMM", MPI.COMM_NULL)
         if type(comm) is MPI.Intracomm and comm != MPI.COMM_NULL:
-            case.COMM = mpress.Communicator(comm, codec="mpc")
+            case.COMM = made(comm)
+        if hasattr(case, "COMM") and "setUp" in vars(case):
+            case.setUp = setting_up(case.setUp)
+    if hasattr(module, "create_topo_comms"):
+        module.create_topo_comms = of_topologies(module.create_topo_comms)
 
 
 class Loader(unittest.TestLoader):
@@ -208,13 +233,13 @@ def main(tests, outcomes, place, *modules):
     sys.dont_write_bytecode = True
     # GPU packages that happen to be installed are not what is tested here.
     sys.modules["numba"] = None
-    if place == "device":
+    if "device" in place:
         use_devices()
     else:
         sys.modules["cupy"] = None
     from mpi4py import MPI
 
-    if place == "communicator":
+    if "communicator" in place:
         import mpress
 
         mpress.Communicator(MPI.COMM_WORLD)  # all ranks start mpress
@@ -226,14 +251,19 @@ def main(tests, outcomes, place, *modules):
             verbosity=0, resultclass=lambda *args, **options: Outcomes(*args, file=file, **options)
         )
         # Some modules open a session when they are imported, and then mpress sends no more frames.
-        for name in sorted(modules, key=lambda name: name not in SCALED):
+        for named in sorted(modules, key=lambda named: named.split(".")[0] not in SCALED):
+            name, _, case = named.partition(".")
             module = importlib.import_module(name)
             if name in SCALED:
                 scaled = scaled or scaled_arrays(importlib.import_module("arrayimpl"), place)
                 module.arrayimpl = scaled
-            if place == "communicator":
+            if "communicator" in place:
                 use_communicators(module)
-            runner.run(Loader().loadTestsFromModule(module))
+            loader = Loader()
+            if case:
+                runner.run(loader.loadTestsFromTestCase(getattr(module, case)))
+            else:
+                runner.run(loader.loadTestsFromModule(module))
 
 
 if __name__ == "__main__":

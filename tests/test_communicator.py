@@ -9,14 +9,32 @@ import sys
 
 import pytest
 from conftest import ROOT, execute
-from test_mpi4py import outcomes, tests_of_mpi4py  # noqa: F401
+from test_mpi4py import FORCED as RUN_FORCED
+from test_mpi4py import cupy_env, outcomes, tests_of_mpi4py  # noqa: F401
 
 CHECKS = ROOT / "tests" / "communicator_checks.py"
 FORCED = {"MPRESS_FORCE": "1"}
+RUNNER = ROOT / "tests" / "mpi4py_suite.py"
 SUITE = (
-    "p2p_buf", "p2p_buf_matched", "p2p_obj", "cco_buf", "cco_vec", "cco_nb_buf", "cco_nb_vec",
-    "cco_pr_buf", "cco_pr_vec", "msgzero",
+    "p2p_buf", "p2p_buf_matched", "p2p_buf_part", "p2p_obj", "p2p_obj_matched", "cco_buf",
+    "cco_vec", "cco_nb_buf", "cco_nb_vec", "cco_pr_buf", "cco_pr_vec", "cco_ngh_buf",
+    "cco_pr_ngh_buf", "cco_obj", "cco_ngh_obj", "msgzero",
 )  # fmt: skip
+# What goes other ways among three ranks than between two.
+OF_THREE = (
+    "p2p_buf.TestP2PBufWorld", "cco_buf.TestCCOBufWorld", "cco_vec.TestCCOVecWorld",
+    "cco_nb_buf.TestCCOBufWorld", "cco_pr_vec.TestCCOVecWorld",
+    "cco_ngh_buf.TestCCONghBufWorldDup", "cco_pr_ngh_buf.TestCCONghBufWorld",
+)  # fmt: skip
+# A part of each way that arguments go: with and without a request, counts, duplicates, grids.
+ON_GPUS = (
+    "p2p_buf.TestP2PBufWorld", "cco_buf.TestCCOBufWorldDup", "cco_nb_vec.TestCCOVecWorld",
+    "cco_ngh_buf.TestCCONghBufWorld", "cco_pr_buf.TestCCOBufWorld",
+)  # fmt: skip
+# All of them that take arrays.
+ALL_ON_GPUS = tuple(name for name in SUITE if "obj" not in name and name not in (
+    "p2p_buf_part", "msgzero"
+))  # fmt: skip
 
 
 def served(mpi) -> list[str]:
@@ -47,34 +65,87 @@ def with_jax(mpi4py_env):
     return {**mpi4py_env, **FORCED, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
+@pytest.fixture
+def simulated_cupy(mpi4py_env, simulated_gpu):
+    """The environment with simulated GPUs, and a library in the place of CuPy."""
+    simulated = os.fspath(ROOT / "tests" / "simulated_gpu")
+    path = os.pathsep.join(filter(None, [simulated, mpi4py_env.get("PYTHONPATH", "")]))
+    return {**mpi4py_env, **simulated_gpu, "PYTHONPATH": path}
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_new_arrays_of_jax(ranks, mpirun, with_jax):
     done = mpirun(ranks, sys.executable, [ROOT / "tests" / "communicator_jax.py"], with_jax)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
-def test_streams(mpirun, mpi, mpi4py_env, simulated_gpu):
+@pytest.mark.parametrize("place", ["host", "devices"])
+def test_wrong_arguments(place, mpirun, mpi4py_env, simulated_cupy):
+    env = {**(simulated_cupy if place == "devices" else mpi4py_env), **FORCED}
+    args = [ROOT / "tests" / "communicator_errors.py", "forced", place]
+    done = mpirun(2, sys.executable, args, env)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
+def test_children_by_fork(mpirun, mpi4py_env):
+    env = {**mpi4py_env, **FORCED}
+    done = mpirun(2, sys.executable, [ROOT / "tests" / "communicator_forks.py"], env)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
+def test_streams(mpirun, mpi, simulated_cupy):
     """Where devices serve a call, the stream waits for it, and not the host."""
     if not served(mpi):
         pytest.skip("whose library cannot tell of requests under MPI_THREAD_MULTIPLE")
-    simulated = os.fspath(ROOT / "tests" / "simulated_gpu")
-    path = os.pathsep.join(filter(None, [simulated, mpi4py_env.get("PYTHONPATH", "")]))
-    env = {**mpi4py_env, **simulated_gpu, "PYTHONPATH": path, "MPRESS_LINK": "peer"}
+    env = {**simulated_cupy, "MPRESS_LINK": "peer"}
     done = mpirun(2, sys.executable, [ROOT / "tests" / "communicator_streams.py"], env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
     assert "waits on the host" not in done.stderr  # the program has named no stream
 
 
-def test_own_suite(mpirun, mpi4py_env, tests_of_mpi4py, tmp_path):  # noqa: F811
-    names = [f"test_{name}" for name in SUITE]
-    args = [ROOT / "tests" / "mpi4py_suite.py", tests_of_mpi4py, tmp_path, "communicator", *names]
-    env = {**mpi4py_env, **FORCED, "MPRESS_THRESHOLD": "0"}
-    done = mpirun(2, sys.executable, args, env, timeout=300)
-    assert done.status == 0, done.output
-    for ended in outcomes(tmp_path, 2):
+def all_passed(folder, ranks, least, done):
+    for ended in outcomes(folder, ranks):
         wrong = {name for name, found in ended.items() if {"failed", "error"} & set(found)}
         assert not wrong, done.output
-        assert sum(found == ["passed"] for found in ended.values()) > 250
+        assert sum(found == ["passed"] for found in ended.values()) >= least
+
+
+@pytest.mark.parametrize(
+    ("ranks", "names", "least"),
+    [(2, SUITE, 350), (3, OF_THREE, 50), pytest.param(3, SUITE, 350, marks=pytest.mark.extended)],
+)
+def test_own_suite(ranks, names, least, mpirun, mpi4py_env, tests_of_mpi4py, tmp_path):  # noqa: F811
+    args = [RUNNER, tests_of_mpi4py, tmp_path, "communicator", *(f"test_{name}" for name in names)]
+    env = {**mpi4py_env, **FORCED, "MPRESS_THRESHOLD": "0"}
+    done = mpirun(ranks, sys.executable, args, env, timeout=300)
+    assert done.status == 0, done.output
+    all_passed(tmp_path, ranks, least, done)
+
+
+@pytest.mark.parametrize(
+    ("names", "least"),
+    [(ON_GPUS, 40), pytest.param(ALL_ON_GPUS, 300, marks=pytest.mark.extended)],
+)
+def test_own_suite_on_gpus(
+    names,
+    least,
+    tests_of_mpi4py,  # noqa: F811
+    cupy_env,  # noqa: F811
+    mpi,
+    mpress_run,
+    tmp_path,
+):
+    """Under `mpress run`, as that reports what was compressed."""
+    options = (*RUN_FORCED, "--mpiexec", os.fspath(mpi.mpiexec))
+    env = {**cupy_env, "MPRESS_CHUNK": "4K"}
+    names = [f"test_{name}" for name in names]
+    args = [RUNNER, tests_of_mpi4py, tmp_path, "device-communicator", *names]
+    done = mpress_run(2, sys.executable, args, options=options, env=env, timeout=600)
+    assert done.status == 0, done.output
+    all_passed(tmp_path, 2, least, done)
+    totals = done.report["totals"]
+    assert totals["compressed_messages"] >= 100
+    assert totals["compressed_messages"] == totals["decoded_messages"] and totals["errors"] == 0
 
 
 def test_codecs_alone_start_no_mpi():

@@ -8,8 +8,10 @@ codec, the array library's current stream, and what became of the call.
 from __future__ import annotations
 
 import ctypes
+import inspect
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,12 +32,36 @@ class Outcome(NamedTuple):
     absolute: 0 where nothing was lost, None where no bound is known."""
 
 
+_keep_for_good = ctypes.PyDLL(None)["Py_IncRef"]
+_keep_for_good.argtypes = (ctypes.py_object,)
+_keep_for_good.restype = None
+
+
+# mpress writes the outcome when the call is over, which may be behind the interpreter's end.
+def _free(request: Any, free: Callable[[], None]) -> None:
+    if request and not request.Get_status():
+        _keep_for_good(request._outcome)
+    free()
+
+
+def _forget(request: Any, keep: Callable[[Any], None] = _keep_for_good) -> None:
+    """Of a request that the program has dropped, perhaps while it is active."""
+    if request and hasattr(request, "_outcome"):
+        keep(request._outcome)
+
+
 class Request(MPI.Request):
     """A request of mpi4py's, which knows what became of its call, and keeps the buffers."""
 
     _outcome: _api.COutcome
     _new: _jax.New | _jax.Kept | None = None
     _result: Any = None
+
+    def Free(self) -> None:
+        """mpi4py's. mpress completes what is under way, and tells nobody what became of it."""
+        _free(self, super().Free)
+
+    __del__ = _forget
 
     @property
     def outcome(self) -> Outcome:
@@ -56,6 +82,12 @@ class PersistentRequest(MPI.Prequest):
     """The same of a persistent call."""
 
     _outcome: _api.COutcome
+
+    def Free(self) -> None:
+        """The same as a Request's."""
+        _free(self, super().Free)
+
+    __del__ = _forget
 
     @property
     def outcome(self) -> Outcome:
@@ -280,9 +312,7 @@ def _blocking(name: str, base: type[MPI.Intracomm] = MPI.Intracomm) -> Callable[
             end()
         return given.new.array() if given.new else told
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{method.__doc__ or name}\n\nWith codec= and same_bits= for this call alone."
-    return call
+    return _described(call, name, method, "Any" if about.receives else None)
 
 
 def _with_request(
@@ -315,11 +345,26 @@ def _with_request(
             request._new = given.new
         return request
 
+    return _described(call, name, method, kind.__name__)
+
+
+def _described(call: Any, name: str, method: Callable[..., Any], returns: str | None) -> Any:
+    """Lets the call say that it takes what mpi4py's method does, and more."""
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{method.__doc__ or name}\n\nWith codec= and same_bits= for this call alone."
+    with suppress(ValueError):  # where mpi4py was built so that it tells none
+        own = inspect.signature(method)
+        parameters = (*own.parameters.values(), *_MORE)
+        call.__signature__ = own.replace(parameters=parameters, return_annotation=returns)
     return call
 
 
+_MORE = [
+    inspect.Parameter("codec", inspect.Parameter.KEYWORD_ONLY, default=_own,
+                      annotation="str | Codec | None"),
+    inspect.Parameter("same_bits", inspect.Parameter.KEYWORD_ONLY, default=False,
+                      annotation="bool"),
+]  # fmt: skip
 _MESSAGES = ("Send", "Ssend", "Rsend", "Bsend", "Recv", "Sendrecv", "Sendrecv_replace")
 _COLLECTIVES = (
     "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall",
@@ -336,15 +381,31 @@ for _name in ("Send", "Ssend", "Rsend", "Bsend", "Recv", *_COLLECTIVES):
             _with_request(f"{_name}_init", _name, PersistentRequest))  # fmt: skip
 
 
-class CartCommunicator(MPI.Cartcomm, Communicator):
+class _Neighbours:
+    """The calls of a topology."""
+
+
+_NEIGHBOURS = (
+    "Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv",
+    "Neighbor_alltoallw",
+)  # fmt: skip
+for _name in _NEIGHBOURS:
+    setattr(_Neighbours, _name, _blocking(_name, MPI.Topocomm))
+    setattr(_Neighbours, f"I{_name.lower()}",
+            _with_request(f"I{_name.lower()}", _name, Request, MPI.Topocomm))  # fmt: skip
+    setattr(_Neighbours, f"{_name}_init",
+            _with_request(f"{_name}_init", _name, PersistentRequest, MPI.Topocomm))  # fmt: skip
+
+
+class CartCommunicator(_Neighbours, MPI.Cartcomm, Communicator):
     """A Communicator whose processes lie on a grid."""
 
 
-class GraphCommunicator(MPI.Graphcomm, Communicator):
+class GraphCommunicator(_Neighbours, MPI.Graphcomm, Communicator):
     """A Communicator whose processes lie on a graph."""
 
 
-class DistgraphCommunicator(MPI.Distgraphcomm, Communicator):
+class DistgraphCommunicator(_Neighbours, MPI.Distgraphcomm, Communicator):
     """The same of a graph that no process knows all of."""
 
 
@@ -353,14 +414,3 @@ _TOPOLOGIES = (
     (MPI.Graphcomm, GraphCommunicator),
     (MPI.Distgraphcomm, DistgraphCommunicator),
 )
-_NEIGHBOURS = (
-    "Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv",
-    "Neighbor_alltoallw",
-)  # fmt: skip
-for _, _kind in _TOPOLOGIES:
-    for _name in _NEIGHBOURS:
-        setattr(_kind, _name, _blocking(_name, MPI.Topocomm))
-        setattr(_kind, f"I{_name.lower()}",
-                _with_request(f"I{_name.lower()}", _name, Request, MPI.Topocomm))  # fmt: skip
-        setattr(_kind, f"{_name}_init",
-                _with_request(f"{_name}_init", _name, PersistentRequest, MPI.Topocomm))  # fmt: skip

@@ -23,21 +23,26 @@ class Outcome(NamedTuple):
     bound: float | None
 
 class Request(MPI.Request):
+    def Free(self) -> None: ...
     @property
     def outcome(self) -> Outcome: ...
     @property
     def result(self) -> _New: ...
 
 class PersistentRequest(MPI.Prequest):
+    def Free(self) -> None: ...
     @property
     def outcome(self) -> Outcome: ...
 
 class Communicator(MPI.Intracomm):
-    codec: str | None
     def __new__(
         cls, comm: MPI.Comm | None = None, codec: str | Codec | None = None
     ) -> Communicator: ...
     def __init__(self, comm: MPI.Comm | None = None, codec: str | Codec | None = None) -> None: ...
+    @property
+    def codec(self) -> str | None: ...
+    @codec.setter
+    def codec(self, codec: str | Codec | None) -> None: ...
     @property
     def outcome(self) -> Outcome: ...
     def Dup(self, info: Info | None = None) -> Communicator: ...
@@ -666,6 +671,133 @@ class Communicator(MPI.Intracomm):
         same_bits: bool = False,
     ) -> PersistentRequest: ...
 
-class CartCommunicator(MPI.Cartcomm, Communicator): ...
-class GraphCommunicator(MPI.Graphcomm, Communicator): ...
-class DistgraphCommunicator(MPI.Distgraphcomm, Communicator): ...
+class _Neighbours:
+    def Neighbor_allgather(
+        self,
+        sendbuf: BufSpec,
+        recvbuf: BufSpecB | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> _New: ...
+    def Neighbor_allgatherv(
+        self,
+        sendbuf: BufSpec,
+        recvbuf: BufSpecV | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> _New: ...
+    def Neighbor_alltoall(
+        self,
+        sendbuf: BufSpecB,
+        recvbuf: BufSpecB | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> _New: ...
+    def Neighbor_alltoallv(
+        self,
+        sendbuf: BufSpecV,
+        recvbuf: BufSpecV | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> _New: ...
+    def Neighbor_alltoallw(
+        self,
+        sendbuf: BufSpecW,
+        recvbuf: BufSpecW | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> _New: ...
+    def Ineighbor_allgather(
+        self,
+        sendbuf: BufSpec,
+        recvbuf: BufSpecB | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ineighbor_allgatherv(
+        self,
+        sendbuf: BufSpec,
+        recvbuf: BufSpecV | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ineighbor_alltoall(
+        self,
+        sendbuf: BufSpecB,
+        recvbuf: BufSpecB | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ineighbor_alltoallv(
+        self,
+        sendbuf: BufSpecV,
+        recvbuf: BufSpecV | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Ineighbor_alltoallw(
+        self,
+        sendbuf: BufSpecW,
+        recvbuf: BufSpecW | _Shape,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> Request: ...
+    def Neighbor_allgather_init(
+        self,
+        sendbuf: BufSpec,
+        recvbuf: BufSpecB,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Neighbor_allgatherv_init(
+        self,
+        sendbuf: BufSpec,
+        recvbuf: BufSpecV,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Neighbor_alltoall_init(
+        self,
+        sendbuf: BufSpecB,
+        recvbuf: BufSpecB,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Neighbor_alltoallv_init(
+        self,
+        sendbuf: BufSpecV,
+        recvbuf: BufSpecV,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+    def Neighbor_alltoallw_init(
+        self,
+        sendbuf: BufSpecW,
+        recvbuf: BufSpecW,
+        info: Info = ...,
+        *,
+        codec: str | Codec | None = ...,
+        same_bits: bool = False,
+    ) -> PersistentRequest: ...
+
+class CartCommunicator(_Neighbours, MPI.Cartcomm, Communicator): ...
+class GraphCommunicator(_Neighbours, MPI.Graphcomm, Communicator): ...
+class DistgraphCommunicator(_Neighbours, MPI.Distgraphcomm, Communicator): ...

@@ -98,6 +98,36 @@ static void beside_one_that_waits(int rank, int count) {
   free(buffer);
 }
 
+// Persistent receives that are not started, before their first round and behind it, are in nobody's
+// way: this is no overlap, and MPI allows it.
+static void beside_inactive_ones(int rank, int count) {
+  double* buffer = malloc(sizeof(double) * (size_t)count);
+  MPI_Request kept[2];
+  if (rank == 0) {
+    for (int message = 0; message < 4; message++) {
+      fill(buffer, message, count);
+      CHECK_MPI(MPI_Send(buffer, count, MPI_DOUBLE, 1, message, MPI_COMM_WORLD));
+    }
+  } else if (rank == 1) {
+    for (int k = 0; k < 2; k++) {
+      CHECK_MPI(MPI_Recv_init(buffer, count, MPI_DOUBLE, 0, k, MPI_COMM_WORLD, &kept[k]));
+    }
+    CHECK_MPI(MPI_Start(&kept[0]));
+    CHECK_MPI(MPI_Wait(&kept[0], MPI_STATUS_IGNORE));
+    MPI_Request request;
+    CHECK_MPI(MPI_Irecv(buffer, count, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, &request));
+    CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_MPI(MPI_Recv(buffer, count, MPI_DOUBLE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK_MPI(MPI_Request_free(&kept[1]));
+    CHECK_MPI(MPI_Recv_init(buffer, count, MPI_DOUBLE, 0, 3, MPI_COMM_WORLD, &kept[1]));
+    CHECK_MPI(MPI_Start(&kept[1]));
+    CHECK_MPI(MPI_Wait(&kept[1], MPI_STATUS_IGNORE));
+    for (int i = 0; i < count; i++) CHECK(buffer[i] == value(3, i));
+    for (int k = 0; k < 2; k++) CHECK_MPI(MPI_Request_free(&kept[k]));
+  }
+  free(buffer);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0;
@@ -114,6 +144,7 @@ int main(int argc, char** argv) {
       }
     }
     beside_one_that_waits(rank, counts[c]);
+    beside_inactive_ones(rank, counts[c]);
   }
   MPI_Finalize();
   return 0;

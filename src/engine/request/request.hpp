@@ -85,9 +85,9 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
 
   /// Persistent requests stay in the table until they are freed.
   bool is_persistent() const { return is_persistent_; }
-  /// Started and not complete; always true where not persistent.
-  bool is_active() const { return is_active_; }
-  void set_active(bool active) { is_active_ = active; }
+  /// Started and not complete; always true where not persistent. Other threads may ask.
+  bool is_active() const { return is_active_.load(std::memory_order_relaxed); }
+  void set_active(bool active) { is_active_.store(active, std::memory_order_relaxed); }
 
   /// Where mpress started another operation in a persistent request's place, that request: calls
   /// that complete the program's request complete this one instead.
@@ -96,7 +96,7 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
 
   /// A persistent request is over, and inactive until it is started again.
   void end_round() {
-    is_active_ = false;
+    set_active(false);
     stand_in_ = MPI_REQUEST_NULL;
     is_followed_ = false;
     retire();
@@ -116,7 +116,7 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   Request* next_ = nullptr;
   std::shared_ptr<Request> self_;  ///< while it is in the table
   const bool is_persistent_;
-  bool is_active_;
+  std::atomic<bool> is_active_;
 };
 
 }  // namespace mpress::engine

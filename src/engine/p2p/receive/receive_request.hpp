@@ -27,9 +27,11 @@ class ReceiveRequest : public Request {
   /// Another receive overlaps it: what comes is brought to safety as soon as anybody looks.
   void contest();
 
-  /// Has MPI received what nobody has looked at?
+  /// Has MPI received what nobody has looked at? A persistent request that is not started is
+  /// complete, too, and has brought nothing.
   bool is_unseen() const {
-    return !is_over() && request_ != MPI_REQUEST_NULL && job_.peek.is_complete_already(request_);
+    return is_active() && !is_over() && request_ != MPI_REQUEST_NULL &&
+           job_.peek.is_complete_already(request_);
   }
 
   /// MPI has begun it as `request`.
