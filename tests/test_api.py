@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import MPRESS, ROOT, execute, made_once, simulated_gpu_library
+from conftest import MPRESS, ROOT, Mpi, execute, made_once, simulated_gpu_library, yielding
 
 import mpress
 
@@ -15,30 +15,37 @@ PREFIX = Path(mpress.__file__).parent
 FORCED = {"MPRESS_FORCE": "1"}
 
 
+def compile_api_program(source: Path, mpi: Mpi, build_dir: Path, *options: str | Path) -> Path:
+    """The executable of a C file that links libmpress.so, for an MPI, compiled where it is out of
+    date."""
+    folder = build_dir / "tests" / "api" / mpi.name
+    program = folder / ("mapped" if options else "") / source.stem
+    tests = ROOT / "tests"
+    includes = (
+        PREFIX / "include" / "mpress",
+        *(tests / x for x in ("api", "mpi", "simulated_gpu")),
+    )
+    headers = [path for include in includes for path in include.glob("*.h")]
+    library = PREFIX / "lib" / "libmpress.so"
+    objects = [yielding(build_dir)]
+    newest = max(path.lstat().st_mtime for path in [source, mpi.mpicc, library, *objects, *headers])
+    with made_once(program):
+        if not program.exists() or program.stat().st_mtime < newest:
+            command = [mpi.mpicc, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", *options]
+            command += ["-I", PREFIX / "include", "-I", tests / "simulated_gpu", source, *objects]
+            command += ["-L", library.parent, "-lmpress", "-lm", f"-Wl,-rpath,{library.parent}"]
+            if "simulated_gpu.h" in source.read_text() or options:
+                gpus = simulated_gpu_library(build_dir)
+                command += [gpus, f"-Wl,-rpath,{gpus.parent}"]
+            done = execute([*command, "-o", program])
+            assert done.status == 0, done.output
+    return program
+
+
 @pytest.fixture(scope="session")
 def api_program(build_dir: Path, mpi) -> Callable[[str], Path]:
     """api_program(name): the executable of tests/api/NAME.c."""
-
-    def build(name: str) -> Path:
-        source = ROOT / "tests" / "api" / f"{name}.c"
-        program = build_dir / "tests" / "api" / mpi.name / name
-        headers = (PREFIX / "include" / "mpress").glob("*.h")
-        library = PREFIX / "lib" / "libmpress.so"
-        newest = max(path.lstat().st_mtime for path in [source, mpi.mpicc, library, *headers])
-        with made_once(program):
-            if not program.exists() or program.stat().st_mtime < newest:
-                command = [mpi.mpicc, "-O1", "-g", "-Wall", "-Wextra", "-Werror", source]
-                command += ["-I", PREFIX / "include", "-L", library.parent, "-lmpress", "-lm"]
-                command += [f"-Wl,-rpath,{library.parent}"]
-                if '#include "simulated_gpu.h"' in source.read_text():
-                    gpus = simulated_gpu_library(build_dir)
-                    command += ["-I", ROOT / "tests" / "simulated_gpu", gpus]
-                    command += [f"-Wl,-rpath,{gpus.parent}"]
-                done = execute([*command, "-o", program])
-                assert done.status == 0, done.output
-        return program
-
-    return build
+    return lambda name: compile_api_program(ROOT / "tests" / "api" / f"{name}.c", mpi, build_dir)
 
 
 def test_messages_of_a_plain_program(api_program, mpirun):
@@ -98,6 +105,38 @@ def test_calls_that_devices_serve_in_a_stream(
     assert done.stderr.count("waits on the host for what the stream holds") == 1
 
 
+@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=pytest.mark.extended)])
+def test_every_collective_call_in_all_forms(ranks, api_program, mpirun):
+    """Also between groups and among neighbours, in place, and of nothing: as MPI's own."""
+    env = {**FORCED, "MPRESS_THRESHOLD": "0", "MPRESS_GPU": "off"}
+    done = mpirun(ranks, api_program("forms"), [], env)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_scopes_of_a_plain_program(api_program, mpirun):
+    """MPI's own calls are not seen there, and stay as they are."""
+    done = mpirun(2, api_program("scopes"), [], FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_scopes_under_mpress_run(api_program, mpress_run):
+    done = mpress_run(2, api_program("scopes"), ["seen"], ["--codec", "none", "--force"])
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_threads(mpi, api_program, mpirun):
+    """Each with requests and communicators of its own."""
+    done = mpirun(2, api_program("threads"), [], FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_nothing_is_left_of_requests(api_program, mpirun, simulated_gpu):
+    """Neither the process nor a device keeps more after thousands of them than after a few."""
+    env = {**simulated_gpu, **FORCED, "MPRESS_THRESHOLD": "0"}
+    done = mpirun(2, api_program("leaks"), [], env)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
 def test_children_of_fork(api_program, mpirun):
     done = mpirun(2, api_program("forked"), [], FORCED)
     assert done.status == 0 and done.stdout == "ok\n", done.output
@@ -105,6 +144,12 @@ def test_children_of_fork(api_program, mpirun):
 
 def test_wrong_arguments(api_program, mpirun):
     done = mpirun(2, api_program("wrong"), [], FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_arrays_that_are_not_there(api_program, mpirun):
+    """docs/c.md: null where something is needed is MPI_ERR_ARG, and the text names the argument."""
+    done = mpirun(2, api_program("wrong"), ["null"], FORCED)
     assert done.status == 0 and done.stdout == "ok\n", done.output
 
 

@@ -2,7 +2,11 @@
 // for; and the table of all functions.
 
 #include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "api/call.hpp"
 #include "api/entries.hpp"
@@ -42,16 +46,67 @@ std::array<const void*, 2> buffers_of(A... arguments) {
   return buffers;
 }
 
+/// On whose side a call's arrays of counts, displacements and types count. Those of neighbours may
+/// be null where there are none.
+enum class Arrays : unsigned char { none, of_root, of_all };
+
+constexpr Arrays arrays_of(std::string_view name) {
+  if (name == "gatherv" || name == "scatterv") return Arrays::of_root;
+  const bool have_all = name == "allgatherv" || name == "alltoallv" || name == "alltoallw" ||
+                        name == "reduce_scatter";
+  return have_all ? Arrays::of_all : Arrays::none;
+}
+
+/// MPI is asked for no rank of what is no communicator, and says so itself.
+bool is_root(MPI_Comm comm, int root) {
+  int rank = 0, is_inter = 0;
+  if (comm == MPI_COMM_NULL) return false;
+  mpi::calls().Comm_test_inter(comm, &is_inter);
+  mpi::calls().Comm_rank(comm, &rank);
+  return is_inter ? root == MPI_ROOT : root == rank;
+}
+
+/// Null: all arrays are there that a call needs. Behind each buffer come its counts, then its
+/// displacements, then its types; those behind MPI_IN_PLACE do not count.
+template <Arrays arrays, typename... A>
+const char* missing_array(A... arguments) {
+  if constexpr (arrays == Arrays::none) return nullptr;
+  static constexpr std::array names{"counts", "displacements", "types"};
+  std::size_t at = 0;
+  bool counts = true;
+  int last = MPI_PROC_NULL, before = MPI_PROC_NULL;  // numbers, as handles may be
+  const char* missing = nullptr;
+  const auto look = [&](auto argument) {
+    using T = decltype(argument);
+    if constexpr (std::is_same_v<T, void*> || std::is_same_v<T, const void*>) {
+      at = 0;
+      counts = argument != MPI_IN_PLACE;
+    } else if constexpr (std::is_pointer_v<T> && std::is_const_v<std::remove_pointer_t<T>>) {
+      if (!argument && counts && !missing) missing = names[at];
+      ++at;
+    } else if constexpr (std::is_same_v<T, int>) {
+      before = std::exchange(last, argument);
+    }
+  };
+  (look(arguments), ...);
+  if (!missing || arrays == Arrays::of_all) return missing;
+  // Of a rooted call the root comes before the communicator.
+  const int root = std::is_same_v<MPI_Comm, int> ? before : last;
+  return is_root(comm_of(arguments...), root) ? missing : nullptr;
+}
+
 /// A call in its three forms; A: the parameters of MPI's blocking one.
-template <typename Signature>
+template <typename Signature, Arrays arrays>
 struct Forms;
-template <typename... A>
-struct Forms<int(A...)> {
+template <typename... A, Arrays arrays>
+struct Forms<int(A...), arrays> {
   template <auto entry>
   static int blocking(A... arguments, const mpress_call* call) {
     const auto buffers = buffers_of(arguments...);
     const Call scope(comm_of(arguments...), call, {buffers[0], buffers[1]}, Streams::followed);
     if (scope.code() != MPI_SUCCESS) return scope.code();
+    if (const char* const name = missing_array<arrays>(arguments...))
+      return raise_null(name, arguments...);
     return (preload::staged_calls.*entry)(arguments...);
   }
 
@@ -70,6 +125,11 @@ struct Forms<int(A...)> {
   }
 
  private:
+  static int raise_null(const char* name, A... arguments) {
+    return raise(comm_of(arguments...), MPI_ERR_ARG,
+                 std::string(name) + " is null; expected an array with one for each rank");
+  }
+
   template <typename Begin>
   static int begun(A... arguments, mpress_request* request, const mpress_call* call, Begin begin) {
     const auto buffers = buffers_of(arguments...);
@@ -79,6 +139,8 @@ struct Forms<int(A...)> {
     if (!request) {
       return raise(comm, MPI_ERR_ARG, "request is null; expected where to put one");
     }
+    if (const char* const name = missing_array<arrays>(arguments...))
+      return raise_null(name, arguments...);
     return api::begin(request, begin);
   }
 };
@@ -101,13 +163,13 @@ void* entry_as(Function function) {
 }  // namespace
 
 #define MPRESS_ENTRY(name, words) entry<words>(&mpress_##name),
-#define MPRESS_ENTRIES(name, Name, words)                                   \
-  entry_as<decltype(&mpress_##name), words + 1>(                            \
-      &Forms<LargeCounts::Name>::blocking<&BufferCalls::Name##_c>),         \
-      entry_as<decltype(&mpress_i##name), words + 2>(                       \
-          &Forms<LargeCounts::Name>::immediate<&BufferCalls::I##name##_c>), \
-      entry_as<decltype(&mpress_##name##_init), words + 2>(                 \
-          &Forms<LargeCounts::Name>::persistent<&BufferCalls::Name##_init_c>),
+#define MPRESS_ENTRIES(name, Name, words)                                                     \
+  entry_as<decltype(&mpress_##name), words + 1>(                                              \
+      &Forms<LargeCounts::Name, arrays_of(#name)>::blocking<&BufferCalls::Name##_c>),         \
+      entry_as<decltype(&mpress_i##name), words + 2>(                                         \
+          &Forms<LargeCounts::Name, arrays_of(#name)>::immediate<&BufferCalls::I##name##_c>), \
+      entry_as<decltype(&mpress_##name##_init), words + 2>(                                   \
+          &Forms<LargeCounts::Name, arrays_of(#name)>::persistent<&BufferCalls::Name##_init_c>),
 
 void* const entries[front::api_call_count] = {MPRESS_API_CALLS(MPRESS_ENTRY)
                                                   MPRESS_API_COLLECTIVES(MPRESS_ENTRIES)};
