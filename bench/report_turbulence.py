@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "dev" / "results-turbulence.md"
 WANTED = {"zfp:16": 0.55}
-"""Of the raw run's time in transposes."""
+"""Of the raw run's time in transposes, of GPUs' memory."""
 TOLERANCE = 1e-5
 """Of the largest difference with zfp:24, by ISC'22."""
 
@@ -23,7 +23,8 @@ HEAD = """\
 `python bench/turbulence.py` measures this: apps/turbulence, a pseudo-spectral solver, in single
 precision. A step transposes the grid among the ranks by MPI_Alltoall, over TCP within one host.
 Milliseconds, medians of steps of the rank that takes longest, without the first step; raw and all
-codecs are forced, each in a run of its own. "Difference": the largest of a component of the
+codecs are forced, each in a run of its own. The loopback of a host carries more than a codec of its
+CPU encodes, so there codecs lose; those of GPUs need not. "Difference": the largest of a component of the
 velocity at the end of the run, of which the fastest is about 1, from that of the raw run.
 
 Beside what was published (Q. Zhou et al., ISC High Performance 2022, figure 10 and table 2: a 3-D
@@ -44,7 +45,7 @@ def section(run: dict[str, Any]) -> str:
     for row in run["rows"]:
         step, transposes = median(row, "step_seconds"), median(row, "transpose_seconds")
         share = transposes / median(raw, "transpose_seconds")
-        wanted, verdict = WANTED.get(row["spec"]), ""
+        wanted, verdict = WANTED.get(row["spec"]) if run["gpu"] else None, ""
         if wanted:
             verdict = f"at most {wanted}: " + ("reached" if share <= wanted else "**missed**")
         if row["spec"] == "zfp:24":

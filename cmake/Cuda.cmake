@@ -8,7 +8,15 @@ if(MPRESS_CUDA STREQUAL "AUTO" OR MPRESS_CUDA)
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    set(MPRESS_WITH_CUDA ON)
+    # Its PTX has 16 bytes that are read and written at once (src/gpu/cuda/joint/lines.cuh).
+    if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.3)
+      set(MPRESS_WITH_CUDA ON)
+    elseif(MPRESS_CUDA STREQUAL "AUTO")
+      message(WARNING "mpress: no GPUs: CUDA ${CMAKE_CUDA_COMPILER_VERSION} is older than 12.3")
+    else()
+      message(FATAL_ERROR "MPRESS_CUDA=${MPRESS_CUDA}, but CUDA ${CMAKE_CUDA_COMPILER_VERSION} "
+                          "(${CMAKE_CUDA_COMPILER}) is older than 12.3")
+    endif()
   elseif(NOT MPRESS_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "MPRESS_CUDA=${MPRESS_CUDA}, but no CUDA compiler was found; put nvcc on "
                         "PATH or set CUDACXX")

@@ -199,11 +199,12 @@ def test_a_link_that_changes_is_learned_again(before, after, cluster, netns, tmp
         assert rate >= 0.05
 
 
-def test_the_page_is_that_of_the_results(monkeypatch):
+@pytest.mark.parametrize("name", ["cluster", "exchange", "turbulence"])
+def test_the_page_is_that_of_the_results(name, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    report = importlib.import_module("report_cluster")
+    report = importlib.import_module(f"report_{name}")
     runs = report.read()
-    assert runs and report.PAGE.read_text() == report.page(runs), "python bench/report_cluster.py"
+    assert runs and report.PAGE.read_text() == report.page(runs), f"python bench/report_{name}.py"
 
 
 def test_the_page_of_the_model_is_that_of_the_results(monkeypatch):

@@ -37,17 +37,26 @@ _keep_for_good.argtypes = (ctypes.py_object,)
 _keep_for_good.restype = None
 
 
-# mpress writes the outcome when the call is over, which may be behind the interpreter's end.
+# mpress writes the outcome when the call is over, which may be behind the interpreter's end; and a
+# new array's buffer is the request's alone.
 def _free(request: Any, free: Callable[[], None]) -> None:
-    if request and not request.Get_status():
-        _keep_for_good(request._outcome)
+    is_over = not request
+    if not is_over:
+        with suppress(MPI.Exception):  # of a call that failed
+            is_over = request.Get_status()
+    if not is_over:
+        _forget(request)
     free()
 
 
 def _forget(request: Any, keep: Callable[[Any], None] = _keep_for_good) -> None:
     """Of a request that the program has dropped, perhaps while it is active."""
-    if request and hasattr(request, "_outcome"):
-        keep(request._outcome)
+    if not request:
+        return
+    for name in ("_outcome", "_new"):
+        kept = getattr(request, name, None)
+        if kept is not None:
+            keep(kept)
 
 
 class Request(MPI.Request):
@@ -56,10 +65,12 @@ class Request(MPI.Request):
     _outcome: _api.COutcome
     _new: _jax.New | _jax.Kept | None = None
     _result: Any = None
+    _is_freed = False
 
     def Free(self) -> None:
         """mpi4py's. mpress completes what is under way, and tells nobody what became of it."""
         _free(self, super().Free)
+        self._is_freed = True
 
     __del__ = _forget
 
@@ -72,6 +83,8 @@ class Request(MPI.Request):
     def result(self) -> Any:
         """Once it is complete: the new array, where the receive buffer is one of JAX; or None."""
         if self._new is not None:
+            if self._is_freed:
+                raise RuntimeError("result: the request was freed before it was looked at")
             if self != MPI.REQUEST_NULL:
                 raise RuntimeError("result: the request is not complete; wait for it")
             self._result, self._new = self._new.array(), None

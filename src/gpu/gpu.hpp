@@ -163,7 +163,7 @@ struct JointMove {
   /// its own at `member`. cleared_bytes() were 0 before its first use.
   std::span<std::byte* const> memory;
   std::span<const std::uint64_t> rooms;  ///< of a slot in each; no block is longer
-  bool in_lines;   ///< they travel so: none has more bytes than joint_move::most_in_lines
+  bool in_lines;   ///< they travel so: none has more bytes than joint_move::most_in_lines()
   bool has_lines;  ///< the memory has room for them
   /// What one sends is the same for all who get any, and lies in its memory; not in lines.
   bool is_shared;

@@ -29,17 +29,20 @@ MPRESS_HOST_DEVICE constexpr std::size_t flag_at(unsigned sender, unsigned block
 }
 inline constexpr std::size_t flags_bytes = most_members * most_blocks * sizeof(std::uint32_t);
 
-/// A block of so many bytes may travel in lines.
-inline constexpr std::size_t most_in_lines = 512 << 10;
+/// A block of so many bytes may travel in lines: less the more members there are, so that the
+/// memory of a communicator of short calls stays small.
+MPRESS_HOST_DEVICE constexpr std::size_t most_in_lines(unsigned members) {
+  return (std::size_t{2} << 20) / members;
+}
 
 /// Memory of the host has none.
-MPRESS_HOST_DEVICE constexpr Lines block_lines() {
-  return {flags_bytes, dense_bytes(most_in_lines)};
+MPRESS_HOST_DEVICE constexpr Lines block_lines(unsigned members) {
+  return {flags_bytes, dense_bytes(most_in_lines(members))};
 }
 
 /// Behind them lie the slots.
 constexpr std::size_t slots_at(unsigned members, bool has_lines) {
-  return has_lines ? block_lines().end(members) : flags_bytes;
+  return has_lines ? block_lines(members).end(members) : flags_bytes;
 }
 /// Where a sender's block comes, in memory whose slots have `room` bytes each.
 MPRESS_HOST_DEVICE constexpr std::size_t slot_at(std::size_t slots_at, unsigned sender,

@@ -1,6 +1,7 @@
 #include "policy/links.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace mpress::policy {
 namespace {
@@ -8,9 +9,10 @@ namespace {
 /// Of the time that messages take, what timing them may add.
 constexpr double timing_share = 0.01;
 
-/// Of the time that passes, whatever messages take: where a link has become slow, they take longer
-/// than is believed.
+/// Of the time that passes, for messages that go raw anyway, one in so many at most: where a link
+/// has become slow, they take longer than is believed.
 constexpr double passing_share = 0.002;
+constexpr std::uint32_t passing_interval = 8;
 
 /// Of messages' time, for those that verify a rate that is doubted, after the first few.
 constexpr double doubted_share = 0.05;
@@ -60,13 +62,16 @@ Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_se
       extra_seconds(bytes) + (is_encoded ? std::max(raw_seconds - seconds, 0.) : 0);
   // What is doubted may cost more, but not without end.
   const bool is_asked =
-      link.is_doubted && (is_encoded || link.has_changed) &&
+      link.is_doubted && is_encoded &&
       (link.verified < free_verifications || extra <= doubted_share * link.seconds_since_raw);
   if (is_asked) ++link.verified;
-  if (is_asked || extra <= timing_share * link.seconds_since_raw ||
-      extra <= passing_share * (now - link.raw_at)) {
+  const bool is_due = !is_encoded && ++link.since_raw >= passing_interval &&
+                      extra <= passing_share * (now - link.raw_at);
+  if (is_asked || link.has_changed || is_due || extra <= timing_share * link.seconds_since_raw) {
     link.is_doubted = false;
+    link.was_asked = std::exchange(link.has_changed, false);
     link.seconds_since_raw = 0;
+    link.since_raw = 0;
     link.raw_at = now;
     link.encoded = 0;
     return Timing::raw;
@@ -85,7 +90,9 @@ bool Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double co
   if (codec_seconds == 0) {
     note(link, least);
     link.lost = 0;
-    link.is_doubted = link.has_changed = !is_near(least, rate(peer));
+    link.is_doubted = !is_near(least, rate(peer));
+    // Asked once, and not again by what that tells: links may be noisy.
+    link.has_changed = link.is_doubted && !std::exchange(link.was_asked, false);
     return link.has_changed || !is_near(before, rate(peer));
   }
   // The link was at work for some of the time, between what the codec left and all of it.

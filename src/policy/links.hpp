@@ -62,10 +62,12 @@ class Links {
     std::array<double, kept> seen{};  ///< the latest rates
     std::size_t next = 0;
     std::uint32_t encoded = 0;     ///< messages since the last that was timed
+    std::uint32_t since_raw = 0;   ///< the same since the last that went raw to be timed
     double seconds_since_raw = 0;  ///< of messages, since the last that went raw to be timed
     double raw_at = 0;             ///< when that was; at first, when the first message was judged
     bool is_doubted = false;       ///< the next message that would be encoded verifies the rate
     bool has_changed = false;      ///< so does any other: a raw one told of another rate
+    bool was_asked = false;        ///< the last that was timed was to verify that
     std::uint32_t verified = 0;    ///< messages that went raw for that
     std::uint32_t lost = 0;        ///< messages that should have, in a row
   };

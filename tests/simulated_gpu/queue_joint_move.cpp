@@ -51,7 +51,7 @@ class MoveWork {
                 Memory::instance().view(static_cast<const std::byte*>(from)), bytes);
   }
   LinesView lines_of(unsigned of, unsigned sender) const {
-    return {at(of, joint::block_lines().at(sender)), true};
+    return {at(of, joint::block_lines(members()).at(sender)), true};
   }
   std::byte* slot(unsigned from, unsigned to) const {
     const unsigned of = is_shared_ ? from : to;
@@ -133,7 +133,8 @@ gpu::Event Queue::move_jointly(const gpu::JointMove& given) {
       if (sent > given.rooms[given.member]) fault("%zu bytes in a slot", sent);
       if (given.sends[i].from != first.from || sent != first.bytes) fault("blocks that differ");
     }
-    if (given.in_lines && !is_own && std::max(sent, received) > joint::most_in_lines) {
+    if (given.in_lines && !is_own &&
+        std::max(sent, received) > joint::most_in_lines(static_cast<unsigned>(members))) {
       fault("%zu bytes in lines", std::max(sent, received));
     }
     if (is_own && given.receives[i].to && sent != received) fault("%zu bytes stay", received);

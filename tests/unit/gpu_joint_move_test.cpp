@@ -73,7 +73,7 @@ class Members {
   /// `skew`: bytes in front of blocks; `late`: a member that comes when the others have given up.
   void move(const Lengths& lengths, std::size_t skew = 0, unsigned late = 0) {
     move_as(lengths, skew, late, How::by_flags);
-    if (has_lines_ && longest(lengths) <= layout::most_in_lines) {
+    if (has_lines_ && longest(lengths) <= layout::most_in_lines(number())) {
       move_as(lengths, skew, late, How::in_lines);
     }
     for (unsigned i = 0; i < number(); ++i) {
@@ -179,7 +179,7 @@ void all_lengths(Place place, int moves) {
   Members members(place, 4, 2 << 20);
   std::mt19937 random(11);
   for (int i = 0; i < moves; ++i) {
-    const std::size_t most = i % 2 == 0 ? 2 << 20 : layout::most_in_lines;
+    const std::size_t most = i % 2 == 0 ? 2 << 20 : layout::most_in_lines(4);
     Lengths lengths = all_alike(4, 0);
     for (auto& row : lengths) {
       for (std::size_t& bytes : row) {

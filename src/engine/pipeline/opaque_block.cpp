@@ -52,6 +52,11 @@ std::size_t OpaqueBlock::longest() const {
 }
 
 /// A device finds a relative bound itself, and payloads tell it.
+void OpaqueBlock::make_chunks() {
+  chunks_.resize(cut_.chunks());
+  count_.store(chunks_.size(), std::memory_order_release);
+}
+
 bool OpaqueBlock::encode(const Chunking& cut, const Region& region, memory::Buffer packed,
                          const Home& home, LaunchBatch* batch) {
   packed_ = std::move(packed);
@@ -67,7 +72,7 @@ bool OpaqueBlock::make(const Chunking& cut, int device, const Home& home,
   cut_ = cut;
   home_ = home;
   device_ = device;
-  chunks_.resize(cut_.chunks());
+  make_chunks();
   for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     if (!home_.link && !make_room(chunk, cut_.room())) return false;
   }
@@ -87,7 +92,7 @@ void OpaqueBlock::hold(const Chunking& cut, const Region& region) {
   cut_ = cut;
   device_ = region.device;
   held_ = region.data;
-  chunks_.resize(cut_.chunks());
+  make_chunks();
   for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk)
     note(chunk, cut_.raw_bytes(chunk), true);
 }
@@ -140,7 +145,7 @@ void OpaqueBlock::begin(const Chunking& cut, int device) {
   cut_ = cut;
   cut_.may_be_elements = true;
   device_ = device;
-  chunks_.resize(cut_.chunks());
+  make_chunks();
 }
 
 std::byte* OpaqueBlock::place_for(std::uint64_t chunk, std::size_t bytes) {

@@ -107,8 +107,8 @@ class OpaqueBlock final : private Slots {
   /// Do they lie in memory of device() itself?
   bool lies_near() const { return home_.link ? home_.transfer.is_near : device_ != gpu::host; }
   /// Is it known how it is cut?
-  bool has_begun() const { return !chunks_.empty(); }
-  bool is_whole() const { return !chunks_.empty() && ready() == chunks_.size(); }
+  bool has_begun() const { return count_.load(std::memory_order_acquire) > 0; }
+  bool is_whole() const { return has_begun() && ready() == count_.load(std::memory_order_relaxed); }
   bool is_elements(std::uint64_t i) const { return chunks_[i].is_elements; }
   std::size_t bytes() const { return bytes_; }  ///< of those that are there
   std::size_t longest() const;                  ///< of any chunk, as far as is known
@@ -137,6 +137,7 @@ class OpaqueBlock final : private Slots {
   const std::byte* data_of(std::uint64_t chunk) const {
     return held_ ? held_ + cut_.offset(chunk) : room_of(chunk);
   }
+  void make_chunks();
   bool make_room(std::uint64_t chunk, std::size_t bytes);
   void end();
 
@@ -149,6 +150,7 @@ class OpaqueBlock final : private Slots {
   bool is_home_over_ = false;
   bool is_published_by_device_ = false;
   std::vector<Kept> chunks_;
+  std::atomic<std::uint64_t> count_{0};  ///< of them, once they have room: other threads may look
   std::atomic<std::uint64_t> ready_{0};
   std::size_t bytes_ = 0;
   int code_ = MPI_SUCCESS;

@@ -163,7 +163,9 @@ JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
   if (answer != JointAnswer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
   if (!are_same) return JointAnswer::not_now;
-  in_lines_ = longest <= reach_of(context_).most_block_in_lines;
+  const auto members = static_cast<unsigned>(context_.size());
+  in_lines_ = has_lines() && longest <= std::min(reach_of(context_).most_block_in_lines,
+                                                 layout::most_in_lines(members));
   kernel_.begin(device_, told, words, giving());
   return answer;
 }

@@ -12,6 +12,7 @@ namespace mpress::engine {
 namespace {
 
 namespace joint = gpu::joint;
+static_assert(policy::linked.most_in_lines <= joint::most_in_lines);
 
 std::size_t bytes_of(const Reduction& reduction) {
   return reduction.count * element_size(reduction.type);

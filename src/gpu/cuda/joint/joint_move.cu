@@ -100,7 +100,7 @@ __device__ void send_line(const Call& call, std::size_t i) {
       const unsigned member = (call.own + begin + k) % call.members;
       to[k] = nullptr;
       if (begin + k >= call.members || i * payload >= call.sends[member].bytes) continue;
-      to[k] = call.memory[member] + layout::block_lines().at(call.own) + i * Line::bytes;
+      to[k] = call.memory[member] + layout::block_lines(call.members).at(call.own) + i * Line::bytes;
       lines[k] = line_of(call.sends[member], i);
     }
 #pragma unroll
@@ -112,7 +112,7 @@ __device__ void send_line(const Call& call, std::size_t i) {
 
 /// Line `i` of all blocks that come. False where one did not.
 __device__ bool receive_line(const Call& call, std::size_t i) {
-  constexpr Lines where = layout::block_lines();
+  const Lines where = layout::block_lines(call.members);
   const std::byte* const own = call.memory[call.own] + i * Line::bytes;
   for (unsigned sender = 0; sender < call.members; sender += lines_ahead) {
     unsigned wanted = 0;
