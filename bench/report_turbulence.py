@@ -24,8 +24,8 @@ HEAD = """\
 precision. A step transposes the grid among the ranks by MPI_Alltoall, over TCP within one host.
 Milliseconds, medians of steps of the rank that takes longest, without the first step; raw and all
 codecs are forced, each in a run of its own. The loopback of a host carries more than a codec of its
-CPU encodes, so there codecs lose; those of GPUs need not. "Difference": the largest of a component of the
-velocity at the end of the run, of which the fastest is about 1, from that of the raw run.
+CPU encodes, so there codecs lose; those of GPUs need not. "Difference": the largest of a component
+of the velocity at the end of the run, of which the fastest is about 1, from that of the raw run.
 
 Beside what was published (Q. Zhou et al., ISC High Performance 2022, figure 10 and table 2: a 3-D
 FFT kernel of PSDNS on 64 V100 of 16 hosts, 100 Gbit/s InfiniBand): MPI_Alltoall with zfp:24 took
