@@ -4,6 +4,9 @@ of ranks, with the real library or with tests/stand_ins/jax in its place.
     mpiexec -n N python communicator_jax.py
 """
 
+import gc
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,6 +103,20 @@ def messages():
     near(early.result, field(left), 1.1e-3)
 
 
+def requests_that_are_dropped():
+    """What they receive to stays, as it may be written to yet."""
+    right, left = (rank + 1) % size, (rank - 1) % size
+    requests = [comm.Irecv(shape, left, tag) for tag in (3, 4)]
+    kept = [weakref.ref(one._new) for one in requests]
+    requests[0].Free()
+    raises(RuntimeError, "freed", lambda: requests[0].result)
+    requests.clear()
+    gc.collect()
+    assert all(one() is not None for one in kept)
+    for tag in (3, 4):
+        comm.Send(x, right, tag)
+
+
 def on_two_devices():
     """Where there are two."""
     if len(jax.devices()) < 2:
@@ -127,6 +144,7 @@ def errors():
 reductions()
 movements()
 messages()
+requests_that_are_dropped()
 errors()
 world.Barrier()
 if rank == 0:
