@@ -1,13 +1,11 @@
 """Write docs/dev/results-cluster.md from bench/results/cluster-*.json, of bench/cluster.py."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from tables import GENERATED, filled, table
+from tables import page_of_runs, read_runs, table
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "dev" / "results-cluster.md"
 NAMES = {"bcast": "Bcast", "allgather": "Allgather", "alltoall": "Alltoall",
          "allreduce": "Allreduce"}  # fmt: skip
@@ -73,12 +71,11 @@ def section(run: dict[str, Any]) -> str:
 
 
 def page(runs: list[dict[str, Any]]) -> str:
-    text = HEAD.format(generated=GENERATED.replace("report.py", "report_cluster.py"))
-    return filled("\n\n".join([text.strip(), *(section(run).strip() for run in runs)]))
+    return page_of_runs(HEAD, "report_cluster.py", section, runs)
 
 
-def read(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("cluster-*.json"))]
+def read() -> list[dict[str, Any]]:
+    return read_runs("cluster-*.json")
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tables import GENERATED, filled, table
+from tables import filled, generated_by, table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results" / "communicator-host.json"
@@ -40,7 +40,7 @@ def page(document: dict[str, Any]) -> str:
     facts = {key: document[key] for key in ("cpu", "cores", "mpi", "date")}
     load = " to ".join(str(value) for value in document["load_average"])
     head = HEAD.format(
-        generated=GENERATED.replace("report.py", "report_communicator.py").strip(),
+        generated=generated_by("report_communicator.py").strip(),
         load=load,
         limit=LIMIT,
         commit=document["commit"][:7],

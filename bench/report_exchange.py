@@ -1,13 +1,11 @@
 """Write docs/dev/results-exchange.md from bench/results/exchange-*.json, of bench/exchange.py."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from tables import GENERATED, filled, table
+from tables import page_of_runs, read_runs, table
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "dev" / "results-exchange.md"
 FASTER = {"auto": 1.7, "szp:rel=1e-4": 9}
 """How many times as fast as plain on a link of 1 Gbit/s, of `sines`."""
@@ -68,12 +66,11 @@ def section(run: dict[str, Any]) -> str:
 
 
 def page(runs: list[dict[str, Any]]) -> str:
-    text = HEAD.format(generated=GENERATED.replace("report.py", "report_exchange.py"))
-    return filled("\n\n".join([text.strip(), *(section(run).strip() for run in runs)]))
+    return page_of_runs(HEAD, "report_exchange.py", section, runs)
 
 
-def read(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("exchange-*.json"))]
+def read() -> list[dict[str, Any]]:
+    return read_runs("exchange-*.json")
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import result_pictures
-from tables import GENERATED, filled, table
+from tables import filled, generated_by, table
 
 from mpress import _core
 from mpress.cli import simulate_beside
@@ -102,7 +102,7 @@ def whole(rows: list[Row]) -> str:
 def page(document: dict[str, Any]) -> str:
     network, rows = compared(document)
     text = TEXT.format(
-        generated=GENERATED.replace("report.py", "report_model.py"), rate=network.rate * 8e-6,
+        generated=generated_by("report_model.py"), rate=network.rate * 8e-6,
         nominal=document["rate"] / 1e6, latency=1e6 * network.latency, mpi=document["mpi"],
         cpu=document["cpu"], cores=document["cores"], date=document["date"],
         commit=document["commit"][:7], near=sum(map(is_near, rows)), all=len(rows),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from programs import lammps
-from tables import GENERATED, filled, table
+from tables import filled, generated_by, table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
@@ -41,7 +41,7 @@ doubles that are none, and a bound would change them.
 
 
 def page(runs: list[dict[str, Any]]) -> str:
-    text = [HEAD.format(generated=GENERATED.replace("report.py", "report_programs.py")).strip()]
+    text = [HEAD.format(generated=generated_by("report_programs.py")).strip()]
     for run in runs:
         text.append(LAMMPS.format(**{**run, "commit": run["commit"][:7]}).strip())
         for network in run["networks"]:

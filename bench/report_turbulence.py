@@ -1,15 +1,13 @@
 """Write docs/dev/results-turbulence.md from bench/results/turbulence-*.json, of
 bench/turbulence.py."""
 
-import json
 import statistics
 from pathlib import Path
 from typing import Any
 
-from tables import GENERATED, filled, table
+from tables import page_of_runs, read_runs, table
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "dev" / "results-turbulence.md"
 WANTED = {"zfp:16": 0.55}
 """Of the raw run's time in transposes, of GPUs' memory."""
@@ -69,12 +67,11 @@ def section(run: dict[str, Any]) -> str:
 
 
 def page(runs: list[dict[str, Any]]) -> str:
-    text = HEAD.format(generated=GENERATED.replace("report.py", "report_turbulence.py"))
-    return filled("\n\n".join([text.strip(), *(section(run).strip() for run in runs)]))
+    return page_of_runs(HEAD, "report_turbulence.py", section, runs)
 
 
-def read(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("turbulence-*.json"))]
+def read() -> list[dict[str, Any]]:
+    return read_runs("turbulence-*.json")
 
 
 def main() -> None:

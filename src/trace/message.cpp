@@ -14,7 +14,7 @@
 namespace mpress::trace {
 namespace {
 
-constexpr int patience_ms = 1000;
+constexpr int timeout_ms = 1000;
 
 /// Bytes that were written to `file` and that nobody has read yet; 0 where this cannot be told.
 int unread_bytes(int file) {
@@ -53,7 +53,7 @@ void say(const std::string& text) {
     if (n > 0) written += static_cast<std::size_t>(n);
     if (n < 0 && errno != EINTR) return;
   }
-  for (int waited = 0; waited < patience_ms && unread_bytes(STDERR_FILENO) > 0; ++waited) {
+  for (int waited = 0; waited < timeout_ms && unread_bytes(STDERR_FILENO) > 0; ++waited) {
     const timespec millisecond{0, 1000000};
     ::nanosleep(&millisecond, nullptr);
   }

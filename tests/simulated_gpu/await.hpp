@@ -9,12 +9,12 @@
 namespace mpress::simulated {
 
 /// Short, so that work is given again.
-inline constexpr std::chrono::milliseconds patience{3};
+inline constexpr std::chrono::milliseconds timeout{3};
 
 /// `stop`: null; or without end, until that is not 0.
 template <class Look>
 bool await(Look look, std::uint32_t* stop) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto end = std::chrono::steady_clock::now() + timeout;
   while (!look()) {
     if (!stop && std::chrono::steady_clock::now() > end) return false;
     if (stop && std::atomic_ref(*stop).load() != 0) return false;

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "gpu/cuda/combine.cuh"
+#include "gpu/cuda/joint/await.cuh"
 #include "gpu/cuda/joint/joint_call.cuh"
-#include "gpu/cuda/joint/patience.cuh"
 #include "gpu/cuda/tell.cuh"
 #include "gpu/joint.hpp"
 
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(threads)
                     share.count);
     }
   }
-  if (!has_all && threadIdx.x == 0) leave_undone(call);
+  if (!has_all && threadIdx.x == 0) leave_undone(call.undone);
   tell_if_last(tell, gridDim.x);
 }
 

@@ -47,12 +47,6 @@ struct CombineCall {
   __device__ std::size_t count(unsigned part) const { return begins[part + 1] - begins[part]; }
 };
 
-/// Says once that something did not come in time.
-__device__ inline void leave_undone(const CombineCall& call) {
-  *static_cast<volatile std::uint32_t*>(call.undone) = 1;
-  __threadfence_system();
-}
-
 /// What travels in lines.
 template <Combine how, class T>
 void combine_in_lines(const CombineCall& call, const Tell& tell, cudaStream_t stream);

@@ -1,7 +1,6 @@
 // What is combined in lines (gpu/lines.hpp): contributions go to those who combine them, and results
 // to those who get them.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,9 +11,6 @@
 
 namespace mpress::gpu {
 namespace {
-
-constexpr unsigned threads = 256;
-constexpr unsigned most_blocks = 128;
 
 /// Elements of a line.
 template <class T, class Line>
@@ -135,11 +131,11 @@ __device__ bool collect_line(const CombineCall& call, std::size_t i) {
 /// A thread has lines of the same numbers of all parts, so that what it brings of a line has been
 /// read when the result takes its place.
 template <Combine how, class T, class Line, bool gathers>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(line_threads)
     lines_kernel(const __grid_constant__ CombineCall call, const Tell tell) {
   constexpr std::size_t lanes = lanes_of<T, Line>;
-  const std::size_t stride = std::size_t{gridDim.x} * threads;
-  const std::size_t first = std::size_t{blockIdx.x} * threads + threadIdx.x;
+  const std::size_t stride = std::size_t{gridDim.x} * line_threads;
+  const std::size_t first = std::size_t{blockIdx.x} * line_threads + threadIdx.x;
   for (std::size_t i = first; i * lanes < call.longest && !call.again; i += stride) {
     contribute_line<Line, T>(call, i);
   }
@@ -162,7 +158,7 @@ __global__ void __launch_bounds__(threads)
   for (std::size_t i = first; i * lanes < call.longest && has_all && gathers; i += stride) {
     has_all = collect_line<Line, T>(call, i);
   }
-  if (!has_all) leave_undone(call);
+  if (!has_all) leave_undone(call.undone);
   tell_if_last(tell, gridDim.x);
 }
 
@@ -170,11 +166,9 @@ template <Combine how, class T, class Line>
 void launch(const CombineCall& call, const Tell& tell, cudaStream_t stream) {
   constexpr std::size_t lanes = lanes_of<T, Line>;
   const std::size_t lines = (call.longest + lanes - 1) / lanes;
-  const auto blocks = static_cast<unsigned>(
-      std::clamp<std::size_t>((lines + threads - 1) / threads, 1, most_blocks));
   const auto kernel =
       call.gathers ? lines_kernel<how, T, Line, true> : lines_kernel<how, T, Line, false>;
-  kernel<<<blocks, threads, 0, stream>>>(call, tell);
+  kernel<<<line_blocks(lines), line_threads, 0, stream>>>(call, tell);
 }
 
 /// A dense line has whole elements.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "gpu/cuda/joint/await.cuh"
 #include "gpu/cuda/joint/lines.cuh"
-#include "gpu/cuda/joint/patience.cuh"
 #include "gpu/cuda/tell.cuh"
 #include "gpu/joint_move.hpp"
 
@@ -14,8 +14,6 @@ namespace {
 namespace layout = joint_move;
 
 constexpr unsigned threads = 512;
-constexpr unsigned line_threads = 256;
-constexpr unsigned most_line_blocks = 128;
 
 /// A JointMove as kernels have it.
 struct Call {
@@ -39,12 +37,6 @@ struct Call {
   }
   __device__ const std::uint32_t* stop() const { return is_endless ? undone : nullptr; }
 };
-
-/// Says once that something did not come in time.
-__device__ void leave_undone(const Call& call) {
-  *static_cast<volatile std::uint32_t*>(call.undone) = 1;
-  __threadfence_system();
-}
 
 // What travels in lines.
 
@@ -147,7 +139,7 @@ __global__ void __launch_bounds__(line_threads)
   }
   bool has_all = true;
   for (std::size_t i = first; i < lines && has_all; i += stride) has_all = receive_line(call, i);
-  if (!has_all) leave_undone(call);
+  if (!has_all) leave_undone(call.undone);
   tell_if_last(tell, gridDim.x);
 }
 
@@ -226,7 +218,7 @@ __global__ void __launch_bounds__(threads)
       copy_share(block.to, call.slot(sender, call.own), share_of(block.bytes));
     }
   } else if (threadIdx.x == 0) {
-    leave_undone(call);
+    leave_undone(call.undone);
   }
   tell_if_last(tell, gridDim.x);
 }
@@ -259,9 +251,7 @@ cudaError_t move_jointly(const JointMove& move, std::uint32_t* undone, const Tel
   }
   if (move.in_lines) {
     const std::size_t lines = (longest + payload - 1) / payload;
-    const auto blocks = static_cast<unsigned>(
-        std::min<std::size_t>((lines + line_threads - 1) / line_threads, most_line_blocks));
-    move_lines_kernel<<<blocks, line_threads, 0, stream>>>(call, lines, tell);
+    move_lines_kernel<<<line_blocks(lines), line_threads, 0, stream>>>(call, lines, tell);
   } else {
     move_kernel<<<layout::blocks_for(longest), threads, 0, stream>>>(call, tell);
   }

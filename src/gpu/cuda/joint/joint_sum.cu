@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "codec/cuda/support.cuh"
+#include "gpu/cuda/joint/await.cuh"
 #include "gpu/cuda/joint/joint_range.cuh"
 #include "gpu/cuda/joint/joint_rows.cuh"
 #include "gpu/cuda/joint/joint_units.cuh"
-#include "gpu/cuda/joint/patience.cuh"
 #include "gpu/cuda/tell.cuh"
 
 namespace mpress::gpu {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu/cuda/joint/await.cuh"
 #include "gpu/cuda/joint/joint_rows.cuh"
-#include "gpu/cuda/joint/patience.cuh"
 #include "gpu/gpu.hpp"
 
 namespace mpress::gpu {

@@ -1,10 +1,11 @@
 // Lines as kernels store and load them (gpu/lines.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu/cuda/joint/patience.cuh"
+#include "gpu/cuda/joint/await.cuh"
 #include "gpu/lines.hpp"
 
 namespace mpress::gpu {
@@ -79,16 +80,26 @@ struct DenseLine {
   }
 };
 
+// Kernels whose threads have a line each, and more where there are many.
+constexpr unsigned line_threads = 256;
+constexpr unsigned most_line_blocks = 128;
+
+/// Thread blocks for so many lines.
+constexpr unsigned line_blocks(std::size_t lines) {
+  return static_cast<unsigned>(
+      std::clamp<std::size_t>((lines + line_threads - 1) / line_threads, 1, most_line_blocks));
+}
+
 /// So many members' lines are on their way at once.
 constexpr unsigned lines_ahead = 4;
 
 /// The line at `first` of a member's and those at the same place of the next ones', of which
-/// `wanted` has a bit. False where one did not come in time; `stop` as Patience's.
+/// `wanted` has a bit. False where one did not come in time; `stop` as Timeout's.
 template <class Line>
 __device__ bool await_lines(const std::byte* first, std::size_t of_member, unsigned wanted,
                             std::uint32_t number, const std::uint32_t* stop,
                             Line (&lines)[lines_ahead]) {
-  for (Patience patience(stop);;) {
+  for (Timeout timeout(stop);;) {
     bool has_all = true;
 #pragma unroll
     for (unsigned k = 0; k < lines_ahead; ++k) {
@@ -96,7 +107,7 @@ __device__ bool await_lines(const std::byte* first, std::size_t of_member, unsig
       has_all = lines[k].load(first + k * of_member, number) && has_all;
     }
     if (has_all) return true;
-    if (patience.is_over()) return false;
+    if (timeout.is_over()) return false;
   }
 }
 
