@@ -13,7 +13,7 @@ SLOWER = {"first": 1.03, "later": 1.01}
 """Of plain's time, within a host."""
 
 HEAD = """\
-# Results: an exchange that nobody prepared
+# Results: an exchange without preparation
 
 {generated}
 `python bench/exchange.py` measures this: two ranks of a Python program exchange doubles by

@@ -256,8 +256,8 @@ def messages_of_threads(comm):
 
 
 def freed(comm):
-    """Of receives that are freed before anything comes, nobody writes what became of them to memory
-    that is others' by then."""
+    """What became of receives that are freed before anything comes is not written to memory that is
+    others' by then."""
     right, left = (rank + 1) % size, (rank - 1) % size
     x, received = field(0)[:20_000], np.zeros((50, 20_000))
     requests = [comm.Irecv(y, left, 5) for y in received]

@@ -68,7 +68,7 @@ class Request(MPI.Request):
     _is_freed = False
 
     def Free(self) -> None:
-        """mpi4py's. mpress completes what is under way, and tells nobody what became of it."""
+        """mpi4py's. mpress completes what is under way; what became of it is not told."""
         _free(self, super().Free)
         self._is_freed = True
 

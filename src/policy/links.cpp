@@ -52,12 +52,12 @@ void Links::begin(Peer peer, double rate, bool is_certain) {
 }
 
 Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds,
-                    double seconds, double now) {
+                    double seconds, Clock clock) {
   if (bytes < least_bytes || rate(peer) == 0) return Timing::none;
   std::lock_guard lock(mutex_);
   Link& link = of(peer);
   link.seconds_since_raw += seconds;
-  if (link.raw_at == 0) link.raw_at = now;
+  if (link.raw_ns == 0) link.raw_ns = clock();
   const double extra =
       extra_seconds(bytes) + (is_encoded ? std::max(raw_seconds - seconds, 0.) : 0);
   // What is doubted may cost more, but not without end.
@@ -65,14 +65,16 @@ Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_se
       link.is_doubted && is_encoded &&
       (link.verified < free_verifications || extra <= doubted_share * link.seconds_since_raw);
   if (is_asked) ++link.verified;
-  const bool is_due = !is_encoded && ++link.since_raw >= passing_interval &&
-                      extra <= passing_share * (now - link.raw_at);
+  const auto has_passed = [&] {
+    return extra <= passing_share * 1e-9 * static_cast<double>(clock() - link.raw_ns);
+  };
+  const bool is_due = !is_encoded && ++link.since_raw >= passing_interval && has_passed();
   if (is_asked || link.has_changed || is_due || extra <= timing_share * link.seconds_since_raw) {
     link.is_doubted = false;
     link.was_asked = std::exchange(link.has_changed, false);
     link.seconds_since_raw = 0;
     link.since_raw = 0;
-    link.raw_at = now;
+    link.raw_ns = clock();
     link.encoded = 0;
     return Timing::raw;
   }

@@ -23,6 +23,9 @@ enum class Timing : std::uint8_t {
   raw,       ///< it goes raw, and is timed
 };
 
+/// Nanoseconds of one that goes on.
+using Clock = std::uint64_t (*)();
+
 class Links {
  public:
   /// Shorter messages are not timed: what does not depend on size would hide the rate.
@@ -37,10 +40,10 @@ class Links {
   double rate(Peer peer) const { return of(peer).rate.load(std::memory_order_relaxed); }
 
   /// Is the next message, of `bytes` bytes, to be timed? `raw_seconds` and `seconds`: what it takes
-  /// raw, and as it goes, as far as is known. `now`: seconds of a clock that goes on. Counts the
+  /// raw, and as it goes, as far as is known. `clock` is looked at where that matters. Counts the
   /// message.
   Timing judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds, double seconds,
-               double now);
+               Clock clock);
 
   /// A message of `wire_bytes` bytes on the wire took `seconds` from its header to its end, of
   /// which its codec was at work for up to `codec_seconds`; 0: it went raw. True where the rate is
@@ -64,7 +67,7 @@ class Links {
     std::uint32_t encoded = 0;     ///< messages since the last that was timed
     std::uint32_t since_raw = 0;   ///< the same since the last that went raw to be timed
     double seconds_since_raw = 0;  ///< of messages, since the last that went raw to be timed
-    double raw_at = 0;             ///< when that was; at first, when the first message was judged
+    std::uint64_t raw_ns = 0;      ///< when that was; at first, when the first message was judged
     bool is_doubted = false;       ///< the next message that would be encoded verifies the rate
     bool has_changed = false;      ///< so does any other: a raw one told of another rate
     bool was_asked = false;        ///< the last that was timed was to verify that

@@ -183,7 +183,7 @@ std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
                                           std::min(least_worth, usual), usual);
 }
 
-Timing Policy::judge_timing(const Subject& subject, bool is_encoded, double now) {
+Timing Policy::judge_timing(const Subject& subject, bool is_encoded, Clock clock) {
   const double rate = links_.rate(subject.path.peer);
   if (force_ || rate == 0 || subject.path.place != Place::host || costs_.message(subject.path)) {
     return Timing::none;
@@ -195,7 +195,7 @@ Timing Policy::judge_timing(const Subject& subject, bool is_encoded, double now)
     const CodecSeconds codec = seen_seconds(subject);
     seconds = std::max<double>(relaxed(seen.wire_per_raw) * raw, codec.encode) + codec.decode;
   }
-  return links_.judge(subject.path.peer, subject.bytes, is_encoded, raw, seconds, now);
+  return links_.judge(subject.path.peer, subject.bytes, is_encoded, raw, seconds, clock);
 }
 
 bool Policy::timed(const Subject& subject, std::size_t wire_bytes, double seconds,

@@ -80,9 +80,9 @@ class Policy {
   /// becomes: `usual`, or less where the link is slow, and not everything is compressed.
   std::size_t least_bytes(Peer peer, std::size_t usual) const;
 
-  /// Is this message, of host memory, which goes as `is_encoded` says, to be timed? `now`: as of
-  /// Links::judge().
-  Timing judge_timing(const Subject& subject, bool is_encoded, double now);
+  /// Is this message, of host memory, which goes as `is_encoded` says, to be timed? `clock`: as
+  /// of Links::judge().
+  Timing judge_timing(const Subject& subject, bool is_encoded, Clock clock);
 
   /// A message that was timed; see Links::observe().
   bool timed(const Subject& subject, std::size_t wire_bytes, double seconds, bool was_encoded);

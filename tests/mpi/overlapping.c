@@ -98,8 +98,8 @@ static void beside_one_that_waits(int rank, int count) {
   free(buffer);
 }
 
-// Persistent receives that are not started, before their first round and behind it, are in nobody's
-// way: this is no overlap, and MPI allows it.
+// Persistent receives that are not started, before their first round and behind it, are in no
+// receive's way: this is no overlap, and MPI allows it.
 static void beside_inactive_ones(int rank, int count) {
   double* buffer = malloc(sizeof(double) * (size_t)count);
   MPI_Request kept[2];

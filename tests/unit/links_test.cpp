@@ -11,7 +11,9 @@ namespace {
 constexpr Peer peer = Peer::other_host;
 constexpr std::size_t bytes = 8 << 20;
 constexpr double slow = 125e6;  // 1 Gbit/s
-constexpr double begin = 1e5;  // seconds of the clock; it stands still, but where time is the point
+
+std::uint64_t clock_ns = 1'000'000;  // stands still, but where time is the point
+std::uint64_t clock_now() { return clock_ns; }
 
 bool is_near(double a, double b) { return a <= 1.01 * b && b <= 1.01 * a; }
 
@@ -20,13 +22,15 @@ bool is_near(double a, double b) { return a <= 1.01 * b && b <= 1.01 * a; }
 int raw_timings(Links& links, int messages, bool is_encoded, double raw_seconds, double seconds) {
   int count = 0;
   for (int i = 0; i < messages; ++i) {
-    count += links.judge(peer, bytes, is_encoded, raw_seconds, seconds, begin) == Timing::raw;
+    count += links.judge(peer, bytes, is_encoded, raw_seconds, seconds, clock_now) == Timing::raw;
   }
   return count;
 }
 
 /// A message that would be encoded.
-Timing judge_encoded(Links& links) { return links.judge(peer, bytes, true, 0.067, 0.005, begin); }
+Timing judge_encoded(Links& links) {
+  return links.judge(peer, bytes, true, 0.067, 0.005, clock_now);
+}
 
 /// Of some that would be encoded, how many go raw: each is told of by `tell`.
 template <typename Tell>
@@ -54,14 +58,14 @@ void what_was_not_begun_is_not_learned() {
   CHECK(raw_timings(links, 1000, false, 0.1, 0.1) == 0);
   links.begin(peer, slow);
   CHECK(links.rate(peer) == slow && links.rate(Peer::same_host) == 0);
-  CHECK(links.judge(peer, Links::least_bytes - 1, true, 1, 1, begin) == Timing::none);
+  CHECK(links.judge(peer, Links::least_bytes - 1, true, 1, 1, clock_now) == Timing::none);
 }
 
 /// The first message that would be encoded goes raw: what was measured at the start may be wrong.
 void a_rate_is_verified() {
   Links links;
   links.begin(peer, slow);
-  CHECK(links.judge(peer, bytes, false, 0.067, 0.067, begin) ==
+  CHECK(links.judge(peer, bytes, false, 0.067, 0.067, clock_now) ==
         Timing::none);  // none is to be encoded
   CHECK(judge_encoded(links) == Timing::raw);
   links.observe(peer, bytes, bytes / (0.8 * slow), 0);
@@ -137,8 +141,8 @@ void what_others_see_counts() {
 int messages_until_found(Links& links, double believed, double seconds) {
   const double rate = static_cast<double>(bytes) / seconds;
   for (int i = 1; i <= 1000; ++i) {
-    const double now = begin + i * seconds;
-    if (links.judge(peer, bytes, false, believed, believed, now) != Timing::raw) continue;
+    clock_ns += static_cast<std::uint64_t>(1e9 * seconds);
+    if (links.judge(peer, bytes, false, believed, believed, clock_now) != Timing::raw) continue;
     links.observe(peer, bytes, seconds, 0);
     if (is_near(links.rate(peer), rate)) return i;
   }

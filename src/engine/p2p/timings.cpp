@@ -21,8 +21,7 @@ policy::Timing Timings::judge(Job& job, const policy::Subject& subject, bool is_
   if (!is_open_) return policy::Timing::none;
   hear(job, subject.path.peer);
   if (is_under_way_.load(std::memory_order_relaxed)) return policy::Timing::none;
-  const double now = 1e-9 * static_cast<double>(trace::now_ns());
-  return job.policy.judge_timing(subject, is_encoded, now);
+  return job.policy.judge_timing(subject, is_encoded, trace::now_ns);
 }
 
 bool Timings::begin(std::uint32_t number, const policy::Subject& subject, bool is_encoded) {
