@@ -80,6 +80,7 @@ done:
 """PTX, which drivers compile: without CuPy or a compiler of CUDA's."""
 
 _ADD_THREADS = 256
+_GRAIN = 2 << 20  # as PyTorch allocates; GPUs read memory of other sizes more slowly
 
 
 class CudaBuffer:
@@ -87,7 +88,8 @@ class CudaBuffer:
 
     def __init__(self, nbytes: int) -> None:
         pointer = ctypes.c_uint64()
-        call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(nbytes))
+        whole = -(-nbytes // _GRAIN) * _GRAIN
+        call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(whole))
         self.address = pointer.value
         self.nbytes = nbytes
 
