@@ -142,7 +142,7 @@ def test_persistent_calls(part, mpi, mapped_program, run_plainly):
     assert (part == "freed") or report["totals"]["compressed_messages"] > 20  # messages
 
 
-@pytest.mark.parametrize("part", ["orders", "blocked", pytest.param("thousand", marks=EXTENDED)])
+@pytest.mark.parametrize("part", ["orders", "blocked", "thousand"])
 def test_calls_proceed_in_each_other(part, mpi, mapped_program, run_plainly):
     """Who has a block to pass on waits in another of mpress's calls."""
     env = {**FORCED, **HOST, "MPRESS_CODEC": "mpc", "MPRESS_ALGORITHM": "bcast=chain"}

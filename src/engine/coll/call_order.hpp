@@ -4,8 +4,14 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <utility>
+
+#include "engine/progress/operation.hpp"
 
 namespace mpress::engine {
 
@@ -24,8 +30,24 @@ class CallOrder {
   bool is_idle() const {
     return decided_.load(std::memory_order_acquire) == drawn_.load(std::memory_order_relaxed);
   }
-  /// The call whose turn it is has been decided.
-  void pass() { decided_.fetch_add(1, std::memory_order_release); }
+  /// The call whose turn it is has been decided. Returns the next one, where that stands in line.
+  std::shared_ptr<Operation> pass() {
+    const std::uint64_t next = decided_.fetch_add(1) + 1;
+    return standing_.load() > 0 ? leave_line(next) : nullptr;
+  }
+
+  /// A call that waits for its turn may stand in line: nobody needs to let it proceed before. False
+  /// where its turn has come.
+  bool stand_in_line(std::uint64_t number, std::shared_ptr<Operation> call) {
+    const std::lock_guard lock(mutex_);
+    standing_.fetch_add(1);  // before it is looked at, so that who passes sees one or the other
+    if (decided_.load() == number) {
+      standing_.fetch_sub(1);
+      return false;
+    }
+    line_.emplace(number, std::move(call));
+    return true;
+  }
 
   // Tags, from 0: many calls are under way at once, and a receive takes the first message of its
   // tag. Blocking and non-blocking calls use one range in turn, in the order of the calls;
@@ -57,8 +79,21 @@ class CallOrder {
     return (*taken_)[tag];
   }
 
+  std::shared_ptr<Operation> leave_line(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = line_.find(number);
+    if (found == line_.end()) return nullptr;
+    std::shared_ptr<Operation> call = std::move(found->second);
+    line_.erase(found);
+    standing_.fetch_sub(1);
+    return call;
+  }
+
   std::atomic<std::uint64_t> drawn_{0};
   std::atomic<std::uint64_t> decided_{0};
+  std::atomic<std::size_t> standing_{0};
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<Operation>> line_;  ///< under the mutex
   std::uint64_t calls_ = 0;
   std::uint64_t persistent_ = 0;
   std::unique_ptr<std::array<std::atomic<bool>, tags>> taken_;

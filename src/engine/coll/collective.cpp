@@ -47,10 +47,16 @@ class ImmediateCall final : public CollectiveRequest {
 
  private:
   bool decide() override;
+  void enter(Job& job) override;
 
   Routing routing_;
   bool is_begun_ = false;
 };
+
+/// A thousand that wait for their turn are not looked at a thousand times.
+void ImmediateCall::enter(Job& job) {
+  if (!routing_.stand_in_line(shared_from_this())) CollectiveRequest::enter(job);
+}
 
 /// MPI's part is on the private communicator: the program may have made other calls on its own by
 /// now, and not the same on all ranks.

@@ -283,6 +283,10 @@ bool Routing::advance() {
   return true;
 }
 
+void Routing::pass() {
+  if (std::shared_ptr<Operation> next = context_.order().pass()) job_.progress.add(std::move(next));
+}
+
 bool Routing::is_for_devices() const {
   return may_be_on_devices_ && has_device_modes(job_, context_);
 }

@@ -13,11 +13,13 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "config/config.hpp"
 #include "engine/coll/methods.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/job/context.hpp"
+#include "engine/progress/operation.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "trace/record.hpp"
 
@@ -115,7 +117,13 @@ class Routing {
   std::unique_ptr<CollectiveOperation> operation(mpi::CommInfo& comm);
   /// The next call may be decided. What MPI serves on the private communicator has been begun: MPI
   /// may let others proceed in that call.
-  void pass() { context_.order().pass(); }
+  void pass();
+
+  /// Puts `call`, of which this decides, in line where it waits for its turn: the call before it
+  /// has it proceed then. False where it is its turn, or was.
+  bool stand_in_line(std::shared_ptr<Operation> call) {
+    return state_ == State::waiting && context_.order().stand_in_line(turn_, std::move(call));
+  }
 
  private:
   enum class State : unsigned char {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -82,8 +83,12 @@ int copy_nothing(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
+pid_t process_of_job = 0;
+
+/// A child that was forked, and comes here by an exit handler of its parent's, has none of what the
+/// job waits for, and no part in what the parent records.
 int stop_with_self(MPI_Comm, int, void*, void*) {
-  stop_job();
+  if (::getpid() == process_of_job) stop_job();
   return MPI_SUCCESS;
 }
 
@@ -91,6 +96,7 @@ int stop_with_self(MPI_Comm, int, void*, void*) {
 /// MPI_COMM_SELF, the youngest first, while all of MPI still works. Ours is there from the start,
 /// so that the program's own delete callbacks, which may communicate, run before mpress stops.
 void stop_at_finalize() {
+  process_of_job = ::getpid();
   int key = MPI_KEYVAL_INVALID;
   mpi::calls().Comm_create_keyval(copy_nothing, stop_with_self, &key, nullptr);
   mpi::calls().Comm_set_attr(MPI_COMM_SELF, key, nullptr);

@@ -7,7 +7,9 @@ namespace mpress::engine {
 void Request::follow(Job& job) {
   if (is_followed_ || !is_active_ || !may_be_late(job)) return;
   is_followed_ = true;
-  job.progress.add(shared_from_this());
+  enter(job);
 }
+
+void Request::enter(Job& job) { job.progress.add(shared_from_this()); }
 
 }  // namespace mpress::engine

@@ -103,6 +103,9 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   }
 
  protected:
+  /// Has this proceed, whoever waits for anything, until it is over.
+  virtual void enter(Job& job);
+
   explicit Request(bool is_persistent = false)
       : is_persistent_(is_persistent), is_active_(!is_persistent) {}
 
