@@ -27,9 +27,16 @@ from mpress.p2p.jobs import FORM
 
 FORMS = {
     "bcast": (), "allgather": (), "alltoall": ("pairwise", "scattered"),
+    "scatter": (), "gather": (), "reduce": (),
     "allreduce": ("two-shot", "ring", "doubling"), "reduce_scatter": ("two-shot", "ring"),
 }  # fmt: skip
-OWN = {"bcast": "chain", "allgather": "ring", "alltoall": "scattered"}  # of mpress's own calls
+OWN = {
+    "bcast": "chain",
+    "scatter": "linear",
+    "gather": "linear",
+    "allgather": "ring",
+    "alltoall": "scattered",
+}  # of mpress's own calls
 SPECS = ("none", "zfp:16", "szp:rel=1e-5")
 
 

@@ -31,8 +31,9 @@ the latency of single messages between two hosts ({rate:.1f} Mbit/s of {nominal:
 us), the ratios that were seen, and the times of codecs on one core, times the ranks a core. {mpi};
 {cpu}, {cores} cores for all ranks; {date}, commit `{commit}`. Within 20 %: {near} of {all}.
 
-"Its own": mpress's call by the algorithm that is named. "In messages": that algorithm written with
-messages, a codec in each.
+Algorithms are fixed (`MPRESS_ALGORITHM`), and `UCX_RNDV_SCHEME=am` keeps both directions of an
+exchange under way. "Its own": mpress's call by the algorithm that is named. "In messages": that
+algorithm written with messages, a codec in each.
 """
 AFTER = """\
 ![Predicted over measured, by the time that was measured]({picture})

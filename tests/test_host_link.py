@@ -12,6 +12,7 @@ from test_device_link import PARTS, SETTINGS, SOURCES, check_refusal, checked
 EXTENDED = pytest.mark.extended
 LATE = [(0, 20), (1, 30)]
 NOT_PINNED = "memory that they share cannot be pinned"
+NOTHING_TO_SHARE = "there is no memory that processes may share"
 
 
 def hosted_messages(done, sender=None, receiver=None):
@@ -110,6 +111,38 @@ def test_processes_that_find_nothing_of_each_other(
         said = f"to GPUs of rank {receiver} go through MPI: its process cannot be looked at"
         assert done.stderr.count(said) == 1
     assert "the host's memory" not in done.stderr
+
+
+@pytest.mark.parametrize("peers", ["0", "1"])
+@pytest.mark.parametrize("link", ["auto", "peer", "host"])
+def test_no_memory_to_share(link, peers, tmp_path, mpi, mpi_program, mpress_run, hosted):
+    """Links begin with memory that processes share: where the system gives none, MPI has all."""
+    library = tmp_path / "libno_memory.so"
+    command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "no_memory.c", "-ldl"]
+    subprocess.run(command, check=True)
+    env = {**hosted, "MPRESS_LINK": link, "SIMULATED_GPU_PEERS": peers, "LD_PRELOAD": str(library)}
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=env))
+    totals = done.report["totals"]
+    assert totals["peer_messages"] == totals["direct_messages"] == hosted_messages(done) == 0
+    for rank in (0, 1):
+        said = f"messages to and from GPUs of rank {rank} go through MPI: {NOTHING_TO_SHARE}"
+        assert done.stderr.count(said) == 1
+    assert done.stderr.count("go through MPI") == 2
+
+
+@pytest.mark.parametrize(("link", "pieces"), [("auto", 3), ("host", 2)])
+def test_no_memory_for_messages(link, pieces, tmp_path, mpi, mpi_program, mpress_run, hosted):
+    """There is some for what ranks tell each other, and for what each link tells of itself."""
+    library = tmp_path / "libno_memory.so"
+    command = [mpi.mpicc, f"-DPIECES={pieces}", "-shared", "-fPIC", "-o", library,
+               SOURCES / "no_memory.c", "-ldl"]  # fmt: skip
+    subprocess.run(command, check=True)
+    env = {**hosted, "MPRESS_LINK": link, "LD_PRELOAD": str(library)}
+    done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=env))
+    assert hosted_messages(done) == 0
+    for rank in (0, 1):
+        said = f"messages from GPUs of rank {rank} go through MPI: {NOTHING_TO_SHARE}"
+        assert done.stderr.count(said) == 1
 
 
 def test_little_memory(mpi_program, mpress_run, hosted):

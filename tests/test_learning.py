@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from mpress import trace
+from mpress.cli import launch
+
 SLOW = {"MPRESS_LEARN": "all", "MPRESS_LINK_RATE": "1Gbit"}
 
 
@@ -54,6 +57,18 @@ def test_a_slow_link_is_found(way, exchanged):
         return told <= 0.126
 
     assert any(is_exact() for _ in range(10))
+
+
+def test_without_a_launcher_of_ours(tmp_path, mpi_program, mpirun):
+    """As where a launcher starts programs with LD_PRELOAD alone."""
+    env = {**SLOW, "LD_PRELOAD": str(launch.required_preload_library()), "MPRESS_CODEC": "mpc"}
+    env |= {"MPRESS_RECORD": str(tmp_path), "MPRESS_JOB": "0123456789abcdef" * 2}
+    done = mpirun(2, mpi_program("exchanges"), [1 << 20, 20, "isend"], env)
+    assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+    report = trace.merge(tmp_path)
+    assert report["profile"].startswith("measured by this run; same-host ")
+    assert report["totals"]["errors"] == 0
+    assert report["totals"]["compressed_messages"] >= 24
 
 
 def test_receivers_that_are_late(exchanged):

@@ -1,6 +1,7 @@
 #include "engine/devices.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "link/host_memory.hpp"
 #include "mpi/objects/type_runs.hpp"
 #include "trace/message.hpp"
 
@@ -172,12 +174,25 @@ int short_of_memory(Job& job, int device) {
   return refuses ? refused(job, device) : MPI_ERR_NO_MEM;
 }
 
+namespace {
+
+/// Once, of the first memory of a device that the program sends from or receives to.
+void tell_nothing_is_shared(const Job& job) {
+  static std::atomic<bool> has_told{false};
+  if (has_told.exchange(true)) return;
+  trace::say("messages to and from GPUs of rank " + std::to_string(job.rank) +
+             " go through MPI: " + link::HostMemory::none_left);
+}
+
+}  // namespace
+
 Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
   const int device = gpu::locate(static_cast<const std::byte*>(buffer) + first);
   if (device == gpu::host) return {};
   if (!job.devices.usable()) return {gpu::host, false};
   job.devices.meet(device);
+  if (job.has_nothing_to_share) tell_nothing_is_shared(job);
   return {device, false};
 }
 

@@ -27,6 +27,8 @@ class HostMemory {
   /// A piece of this process's own, with room for `bytes`; empty where the system refuses. `nonce`
   /// is the job's and `rank` its own in MPI_COMM_WORLD; open() checks both.
   static HostMemory create(const Nonce& nonce, int rank, std::size_t bytes);
+  /// What is said then.
+  static constexpr const char* none_left = "there is no memory that processes may share";
 
   /// That of another process; empty where this one cannot map it, or finds something else there.
   static HostMemory open(const Address& address, const Nonce& nonce, int rank, std::size_t bytes);

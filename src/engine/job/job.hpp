@@ -61,7 +61,8 @@ class Job {
   std::size_t least_peer_bytes = 16 * 1024;  ///< below, the way by the host is faster
   /// Bytes that ranks of this host have on their way by its memory, of blocks that go in windows.
   std::size_t host_window = 0;
-  link::Account kept_on_host;  ///< what communicators keep of the host link's memory
+  bool has_nothing_to_share = false;  ///< the system gives no memory for links between GPUs
+  link::Account kept_on_host;         ///< what communicators keep of the host link's memory
   /// Is a kernel left to a device, or may one be? One at a time (JointKernel).
   std::atomic<bool> has_kernel_in_stream{false};
   std::size_t least_reduced_bytes = 64 * 1024;        ///< the same of a reduction, of a rank's part

@@ -269,6 +269,9 @@ void open_links(Job& job) {
   const auto segment = job.peer_link.open(job.nonce, job.rank, wants_link(job, "peer"));
   const auto on_host = job.host_link.open(job.nonce, job.rank, wants_link(job, "host"));
   job.peer_hosts.find(segment, on_host);
+  job.has_nothing_to_share = (wants_link(job, "peer") || wants_link(job, "host")) &&
+                             segment.file < 0 && on_host.file < 0 &&
+                             job.peer_hosts.ranks().size() > 1;
   Backoff::set_crowded(job.peer_hosts.is_crowded());
   job.host_link.set_ranks(job.peer_hosts.host_ranks(), job.config.pool_limit);
   job.kept_on_host.set_limit(job.config.pool_limit / 2);  // the rest is for messages

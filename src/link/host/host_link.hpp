@@ -131,7 +131,7 @@ class HostLink final : public MemoryLink {
   std::uint32_t opened_by_all(std::span<const int> readers) const;
   bool reserve_in(std::uint32_t number, const Reservation& wanted, Transfer& planned);
   void grow(int device, std::uint64_t bytes);
-  bool share(int device, std::uint64_t bytes);
+  const char* share(int device, std::uint64_t bytes);
   void reclaim(std::size_t count);
   bool is_over(const Sent& sent) const;
   void acknowledge_all(const Transfer& transfer);

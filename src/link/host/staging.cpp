@@ -95,15 +95,19 @@ void HostLink::grow(int device, std::uint64_t bytes) {
   const std::uint64_t enough = std::min(rounded(bytes, staging_grain), left);
   const std::uint64_t usual =
       std::max(enough, std::min(std::max<std::uint64_t>(least_staging, held_), left));
-  if (share(device, usual) || (usual > enough && share(device, enough))) return;
+  const char* problem = share(device, usual);
+  if (problem && usual > enough) problem = share(device, enough);
+  if (!problem) return;
   until_growing_ = reservations_between_asking;
-  if (staging_.empty()) say_refused("memory that they share cannot be pinned");
+  if (staging_.empty()) say_refused(problem);
 }
 
-bool HostLink::share(int device, std::uint64_t bytes) {
+/// Returns why it cannot, or null.
+const char* HostLink::share(int device, std::uint64_t bytes) {
   gpu::Gpu* const gpu = gpu::gpu();
   HostMemory memory = HostMemory::create(nonce_, rank_, bytes);
-  if (!memory || !gpu->map(device, memory.data(), bytes)) return false;
+  if (!memory) return HostMemory::none_left;
+  if (!gpu->map(device, memory.data(), bytes)) return "memory that they share cannot be pinned";
   if (own_mapped_by_ == gpu::host && gpu->map(device, own_.data(), sizeof(HostSegment))) {
     own_mapped_by_ = device;
     is_mapped_.store(true, std::memory_order_relaxed);
@@ -113,7 +117,7 @@ bool HostLink::share(int device, std::uint64_t bytes) {
   staging_.push_back({{std::move(memory), device, bytes}, memory::Ranges(bytes)});
   held_ += bytes;
   own().staging_blocks.store(count + 1, std::memory_order_release);
-  return true;
+  return nullptr;
 }
 
 void HostLink::say_refused(const char* problem) {
