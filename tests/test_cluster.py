@@ -168,10 +168,13 @@ def test_what_a_killed_driver_left_is_removed(netns):
     assert not list(Path(tempfile.gettempdir()).glob(f"mpress-cluster-{driver.pid}-*"))
 
 
-@pytest.mark.parametrize(("before", "after"), [("20gbit", "100mbit"), ("100mbit", "20gbit")])
-def test_a_link_that_changes_is_learned_again(before, after, cluster, netns, tmp_path):
-    """While the program runs, which is told of neither rate."""
-    count, report = 60, tmp_path / "report.json"
+@pytest.mark.parametrize(
+    ("before", "after", "count"), [("20gbit", "100mbit", 60), ("100mbit", "20gbit", 140)]
+)
+def test_a_link_that_changes_is_learned_again(before, after, count, cluster, netns, tmp_path):
+    """While the program runs, which is told of neither rate. Of messages that are encoded, as they
+    are on a slow link, few are timed."""
+    report = tmp_path / "report.json"
     program = [ROOT / "bench" / "programs" / "exchange.py", "wave", 1 << 20, count]
     with cluster.Cluster(cluster.checked_plan(2, before, None)) as hosts:
         command = [BIN / "mpress", "run", "-n", 2, "--codec", "mpc", "--report", report,
@@ -196,7 +199,7 @@ def test_a_link_that_changes_is_learned_again(before, after, cluster, netns, tmp
     if after == "100mbit":
         assert rate <= 0.02 and encoded >= count // 4
     else:  # how fast a link without a limit is depends on the machine
-        assert rate >= 0.05
+        assert rate >= 0.025, rate
 
 
 @pytest.mark.parametrize("name", ["cluster", "exchange", "turbulence"])

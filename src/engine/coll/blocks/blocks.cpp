@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/coll/even_piece.hpp"
 #include "engine/job/job.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -153,10 +154,10 @@ bool BlockMap::is_own_copied() {
 }
 
 Part BlockMap::segment(schedule::Block block) const {
-  const std::size_t pieces = static_cast<std::size_t>(task_.segments);
-  const std::size_t piece = (cut_.bytes / pieces + grain) / grain * grain;
+  const auto segments = static_cast<std::uint64_t>(task_.segments);
+  const std::size_t piece = even_piece(cut_.bytes, segments, grain);
   const std::size_t begin = std::min(cut_.bytes, static_cast<std::size_t>(block) * piece);
-  const std::size_t end = pieces == 1 ? cut_.bytes : std::min(cut_.bytes, begin + piece);
+  const std::size_t end = std::min(cut_.bytes, begin + piece);
   if (!cut_.data) return {nullptr, 0, cut_.type, end - begin};  // there was no memory for it
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(cut_.type);
   return {static_cast<std::byte*>(cut_.data) + begin,

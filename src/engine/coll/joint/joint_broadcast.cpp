@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/coll/even_piece.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -17,8 +18,7 @@ constexpr std::size_t word_bytes = 4;
 std::vector<std::int64_t> parts_of(std::size_t bytes, int ranks, int root) {
   const std::size_t words = bytes / word_bytes;
   const auto owners = static_cast<std::size_t>(ranks - 1);
-  const std::size_t grain = gpu::joint_sum::unit_elements(word_bytes);
-  const std::size_t even = (words / owners + grain) / grain * grain;
+  const std::size_t even = even_piece(words, owners, gpu::joint_sum::unit_elements(word_bytes));
   std::vector<std::int64_t> begins{0};
   std::size_t end = 0;
   for (int rank = 0; rank < ranks; ++rank) {

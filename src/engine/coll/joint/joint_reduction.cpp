@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "engine/coll/even_piece.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/joint.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -29,7 +30,7 @@ bool takes_two_shots(const Collective& call, const Reduction& reduction, const C
 std::vector<std::uint64_t> even_parts(const Reduction& reduction, int members) {
   constexpr std::uint64_t grain = 4;
   const auto n = static_cast<std::uint64_t>(members);
-  const std::uint64_t part = ((reduction.count + n - 1) / n + grain - 1) / grain * grain;
+  const std::uint64_t part = even_piece(reduction.count, n, grain);
   std::vector<std::uint64_t> begins{0};
   while (begins.size() <= n) begins.push_back(std::min(reduction.count, begins.back() + part));
   return begins;

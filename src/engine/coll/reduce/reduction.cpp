@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/coll/even_piece.hpp"
 #include "engine/coll/route.hpp"
 #include "engine/job/context.hpp"
 #include "gpu/gpu.hpp"
@@ -47,7 +48,7 @@ std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& oper
   const bool spares_root =
       overlaps && call.family == Family::reduce && n > 2 && reduction.count > n * grain;
   const std::uint64_t owners = spares_root ? n - 1 : n;
-  const std::uint64_t even = ((reduction.count + owners - 1) / owners + grain - 1) / grain * grain;
+  const std::uint64_t even = even_piece(reduction.count, owners, grain);
   for (std::size_t i = 0; i < n; ++i) {
     const bool is_spared = spares_root && static_cast<int>(i) == operands.root;
     std::uint64_t piece = is_spared ? 0 : even;
