@@ -99,7 +99,8 @@ def test_three_programs(three, served_programs, tmp_path, capsys):
         assert 0 < three.largest_error(plain, lossy) <= program.tolerance
         assert (tmp_path / f"{program.name}.png").read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
-    assert printed.count("SIMULATED") == printed.count("times as fast within a bound") == 3
+    # How much is gained depends on what else the machine has to do.
+    assert printed.count("SIMULATED") == printed.count(" within a bound (") == 3
 
 
 @pytest.mark.parametrize(
