@@ -133,7 +133,11 @@ def test_no_block_is_left_out():
 # ---- Shell ---------------------------------------------------------------------------------------
 
 KNOBS = {name for name, _, _ in _core.knobs()}
-TOP = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+TOP = {  # but for what is built, and what programs make
+    path.name
+    for path in ROOT.iterdir()
+    if path.is_dir() and not path.name.startswith((".", "build", "demo-output", "dist"))
+}
 SETTING = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=")
 LAUNCHERS = ("mpiexec", "srun")
 COMPILERS = ("mpicc", "nvcc")
