@@ -425,6 +425,19 @@ def mpirun(mpi: Mpi) -> Callable[..., Finished]:
     return run
 
 
+@pytest.fixture
+def preloadable(mpi: Mpi, tmp_path: Path) -> Callable[..., str]:
+    """preloadable(name, *options): the library of tests/mpi/NAME.c, for LD_PRELOAD."""
+
+    def build(name: str, *options: str) -> str:
+        library, source = tmp_path / f"lib{name}.so", ROOT / "tests" / "mpi" / f"{name}.c"
+        command = [mpi.mpicc, *options, "-shared", "-fPIC", "-o", library, source, "-ldl"]
+        subprocess.run(command, check=True)
+        return str(library)
+
+    return build
+
+
 def on_rank_1(folder: Path, program: Path, command: str) -> Path:
     """A script that runs the program, on rank 1 after a shell command."""
     script = folder / "program.sh"

@@ -199,7 +199,7 @@ def test_a_link_that_changes_is_learned_again(before, after, count, cluster, net
     if after == "100mbit":
         assert rate <= 0.02 and encoded >= count // 4
     else:  # how fast a link without a limit is depends on the machine
-        assert rate >= 0.025, rate
+        assert rate >= 0.05
 
 
 @pytest.mark.parametrize("name", ["cluster", "exchange", "turbulence"])

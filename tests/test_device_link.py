@@ -3,12 +3,8 @@ where only the headers are MPI's."""
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
-SOURCES = Path(__file__).parent / "mpi"
 SETTINGS = {
     "as they are": ((), {}),
     "encoded, in chunks": (
@@ -122,11 +118,9 @@ def test_the_program_is_right_without_mpress(mpi_program, mpirun, simulated_gpu)
     assert done.status == 0, done.output
 
 
-def test_memory_of_cancelled_messages_comes_free(tmp_path, mpi, mpi_program, mpress_run, linked):
-    library = tmp_path / "libcancels.so"
-    command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "cancels.c", "-ldl"]
-    subprocess.run(command, check=True)
-    env = {**linked, "LD_PRELOAD": str(library)}
+def test_memory_of_cancelled_messages_comes_free(preloadable, mpi_program, mpress_run, linked):
+    library = preloadable("cancels")
+    env = {**linked, "LD_PRELOAD": library}
     done = checked(mpress_run(2, mpi_program("device_linked"), ["cancelled sends"], env=env))
     assert done.stdout.startswith("cancelled")
     assert done.report["totals"]["peer_messages"] == PARTS["cancelled sends"]

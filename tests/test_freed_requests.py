@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-SOURCES = Path(__file__).parent / "mpi"
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 
 PROGRAMS = [
@@ -76,12 +73,10 @@ def test_errors_of_freed_requests_reach_handlers_that_call_mpi(mpi_program, mpre
     assert "20 errors" in done.stdout
 
 
-def test_many_freed_receives_cost_later_calls_little(tmp_path, mpi, mpi_program, mpress_run):
+def test_many_freed_receives_cost_later_calls_little(preloadable, mpi_program, mpress_run):
     """3000 receives wait while 1000 other calls are made: a few are looked at in each."""
-    library = tmp_path / "libcount.so"
-    command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "count_tests.c", "-ldl"]
-    subprocess.run(command, check=True)
-    env = {"LD_PRELOAD": str(library)}
+    library = preloadable("count_tests")
+    env = {"LD_PRELOAD": library}
     done = mpress_run(2, mpi_program("orphans"), ["many"], options=FORCED, env=env)
     assert done.status == 0, done.stderr
     tests = [int(count) for count in re.findall(r"(\d+) tests", done.stderr)]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
-SOURCES = Path(__file__).parent / "mpi"
 OPTIONS = ("--codec", "mpc", "--force", "--threshold", "0")
 
 
@@ -27,11 +23,9 @@ def test_chunks_of_truncated_messages_are_dropped(mpi_program, mpress_run):
     assert all(rank["finished"] for rank in done.report["ranks"])
 
 
-def test_chunks_of_a_cancelled_message_are_drained(tmp_path, mpi, mpi_program, mpress_run):
-    library = tmp_path / "libcancels.so"
-    command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "cancels.c", "-ldl"]
-    subprocess.run(command, check=True)
-    env = {"MPRESS_CHUNK": "64K", "LD_PRELOAD": str(library)}
+def test_chunks_of_a_cancelled_message_are_drained(preloadable, mpi_program, mpress_run):
+    library = preloadable("cancels")
+    env = {"MPRESS_CHUNK": "64K", "LD_PRELOAD": library}
     done = mpress_run(2, mpi_program("given_up"), ["cancelled"], options=OPTIONS, env=env)
     assert done.status == 0, done.stderr
     assert "cancelled" in done.stdout

@@ -3,11 +3,9 @@ simulated ones, with peer access switched off."""
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 from conftest import on_rank_1
-from test_device_link import PARTS, SETTINGS, SOURCES, check_refusal, checked
+from test_device_link import PARTS, SETTINGS, check_refusal, checked
 
 EXTENDED = pytest.mark.extended
 LATE = [(0, 20), (1, 30)]
@@ -98,13 +96,11 @@ def test_pinning_refused(setting, link, mpi_program, mpress_run, hosted):
 
 @pytest.mark.parametrize("link", ["auto", "host"])
 def test_processes_that_find_nothing_of_each_other(
-    link, tmp_path, mpi, mpi_program, mpress_run, hosted
+    link, preloadable, mpi_program, mpress_run, hosted
 ):
     """As in containers with process numbers of their own."""
-    library = tmp_path / "libapart.so"
-    command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "apart.c", "-ldl"]
-    subprocess.run(command, check=True)
-    env = {**hosted, "MPRESS_LINK": link, "LD_PRELOAD": str(library)}
+    library = preloadable("apart")
+    env = {**hosted, "MPRESS_LINK": link, "LD_PRELOAD": library}
     done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=env))
     assert hosted_messages(done) == 0
     for receiver in (0, 1):
@@ -115,12 +111,10 @@ def test_processes_that_find_nothing_of_each_other(
 
 @pytest.mark.parametrize("peers", ["0", "1"])
 @pytest.mark.parametrize("link", ["auto", "peer", "host"])
-def test_no_memory_to_share(link, peers, tmp_path, mpi, mpi_program, mpress_run, hosted):
+def test_no_memory_to_share(link, peers, preloadable, mpi_program, mpress_run, hosted):
     """Links begin with memory that processes share: where the system gives none, MPI has all."""
-    library = tmp_path / "libno_memory.so"
-    command = [mpi.mpicc, "-shared", "-fPIC", "-o", library, SOURCES / "no_memory.c", "-ldl"]
-    subprocess.run(command, check=True)
-    env = {**hosted, "MPRESS_LINK": link, "SIMULATED_GPU_PEERS": peers, "LD_PRELOAD": str(library)}
+    library = preloadable("no_memory")
+    env = {**hosted, "MPRESS_LINK": link, "SIMULATED_GPU_PEERS": peers, "LD_PRELOAD": library}
     done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=env))
     totals = done.report["totals"]
     assert totals["peer_messages"] == totals["direct_messages"] == hosted_messages(done) == 0
@@ -131,13 +125,10 @@ def test_no_memory_to_share(link, peers, tmp_path, mpi, mpi_program, mpress_run,
 
 
 @pytest.mark.parametrize(("link", "pieces"), [("auto", 3), ("host", 2)])
-def test_no_memory_for_messages(link, pieces, tmp_path, mpi, mpi_program, mpress_run, hosted):
+def test_no_memory_for_messages(link, pieces, preloadable, mpi_program, mpress_run, hosted):
     """There is some for what ranks tell each other, and for what each link tells of itself."""
-    library = tmp_path / "libno_memory.so"
-    command = [mpi.mpicc, f"-DPIECES={pieces}", "-shared", "-fPIC", "-o", library,
-               SOURCES / "no_memory.c", "-ldl"]  # fmt: skip
-    subprocess.run(command, check=True)
-    env = {**hosted, "MPRESS_LINK": link, "LD_PRELOAD": str(library)}
+    library = preloadable("no_memory", f"-DPIECES={pieces}")
+    env = {**hosted, "MPRESS_LINK": link, "LD_PRELOAD": library}
     done = checked(mpress_run(2, mpi_program("device_peers"), ["every device"], env=env))
     assert hosted_messages(done) == 0
     for rank in (0, 1):

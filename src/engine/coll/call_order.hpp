@@ -36,7 +36,7 @@ class CallOrder {
     return standing_.load() > 0 ? leave_line(next) : nullptr;
   }
 
-  /// A call that waits for its turn may stand in line: nobody needs to let it proceed before. False
+  /// A call that waits for its turn may stand in line: it need not be let proceed before. False
   /// where its turn has come.
   bool stand_in_line(std::uint64_t number, std::shared_ptr<Operation> call) {
     const std::lock_guard lock(mutex_);
