@@ -145,6 +145,31 @@ def test_encoded_once_on_two_hosts(
     assert events.count("encode") == 3 * 4 and events.count("decode") == 3 * 16
 
 
+def test_passed_on_as_it_comes(mpi_program, mpress_run, simulated_gpu, tmp_path):
+    """Between devices that have opened each other's memory, a piece of a broadcast leaves the rank
+    that passes it on before its last chunk has come there."""
+    calls, file = 40, tmp_path / "trace.json"
+    options = (*forced("szp:abs=1e-4"), "--trace", file)
+    env = {**simulated_gpu, "MPRESS_ALGORITHM": "bcast=two-shot", "MPRESS_CHUNK": "64K"}
+    done = mpress_run(4, mpi_program("shared_blocks"), ["bcast", str(calls), "400000", "devices"],
+                      options, env=env)  # fmt: skip
+    assert encoded(sent(done)) > 0
+    spans = [event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"]
+    early = 0
+    for rank in (0, 2, 3):  # rank 1 has the whole
+        mine = [event for event in spans if event["pid"] == rank]
+        from_root = [(event["cat"], event["ts"], event["ts"] + event["dur"]) for event in mine
+                     if event["args"].get("peer") == 1]  # fmt: skip
+        pieces = sorted(span[1:] for span in from_root if span[0] == "receive")
+        leaves = sorted(event["ts"] for event in mine if event["cat"] == "send")
+        assert len(pieces) == calls and len(leaves) == 2 * calls
+        for (begin, end), leave in zip(pieces, leaves[::2], strict=True):
+            came = [end_of for kind, _, end_of in from_root
+                    if kind == "arrive" and begin <= end_of <= end]  # fmt: skip
+            early += leave < max(came)
+    assert early > 0
+
+
 @pytest.mark.parametrize("link", ["auto", "host", pytest.param("mpi", marks=EXTENDED)])
 @pytest.mark.parametrize("pieces", [0, *(pytest.param(n, marks=EXTENDED) for n in (1, 2, 3, 5, 9))])
 def test_a_device_that_fails(link, pieces, mpi_program, mpress_run, simulated_gpu):
@@ -154,3 +179,14 @@ def test_a_device_that_fails(link, pieces, mpi_program, mpress_run, simulated_gp
                       forced("szp:abs=1e-3"), env=env)  # fmt: skip
     assert done.status == 0 and "ok" in done.stdout, done.output
     assert "refuses to work" in done.stderr or pieces > 0
+
+
+def test_a_device_that_fails_while_it_passes_on(mpi_program, mpress_run, simulated_gpu):
+    """Whatever it had done by then: nothing, some of the chunks, or all."""
+    env = {**simulated_gpu, "MPRESS_ALGORITHM": "bcast=chain", "MPRESS_CHUNK": "64K"}
+    program, came = mpi_program("passing_failing"), set()
+    for pieces in (0, 1, 2, 3, 5, 8, 13, 40):
+        done = mpress_run(3, program, [str(pieces)], forced("szp:abs=1e-3"), env=env)
+        assert done.status == 0 and "ok" in done.stdout, (pieces, done.output)
+        came.add("did not come" not in done.stdout)
+    assert came == {False, True}

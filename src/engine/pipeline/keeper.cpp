@@ -23,7 +23,9 @@ void Keeper::take(std::uint64_t chunk, const link::Arrived& arrived, bool is_ele
 /// What a device published may be longer than its elements, which not every link takes. False where
 /// it cannot be kept.
 bool Keeper::begin(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
-  const bool is_too_long = !is_elements && arrived.bytes >= opaque_->cut().raw_bytes(chunk);
+  const Chunking& cut = opaque_->cut();
+  const bool is_too_long =
+      !is_elements && cut.may_be_elements && arrived.bytes >= cut.raw_bytes(chunk);
   if (arrived.chunks != 1 || (is_too_long && !is_alone_)) return false;
   std::byte* const place = opaque_->place_for(chunk, arrived.bytes);
   if (!place) return false;
@@ -35,14 +37,24 @@ bool Keeper::begin(std::uint64_t chunk, const link::Arrived& arrived, bool is_el
   }
   if (!queue_) queue_ = job_.devices.queue(device_, gpu::Priority::first);
   if (!queue_) return false;
-  if (arrived.device == device_) {
+  std::uint32_t* const flag = opaque_->flag_for(chunk, arrived.bytes);
+  const bool is_by_kernel = arrived.device == device_;
+  if (is_by_kernel && !flag) {
     copies_.push_back({place, arrived.data, arrived.bytes});
     if (copies_.size() == gpu::Queue::most_copies) launch();
-  } else {
-    launch();
-    works_.push_back({queue_->copy(place, arrived.data, arrived.bytes), taken_});
+    return true;
   }
+  launch();
+  const gpu::Event event = is_by_kernel
+                               ? queue_->copy_near(place, arrived.data, arrived.bytes, flag)
+                               : queue_->copy(place, arrived.data, arrived.bytes, flag);
+  works_.push_back({event, taken_});
   return true;
+}
+
+link::Arrived Keeper::kept(std::uint64_t chunk) const {
+  const OpaqueBlock::Chunk kept = opaque_->chunk(chunk);
+  return {kept.data, kept.bytes, opaque_->lies_on(), opaque_->lies_near()};
 }
 
 void Keeper::skip(std::uint64_t chunk, int code) {
@@ -50,12 +62,12 @@ void Keeper::skip(std::uint64_t chunk, int code) {
   give_up(code);
 }
 
-/// What is under way goes on.
+/// What is under way goes on, unless readers are to be told that no more comes.
 void Keeper::give_up(int code) {
-  is_given_up_ = true;
-  if (!is_alone_ || code_ != MPI_SUCCESS) return;
-  code_ = code;
-  opaque_->give_up(code);
+  if (std::exchange(is_given_up_, true)) return;
+  if (is_alone_) code_ = code;
+  if (opaque_->home().link) drain();
+  if (is_alone_ || opaque_->home().link) opaque_->give_up(code);
 }
 
 void Keeper::launch() {

@@ -14,8 +14,9 @@
 
 namespace mpress::engine {
 
-/// Takes the chunks of one block, in order, beside a decoder or in its place. A device copies those
-/// that are there at the same time by one launch. No call waits but drain().
+/// Takes the chunks of one block, in order, for a decoder or in its place. A device copies those
+/// that are there at the same time by one launch, but for those that it publishes one by one. No
+/// call waits but drain().
 class Keeper {
  public:
   /// For a buffer of `device`, or of the host. `is_alone`: no decoder has the chunks. Then they are
@@ -23,6 +24,12 @@ class Keeper {
   /// block's, if they cannot be kept. Otherwise that is left incomplete then.
   Keeper(Job& job, const Chunking& cut, std::shared_ptr<OpaqueBlock> opaque, int device,
          bool is_alone);
+
+  bool is_alone() const { return is_alone_; }
+
+  /// Is a chunk that settled() counts there? Then this is what was kept.
+  bool has_kept(std::uint64_t chunk) const { return chunk < opaque_->ready(); }
+  link::Arrived kept(std::uint64_t chunk) const;
 
   /// Has it room for more?
   bool has_room() { return works_.size() < most_works; }
@@ -46,7 +53,7 @@ class Keeper {
   int code() const { return code_; }
 
  private:
-  static constexpr std::size_t most_works = 4;
+  static constexpr std::size_t most_works = 8;
 
   struct Chunk {
     std::size_t bytes;

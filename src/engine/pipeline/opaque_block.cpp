@@ -21,10 +21,12 @@ constexpr std::size_t back = wire::size_grain + wire::size_above_grain;
 OpaqueBlock::~OpaqueBlock() {
   encoder_.reset();
   if (!home_.link || is_home_over_) return;
-  if (is_announced_) {
+  if (!is_announced_) {
+    home_.link->abandon(home_.transfer);
+  } else if (is_whole()) {
     home_.link->release(home_.transfer);
   } else {
-    home_.link->abandon(home_.transfer);
+    home_.link->fail(home_.transfer);
   }
 }
 
@@ -39,10 +41,11 @@ bool OpaqueBlock::make_room(std::uint64_t chunk, std::size_t bytes) {
   return static_cast<bool>(memory);
 }
 
-void OpaqueBlock::note(std::uint64_t chunk, std::size_t bytes, bool is_elements) {
+void OpaqueBlock::add(std::uint64_t chunk, std::size_t bytes, bool is_elements) {
   chunks_[chunk].bytes = bytes;
   chunks_[chunk].is_elements = is_elements;
   bytes_ += bytes;
+  if (home_.link && !is_published_by_device_) home_.link->publish(home_.transfer, chunk, bytes);
   ready_.store(chunk + 1, std::memory_order_release);
 }
 
@@ -94,7 +97,7 @@ void OpaqueBlock::hold(const Chunking& cut, const Region& region) {
   held_ = region.data;
   make_chunks();
   for (std::uint64_t chunk = 0; chunk < chunks_.size(); ++chunk)
-    note(chunk, cut_.raw_bytes(chunk), true);
+    add(chunk, cut_.raw_bytes(chunk), true);
 }
 
 std::byte* OpaqueBlock::place(std::uint64_t chunk, std::size_t) { return room_of(chunk); }
@@ -105,7 +108,18 @@ gpu::Report* OpaqueBlock::report(std::uint64_t chunk) {
 }
 
 bool OpaqueBlock::advance() {
-  if (is_made_.load(std::memory_order_acquire)) return true;
+  if (!is_made_.load(std::memory_order_acquire) && !encode_next()) return false;
+  if (code_ != MPI_SUCCESS && is_announced_) fail_home();
+  return true;
+}
+
+/// Readers learn of it now.
+void OpaqueBlock::fail_home() {
+  const std::lock_guard making(making_);
+  if (!std::exchange(is_home_over_, true)) home_.link->fail(home_.transfer);
+}
+
+bool OpaqueBlock::encode_next() {
   std::unique_lock making(making_, std::try_to_lock);
   if (!making) return false;
   while (encoder_) {
@@ -117,25 +131,18 @@ bool OpaqueBlock::advance() {
       end();
       break;
     }
-    note(made.first, made.bytes, !made.is_encoded);
-    if (home_.link && !is_published_by_device_) {
-      home_.link->publish(home_.transfer, made.first, made.bytes);
-    }
+    add(made.first, made.bytes, !made.is_encoded);
     const bool encodes_here = encoder_->encodes_here();
     if (is_whole()) end();
     if (encodes_here) break;  // other operations have their turn between chunks
   }
-  return !encoder_;
+  return is_made_.load(std::memory_order_acquire);
 }
 
 void OpaqueBlock::end() {
   const std::uint64_t took_ns = encoder_->took_ns();
   encoder_.reset();
   packed_.reset();
-  if (code_ != MPI_SUCCESS && is_announced_) {  // readers learn of it now
-    home_.link->fail(home_.transfer);
-    is_home_over_ = true;
-  }
   took_ns_.store(took_ns, std::memory_order_relaxed);
   if (code_ == MPI_SUCCESS && told_) told_(bytes_, took_ns);
   is_made_.store(true, std::memory_order_release);
@@ -143,14 +150,38 @@ void OpaqueBlock::end() {
 
 void OpaqueBlock::begin(const Chunking& cut, int device) {
   cut_ = cut;
-  cut_.may_be_elements = true;
   device_ = device;
+  if (find_home_) home_ = find_home_(cut_, device_);
+  if (home_.link) {
+    is_published_by_device_ = true;
+    is_made_.store(false, std::memory_order_relaxed);
+  } else {
+    cut_.may_be_elements = true;
+  }
   make_chunks();
 }
 
 std::byte* OpaqueBlock::place_for(std::uint64_t chunk, std::size_t bytes) {
+  if (home_.link) return room_of(chunk);
   const bool is_there = static_cast<bool>(chunks_[chunk].memory);
   return is_there || make_room(chunk, bytes) ? room_of(chunk) : nullptr;
+}
+
+std::uint32_t* OpaqueBlock::flag_for(std::uint64_t chunk, std::size_t bytes) {
+  gpu::Report* const published = report(chunk);
+  if (!published) return nullptr;
+  published->bytes = bytes;
+  return &published->sequence;
+}
+
+void OpaqueBlock::note(std::uint64_t chunk, std::size_t bytes, bool is_elements) {
+  add(chunk, bytes, is_elements);
+  if (is_whole()) is_made_.store(true, std::memory_order_release);
+}
+
+void OpaqueBlock::give_up(int code) {
+  code_ = code;
+  is_made_.store(true, std::memory_order_release);
 }
 
 const std::byte* OpaqueBlock::frame(std::size_t& bytes) {

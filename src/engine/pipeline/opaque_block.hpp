@@ -66,10 +66,10 @@ class OpaqueBlock final : private Slots {
   const Loss& loss() const { return loss_; }
 
   /// Makes chunks that are ready; where the calling thread encodes, one. Never waits. True when no
-  /// more will be: see is_whole() and code(). Thread-safe.
+  /// more will be, nor come: see is_whole() and code(). Thread-safe.
   bool advance();
 
-  /// Does a device publish in home() what is left to come?
+  /// Does a device publish in home() what is left to come? Of what is received, once it has come.
   bool is_published_by_device() const { return is_published_by_device_; }
 
   /// Where the readers find it, if all of them do in one place. Nothing else is sent then.
@@ -80,17 +80,27 @@ class OpaqueBlock final : private Slots {
 
   // Where it is received.
 
-  /// Chunks follow, for a buffer of `device` or the host.
+  /// Before begin(): what finds it a home, in which those that it is passed on to find each chunk
+  /// as soon as it is there; of a link whose slots devices publish.
+  using FindHome = std::function<Home(const Chunking& cut, int device)>;
+  void pass_on_from(FindHome find_home) { find_home_ = std::move(find_home); }
+
+  /// Chunks follow, for a buffer of `device` or the host. `cut.may_be_elements`: of those that
+  /// come.
   void begin(const Chunking& cut, int device);
 
-  /// Where a chunk is brought; null: there is no memory.
+  /// Where a chunk is brought, of at most cut().room() bytes; null: there is no memory.
   std::byte* place_for(std::uint64_t chunk, std::size_t bytes);
+
+  /// For who brings a chunk of `bytes` bytes there: what its device publishes it by, in stream
+  /// order; null: nothing.
+  std::uint32_t* flag_for(std::uint64_t chunk, std::size_t bytes);
 
   /// The next chunk is there.
   void note(std::uint64_t chunk, std::size_t bytes, bool is_elements);
 
-  /// It will not be whole. `code`: an MPI error code, which code() gives.
-  void give_up(int code) { code_ = code; }
+  /// It will not be whole, and nobody brings more. `code`: an MPI error code, which code() gives.
+  void give_up(int code);
 
   // What there is.
 
@@ -109,6 +119,8 @@ class OpaqueBlock final : private Slots {
   /// Is it known how it is cut?
   bool has_begun() const { return count_.load(std::memory_order_acquire) > 0; }
   bool is_whole() const { return has_begun() && ready() == count_.load(std::memory_order_relaxed); }
+  /// Can it be sent: is it whole, or in a home where what is left to come will be found?
+  bool may_leave() const { return is_whole() || (has_begun() && home_.link && !is_made_); }
   bool is_elements(std::uint64_t i) const { return chunks_[i].is_elements; }
   std::size_t bytes() const { return bytes_; }  ///< of those that are there
   std::size_t longest() const;                  ///< of any chunk, as far as is known
@@ -138,6 +150,9 @@ class OpaqueBlock final : private Slots {
     return held_ ? held_ + cut_.offset(chunk) : room_of(chunk);
   }
   void make_chunks();
+  bool encode_next();
+  void add(std::uint64_t chunk, std::size_t bytes, bool is_elements);
+  void fail_home();
   bool make_room(std::uint64_t chunk, std::size_t bytes);
   void end();
 
@@ -146,6 +161,7 @@ class OpaqueBlock final : private Slots {
   Loss loss_;
   int device_ = gpu::host;
   Home home_;
+  FindHome find_home_;
   bool is_announced_ = false;
   bool is_home_over_ = false;
   bool is_published_by_device_ = false;
@@ -155,7 +171,7 @@ class OpaqueBlock final : private Slots {
   std::size_t bytes_ = 0;
   int code_ = MPI_SUCCESS;
   std::mutex making_;
-  std::atomic<bool> is_made_{true};
+  std::atomic<bool> is_made_{true};  ///< no more will be, nor come
   std::function<void(std::size_t, std::uint64_t)> told_;
   std::atomic<std::uint64_t> took_ns_{0};
   const std::byte* held_ = nullptr;  ///< elements of the program's

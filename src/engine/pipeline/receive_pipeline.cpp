@@ -63,12 +63,14 @@ void ReceivePipeline::open(link::Link& link, link::Route route, std::uint64_t be
   // Devices that publish payloads ask nobody whether their elements would take less; what MPI
   // carries was looked at, and is never longer than its elements.
   may_come_raw_ = route.kind == link::Kind::mpi || cut_.may_be_elements;
+  begin_keeping();
   inbound_ = link.receive({cut_.peer, route, chunks, cut_.chunk_bytes, cut_.raw_bytes(chunks - 1),
                            !cut_.encodes(), device_, decoder_.get(), &job_.mpi_link, begin_ns});
 }
 
 void ReceivePipeline::open(const std::byte* payload, std::size_t bytes) {
   inbound_ = std::make_unique<Payload>(payload, bytes);
+  begin_keeping();
 }
 
 void ReceivePipeline::open(const OpaqueBlock& opaque) {
@@ -78,15 +80,25 @@ void ReceivePipeline::open(const OpaqueBlock& opaque) {
 
 /// What is not encoded can be had from where it goes.
 void ReceivePipeline::keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_alone) {
-  if (cut_.encodes()) keeper_.emplace(job_, cut_, std::move(opaque), device_, is_alone);
+  if (!cut_.encodes()) return;
+  keep_in_ = std::move(opaque);
+  is_kept_alone_ = is_alone;
+}
+
+void ReceivePipeline::begin_keeping() {
+  if (!keep_in_) return;
+  Chunking cut = cut_;
+  cut.may_be_elements = may_come_raw_;
+  keeper_.emplace(job_, cut, std::move(keep_in_), device_, is_kept_alone_);
 }
 
 bool ReceivePipeline::advance() {
   if (is_over_) return true;
   while (taken_ < cut_.chunks() && take_next()) {
   }
-  decoder_->launch();
   if (keeper_) keeper_->launch();
+  give_kept();
+  decoder_->launch();
   const std::uint64_t settled = this->settled();
   decoder_->give_back(settled);
   if (settled < cut_.chunks()) {
@@ -114,9 +126,9 @@ int ReceivePipeline::code() const {
   return keeper_ ? keeper_->code() : MPI_SUCCESS;
 }
 
-/// Hands the next chunk to the decoder. False where it is not there yet, or there is no room.
+/// Hands the next chunk to who has it first. False where it is not there yet, or there is no room.
 bool ReceivePipeline::take_next() {
-  if (!decoder_->has_room() || (keeper_ && !keeper_->has_room())) return false;
+  if (keeper_ ? !keeper_->has_room() : !decoder_->has_room()) return false;
   if (!has_arrived_) {
     switch (inbound_->poll(taken_, arrived_)) {
       case gpu::State::pending: return false;
@@ -136,15 +148,41 @@ bool ReceivePipeline::take_next() {
   if (!has_arrived_) return true;  // it could not be brought
   const bool is_raw =
       !cut_.encodes() || (may_come_raw_ && arrived_.bytes == cut_.raw_bytes(taken_));
-  // First, as the decoder may decode it where it lies.
-  if (keeper_) keeper_->take(taken_, arrived_, is_raw);
   has_arrived_ = false;
   wire_bytes_ += arrived_.bytes;
   note_arrival();
   if (!is_raw) note_bound();
-  decoder_->take(taken_, arrived_, !is_raw);
-  taken_ += arrived_.chunks;
+  if (keeper_) {
+    keeper_->take(taken_, arrived_, is_raw);
+    waiting_.push_back({arrived_, is_raw});
+    taken_ += arrived_.chunks;
+    if (keeper_->is_alone()) give_kept();
+  } else {
+    taken_ += arrived_.chunks;
+    give(arrived_, is_raw);
+  }
   return true;
+}
+
+void ReceivePipeline::give(const link::Arrived& arrived, bool is_raw) {
+  if (arrived.data) {
+    decoder_->take(given_, arrived, !is_raw);
+  } else {
+    decoder_->skip(given_);
+  }
+  given_ += arrived.chunks;
+}
+
+/// What others get of this rank is on its way to them before it is decoded; and so it is read once
+/// from where it came.
+void ReceivePipeline::give_kept() {
+  if (waiting_.empty()) return;
+  const std::uint64_t settled = keeper_->is_alone() ? taken_ : keeper_->settled();
+  for (; !waiting_.empty() && given_ < settled && decoder_->has_room(); waiting_.pop_front()) {
+    const Waiting& next = waiting_.front();
+    const bool is_there = !keeper_->is_alone() && next.arrived.data && keeper_->has_kept(given_);
+    give(is_there ? keeper_->kept(given_) : next.arrived, next.is_raw);
+  }
 }
 
 void ReceivePipeline::note_arrival() {
@@ -208,8 +246,13 @@ void ReceivePipeline::refuse(const std::string& why, int code) {
                std::to_string(cut_.chunks()) + " from rank " + std::to_string(cut_.peer) + " " +
                why);
   }
-  if (keeper_) keeper_->skip(taken_, code);
-  decoder_->skip(taken_++);
+  ++taken_;
+  if (keeper_) {
+    keeper_->skip(taken_ - 1, code);
+    waiting_.push_back({{}, false});
+  } else {
+    give({}, false);
+  }
 }
 
 }  // namespace mpress::engine

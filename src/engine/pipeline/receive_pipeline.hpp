@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -30,7 +31,7 @@ class ReceivePipeline {
   /// All chunks are here, in an opaque block that stays until advance() has returned true.
   void open(const OpaqueBlock& opaque);
 
-  /// Before any advance(): chunks are kept in `opaque`, too, as they come, or there alone.
+  /// Before open(): chunks are kept in `opaque`, and decoded from there; or kept there alone.
   void keep_in(std::shared_ptr<OpaqueBlock> opaque, bool is_alone);
 
   /// Is it so?
@@ -57,7 +58,16 @@ class ReceivePipeline {
   double bound() const;                                       ///< as Outcome::bound has it
 
  private:
+  /// A chunk that came, and is being kept.
+  struct Waiting {
+    link::Arrived arrived;  ///< without data: it did not come
+    bool is_raw;
+  };
+
+  void begin_keeping();
   bool take_next();
+  void give(const link::Arrived& arrived, bool is_raw);
+  void give_kept();
   void note_arrival();
   void note_bound();
   bool bring_to_host();
@@ -68,11 +78,15 @@ class ReceivePipeline {
   Job& job_;
   const Chunking cut_;
   const int device_;  ///< whose queues read; the host where the decoder takes chunks from there
+  std::shared_ptr<OpaqueBlock> keep_in_;
+  bool is_kept_alone_ = false;
+  std::optional<Keeper> keeper_;      ///< outlives the decoder
+  std::deque<Waiting> waiting_;       ///< for that, to be decoded then
   std::unique_ptr<Decoder> decoder_;  ///< outlives inbound_
-  std::optional<Keeper> keeper_;
   std::unique_ptr<link::Inbound> inbound_;
   bool may_come_raw_ = false;  ///< a chunk may be its elements although the message is encoded
-  std::uint64_t taken_ = 0;    ///< chunks that the decoder has got
+  std::uint64_t taken_ = 0;    ///< chunks that have come
+  std::uint64_t given_ = 0;    ///< chunks that the decoder has got
   link::Arrived arrived_;      ///< the next one, if it has come
   bool has_arrived_ = false;
   bool is_over_ = false;

@@ -153,7 +153,7 @@ bool Runner::is_by_mpi(int peer) const {
   return !job_.peer_link.may_reach(rank) && !job_.host_link.may_reach(rank);
 }
 
-/// Or has it come to nothing? What is kept need not be decoded for that.
+/// Or has it come to nothing? What is kept need not be decoded for that, nor be here as a whole.
 bool Runner::has_all(std::span<const Transfer> sends) const {
   const auto is_missing = [&](schedule::Block block) {
     return !shared_.is_kept(block) &&
@@ -166,7 +166,7 @@ bool Runner::has_all(std::span<const Transfer> sends) const {
   });
 }
 
-/// What others have encoded, and all of which is here?
+/// What others have encoded, and which is here, or goes on as it comes?
 bool Runner::only_passes_on(std::span<const Transfer> sends) const {
   return std::ranges::all_of(sends, [&](const Transfer& transfer) {
     return std::ranges::all_of(schedule_.blocks_of(transfer), [&](schedule::Block block) {

@@ -19,11 +19,31 @@ SharedBlocks::SharedBlocks(Job& job, const Collective& call, trace::Called calle
   for (const schedule::Transfer& transfer : schedule.sends) {
     for (const schedule::Block block : schedule.blocks_of(transfer)) {
       Shared& shared = shared_[block];
+      if (shared.readers.empty()) shared.round = transfer.round;
+      shared.is_at_once = shared.is_at_once && shared.round == transfer.round;
       shared.readers.push_back(transfer.peer);
       ++shared.sends_left;
-      if (!is_own(block) && !shared.opaque) shared.opaque = std::make_shared<OpaqueBlock>(job);
     }
   }
+  for (auto& [block, shared] : shared_) {
+    if (is_own(block)) continue;
+    shared.opaque = std::make_shared<OpaqueBlock>(job);
+    if (shared.is_at_once) shared.opaque->pass_on_from(home_for(shared.readers));
+  }
+}
+
+/// Where devices publish what they are given, which needs no host that looks.
+OpaqueBlock::FindHome SharedBlocks::home_for(std::span<const int> readers) const {
+  std::vector<int> ranks;
+  for (const int reader : readers) ranks.push_back(context_.world_rank(reader));
+  return [&job = job_, ranks](const Chunking& cut, int device) -> OpaqueBlock::Home {
+    const bool is_linked = job.chunks.is_open() && job.peer_link.devices_publish() &&
+                           cut.chunk_bytes <= wire::max_chunk_bytes &&
+                           link_to(job, device, cut.bytes(), ranks) == link::Kind::peer;
+    const std::size_t room = cut.may_be_elements ? cut.room() : cut.payload_room();
+    return is_linked ? find_home(job, cut, room, device, link::Kind::peer, ranks)
+                     : OpaqueBlock::Home{};
+  };
 }
 
 bool SharedBlocks::is_own(schedule::Block block) const {
@@ -56,7 +76,7 @@ SharedBlocks::Keeping SharedBlocks::to_keep(schedule::Block block) const {
 
 bool SharedBlocks::is_kept(schedule::Block block) const {
   const std::shared_ptr<OpaqueBlock> opaque = to_keep(block).opaque;
-  return opaque && opaque->is_whole();
+  return opaque && opaque->may_leave();
 }
 
 /// Once for all readers, also of later rounds.
@@ -97,7 +117,7 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
   // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
   SendCall call{called_, call_.family, true, std::nullopt, coding_, nullptr, driven};
-  if (!opaque || (!is_own(block) && !opaque->is_whole())) {
+  if (!opaque || (!is_own(block) && !opaque->may_leave())) {
     call.raw_for = shared.reason;
     opaque = hold_block(job_, call, arguments, readers);
     if (!opaque) return {nullptr, shared.reason};

@@ -42,8 +42,8 @@ class SharedBlocks {
   };
   Keeping to_keep(schedule::Block block) const;
 
-  /// Has a block that came been kept as it came? Then it can be passed on, also where this rank
-  /// could not decode it.
+  /// Is a block that came, or comes, kept as it came, where those it is passed on to find it? Then
+  /// that can begin, also where this rank could not decode it.
   bool is_kept(schedule::Block block) const;
 
   /// How a block leaves.
@@ -70,6 +70,8 @@ class SharedBlocks {
  private:
   struct Shared {
     std::vector<int> readers;  ///< in all rounds
+    int round = 0;             ///< in which the first of them get it
+    bool is_at_once = true;    ///< all of them do
     std::size_t sends_left = 0;
     bool is_decided = false;  ///< of an own block: how it goes
     bool is_decoded = false;  ///< and that this rank has it as others do
@@ -78,6 +80,7 @@ class SharedBlocks {
     trace::Reason reason = trace::Reason::forwarded;  ///< why it goes as it is
   };
 
+  OpaqueBlock::FindHome home_for(std::span<const int> readers) const;
   bool is_own(schedule::Block block) const;
   bool is_for_self_too(schedule::Block block) const;
   OpaqueBlock* lossy(schedule::Block block, const Shared& shared) const;
