@@ -16,8 +16,8 @@ HEAD = """\
 
 {generated}
 A number without a unit is what mpress takes over what the peer takes, in time or in bytes. Below 1
-mpress wins. In **bold** the peer wins. Each table names its commit and its machine. `mpress tune`
-and `mpress bench` measure your own machine.
+mpress wins. In **bold** the peer wins. Each topic or table names its machine; commits stand [at the
+end](#where-the-numbers-come-from). `mpress tune` and `mpress bench` measure your own machine.
 
 ## At a glance
 

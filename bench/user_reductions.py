@@ -1,10 +1,10 @@
 """The topic of docs/performance.md about reductions."""
 
 import report_reductions as reductions
+from machines import Latest, place_of
 from report_collective_figures import Way, name_of_way, ways
 from report_collectives import (
     label,
-    machine,
     nearest,
     of_block,
     ops,
@@ -14,20 +14,22 @@ from report_collectives import (
 )
 from report_collectives import over as over_fastest
 from tables import table
-from user_values import Cell, Row, Topic, commits, extremes, over
+from user_values import Cell, Row, Topic, extremes, over
 
 MB = 1 << 20
 TEXT = """\
 ## Do reductions get faster?
 
-MPI_SUM of f32 in memory of GPUs, times over those of others in the same job, codecs forced. Sizes
-are bytes of a rank. First raw calls, beside NCCL, the MPI's own call, and a program that copies to
-pageable memory and back; then codecs over NCCL, and over raw calls. `szp` bounds the error of the
-result, and `szp:abs` has the bound of `szp:rel=0.001`, but need not find it.
+MPI_SUM of f32 in memory of GPUs, times over those of others in the same job, codecs forced; of what
+was measured again, the latest. Sizes are bytes of a rank. First raw calls, beside NCCL, the MPI's
+own call, and a program that copies to pageable memory and back; then codecs over NCCL, and over raw
+calls. `szp` bounds the error of the result, and `szp:abs` has the bound of `szp:rel=0.001`, but
+need not find it.
 """
 AFTER = """\
-{missing}NCCL takes what is like the way: the GPUs' own link, host memory, or TCP. {sources}. [All
-rows, figures, where the time goes, and gZCCL's tables and figures](dev/results-reductions.md).
+{missing}NCCL takes what is like the way: the GPUs' own link, host memory, or TCP. Machines and
+commits stand [at the end](#where-the-numbers-come-from). [All rows, figures, where the time
+goes, and gZCCL's tables and figures](dev/results-reductions.md).
 """
 _PEERS = ("nccl", "mpi", "plain")
 _SHOWN = (0, MB, 16 * MB, 256 * MB)  # or what was measured near them
@@ -54,23 +56,26 @@ class _Cells:
 
 def topic(document: Row) -> Topic:
     cells, texts = _Cells(), []
-    for run in document["runs"]:
+    latest = Latest(document["runs"])
+    for run in latest.runs:
         for way in ways(run):
-            texts += [text for text in (raw(run, way, cells), coded(run, way, cells)) if text]
+            shown_ops = [
+                op
+                for op in ops(run, way)
+                if reductions.data_of(run, way, op) and latest.has(run, way, op)
+            ]
+            both = raw(run, way, shown_ops, cells), coded(run, way, shown_ops, cells)
+            texts += [text for text in both if text]
             name = name_of_way(run, way)
             cells.autos += [
                 Cell(value, f"{of_block(row['op'], row['bytes'])}, {row['data']}, {name}")
                 for row in rows_of(run, way, job="auto", path="auto")
-                if (value := over_best(run, row)) is not None
+                if latest.has(run, way, row["op"], "auto")
+                and (value := over_best(run, row)) is not None
             ]
-    sources = "; ".join(
-        f"{machine(run)}, {run['mpi']}, {run['memory']} memory, {run['date']}, "
-        f"commit {commits({'runs': [run]})}"
-        for run in document["runs"]
-    )  # fmt: skip
-    failed = sum(bool(job["failure"]) for run in document["runs"] for job in run["jobs"])
+    failed = sum(bool(job["failure"]) for run in latest.shown() for job in run["jobs"])
     missing = f"{failed} of the jobs failed; what they lack is named there. " if failed else ""
-    text = "\n".join([TEXT, *texts, AFTER.format(sources=sources, missing=missing)])
+    text = "\n".join([TEXT, *texts, AFTER.format(missing=missing)])
     return Topic(text, cells.lines())
 
 
@@ -81,22 +86,22 @@ def shown(run: Row, way: Way, op: str, data: str) -> list[int]:
     return sorted({nbytes for nbytes in near if nbytes in found})
 
 
-def raw(run: Row, way: Way, cells: _Cells) -> str:
+def raw(run: Row, way: Way, wanted: list[str], cells: _Cells) -> str:
     lines, name = [], name_of_way(run, way)
-    for op in ops(run, way):
+    for op in wanted:
         for data in reductions.data_of(run, way, op)[:1]:
             every = {n: [over_fastest(run, way, op, "none", n, (peer,), data=data)
                          for peer in _PEERS] for n in sizes(run, way, op, data)}  # fmt: skip
             cells.raw += [Cell(values[0], f"{of_block(op, n)}, {name}")
                           for n, values in every.items() if values[0] is not None]  # fmt: skip
             lines += [[of_block(op, n), *map(over, every[n])] for n in shown(run, way, op, data)]
-    headings = (f"{name}, {run['ranks']} ranks", *(f"raw over {label(p)}" for p in _PEERS))
+    headings = (f"{name}: {place_of(run)}", *(f"raw over {label(p)}" for p in _PEERS))
     return table(headings, lines) if lines else ""
 
 
-def coded(run: Row, way: Way, cells: _Cells) -> str:
+def coded(run: Row, way: Way, wanted: list[str], cells: _Cells) -> str:
     lines, name = [], name_of_way(run, way)
-    measured = [(op, data) for op in ops(run, way) for data in reductions.data_of(run, way, op)]
+    measured = [(op, data) for op in wanted for data in reductions.data_of(run, way, op)]
     begins = list(dict.fromkeys(
         begin_of(path) for op, data in measured for path in reductions.codecs(run, way, op, data)
         if path != "none"
@@ -115,7 +120,8 @@ def coded(run: Row, way: Way, cells: _Cells) -> str:
             is_shown = op == "allreduce" or data == measured[0][1]
             if is_shown and nbytes in shown(run, way, op, data) and set(line) - {"-"}:
                 lines.append([f"{of_block(op, nbytes)}, {data}", *line])
-    headings = (f"{name}: over NCCL / over raw", *(f"`{begin}`" for begin in begins))
+    first = f"{name}: {place_of(run)}: over NCCL / over raw"
+    headings = (first, *(f"`{begin}`" for begin in begins))
     return table(headings, lines) if lines else ""
 
 

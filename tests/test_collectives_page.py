@@ -96,12 +96,29 @@ def test_losses_are_bold_for_users(bench, results):
     topic = bench("user_collectives").topic(results)
     lines = lines_of(topic.text)
     # The headings of a way name it; rows of ways share their first cells, so the last one's count.
-    assert "from GPU to GPU, 4 ranks" in lines and "by MPI, TCP, 4 ranks" in lines
+    place = "4 GPUs, 2026-01-01"
+    assert f"from GPU to GPU: {place}" in lines and f"by MPI, TCP: {place}" in lines
     line = lines["alltoall, 64 MB a pair"]
     assert line[0].startswith("**1.") and line[1] == "0.50"
     worst = next(line for line in topic.glance if line[0].startswith("Collective calls, raw"))
     assert worst[2].startswith("**1.50** (over NCCL")
     assert "1 of the jobs failed" in topic.text
+
+
+def test_users_see_the_latest_of_a_machine(bench, results):
+    """Of each operation by a way; what only an older run has, and other machines, stay."""
+    [run] = results["runs"]
+    of_alltoall = [row for row in run["rows"] if row["op"] == "alltoall"]
+    again = run | {"date": "2026-02-02", "rows": of_alltoall}
+    other = run | {"gpu": "OTHER", "date": "2025-12-31"}
+    topic = bench("user_collectives").topic({"runs": [run, again, other]})
+    tables = topic.text.split("\n\n")
+    by_peer = {date: next(one for one in tables if f"from GPU to GPU: 4 {gpu}s, {date}" in one)
+               for gpu, date in [("GPU", "2026-01-01"), ("GPU", "2026-02-02"),
+                                 ("OTHER", "2025-12-31")]}  # fmt: skip
+    assert "| alltoall, " in by_peer["2026-02-02"] and "| bcast, " not in by_peer["2026-02-02"]
+    assert "| alltoall, " not in by_peer["2026-01-01"] and "| bcast, " in by_peer["2026-01-01"]
+    assert "| alltoall, " in by_peer["2025-12-31"] and "| bcast, " in by_peer["2025-12-31"]
 
 
 def test_pages_are_made_of_the_files_that_there_are(bench, results, tmp_path):

@@ -181,7 +181,8 @@ def test_pages_of_what_there_is(bench, found, tmp_path):
 def test_losses_are_bold_for_users(bench, results):
     topic = bench("user_reductions").topic(results)
     lines = lines_of(topic.text)
-    assert "from GPU to GPU, 4 ranks" in lines and "by MPI, TCP, 4 ranks" in lines
+    place = "4 GPUs, 2026-01-01"
+    assert f"from GPU to GPU: {place}" in lines and f"by MPI, TCP: {place}" in lines
     assert lines["allreduce, 256 MB a rank"][0] == "**1.48**"
     assert lines["allreduce, 256 MB a rank, wave"][0] == "0.39 / 0.26"
     worst = next(line for line in topic.glance if line[0] == "Reductions, raw over NCCL")
