@@ -25,7 +25,7 @@ void Launch::launch() {
   std::vector<Given*> given;
   const auto flush = [&] {
     if (wanted.empty()) return;
-    gpu::Event event = queue().encode(spec_, type_, wanted, range_);
+    gpu::Event event = queue_->encode(spec_, type_, wanted, range_);
     for (Given* const one : given) one->event = event++;
     wanted.clear();
     given.clear();
@@ -41,21 +41,12 @@ void Launch::launch() {
 }
 
 gpu::State Launch::query(std::size_t piece, gpu::Outcome* outcome) {
-  return is_launched_ ? queue().query(pieces_[piece].event, outcome) : gpu::State::pending;
+  return is_launched_ ? queue_->query(pieces_[piece].event, outcome) : gpu::State::pending;
 }
 
 void Launch::withdraw(std::size_t first, std::size_t count) {
   for (std::size_t i = first; i < first + count; ++i) pieces_[i].is_withdrawn = true;
-  if (is_launched_) drain();
-}
-
-std::shared_ptr<QueueLease> LaunchBatch::queue_in_turn(int device) {
-  for (const auto& queue : in_turn_) {
-    if ((*queue)->device() == device) return queue;
-  }
-  auto queue = std::make_shared<QueueLease>(job_.devices.queue(device));
-  if (!*queue) return nullptr;
-  return in_turn_.emplace_back(std::move(queue));
+  if (is_launched_) queue_->drain();
 }
 
 std::shared_ptr<Launch> LaunchBatch::add(int device, const Spec& spec, ElementType type,
@@ -65,8 +56,8 @@ std::shared_ptr<Launch> LaunchBatch::add(int device, const Spec& spec, ElementTy
   if (found == launches_.end()) {
     QueueLease queue = job_.devices.queue(device);
     if (!queue) return nullptr;
-    launches_.push_back(std::make_shared<Launch>(std::make_shared<QueueLease>(std::move(queue)),
-                                                 spec, type, codec::RangeOf::segment));
+    launches_.push_back(
+        std::make_shared<Launch>(std::move(queue), spec, type, codec::RangeOf::segment));
     found = launches_.end() - 1;
   }
   first = (*found)->add(pieces);

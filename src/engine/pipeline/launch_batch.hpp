@@ -23,8 +23,7 @@ class Launch {
  public:
   /// A relative bound is of the range that `range` names, of RangeOf::call that of all pieces,
   /// which are at most Queue::most_pieces then.
-  Launch(std::shared_ptr<QueueLease> queue, const Spec& spec, ElementType type,
-         codec::RangeOf range)
+  Launch(QueueLease queue, const Spec& spec, ElementType type, codec::RangeOf range)
       : queue_(std::move(queue)), spec_(spec), type_(type), range_(range) {}
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
@@ -46,13 +45,14 @@ class Launch {
   void withdraw(std::size_t first, std::size_t count);
 
   /// Waits until all that was launched is done, or has failed.
-  void drain() { queue().drain(); }
+  void drain() { queue_->drain(); }
 
-  /// What it is given besides comes behind all pieces, and those of other launches that share it.
-  gpu::Queue& queue() { return **queue_; }
+  /// Idle but for the pieces: what it is given besides comes behind all of them.
+  gpu::Queue& queue() { return *queue_; }
 
+  std::size_t pieces() const { return pieces_.size(); }
   bool is_for(int device, const Spec& spec, ElementType type) const {
-    return (*queue_)->device() == device && spec_ == spec && type_ == type;
+    return queue_->device() == device && spec_ == spec && type_ == type;
   }
   std::uint64_t launched_ns() const { return launched_ns_; }
 
@@ -68,7 +68,7 @@ class Launch {
     std::size_t piece;
   };
 
-  const std::shared_ptr<QueueLease> queue_;
+  const QueueLease queue_;
   const Spec spec_;
   const ElementType type_;
   const codec::RangeOf range_;
@@ -80,26 +80,13 @@ class Launch {
 
 /// Collects what encoders give while messages are prepared, and launches it: one launch for each
 /// device, spec and element type, or more where those have more pieces than a launch takes. What
-/// an encoder makes is not to be waited for before launch() was called. What cannot be joined is
-/// launched at once, one message behind the other. One thread at a time.
+/// an encoder makes is not to be waited for before launch() was called. One thread at a time.
 class LaunchBatch {
  public:
-  enum class Joins : bool {
-    none,  ///< messages of which each has work for the whole device for long
-    all,
-  };
-
-  explicit LaunchBatch(Job& job, Joins joins = Joins::all) : job_(job), joins_(joins) {}
+  explicit LaunchBatch(Job& job) : job_(job) {}
   LaunchBatch(const LaunchBatch&) = delete;
   LaunchBatch& operator=(const LaunchBatch&) = delete;
   ~LaunchBatch() { launch(); }
-
-  bool joins() const { return joins_ == Joins::all; }
-
-  /// For messages that are launched by themselves. Kernels of two that run at the same time take
-  /// longer than one after the other, and the first is not ready before the last. Null where the
-  /// device has no queue.
-  std::shared_ptr<QueueLease> queue_in_turn(int device);
 
   /// Adds pieces of a message of which each is in no other's way: a relative bound is of the range
   /// of each by itself. Sets `first` to the number of the first in the launch that it returns. Null
@@ -115,9 +102,7 @@ class LaunchBatch {
 
  private:
   Job& job_;
-  const Joins joins_;
   std::vector<std::shared_ptr<Launch>> launches_;  ///< not launched yet
-  std::vector<std::shared_ptr<QueueLease>> in_turn_;
   std::size_t added_ = 0;
 };
 

@@ -98,14 +98,14 @@ class NearEncoder final : public Encoder {
 
   /// Of what does not wait for others' work.
   gpu::Queue& copying_queue() {
-    if (!queue_ && shares_queue_) queue_ = job_.devices.queue(region_.device);
+    if (!queue_ && launch_->pieces() > work_.size()) queue_ = job_.devices.queue(region_.device);
     return queue_ ? *queue_ : launch_->queue();
   }
 
   /// All chunks in one go: launches take longer than short ones do. The first is ready when its
   /// share of the time has passed. A payload that is larger than its elements stays as it is where
-  /// the device publishes it, which asks no host. Chunks that have one range are not joined with
-  /// others: they would wait until the ranges of all were found.
+  /// the device publishes it, which asks no host. Chunks that have one range do not go with others:
+  /// they would wait until the ranges of all were found.
   bool start_encoding(LaunchBatch* batch) {
     const std::uint64_t chunks = cut_.chunks();
     std::vector<gpu::Piece> pieces;
@@ -116,15 +116,12 @@ class NearEncoder final : public Encoder {
     }
     for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) work_.push_back({chunk, 1});
     const bool has_range = cut_.spec.bound == Bound::rel && chunks > 1;
-    shares_queue_ = batch != nullptr;
-    if (batch && batch->joins() && !has_range) {
+    if (batch && !has_range) {
       launch_ = batch->add(region_.device, cut_.spec, cut_.type, pieces, first_piece_);
       return launch_ != nullptr;
     }
-    std::shared_ptr<QueueLease> queue =
-        batch ? batch->queue_in_turn(region_.device)
-              : std::make_shared<QueueLease>(job_.devices.queue(region_.device));
-    if (!queue || !*queue) return false;
+    QueueLease queue = job_.devices.queue(region_.device);
+    if (!queue) return false;
     launch_ = std::make_shared<Launch>(std::move(queue), cut_.spec, cut_.type, gpu::RangeOf::call);
     first_piece_ = launch_->add(pieces);
     launch_->launch();
@@ -169,7 +166,6 @@ class NearEncoder final : public Encoder {
   bool is_given_ = true;            ///< all work
   std::shared_ptr<Launch> launch_;  ///< of what is encoded
   std::size_t first_piece_ = 0;     ///< of it that is this encoder's
-  bool shares_queue_ = false;
   QueueLease queue_;                ///< of what is copied
 };
 

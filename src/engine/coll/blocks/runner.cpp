@@ -281,7 +281,6 @@ void Runner::send_shared(std::span<const Transfer> transfers) {
     count_driven(blocks.size());
   }
   LaunchBatch batch(job_);
-  LaunchBatch in_turn(job_, LaunchBatch::Joins::none);
   std::vector<std::uint32_t> sent(transfers.size());
   for (std::size_t i = 0; i < transfers.size();) {
     if (sent[i] == transfers[i].count) {
@@ -296,13 +295,12 @@ void Runner::send_shared(std::span<const Transfer> transfers) {
       readers.push_back(transfers[j].peer);
       ++sent[j];
     }
-    send_shared(block, readers, batch, in_turn);
+    send_shared(block, readers, batch);
   }
   batch.launch();
 }
 
-void Runner::send_shared(schedule::Block block, std::span<const int> readers, LaunchBatch& batch,
-                         LaunchBatch& in_turn) {
+void Runner::send_shared(schedule::Block block, std::span<const int> readers, LaunchBatch& batch) {
   const Part part = blocks_.outgoing(block);
   if (part.bytes == 0) return;
   SharedBlocks::Sending sending;
@@ -317,7 +315,7 @@ void Runner::send_shared(schedule::Block block, std::span<const int> readers, La
   }
   for (const int reader : readers) {
     if (is_here && sending.code == MPI_SUCCESS) {
-      start({reader, prepare(reader, part, sending.raw_for, &in_turn)});
+      start({reader, prepare(reader, part, sending.raw_for, nullptr)});
     } else {
       tell_failure(reader);
     }

@@ -144,8 +144,7 @@ class Runner {
                                   LaunchBatch* batch);
   void start(Departure departure);
   void send_shared(std::span<const schedule::Transfer> transfers);
-  void send_shared(schedule::Block block, std::span<const int> readers, LaunchBatch& batch,
-                   LaunchBatch& in_turn);
+  void send_shared(schedule::Block block, std::span<const int> readers, LaunchBatch& batch);
   bool has(schedule::Block block) const;
   void tell_failure(int to);
   bool is_over(Message& message);
