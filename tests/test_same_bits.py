@@ -63,6 +63,14 @@ def test_on_two_hosts(
     assert encoded(sent(done)) > 20
 
 
+@pytest.mark.parametrize("algorithms", ["bcast=chain,allgather=ring", "bcast=two-shot"])
+def test_on_devices_that_pass_on(algorithms, mpi_program, mpress_run, simulated_gpu):
+    env = {**simulated_gpu, "MPRESS_CHUNK": "16K", "MPRESS_ALGORITHM": algorithms}
+    done = mpress_run(4, mpi_program("same_bits"), ["rel=1e-3", "6", "30"],
+                      forced("szp:rel=1e-3"), env=env)  # fmt: skip
+    assert encoded(sent(done)) > 20
+
+
 @pytest.mark.parametrize("link", [pytest.param("peer", marks=EXTENDED), "host",
                                   pytest.param("mpi", marks=EXTENDED)])  # fmt: skip
 def test_with_little_memory(link, mpi_program, mpress_run, simulated_gpu):
@@ -190,3 +198,13 @@ def test_a_device_that_fails_while_it_passes_on(mpi_program, mpress_run, simulat
         assert done.status == 0 and "ok" in done.stdout, (pieces, done.output)
         came.add("did not come" not in done.stdout)
     assert came == {False, True}
+
+
+def test_readers_wait_for_no_decoder_of_who_passes_on(
+    several_hosts, mpi_program, mpress_run, simulated_gpu
+):  # fmt: skip
+    """Nor where there are fewer rooms for what MPI brings from another host than chunks."""
+    env = {**simulated_gpu, **several_hosts, "MPRESS_CHUNK": "64K"}
+    args = ["1", "3", "1600000"]
+    done = mpress_run(4, mpi_program("device_passing_on"), args, forced("szp:abs=1e-3"), env=env)
+    assert done.status == 0 and done.stdout == "ok\n", done.output

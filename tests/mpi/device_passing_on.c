@@ -1,57 +1,53 @@
-/* A rank passes on what it gets encoded while its device has yet to decode that: in broadcasts
- * along a chain of three, in which the second rank's decoders wait for the third rank to have all.
- */
-#include <time.h>
-
+/* A broadcast of device memory from rank 0, in which the device of HOLDER has no time to decode
+ * until READER, to whom it passes chunks on, has all of them.
+ *
+ * device_passing_on HOLDER READER COUNT */
 #include "check.h"
+#include "device_memory.h"
 #include "simulated_gpu.h"
 
-enum { COUNT = 12000, ROUNDS = 6, HELD = 4 };
+enum { warm = 6, tag = 3 };
 
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
+static float value(int call, int i) { return (float)sin(1e-3 * i + call); }
 
 int main(int argc, char** argv) {
+  static int may_decode = 0;
+  int rank;
   CHECK_MPI(MPI_Init(&argc, &argv));
-  CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &check_rank));
-  const int rank = check_rank;
-  float* const values = malloc(COUNT * sizeof(float));
-  float* const data = sim_malloc(rank % 2, COUNT * sizeof(float));
-  /* The first messages of a pair connect it. */
-  for (int round = 0; round < ROUNDS; ++round) {
-    const int is_held = rank == 1 && round >= HELD;
-    int flag = 0;
-    fill_f32(values, COUNT, rank == 0 ? round : 99);
-    sim_copy_in(data, values, COUNT * sizeof(float));
-    if (is_held) sim_hold_decoders(&flag);
-    MPI_Request request;
-    CHECK_MPI(MPI_Ibcast(data, COUNT, MPI_FLOAT, 0, MPI_COMM_WORLD, &request));
+  CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  check_rank = rank;
+  const int holder = atoi(argv[1]), reader = atoi(argv[2]), count = atoi(argv[3]);
+  struct Memory data = memory_on(rank % sim_devices, sizeof(float) * (size_t)count);
+  float* const values = (float*)data.shadow;
+  for (int call = 0; call <= warm; ++call) {
+    const int is_held = call == warm && rank == holder;
+    for (int i = 0; i < count; ++i) values[i] = rank == 0 ? value(call, i) : 0;
+    put(&data);
+    MPI_Request broadcast, told;
+    int done = 0;
     if (is_held) {
-      const double begin = now();
-      int is_over = 0, has_all = 0;
-      while (!has_all && now() - begin < 20) {
-        CHECK_MPI(MPI_Test(&request, &is_over, MPI_STATUS_IGNORE));
+      sim_hold_decoders(&may_decode);
+      CHECK_MPI(MPI_Irecv(NULL, 0, MPI_INT, reader, tag, MPI_COMM_WORLD, &told));
+    }
+    CHECK_MPI(MPI_Ibcast(data.data, count, MPI_FLOAT, 0, MPI_COMM_WORLD, &broadcast));
+    if (is_held) {
+      while (!done) {
+        int is_over = 0;
+        CHECK_MPI(MPI_Test(&told, &done, MPI_STATUS_IGNORE));
+        CHECK_MPI(MPI_Request_get_status(broadcast, &is_over, MPI_STATUS_IGNORE));
         CHECK(!is_over);
-        CHECK_MPI(MPI_Iprobe(2, 0, MPI_COMM_WORLD, &has_all, MPI_STATUS_IGNORE));
       }
-      CHECK(has_all);
-      __atomic_store_n(&flag, 1, __ATOMIC_RELEASE);
+      __atomic_store_n(&may_decode, 1, __ATOMIC_SEQ_CST);
       sim_hold_decoders(NULL);
-      CHECK_MPI(MPI_Recv(NULL, 0, MPI_CHAR, 2, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     }
-    CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
-    sim_copy_out(values, data, COUNT * sizeof(float));
-    CHECK(same_f32(values, COUNT, round));
-    if (rank == 2 && round >= HELD) {
-      CHECK_MPI(MPI_Send(NULL, 0, MPI_CHAR, 1, 0, MPI_COMM_WORLD));
+    CHECK_MPI(MPI_Wait(&broadcast, MPI_STATUS_IGNORE));
+    if (call == warm && rank == reader) {
+      CHECK_MPI(MPI_Send(NULL, 0, MPI_INT, holder, tag, MPI_COMM_WORLD));
     }
-    CHECK_MPI(MPI_Barrier(MPI_COMM_WORLD));
+    get(&data);
+    for (int i = 0; i < count; ++i) CHECK(fabs(values[i] - value(call, i)) <= 1e-3);
   }
-  sim_free(data);
-  free(values);
+  drop(&data);
   CHECK_MPI(MPI_Finalize());
   if (rank == 0) puts("ok");
   return 0;

@@ -156,7 +156,7 @@ class DeviceDecoder final : public Decoder {
   std::byte* payload_memory(std::size_t queue) {
     memory::Buffer& memory = payloads_[queue];
     if (!memory) memory = job_.devices.take(device_, payload_room_);
-    if (!memory && code_ == MPI_SUCCESS) code_ = MPI_ERR_NO_MEM;
+    if (!memory && code_ == MPI_SUCCESS) code_ = short_of_memory(job_, device_);
     return memory.data();
   }
 

@@ -10,7 +10,8 @@ namespace mpress::engine {
 Keeper::Keeper(Job& job, const Chunking& cut, std::shared_ptr<OpaqueBlock> opaque, int device,
                bool is_alone)
     : job_(job), opaque_(std::move(opaque)), device_(device), is_alone_(is_alone) {
-  opaque_->begin(cut, device);
+  if (device_ != gpu::host) queue_ = job_.devices.queue(device_, gpu::Priority::first);
+  opaque_->begin(cut, device_, !queue_);
 }
 
 void Keeper::take(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements) {
@@ -35,7 +36,6 @@ bool Keeper::begin(std::uint64_t chunk, const link::Arrived& arrived, bool is_el
     std::memcpy(place, arrived.data, arrived.bytes);
     return true;
   }
-  if (!queue_) queue_ = job_.devices.queue(device_, gpu::Priority::first);
   if (!queue_) return false;
   std::uint32_t* const flag = opaque_->flag_for(chunk, arrived.bytes);
   const bool is_by_kernel = arrived.device == device_;
@@ -62,12 +62,15 @@ void Keeper::skip(std::uint64_t chunk, int code) {
   give_up(code);
 }
 
-/// What is under way goes on, unless readers are to be told that no more comes.
+/// What is under way goes on.
 void Keeper::give_up(int code) {
   if (std::exchange(is_given_up_, true)) return;
   if (is_alone_) code_ = code;
-  if (opaque_->home().link) drain();
-  if (is_alone_ || opaque_->home().link) opaque_->give_up(code);
+  if (is_alone_ || opaque_->home().link) block_code_ = code;
+}
+
+void Keeper::tell_failure() {
+  if (block_code_ != MPI_SUCCESS) opaque_->give_up(std::exchange(block_code_, MPI_SUCCESS));
 }
 
 void Keeper::launch() {
@@ -83,7 +86,10 @@ std::uint64_t Keeper::settled() {
     if (state == gpu::State::failed) give_up(refused(job_, device_));
     note(works_.front().end);
   }
-  if (copies_.empty()) note(taken_);
+  if (copies_.empty()) {
+    note(taken_);
+    tell_failure();
+  }
   return settled_;
 }
 

@@ -21,14 +21,15 @@ class Keeper {
  public:
   /// For a buffer of `device`, or of the host. `is_alone`: no decoder has the chunks. Then they are
   /// not passed on, so a payload may be longer than its elements; and it is an error, also of the
-  /// block's, if they cannot be kept. Otherwise that is left incomplete then.
+  /// block's, if they cannot be kept. Otherwise that is left incomplete then, and is an error of
+  /// the block's alone where readers may have begun to take it.
   Keeper(Job& job, const Chunking& cut, std::shared_ptr<OpaqueBlock> opaque, int device,
          bool is_alone);
 
   bool is_alone() const { return is_alone_; }
 
-  /// Is a chunk that settled() counts there? Then this is what was kept.
-  bool has_kept(std::uint64_t chunk) const { return chunk < opaque_->ready(); }
+  /// How many of the chunks are kept, all of them before any that is not; and one of them.
+  std::uint64_t kept() const { return opaque_->ready(); }
   link::Arrived kept(std::uint64_t chunk) const;
 
   /// Has it room for more?
@@ -67,6 +68,7 @@ class Keeper {
 
   bool begin(std::uint64_t chunk, const link::Arrived& arrived, bool is_elements);
   void give_up(int code);
+  void tell_failure();
   void note(std::uint64_t end);
 
   Job& job_;
@@ -74,6 +76,7 @@ class Keeper {
   const int device_;
   const bool is_alone_;
   bool is_given_up_ = false;
+  int block_code_ = MPI_SUCCESS;   ///< that the block is to be told, once no device works at it
   std::uint64_t taken_ = 0;        ///< chunks
   std::uint64_t settled_ = 0;      ///< chunks
   std::vector<Chunk> chunks_;      ///< that were taken

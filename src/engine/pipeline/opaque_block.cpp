@@ -109,7 +109,8 @@ gpu::Report* OpaqueBlock::report(std::uint64_t chunk) {
 
 bool OpaqueBlock::advance() {
   if (!is_made_.load(std::memory_order_acquire) && !encode_next()) return false;
-  if (code_ != MPI_SUCCESS && is_announced_) fail_home();
+  // The home of one that is received goes with it: this rank may still decode what is there.
+  if (code_ != MPI_SUCCESS && is_announced_ && !is_received()) fail_home();
   return true;
 }
 
@@ -148,10 +149,10 @@ void OpaqueBlock::end() {
   is_made_.store(true, std::memory_order_release);
 }
 
-void OpaqueBlock::begin(const Chunking& cut, int device) {
+void OpaqueBlock::begin(const Chunking& cut, int device, bool is_homeless) {
   cut_ = cut;
   device_ = device;
-  if (find_home_) home_ = find_home_(cut_, device_);
+  if (find_home_ && !is_homeless) home_ = find_home_(cut_, device_);
   if (home_.link) {
     is_published_by_device_ = true;
     is_made_.store(false, std::memory_order_relaxed);

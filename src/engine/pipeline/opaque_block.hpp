@@ -69,7 +69,8 @@ class OpaqueBlock final : private Slots {
   /// more will be, nor come: see is_whole() and code(). Thread-safe.
   bool advance();
 
-  /// Does a device publish in home() what is left to come? Of what is received, once it has come.
+  /// Does a device publish in home() what is left to come? Of a block that is received: what this
+  /// process gives it to copy there, which comes from other ranks.
   bool is_published_by_device() const { return is_published_by_device_; }
 
   /// Where the readers find it, if all of them do in one place. Nothing else is sent then.
@@ -86,8 +87,8 @@ class OpaqueBlock final : private Slots {
   void pass_on_from(FindHome find_home) { find_home_ = std::move(find_home); }
 
   /// Chunks follow, for a buffer of `device` or the host. `cut.may_be_elements`: of those that
-  /// come.
-  void begin(const Chunking& cut, int device);
+  /// come. `is_homeless`: they go to no home.
+  void begin(const Chunking& cut, int device, bool is_homeless);
 
   /// Where a chunk is brought, of at most cut().room() bytes; null: there is no memory.
   std::byte* place_for(std::uint64_t chunk, std::size_t bytes);
@@ -120,11 +121,15 @@ class OpaqueBlock final : private Slots {
   bool has_begun() const { return count_.load(std::memory_order_acquire) > 0; }
   bool is_whole() const { return has_begun() && ready() == count_.load(std::memory_order_relaxed); }
   /// Can it be sent: is it whole, or in a home where what is left to come will be found?
-  bool may_leave() const { return is_whole() || (has_begun() && home_.link && !is_made_); }
+  bool may_leave() const {
+    // It may become whole in between.
+    const bool comes = has_begun() && home_.link && !is_made_.load(std::memory_order_acquire);
+    return comes || is_whole();
+  }
   bool is_elements(std::uint64_t i) const { return chunks_[i].is_elements; }
   std::size_t bytes() const { return bytes_; }  ///< of those that are there
   std::size_t longest() const;                  ///< of any chunk, as far as is known
-  int code() const { return code_; }            ///< of one that failed: an MPI error code
+  int code() const { return code_.load(std::memory_order_acquire); }  ///< of one that failed: MPI's
 
   /// What encoding took, the first time that it is asked for.
   std::uint64_t claim_took_ns() { return took_ns_.exchange(0, std::memory_order_relaxed); }
@@ -153,6 +158,7 @@ class OpaqueBlock final : private Slots {
   bool encode_next();
   void add(std::uint64_t chunk, std::size_t bytes, bool is_elements);
   void fail_home();
+  bool is_received() const { return static_cast<bool>(find_home_); }
   bool make_room(std::uint64_t chunk, std::size_t bytes);
   void end();
 
@@ -169,7 +175,7 @@ class OpaqueBlock final : private Slots {
   std::atomic<std::uint64_t> count_{0};  ///< of them, once they have room: other threads may look
   std::atomic<std::uint64_t> ready_{0};
   std::size_t bytes_ = 0;
-  int code_ = MPI_SUCCESS;
+  std::atomic<int> code_{MPI_SUCCESS};
   std::mutex making_;
   std::atomic<bool> is_made_{true};  ///< no more will be, nor come
   std::function<void(std::size_t, std::uint64_t)> told_;

@@ -100,9 +100,11 @@ bool ReceivePipeline::advance() {
   give_kept();
   decoder_->launch();
   const std::uint64_t settled = this->settled();
-  decoder_->give_back(settled);
+  // What is kept is decoded from there.
+  const std::uint64_t read = keeper_ ? std::max(settled, keeper_->kept()) : settled;
+  decoder_->give_back(read);
   if (settled < cut_.chunks()) {
-    inbound_->acknowledge(settled);
+    inbound_->acknowledge(read);
     return false;
   }
   // A device that failed may have told the sender, or not.
@@ -180,7 +182,7 @@ void ReceivePipeline::give_kept() {
   const std::uint64_t settled = keeper_->is_alone() ? taken_ : keeper_->settled();
   for (; !waiting_.empty() && given_ < settled && decoder_->has_room(); waiting_.pop_front()) {
     const Waiting& next = waiting_.front();
-    const bool is_there = !keeper_->is_alone() && next.arrived.data && keeper_->has_kept(given_);
+    const bool is_there = !keeper_->is_alone() && given_ < keeper_->kept();
     give(is_there ? keeper_->kept(given_) : next.arrived, next.is_raw);
   }
 }

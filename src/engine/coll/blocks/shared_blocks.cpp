@@ -40,9 +40,7 @@ OpaqueBlock::FindHome SharedBlocks::home_for(std::span<const int> readers) const
     const bool is_linked = job.chunks.is_open() && job.peer_link.devices_publish() &&
                            cut.chunk_bytes <= wire::max_chunk_bytes &&
                            link_to(job, device, cut.bytes(), ranks) == link::Kind::peer;
-    const std::size_t room = cut.may_be_elements ? cut.room() : cut.payload_room();
-    return is_linked ? find_home(job, cut, room, device, link::Kind::peer, ranks)
-                     : OpaqueBlock::Home{};
+    return is_linked ? find_home(job, cut, device, link::Kind::peer, ranks) : OpaqueBlock::Home{};
   };
 }
 
@@ -114,10 +112,11 @@ SharedBlocks::Sending SharedBlocks::send(schedule::Block block, const Part& part
   shared.sends_left -= readers.size();
   std::shared_ptr<OpaqueBlock> opaque = shared.opaque;
   if (shared.sends_left == 0 && !is_for_self_too(block)) shared.opaque.reset();
+  // Before its code: it may fail in between.
+  const bool may_leave = opaque && (is_own(block) || opaque->may_leave());
   if (opaque && opaque->code() != MPI_SUCCESS) return {nullptr, std::nullopt, opaque->code()};
-  // What was to be kept and did not come encoded, or could not be, goes as this rank has it.
   SendCall call{called_, call_.family, true, std::nullopt, coding_, nullptr, driven};
-  if (!opaque || (!is_own(block) && !opaque->may_leave())) {
+  if (!may_leave) {  // what did not come encoded, or could not be kept, goes as this rank has it
     call.raw_for = shared.reason;
     opaque = hold_block(job_, call, arguments, readers);
     if (!opaque) return {nullptr, shared.reason};

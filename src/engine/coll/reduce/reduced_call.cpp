@@ -415,7 +415,7 @@ OpaqueBlock::Home ReducedCall::home_of_sum(const Chunking& cut) const {
   }
   const link::Kind kind =
       readers.empty() ? link::Kind::mpi : link_to(job_, home_, cut.bytes(), readers);
-  return kind == link::Kind::peer ? find_home(job_, cut, cut.room(), home_, kind, readers)
+  return kind == link::Kind::peer ? find_home(job_, cut, home_, kind, readers)
                                   : OpaqueBlock::Home{};
 }
 

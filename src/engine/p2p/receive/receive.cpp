@@ -159,7 +159,10 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
   } else if (device_ != gpu::host) {
     if (!chunks_to_) packed_ = job.devices.take(device_, header.raw_bytes());
     if (!chunks_to_) chunks_to_ = packed_.data();
-    if (chunks_to_) decoder = device_decoder(job, cut, device_, chunks_to_, from);
+    // What is kept is decoded from there.
+    const bool is_near = kept_in_ && cut.encodes() && from != From::rooms;
+    const From decoded_from = is_near ? From::near : from;
+    if (chunks_to_) decoder = device_decoder(job, cut, device_, chunks_to_, decoded_from);
   }
   if (!decoder) {  // into host memory, as a device without memory to spare has it, too
     if (!chunks_to_ || device_ != gpu::host) {

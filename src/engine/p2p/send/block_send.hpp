@@ -38,10 +38,10 @@ std::uint32_t next_number(Job& job);
 /// memory of `device`; MPI, where no other does.
 link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<const int> readers);
 
-/// Slots of `room` bytes of that link that all readers have, where the device makes or brings the
-/// chunks. None where there is no room, or the link is by MPI.
-OpaqueBlock::Home find_home(Job& job, const Chunking& cut, std::size_t room, int device,
-                            link::Kind kind, std::span<const int> readers);
+/// Slots of that link that all readers have, where the device makes or brings the chunks. None
+/// where there is no room, or the link is by MPI.
+OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
+                            std::span<const int> readers);
 
 /// Decides, once, how a block goes to `readers`, ranks of the communicator, and begins to encode it
 /// where that pays for any of them. `arguments.destination` does not count; the buffer stays as it

@@ -46,14 +46,14 @@ link::Kind link_to(const Job& job, int device, std::size_t bytes, std::span<cons
   return all(job.host_link) ? link::Kind::host : link::Kind::mpi;
 }
 
-OpaqueBlock::Home find_home(Job& job, const Chunking& cut, std::size_t room, int device,
-                            link::Kind kind, std::span<const int> readers) {
+OpaqueBlock::Home find_home(Job& job, const Chunking& cut, int device, link::Kind kind,
+                            std::span<const int> readers) {
   if (kind == link::Kind::mpi) return {};
   OpaqueBlock::Home home{&job.link_of(kind)};
   trace::Event like = cut.event(trace::Kind::wire, 0, 0);
   like.raw_bytes = 0;
-  const link::Reservation wanted{readers, device, cut.chunks(), room, job.mpi_link.next_operation(),
-                                 nullptr, like};
+  const link::Reservation wanted{
+      readers, device, cut.chunks(), cut.room(), job.mpi_link.next_operation(), nullptr, like};
   if (!home.link->reserve(wanted, home.transfer)) return {};
   home.link->lay_out(home.transfer);
   return home;
@@ -100,9 +100,9 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
   auto opaque = std::make_shared<OpaqueBlock>(job);
   // In windows copies wait for memory, which kernels should not.
   const bool is_in_windows = call.coding && call.coding->share_in_windows > 0 && cut.chunks() > 1;
-  const OpaqueBlock::Home home =
-      at_once && !is_in_windows ? find_home(job, cut, cut.room(), region.device, kind, world_ranks)
-                                : OpaqueBlock::Home{};
+  const OpaqueBlock::Home home = at_once && !is_in_windows
+                                     ? find_home(job, cut, region.device, kind, world_ranks)
+                                     : OpaqueBlock::Home{};
   double measured = 0;
   if (measures_error(job, choice.spec)) {
     const int code = measure_error(job, choice.spec, region, measured);
