@@ -26,8 +26,6 @@ class Keeper {
   Keeper(Job& job, const Chunking& cut, std::shared_ptr<OpaqueBlock> opaque, int device,
          bool is_alone);
 
-  bool is_alone() const { return is_alone_; }
-
   /// How many of the chunks are kept, all of them before any that is not; and one of them.
   std::uint64_t kept() const { return opaque_->ready(); }
   link::Arrived kept(std::uint64_t chunk) const;

@@ -100,7 +100,7 @@ class OpaqueBlock final : private Slots {
   /// The next chunk is there.
   void note(std::uint64_t chunk, std::size_t bytes, bool is_elements);
 
-  /// It will not be whole, and nobody brings more. `code`: an MPI error code, which code() gives.
+  /// It will not be whole, and no more is brought. `code`: an MPI error code, which code() gives.
   void give_up(int code);
 
   // What there is.
@@ -129,7 +129,8 @@ class OpaqueBlock final : private Slots {
   bool is_elements(std::uint64_t i) const { return chunks_[i].is_elements; }
   std::size_t bytes() const { return bytes_; }  ///< of those that are there
   std::size_t longest() const;                  ///< of any chunk, as far as is known
-  int code() const { return code_.load(std::memory_order_acquire); }  ///< of one that failed: MPI's
+  /// Of one that failed: an MPI error code.
+  int code() const { return code_.load(std::memory_order_acquire); }
 
   /// What encoding took, the first time that it is asked for.
   std::uint64_t claim_took_ns() { return took_ns_.exchange(0, std::memory_order_relaxed); }

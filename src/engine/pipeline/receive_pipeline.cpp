@@ -158,7 +158,6 @@ bool ReceivePipeline::take_next() {
     keeper_->take(taken_, arrived_, is_raw);
     waiting_.push_back({arrived_, is_raw});
     taken_ += arrived_.chunks;
-    if (keeper_->is_alone()) give_kept();
   } else {
     taken_ += arrived_.chunks;
     give(arrived_, is_raw);
@@ -179,11 +178,11 @@ void ReceivePipeline::give(const link::Arrived& arrived, bool is_raw) {
 /// from where it came.
 void ReceivePipeline::give_kept() {
   if (waiting_.empty()) return;
-  const std::uint64_t settled = keeper_->is_alone() ? taken_ : keeper_->settled();
+  const std::uint64_t settled = keeper_->settled();
   for (; !waiting_.empty() && given_ < settled && decoder_->has_room(); waiting_.pop_front()) {
     const Waiting& next = waiting_.front();
-    const bool is_there = !keeper_->is_alone() && given_ < keeper_->kept();
-    give(is_there ? keeper_->kept(given_) : next.arrived, next.is_raw);
+    const bool is_kept = given_ < keeper_->kept();
+    give(is_kept ? keeper_->kept(given_) : next.arrived, next.is_raw);
   }
 }
 
