@@ -427,7 +427,10 @@ bool Routing::make_joint() {
   if (call_.reduces) {
     joint_ = std::make_unique<JointReduction>(job_, call_, operands_, context_);
   } else if (JointMovement::is_apt(call_, operands_, bytes_, context_)) {
-    joint_ = std::make_unique<JointMovement>(job_, call_, operands_, context_);
+    // Where members do not share a codec, each tells by itself that it wants to encode.
+    const bool encodes = pays_pairs_ && spec_of(job_, operands_, context_).codec != Codec::none;
+    joint_ = std::make_unique<JointMovement>(job_, call_, operands_, context_,
+                                             encodes ? least_long(job_) : SIZE_MAX);
   } else {
     joint_ = std::make_unique<JointBroadcast>(job_, call_, operands_, bytes_, context_);
   }

@@ -23,9 +23,9 @@ inline const policy::Reach& reach_of(const Context& context) {
 
 class JointCall : public CollectiveOperation {
  public:
-  /// What a member tells the others: whether it can, its device, the routes to its memory, and how
-  /// much room that has.
-  static constexpr std::size_t words = 3 + JointMemory::words;
+  /// What a member tells the others: whether it can, its device, the routes to its memory, how much
+  /// room that has, and of the call what they may differ in.
+  static constexpr std::size_t words = 4 + JointMemory::words;
   using Told = std::array<std::uint64_t, words>;
 
   /// Before anything else. What it returns all members tell each other.

@@ -71,6 +71,9 @@ class JointMemory {
   /// What there is of it.
   std::size_t bytes() const { return room_; }
 
+  /// Of the calls so far; gpu::host before the first.
+  int device() const { return device_; }
+
   /// Opens what the other members share. Do kernels of this device reach all of it?
   bool connect(int device);
 

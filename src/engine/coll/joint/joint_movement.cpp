@@ -32,6 +32,17 @@ schedule::Block block_of(Op op, int from, int to, int ranks) {
          static_cast<schedule::Block>(to);
 }
 
+/// One number for a block, from a member to another: no sum of some is likely to be that of others.
+std::uint64_t number_of(int from, int to, std::size_t bytes) {
+  if (bytes == 0) return 0;
+  // Finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
+  std::uint64_t x = static_cast<std::uint64_t>(from) << 56 | static_cast<std::uint64_t>(to) << 48;
+  x += bytes * 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
 /// What a member tells of its memory, and of the call: bytes of a slot, and of the longest block.
 struct Room {
   std::size_t bytes, longest;
@@ -57,19 +68,19 @@ std::size_t longest_block(const Collective& call, const Operands& operands, std:
 bool JointMovement::is_apt(const Collective& call, const Operands& operands, std::size_t bytes,
                            Context& context) {
   const int ranks = context.size();
-  if (call.reduces || call.has_own_counts || ranks < 2) return false;
-  if (static_cast<unsigned>(ranks) > layout::most_members || context.hosts().count() > 1) {
-    return false;
-  }
-  return context.agreements().can_gather(words) &&
+  if (call.reduces || ranks < 2 || context.hosts().count() > 1) return false;
+  if (static_cast<unsigned>(ranks) > layout::most_members) return false;
+  if (!context.agreements().can_gather(words)) return false;
+  return call.has_own_counts ||
          policy::may_move_jointly(reach_of(context), longest_block(call, operands, bytes), ranks);
 }
 
 JointMovement::JointMovement(Job& job, const Collective& call, const Operands& operands,
-                             Context& context)
+                             Context& context, std::size_t least_encoded)
     : JointCall(job, call, context),
       operands_(operands),
       memory_(JointMemories::of(job, context).moved),
+      least_encoded_(least_encoded),
       op_(schedule_op(call)),
       blocks_(job, op_, operands, context.rank(), context.size(), 1),
       kernel_(job, memory_) {}
@@ -124,19 +135,42 @@ bool JointMovement::is_there() {
     receives_[i] = {in.data, member == me ? std::min(in.bytes, out.bytes) : in.bytes};
     if (member == me) sends_[i].bytes = receives_[i].bytes;
   }
+  // Without any data here its kernel runs where the last one did.
+  if (device_ == gpu::host) device_ = memory_.device();
   return device_ != gpu::host && kernel_.may_run_on(device_);
+}
+
+/// Bytes of the longest block that goes to another member, or comes from one.
+std::size_t JointMovement::longest() const {
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
+    if (static_cast<int>(i) == context_.rank()) continue;
+    longest = std::max<std::size_t>({longest, sends_[i].bytes, receives_[i].bytes});
+  }
+  return longest;
+}
+
+/// Of all members together 0, if each waits for what the others bring.
+std::uint64_t JointMovement::balance() const {
+  const int me = context_.rank();
+  std::uint64_t balance = 0;
+  for (int member = 0; member < context_.size(); ++member) {
+    const auto i = static_cast<std::size_t>(member);
+    if (member == me) continue;
+    balance += number_of(me, member, sends_[i].bytes) - number_of(member, me, receives_[i].bytes);
+  }
+  return balance;
 }
 
 JointMovement::Told JointMovement::offer() {
   if (memory_.is_given_up() || !is_there()) return {};
   const bool is_read = memory_.connect(device_);
   const auto members = static_cast<unsigned>(context_.size());
-  std::size_t longest = 0;
-  for (std::size_t i = 0; i < members; ++i) {
-    if (static_cast<int>(i) == context_.rank()) continue;
-    longest = std::max<std::size_t>({longest, sends_[i].bytes, receives_[i].bytes});
+  const std::size_t longest = std::max<std::size_t>(this->longest(), 1);
+  if (longest >= least_encoded_ ||
+      !policy::may_move_jointly(reach_of(context_), longest, context_.size())) {
+    return {};
   }
-  if (!policy::may_move_jointly(reach_of(context_), longest, context_.size())) return {};
   const JointMemory::Size size{
       layout::memory_bytes(members, layout::room_for(longest), has_lines()),
       layout::cleared_bytes(members, has_lines())};
@@ -147,22 +181,23 @@ JointMovement::Told JointMovement::offer() {
   // There may be more room from calls before.
   const Room room{layout::room_in(members, memory_.bytes(), has_lines()), longest};
   return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
-          routes[0], routes[1], room.word()};
+          routes[0], routes[1], room.word(), balance()};
 }
 
 JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {
   const JointAnswer answer = memory_.answer(told, words);
-  const std::size_t longest = Room(told[words - 1]).longest;
-  bool are_same = true;
+  std::size_t longest = 0;
+  std::uint64_t balance = 0;
   rooms_.clear();
   for (std::size_t i = 0; i < told.size(); i += words) {
-    const Room room(told[i + words - 1]);
-    are_same = are_same && room.longest == longest;
+    const Room room(told[i + words - 2]);
+    longest = std::max(longest, room.longest);
+    balance += told[i + words - 1];
     rooms_.push_back(room.bytes);
   }
   if (answer != JointAnswer::accepted) return answer;
   // Counts that do not match are an error, which messages find.
-  if (!are_same) return JointAnswer::not_now;
+  if (balance != 0) return JointAnswer::not_now;
   const auto members = static_cast<unsigned>(context_.size());
   in_lines_ = has_lines() && longest <= std::min(reach_of(context_).most_block_in_lines,
                                                  layout::most_in_lines(members));

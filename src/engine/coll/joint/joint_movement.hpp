@@ -1,6 +1,7 @@
 // Blocks of data on a host's devices that one kernel a member brings to all others
 // (gpu::Queue::move_jointly()): short ones, of which messages would take longer to tell than to
-// bring. Nothing is encoded.
+// bring. Nothing is encoded. Where counts are a member's own, each tells how long its longest block
+// is, and all find whether those of all are short.
 //
 // Such kernels begin, wait and are given again as those of coll/joint/joint_reduction.
 #pragma once
@@ -24,7 +25,9 @@ class JointMovement final : public JointCall {
                      Context& context);
 
   /// Of one that is apt, while no other of the context's is under way. All of these outlive it.
-  JointMovement(Job& job, const Collective& call, const Operands& operands, Context& context);
+  /// `least_encoded`: bytes from which on this member has a codec look at a block.
+  JointMovement(Job& job, const Collective& call, const Operands& operands, Context& context,
+                std::size_t least_encoded);
 
   Told offer() override;
   JointAnswer accept(std::span<const std::uint64_t> told) override;
@@ -43,6 +46,8 @@ class JointMovement final : public JointCall {
   }
   bool has_lines() const { return !memory_.is_on_host(); }
   bool is_there();
+  std::size_t longest() const;
+  std::uint64_t balance() const;
   bool lies_here(const Part& part, MPI_Datatype& known);
   Part outgoing(int to) const;
   Part incoming(int from) const;
@@ -55,6 +60,7 @@ class JointMovement final : public JointCall {
 
   const Operands& operands_;
   JointMemory& memory_;
+  const std::size_t least_encoded_;
   const schedule::Op op_;
   BlockMap blocks_;
   std::vector<gpu::JointMove::Outgoing> sends_;     ///< by member
