@@ -187,7 +187,8 @@ struct JointSum {
   std::span<std::byte* const> memory;
   std::span<const std::uint32_t> units;  ///< of each member's Layout
   unsigned member;                       ///< differs
-  /// Not 0, and one more than at the use of that memory before, which is over on this queue.
+  /// The first of the numbers of its laps (joint_sum::laps_of()): not 0, and above those of the use
+  /// of that memory before, which is over on this queue.
   std::uint32_t call;
   /// Of each contribution. None: elements are added as they are, in the order of the members.
   codec::szp::Grid grid;
@@ -204,9 +205,6 @@ struct JointSum {
   void* out;
   /// Work of the same call that was left undone before goes on.
   bool again = false;
-  /// It comes straight behind another joint sum of this queue's, and does nothing where that leaves
-  /// something undone, but leave it undone, too.
-  bool is_behind = false;
   /// Host memory that devices reach, pinned or from Gpu::map(). Differs.
   struct Tally {
     std::uint32_t undone;  ///< gets 1 where others did not come in time, and not all is done

@@ -7,6 +7,16 @@
 // from there to their readers, each into its reader's memory; a flag a unit tells of it. A row has
 // as many bits a quantum as it needs, above its least one; where an element has no quantum, or a
 // sum has none, the row travels as its elements.
+//
+// A part may have more units than memory has room for: that is a ring, which they go round lap by
+// lap. Kernels take the units in rounds. In round r a member contributes to the units of round r
+// and collects the results of round r - 2, by the same thread block for a place of the ring, so it
+// has collected what is four rounds back before it contributes there again:
+// - the owner of that place has taken this member's contribution of the lap before, and
+// - who stores the result of this lap there, in answer to that contribution, knows that the one of
+//   the lap before has been collected.
+// Who gets no results is told of them all the same. For the same reason a call may use the memory
+// that the one before it used.
 #pragma once
 
 #include <bit>
@@ -51,11 +61,13 @@ MPRESS_HOST_DEVICE constexpr std::size_t row_in_slot(unsigned row) {
 /// Quanta that travel lie in [-reach, reach): those of all members together fit 32 bits.
 inline constexpr std::int32_t reach = 1 << 26;
 
-// A member's memory: flags of contributions and of results, marks of units that are added up, then
-// room for contributions and results. Contributions of a call and of the next do not share memory:
-// a member may send those of the next while the last are still read.
+// A member's memory: flags of contributions and of results, then where each thread block has left
+// off, then room for contributions and results.
 
-/// How many units of the longest part a member's memory has room for.
+/// Thread blocks of a kernel.
+inline constexpr unsigned most_blocks = 2048;
+
+/// How many units of each part a member's memory has room for.
 struct Layout {
   std::uint32_t members;
   std::uint32_t units;
@@ -66,22 +78,21 @@ struct Layout {
   }
 
   MPRESS_HOST_DEVICE constexpr std::size_t others() const { return members - 1; }
-  MPRESS_HOST_DEVICE constexpr std::size_t slots() const { return 3 * others() * units; }
+  MPRESS_HOST_DEVICE constexpr std::size_t slots() const { return 2 * others() * units; }
 
-  MPRESS_HOST_DEVICE constexpr std::size_t contribution(std::uint32_t call, std::uint32_t other,
-                                                        std::size_t unit) const {
-    return ((call & 1) * others() + other) * units + unit;
+  /// Slots, by place in the ring.
+  MPRESS_HOST_DEVICE constexpr std::size_t contribution(std::uint32_t other,
+                                                        std::size_t place) const {
+    return other * units + place;
   }
-  MPRESS_HOST_DEVICE constexpr std::size_t result(std::uint32_t other, std::size_t unit) const {
-    return (2 * others() + other) * units + unit;
+  MPRESS_HOST_DEVICE constexpr std::size_t result(std::uint32_t other, std::size_t place) const {
+    return (others() + other) * units + place;
   }
 
   static MPRESS_HOST_DEVICE constexpr std::size_t flag_at(std::size_t slot) { return 4 * slot; }
-  MPRESS_HOST_DEVICE constexpr std::size_t mark_at(std::size_t unit) const {
-    return 4 * (slots() + unit);
-  }
+  MPRESS_HOST_DEVICE constexpr std::size_t left_off_at() const { return 4 * slots(); }
   MPRESS_HOST_DEVICE constexpr std::size_t slots_at() const {
-    return (4 * (slots() + units) + 255) / 256 * 256;
+    return (4 * (slots() + most_blocks) + 255) / 256 * 256;
   }
   constexpr std::size_t head_at(std::size_t slot, unsigned row) const {
     return slots_at() + slot * slot_bytes + head_in_slot(row);
@@ -95,13 +106,30 @@ struct Layout {
   constexpr std::size_t bytes() const { return slots_at() + slots() * slot_bytes; }
 };
 
-/// Longer vectors are added up window by window, so that the memory stays bounded.
-inline constexpr std::size_t most_window = 128 << 20;
+/// So much of all parts is on its way at most.
+inline constexpr std::size_t most_in_ring = 64 << 20;
 
-/// The units of a part in a window: a power of two, as all that memory has room for, so that what
-/// it has room for tells how it is laid out.
+/// Units of a part that a ring has room for: a power of two, as all that memory has room for, so
+/// that what it has room for tells how it is laid out.
 constexpr std::size_t most_units(unsigned members) {
-  return std::bit_floor(most_window / members / unit_bytes);
+  return std::bit_floor(most_in_ring / members / unit_bytes);
 }
+
+/// The ring of a call whose longest part has `longest` units, where each member's memory has room
+/// for `least` or more. Rounds of all members, which may differ, divide it if it has several laps.
+constexpr std::uint32_t ring_of(std::uint32_t longest, std::uint32_t least) {
+  return longest <= least ? least : std::bit_floor(least);
+}
+constexpr std::uint32_t laps_of(std::uint32_t longest, std::uint32_t least) {
+  const std::uint32_t ring = ring_of(longest, least);
+  return (longest + ring - 1) / ring;
+}
+/// A ring of several laps has four rounds or more.
+inline constexpr std::uint32_t rounds_a_lap = 4;
+
+/// Laps of a call are fewer, however small its ring.
+inline constexpr std::uint32_t most_laps = 1 << 20;
+/// So many units may its longest part have.
+inline constexpr std::size_t most_units_in_all = std::size_t{most_laps} * 32;
 
 }  // namespace mpress::gpu::joint_sum

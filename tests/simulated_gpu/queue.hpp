@@ -35,6 +35,13 @@ struct Progress {
   std::atomic<bool> failed{false};
 };
 
+/// Where a joint sum left off.
+struct SumLeftOff {
+  std::size_t round = 0;
+  bool has_contributed = false;
+  std::size_t added_up = 0;  ///< units of the own part
+};
+
 class Queue final : public gpu::Queue {
  public:
   Queue(int device, gpu::Priority priority);
@@ -126,7 +133,7 @@ class Queue final : public gpu::Queue {
   gpu::Event given_ = 0;
   gpu::Event done_ = 0;
   std::uint32_t sequence_ = UINT32_MAX - 3;  ///< of the last published report
-  bool is_sum_undone_ = false;               ///< of the last joint sum; its work alone uses it
+  SumLeftOff sum_left_off_;                  ///< of the last joint sum; its work alone uses it
   bool failed_ = false;
   bool goes_ahead_ = false;  ///< copy_ahead() was the last
   bool stopping_ = false;

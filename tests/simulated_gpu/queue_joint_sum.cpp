@@ -39,20 +39,22 @@ class SumWork {
     szp::make_quantizer({given.grid.bound, given.grid.slack}, z_of_sums_);
   }
 
-  /// `undone`: of this queue's last joint sum.
-  void run(bool& undone) {
-    if (given_.is_behind && undone) {
-      std::atomic_ref(given_.tally->undone).store(1, std::memory_order_release);
-      return;
+  /// `left_off`: where this queue's last joint sum did.
+  void run(SumLeftOff& left_off) {
+    if (!given_.again) left_off = {};
+    const std::size_t rounds = (longest() + per_round() - 1) / per_round() + 2;
+    bool is_done = true;
+    for (; is_done && left_off.round < rounds; left_off.round += is_done) {
+      if (!left_off.has_contributed) contribute(left_off.round);
+      left_off.has_contributed = true;
+      is_done = (left_off.round < 1 || add_up(left_off.round - 1, left_off.added_up)) &&
+                (left_off.round < 2 || collect(left_off.round - 2));
+      left_off.has_contributed = !is_done;
     }
-    if (!given_.again) contribute();
-    const bool collects = is_reader(given_.member) || is_source(given_.member);
-    const bool is_done = add_up() && (!collects || collect());
     given_.tally->sent = sent_;
     given_.tally->received = received_;
     if (given_.grid.reach > 0 && has_elements_) given_.tally->as_elements = 1;
     if (given_.finds_range) given_.tally->extent = codec::extent_of(range_);
-    undone = !is_done;
     if (!is_done) std::atomic_ref(given_.tally->undone).store(1, std::memory_order_release);
   }
 
@@ -65,6 +67,21 @@ class SumWork {
   bool is_source(unsigned member) const { return given_.source == static_cast<int>(member); }
   bool brings(unsigned member) const { return given_.source < 0 || is_source(member); }
   std::size_t units(unsigned part) const { return joint::units_of(counts_[part], sizeof(T)); }
+  std::uint32_t longest() const {
+    const std::size_t count = *std::ranges::max_element(counts_);
+    return static_cast<std::uint32_t>(joint::units_of(count, sizeof(T)));
+  }
+  std::uint32_t ring() const {
+    return joint::ring_of(longest(), *std::ranges::min_element(units_));
+  }
+  std::size_t per_round() const {
+    return longest() <= ring() ? std::max(longest(), 1u) : ring() / joint::rounds_a_lap;
+  }
+  std::size_t place(std::size_t unit) const { return unit % ring(); }
+  /// What flags have that tell of it.
+  std::uint32_t flag(std::size_t unit) const {
+    return given_.call + static_cast<std::uint32_t>(unit / ring());
+  }
   std::byte* at(unsigned member, std::size_t offset) const {
     return Memory::instance().view(memory_[member]) + offset;
   }
@@ -129,13 +146,13 @@ class SumWork {
   void read(const T* row, const Row& of) {
     if (given_.finds_range) range_.join(codec::finite_range(elements, row, of.count));
   }
-  void tell(unsigned to, std::size_t slot) const {
-    word(to, layout(to).flag_at(slot)).store(given_.call, std::memory_order_release);
+  void tell(unsigned to, std::size_t slot, std::size_t unit) const {
+    word(to, layout(to).flag_at(slot)).store(flag(unit), std::memory_order_release);
   }
-  bool await_slot(std::size_t slot) const {
+  bool await_slot(std::size_t slot, std::size_t unit) const {
     return await([&] {
       return word(given_.member, layout(given_.member).flag_at(slot))
-                 .load(std::memory_order_acquire) == given_.call;
+                 .load(std::memory_order_acquire) == flag(unit);
     });
   }
 
@@ -162,37 +179,41 @@ class SumWork {
     return elements;
   }
 
-  void contribute() {
+  /// Of a part, the units of a round.
+  std::size_t first_of(std::size_t round) const { return round * per_round(); }
+  std::size_t end_of(std::size_t round, unsigned part) const {
+    return std::min(first_of(round + 1), units(part));
+  }
+
+  void contribute(std::size_t round) {
     for (unsigned part = 0; part < members(); ++part) {
       if (part == given_.member) continue;
-      for (std::size_t unit = 0; unit < units(part); ++unit) {
+      for (std::size_t unit = first_of(round); unit < end_of(round, part); ++unit) {
         const std::size_t slot =
-            layout(part).contribution(given_.call, Layout::other(part, given_.member), unit);
+            layout(part).contribution(Layout::other(part, given_.member), place(unit));
         if (brings(given_.member)) {
           each_row(part, unit, [&](const Row& row) {
             read(input() + begins_[part] + row.begin, row);
             send(part, slot, row, input() + begins_[part] + row.begin, false);
           });
         }
-        tell(part, slot);  // also who brings nothing to a broadcast
+        tell(part, slot, unit);  // also who brings nothing to a broadcast
       }
     }
   }
 
-  bool add_up() {
+  /// `unit`: the first that is not yet added up.
+  bool add_up(std::size_t round, std::size_t& unit) {
     const unsigned own = given_.member;
-    for (std::size_t unit = 0; unit < units(own); ++unit) {
-      std::atomic_ref<std::uint32_t> mark = word(own, layout(own).mark_at(unit));
-      if (given_.again && mark.load() == given_.call) continue;
+    for (; unit < end_of(round, own); ++unit) {
       for (unsigned other = 0; other + 1 < members(); ++other) {
-        if (!await_slot(layout(own).contribution(given_.call, other, unit))) return false;
+        if (!await_slot(layout(own).contribution(other, place(unit)), unit)) return false;
       }
       each_row(own, unit, [&](const Row& row) { add_row(unit, row); });
       for (unsigned member = 0; member < members(); ++member) {
-        if (member == own || !(is_reader(member) || is_source(member))) continue;
-        tell(member, layout(member).result(Layout::other(member, own), unit));
+        if (member == own) continue;
+        tell(member, layout(member).result(Layout::other(member, own), place(unit)), unit);
       }
-      mark.store(given_.call);
     }
     return true;
   }
@@ -214,7 +235,7 @@ class SumWork {
         rows.emplace_back(mine, mine + row.count);
       } else {
         const unsigned other = Layout::other(own, member);
-        rows.push_back(take(layout(own).contribution(given_.call, other, unit), row, are_quanta));
+        rows.push_back(take(layout(own).contribution(other, place(unit)), row, are_quanta));
       }
     }
     std::vector<T> sums(row.count);
@@ -229,8 +250,8 @@ class SumWork {
     }
     for (unsigned member = 0; member < members(); ++member) {
       if (member == own || !is_reader(member)) continue;
-      send(member, layout(member).result(Layout::other(member, own), unit), row, sums.data(), true,
-           are_quanta);
+      send(member, layout(member).result(Layout::other(member, own), place(unit)), row, sums.data(),
+           true, are_quanta);
     }
     if (given_.readers == 0 || is_reader(own)) {
       const std::size_t first = given_.readers == 0 ? 0 : begins_[own];
@@ -238,13 +259,13 @@ class SumWork {
     }
   }
 
-  bool collect() {
+  bool collect(std::size_t round) {
     for (unsigned part = 0; part < members(); ++part) {
       if (part == given_.member) continue;
-      for (std::size_t unit = 0; unit < units(part); ++unit) {
+      for (std::size_t unit = first_of(round); unit < end_of(round, part); ++unit) {
         const std::size_t slot =
-            layout(given_.member).result(Layout::other(given_.member, part), unit);
-        if (!await_slot(slot)) return false;
+            layout(given_.member).result(Layout::other(given_.member, part), place(unit));
+        if (!await_slot(slot, unit)) return false;
         if (!is_reader(given_.member)) continue;
         each_row(part, unit, [&](const Row& row) {
           bool are_quanta = true;
@@ -283,9 +304,11 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   for (std::size_t i = 0; i < members; ++i) {
     const Layout layout{static_cast<std::uint32_t>(members), given.units[i]};
     Memory::instance().check_joint(device_, given.memory[i], layout.bytes());
-    if (joint::units_of(given.counts[i], width) > given.units[i])
-      fault("a part of %zu elements has no room in %u units of %zu", (std::size_t)given.counts[i],
-            given.units[i], i);
+    const std::size_t units = joint::units_of(given.counts[i], width);
+    const std::uint32_t room = *std::min_element(given.units.begin(), given.units.end());
+    if (units > room && room < joint::rounds_a_lap) {
+      fault("a part of %zu units, and room for %u", units, room);
+    }
     end = std::max(end, (given.begins[i] + given.counts[i]) * width);
   }
   for (const void* data : {given.input, static_cast<const void*>(given.out)}) {
@@ -302,7 +325,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
       fault("member %zu does not broadcast", source);
     }
   }
-  // What is written there already, by windows before or before work is given again, stays.
+  // What is written there already before work is given again stays.
   std::vector<Access> accesses;
   const auto write = [&](std::size_t first, std::size_t count) {
     std::byte* const to = static_cast<std::byte*>(given.out) + first * width;
@@ -321,7 +344,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   use_thread();
   const auto run = [&]<class T>(SumWork<T> work) {
     return give(accesses, [work, this]() mutable -> std::optional<gpu::Outcome> {
-      work.run(is_sum_undone_);
+      work.run(sum_left_off_);
       return std::nullopt;
     });
   };

@@ -6,7 +6,6 @@
 //   gpu_joint_sum_test [LIBRARY]
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -72,7 +71,7 @@ class Members {
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
       memory_.push_back(std::make_unique<Block>(Place::device, layout.bytes()));
       data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
-      tally_.push_back(std::make_unique<Block>(Place::pinned, 2 * sizeof(JointSum::Tally)));
+      tally_.push_back(std::make_unique<Block>(Place::pinned, sizeof(JointSum::Tally)));
       at_.push_back(memory_.back()->data);
       const std::vector<std::byte> zeros(layout.cleared_bytes());
       put(*queues_[i], at_[i], zeros.data(), zeros.size());
@@ -90,7 +89,10 @@ class Members {
     const auto& [begins, counts] = cut;
     const std::size_t count = end_of(cut);
     const std::vector<std::vector<T>> inputs = bring<T>(one, count);
-    ++call_;
+    call_ += laps_;  // of the last one
+    const std::uint64_t longest = *std::ranges::max_element(counts);
+    laps_ =
+        joint::laps_of(static_cast<std::uint32_t>(joint::units_of(longest, sizeof(T))), units_[0]);
     std::vector<char> had_elements(number());
     std::vector<codec::Range> found(number());
     call_jointly(
@@ -116,43 +118,6 @@ class Members {
       for (const char had : had_elements) CHECK((had != 0) == expected_any);
     }
     check<T>(one, cut, expected);
-  }
-
-  /// Two windows of a sum, the second behind the first: what is left undone of that leaves all of
-  /// the second undone.
-  template <class T>
-  void sum_at_once(const Case& one, const std::array<Parts, 2>& windows) {
-    const std::vector<std::vector<T>> inputs = bring<T>(one, end_of(windows[1]));
-    call_ += 1;
-    std::vector<std::array<Event, 2>> events(number());
-    const auto both = [&](unsigned i, bool again) {
-      events[i] = {give<T>(one, windows[0], i, again), give<T>(one, windows[1], i, false, 1, true)};
-    };
-    for (unsigned step = 0; step < number(); ++step) {
-      if (one.late > 0 && step + 1 == number()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(25));
-      }
-      both((step + one.late + 1) % number(), false);
-    }
-    std::vector<unsigned> front(number());
-    while (std::ranges::any_of(front, [](unsigned window) { return window < 2; })) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-      for (unsigned i = 0; i < number(); ++i) {
-        if (front[i] == 2 || queues_[i]->query(events[i][1]) == State::pending) continue;
-        CHECK(queues_[i]->query(events[i][0]) == State::done);
-        if (load(tally(i, front[i]).undone) == 0) {
-          ++front[i];
-        } else if (front[i] == 0) {
-          CHECK(load(tally(i, 1).undone) != 0 && tally(i, 1).sent == 0);
-          both(i, true);
-        } else {
-          events[i][1] = give<T>(one, windows[1], i, true, 1);
-        }
-      }
-    }
-    call_ += 1;
-    const std::vector<T> expected = expect(one, inputs);
-    for (const Parts& cut : windows) check<T>(one, cut, expected);
   }
 
   std::uint32_t again() const { return again_; }
@@ -280,22 +245,20 @@ class Members {
     return one.in_place ? input(i, one, width)
                         : data_[i]->data + most_ + 2048 + 3 * one.skew * width;
   }
-  JointSum::Tally& tally(unsigned i, unsigned which = 0) const {
-    return reinterpret_cast<JointSum::Tally*>(tally_[i]->data)[which];
+  JointSum::Tally& tally(unsigned i) const {
+    return *reinterpret_cast<JointSum::Tally*>(tally_[i]->data);
   }
 
-  /// `which` of two that are given at once; the second `is_behind` the first.
   template <class T>
-  Event give(const Case& one, const Parts& cut, unsigned i, bool again, unsigned which = 0,
-             bool is_behind = false) {
-    tally(i, which) = {};
+  Event give(const Case& one, const Parts& cut, unsigned i, bool again) {
+    tally(i) = {};
     again_ += again;
     const bool brings = one.source < 0 || one.source == static_cast<int>(i);
     return queues_[i]->sum_jointly(type_of<T>,
                                    {.memory = at_,
                                     .units = units_,
                                     .member = i,
-                                    .call = call_ + which,
+                                    .call = call_,
                                     .grid = one.as_they_are ? codec::szp::Grid{} : grid(one),
                                     .begins = cut.begins,
                                     .counts = cut.counts,
@@ -304,8 +267,7 @@ class Members {
                                     .input = brings ? input(i, one, sizeof(T)) : nullptr,
                                     .out = out(i, one, sizeof(T)),
                                     .again = again,
-                                    .is_behind = is_behind,
-                                    .tally = &tally(i, which),
+                                    .tally = &tally(i),
                                     .finds_range = one.finds_range});
   }
 
@@ -315,6 +277,7 @@ class Members {
   std::vector<std::unique_ptr<Block>> memory_, data_, tally_;
   std::vector<std::byte*> at_;
   std::uint32_t call_ = 0;
+  std::uint32_t laps_ = 1;
   std::uint32_t again_ = 0;
   std::uint64_t sent_ = 0, received_ = 0;
   std::mt19937 random_{5};
@@ -404,6 +367,13 @@ void broadcasts(unsigned number) {
   }
 }
 
+/// As many bytes of elements of twice the size.
+Parts halves_of(Parts cut) {
+  for (std::uint64_t& begin : cut.begins) begin /= 2;
+  for (std::uint64_t& count : cut.counts) count /= 2;
+  return cut;
+}
+
 /// Memory that has room for less is laid out as what has been made for less.
 template <unsigned... members>
 constexpr bool are_powers_of_two(std::integer_sequence<unsigned, members...>) {
@@ -411,37 +381,46 @@ constexpr bool are_powers_of_two(std::integer_sequence<unsigned, members...>) {
 }
 static_assert(are_powers_of_two(std::make_integer_sequence<unsigned, joint::most_members - 1>()));
 
-/// A part of a window begins where the last one ended.
-void windows() {
-  Members members(3, 2, 1 << 20);
+/// Parts of several laps, whole ones or not, some of them short or empty; also where a member comes
+/// late. Memory is as ever behind them.
+void laps(unsigned number) {
+  constexpr std::uint32_t ring = 8;
   const std::size_t unit = joint::unit_elements(sizeof(float));
-  const std::vector<std::uint64_t> begins{0, 5 * unit, 9 * unit};
-  for (std::uint64_t at = 0; at < 5; at += 2) {
-    std::vector<std::uint64_t> from, counts;
-    for (const std::uint64_t begin : begins) {
-      from.push_back(begin + std::min<std::uint64_t>(at, 4) * unit / 2);
-      counts.push_back(unit + 17 * at);
+  Members members(number, ring, (6 * number * ring + 1) * joint::unit_bytes);
+  for (const std::size_t longest : {ring * unit + 1, 2 * ring * unit, 5 * ring * unit + 700}) {
+    for (const bool are_even : {true, false}) {
+      Parts cut;
+      std::size_t begin = 0;
+      for (unsigned i = 0; i < number; ++i) {
+        const std::size_t count = i == 0 || are_even ? longest : i == 1 ? 0 : longest / (i + 1);
+        cut.begins.push_back(begin);
+        cut.counts.push_back(count);
+        begin += count;
+      }
+      for (const bool as_they_are : {false, true}) {
+        Case one{.readers = members.all(), .in_place = are_even, .as_they_are = as_they_are};
+        one.finds_range = !as_they_are;
+        members.sum<float>(one, cut);
+        one.late = 1;
+        members.sum<float>(one, cut);
+        one.in_place = false;
+        one.readers = 1u << (number - 1);
+        members.sum<float>(one, cut);
+        one.late = number - 1;
+        one.readers = 0;
+        members.sum<float>(one, cut);
+      }
+      members.sum<double>({.readers = members.all(), .data = Data::noise}, halves_of(cut));
+      if (are_even) continue;
+      const Case broadcast{.readers = members.all() & ~2u,
+                           .late = longest % 2 == 0 ? 0 : number - 1,
+                           .data = Data::strange,
+                           .as_they_are = true,
+                           .source = 1};
+      members.sum<float>(broadcast, cut);
     }
-    members.sum<float>({.readers = members.all()}, {from, counts});
   }
-}
-
-/// Also where a member comes late, so that the first of them is left undone.
-void windows_at_once() {
-  constexpr std::size_t units = 40;
-  Members members(3, units, 8 << 20);
-  const std::size_t window = units * joint::unit_elements(sizeof(float));
-  const std::uint64_t last = window / 2 + 3;
-  const Parts first{{0, 2 * window, 4 * window}, {window, window, window}};
-  const Parts second{{window, 3 * window, 5 * window}, {last, window, 5}};
-  for (const unsigned late : {0u, 1u, 2u, 0u}) {
-    for (const bool as_they_are : {false, true}) {
-      members.sum_at_once<float>(
-          {.readers = 7, .in_place = late == 1, .late = late, .as_they_are = as_they_are},
-          {first, second});
-      members.sum<float>({.readers = 7}, first);  // memory is as ever
-    }
-  }
+  members.sum<float>({.readers = members.all()}, parts(5 * unit, number));
   CHECK(members.again() > 0);
 }
 
@@ -488,8 +467,7 @@ int main(int argc, char** argv) {
   for (const unsigned number : {2u, 3u, 8u}) all_goals<float>(number);
   all_goals<double>(3);
   for (const unsigned number : {2u, 3u, 5u}) broadcasts(number);
-  windows();
-  windows_at_once();
+  for (const unsigned number : {2u, 3u, 4u}) laps(number);
   late_members();
   many_calls();
   return check::failures != 0;

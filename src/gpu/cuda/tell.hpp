@@ -6,15 +6,13 @@
 namespace mpress::gpu {
 
 struct Tell {
-  /// Of the device's, all 0 between kernels but for `undone`.
+  /// Of the device's, all 0 between kernels.
   struct Counters {
     unsigned blocks;            ///< that are done
     unsigned long long sum[2];  ///< what a kernel counts for itself
     struct {
       unsigned long long least, greatest;
     } range;  ///< keys of what a kernel has read (codec/szp/range_keys.cuh)
-    /// Of joint sums: 1, the last one left something undone; 2, the one under way does.
-    unsigned undone;
   };
 
   Counters* counters;

@@ -37,8 +37,7 @@ bool JointBroadcast::is_apt(const Collective& call, const Operands& operands, st
     return false;
   }
   return bytes <= reach_of(context).most_in_rows && context.agreements().can_gather(words) &&
-         JointSum::is_apt(context, word, parts_of(bytes, ranks, operands.root),
-                          JointSum::broadcast_of(ranks, operands.root));
+         JointSum::is_apt(context, word, parts_of(bytes, ranks, operands.root));
 }
 
 JointBroadcast::JointBroadcast(Job& job, const Collective& call, const Operands& operands,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/job/job.hpp"
+#include "gpu/joint_sum.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "trace/message.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 constexpr std::size_t alarm_bytes = 256;
 
 /// What is in lines and flags must be no number that comes again; a call may take many.
-constexpr std::uint32_t most_calls = UINT32_MAX - (1u << 20);
+constexpr std::uint32_t most_calls = UINT32_MAX - gpu::joint_sum::most_laps;
 
 /// Those of a context.
 struct KeptMemories final : Context::Kept {
@@ -91,7 +92,7 @@ bool JointMemory::provide(int device, const Size& size) {
   const bool is_worn = calls_ >= most_calls;
   if (own_.chunks > 0 && size.bytes <= room_ && !is_worn) return true;
   device_ = device;
-  if (!tally_) tally_ = job_.devices.take_pinned(device, 2 * sizeof(gpu::JointSum::Tally));
+  if (!tally_) tally_ = job_.devices.take_pinned(device, sizeof(gpu::JointSum::Tally));
   // What there is stays where there is no room for more.
   link::Transfer own, alarm;
   if (!tally_ || !reserve(size.bytes, own)) return false;

@@ -111,14 +111,18 @@ class JointMemory {
 
   /// What a kernel tells, first whether it has left something undone; of host memory that the
   /// device reaches.
-  std::uint32_t* undone() const { return &tally(0).undone; }
-  /// Of two sums that are given at once there are two.
-  gpu::JointSum::Tally& tally(std::size_t which) const {
-    return reinterpret_cast<gpu::JointSum::Tally*>(tally_.data())[which];
+  std::uint32_t* undone() const { return &tally().undone; }
+  gpu::JointSum::Tally& tally() const {
+    return *reinterpret_cast<gpu::JointSum::Tally*>(tally_.data());
   }
 
-  /// The number of the next call; all members make the same ones.
-  std::uint32_t next_call() { return ++calls_; }
+  /// The number of the next call; all members make the same ones. The first, of one that takes
+  /// more.
+  std::uint32_t next_call() { return next_calls(1); }
+  std::uint32_t next_calls(std::uint32_t numbers) {
+    calls_ += numbers;
+    return calls_ - numbers + 1;
+  }
 
   /// One call at a time is under way.
   bool is_busy() const { return is_busy_.load(std::memory_order_acquire); }

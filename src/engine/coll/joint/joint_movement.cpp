@@ -180,8 +180,12 @@ JointMovement::Told JointMovement::offer() {
   const JointMemory::Routes routes = memory_.routes();
   // There may be more room from calls before.
   const Room room{layout::room_in(members, memory_.bytes(), has_lines()), longest};
-  return {static_cast<std::uint64_t>(ability) | kernel_.offer(), joint_device_word(job_, device_),
-          routes[0], routes[1], room.word(), balance()};
+  return {static_cast<std::uint64_t>(ability) | kernel_.offer(),
+          joint_device_word(job_, device_),
+          routes[0],
+          routes[1],
+          room.word(),
+          balance()};
 }
 
 JointAnswer JointMovement::accept(std::span<const std::uint64_t> told) {

@@ -73,8 +73,7 @@ bool goes_by_rows(const Collective& call, const Operands& operands, const Reduct
   return reduction.how == codec::Combine::sum && bytes >= reach.least_in_rows &&
          bytes <= reach.most_in_rows &&
          JointSum::is_apt(context, reduction.type,
-                          pieces_of(call, operands, reduction, context, true),
-                          JointSum::goal_of(call.family, context.size(), operands.root));
+                          pieces_of(call, operands, reduction, context, true));
 }
 
 /// Not more for each size that comes.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "engine/job/job.hpp"
 #include "gpu/joint_sum.hpp"
@@ -13,11 +12,6 @@ namespace {
 
 namespace joint = gpu::joint_sum;
 
-/// Elements of a part in a window.
-std::size_t window_elements(unsigned members, ElementType type) {
-  return joint::most_units(members) * joint::unit_elements(element_size(type));
-}
-
 std::size_t longest_of(std::span<const std::int64_t> begins) {
   std::size_t longest = 0;
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
@@ -26,48 +20,33 @@ std::size_t longest_of(std::span<const std::int64_t> begins) {
   return longest;
 }
 
-std::size_t windows_of(std::span<const std::int64_t> begins, ElementType type) {
-  const std::size_t each = window_elements(static_cast<unsigned>(begins.size()) - 1, type);
-  return (longest_of(begins) + each - 1) / each;
+/// Units of the longest part.
+std::uint32_t longest_units(std::span<const std::int64_t> begins, ElementType type) {
+  return static_cast<std::uint32_t>(joint::units_of(longest_of(begins), element_size(type)));
 }
 
-/// Units of the longest part that a window of it needs room for; not more for each size that comes.
+/// Units of a part that are to have room; not more for each size that comes.
 std::uint32_t units_for(std::span<const std::int64_t> begins, ElementType type) {
-  constexpr std::size_t least = 64;
-  const std::size_t width = element_size(type);
+  constexpr std::uint32_t least = 64;
   const std::size_t most = joint::most_units(static_cast<unsigned>(begins.size()) - 1);
-  const std::size_t units = joint::units_of(longest_of(begins), width);
-  return static_cast<std::uint32_t>(std::min(most, std::bit_ceil(std::max(least, units))));
+  const std::size_t units = std::bit_ceil(std::max(least, longest_units(begins, type)));
+  return static_cast<std::uint32_t>(std::min(most, units));
 }
 
 }  // namespace
 
 bool JointSum::is_apt(const Context& context, ElementType type,
-                      std::span<const std::int64_t> begins, Goal goal) {
+                      std::span<const std::int64_t> begins) {
   const int ranks = context.size();
   if (ranks < 2 || static_cast<unsigned>(ranks) > joint::most_members) return false;
-  if (context.hosts().count() > 1 || longest_of(begins) == 0) return false;
-  // A member that waits for nothing from others in a window, neither for what it adds up nor for
-  // results, could be two windows ahead of them, where memory is used again.
-  const std::size_t windows = windows_of(begins, type);
-  const std::size_t each = window_elements(static_cast<unsigned>(ranks), type);
-  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
-    const bool is_reader = (goal.readers >> i & 1) != 0 || static_cast<int>(i) == goal.source;
-    const auto part = static_cast<std::size_t>(begins[i + 1] - begins[i]);
-    if (windows > 2 && !is_reader && part <= (windows - 1) * each) return false;
-  }
-  return true;
+  const std::size_t longest = longest_of(begins);
+  return context.hosts().count() == 1 && longest > 0 &&
+         joint::units_of(longest, element_size(type)) <= joint::most_units_in_all;
 }
 
 JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
                    std::span<const std::int64_t> begins, Goal goal)
-    : job_(job),
-      context_(context),
-      memory_(memory),
-      type_(type),
-      begins_(begins),
-      goal_(goal),
-      windows_(windows_of(begins, type)) {}
+    : job_(job), context_(context), memory_(memory), type_(type), begins_(begins), goal_(goal) {}
 
 JointSum::~JointSum() {
   if (is_accepted_) memory_.set_busy(false);
@@ -119,15 +98,14 @@ JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid&
     return JointAnswer::not_yet;
   }
   // Counts that do not match are an error of the program's, which must not overrun memory.
-  const std::size_t each = window_elements(static_cast<unsigned>(context_.size()), type_);
-  const std::size_t needed =
-      joint::units_of(std::min(each, longest_of(begins_)), element_size(type_));
-  if (needed > *std::ranges::min_element(units_)) return JointAnswer::not_now;
+  const std::uint32_t room = *std::ranges::min_element(units_);
+  if (units_for(begins_, type_) > room) return JointAnswer::not_now;
   grid_ = grid;
   memory_.set_busy(true);
   is_accepted_ = true;
   queue_ = job_.devices.queue(device_, gpu::Priority::first);
-  begin_window();
+  number_ = memory_.next_calls(joint::laps_of(longest_units(begins_, type_), room));
+  give(false);
   return JointAnswer::accepted;
 }
 
@@ -142,79 +120,42 @@ void JointSum::fail() {
   if (has_offered_) memory_.tell_failure();
 }
 
-/// The device has the next one at once when a window is over. That does nothing where something was
-/// left undone: what others still read of the window before the two would be written over.
-void JointSum::begin_window() {
-  for (; begun_ < std::min(window_ + given_.size(), windows_); ++begun_) {
-    given_[begun_ % given_.size()].number = memory_.next_call();
-    give(begun_, false);
-  }
-}
-
-/// The kernel of a window.
-void JointSum::give(std::size_t window, bool again) {
+void JointSum::give(bool again) {
   if (!queue_) return;
-  const std::size_t each = window_elements(static_cast<unsigned>(context_.size()), type_);
   from_.clear();
   counts_.clear();
   for (int member = 0; member < context_.size(); ++member) {
-    const std::size_t begin = std::min(window * each, elements_of(member));
-    from_.push_back(static_cast<std::uint64_t>(begins_[static_cast<std::size_t>(member)]) + begin);
-    counts_.push_back(std::min(each, elements_of(member) - begin));
+    from_.push_back(static_cast<std::uint64_t>(begins_[static_cast<std::size_t>(member)]));
+    counts_.push_back(elements_of(member));
   }
-  std::byte* out = results_;
-  // Where each gets its own part, that of the window.
-  if (out && goal_.readers == 0) out += window * each * element_size(type_);
-  Given& given = given_[window % given_.size()];
-  gpu::JointSum::Tally& tally = memory_.tally(window % given_.size());
+  gpu::JointSum::Tally& tally = memory_.tally();
   tally = {};
   const gpu::JointSum sum{.memory = memory_.memory(),
                           .units = units_,
                           .member = static_cast<unsigned>(context_.rank()),
-                          .call = given.number,
+                          .call = number_,
                           .grid = grid_,
                           .begins = from_,
                           .counts = counts_,
                           .readers = goal_.readers,
                           .source = goal_.source,
                           .input = input_,
-                          .out = out,
+                          .out = results_,
                           .again = again,
-                          .is_behind = window > window_,
                           .tally = &tally,
                           .finds_range = finds_range_};
-  given.event = queue_->sum_jointly(type_, sum);
+  event_ = queue_->sum_jointly(type_, sum);
 }
 
 bool JointSum::advance() {
-  while (!is_over_) {
-    if (!end_window()) return false;
-    is_over_ = code_ != MPI_SUCCESS || ++window_ == windows_;
-    if (!is_over_) begin_window();
-  }
-  if (is_next_pending()) return false;
-  queue_ = {};
-  if (std::exchange(is_accepted_, false)) memory_.set_busy(false);
-  return true;
-}
-
-/// It is soon over, where the window before it left something undone or failed.
-bool JointSum::is_next_pending() {
-  const std::size_t next = window_ + 1;
-  return next < begun_ && queue_ &&
-         queue_->query(given_[next % given_.size()].event) == gpu::State::pending;
-}
-
-bool JointSum::end_window() {
-  const std::size_t which = window_ % given_.size();
+  if (!is_accepted_) return true;
   if (again_at_ns_ != 0) {
-    if (trace::now_ns() < again_at_ns_ || is_next_pending()) return false;
+    if (trace::now_ns() < again_at_ns_) return false;
     again_at_ns_ = 0;
-    give(window_, true);
-    if (window_ + 1 < begun_) give(window_ + 1, false);
+    give(true);
   }
-  gpu::JointSum::Tally& tally = memory_.tally(which);
-  const JointMemory::End end = memory_.look(queue_, given_[which].event, &tally.undone, code_);
+  gpu::JointSum::Tally& tally = memory_.tally();
+  const JointMemory::End end = memory_.look(queue_, event_, &tally.undone, code_);
   if (end == JointMemory::End::pending) return false;
   sent_ += tally.sent;
   received_ += tally.received;
@@ -227,7 +168,9 @@ bool JointSum::end_window() {
     again_at_ns_ = ++left_undone_ <= at_once ? 1 : trace::now_ns() + pause_ns;
     return false;
   }
-  left_undone_ = 0;
+  queue_ = {};
+  is_accepted_ = false;
+  memory_.set_busy(false);
   return true;
 }
 

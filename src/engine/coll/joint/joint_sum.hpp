@@ -8,7 +8,6 @@
 // has looked whether that member still lives.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -47,8 +46,8 @@ class JointSum {
 
   /// May a sum go so, as all its members know? `begins`: of parts, in elements; member i adds up
   /// those from [i] to [i + 1].
-  static bool is_apt(const Context& context, ElementType type, std::span<const std::int64_t> begins,
-                     Goal goal);
+  static bool is_apt(const Context& context, ElementType type,
+                     std::span<const std::int64_t> begins);
 
   /// All of these outlive it. No other call uses the memory.
   JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
@@ -98,22 +97,13 @@ class JointSum {
  private:
   using Ability = JointMemory::Ability;
 
-  /// Of a window that the device has been given.
-  struct Given {
-    std::uint32_t number;
-    gpu::Event event;
-  };
-
   std::size_t elements_of(int member) const {
     const auto i = static_cast<std::size_t>(member);
     return static_cast<std::size_t>(begins_[i + 1] - begins_[i]);
   }
   bool is_reader(int member) const { return (goal_.readers >> member & 1) != 0; }
   bool brings(int member) const { return goal_.source < 0 || member == goal_.source; }
-  void begin_window();
-  void give(std::size_t window, bool again);
-  bool is_next_pending();
-  bool end_window();
+  void give(bool again);
 
   Job& job_;
   Context& context_;
@@ -125,10 +115,8 @@ class JointSum {
   const std::byte* input_ = nullptr;
   std::byte* results_ = nullptr;
   codec::szp::Grid grid_;
-  std::size_t windows_ = 0;           ///< all of them
-  std::size_t window_ = 0;            ///< the one under way; the next one is behind it
-  std::size_t begun_ = 0;             ///< have been given
-  std::array<Given, 2> given_{};      ///< by window
+  std::uint32_t number_ = 0;          ///< of its first lap
+  gpu::Event event_ = 0;              ///< of its kernel
   std::vector<std::uint32_t> units_;  ///< by member
   std::vector<std::uint64_t> from_, counts_;
   unsigned left_undone_ = 0;  ///< times in a row
@@ -139,8 +127,7 @@ class JointSum {
   bool finds_range_ = false;
   codec::Range range_;  ///< as far as kernels have read it
   bool has_offered_ = false;
-  bool is_accepted_ = false;
-  bool is_over_ = false;
+  bool is_accepted_ = false;  ///< and under way
   QueueLease queue_;
 };
 

@@ -25,7 +25,7 @@ bool ReducedCall::have_joint_memory() const {
 /// As all members know.
 bool ReducedCall::may_add_jointly() const {
   return served_.is_blocking && reduction_.how == codec::Combine::sum && have_joint_memory() &&
-         JointSum::is_apt(context_, reduction_.type, begins_, joint_goal());
+         JointSum::is_apt(context_, reduction_.type, begins_);
 }
 
 JointSum::Goal ReducedCall::joint_goal() const {

@@ -1,6 +1,7 @@
 #include "gpu/cuda/joint/joint_sum.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "codec/cuda/support.cuh"
@@ -21,14 +22,6 @@ using joint::Layout;
 constexpr unsigned threads = joint::rows * 32;
 /// Half of a multiprocessor's threads: a program's kernels have room beside.
 constexpr unsigned residency = 1024 / threads;
-
-// Bits of Tell::Counters::undone.
-constexpr unsigned was_undone = 1;
-constexpr unsigned is_undone = 2;
-
-__device__ unsigned load_counter(const unsigned& counter) {
-  return *static_cast<const volatile unsigned*>(&counter);
-}
 
 /// Bytes of rows, as one lane of a warp counts them.
 struct Traffic {
@@ -94,13 +87,13 @@ __device__ void tell_of_elements(const SumCall& call) {
 /// What came for a unit of this member's own part.
 struct Contributions {
   const SumCall& call;
-  const std::uint32_t unit;
+  const std::uint32_t place;
 
   __device__ RowHead head(unsigned other) const {
-    return load_head(call.head_of(call.own, call.contribution_from[other] + unit));
+    return load_head(call.head_of(call.own, call.contribution_from[other] + place));
   }
   __device__ const std::byte* row(unsigned other) const {
-    return call.row_of(call.own, call.contribution_from[other] + unit);
+    return call.row_of(call.own, call.contribution_from[other] + place);
   }
 };
 
@@ -136,7 +129,7 @@ __device__ __forceinline__ unsigned sum_row(const SumCall& call, const Quantizer
                                             std::size_t count, const Targets& to,
                                             std::uint64_t& received) {
   constexpr auto limit = static_cast<std::int64_t>(codec::szp::Traits<T>::sum_limit);
-  const Contributions from{call, unit.number};
+  const Contributions from{call, unit.place};
   const unsigned others = call.members - 1;
   RowHead next = from.head(0);
   for (unsigned other = 0; other < others; ++other) {
@@ -172,7 +165,7 @@ __device__ __forceinline__ unsigned sum_in_order(const SumCall& call, const Unit
                                                  const T (&x)[per_lane<T>], T* out,
                                                  std::size_t count, const Targets& to,
                                                  std::uint64_t& received) {
-  const Contributions from{call, unit.number};
+  const Contributions from{call, unit.place};
   T sums[per_lane<T>];
   const bool is_broadcast = call.is_broadcast<true>();
   const unsigned first = is_broadcast ? call.source : 0;
@@ -197,11 +190,11 @@ __device__ __forceinline__ unsigned sum_in_order(const SumCall& call, const Unit
 
 /// By all threads of a block, each warp of which may have missed something before: has none, and
 /// are there contributions to a unit of all others?
-__device__ __forceinline__ bool await_contributions(const SumCall& call, std::uint32_t unit,
+__device__ __forceinline__ bool await_contributions(const SumCall& call, const Unit& unit,
                                                     bool has_all) {
   if (has_all && threadIdx.x + 1 < call.members) {
-    has_all =
-        await_flag(call.flag_of(call.own, call.contribution_from[threadIdx.x] + unit), call.number);
+    const std::uint32_t slot = call.contribution_from[threadIdx.x] + unit.place;
+    has_all = await_flag(call.flag_of(call.own, slot), unit.flag);
   }
   return __syncthreads_and(has_all) != 0;
 }
@@ -210,47 +203,49 @@ __device__ __forceinline__ bool await_contributions(const SumCall& call, std::ui
 template <class T>
 __device__ __forceinline__ bool await_results(const SumCall& call, std::uint32_t round) {
   const std::byte* flag = nullptr;
+  std::uint32_t wanted = 0;
   Unit unit;
   unsigned lane = 0;
   for (UnitsOfOthers units(call, round); units.next<T>(unit); ++lane) {
     if (threadIdx.x % 32 == lane) {
-      flag = call.flag_of(call.own, call.result_from[unit.part] + unit.number);
+      flag = call.flag_of(call.own, call.result_from[unit.part] + unit.place);
+      wanted = unit.flag;
     }
   }
-  const bool have_come = __all_sync(~0u, flag == nullptr || await_flag(flag, call.number)) != 0;
+  const bool have_come = __all_sync(~0u, flag == nullptr || await_flag(flag, wanted)) != 0;
   __syncwarp();  // a vote orders no memory
   return have_come;
 }
 
-/// By all threads of a block: tells owners of its contributions of a round, if there are any, and
-/// readers of the unit that it has added up. A fence waits until all that was written is there,
+/// Behind what all threads of a block have written: tells owners of its contributions of a round,
+/// and others of the unit that it has added up, if any. A fence waits until all of that is there,
 /// which takes long: there is one for all, by one warp, while the others go on.
-template <bool as_they_are, class T>
-__device__ void tell_of(const SumCall& call, std::uint32_t round, bool contributes,
-                        const Unit* added_up) {
+template <class T>
+__device__ void tell_of(const SumCall& call, std::uint32_t round, const Unit* added_up) {
   constexpr unsigned first_reader = 16;  // of the lanes
   static_assert(joint::most_members <= 16 && first_reader + joint::most_members <= 32);
-  __syncthreads();
   if (threadIdx.x / 32 != round % joint::rows) return;
   const unsigned lane = threadIdx.x % 32;
   std::byte* flag = nullptr;
-  if (contributes) {
-    Unit unit;
-    unsigned at = 0;
-    for (UnitsOfOthers units(call, round); units.next<T>(unit); ++at) {
-      if (lane == at) flag = Targets::owner(call, unit).flag_of(unit.part);
-    }
+  std::uint32_t value = 0;
+  Unit unit;
+  unsigned at = 0;
+  for (UnitsOfOthers units(call, round); units.next<T>(unit); ++at) {
+    if (lane != at) continue;
+    flag = Targets::owner(call, unit).flag_of(unit.part);
+    value = unit.flag;
   }
   if (added_up != nullptr && lane >= first_reader && lane - first_reader < call.members) {
-    flag = Targets::readers<as_they_are>(call, *added_up).flag_of(lane - first_reader);
+    flag = Targets::readers(call, *added_up).flag_of(lane - first_reader);
+    value = added_up->flag;
   }
   if (flag == nullptr) return;
   __threadfence_system();
-  set_flag(flag, call.number);
+  set_flag(flag, value);
 }
 
 /// Who brings nothing to a broadcast sends nothing, but tells owners all the same: they must not
-/// pass on the next window while what they passed on of this one is still collected.
+/// pass on the next lap while what they passed on of this one is still collected.
 template <bool as_they_are, class T>
 __device__ void contribute(const SumCall& call, const Quantizer<T>& z, std::uint32_t round,
                            Traffic& traffic, WarpRange<T>& range) {
@@ -283,19 +278,13 @@ __device__ void contribute(const SumCall& call, const Quantizer<T>& z, std::uint
   }
 }
 
-/// Where it is kept for which call a unit of this member's own part was added up.
-__device__ volatile std::uint32_t& mark_of(const SumCall& call, const Unit& unit) {
-  return static_cast<volatile std::uint32_t*>(call.marks)[unit.number];
-}
-
-/// The unit of its own member's part that a thread block adds up in a round, if it has one. Not one
-/// that it has added up for this call: results may have taken the place of what its member brought.
+/// The unit of its own member's part that a thread block adds up in a round, if it has one.
 template <class T>
 __device__ bool own_unit(const SumCall& call, std::uint32_t round, Unit& unit) {
-  unit = {call.own, own_from(call, round * call.per_round)};
-  return unit.number < (round + 1) * call.per_round &&
-         unit.number < joint::units_of(call.counts[call.own], sizeof(T)) &&
-         !(call.again && mark_of(call, unit) == call.number);
+  const Round in_ring(call, round);
+  unit = in_ring.unit(call, call.own, own_from(call, in_ring.begin));
+  return unit.place < in_ring.end &&
+         unit.number < joint::units_of(call.counts[call.own], sizeof(T));
 }
 
 /// By all threads of a block, each warp of which may have missed something before: `has_all`. Adds
@@ -307,7 +296,7 @@ __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& u
   const bool gets_own = call.readers == 0 || call.is_reader(call.own);
   T* const out =
       gets_own ? static_cast<T*>(call.out) + (call.readers ? call.begins[call.own] : 0) : nullptr;
-  const Targets to = Targets::readers<as_they_are>(call, unit);
+  const Targets to = Targets::readers(call, unit);
   const std::size_t begin = row_begin<T>(unit), count = row_count<T>(call, unit);
   T x[per_lane<T>];
   if (!call.is_broadcast<as_they_are>()) load_row(input + begin, count, x);
@@ -317,7 +306,7 @@ __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& u
     if (call.finds_range) range.take(x, count);
     are_quanta = quantize_row(z, call.quick, x, q);
   }
-  if (!await_contributions(call, unit.number, has_all)) return false;
+  if (!await_contributions(call, unit, has_all)) return false;
   if (count == 0) return true;
   T* const row = out ? out + begin : nullptr;
   const unsigned bytes = as_they_are ? sum_in_order(call, unit, x, row, count, to, traffic.received)
@@ -327,18 +316,19 @@ __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& u
   return true;
 }
 
-/// By a warp; false where results did not come. The source of a broadcast waits for the same: it
-/// must not be two windows ahead of those who pass on what it brought.
+/// By a warp; false where results did not come. Who gets none waits for them all the same: others
+/// must have done with what it brought before it brings the same places more.
 template <bool as_they_are, class T>
 __device__ bool collect(const SumCall& call, const Quantizer<T>& z, std::uint32_t round,
                         Traffic& traffic) {
   if (!await_results<T>(call, round)) return false;
+  if (!call.is_reader(call.own)) return true;
   auto* const out = static_cast<T*>(call.out);
   Unit unit;
   for (UnitsOfOthers units(call, round); units.next<T>(unit);) {
     const std::size_t count = row_count<T>(call, unit);
-    if (count == 0 || (as_they_are && !call.is_reader(call.own))) continue;
-    const std::uint32_t slot = call.result_from[unit.part] + unit.number;
+    if (count == 0) continue;
+    const std::uint32_t slot = call.result_from[unit.part] + unit.place;
     const RowHead head = load_head(call.head_of(call.own, slot));
     const std::byte* const row = call.row_of(call.own, slot);
     traffic.received += bytes_of<per_lane<T>>(head);
@@ -361,11 +351,21 @@ __device__ bool collect(const SumCall& call, const Quantizer<T>& z, std::uint32_
   return true;
 }
 
+/// Where a thread block leaves off, as something did not come: at a round, or when it has told of
+/// one and collects.
+struct Stage {
+  std::uint32_t of_round;
+  bool collects;
+
+  static __device__ Stage load(std::uint32_t word) { return {word / 2, word % 2 != 0}; }
+  __device__ std::uint32_t word() const { return 2 * of_round + (collects ? 1 : 0); }
+};
+
 /// In a round a thread block sends its contributions to units of the other members' parts, adds up
 /// one of its own member's part of the round before, if it has one there, and collects results of
 /// the one before that: what it waits for has had time to come, and links are busy while memory is.
-/// Contributions wait for no other member, so all are sent also where something did not come; but
-/// none of work behind another that left something undone.
+/// Where something does not come it leaves off, and goes on there when the work is given again. So
+/// nothing is added up twice: results may have taken the place of what its member brought.
 template <bool as_they_are, class T>
 __global__ void __launch_bounds__(threads, residency)
     sum_kernel(const __grid_constant__ SumCall call, const Quantizer<T> z, const Tell tell) {
@@ -373,46 +373,52 @@ __global__ void __launch_bounds__(threads, residency)
   __shared__ WarpRange<T> ranges[joint::rows];
   WarpRange<T>& range = ranges[threadIdx.x / 32];
   if (threadIdx.x % 32 == 0) range = {};
-  const std::uint32_t rounds = (call.longest + call.per_round - 1) / call.per_round;
-  const bool collects = call.is_reader(call.own) ||
-                        (call.is_broadcast<as_they_are>() && call.brings<as_they_are>(call.own));
-  bool has_all = !call.is_behind || (load_counter(tell.counters->undone) & was_undone) == 0;
-  const bool contributes = has_all && !call.again;
+  const std::uint32_t rounds = (call.longest + call.per_round - 1) / call.per_round + 2;
+  std::uint32_t& left_off = call.left_off[blockIdx.x];
+  Stage stage = call.again ? Stage::load(left_off) : Stage{0, false};
+  bool has_collected = true;  // this warp
+  bool is_undone = false;     // by this thread block
 #pragma unroll 1
-  for (std::uint32_t round = 0; round < rounds + 2; ++round) {
-    if (contributes) contribute<as_they_are>(call, z, round, traffic, range);
-    Unit unit;
-    const bool has_unit = round >= 1 && own_unit<T>(call, round - 1, unit);
-    if (has_unit) has_all = add_up<as_they_are>(call, z, unit, has_all, traffic, range);
-    const bool is_added_up = has_unit && has_all;
-    tell_of<as_they_are, T>(call, round, contributes, is_added_up ? &unit : nullptr);
-    if (is_added_up && threadIdx.x == 0) mark_of(call, unit) = call.number;
-    if (round >= 2 && has_all && collects)
-      has_all = collect<as_they_are>(call, z, round - 2, traffic);
+  for (; stage.of_round < rounds; ++stage.of_round) {
+    if (!stage.collects) {
+      if (has_collected) contribute<as_they_are>(call, z, stage.of_round, traffic, range);
+      Unit unit;
+      const bool has_unit = stage.of_round >= 1 && own_unit<T>(call, stage.of_round - 1, unit);
+      const bool is_added_up =
+          has_unit && add_up<as_they_are>(call, z, unit, has_collected, traffic, range);
+      if (__syncthreads_and(has_collected) == 0) break;
+      is_undone = has_unit && !is_added_up;
+      if (is_undone) break;
+      tell_of<T>(call, stage.of_round, has_unit ? &unit : nullptr);
+    }
+    stage.collects = false;
+    if (stage.of_round >= 2) {
+      has_collected = collect<as_they_are>(call, z, stage.of_round - 2, traffic);
+    }
   }
+  if (__syncthreads_and(has_collected) == 0) {
+    stage = {stage.of_round - 1, true};
+    is_undone = true;
+  }
+  if (threadIdx.x == 0) left_off = stage.word();
   unsigned long long* const sum = tell.counters->sum;
   if (threadIdx.x % 32 == 0) {
     atomicAdd(sum, traffic.sent);
     atomicAdd(sum + 1, traffic.received);
   }
   if (call.finds_range) join_ranges(ranges, *tell.counters);
-  if (!has_all && threadIdx.x % 32 == 0) {
-    *const_cast<volatile std::uint32_t*>(&call.tally->undone) = 1;
-    atomicOr(&tell.counters->undone, is_undone);
-    __threadfence_system();
-  }
+  if (is_undone && threadIdx.x == 0) leave_undone(&call.tally->undone);
   tell_if_last(tell, gridDim.x, [&] {
     *const_cast<volatile std::uint64_t*>(&call.tally->sent) = atomicExch(sum, 0);
     *const_cast<volatile std::uint64_t*>(&call.tally->received) = atomicExch(sum + 1, 0);
-    const unsigned undone = load_counter(tell.counters->undone);
-    atomicExch(&tell.counters->undone, (undone & is_undone) != 0 ? was_undone : 0);
     if (call.finds_range) tell_range<T>(*tell.counters, call.tally->extent);
   });
 }
 
+/// `room`: units of a part that all members' memory has room for.
 template <class T>
-cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, const Tell& tell,
-                   cudaStream_t stream) {
+cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, std::uint32_t room,
+                   const Tell& tell, cudaStream_t stream) {
   Quantizer<T> z{};
   if (grid.bound != 0 && !codec::szp::make_quantizer(grid, z)) return cudaErrorInvalidValue;
   call.quick = any_order::quick_reach(z, joint::reach - 1);
@@ -424,8 +430,10 @@ cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, const Tell& tell
     longest = std::max(longest, units);
   }
   call.longest = static_cast<std::uint32_t>(longest);
-  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(
-      std::max(own, others), 1, std::uint64_t{residency} * codec::cuda::multiprocessors()));
+  const std::uint64_t most_blocks = std::min<std::uint64_t>(
+      joint::most_blocks, std::uint64_t{residency} * codec::cuda::multiprocessors());
+  const auto blocks =
+      static_cast<unsigned>(std::clamp<std::uint64_t>(std::max(own, others), 1, most_blocks));
   // Sums as they are took a tenth longer so where one part is empty (MPI_Reduce of 256 MB, 4
   // H100s), and those in quanta a twentieth less.
   call.takes_turns = grid.bound != 0 || call.source >= 0;
@@ -435,6 +443,13 @@ cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, const Tell& tell
   // they are, which links bind: MPI_Reduce of 256 MB in 1030 us for 1145. In quanta half was best
   // for all but the smoothest data.
   call.per_round = std::max(blocks / (grid.bound == 0 ? 4 : 2), 1u);
+  call.lap_bits = 31;
+  if (joint::laps_of(call.longest, room) > 1) {
+    const std::uint32_t ring = joint::ring_of(call.longest, room);
+    if (ring < joint::rounds_a_lap) return cudaErrorInvalidValue;
+    call.lap_bits = static_cast<std::uint32_t>(std::countr_zero(ring));
+    call.per_round = std::min(std::bit_floor(call.per_round), ring / joint::rounds_a_lap);
+  }
   const auto kernel = grid.bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
   kernel<<<blocks, threads, 0, stream>>>(call, z, tell);
   return cudaGetLastError();
@@ -463,12 +478,12 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
     const std::uint32_t as_other = Layout::other(member, sum.member);
     const std::uint32_t other = Layout::other(sum.member, member);
     const auto first = [](std::size_t slot) { return static_cast<std::uint32_t>(slot); };
-    call.contribution_to[member] = first(layout.contribution(sum.call, as_other, 0));
+    call.contribution_to[member] = first(layout.contribution(as_other, 0));
     call.result_to[member] = first(layout.result(as_other, 0));
-    call.contribution_from[other] = first(own.contribution(sum.call, other, 0));
+    call.contribution_from[other] = first(own.contribution(other, 0));
     call.result_from[member] = first(own.result(other, 0));
   }
-  call.marks = reinterpret_cast<std::uint32_t*>(sum.memory[sum.member] + own.mark_at(0));
+  call.left_off = reinterpret_cast<std::uint32_t*>(sum.memory[sum.member] + own.left_off_at());
   call.by_others = Divisor(static_cast<std::uint32_t>(members - 1));
   std::copy(sum.begins.begin(), sum.begins.end(), call.begins);
   std::copy(sum.counts.begin(), sum.counts.end(), call.counts);
@@ -482,11 +497,11 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
   call.source = sum.source;
   call.room = any_order::room_for(members);
   call.again = sum.again;
-  call.is_behind = sum.is_behind;
   call.tells_of_elements = sum.grid.reach > 0;
   call.finds_range = sum.finds_range;
-  return type == ElementType::f32 ? sum_as<float>(call, sum.grid, tell, stream)
-                                  : sum_as<double>(call, sum.grid, tell, stream);
+  const std::uint32_t room = *std::min_element(sum.units.begin(), sum.units.end());
+  return type == ElementType::f32 ? sum_as<float>(call, sum.grid, room, tell, stream)
+                                  : sum_as<double>(call, sum.grid, room, tell, stream);
 }
 
 }  // namespace mpress::gpu

@@ -28,24 +28,26 @@ class Divisor {
   std::uint32_t inverse_;
 };
 
-/// A JointSum as kernels have it. Instructions bind sums of quanta, so the host finds all that it can.
+/// A JointSum as kernels have it. Instructions bind sums of quanta, so the host finds all that it
+/// can.
 struct SumCall {
   std::byte* memory[joint_sum::most_members];
   std::byte* slots_at[joint_sum::most_members];  ///< in `memory`
   std::uint64_t begins[joint_sum::most_members];
   std::uint64_t counts[joint_sum::most_members];
-  // Slots of the first unit: in a member's memory, of what this one sends there; and in its own, by
-  // Layout::other() and by part, of what others send.
+  // Slots of the first place: in a member's memory, of what this one sends there; and in its own,
+  // by Layout::other() and by part, of what others send.
   std::uint32_t contribution_to[joint_sum::most_members];
   std::uint32_t result_to[joint_sum::most_members];
   std::uint32_t contribution_from[joint_sum::most_members];
   std::uint32_t result_from[joint_sum::most_members];
   const void* input;
   void* out;
-  std::uint32_t* marks;
+  std::uint32_t* left_off;  ///< by thread block
   JointSum::Tally* tally;
   std::uint32_t longest;    ///< units of the longest part
   std::uint32_t per_round;  ///< units of each part
+  std::uint32_t lap_bits;   ///< a ring of several laps has 2^lap_bits units
   Divisor by_others;
   Divisor by_turn;  ///< by units after which a thread block has one of another part
   Divisor by_blocks;
@@ -58,7 +60,6 @@ struct SumCall {
   int room;
   bool takes_turns;
   bool again;
-  bool is_behind;
   bool tells_of_elements;
   bool finds_range;
 
@@ -91,6 +92,25 @@ struct SumCall {
 struct Unit {
   unsigned part;
   std::uint32_t number;
+  std::uint32_t place;  ///< in the ring
+  std::uint32_t flag;   ///< what flags have that tell of it: the number of its lap
+};
+
+/// The units of a round, in the ring.
+struct Round {
+  std::uint32_t lap, begin, end;
+
+  __device__ Round(const SumCall& call, std::uint32_t round) {
+    const std::uint32_t first = round * call.per_round;
+    lap = first >> call.lap_bits;
+    const std::uint32_t before = lap << call.lap_bits;
+    begin = first - before;
+    end = min(first + call.per_round, max(call.longest, first)) - before;
+  }
+
+  __device__ Unit unit(const SumCall& call, unsigned part, std::uint32_t place) const {
+    return {part, (lap << call.lap_bits) + place, place, call.number + lap};
+  }
 };
 
 /// The thread's row: its first element in the part, and how many there are from there on.
@@ -113,26 +133,28 @@ __device__ inline std::uint32_t own_from(const SumCall& call, std::uint32_t begi
 
 /// The units of other members' parts that a thread block has in round `round`: those of all parts
 /// that have the same number one after another, so that all members are written to alike. Each
-/// member begins with another part, and where the call takes turns each thread block has one of each
-/// part in turn, as some may be empty.
+/// member begins with another part, and where the call takes turns each thread block has one of
+/// each part in turn, as some may be empty.
 ///
 ///     for (UnitsOfOthers units(call, round); units.next<T>(unit);) ...
 class UnitsOfOthers {
  public:
   __device__ UnitsOfOthers(const SumCall& call, std::uint32_t round)
       : call_(call),
-        task_(own_from(call, round * call.per_round * (call.members - 1))),
-        end_(min((round + 1) * call.per_round, call.longest) * (call.members - 1)) {}
+        round_(call, round),
+        task_(own_from(call, round_.begin * (call.members - 1))),
+        end_(round_.end * (call.members - 1)) {}
 
   /// False: there is none.
   template <class T>
   __device__ bool next(Unit& unit) {
     for (; task_ < end_; task_ += gridDim.x) {
-      const std::uint32_t number = call_.by_others.divides(task_);
-      const std::uint32_t turn = call_.takes_turns ? call_.by_turn.divides(number) : 0;
+      const std::uint32_t place = call_.by_others.divides(task_);
+      const std::uint32_t turn = call_.takes_turns ? call_.by_turn.divides(place) : 0;
       const unsigned part = call_.own + 1 + call_.by_others.rest_of(task_ + turn);
-      unit = {part < call_.members ? part : part - call_.members, number};
-      if (std::size_t{number} * joint_sum::unit_elements(sizeof(T)) >= call_.counts[unit.part]) {
+      unit = round_.unit(call_, part < call_.members ? part : part - call_.members, place);
+      if (std::size_t{unit.number} * joint_sum::unit_elements(sizeof(T)) >=
+          call_.counts[unit.part]) {
         continue;
       }
       task_ += gridDim.x;
@@ -143,6 +165,7 @@ class UnitsOfOthers {
 
  private:
   const SumCall& call_;
+  const Round round_;
   std::uint32_t task_;
   const std::uint32_t end_;
 };
@@ -152,13 +175,12 @@ class Targets {
  public:
   /// The owner of a unit, who gets this member's contribution.
   static __device__ Targets owner(const SumCall& call, const Unit& unit) {
-    return {call, 1u << unit.part, 0, unit.number, true};
+    return {call, 1u << unit.part, 0, unit.place, true};
   }
-  /// All others who get the result; and the source of a broadcast, which is told of it alone.
-  template <bool as_they_are>
+  /// All others who get the result; the rest are told of it alone.
   static __device__ Targets readers(const SumCall& call, const Unit& unit) {
-    const std::uint32_t source = call.is_broadcast<as_they_are>() ? 1u << call.source : 0;
-    return {call, call.readers & ~(1u << call.own), source, unit.number, false};
+    const std::uint32_t others = ((2u << (call.members - 1)) - 1) & ~(1u << call.own);
+    return {call, call.readers & others, others, unit.place, false};
   }
 
   /// do_one(head, row) for each, of the thread's row.
@@ -180,17 +202,17 @@ class Targets {
 
  private:
   __device__ Targets(const SumCall& call, std::uint32_t members, std::uint32_t told,
-                     std::uint32_t unit, bool contributes)
-      : call_(call), members_(members), told_(told), unit_(unit), contributes_(contributes) {}
+                     std::uint32_t place, bool contributes)
+      : call_(call), members_(members), told_(told), place_(place), contributes_(contributes) {}
 
   __device__ std::uint32_t slot_of(unsigned member) const {
-    return (contributes_ ? call_.contribution_to : call_.result_to)[member] + unit_;
+    return (contributes_ ? call_.contribution_to : call_.result_to)[member] + place_;
   }
 
   const SumCall& call_;
   const std::uint32_t members_;
   const std::uint32_t told_;  ///< besides
-  const std::uint32_t unit_;
+  const std::uint32_t place_;
   const bool contributes_;
 };
 
