@@ -188,7 +188,7 @@ struct JointSum {
   std::span<const std::uint32_t> units;  ///< of each member's Layout
   unsigned member;                       ///< differs
   /// The first of the numbers of its laps (joint_sum::laps_of()): not 0, and above those of the use
-  /// of that memory before, which is over on this queue.
+  /// of that memory before, which is over on the queues of all members.
   std::uint32_t call;
   /// Of each contribution. None: elements are added as they are, in the order of the members.
   codec::szp::Grid grid;

@@ -10,13 +10,12 @@
 //
 // A part may have more units than memory has room for: that is a ring, which they go round lap by
 // lap. Kernels take the units in rounds. In round r a member contributes to the units of round r
-// and collects the results of round r - 2, by the same thread block for a place of the ring, so it
-// has collected what is four rounds back before it contributes there again:
+// and collects the results of round r - 2, or of one before that, by the same thread block for a
+// place of the ring; it has collected what was there in the lap before when it contributes again:
 // - the owner of that place has taken this member's contribution of the lap before, and
 // - who stores the result of this lap there, in answer to that contribution, knows that the one of
 //   the lap before has been collected.
-// Who gets no results is told of them all the same. For the same reason a call may use the memory
-// that the one before it used.
+// Who gets no results is told of them all the same, where there are several laps.
 #pragma once
 
 #include <bit>

@@ -42,13 +42,15 @@ class SumWork {
   /// `left_off`: where this queue's last joint sum did.
   void run(SumLeftOff& left_off) {
     if (!given_.again) left_off = {};
-    const std::size_t rounds = (longest() + per_round() - 1) / per_round() + 2;
+    const bool collects = is_reader(given_.member);
+    const std::size_t rounds = (longest() + per_round() - 1) / per_round() + (collects ? 2 : 1);
+    const std::size_t lag = collects ? 2 : longest() > ring() ? joint::rounds_a_lap - 1 : SIZE_MAX;
     bool is_done = true;
     for (; is_done && left_off.round < rounds; left_off.round += is_done) {
       if (!left_off.has_contributed) contribute(left_off.round);
       left_off.has_contributed = true;
       is_done = (left_off.round < 1 || add_up(left_off.round - 1, left_off.added_up)) &&
-                (left_off.round < 2 || collect(left_off.round - 2));
+                (left_off.round < lag || collect(left_off.round - lag));
       left_off.has_contributed = !is_done;
     }
     given_.tally->sent = sent_;
@@ -211,7 +213,7 @@ class SumWork {
       }
       each_row(own, unit, [&](const Row& row) { add_row(unit, row); });
       for (unsigned member = 0; member < members(); ++member) {
-        if (member == own) continue;
+        if (member == own || !(is_reader(member) || longest() > ring())) continue;
         tell(member, layout(member).result(Layout::other(member, own), place(unit)), unit);
       }
     }

@@ -129,7 +129,7 @@ __device__ __forceinline__ unsigned sum_row(const SumCall& call, const Quantizer
                                             std::size_t count, const Targets& to,
                                             std::uint64_t& received) {
   constexpr auto limit = static_cast<std::int64_t>(codec::szp::Traits<T>::sum_limit);
-  const Contributions from{call, unit.place};
+  const Contributions from{call, unit.place(call)};
   const unsigned others = call.members - 1;
   RowHead next = from.head(0);
   for (unsigned other = 0; other < others; ++other) {
@@ -165,7 +165,7 @@ __device__ __forceinline__ unsigned sum_in_order(const SumCall& call, const Unit
                                                  const T (&x)[per_lane<T>], T* out,
                                                  std::size_t count, const Targets& to,
                                                  std::uint64_t& received) {
-  const Contributions from{call, unit.place};
+  const Contributions from{call, unit.place(call)};
   T sums[per_lane<T>];
   const bool is_broadcast = call.is_broadcast<true>();
   const unsigned first = is_broadcast ? call.source : 0;
@@ -193,8 +193,8 @@ __device__ __forceinline__ unsigned sum_in_order(const SumCall& call, const Unit
 __device__ __forceinline__ bool await_contributions(const SumCall& call, const Unit& unit,
                                                     bool has_all) {
   if (has_all && threadIdx.x + 1 < call.members) {
-    const std::uint32_t slot = call.contribution_from[threadIdx.x] + unit.place;
-    has_all = await_flag(call.flag_of(call.own, slot), unit.flag);
+    const std::uint32_t slot = call.contribution_from[threadIdx.x] + unit.place(call);
+    has_all = await_flag(call.flag_of(call.own, slot), unit.flag(call));
   }
   return __syncthreads_and(has_all) != 0;
 }
@@ -208,8 +208,8 @@ __device__ __forceinline__ bool await_results(const SumCall& call, std::uint32_t
   unsigned lane = 0;
   for (UnitsOfOthers units(call, round); units.next<T>(unit); ++lane) {
     if (threadIdx.x % 32 == lane) {
-      flag = call.flag_of(call.own, call.result_from[unit.part] + unit.place);
-      wanted = unit.flag;
+      flag = call.flag_of(call.own, call.result_from[unit.part] + unit.place(call));
+      wanted = unit.flag(call);
     }
   }
   const bool have_come = __all_sync(~0u, flag == nullptr || await_flag(flag, wanted)) != 0;
@@ -219,8 +219,9 @@ __device__ __forceinline__ bool await_results(const SumCall& call, std::uint32_t
 
 /// Behind what all threads of a block have written: tells owners of its contributions of a round,
 /// and others of the unit that it has added up, if any. A fence waits until all of that is there,
-/// which takes long: there is one for all, by one warp, while the others go on.
-template <class T>
+/// which takes long: there is one for all, by one warp, while the others go on. A flag that only
+/// says that something was read needs none: reads are over once what was read has been used.
+template <bool as_they_are, class T>
 __device__ void tell_of(const SumCall& call, std::uint32_t round, const Unit* added_up) {
   constexpr unsigned first_reader = 16;  // of the lanes
   static_assert(joint::most_members <= 16 && first_reader + joint::most_members <= 32);
@@ -228,19 +229,22 @@ __device__ void tell_of(const SumCall& call, std::uint32_t round, const Unit* ad
   const unsigned lane = threadIdx.x % 32;
   std::byte* flag = nullptr;
   std::uint32_t value = 0;
+  bool has_data = call.brings<as_they_are>(call.own);
   Unit unit;
   unsigned at = 0;
   for (UnitsOfOthers units(call, round); units.next<T>(unit); ++at) {
     if (lane != at) continue;
     flag = Targets::owner(call, unit).flag_of(unit.part);
-    value = unit.flag;
+    value = unit.flag(call);
   }
   if (added_up != nullptr && lane >= first_reader && lane - first_reader < call.members) {
-    flag = Targets::readers(call, *added_up).flag_of(lane - first_reader);
-    value = added_up->flag;
+    const Targets to = Targets::readers(call, *added_up);
+    flag = to.flag_of(lane - first_reader);
+    value = added_up->flag(call);
+    has_data = to.has(lane - first_reader);
   }
   if (flag == nullptr) return;
-  __threadfence_system();
+  if (has_data) __threadfence_system();
   set_flag(flag, value);
 }
 
@@ -281,9 +285,11 @@ __device__ void contribute(const SumCall& call, const Quantizer<T>& z, std::uint
 /// The unit of its own member's part that a thread block adds up in a round, if it has one.
 template <class T>
 __device__ bool own_unit(const SumCall& call, std::uint32_t round, Unit& unit) {
-  const Round in_ring(call, round);
-  unit = in_ring.unit(call, call.own, own_from(call, in_ring.begin));
-  return unit.place < in_ring.end &&
+  const std::uint32_t first = round * call.per_round;
+  const std::uint32_t place = Unit{0, first}.place(call);
+  const std::uint32_t from_first = own_from(call, place) - place;
+  unit = {call.own, first + from_first};
+  return from_first < call.per_round &&
          unit.number < joint::units_of(call.counts[call.own], sizeof(T));
 }
 
@@ -328,7 +334,7 @@ __device__ bool collect(const SumCall& call, const Quantizer<T>& z, std::uint32_
   for (UnitsOfOthers units(call, round); units.next<T>(unit);) {
     const std::size_t count = row_count<T>(call, unit);
     if (count == 0) continue;
-    const std::uint32_t slot = call.result_from[unit.part] + unit.place;
+    const std::uint32_t slot = call.result_from[unit.part] + unit.place(call);
     const RowHead head = load_head(call.head_of(call.own, slot));
     const std::byte* const row = call.row_of(call.own, slot);
     traffic.received += bytes_of<per_lane<T>>(head);
@@ -364,6 +370,7 @@ struct Stage {
 /// In a round a thread block sends its contributions to units of the other members' parts, adds up
 /// one of its own member's part of the round before, if it has one there, and collects results of
 /// the one before that: what it waits for has had time to come, and links are busy while memory is.
+/// Who gets none waits for them where the ring has it wait.
 /// Where something does not come it leaves off, and goes on there when the work is given again. So
 /// nothing is added up twice: results may have taken the place of what its member brought.
 template <bool as_they_are, class T>
@@ -373,7 +380,8 @@ __global__ void __launch_bounds__(threads, residency)
   __shared__ WarpRange<T> ranges[joint::rows];
   WarpRange<T>& range = ranges[threadIdx.x / 32];
   if (threadIdx.x % 32 == 0) range = {};
-  const std::uint32_t rounds = (call.longest + call.per_round - 1) / call.per_round + 2;
+  const std::uint32_t rounds =
+      (call.longest + call.per_round - 1) / call.per_round + (call.is_reader(call.own) ? 2 : 1);
   std::uint32_t& left_off = call.left_off[blockIdx.x];
   Stage stage = call.again ? Stage::load(left_off) : Stage{0, false};
   bool has_collected = true;  // this warp
@@ -389,11 +397,11 @@ __global__ void __launch_bounds__(threads, residency)
       if (__syncthreads_and(has_collected) == 0) break;
       is_undone = has_unit && !is_added_up;
       if (is_undone) break;
-      tell_of<T>(call, stage.of_round, has_unit ? &unit : nullptr);
+      tell_of<as_they_are, T>(call, stage.of_round, has_unit ? &unit : nullptr);
     }
     stage.collects = false;
-    if (stage.of_round >= 2) {
-      has_collected = collect<as_they_are>(call, z, stage.of_round - 2, traffic);
+    if (stage.of_round >= call.lag) {
+      has_collected = collect<as_they_are>(call, z, stage.of_round - call.lag, traffic);
     }
   }
   if (__syncthreads_and(has_collected) == 0) {
@@ -444,11 +452,15 @@ cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, std::uint32_t ro
   // for all but the smoothest data.
   call.per_round = std::max(blocks / (grid.bound == 0 ? 4 : 2), 1u);
   call.lap_bits = 31;
+  const bool collects = (call.readers >> call.own & 1) != 0;
+  call.lag = collects ? 2 : UINT32_MAX;
   if (joint::laps_of(call.longest, room) > 1) {
     const std::uint32_t ring = joint::ring_of(call.longest, room);
     if (ring < joint::rounds_a_lap) return cudaErrorInvalidValue;
     call.lap_bits = static_cast<std::uint32_t>(std::countr_zero(ring));
     call.per_round = std::min(std::bit_floor(call.per_round), ring / joint::rounds_a_lap);
+    if (!collects) call.lag = ring / call.per_round - 1;
+    call.told = ((2u << (call.members - 1)) - 1) & ~(1u << call.own);
   }
   const auto kernel = grid.bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
   kernel<<<blocks, threads, 0, stream>>>(call, z, tell);

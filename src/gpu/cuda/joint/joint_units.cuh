@@ -48,6 +48,8 @@ struct SumCall {
   std::uint32_t longest;    ///< units of the longest part
   std::uint32_t per_round;  ///< units of each part
   std::uint32_t lap_bits;   ///< a ring of several laps has 2^lap_bits units
+  std::uint32_t lag;        ///< rounds after which one is collected
+  std::uint32_t told;       ///< members that are told of results, though they may get none
   Divisor by_others;
   Divisor by_turn;  ///< by units after which a thread block has one of another part
   Divisor by_blocks;
@@ -92,24 +94,14 @@ struct SumCall {
 struct Unit {
   unsigned part;
   std::uint32_t number;
-  std::uint32_t place;  ///< in the ring
-  std::uint32_t flag;   ///< what flags have that tell of it: the number of its lap
-};
 
-/// The units of a round, in the ring.
-struct Round {
-  std::uint32_t lap, begin, end;
-
-  __device__ Round(const SumCall& call, std::uint32_t round) {
-    const std::uint32_t first = round * call.per_round;
-    lap = first >> call.lap_bits;
-    const std::uint32_t before = lap << call.lap_bits;
-    begin = first - before;
-    end = min(first + call.per_round, max(call.longest, first)) - before;
+  /// In the ring.
+  __device__ std::uint32_t place(const SumCall& call) const {
+    return number & ((1u << call.lap_bits) - 1);
   }
-
-  __device__ Unit unit(const SumCall& call, unsigned part, std::uint32_t place) const {
-    return {part, (lap << call.lap_bits) + place, place, call.number + lap};
+  /// What flags have that tell of it.
+  __device__ std::uint32_t flag(const SumCall& call) const {
+    return call.number + (number >> call.lap_bits);
   }
 };
 
@@ -139,11 +131,15 @@ __device__ inline std::uint32_t own_from(const SumCall& call, std::uint32_t begi
 ///     for (UnitsOfOthers units(call, round); units.next<T>(unit);) ...
 class UnitsOfOthers {
  public:
-  __device__ UnitsOfOthers(const SumCall& call, std::uint32_t round)
-      : call_(call),
-        round_(call, round),
-        task_(own_from(call, round_.begin * (call.members - 1))),
-        end_(round_.end * (call.members - 1)) {}
+  __device__ UnitsOfOthers(const SumCall& call, std::uint32_t round) : call_(call) {
+    const std::uint32_t first = round * call.per_round;
+    const std::uint32_t place = Unit{0, first}.place(call);
+    const std::uint32_t number =
+        first < call.longest ? min(call.per_round, call.longest - first) : 0;
+    before_ = first - place;
+    task_ = own_from(call, place * (call.members - 1));
+    end_ = (place + number) * (call.members - 1);
+  }
 
   /// False: there is none.
   template <class T>
@@ -152,7 +148,7 @@ class UnitsOfOthers {
       const std::uint32_t place = call_.by_others.divides(task_);
       const std::uint32_t turn = call_.takes_turns ? call_.by_turn.divides(place) : 0;
       const unsigned part = call_.own + 1 + call_.by_others.rest_of(task_ + turn);
-      unit = round_.unit(call_, part < call_.members ? part : part - call_.members, place);
+      unit = {part < call_.members ? part : part - call_.members, before_ + place};
       if (std::size_t{unit.number} * joint_sum::unit_elements(sizeof(T)) >=
           call_.counts[unit.part]) {
         continue;
@@ -165,9 +161,9 @@ class UnitsOfOthers {
 
  private:
   const SumCall& call_;
-  const Round round_;
-  std::uint32_t task_;
-  const std::uint32_t end_;
+  std::uint32_t before_;  ///< units of the laps before
+  std::uint32_t task_;    ///< in the ring
+  std::uint32_t end_;
 };
 
 /// Where a row goes: a slot in the memory of each of a set of members.
@@ -175,12 +171,11 @@ class Targets {
  public:
   /// The owner of a unit, who gets this member's contribution.
   static __device__ Targets owner(const SumCall& call, const Unit& unit) {
-    return {call, 1u << unit.part, 0, unit.place, true};
+    return {call, 1u << unit.part, 0, unit.place(call), true};
   }
-  /// All others who get the result; the rest are told of it alone.
+  /// All others who get the result.
   static __device__ Targets readers(const SumCall& call, const Unit& unit) {
-    const std::uint32_t others = ((2u << (call.members - 1)) - 1) & ~(1u << call.own);
-    return {call, call.readers & others, others, unit.place, false};
+    return {call, call.readers & ~(1u << call.own), call.told, unit.place(call), false};
   }
 
   /// do_one(head, row) for each, of the thread's row.
@@ -193,6 +188,7 @@ class Targets {
   }
 
   __device__ unsigned number() const { return __popc(members_); }
+  __device__ bool has(unsigned member) const { return (members_ >> member & 1) != 0; }
 
   /// A member's flag, behind what has been written to it; null of one that is told of nothing.
   __device__ std::byte* flag_of(unsigned member) const {
