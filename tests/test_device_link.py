@@ -82,7 +82,9 @@ def test_a_header_that_leaves_late(call, mpi, mpi_program, mpress_run, linked):
 
 
 @pytest.mark.parametrize("way", ["peer", "mpi"])
-def test_what_comes_is_passed_on_before_it_is_decoded(way, mpi_program, mpress_run, linked):
+def test_what_comes_is_passed_on_before_it_is_decoded(way, mpi, mpi_program, mpress_run, linked):
+    if mpi.name == "abi":
+        pytest.skip("whose MPI has no progress hook: it serves what does not block")
     env = {**linked, "MPRESS_LINK": way, "MPRESS_ALGORITHM": "bcast=chain", "MPRESS_CHUNK": "16K"}
     options = ("--codec", "mpc", "--force", "--threshold", "0")
     checked(mpress_run(3, mpi_program("device_passing_on"), ["1", "2", "12000"], options, env=env))
