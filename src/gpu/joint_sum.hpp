@@ -15,7 +15,8 @@
 // - the owner of that place has taken this member's contribution of the lap before, and
 // - who stores the result of this lap there, in answer to that contribution, knows that the one of
 //   the lap before has been collected.
-// Who gets no results is told of them all the same, where there are several laps.
+// Who gets no results is told of those whose place is used again, and of no others: nothing is
+// written to a member's memory once its kernel is over.
 #pragma once
 
 #include <bit>

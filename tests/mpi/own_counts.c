@@ -1,11 +1,12 @@
 /* MPI_Alltoallv of short blocks between devices, where each rank knows the counts of its own pairs
  * alone: uneven ones, pairs with nothing, and from the third call on a rank that has nothing for
  * any, nor gets anything. With the argument "too-long" the last calls bring rank 0 more than it
- * waits for, which is an error there and nowhere else. */
+ * waits for, which is an error there and nowhere else; with "much-kept" most of rank 1's data stays
+ * there. */
 #include "device_memory.h"
 #include "simulated_gpu.h"
 
-enum { CALLS = 24, TOO_LONG = 20, MOST = 20000 };
+enum { CALLS = 24, TOO_LONG = 20, MOST = 20000, KEPT = 1000000 };
 
 /* Elements from a rank to another. */
 static int count_of(int call, int from, int to, int size) {
@@ -16,6 +17,7 @@ static int count_of(int call, int from, int to, int size) {
 
 int main(int argc, char** argv) {
   const int is_too_long = argc > 1 && strcmp(argv[1], "too-long") == 0;
+  const int is_kept = argc > 1 && strcmp(argv[1], "much-kept") == 0;
   forbid_own_copies();
   CHECK_MPI(MPI_Init(&argc, &argv));
   CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &check_rank));
@@ -23,7 +25,7 @@ int main(int argc, char** argv) {
   CHECK_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
   CHECK_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   const int rank = check_rank;
-  const size_t bytes = (size_t)size * MOST * sizeof(float);
+  const size_t bytes = ((size_t)size * MOST + KEPT) * sizeof(float);
   struct Memory out = memory_on(rank % 2, bytes), in = memory_on(rank % 2, bytes);
   int sent[64], at_sent[64], got[64], at_got[64];
   for (int call = 0; call < CALLS; ++call) {
@@ -35,6 +37,10 @@ int main(int argc, char** argv) {
       got[peer] = is_wrong ? 1000 + peer : count_of(call, peer, rank, size);
       if (is_wrong && rank == 0 && peer == 1) got[peer] -= 900;
       at_sent[peer] = at_got[peer] = peer * MOST;
+      if (is_kept && rank == 1 && peer == 1) {
+        sent[peer] = got[peer] = KEPT;
+        at_sent[peer] = at_got[peer] = size * MOST;
+      }
       fill_f32((float*)out.shadow + at_sent[peer], sent[peer], 64 * rank + peer + call);
     }
     put(&out);

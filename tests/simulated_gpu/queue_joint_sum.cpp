@@ -80,6 +80,10 @@ class SumWork {
     return longest() <= ring() ? std::max(longest(), 1u) : ring() / joint::rounds_a_lap;
   }
   std::size_t place(std::size_t unit) const { return unit % ring(); }
+  /// Of results: who gets none is told where their place is used again.
+  bool is_told(unsigned member, unsigned part, std::size_t unit) const {
+    return is_reader(member) || unit + ring() < units(part);
+  }
   /// What flags have that tell of it.
   std::uint32_t flag(std::size_t unit) const {
     return given_.call + static_cast<std::uint32_t>(unit / ring());
@@ -213,7 +217,7 @@ class SumWork {
       }
       each_row(own, unit, [&](const Row& row) { add_row(unit, row); });
       for (unsigned member = 0; member < members(); ++member) {
-        if (member == own || !(is_reader(member) || longest() > ring())) continue;
+        if (member == own || !is_told(member, own, unit)) continue;
         tell(member, layout(member).result(Layout::other(member, own), place(unit)), unit);
       }
     }
@@ -267,7 +271,7 @@ class SumWork {
       for (std::size_t unit = first_of(round); unit < end_of(round, part); ++unit) {
         const std::size_t slot =
             layout(given_.member).result(Layout::other(given_.member, part), place(unit));
-        if (!await_slot(slot, unit)) return false;
+        if (is_told(given_.member, part, unit) && !await_slot(slot, unit)) return false;
         if (!is_reader(given_.member)) continue;
         each_row(part, unit, [&](const Row& row) {
           bool are_quanta = true;

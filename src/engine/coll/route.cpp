@@ -434,9 +434,8 @@ bool Routing::make_joint() {
   } else {
     joint_ = std::make_unique<JointBroadcast>(job_, call_, operands_, bytes_, context_);
   }
-  // Those with counts of their own have waited for it.
-  StreamOrder* const order = call_.has_own_counts ? nullptr : operands_.order();
-  return joint_->follow(order) || has_reached();
+  // Those with counts of their own wait for it on the host.
+  return (!call_.has_own_counts && joint_->follow(operands_.order())) || has_reached();
 }
 
 void Routing::offer_joint() {

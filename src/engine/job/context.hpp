@@ -159,20 +159,28 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
   /// Of what takes all members, and may be refused by one.
   class Attempts {
    public:
-    /// Shall the next one be tried? After one that failed at the 1st, 2nd, 4th, 8th ... call.
-    bool next() { return !is_over_ && (!has_failed_ || std::has_single_bit(++calls_)); }
+    /// Shall the next one be tried? After one that failed at the 1st, 3rd, 6th, 11th, 20th ...
+    /// call, the kth of them 2^k + k: such numbers meet every turn of a program's that takes turns.
+    bool next() {
+      if (is_over_ || !has_failed_) return !is_over_;
+      if (++calls_ < (std::uint64_t{1} << tries_) + tries_) return false;
+      tries_ = std::min(tries_ + 1, most_tries);
+      return true;
+    }
     bool has_failed() const { return has_failed_; }
     /// None is tried any more.
     void end() { is_over_ = true; }
     void note(bool has_succeeded) {
-      if (has_succeeded) calls_ = 0;
+      if (has_succeeded) calls_ = tries_ = 0;
       has_failed_ = !has_succeeded;
     }
 
    private:
     bool is_over_ = false;
     bool has_failed_ = false;
+    static constexpr unsigned most_tries = 60;
     std::uint64_t calls_ = 0;  ///< since the last that succeeded
+    unsigned tries_ = 0;       ///< among those
   };
 
   /// What members know of calls of like size. A program may have its fields on devices, and short

@@ -150,6 +150,11 @@ std::size_t JointMovement::longest() const {
   return longest;
 }
 
+/// Bytes that stay here, which its kernel copies, too, and not as fast as a copy of their own.
+std::size_t JointMovement::kept() const {
+  return receives_[static_cast<std::size_t>(context_.rank())].bytes;
+}
+
 /// Of all members together 0, if each waits for what the others bring.
 std::uint64_t JointMovement::balance() const {
   const int me = context_.rank();
@@ -167,7 +172,7 @@ JointMovement::Told JointMovement::offer() {
   const bool is_read = memory_.connect(device_);
   const auto members = static_cast<unsigned>(context_.size());
   const std::size_t longest = std::max<std::size_t>(this->longest(), 1);
-  if (longest >= least_encoded_ ||
+  if (longest >= least_encoded_ || kept() > reach_of(context_).most_block ||
       !policy::may_move_jointly(reach_of(context_), longest, context_.size())) {
     return {};
   }

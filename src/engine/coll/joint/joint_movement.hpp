@@ -47,6 +47,7 @@ class JointMovement final : public JointCall {
   bool has_lines() const { return !memory_.is_on_host(); }
   bool is_there();
   std::size_t longest() const;
+  std::size_t kept() const;
   std::uint64_t balance() const;
   bool lies_here(const Part& part, MPI_Datatype& known);
   Part outgoing(int to) const;

@@ -161,6 +161,7 @@ bool JointSum::advance() {
   received_ += tally.received;
   were_quanta_ = were_quanta_ && tally.as_elements == 0;
   range_.join(codec::range_of(tally.extent));
+  if (tally.received > 0) left_undone_ = 0;
   if (end == JointMemory::End::undone) {
     // A member that is far behind leaves the device to the program for half of the time.
     constexpr unsigned at_once = 2;

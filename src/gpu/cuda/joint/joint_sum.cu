@@ -199,7 +199,8 @@ __device__ __forceinline__ bool await_contributions(const SumCall& call, const U
   return __syncthreads_and(has_all) != 0;
 }
 
-/// By a warp: are there results of all units that its thread block has in a round?
+/// By a warp: are there results of all units that its thread block has in a round, of which this
+/// member is told?
 template <class T>
 __device__ __forceinline__ bool await_results(const SumCall& call, std::uint32_t round) {
   const std::byte* flag = nullptr;
@@ -207,7 +208,7 @@ __device__ __forceinline__ bool await_results(const SumCall& call, std::uint32_t
   Unit unit;
   unsigned lane = 0;
   for (UnitsOfOthers units(call, round); units.next<T>(unit); ++lane) {
-    if (threadIdx.x % 32 == lane) {
+    if (threadIdx.x % 32 == lane && (call.is_reader(call.own) || is_used_again<T>(call, unit))) {
       flag = call.flag_of(call.own, call.result_from[unit.part] + unit.place(call));
       wanted = unit.flag(call);
     }
@@ -220,7 +221,8 @@ __device__ __forceinline__ bool await_results(const SumCall& call, std::uint32_t
 /// Behind what all threads of a block have written: tells owners of its contributions of a round,
 /// and others of the unit that it has added up, if any. A fence waits until all of that is there,
 /// which takes long: there is one for all, by one warp, while the others go on. A flag that only
-/// says that something was read needs none: reads are over once what was read has been used.
+/// says that something was read needs none: what was read has been stored elsewhere before the
+/// barrier, so that reading it is over.
 template <bool as_they_are, class T>
 __device__ void tell_of(const SumCall& call, std::uint32_t round, const Unit* added_up) {
   constexpr unsigned first_reader = 16;  // of the lanes
@@ -238,7 +240,7 @@ __device__ void tell_of(const SumCall& call, std::uint32_t round, const Unit* ad
     value = unit.flag(call);
   }
   if (added_up != nullptr && lane >= first_reader && lane - first_reader < call.members) {
-    const Targets to = Targets::readers(call, *added_up);
+    const Targets to = Targets::readers<T>(call, *added_up);
     flag = to.flag_of(lane - first_reader);
     value = added_up->flag(call);
     has_data = to.has(lane - first_reader);
@@ -302,7 +304,7 @@ __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& u
   const bool gets_own = call.readers == 0 || call.is_reader(call.own);
   T* const out =
       gets_own ? static_cast<T*>(call.out) + (call.readers ? call.begins[call.own] : 0) : nullptr;
-  const Targets to = Targets::readers(call, unit);
+  const Targets to = Targets::readers<T>(call, unit);
   const std::size_t begin = row_begin<T>(unit), count = row_count<T>(call, unit);
   T x[per_lane<T>];
   if (!call.is_broadcast<as_they_are>()) load_row(input + begin, count, x);
@@ -322,8 +324,8 @@ __device__ bool add_up(const SumCall& call, const Quantizer<T>& z, const Unit& u
   return true;
 }
 
-/// By a warp; false where results did not come. Who gets none waits for them all the same: others
-/// must have done with what it brought before it brings the same places more.
+/// By a warp; false where results did not come. Who gets none waits to be told of them: others must
+/// have done with what it brought before it brings the same places more.
 template <bool as_they_are, class T>
 __device__ bool collect(const SumCall& call, const Quantizer<T>& z, std::uint32_t round,
                         Traffic& traffic) {
@@ -460,7 +462,6 @@ cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, std::uint32_t ro
     call.lap_bits = static_cast<std::uint32_t>(std::countr_zero(ring));
     call.per_round = std::min(std::bit_floor(call.per_round), ring / joint::rounds_a_lap);
     if (!collects) call.lag = ring / call.per_round - 1;
-    call.told = ((2u << (call.members - 1)) - 1) & ~(1u << call.own);
   }
   const auto kernel = grid.bound == 0 ? sum_kernel<true, T> : sum_kernel<false, T>;
   kernel<<<blocks, threads, 0, stream>>>(call, z, tell);

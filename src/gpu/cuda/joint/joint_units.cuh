@@ -49,7 +49,6 @@ struct SumCall {
   std::uint32_t per_round;  ///< units of each part
   std::uint32_t lap_bits;   ///< a ring of several laps has 2^lap_bits units
   std::uint32_t lag;        ///< rounds after which one is collected
-  std::uint32_t told;       ///< members that are told of results, though they may get none
   Divisor by_others;
   Divisor by_turn;  ///< by units after which a thread block has one of another part
   Divisor by_blocks;
@@ -117,6 +116,13 @@ __device__ std::size_t row_count(const SumCall& call, const Unit& unit) {
   return begin < count ? count - begin : 0;
 }
 
+/// Has its part another unit at its place of the ring, in the next lap?
+template <class T>
+__device__ bool is_used_again(const SumCall& call, const Unit& unit) {
+  const std::size_t next = std::size_t{unit.number} + (1u << call.lap_bits);
+  return next * joint_sum::unit_elements(sizeof(T)) < call.counts[unit.part];
+}
+
 /// Thread blocks take turns: the first from `begin` on that is this one's.
 __device__ inline std::uint32_t own_from(const SumCall& call, std::uint32_t begin) {
   const std::uint32_t turn = call.by_blocks.rest_of(begin);
@@ -173,9 +179,12 @@ class Targets {
   static __device__ Targets owner(const SumCall& call, const Unit& unit) {
     return {call, 1u << unit.part, 0, unit.place(call), true};
   }
-  /// All others who get the result.
+  /// All others who get the result; the rest are told of it alone, where its place is used again.
+  template <class T>
   static __device__ Targets readers(const SumCall& call, const Unit& unit) {
-    return {call, call.readers & ~(1u << call.own), call.told, unit.place(call), false};
+    const std::uint32_t others = ((2u << (call.members - 1)) - 1) & ~(1u << call.own);
+    const std::uint32_t told = is_used_again<T>(call, unit) ? others : 0;
+    return {call, call.readers & others, told, unit.place(call), false};
   }
 
   /// do_one(head, row) for each, of the thread's row.
