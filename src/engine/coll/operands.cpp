@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/request/scratch.hpp"
+#include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -425,6 +426,27 @@ Operands unpack_external(const char* format, const void* in, MPI_Count in_bytes,
                          void* out, MPI_Count out_count, MPI_Datatype type) {
   const Blocks data = packed(position, in_bytes, external_bytes(format, out_count, type));
   return unpacking(in, data, out, out_count, type, MPI_COMM_SELF);
+}
+
+namespace {
+
+bool is_sound(const void* buffer, const Blocks& blocks) {
+  const int number = blocks.is_even() ? std::min(blocks.number(), 1) : blocks.number();
+  MPI_Datatype known = MPI_DATATYPE_NULL;
+  for (int i = 0; i < number; ++i) {
+    if (blocks.count(i) < 0) return false;
+    if (blocks.count(i) == 0 || (i > 0 && blocks.type(i) == known)) continue;
+    known = blocks.type(i);
+    const auto type = mpi::glance_at_type(known);
+    if (!type || (!buffer && blocks.is_even() && type->contiguous && type->size > 0)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_sound(const Operand& operand) {
+  return is_sound(operand.buffer, operand.reads) && is_sound(operand.buffer, operand.writes);
 }
 
 }  // namespace mpress::engine

@@ -103,6 +103,9 @@ struct Operand {
   Blocks writes;
 };
 
+/// Does MPI take its counts and types? Those of a buffer without data are not looked at.
+bool is_sound(const Operand& operand);
+
 /// The buffers of a call: `send` is its parameter of type const void*, `receive` that of type
 /// void*.
 struct Operands {

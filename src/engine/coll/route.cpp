@@ -73,24 +73,6 @@ void tell_unserved(const Job& job, const Operands& operands, const std::string& 
       ": the bits of a reduction may depend on the order of the ranks, as MPI serves it: " + why);
 }
 
-/// Does MPI take its counts and types? Those of a buffer without data are not looked at.
-bool is_sound(const void* buffer, const Blocks& blocks) {
-  const int number = blocks.is_even() ? std::min(blocks.number(), 1) : blocks.number();
-  MPI_Datatype known = MPI_DATATYPE_NULL;
-  for (int i = 0; i < number; ++i) {
-    if (blocks.count(i) < 0) return false;
-    if (blocks.count(i) == 0 || (i > 0 && blocks.type(i) == known)) continue;
-    known = blocks.type(i);
-    const auto type = mpi::glance_at_type(known);
-    if (!type || (!buffer && blocks.is_even() && type->contiguous && type->size > 0)) return false;
-  }
-  return true;
-}
-
-bool is_sound(const Operand& operand) {
-  return is_sound(operand.buffer, operand.reads) && is_sound(operand.buffer, operand.writes);
-}
-
 /// May a context be made without waiting for it?
 bool may_be_made(const Job& job, const mpi::CommInfo& comm) {
   return comm.attached() || comm.comm == MPI_COMM_WORLD || job.collectives.makes_contexts;

@@ -46,7 +46,15 @@ bool JointSum::is_apt(const Context& context, ElementType type,
 
 JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
                    std::span<const std::int64_t> begins, Goal goal)
-    : job_(job), context_(context), memory_(memory), type_(type), begins_(begins), goal_(goal) {}
+    : job_(job),
+      context_(context),
+      memory_(memory),
+      type_(type),
+      begins_(begins),
+      goal_(goal),
+      from_(begins.begin(), begins.end() - 1) {
+  for (int member = 0; member < context.size(); ++member) counts_.push_back(elements_of(member));
+}
 
 JointSum::~JointSum() {
   if (is_accepted_) memory_.set_busy(false);
@@ -122,12 +130,6 @@ void JointSum::fail() {
 
 void JointSum::give(bool again) {
   if (!queue_) return;
-  from_.clear();
-  counts_.clear();
-  for (int member = 0; member < context_.size(); ++member) {
-    from_.push_back(static_cast<std::uint64_t>(begins_[static_cast<std::size_t>(member)]));
-    counts_.push_back(elements_of(member));
-  }
   gpu::JointSum::Tally& tally = memory_.tally();
   tally = {};
   const gpu::JointSum sum{.memory = memory_.memory(),

@@ -115,11 +115,12 @@ class JointSum {
   const std::byte* input_ = nullptr;
   std::byte* results_ = nullptr;
   codec::szp::Grid grid_;
-  std::uint32_t number_ = 0;          ///< of its first lap
-  gpu::Event event_ = 0;              ///< of its kernel
-  std::vector<std::uint32_t> units_;  ///< by member
-  std::vector<std::uint64_t> from_, counts_;
-  unsigned left_undone_ = 0;  ///< times in a row
+  std::uint32_t number_ = 0;               ///< of its first lap
+  gpu::Event event_ = 0;                   ///< of its kernel
+  std::vector<std::uint32_t> units_;       ///< by member
+  const std::vector<std::uint64_t> from_;  ///< begins_ of parts
+  std::vector<std::uint64_t> counts_;      ///< of parts
+  unsigned left_undone_ = 0;               ///< times in a row
   std::uint64_t again_at_ns_ = 0;
   std::uint64_t sent_ = 0, received_ = 0;
   int code_ = MPI_SUCCESS;
