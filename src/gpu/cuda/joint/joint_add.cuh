@@ -69,7 +69,7 @@ __device__ __forceinline__ RowHead load_head(const RowHead* at) {
 }
 
 /// By the lanes of a row's warp. Seldom, so that nothing is counted where all are quanta.
-__device__ void tell_of_elements(const SumCall& call) {
+__device__ inline void tell_of_elements(const SumCall& call) {
   if (!call.tells_of_elements || threadIdx.x % 32 != 0) return;
   *const_cast<volatile std::uint32_t*>(&call.tally->as_elements) = 1;
   __threadfence_system();
