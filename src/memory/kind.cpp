@@ -12,6 +12,11 @@
 #include <sstream>
 #include <string>
 
+/// Where the heap ends, as the C library keeps it; null where it has no such name. sbrk(0) is not
+/// asked: UCX puts itself in its place, and its one sets the end to what it has just read, which
+/// takes memory from a thread that extends the heap at the same time.
+extern "C" __attribute__((weak)) void* __curbrk;
+
 namespace mpress::memory {
 namespace {
 
@@ -82,10 +87,15 @@ class OwnMemory {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (address - begin_ < end_ - begin_) return true;
     if (heap_begin_ == 0 || address < heap_begin_) return false;
-    return address < reinterpret_cast<std::uintptr_t>(::sbrk(0));
+    return address < heap_end();
   }
 
  private:
+  static std::uintptr_t heap_end() {
+    if (&__curbrk == nullptr) return 0;
+    return reinterpret_cast<std::uintptr_t>(__atomic_load_n(&__curbrk, __ATOMIC_RELAXED));
+  }
+
   void note(const dl_phdr_info& program) {
     for (int i = 0; i < program.dlpi_phnum; ++i) {
       const auto& segment = program.dlpi_phdr[i];
