@@ -186,6 +186,7 @@ struct JointSum {
   /// its own at `member`. Layout::cleared_bytes() were 0 before its first use.
   std::span<std::byte* const> memory;
   std::span<const std::uint32_t> units;  ///< of each member's Layout
+  bool is_on_host;                       ///< the same
   unsigned member;                       ///< differs
   /// The first of the numbers of its laps (joint_sum::laps_of()): not 0, and above those of the use
   /// of that memory before, which is over on the queues of all members.

@@ -67,10 +67,12 @@ inline constexpr std::int32_t reach = 1 << 26;
 /// Thread blocks of a kernel.
 inline constexpr unsigned most_blocks = 2048;
 
-/// How many units of each part a member's memory has room for.
+/// How many units of each part a member's memory has room for, and whether it is the host's: there
+/// each flag has a cache line of its own, as looks at its neighbours hold up who writes it.
 struct Layout {
   std::uint32_t members;
   std::uint32_t units;
+  bool is_on_host;
 
   /// `other` of a member: all but itself, in their order.
   static MPRESS_HOST_DEVICE constexpr std::uint32_t other(std::uint32_t of, std::uint32_t member) {
@@ -89,10 +91,13 @@ struct Layout {
     return (others() + other) * units + place;
   }
 
-  static MPRESS_HOST_DEVICE constexpr std::size_t flag_at(std::size_t slot) { return 4 * slot; }
-  MPRESS_HOST_DEVICE constexpr std::size_t left_off_at() const { return 4 * slots(); }
+  MPRESS_HOST_DEVICE constexpr std::size_t flag_bytes() const { return is_on_host ? 64 : 4; }
+  MPRESS_HOST_DEVICE constexpr std::size_t flag_at(std::size_t slot) const {
+    return flag_bytes() * slot;
+  }
+  MPRESS_HOST_DEVICE constexpr std::size_t left_off_at() const { return flag_at(slots()); }
   MPRESS_HOST_DEVICE constexpr std::size_t slots_at() const {
-    return (4 * (slots() + most_blocks) + 255) / 256 * 256;
+    return (left_off_at() + 4 * most_blocks + 255) / 256 * 256;
   }
   constexpr std::size_t head_at(std::size_t slot, unsigned row) const {
     return slots_at() + slot * slot_bytes + head_in_slot(row);

@@ -64,7 +64,7 @@ class SumWork {
   static constexpr ElementType elements = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 
   unsigned members() const { return static_cast<unsigned>(memory_.size()); }
-  Layout layout(unsigned member) const { return {members(), units_[member]}; }
+  Layout layout(unsigned member) const { return {members(), units_[member], given_.is_on_host}; }
   bool is_reader(unsigned member) const { return (given_.readers >> member & 1) != 0; }
   bool is_source(unsigned member) const { return given_.source == static_cast<int>(member); }
   bool brings(unsigned member) const { return given_.source < 0 || is_source(member); }
@@ -308,7 +308,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   const std::size_t width = element_size(type);
   std::size_t end = 0;
   for (std::size_t i = 0; i < members; ++i) {
-    const Layout layout{static_cast<std::uint32_t>(members), given.units[i]};
+    const Layout layout{static_cast<std::uint32_t>(members), given.units[i], given.is_on_host};
     Memory::instance().check_joint(device_, given.memory[i], layout.bytes());
     const std::size_t units = joint::units_of(given.counts[i], width);
     const std::uint32_t room = *std::min_element(given.units.begin(), given.units.end());

@@ -61,15 +61,17 @@ struct Case {
   double bound = 1e-3;
 };
 
-/// Members with joint memory for parts of so many units; the last has room for one more.
+/// Members with joint memory, of the device or the host, for parts of so many units; the last has
+/// room for one more.
 class Members {
  public:
-  Members(unsigned number, std::uint32_t units, std::size_t most) : most_(most) {
+  Members(Place place, unsigned number, std::uint32_t units, std::size_t most)
+      : is_on_host_(place == Place::pinned), most_(most) {
     for (unsigned i = 0; i < number; ++i) {
       units_.push_back(units + (i + 1 == number ? 1 : 0));
-      const joint::Layout layout{number, units_[i]};
+      const joint::Layout layout{number, units_[i], is_on_host_};
       queues_.push_back(gpu::gpu()->open_queue(device, gpu::Priority::first));
-      memory_.push_back(std::make_unique<Block>(Place::device, layout.bytes()));
+      memory_.push_back(std::make_unique<Block>(place, layout.bytes()));
       data_.push_back(std::make_unique<Block>(Place::device, 2 * most + 4096));
       tally_.push_back(std::make_unique<Block>(Place::pinned, sizeof(JointSum::Tally)));
       at_.push_back(memory_.back()->data);
@@ -257,6 +259,7 @@ class Members {
     return queues_[i]->sum_jointly(type_of<T>,
                                    {.memory = at_,
                                     .units = units_,
+                                    .is_on_host = is_on_host_,
                                     .member = i,
                                     .call = call_,
                                     .grid = one.as_they_are ? codec::szp::Grid{} : grid(one),
@@ -271,6 +274,7 @@ class Members {
                                     .finds_range = one.finds_range});
   }
 
+  const bool is_on_host_;
   const std::size_t most_;
   std::vector<std::uint32_t> units_;
   std::vector<std::unique_ptr<Queue>> queues_;
@@ -299,10 +303,10 @@ Parts parts(std::size_t count, unsigned members) {
 }
 
 template <class T>
-void all_goals(unsigned number) {
+void all_goals(Place place, unsigned number) {
   const std::size_t most = 1 << 19;
   const auto units = static_cast<std::uint32_t>(most / number / joint::unit_bytes + 2);
-  Members members(number, units, most);
+  Members members(place, number, units, most);
   const std::size_t unit = joint::unit_elements(sizeof(T));
   for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{1000}, number * unit,
                                   number * unit + 5, most / sizeof(T)}) {
@@ -346,9 +350,9 @@ void all_goals(unsigned number) {
 }
 
 /// Of any bits, also where a member comes late, and of parts that are shorter than others.
-void broadcasts(unsigned number) {
+void broadcasts(Place place, unsigned number) {
   const std::size_t most = 1 << 19;
-  Members members(number, static_cast<std::uint32_t>(most / joint::unit_bytes + 1), most);
+  Members members(place, number, static_cast<std::uint32_t>(most / joint::unit_bytes + 1), most);
   for (const std::size_t count : {1, 1000, 4099, 100'000}) {
     for (unsigned source = 0; source < number; source += number - 1) {
       Parts cut = parts(count, number - 1);
@@ -383,10 +387,10 @@ static_assert(are_powers_of_two(std::make_integer_sequence<unsigned, joint::most
 
 /// Parts of several laps, whole ones or not, some of them short or empty; also where a member comes
 /// late. Memory is as ever behind them.
-void laps(unsigned number) {
+void laps(Place place, unsigned number) {
   constexpr std::uint32_t ring = 8;
   const std::size_t unit = joint::unit_elements(sizeof(float));
-  Members members(number, ring, (6 * number * ring + 1) * joint::unit_bytes);
+  Members members(place, number, ring, (6 * number * ring + 1) * joint::unit_bytes);
   for (const std::size_t longest : {ring * unit + 1, 2 * ring * unit, 5 * ring * unit + 700}) {
     for (const bool are_even : {true, false}) {
       Parts cut;
@@ -425,8 +429,8 @@ void laps(unsigned number) {
 }
 
 /// Kernels give up, and go on where they were, also where results have taken inputs' places.
-void late_members() {
-  Members members(3, 32, 1 << 20);
+void late_members(Place place) {
+  Members members(place, 3, 32, 1 << 20);
   for (const std::size_t count : {100, 90'000}) {
     const Parts cut = parts(count, 3);
     for (unsigned late = 1; late < 3; ++late) {
@@ -440,8 +444,8 @@ void late_members() {
 }
 
 /// Flags of calls before are no others', and rows are as short as their quanta.
-void many_calls() {
-  Members members(2, 32, 1 << 19);
+void many_calls(Place place) {
+  Members members(place, 2, 32, 1 << 19);
   std::mt19937 random(9);
   for (int i = 0; i < 150; ++i) {
     const Parts cut = parts(1 + random() % (random() % 2 == 0 ? 40 : 60'000), 2);
@@ -464,11 +468,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", gpu::why_not().c_str());
     return 2;
   }
-  for (const unsigned number : {2u, 3u, 8u}) all_goals<float>(number);
-  all_goals<double>(3);
-  for (const unsigned number : {2u, 3u, 5u}) broadcasts(number);
-  for (const unsigned number : {2u, 3u, 4u}) laps(number);
-  late_members();
-  many_calls();
+  for (const Place place : {Place::device, Place::pinned}) {
+    all_goals<float>(place, 3);
+    broadcasts(place, 3);
+    laps(place, 3);
+    late_members(place);
+    many_calls(place);
+  }
+  for (const unsigned number : {2u, 8u}) all_goals<float>(Place::device, number);
+  all_goals<double>(Place::device, 3);
+  for (const unsigned number : {2u, 5u}) broadcasts(Place::device, number);
+  for (const unsigned number : {2u, 4u}) laps(Place::device, number);
   return check::failures != 0;
 }

@@ -71,12 +71,15 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
   const bool is_read = memory_.connect(device);
   // Ranks that share a device take no memory for this.
   if (memory_.devices() == Devices::unknown) return {0, word, 0, 0, 0};
-  const joint::Layout layout{static_cast<std::uint32_t>(context_.size()),
-                             units_for(begins_, type_)};
+  const joint::Layout layout{static_cast<std::uint32_t>(context_.size()), units_for(begins_, type_),
+                             memory_.is_on_host()};
   if (!memory_.provide(device, {layout.bytes(), layout.cleared_bytes()}) || !is_read) return {};
   // There may be more from calls before.
   std::uint32_t units = layout.units;
-  while (joint::Layout{layout.members, 2 * units}.bytes() <= memory_.bytes()) units *= 2;
+  const auto has_room = [&](std::uint32_t of) {
+    return joint::Layout{layout.members, of, layout.is_on_host}.bytes() <= memory_.bytes();
+  };
+  while (has_room(2 * units)) units *= 2;
   has_offered_ = true;
   const Ability ability = memory_.is_open() ? Ability::has : Ability::makes;
   const JointMemory::Routes routes = memory_.routes();
@@ -134,6 +137,7 @@ void JointSum::give(bool again) {
   tally = {};
   const gpu::JointSum sum{.memory = memory_.memory(),
                           .units = units_,
+                          .is_on_host = memory_.is_on_host(),
                           .member = static_cast<unsigned>(context_.rank()),
                           .call = number_,
                           .grid = grid_,

@@ -54,11 +54,13 @@ struct SumCall {
   Divisor by_blocks;
   codec::any_order::QuickReach quick;
   std::uint32_t number;
+  std::uint32_t flag_bytes;
   std::uint32_t readers;
   unsigned members;
   unsigned own;
   int source;
   int room;
+  bool is_on_host;  ///< the memory
   bool takes_turns;
   bool again;
   bool tells_of_elements;
@@ -76,7 +78,7 @@ struct SumCall {
   __device__ bool is_reader(unsigned member) const { return (readers >> member & 1) != 0; }
 
   __device__ std::byte* flag_of(unsigned member, std::uint32_t slot) const {
-    return memory[member] + joint_sum::Layout::flag_at(slot);
+    return memory[member] + std::size_t{slot} * flag_bytes;
   }
   /// Of the thread's row.
   __device__ RowHead* head_of(unsigned member, std::uint32_t slot) const {
