@@ -222,10 +222,27 @@ def test_the_page_of_the_model_is_that_of_the_results(monkeypatch):
 def test_the_page_of_programs_is_that_of_the_results(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     report = importlib.import_module("report_programs")
-    runs = report.read()
-    assert runs and report.PAGE.read_text() == report.page(runs), "python bench/report_programs.py"
+    runs, tests = report.read("lammps"), report.read("mpich-tests")
+    page = report.page(runs, tests)
+    assert runs and tests and report.PAGE.read_text() == page, "python bench/report_programs.py"
+    assert not any(folder["failed"] for run in tests for folder in run["rows"])
     for row in (row for run in runs for network in run["networks"] for row in network["rows"]):
         assert row["same_thermo"] and row["same_end"]
+
+
+def test_lists_of_the_mpich_tests(monkeypatch, tmp_path):
+    """What their lines say, and each once."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    programs = importlib.import_module("programs.mpich_tests")
+    (tmp_path / "coll").mkdir()
+    (tmp_path / "coll" / "testlist").write_text(
+        "# a comment\nallred 4 arg=-count=10 env=A=b=c  # more\nallred 4 arg=-count=10 env=A=b=c\n"
+        "large 2 mem=6.5\nfails 1 resultTest=TestStatus\nends 3 resultTest=TestErrFatal\n\n"
+    )
+    allred, fails, ends = programs.listed(tmp_path, "coll")
+    assert (allred.ranks, allred.arguments, allred.variables) == (4, ("-count=10",), ("A=b=c",))
+    assert allred.needs_success and not allred.must_fail
+    assert fails.must_fail and not ends.needs_success and not ends.must_fail
 
 
 def test_launchers_of_both_families(cluster):
