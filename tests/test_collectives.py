@@ -69,7 +69,10 @@ def test_short_blocks_by_one_kernel(ranks, link, is_shared, mpi_program, mpress_
 @pytest.mark.parametrize("link", ["peer", "host"])
 @pytest.mark.parametrize(
     ("codec", "argument"),
-    [("none", "as-counted"), ("none", "too-long"), ("none", "much-kept"), ("mpc", "as-counted")],
+    [
+        *(("none", argument) for argument in ("as-counted", "too-long", "much-kept", "idle")),
+        ("mpc", "as-counted"),
+    ],
 )
 def test_own_counts_by_one_kernel(codec, argument, link, mpi_program, mpress_run, simulated_gpu):
     """Members find out together that all blocks are short, that each waits for what the others

@@ -2,15 +2,17 @@
  * alone: uneven ones, pairs with nothing, and from the third call on a rank that has nothing for
  * any, nor gets anything. With the argument "too-long" the last calls bring rank 0 more than it
  * waits for, which is an error there and nowhere else; with "much-kept" most of rank 1's data stays
- * there. */
+ * there; with "idle" the last rank never has anything. */
 #include "device_memory.h"
 #include "simulated_gpu.h"
 
-enum { CALLS = 24, TOO_LONG = 20, MOST = 20000, KEPT = 1000000 };
+enum { CALLS = 80, TOO_LONG = 76, MOST = 20000, KEPT = 1000000 };
+
+static int is_idle;
 
 /* Elements from a rank to another. */
 static int count_of(int call, int from, int to, int size) {
-  const int quiet = call >= 3 ? call % size : -1;
+  const int quiet = is_idle ? size - 1 : call >= 3 ? call % size : -1;
   if (from == quiet || to == quiet || (from + to + call) % 4 == 0) return 0;
   return (from * 7919 + to * 104729 + call * 1299709) % MOST;
 }
@@ -18,6 +20,7 @@ static int count_of(int call, int from, int to, int size) {
 int main(int argc, char** argv) {
   const int is_too_long = argc > 1 && strcmp(argv[1], "too-long") == 0;
   const int is_kept = argc > 1 && strcmp(argv[1], "much-kept") == 0;
+  is_idle = argc > 1 && strcmp(argv[1], "idle") == 0;
   forbid_own_copies();
   CHECK_MPI(MPI_Init(&argc, &argv));
   CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &check_rank));

@@ -4,6 +4,7 @@
 
 #include "engine/job/job.hpp"
 #include "gpu/joint_move.hpp"
+#include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "policy/linked.hpp"
 
@@ -135,9 +136,21 @@ bool JointMovement::is_there() {
     receives_[i] = {in.data, member == me ? std::min(in.bytes, out.bytes) : in.bytes};
     if (member == me) sends_[i].bytes = receives_[i].bytes;
   }
-  // Without any data here its kernel runs where the last one did.
+  // Without any data here its kernel runs where the last one did, or where there could be some.
   if (device_ == gpu::host) device_ = memory_.device();
+  if (device_ == gpu::host) device_ = device_of_buffers();
   return device_ != gpu::host && kernel_.may_run_on(device_);
+}
+
+/// Of buffers that nothing is sent from or comes to; gpu::host: of none.
+int JointMovement::device_of_buffers() const {
+  for (const void* buffer : {operands_.send.buffer, operands_.receive.buffer}) {
+    const int device = buffer ? gpu::locate(buffer) : gpu::host;
+    if (device == gpu::host || !job_.devices.usable()) continue;
+    job_.devices.meet(device);
+    return device;
+  }
+  return gpu::host;
 }
 
 /// Bytes of the longest block that goes to another member, or comes from one.

@@ -46,6 +46,7 @@ class JointMovement final : public JointCall {
   }
   bool has_lines() const { return !memory_.is_on_host(); }
   bool is_there();
+  int device_of_buffers() const;
   std::size_t longest() const;
   std::size_t kept() const;
   std::uint64_t balance() const;
