@@ -45,7 +45,7 @@ MPICH_TESTS = """\
 `apt-get source --download-only mpich`, then `python bench/programs/mpich_tests.py SOURCE`: host
 memory, everything that mpress can compress compressed with `mpc`. "End well": without mpress.
 
-{source}, under {mpi}; {cpu}, {cores} cores; {date}, commit `{commit}`.
+{source}, under MPICH {mpi}; {cpu}, {cores} cores; {date}, commit `{commit}`.
 """
 
 
