@@ -31,6 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cluster import BIN, Cluster, ClusterError, checked_plan, environment
 from tables import table
 
+from mpress.codec_bench import cpu_name, git_commit
+
 # After bench/in.lj of LAMMPS (GPL-2): 4 atoms a cell.
 INPUT = """\
 units lj
@@ -142,11 +144,6 @@ def package(name: str) -> str:
         "dpkg-query") else ""  # fmt: skip
 
 
-def processor() -> str:
-    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return found[1] if found else "unknown"
-
-
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hosts", type=int, default=2, help="default 2")
@@ -167,10 +164,9 @@ def main() -> int:
     if not shutil.which("lmp"):
         print("lammps: there is no lmp on PATH: apt-get install lammps", file=sys.stderr)
         return 1
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
     document = {
         "format": 1, "kind": "program-lammps", "date": time.strftime("%Y-%m-%d"),
-        "commit": commit.stdout.strip(), "cpu": processor(),
+        "commit": git_commit(), "cpu": cpu_name(),
         "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0],
         "lammps": package("lammps"), "openmpi": package("openmpi-bin"),
         "ranks": options.ranks, "atoms": 4 * options.cells**3, "steps": options.steps,

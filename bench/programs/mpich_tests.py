@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tarfile
@@ -30,8 +28,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from programs.lammps import processor
 from tables import table
+
+from mpress.codec_bench import cpu_name, git_commit
+from mpress.p2p.jobs import communicate
 
 FOLDERS = ("attr", "coll", "comm", "datatype", "errhan", "group", "info", "init", "io", "part",
            "pt2pt", "spawn", "topo", "threads/coll", "threads/comm", "threads/init",
@@ -164,15 +164,12 @@ def run(root: Path, test: Test, limit: float, *, served: bool) -> Ending:
         if not program.exists():
             return Ending(False, "does not compile")
         variables = dict(pair.split("=", 1) for pair in test.variables)
-        process = subprocess.Popen(command, cwd=program.parent, env=ENVIRONMENT | variables,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   start_new_session=True)  # fmt: skip
-        try:
-            text = process.communicate(timeout=limit)[0].decode(errors="replace")
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            text = process.communicate()[0].decode(errors="replace")
+        with subprocess.Popen(
+            command, cwd=program.parent, env=ENVIRONMENT | variables, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+        ) as process:  # fmt: skip
+            text, _, has_ended = communicate(process, limit)
+        if not has_ended:
             return Ending(False, f"not within {limit:.0f} s: {text[-500:]}")
         if test.must_fail:
             is_well = process.returncode != 0
@@ -216,11 +213,10 @@ def parsed() -> argparse.Namespace:
 def main() -> int:
     options = parsed()
     root = built(options.source, options.build.resolve())
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
     version = subprocess.run([BIN / "mpichversion"], capture_output=True, text=True).stdout
     document: dict[str, Any] = {
         "format": 1, "kind": "program-mpich-tests", "date": time.strftime("%Y-%m-%d"),
-        "commit": commit.stdout.strip(), "cpu": processor(),
+        "commit": git_commit(), "cpu": cpu_name(),
         "cores": len(os.sched_getaffinity(0)), "source": options.source.name,
         "mpi": version.splitlines()[0].split(":")[-1].strip() if version else "unknown",
         "rows": [],

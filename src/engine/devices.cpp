@@ -188,7 +188,11 @@ void tell_nothing_is_shared(const Job& job) {
 
 Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   const std::ptrdiff_t first = type.contiguous ? 0 : type.first_byte;
-  const int device = gpu::locate(static_cast<const std::byte*>(buffer) + first);
+  return locate(job, static_cast<const std::byte*>(buffer) + first);
+}
+
+Location locate(Job& job, const void* byte) {
+  const int device = gpu::locate(byte);
   if (device == gpu::host) return {};
   if (!job.devices.usable()) return {gpu::host, false};
   job.devices.meet(device);

@@ -115,6 +115,8 @@ struct Location {
 };
 
 Location locate(Job& job, const void* buffer, const mpi::TypeInfo& type);
+/// The same of one byte.
+Location locate(Job& job, const void* byte);
 
 inline int device_of(Job& job, const void* buffer, const mpi::TypeInfo& type) {
   return locate(job, buffer, type).device;

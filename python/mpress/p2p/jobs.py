@@ -208,21 +208,29 @@ def _execute(command: Sequence[str], env: dict[str, str], most: float | None) ->
         stdin=subprocess.DEVNULL, start_new_session=most is not None,
     ) as process:  # fmt: skip
         try:
-            printed, complained = process.communicate(timeout=most)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            try:
-                printed, complained = process.communicate(timeout=_ENDING_SECONDS)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                printed, complained = "", ""
-            return 124, f"ended after {most:.0f} s\n{complained}{printed}"
+            printed, complained, has_ended = communicate(process, most)
         except BaseException:
             process.kill()
             raise
+    if not has_ended:
+        return 124, f"ended after {most:.0f} s\n{complained}{printed}"
     if process.returncode == 0:
         sys.stderr.write(complained)
     return process.returncode, complained + printed
+
+
+def communicate(process: subprocess.Popen[str], most: float | None) -> tuple[str, str, bool]:
+    """What it writes to its standard output and error, and whether it ended within `most` seconds;
+    else it is ended, and, where it does not end soon, all of the session that it leads."""
+    try:
+        return (*process.communicate(timeout=most), True)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+    try:
+        return (*process.communicate(timeout=_ENDING_SECONDS), False)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return "", "", False
 
 
 def summary(

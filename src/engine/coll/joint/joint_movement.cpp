@@ -4,7 +4,6 @@
 
 #include "engine/job/job.hpp"
 #include "gpu/joint_move.hpp"
-#include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/type_info.hpp"
 #include "policy/linked.hpp"
 
@@ -145,10 +144,8 @@ bool JointMovement::is_there() {
 /// Of buffers that nothing is sent from or comes to; gpu::host: of none.
 int JointMovement::device_of_buffers() const {
   for (const void* buffer : {operands_.send.buffer, operands_.receive.buffer}) {
-    const int device = buffer ? gpu::locate(buffer) : gpu::host;
-    if (device == gpu::host || !job_.devices.usable()) continue;
-    job_.devices.meet(device);
-    return device;
+    const int device = buffer ? locate(job_, buffer).device : gpu::host;
+    if (device != gpu::host) return device;
   }
   return gpu::host;
 }
