@@ -428,7 +428,9 @@ void Routing::offer_joint() {
 void Routing::accept_joint() {
   const JointAnswer answer = joint_->accept(agreement_->result());
   if (answer == JointAnswer::never) mode_.joint.end();
-  if (answer != JointAnswer::not_yet) {
+  if (answer == JointAnswer::not_yet) {
+    mode_.joint.note_progress();
+  } else {
     mode_.joint.note(answer == JointAnswer::accepted);
   }
   if (answer == JointAnswer::accepted) return decide(Server::mpress);

@@ -168,6 +168,8 @@ class Context : public mpi::Attachment, public std::enable_shared_from_this<Cont
       return true;
     }
     bool has_failed() const { return has_failed_; }
+    /// The last one has opened what a next one may need: that is tried at once.
+    void note_progress() { has_failed_ = false; }
     /// None is tried any more.
     void end() { is_over_ = true; }
     void note(bool has_succeeded) {
