@@ -1,10 +1,11 @@
 """Write docs/dev/results-programs.md from bench/results/program-*.json, of bench/programs."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from programs import lammps, mpich_tests
+from programs import lammps, mpich_tests, osu
 from tables import filled, generated_by, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,7 +50,62 @@ memory, everything that mpress can compress compressed with `mpc`. "End well": w
 """
 
 
-def page(runs: list[dict[str, Any]], tests: list[dict[str, Any]]) -> str:
+OSU = """\
+## OSU's micro-benchmarks
+
+`python bench/programs/osu.py SOURCE`: messages and collective calls of floats, which the programs
+check themselves. "Well": of those that end well without mpress, or of all where none does. `mpc`
+forced: everything that mpress can compress is, and so many messages were. `auto` is mpress's
+default: the median of what its calls take over plain ones, by bytes.
+"""
+
+OSU_RUN = """\
+Memory of {memory}, {ranks} ranks, {mpi}; {where}; {date}, commit `{commit}`.{endings}
+"""
+
+OSU_VALUES = """\
+What they print with `auto`: microseconds of a call, of those that do not block with as long a
+computation beside it; or MB/s of windows.
+"""
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def osu_section(run: dict[str, Any]) -> list[str]:
+    programs = [osu.program_of(row) for row in run["rows"]]
+    bad = Counter(one.runs["plain"].ending for one in programs)
+    endings = "".join(f" Without mpress {number} of {len(programs)} end in a {how}."
+                      for how, number in bad.items() if how == "segmentation fault")  # fmt: skip
+    memory = "GPUs" if run["memory"] == "cuda" else "the host"
+    where = run["gpu"] if run["memory"] == "cuda" else f"{run['cpu']}, {run['cores']} cores"
+    facts = {**run, "memory": memory, "where": where, "endings": endings,
+             "commit": run["commit"][:7]}  # fmt: skip
+    lines = osu.lines(programs)
+    told = [column for column in zip(osu.HEADINGS, *lines, strict=True)
+            if any(cell != "-" for cell in column[1:])]  # fmt: skip
+    headings, *lines = zip(*told, strict=True)
+    text = [OSU_RUN.format(**facts).strip(), table(headings, lines).strip()]
+    failed = [f"- `{one.folder}/{one.name}`, `{mode}`: {ran.ending}" for one in programs
+              for mode, ran in one.runs.items() if mode != "plain" and ran.ending != osu.WELL
+              and one.runs["plain"].ending == osu.WELL]  # fmt: skip
+    if failed:
+        text.append("Only without mpress these end well:\n\n" + "\n".join(failed))
+    if run["memory"] == "cuda":
+        sizes = sorted({size for one in programs for size in one.runs["auto"].values})
+        values = [[f"`{one.name}`" + (", MB/s" if osu.is_rate(one.name) else ""),
+                   *(number(one.runs["auto"].values.get(size)) for size in sizes)]
+                  for one in programs]  # fmt: skip
+        text += [OSU_VALUES.strip(), table(["", *map(osu.size_name, sizes)], values).strip()]
+    return text
+
+
+def page(
+    runs: list[dict[str, Any]], tests: list[dict[str, Any]], osus: list[dict[str, Any]]
+) -> str:
     text = [HEAD.format(generated=generated_by("report_programs.py")).strip()]
     for run in tests:
         text.append(MPICH_TESTS.format(**{**run, "commit": run["commit"][:7]}).strip())
@@ -59,6 +115,10 @@ def page(runs: list[dict[str, Any]], tests: list[dict[str, Any]]) -> str:
         failed = [f"- `{one['test']}`" for folder in folders for one in folder.failed]
         if failed:
             text.append("Only without mpress these end well:\n\n" + "\n".join(failed))
+    if osus:
+        text.append(OSU.strip())
+    for run in osus:
+        text += osu_section(run)
     for run in runs:
         text.append(LAMMPS.format(**{**run, "commit": run["commit"][:7]}).strip())
         for network in run["networks"]:
@@ -73,7 +133,7 @@ def read(name: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    PAGE.write_text(page(read("lammps"), read("mpich-tests")))
+    PAGE.write_text(page(read("lammps"), read("mpich-tests"), read("osu")))
     print(f"wrote {PAGE}")
 
 

@@ -18,7 +18,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from programs.builds import BIN, ENVIRONMENT, execute, unpack
 from tables import table
 
 from mpress.codec_bench import cpu_name, git_commit
@@ -40,14 +40,6 @@ CONFIGURE = ("CC=mpicc", "--disable-cxx", "--disable-fortran", "--enable-threads
              "--disable-checkerrors", "--without-cuda")  # fmt: skip
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 MOST_MEMORY_GB = 4.0
-BIN = Path(sys.executable).parent
-ENVIRONMENT = {
-    **os.environ,
-    "PATH": f"{BIN}:{os.environ['PATH']}",
-    # Ranks that wait leave cores to the others.
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "50",
-}
 HEADINGS = ["folder", "tests", "end well", "with mpress, too", "compressed messages"]
 
 
@@ -125,23 +117,11 @@ def built(source: Path, root: Path) -> Path:
     """Where the tests are, unpacked and configured."""
     tests = root / "test" / "mpi"
     if not (tests / "config.status").exists():
-        with tarfile.open(source) as archive:
-            for member in archive:
-                parts = Path(member.name).parts[1:]
-                if parts and parts[0] in ("test", "confdb"):
-                    member.name = str(Path(*parts))
-                    archive.extract(member, root, filter="tar")
+        unpack(source, root, lambda part: part in ("test", "confdb"))
         execute(["./configure", *CONFIGURE], tests)
         for part in ("util", "dtpools"):
             execute(["make", "-j", str(os.cpu_count()), "-C", part], tests)
     return tests
-
-
-def execute(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, env=ENVIRONMENT, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} in {folder}:\n{done.stdout[-2000:]}")
 
 
 def compiled(root: Path, folder: str, tests: list[Test]) -> None:
