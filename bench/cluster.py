@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from mpress import _core
+from mpress.codec_bench import git_commit
 
 BIN = Path(sys.executable).parent
 NETWORK = "10.77.0"
@@ -341,10 +342,9 @@ def measured(cluster: Cluster, op: str, options: argparse.Namespace) -> dict[str
 
 def collectives(options: argparse.Namespace) -> int:
     plan = checked_plan(options.hosts, options.rate, options.latency)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
     document: dict[str, Any] = {
         "format": 1, "kind": "cluster-collectives", "date": time.strftime("%Y-%m-%d"),
-        "commit": commit.stdout.strip(), "hosts": plan.hosts, "rate": plan.rate,
+        "commit": git_commit(), "hosts": plan.hosts, "rate": plan.rate,
         "latency": plan.latency, "cores": len(os.sched_getaffinity(0)), "bytes": options.bytes,
         "memory": options.memory, "rows": [],
     }  # fmt: skip

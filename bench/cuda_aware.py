@@ -28,6 +28,7 @@ from p2p_overhead import pairs_of
 mpi4py.rc.initialize = "--rank" in sys.argv  # whoever starts the jobs is no MPI program
 from mpi4py import MPI  # noqa: E402
 
+from mpress.codec_bench import git_commit  # noqa: E402
 from mpress.p2p import memory  # noqa: E402
 
 CODED_SIZES = (64 << 10, 1 << 20, 8 << 20, 32 << 20, 256 << 20)
@@ -198,15 +199,11 @@ def main() -> None:
         ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
         capture_output=True, text=True,
     )  # fmt: skip
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True,
-        cwd=Path(__file__).parent,
-    )  # fmt: skip
     document = {
         "kind": "cuda-aware", "name": options.name,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "gpu": gpu.stdout.splitlines()[:1], "mpi": MPI.Get_library_version().split(",")[0],
-        "commit": os.environ.get("COMMIT", commit.stdout.strip()),
+        "commit": os.environ.get("COMMIT") or git_commit(),
         "rows": measure(options.seconds, options.rounds, options.only_forced),
     }  # fmt: skip
     for row in document["rows"]:

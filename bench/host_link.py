@@ -3,7 +3,7 @@ python bench/host_link.py. It takes two GPUs, nvcc and the mpicc on PATH.
 
 First all GPUs copy out and in at once, by the NUMA node of the memory: the ceiling. Then messages
 between two GPUs, one way and both ways at once, raw and encoded, by the host link and beside it by
-MPI, in jobs by turns. Last, `auto` without any profile beside raw messages, by turns in one job.
+MPI, in jobs by turns. Last, `auto` without any profile beside raw messages and NCCL, in one job.
 """
 
 import argparse
@@ -61,16 +61,17 @@ def messages(program: Path, values: Path, link: str, codec: str, report: Path) -
 
 
 def autos(folder: Path, air: Path | None, seconds: float) -> list[dict[str, Any]]:
-    """A row for each data set and size: what `auto` takes over raw messages."""
+    """A row for each data set and size: `auto` over raw messages, and over NCCL without P2P."""
     names = [name for name in DATA if name != "air" or air or has_air()]
     plan = {
         "benchmark": "latency", "from": "device", "to": "device", "window": 1, "warmup": 20,
         "repeat": 61, "seconds": seconds, "files": write_data(folder, names, air),
-        "cases": [{"data": name, "bytes": nbytes, "paths": ["none", "auto"]}
+        "cases": [{"data": name, "bytes": nbytes, "paths": ["none", "nccl", "auto"]}
                   for name in names for nbytes in AUTO_SIZES],
     }  # fmt: skip
-    result = jobs.run(plan, "auto", link="host", environment={"MPRESS_PROFILE": "off"})
-    return jobs.summary(result, "latency", "auto", ("none",))
+    result = jobs.run(plan, "auto", link="host", environment={"MPRESS_PROFILE": "off"},
+                      nccl_transport="shm")  # fmt: skip
+    return jobs.summary(result, "latency", "auto", ("none", "nccl"))
 
 
 def main() -> None:

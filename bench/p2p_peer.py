@@ -2,10 +2,10 @@
 bench/p2p_peer.py [--seconds S].
 
 Jobs of two ranks measure every codec beside raw messages, a copy between the GPUs and NCCL, the
-default `auto` beside `none`, and raw messages by way of the host; further jobs both directions at
-once, and, where there are more than two GPUs, all pairs of them. `auto` goes by a profile that is
-made first. Last come the timelines of single messages. bench/report.py makes docs/performance.md of
-the results.
+default `auto` beside `none` and NCCL, and raw messages by way of the host; further jobs both
+directions at once, and, where there are more than two GPUs, all pairs of them. `auto` goes by a
+profile that is made first. Last come the timelines of single messages. bench/report.py makes
+docs/performance.md of the results.
 """
 
 import argparse
@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 SPECS = ("zfp:4", "szp:rel=0.001", "mpc")
 TOLERANCE = 0.001  # of the range of the data, for the bound that a program knows beforehand
 REFERENCES = ("none", "peer-copy", "nccl")
+AUTO = ("none", "nccl", "auto")
 _NOT_MESSAGES = 55  # seconds: data, the profile, the start of ranks
 _REPEAT = 61
 
@@ -80,7 +81,7 @@ def all_jobs(
         Measured("forced", "forced", forced_cases(sizes, absolute)),
         Measured(
             "auto", "auto",
-            [{"data": d, "bytes": n, "paths": ["none", "auto"]} for d in names for n in sizes],
+            [{"data": d, "bytes": n, "paths": AUTO} for d in names for n in sizes],
         ),
         Measured(
             "staged", "forced", [{"data": "wave", "bytes": n, "paths": ["none"]} for n in sizes],
@@ -91,9 +92,7 @@ def all_jobs(
         both: dict[str, Any] = {"benchmark": "bibandwidth", "ranks": ranks, "window": 4}
         forced = [case for case in forced_cases(large(sizes), absolute) if case["data"] == "wave"]
         autos = [
-            {"data": d, "bytes": n, "paths": ["none", "auto"]}
-            for d in ("wave", "turb")
-            for n in large(sizes)
+            {"data": d, "bytes": n, "paths": AUTO} for d in ("wave", "turb") for n in large(sizes)
         ]
         found += [Measured("forced", "forced", forced, **both)]
         found += [Measured("auto", "auto", autos, **both)]

@@ -55,8 +55,9 @@ message by the same link. "Of the ceiling": the bandwidth of raw messages over i
 AUTO_HEAD = """\
 ### What `auto` takes
 
-Time over that of raw messages by the same link, one way, without any profile: in bold where raw
-messages were faster. In brackets by how much it shrank the data.
+Time over that of raw messages by the same link, and of NCCL's without P2P where they were beside
+it, one way, without any profile: in bold where those were faster. In brackets by how much it shrank
+the data.
 """
 
 
@@ -145,18 +146,24 @@ def ceilings(run: Row) -> str:
     )  # fmt: skip
 
 
-def autos(run: Row) -> str:
-    rows = {(row["data"], row["bytes"]): row for row in run["auto"] if row["path"] == "auto"}
+def autos(run: Row, beside: str) -> str:
+    """Empty where that was not measured."""
+    over = f"over_{beside}"
+    rows = {(row["data"], row["bytes"]): row for row in run["auto"]
+            if row["path"] == "auto" and over in row}  # fmt: skip
+    if not rows:
+        return ""
     wide = sorted({nbytes for _, nbytes in rows})
     lines = []
     for name in dict.fromkeys(name for name, _ in rows):
         cells = []
         for nbytes in wide:
-            value, ratio = rows[name, nbytes]["over_none"], rows[name, nbytes]["ratio"]
+            value, ratio = rows[name, nbytes][over], rows[name, nbytes]["ratio"]
             text = f"{value:.2f}" if value <= 1 else f"**{value:.2f}**"
             cells.append(text if ratio < 1.01 else f"{text} ({ratio:.1f})")
         lines.append([f"`{name}`", *cells])
-    return table(("data", *(size(nbytes) for nbytes in wide)), lines)
+    heading = "over raw" if beside == "none" else "over NCCL"
+    return table((heading, *(size(nbytes) for nbytes in wide)), lines)
 
 
 def plot(document: Row, path: Path) -> None:
@@ -193,6 +200,6 @@ def section(document: Row, picture: Path) -> str:
             *([] if number else [f"![Messages by the host link]({picture.name})\n"]),
             CEILING_HEAD, ceilings(run), MESSAGES_HEAD,
             messages(run, False), messages(run, True),
-            *([AUTO_HEAD, autos(run)] if "auto" in run else []),
+            *([AUTO_HEAD, autos(run, "none"), autos(run, "nccl")] if "auto" in run else []),
         ]  # fmt: skip
     return "\n".join(parts)

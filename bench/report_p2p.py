@@ -183,14 +183,16 @@ def breakdown(run: Row) -> str:
     )
 
 
-def autos(run: Row, heading: str) -> str:
+def autos(run: Row, heading: str, beside: str = "none") -> str:
+    """Of the default, over `beside`; empty where that was not measured."""
     rows = [row for row in rows_of(run, "auto") if row["path"] == "auto"]
     sizes = sorted({row["bytes"] for row in rows})
     lines = []
     for data in dict.fromkeys(row["data"] for row in rows):
         own = {row["bytes"]: row for row in rows if row["data"] == data}
-        lines.append([data, *(auto_cell(own.get(nbytes)) for nbytes in sizes)])
-    return table((heading, *map(size, sizes)), lines)
+        lines.append([data, *(auto_cell(own.get(nbytes), beside) for nbytes in sizes)])
+    has_any = any(f"over_{beside}" in row for row in rows)
+    return table((heading, *map(size, sizes)), lines) if has_any else ""
 
 
 def dated_autos(run: Row) -> str:
@@ -201,11 +203,11 @@ def dated_autos(run: Row) -> str:
     return "\n".join((head, autos(run, name_of(run))))
 
 
-def auto_cell(row: Row | None) -> str:
-    if row is None:
+def auto_cell(row: Row | None, beside: str) -> str:
+    if row is None or f"over_{beside}" not in row:
         return "-"
-    low, high = row["over_none_interval"]
-    text = f"{row['over_none']:.3f}"
+    low, high = row[f"over_{beside}_interval"]
+    text = f"{row[f'over_{beside}']:.3f}"
     return f"{f'**{text}**' if low > AUTO_LIMIT else text} ({low:.2f} to {high:.2f})"
 
 

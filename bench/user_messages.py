@@ -59,7 +59,7 @@ IDLE_AFTER = """\
 {cpu}, {cores} cores; {mpi}; {date}, commit {commit}. [All rows](dev/results-raw-calls.md).
 
 For large messages `auto` decides whether a codec pays, and tries one now and then. Its time over
-that of raw messages, the worst case of each path:
+that of raw messages, the worst case of each path, and over NCCL's where that was beside it:
 """
 
 
@@ -253,7 +253,7 @@ def idle(document: Row, p2p: Row, peer: Row) -> Topic:
         table(("call", "8 bytes: ns added", "over MPI's", "8 KB: ns added", "over MPI's",
                "most ns added"), lines),
         IDLE_AFTER.format(**facts, mpi=mpi(document), commit=commits(document)),
-        table(("path", "cases", "worst", "95 % interval", "of"), costs),
+        table(("path", "cases", "worst", "95 % interval", "of", "worst over NCCL"), costs),
     ])  # fmt: skip
     autos_found = [
         Cell(row["over_none"], f"{row['data']}, {size(row['bytes'])}, {name}")
@@ -266,8 +266,8 @@ def idle(document: Row, p2p: Row, peer: Row) -> Topic:
 def auto_runs(p2p: Row, peer: Row) -> list[tuple[str, Row]]:
     runs = [(f"{run['mpi']}, {name_of(run)}", run) for run in p2p["runs"]]
     return runs + [
-        (f"GPU to GPU, {gpu_of(run)}, {title(*kind)}", part(run, *kind))
-        for run in one_each(peer["runs"]) for kind in kinds(run)
+        (f"GPU to GPU, {run['most_ranks']} x {gpu_of(run)}, {title(*kind)}", part(run, *kind))
+        for run in peer["runs"] for kind in kinds(run)
     ]  # fmt: skip
 
 
@@ -280,5 +280,6 @@ def auto_costs(p2p: Row, peer: Row) -> list[list[str]]:
         lines.append([
             name, str(len(rows)), over(worst["over_none"]), f"{low:.2f} to {high:.2f}",
             f"{worst['data']}, {size(worst['bytes'])}",
+            over(max((row["over_nccl"] for row in rows if "over_nccl" in row), default=None)),
         ])  # fmt: skip
     return lines
