@@ -44,6 +44,11 @@ def memory_of(run: dict[str, Any]) -> str:
     return f"memory of a GPU each, {run['gpu']}" if run.get("gpu") else "memory of the host"
 
 
+def delay(run: dict[str, Any]) -> str:
+    latency = run["latency"]
+    return f"{latency * 1e6:g} us of latency" if latency else "no latency added"
+
+
 def section(run: dict[str, Any]) -> str:
     """A run: a line an operation."""
     lines = []
@@ -62,10 +67,9 @@ def section(run: dict[str, Any]) -> str:
                 f"szp:rel={float(spec.split('=')[1]):.0e}, ms".replace("e-0", "e-"),
                 "times as fast"]  # fmt: skip
     about = (
-        f"{run['hosts']} hosts, {run['rate'] / 1e9:g} Gbit/s each, {run['bytes']} a rank; "
-        f"{memory_of(run)}; {run['mpi']}; {run['cpu']}, {run['cores']} cores for all ranks; "
-        f"{run['date']}, commit "
-        f"`{run['commit'][:7]}`."
+        f"{run['hosts']} hosts, {run['rate'] / 1e9:g} Gbit/s each, {delay(run)}, "
+        f"{run['bytes']} a rank; {memory_of(run)}; {run['mpi']}; {run['cpu']}, "
+        f"{run['cores']} cores for all ranks; {run['date']}, commit `{run['commit'][:7]}`."
     )
     return f"{about}\n\n{table(headings, lines)}"
 

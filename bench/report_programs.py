@@ -53,14 +53,16 @@ memory, everything that mpress can compress compressed with `mpc`. "End well": w
 OSU = """\
 ## OSU's micro-benchmarks
 
-`python bench/programs/osu.py SOURCE`: messages and collective calls of floats, which the programs
-check themselves. "Well": of those that end well without mpress, or of all where none does. `mpc`
-forced: everything that mpress can compress is, and so many messages were. `auto` is mpress's
-default: the median of what its calls take over plain ones, by bytes.
+`python bench/programs/osu.py SOURCE`, with `--memory cuda` in memory of GPUs, `--mpicc` under
+another MPI: messages and collective calls of floats, which the programs check themselves. "Well":
+of those that end well without mpress, or of all where none does. `mpc` forced: everything that
+mpress can compress is, and so many messages were. `auto` is mpress's default: where plain ones end
+well the median of what its calls take over theirs, by bytes.
 """
 
 OSU_RUN = """\
-Memory of {memory}, {ranks} ranks, {mpi}; {where}; {date}, commit `{commit}`.{endings}
+{source}, {chosen}. Memory of {memory}, {ranks} ranks, {mpi}; {where}; {date}, commit
+`{commit}`.{endings}
 """
 
 OSU_VALUES = """\
@@ -82,7 +84,10 @@ def osu_section(run: dict[str, Any]) -> list[str]:
                       for how, number in bad.items() if how == "segmentation fault")  # fmt: skip
     memory = "GPUs" if run["memory"] == "cuda" else "the host"
     where = run["gpu"] if run["memory"] == "cuda" else f"{run['cpu']}, {run['cores']} cores"
-    facts = {**run, "memory": memory, "where": where, "endings": endings,
+    chosen = "all programs"
+    if run["only"]:
+        chosen = "those named " + ", ".join(f"`{one.name}`" for one in programs)
+    facts = {**run, "chosen": chosen, "memory": memory, "where": where, "endings": endings,
              "commit": run["commit"][:7]}  # fmt: skip
     lines = osu.lines(programs)
     told = [column for column in zip(osu.HEADINGS, *lines, strict=True)

@@ -189,6 +189,11 @@ def test_examples_of_the_page(mpi, mpirun, tmp_path):
     done = mpirun(3, tmp_path / "example0", [], FORCED)
     assert done.status == 0 and done.stdout.endswith("compressed: yes\n"), done.output
     assert float(done.stdout.split()[1].rstrip(";")) <= 3.001e-6
+    repeated = mpirun(3, tmp_path / "example2", [], FORCED)
+    assert repeated.status == 0, repeated.output
+    lines = repeated.stdout.splitlines()
+    assert [line.split(";")[0] for line in lines] == ["102000 elements came"] * 3
+    assert all(0 <= float(line.split()[-1]) <= 3.001e-6 for line in lines)
     alone = execute([tmp_path / "example1"])
     assert alone.status == 0 and "bytes, each element within 0.009" in alone.stdout
 

@@ -81,6 +81,7 @@ PROGRAMS = [
     # Messages.
     (2, "derived", "mpc", HOST, {"MPI_Sendrecv"}, 100),
     (2, "threads", "mpc", HOST, {"MPI_Isend", "MPI_Send", "MPI_Sendrecv"}, 100),
+    (3, "probe", "mpc", HOST, {"MPI_Isend"}, 10),
     (2, "truncate", "mpc", HOST, {"MPI_Send"}, 2),
     (2, "overtake", "mpc", HOST, {"MPI_Isend"}, 2),
     (2, "reposted", "mpc", HOST, {"MPI_Send"}, 2),

@@ -62,6 +62,7 @@ def of(language: str) -> list[str]:
 ELSEWHERE = {
     "docs/c.md:c0": ("test_api.py", "test_examples_of_the_page"),
     "docs/c.md:c1": ("test_api.py", "test_examples_of_the_page"),
+    "docs/c.md:c2": ("test_api.py", "test_examples_of_the_page"),
     "docs/communicator.md:python0": ("test_communicator.py", "test_examples_of_the_page"),
     "docs/communicator.md:python1": ("test_communicator.py", "test_examples_of_the_page"),
 }

@@ -213,7 +213,7 @@ def test_decisions_end_with_what_they_rest_on(part, raw, encoded, mpi_program, m
 
 @pytest.mark.parametrize("part", ["ending", "refused"])
 def test_calls_that_end_a_decision_stay_mpis(part, mpi_program, mpirun, mpress_run):
-    """Messages from callbacks of a communicator that ends; receives that MPI refuses."""
+    """Messages from callbacks of a communicator that ends; those that MPI refuses are none."""
     assert mpirun(2, mpi_program("standing"), [part]).status == 0
     outcome = mpress_run(2, mpi_program("standing"), [part], options=FORCED)
     assert outcome.status == 0, outcome.output
@@ -221,6 +221,7 @@ def test_calls_that_end_a_decision_stay_mpis(part, mpi_program, mpirun, mpress_r
     if part == "refused":
         assert sum(row["messages"] for row in received) == 40
         assert sum(row["raw_bytes"] for row in received) == 4 * (39 * 200 + 20 * 64 + 42)
+        assert sum(row["messages"] for row in rows(outcome, direction="send")) == 40
 
 
 def test_waits_are_told_where_decisions_stand(mpi_program, mpress_run):

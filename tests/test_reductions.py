@@ -322,3 +322,10 @@ def test_by_mpi_alone(mpi_program, mpirun):
     """The program is right without mpress."""
     done = mpirun(3, mpi_program("reductions"), ["9", "60", "exact", "plain"])
     assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_short_sums_on_many_communicators(mpi_program, mpress_run, simulated_gpu):
+    """Where there may be devices, too, they take no communicators of MPI's."""
+    program = mpi_program("many_communicators")
+    done = mpress_run(2, program, [], ("--codec", "none"), env=simulated_gpu)
+    assert done.status == 0 and done.stdout == "ok\n", done.output

@@ -267,7 +267,9 @@ def main() -> int:
         "format": 1, "kind": "program-osu", "date": time.strftime("%Y-%m-%d"),
         "commit": git_commit(), "cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)),
         "gpu": gpu_name(), "mpi": library_version(options.mpiexec), "memory": options.memory,
-        "ranks": options.ranks, "repeat": options.repeat, "rows": list(map(row_of, programs)),
+        "source": options.source.name, "only": options.only, "ranks": options.ranks,
+        "iterations": options.iterations, "repeat": options.repeat,
+        "rows": list(map(row_of, programs)),
     }  # fmt: skip
     if options.json:
         options.json.write_text(json.dumps(document, indent=1) + "\n")

@@ -38,7 +38,8 @@ typedef enum mpress_combine {
   MPRESS_REPLACE = 0,
   MPRESS_SUM = 1,
   MPRESS_MIN = 2, /* NaN where either is */
-  MPRESS_MAX = 3  /* the same */
+  MPRESS_MAX = 3, /* the same */
+  MPRESS_PROD = 4
 } mpress_combine;
 
 /* Of an encoded array. */
@@ -58,14 +59,15 @@ size_t mpress_max_payload_bytes(const char* spec, mpress_element type, size_t co
 
 /* Encodes `count` elements of host memory, at any address, into `payload`, which has room for
  * `room` bytes: mpress_max_payload_bytes() is enough. "auto" takes mpc where that is shorter, else
- * copies; "none" copies. */
+ * copies; "none" copies. The two do not overlap; `encoded` is not null, and says nothing where the
+ * status is not MPRESS_CODEC_OK. */
 mpress_codec_status mpress_encode(const char* spec, mpress_element type, const void* elements,
                                   size_t count, void* payload, size_t room,
                                   mpress_encoded* encoded);
 
 /* Decodes exactly `count` elements to host memory, at any address, or combines them with what is
- * there. The payload is not trusted: whatever its bytes, nothing beyond them is read, and nothing
- * beyond the elements written. */
+ * there. `spec` is that of mpress_encoded, and not "auto". The payload is not trusted: whatever its
+ * bytes, nothing beyond them is read, and nothing beyond the elements written. */
 mpress_codec_status mpress_decode(const char* spec, mpress_element type, const void* payload,
                                   size_t bytes, void* elements, size_t count, mpress_combine how);
 

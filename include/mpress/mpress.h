@@ -178,6 +178,27 @@ int mpress_send_init(const void* buffer, MPI_Count count, MPI_Datatype type, int
 int mpress_recv_init(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag,
                      MPI_Comm comm, mpress_request* request, const mpress_call* call);
 
+/* Of a message that is there and has not been received: `status`, which may be MPI_STATUS_IGNORE,
+ * has the program's own count. MPI_Probe() and its like tell that under `mpress run` alone, else
+ * what travels. */
+
+/* MPI_Probe: waits until there is one. */
+int mpress_probe(int source, int tag, MPI_Comm comm, MPI_Status* status);
+/* MPI_Iprobe: `flag` tells whether there is one; else `status` is not touched. */
+int mpress_iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status);
+/* MPI_Mprobe: the message can be received by mpress_mrecv() and mpress_imrecv() alone. */
+int mpress_mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status);
+/* MPI_Improbe: the same, where `flag` tells that there is one. */
+int mpress_improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+                   MPI_Status* status);
+/* MPI_Mrecv, of what mpress_mprobe() or mpress_improbe() gave; `message` becomes MPI_MESSAGE_NULL.
+ * Errors are raised on the message's communicator, or on MPI_COMM_SELF where there is none. */
+int mpress_mrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
+                 MPI_Status* status, const mpress_call* call);
+/* MPI_Imrecv: `buffer` is the call's until its request is complete. */
+int mpress_imrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
+                  mpress_request* request, const mpress_call* call);
+
 /* ---- Requests -------------------------------------------------------------------------------
  *
  * What is under way, of all requests, proceeds in these, and in every other function of this
@@ -198,11 +219,13 @@ int mpress_waitany(int count, mpress_request* requests, int* index, MPI_Status* 
 int mpress_test(mpress_request* request, int* flag, MPI_Status* status);
 /* MPI_Testall: `flag` tells whether all are; else none is touched. */
 int mpress_testall(int count, mpress_request* requests, int* flag, MPI_Status* statuses);
-/* MPI_Start, of a persistent request; collective ones all members start. */
+/* MPI_Start, of a persistent request; collective ones all members start. The outcome, if the call
+ * that made the request named one, is {0, 0} again. */
 int mpress_start(mpress_request* request);
 /* MPI_Startall. */
 int mpress_startall(int count, mpress_request* requests);
-/* MPI_Cancel, of messages: a receive that is cancelled delivers nothing. */
+/* MPI_Cancel, of messages: a receive that is cancelled delivers nothing. Of collective calls it is
+ * MPI_ERR_REQUEST, and they go on. */
 int mpress_cancel(mpress_request* request);
 /* MPI_Request_free: mpress completes what is under way. The outcome's memory stays until then. */
 int mpress_request_free(mpress_request* request);

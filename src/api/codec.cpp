@@ -21,7 +21,8 @@ static_assert(MPRESS_F32 == static_cast<int>(ElementType::f32) &&
 static_assert(MPRESS_REPLACE == static_cast<int>(codec::Combine::replace) &&
               MPRESS_SUM == static_cast<int>(codec::Combine::sum) &&
               MPRESS_MIN == static_cast<int>(codec::Combine::min) &&
-              MPRESS_MAX == static_cast<int>(codec::Combine::max));
+              MPRESS_MAX == static_cast<int>(codec::Combine::max) &&
+              MPRESS_PROD == static_cast<int>(codec::Combine::prod));
 
 thread_local std::string last_error;
 
@@ -156,9 +157,9 @@ MPRESS_PUBLIC mpress_codec_status mpress_decode(const char* text, mpress_element
   if (!is_countable(type, count)) return wrong("count is too large");
   if (count > 0 && !elements) return wrong("elements is null; expected room for them");
   if (bytes > 0 && !payload) return wrong("payload is null; expected one");
-  if (how < MPRESS_REPLACE || how > MPRESS_MAX) {
+  if (how < MPRESS_REPLACE || how > MPRESS_PROD) {
     return wrong("how is " + std::to_string(how) +
-                 "; expected MPRESS_REPLACE, MPRESS_SUM, MPRESS_MIN or MPRESS_MAX");
+                 "; expected MPRESS_REPLACE, _SUM, _MIN, _MAX or _PROD");
   }
   const auto element = static_cast<ElementType>(type);
   const auto combine = static_cast<codec::Combine>(how);

@@ -134,9 +134,9 @@ MPRESS_PUBLIC mpress_codec_status mpress_decode_async(const char* text, mpress_e
   Spec spec;
   const std::string problem = read(text, type, spec);
   if (!problem.empty()) return wrong(problem);
-  if (how < MPRESS_REPLACE || how > MPRESS_MAX) {
+  if (how < MPRESS_REPLACE || how > MPRESS_PROD) {
     return wrong("how is " + std::to_string(how) +
-                 "; expected MPRESS_REPLACE, MPRESS_SUM, MPRESS_MIN or MPRESS_MAX");
+                 "; expected MPRESS_REPLACE, _SUM, _MIN, _MAX or _PROD");
   }
   Work work;
   const auto status = check(spec, type, count, elements, payload, report, workspace, work);

@@ -141,7 +141,7 @@ struct Forms<int(A...), arrays> {
     }
     if (const char* const name = missing_array<arrays>(arguments...))
       return raise_null(name, arguments...);
-    return api::begin(request, begin);
+    return api::begin(request, call, begin);
   }
 };
 

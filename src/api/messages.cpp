@@ -18,6 +18,19 @@ int check_place(MPI_Comm comm, const mpress_request* request) {
                  : api::raise(comm, MPI_ERR_ARG, "request is null; expected where to put one");
 }
 
+/// The same of a matched message.
+int check_message(MPI_Comm comm, const MPI_Message* message) {
+  return message ? MPI_SUCCESS
+                 : api::raise(comm, MPI_ERR_ARG, "message is null; expected where one is put");
+}
+
+/// Of a call that tells by `flag`, which may not be null.
+int check_flag(MPI_Comm comm, const int* flag) {
+  return flag ? MPI_SUCCESS
+              : api::raise(comm, MPI_ERR_ARG,
+                           "flag is null; expected where to tell whether there is a message");
+}
+
 /// Makes a call whose requests MPI knows by handles of its own, and takes those back.
 class Handles {
  public:
@@ -63,7 +76,12 @@ int check_all(int count, const mpress_request* requests) {
   return MPI_SUCCESS;
 }
 
-/// The same of one request, without memory of its own.
+/// What a persistent request told of its last round. MPI may have it.
+void forget_outcome(mpress_request request) {
+  if (request && request->outcome) *request->outcome = {0, 0};
+}
+
+/// A call on one request, without memory of its own.
 template <typename Complete>
 int on_one(mpress_request* request, Complete complete) {
   api::set_error_text({});
@@ -113,7 +131,7 @@ int mpress_sendrecv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_ty
     const Call scope(comm, call, {buffer});                                               \
     if (scope.code() != MPI_SUCCESS) return scope.code();                                 \
     if (const int code = check_place(comm, request); code != MPI_SUCCESS) return code;    \
-    return api::begin(request, [&](MPI_Request* begun) {                                  \
+    return api::begin(request, call, [&](MPI_Request* begun) {                            \
       return MPI_##Name(buffer, count, type, peer, tag, comm, begun);                     \
     });                                                                                   \
   }
@@ -121,6 +139,54 @@ MPRESS_BEGUN(isend, Isend_c, const void*)
 MPRESS_BEGUN(irecv, Irecv_c, void*)
 MPRESS_BEGUN(send_init, Send_init_c, const void*)
 MPRESS_BEGUN(recv_init, Recv_init_c, void*)
+
+int mpress_probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  const Call scope(comm, nullptr, {});
+  if (scope.code() != MPI_SUCCESS) return scope.code();
+  return MPI_Probe(source, tag, comm, status);
+}
+
+int mpress_iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  const Call scope(comm, nullptr, {});
+  if (scope.code() != MPI_SUCCESS) return scope.code();
+  if (const int code = check_flag(comm, flag); code != MPI_SUCCESS) return code;
+  return MPI_Iprobe(source, tag, comm, flag, status);
+}
+
+int mpress_mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  const Call scope(comm, nullptr, {});
+  if (scope.code() != MPI_SUCCESS) return scope.code();
+  if (const int code = check_message(comm, message); code != MPI_SUCCESS) return code;
+  return MPI_Mprobe(source, tag, comm, message, status);
+}
+
+int mpress_improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+                   MPI_Status* status) {
+  const Call scope(comm, nullptr, {});
+  if (scope.code() != MPI_SUCCESS) return scope.code();
+  if (const int code = check_flag(comm, flag); code != MPI_SUCCESS) return code;
+  if (const int code = check_message(comm, message); code != MPI_SUCCESS) return code;
+  return MPI_Improbe(source, tag, comm, flag, message, status);
+}
+
+int mpress_mrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
+                 MPI_Status* status, const mpress_call* call) {
+  const Call scope(MPI_COMM_NULL, call, {buffer});
+  if (scope.code() != MPI_SUCCESS) return scope.code();
+  if (const int code = check_message(MPI_COMM_NULL, message); code != MPI_SUCCESS) return code;
+  return MPI_Mrecv_c(buffer, count, type, message, status);
+}
+
+int mpress_imrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
+                  mpress_request* request, const mpress_call* call) {
+  const Call scope(MPI_COMM_NULL, call, {buffer});
+  if (scope.code() != MPI_SUCCESS) return scope.code();
+  if (const int code = check_message(MPI_COMM_NULL, message); code != MPI_SUCCESS) return code;
+  if (const int code = check_place(MPI_COMM_NULL, request); code != MPI_SUCCESS) return code;
+  return api::begin(request, call, [&](MPI_Request* begun) {
+    return MPI_Imrecv_c(buffer, count, type, message, begun);
+  });
+}
 
 int mpress_wait(mpress_request* request, MPI_Status* status) {
   return on_one(request, [&](MPI_Request* handle) { return MPI_Wait(handle, status); });
@@ -131,6 +197,7 @@ int mpress_test(mpress_request* request, int* flag, MPI_Status* status) {
 }
 
 int mpress_start(mpress_request* request) {
+  if (request) forget_outcome(*request);
   return on_one(request, [](MPI_Request* handle) { return MPI_Start(handle); });
 }
 
@@ -162,6 +229,7 @@ int mpress_testall(int count, mpress_request* requests, int* flag, MPI_Status* s
 
 int mpress_startall(int count, mpress_request* requests) {
   if (const int code = check_all(count, requests); code != MPI_SUCCESS) return code;
+  std::for_each(requests, requests + count, forget_outcome);
   Handles handles(count, requests);
   return handles.end(MPI_Startall(count, handles.data()));
 }

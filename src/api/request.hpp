@@ -7,16 +7,18 @@
 /// What a handle points to, from the call that begins until the one that completes it.
 struct mpress_request_ {
   MPI_Request request = MPI_REQUEST_NULL;
+  mpress_outcome* outcome = nullptr;  ///< of what is persistent: set anew by each start
 };
 
 namespace mpress::api {
 
 /// Begins something by `begin(MPI_Request*)`, whose request becomes the program's. `request` may
-/// not be null.
+/// not be null; `call` is what the program asks for.
 template <typename Begin>
-int begin(mpress_request* request, Begin begin) {
+int begin(mpress_request* request, const mpress_call* call, Begin begin) {
   *request = MPRESS_REQUEST_NULL;
   auto made = new mpress_request_;
+  if (call && (call->mask & MPRESS_CALL_OUTCOME)) made->outcome = call->outcome;
   const int code = begin(&made->request);
   if (made->request == MPI_REQUEST_NULL) {
     delete made;

@@ -10,6 +10,7 @@
   X(init, 0) X(initialized, 1) X(error_text, 0)                                                \
   X(call_begin, 3) X(collective_begin, 3) X(call_end, 0) X(stand_in, 0)                        \
   X(send, 7) X(recv, 8) X(sendrecv, 13) X(isend, 8) X(irecv, 8) X(send_init, 8) X(recv_init, 8) \
+  X(probe, 4) X(iprobe, 5) X(mprobe, 5) X(improbe, 6) X(mrecv, 6) X(imrecv, 6)                 \
   X(wait, 2) X(waitall, 3) X(waitany, 4) X(test, 3) X(testall, 4) X(start, 1) X(startall, 2)   \
   X(cancel, 1) X(request_free, 1)
 

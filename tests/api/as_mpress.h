@@ -135,6 +135,12 @@ AS_MPRESS int as_barrier(MPI_Comm comm) {
 #define MPI_Irecv(...) mpress_irecv(__VA_ARGS__, NULL)
 #define MPI_Send_init(...) mpress_send_init(__VA_ARGS__, NULL)
 #define MPI_Recv_init(...) mpress_recv_init(__VA_ARGS__, NULL)
+#define MPI_Probe(...) mpress_probe(__VA_ARGS__)
+#define MPI_Iprobe(...) mpress_iprobe(__VA_ARGS__)
+#define MPI_Mprobe(...) mpress_mprobe(__VA_ARGS__)
+#define MPI_Improbe(...) mpress_improbe(__VA_ARGS__)
+#define MPI_Mrecv(...) mpress_mrecv(__VA_ARGS__, NULL)
+#define MPI_Imrecv(...) mpress_imrecv(__VA_ARGS__, NULL)
 
 #define MPI_Request mpress_request
 #undef MPI_REQUEST_NULL

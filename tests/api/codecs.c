@@ -37,6 +37,11 @@ static void all_codecs(void) {
     CHECK(mpress_decode(encoded.spec, MPRESS_F64, payload, encoded.bytes, again, COUNT,
                         MPRESS_SUM) == MPRESS_CODEC_OK);
     for (int i = 0; i < COUNT; ++i) CHECK(fabs(again[i] - 2 * values[i]) <= 3e-2);
+    CHECK(mpress_decode(encoded.spec, MPRESS_F64, payload, encoded.bytes, again, COUNT,
+                        MPRESS_PROD) == MPRESS_CODEC_OK);
+    for (int i = 0; i < COUNT; ++i) {
+      CHECK(fabs(again[i] - 2 * values[i] * values[i]) <= 5e-2 * (1 + fabs(values[i])));
+    }
     CHECK(mpress_decode(encoded.spec, MPRESS_F64, payload, encoded.bytes - 1, again, COUNT,
                         MPRESS_REPLACE) == MPRESS_CODEC_CORRUPT);
     CHECK(mpress_encode(specs[k], MPRESS_F64, values, COUNT, payload, room - 1, &encoded) ==

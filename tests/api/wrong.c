@@ -44,6 +44,9 @@ static void asked(const mpress_call* call, const char* words) {
   REFUSED(words, mpress_irecv(in, COUNT, MPI_DOUBLE, other, 1, comm, &request, call));
   REFUSED(words, mpress_send_init(out, COUNT, MPI_DOUBLE, other, 1, comm, &request, call));
   REFUSED(words, mpress_recv_init(in, COUNT, MPI_DOUBLE, other, 1, comm, &request, call));
+  MPI_Message message = MPI_MESSAGE_NULL;
+  REFUSED(words, mpress_mrecv(in, COUNT, MPI_DOUBLE, &message, MPI_STATUS_IGNORE, call));
+  REFUSED(words, mpress_imrecv(in, COUNT, MPI_DOUBLE, &message, &request, call));
   REFUSED(words, mpress_bcast(in, COUNT, MPI_DOUBLE, 0, comm, call));
   REFUSED(words, mpress_ibcast(in, COUNT, MPI_DOUBLE, 0, comm, &request, call));
   REFUSED(words, mpress_bcast_init(in, COUNT, MPI_DOUBLE, 0, comm, &request, call));
@@ -200,6 +203,21 @@ static void of_mpi_in_blocks(const mpress_call* call) {
                                         call));
 }
 
+static void of_probes(void) {
+  MPI_Message message = MPI_MESSAGE_NULL;
+  int flag = 0;
+  REFUSED("flag", mpress_iprobe(other, 1, comm, NULL, MPI_STATUS_IGNORE));
+  REFUSED("flag", mpress_improbe(other, 1, comm, NULL, &message, MPI_STATUS_IGNORE));
+  REFUSED("message", mpress_improbe(other, 1, comm, &flag, NULL, MPI_STATUS_IGNORE));
+  REFUSED("message", mpress_mprobe(other, 1, comm, NULL, MPI_STATUS_IGNORE));
+  REFUSED("message", mpress_mrecv(in, COUNT, MPI_DOUBLE, NULL, MPI_STATUS_IGNORE, NULL));
+  REFUSED("message", mpress_imrecv(in, COUNT, MPI_DOUBLE, NULL, &request, NULL));
+  REFUSED("request", mpress_imrecv(in, COUNT, MPI_DOUBLE, &message, NULL, NULL));
+  WRONG(MPI_ERR_RANK, mpress_probe(2, 1, comm, MPI_STATUS_IGNORE));
+  WRONG(MPI_ERR_RANK, mpress_iprobe(2, 1, comm, &flag, MPI_STATUS_IGNORE));
+  WRONG(MPI_ERR_RANK, mpress_mprobe(2, 1, comm, &message, MPI_STATUS_IGNORE));
+}
+
 static void of_requests(void) {
   REFUSED("flag", mpress_initialized(NULL));
   REFUSED("request", mpress_wait(NULL, MPI_STATUS_IGNORE));
@@ -218,6 +236,23 @@ static void of_requests(void) {
   WRONG(MPI_ERR_REQUEST, mpress_start(&request));
   WRONG(MPI_ERR_REQUEST, mpress_cancel(&request));
   WRONG(MPI_ERR_REQUEST, mpress_request_free(&request));
+}
+
+/* It goes on. Where MPI has the call, its cancelling is MPI's. */
+static void cancelled(void) {
+  mpress_outcome outcome;
+  mpress_call call = {0};
+  call.mask = MPRESS_CALL_SPEC | MPRESS_CALL_OUTCOME;
+  call.spec = "mpc";
+  call.outcome = &outcome;
+  fill_f64(out, COUNT, 0);
+  if (rank == 0) memcpy(in, out, COUNT * sizeof *in);
+  CHECK_MPI(mpress_ibcast(in, COUNT, MPI_DOUBLE, 0, comm, &request, &call));
+  const int found = class_of(mpress_cancel(&request));
+  CHECK(request != MPRESS_REQUEST_NULL);
+  CHECK_MPI(mpress_wait(&request, MPI_STATUS_IGNORE));
+  CHECK(!outcome.served || found == MPI_ERR_REQUEST);
+  CHECK(same_f64(in, COUNT, 0));
 }
 
 /* Calls that are right go on, and find no message that should not be there. */
@@ -279,7 +314,9 @@ int main(int argc, char** argv) {
   right();
   nowhere_for_a_request();
   nowhere_for_each();
+  of_probes();
   of_requests();
+  cancelled();
   right();
   of_mpi(NULL);
   of_mpi_in_blocks(NULL);

@@ -211,6 +211,10 @@ static void refused(void) {
     MPI_Status status;
     if (rank == 0) {
       MPI_Send(values, count, MPI_INT, 1, 0, MPI_COMM_WORLD);
+      if (i < 3) continue;
+      MPI_Send(values, count, MPI_INT, 2, 0, MPI_COMM_WORLD);
+      CHECK(handled == 1 && last_class == MPI_ERR_RANK);
+      handled = 0;
       continue;
     }
     MPI_Recv(values, count, MPI_INT, 0, 0, MPI_COMM_WORLD, &status);

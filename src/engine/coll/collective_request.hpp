@@ -32,6 +32,8 @@ class CollectiveRequest : public Request {
   bool must_end() const final { return true; }
   void await(bool alone) final { is_awaited_.store(alone, std::memory_order_relaxed); }
   Ending finish(Job&, MPI_Status&) final;
+  /// Collective calls cannot be cancelled.
+  int cancel(MPI_Request*) final { return comm_->raise(MPI_ERR_REQUEST); }
 
  protected:
   /// Makes what this rank's blocks need: all of them, or long pairs alone, which MPI's part then

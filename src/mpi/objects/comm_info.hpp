@@ -29,7 +29,8 @@ struct CommInfo {
   bool inter = false;              ///< inter-communicators carry no frames
   std::atomic<bool> freed{false};  ///< the handle is no longer valid
   std::vector<int> world_ranks;
-  CommHints hints;  ///< a duplicate inherits them
+  CommHints hints;                      ///< a duplicate inherits them
+  std::atomic<unsigned> short_sums{0};  ///< reductions that were too short to attach anything for
   /// What the policy has learned of its messages.
   const std::shared_ptr<policy::Ratios> ratios = std::make_shared<policy::Ratios>();
 

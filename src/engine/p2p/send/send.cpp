@@ -43,8 +43,13 @@ std::size_t bytes_of(const SendArguments& arguments, const mpi::TypeInfo& type) 
   return static_cast<std::size_t>(arguments.count) * type.size;
 }
 
-/// MPI refuses data without a buffer; only a type with gaps can have absolute addresses.
-bool is_refused(const SendArguments& arguments, const mpi::TypeInfo& type) {
+/// MPI refuses ranks that there are not, and data without a buffer; only a type with gaps can have
+/// absolute addresses.
+bool is_refused(const SendArguments& arguments, const mpi::TypeInfo& type,
+                const mpi::CommInfo& comm) {
+  const std::vector<int>& ranks = comm.world_ranks;
+  const auto destination = static_cast<std::size_t>(arguments.destination);
+  if (!ranks.empty() && destination >= ranks.size()) return true;
   return !arguments.buffer && type.contiguous && bytes_of(arguments, type) > 0;
 }
 
@@ -242,7 +247,7 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
   const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(arguments.type);
   const std::shared_ptr<const mpi::CommInfo> comm =
       type ? mpi::glance_at_comm(arguments.comm) : nullptr;
-  if (!comm || is_refused(arguments, *type)) return outgoing;
+  if (!comm || is_refused(arguments, *type, *comm)) return outgoing;
   Message message{call,
                   arguments,
                   *type,
