@@ -130,10 +130,11 @@ def test_threads(mpi, api_program, mpirun):
     assert done.status == 0 and done.stdout == "ok\n", done.output
 
 
-def test_nothing_is_left_of_requests(api_program, mpirun, simulated_gpu):
+@pytest.mark.parametrize("arguments", [[], pytest.param(["all"], marks=pytest.mark.extended)])
+def test_nothing_is_left_of_requests(arguments, api_program, mpirun, simulated_gpu):
     """Neither the process nor a device keeps more after thousands of them than after a few."""
     env = {**simulated_gpu, **FORCED, "MPRESS_THRESHOLD": "0"}
-    done = mpirun(2, api_program("leaks"), [], env)
+    done = mpirun(2, api_program("leaks"), arguments, env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 

@@ -1,11 +1,10 @@
-"""mpress.Communicator with arrays on GPUs, of every library that is there; each rank on a GPU of
-its own where there are enough. What streams of these libraries hold when a call begins is part of
-its input, and what they are given behind it finds the result.
+"""mpress.Communicator with arrays on GPUs, of the libraries named: cupy, torch, jax. A rank has a
+GPU of its own where there are enough. What streams of these libraries hold when a call begins is
+part of its input, and what they are given behind it finds the result.
 
-    mpiexec -n N python communicator.py
+    mpiexec -n N python communicator.py LIBRARY ...
 """
 
-import importlib
 import os
 import sys
 
@@ -133,15 +132,12 @@ def check_jax(comm):
 
 
 comm = mpress.Communicator(world)
-for name, kind in (("cupy", CuPy), ("torch", Torch), ("jax", None)):
-    try:
-        importlib.import_module(name)
-    except ImportError:
-        continue
-    if kind:
-        check(kind(), comm)
-    else:
+kinds = {"cupy": CuPy, "torch": Torch}
+for name in sys.argv[1:]:
+    if name == "jax":
         check_jax(comm)
+    else:
+        check(kinds[name](), comm)
     world.Barrier()
     if rank == 0:
         print(name, "ok", flush=True)

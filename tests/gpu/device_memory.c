@@ -119,6 +119,37 @@ void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes) {
 }
 
 /* Takes the rest of the device's memory, whoever else uses it. */
+/* One that does not wait for the legacy default stream, as those of libraries. */
+void* sim_stream_create(int device) {
+  cudaStream_t stream;
+  check(cudaSetDevice(real_device(device)), "cudaSetDevice");
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  return stream;
+}
+
+void sim_stream_destroy(void* stream) {
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+}
+
+void sim_stream_copy(void* stream, void* to, const void* from, size_t bytes) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+}
+
+void sim_stream_synchronize(void* stream) {
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+void sim_stream_capture(void* stream, int capturing) {
+  if (capturing) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+    return;
+  }
+  cudaGraph_t graph = NULL;
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  if (graph) check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
 void sim_set_limit(int device, size_t bytes) {
   if (device < 0) refuse("a limit of pinned memory");
   size_t own = 0, room = 0, total = 0;

@@ -215,8 +215,19 @@ for mpicc in $mpiccs; do
       --mpiexec "${mpicc%mpicc}mpiexec" --force -- $beside
     alone=
   done
-  step "arrays of a Communicator, ${mpicc%/mpicc}" env MPRESS_FORCE=1 \
-    "${mpicc%mpicc}mpiexec" -n 2 "$PYTHON" tests/gpu/communicator.py
+  prefix=$("$PYTHON" -m mpress info --prefix)
+  "$mpicc" -O1 -Itests/simulated_gpu "-I$prefix/include" "-I$cuda/include" tests/api/streams.c \
+    tests/gpu/device_memory.c -o "$folder/streams" "-L$prefix/lib" "-Wl,-rpath,$prefix/lib" \
+    -lmpress "-L$cuda/lib64" -lcudart_static -ldl -lrt -lpthread -lm || exit 2
+  for way in peer host mpi; do
+    step "calls with a stream, by $way, ${mpicc%/mpicc}" env MPRESS_LINK=$way MPRESS_FORCE=1 \
+      MPRESS_THRESHOLD=0 "${mpicc%mpicc}mpiexec" -n 2 "$folder/streams"
+  done
+  for library in cupy torch jax; do
+    [ $library = jax ] && ! "$PYTHON" -c "import jax" 2>/dev/null && continue  # not asked for
+    step "arrays of $library in a Communicator, ${mpicc%/mpicc}" env MPRESS_FORCE=1 \
+      "${mpicc%mpicc}mpiexec" -n 2 "$PYTHON" tests/gpu/communicator.py $library
+  done
   [ -d "$BUILD/mpi4py" ] && tests "mpi4py's tests, ${mpicc%/mpicc}" test_mpi4py
 done
 if wanted arrays; then
