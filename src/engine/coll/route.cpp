@@ -173,8 +173,8 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
-  const bool is_brief =
-      found.is_short && !found.may_compress && !found.is_reproducible && !is_compared;
+  // All members find the same, whatever a call of theirs asks for.
+  const bool is_brief = found.is_short && !may_be_long && !found.is_reproducible;
   if (is_brief && !deserves_context(*comm)) return {};
   // Where no mode is told, and no tag is kept.
   found.is_decided_at_once =
