@@ -61,7 +61,7 @@ well the median of what its calls take over theirs, by bytes.
 """
 
 OSU_RUN = """\
-{source}, {chosen}. Memory of {memory}, {ranks} ranks, {mpi}; {where}; {date}, commit
+{source}, {chosen}. Memory of {memory}, {ranks} {mpi}; {where}; {date}, commit
 `{commit}`.{endings}
 """
 
@@ -87,8 +87,10 @@ def osu_section(run: dict[str, Any]) -> list[str]:
     chosen = "all programs"
     if run["only"]:
         chosen = "those named " + ", ".join(f"`{one.name}`" for one in programs)
-    facts = {**run, "chosen": chosen, "memory": memory, "where": where, "endings": endings,
-             "commit": run["commit"][:7]}  # fmt: skip
+    has_neighbors = any("neighbor" in one.name for one in programs)
+    ranks = f"{run['ranks']} ranks" + (", 3 of neighbours," if has_neighbors else ",")
+    facts = {**run, "ranks": ranks, "chosen": chosen, "memory": memory, "where": where,
+             "endings": endings, "commit": run["commit"][:7]}  # fmt: skip
     lines = osu.lines(programs)
     told = [column for column in zip(osu.HEADINGS, *lines, strict=True)
             if any(cell != "-" for cell in column[1:])]  # fmt: skip

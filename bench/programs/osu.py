@@ -139,7 +139,9 @@ def run(build: Path, program: Program, mode: str, options: argparse.Namespace) -
         if said is not None:
             command = ["mpress", "run", "--mpiexec", options.mpiexec, *said, "--report",
                        str(report)]  # fmt: skip
-        command += ["-n", str(options.ranks), *(["--"] if said is not None else [])]
+        # Their Cartesian grid has neighbours from three on.
+        ranks = max(options.ranks, 3 if "neighbor" in program.name else 1)
+        command += ["-n", str(ranks), *(["--"] if said is not None else [])]
         command += [str(build / program.folder / program.name), *arguments(program, options)]
         with subprocess.Popen(command, cwd=scratch, env=ENVIRONMENT, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace",
