@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from programs import lammps, mpich_tests, osu
+from report_p2p import size as size_name
 from tables import filled, generated_by, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,7 +107,7 @@ def osu_section(run: dict[str, Any]) -> list[str]:
         values = [[f"`{one.name}`" + (", MB/s" if osu.is_rate(one.name) else ""),
                    *(number(one.runs["auto"].values.get(size)) for size in sizes)]
                   for one in programs]  # fmt: skip
-        text += [OSU_VALUES.strip(), table(["", *map(osu.size_name, sizes)], values).strip()]
+        text += [OSU_VALUES.strip(), table(["", *map(size_name, sizes)], values).strip()]
     return text
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
+FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
+"""Options of `mpress run`: all that can be compressed is, without loss."""
 ENVIRONMENT = {
     **os.environ,
     "PATH": f"{BIN}:{os.environ['PATH']}",

@@ -27,7 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from programs.builds import BIN, ENVIRONMENT, execute, unpack
+from programs.builds import BIN, ENVIRONMENT, FORCED, execute, unpack
 from tables import table
 
 from mpress.codec_bench import cpu_name, git_commit
@@ -38,7 +38,6 @@ FOLDERS = ("attr", "coll", "comm", "datatype", "errhan", "group", "info", "init"
            "threads/pt2pt")  # fmt: skip
 CONFIGURE = ("CC=mpicc", "--disable-cxx", "--disable-fortran", "--enable-threads=multiple",
              "--disable-checkerrors", "--without-cuda")  # fmt: skip
-FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
 MOST_MEMORY_GB = 4.0
 HEADINGS = ["folder", "tests", "end well", "with mpress, too", "compressed messages"]
 

@@ -29,7 +29,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from programs.builds import BIN, ENVIRONMENT, execute, unpack
+from programs.builds import BIN, ENVIRONMENT, FORCED, execute, unpack
+from report_p2p import size as size_name
 from tables import table
 
 from mpress.codec_bench import cpu_name, git_commit
@@ -38,11 +39,7 @@ from mpress.p2p.jobs import communicate
 FOLDERS = ("pt2pt/standard", "pt2pt/persistent", "collective/blocking",
            "collective/non_blocking", "collective/persistent",
            "collective/neighborhood")  # fmt: skip
-MODES = {
-    "plain": None,
-    "auto": (),
-    "mpc": ("--codec", "mpc", "--force", "--threshold", "0"),
-}
+MODES = {"plain": None, "auto": (), "mpc": FORCED}
 """Options of `mpress run`."""
 NOT_CHECKED = ("osu_barrier", "osu_ibarrier", "osu_barrier_persistent", "osu_latency_mp")
 """They move no data, or do not let it be checked."""
@@ -179,10 +176,6 @@ def counted(programs: list[Program], mode: str) -> str:
     return f"{sum(one.runs[mode].ending == WELL for one in well)} of {len(well)}"
 
 
-def size_name(size: int) -> str:
-    return f"{size >> 20} MB" if size >= 1 << 20 else f"{size >> 10} KB"
-
-
 HEADINGS = ["folder", "programs", "plain: well", "`auto`: well", "`mpc` forced: well",
             "compressed", *(f"`auto`, {size_name(size)}" for size in SHOWN)]  # fmt: skip
 
@@ -205,12 +198,8 @@ def lines(programs: list[Program]) -> list[list[str]]:
             line("all", programs)]  # fmt: skip
 
 
-def row_of(program: Program) -> dict[str, Any]:
-    return asdict(program)
-
-
 def program_of(row: dict[str, Any]) -> Program:
-    """As row_of() wrote it."""
+    """Of a row of the results."""
     runs = {
         mode: Run(**{**one, "values": {int(size): value for size, value in one["values"].items()}})
         for mode, one in row["runs"].items()
@@ -271,7 +260,7 @@ def main() -> int:
         "gpu": gpu_name(), "mpi": library_version(options.mpiexec), "memory": options.memory,
         "source": options.source.name, "only": options.only, "ranks": options.ranks,
         "iterations": options.iterations, "repeat": options.repeat,
-        "rows": list(map(row_of, programs)),
+        "rows": list(map(asdict, programs)),
     }  # fmt: skip
     if options.json:
         options.json.write_text(json.dumps(document, indent=1) + "\n")

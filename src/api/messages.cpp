@@ -12,24 +12,13 @@ using api::Call;
 
 namespace {
 
-/// What is wrong with a place for a request.
-int check_place(MPI_Comm comm, const mpress_request* request) {
-  return request ? MPI_SUCCESS
-                 : api::raise(comm, MPI_ERR_ARG, "request is null; expected where to put one");
+/// Is a place given for what the call tells? `null` says what is wrong where none is.
+int check_place(MPI_Comm comm, const void* place, const char* null) {
+  return place ? MPI_SUCCESS : api::raise(comm, MPI_ERR_ARG, null);
 }
-
-/// The same of a matched message.
-int check_message(MPI_Comm comm, const MPI_Message* message) {
-  return message ? MPI_SUCCESS
-                 : api::raise(comm, MPI_ERR_ARG, "message is null; expected where one is put");
-}
-
-/// Of a call that tells by `flag`, which may not be null.
-int check_flag(MPI_Comm comm, const int* flag) {
-  return flag ? MPI_SUCCESS
-              : api::raise(comm, MPI_ERR_ARG,
-                           "flag is null; expected where to tell whether there is a message");
-}
+constexpr const char* no_request = "request is null; expected where to put one";
+constexpr const char* no_message = "message is null; expected where one is put";
+constexpr const char* no_flag = "flag is null; expected where to tell whether there is a message";
 
 /// Makes a call whose requests MPI knows by handles of its own, and takes those back.
 class Handles {
@@ -125,15 +114,15 @@ int mpress_sendrecv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_ty
                         received_count, received_type, source, received_tag, comm, status);
 }
 
-#define MPRESS_BEGUN(name, Name, Buffer)                                                  \
-  int mpress_##name(Buffer buffer, MPI_Count count, MPI_Datatype type, int peer, int tag, \
-                    MPI_Comm comm, mpress_request* request, const mpress_call* call) {    \
-    const Call scope(comm, call, {buffer});                                               \
-    if (scope.code() != MPI_SUCCESS) return scope.code();                                 \
-    if (const int code = check_place(comm, request); code != MPI_SUCCESS) return code;    \
-    return api::begin(request, call, [&](MPI_Request* begun) {                            \
-      return MPI_##Name(buffer, count, type, peer, tag, comm, begun);                     \
-    });                                                                                   \
+#define MPRESS_BEGUN(name, Name, Buffer)                                                           \
+  int mpress_##name(Buffer buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,          \
+                    MPI_Comm comm, mpress_request* request, const mpress_call* call) {             \
+    const Call scope(comm, call, {buffer});                                                        \
+    if (scope.code() != MPI_SUCCESS) return scope.code();                                          \
+    if (const int code = check_place(comm, request, no_request); code != MPI_SUCCESS) return code; \
+    return api::begin(request, call, [&](MPI_Request* begun) {                                     \
+      return MPI_##Name(buffer, count, type, peer, tag, comm, begun);                              \
+    });                                                                                            \
   }
 MPRESS_BEGUN(isend, Isend_c, const void*)
 MPRESS_BEGUN(irecv, Irecv_c, void*)
@@ -149,14 +138,14 @@ int mpress_probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 int mpress_iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   const Call scope(comm, nullptr, {});
   if (scope.code() != MPI_SUCCESS) return scope.code();
-  if (const int code = check_flag(comm, flag); code != MPI_SUCCESS) return code;
+  if (const int code = check_place(comm, flag, no_flag); code != MPI_SUCCESS) return code;
   return MPI_Iprobe(source, tag, comm, flag, status);
 }
 
 int mpress_mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   const Call scope(comm, nullptr, {});
   if (scope.code() != MPI_SUCCESS) return scope.code();
-  if (const int code = check_message(comm, message); code != MPI_SUCCESS) return code;
+  if (const int code = check_place(comm, message, no_message); code != MPI_SUCCESS) return code;
   return MPI_Mprobe(source, tag, comm, message, status);
 }
 
@@ -164,8 +153,8 @@ int mpress_improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* m
                    MPI_Status* status) {
   const Call scope(comm, nullptr, {});
   if (scope.code() != MPI_SUCCESS) return scope.code();
-  if (const int code = check_flag(comm, flag); code != MPI_SUCCESS) return code;
-  if (const int code = check_message(comm, message); code != MPI_SUCCESS) return code;
+  if (const int code = check_place(comm, flag, no_flag); code != MPI_SUCCESS) return code;
+  if (const int code = check_place(comm, message, no_message); code != MPI_SUCCESS) return code;
   return MPI_Improbe(source, tag, comm, flag, message, status);
 }
 
@@ -173,7 +162,8 @@ int mpress_mrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* 
                  MPI_Status* status, const mpress_call* call) {
   const Call scope(MPI_COMM_NULL, call, {buffer});
   if (scope.code() != MPI_SUCCESS) return scope.code();
-  if (const int code = check_message(MPI_COMM_NULL, message); code != MPI_SUCCESS) return code;
+  if (const int code = check_place(MPI_COMM_NULL, message, no_message); code != MPI_SUCCESS)
+    return code;
   return MPI_Mrecv_c(buffer, count, type, message, status);
 }
 
@@ -181,8 +171,10 @@ int mpress_imrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message*
                   mpress_request* request, const mpress_call* call) {
   const Call scope(MPI_COMM_NULL, call, {buffer});
   if (scope.code() != MPI_SUCCESS) return scope.code();
-  if (const int code = check_message(MPI_COMM_NULL, message); code != MPI_SUCCESS) return code;
-  if (const int code = check_place(MPI_COMM_NULL, request); code != MPI_SUCCESS) return code;
+  if (const int code = check_place(MPI_COMM_NULL, message, no_message); code != MPI_SUCCESS)
+    return code;
+  if (const int code = check_place(MPI_COMM_NULL, request, no_request); code != MPI_SUCCESS)
+    return code;
   return api::begin(request, call, [&](MPI_Request* begun) {
     return MPI_Imrecv_c(buffer, count, type, message, begun);
   });

@@ -122,6 +122,7 @@ tests() {
     --mpi "$mpicc" "$@" tests/$file.py
 }
 mpiccs=${MPICCS:-$(command -v mpicc)}
+prefix=$("$PYTHON" -m mpress info --prefix)
 for mpicc in $mpiccs; do
   wanted messages || continue
   use_mpi "$mpicc"
@@ -215,7 +216,6 @@ for mpicc in $mpiccs; do
       --mpiexec "${mpicc%mpicc}mpiexec" --force -- $beside
     alone=
   done
-  prefix=$("$PYTHON" -m mpress info --prefix)
   "$mpicc" -O1 -Itests/simulated_gpu "-I$prefix/include" "-I$cuda/include" tests/api/streams.c \
     tests/gpu/device_memory.c -o "$folder/streams" "-L$prefix/lib" "-Wl,-rpath,$prefix/lib" \
     -lmpress "-L$cuda/lib64" -lcudart_static -ldl -lrt -lpthread -lm || exit 2
@@ -235,7 +235,6 @@ if wanted arrays; then
   tests "apps/wave on GPUs" test_wave_app
   tests "apps/stacking on GPUs" test_stacking
   tests "arrays of other libraries" test_cuda
-  prefix=$("$PYTHON" -m mpress info --prefix)
   ${CC:-cc} -std=c99 -O1 "-I$prefix/include" "-I$cuda/include" tests/gpu/codec_async.c \
     "-L$prefix/lib" "-Wl,-rpath,$prefix/lib" -lmpress "-L$cuda/lib64" "-Wl,-rpath,$cuda/lib64" \
     -lcudart -lm -o "$folder/codec_async" && step "codecs of the C interface" "$folder/codec_async"
