@@ -184,7 +184,7 @@ int await_stream(Job& job, const Operands& operands) {
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
                                     std::optional<PairwiseCall>& begun) {
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
-  if (!candidate.comm) return std::nullopt;
+  if (!candidate.comm || is_too_brief(candidate)) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
   if (is_left_to_mpi(job, call, operands, candidate, context)) return std::nullopt;
   if (operands.order()) {

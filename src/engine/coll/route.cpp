@@ -103,14 +103,6 @@ bool has_device_modes(const Job& job, const Context& context) {
          (job.collectives.on_devices || context.hosts().count() == 1);
 }
 
-/// May short sums have a context made? That takes a communicator of MPI's, of which there are some
-/// two thousand: a program may have as many for a few sums each. All members count the same calls.
-bool deserves_context(mpi::CommInfo& comm) {
-  constexpr unsigned few = 32;
-  if (comm.comm == MPI_COMM_WORLD || comm.attached()) return true;
-  return comm.short_sums.fetch_add(1, std::memory_order_relaxed) >= few;
-}
-
 /// Has this member had any, as of this call?
 void note_devices(Job& job, const Operands& operands, Context::Mode& mode) {
   mode.has_had_device = mode.has_had_device || StandIn::is_on_device(job, operands.send) ||
@@ -173,9 +165,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
   if (operands.root < 0 || operands.root >= size) return {};  // MPI tells what is wrong
-  // All members find the same, whatever a call of theirs asks for.
-  const bool is_brief = found.is_short && !may_be_long && !found.is_reproducible;
-  if (is_brief && !deserves_context(*comm)) return {};
+  found.is_brief = found.is_short && !may_be_long && !found.is_reproducible;
   // Where no mode is told, and no tag is kept.
   found.is_decided_at_once =
       call.has_own_counts && form != Form::persistent && !found.may_be_on_devices;
@@ -204,6 +194,13 @@ std::optional<Served> decide_now(const Job& job, const Collective& call, const O
                                  Context& context) {
   if (!context.is_ready() || !may_pay_pairs(job, context, operands)) return std::nullopt;
   return Served{context.order().next_tag(), LongPairs::method(schedule_op(call))};
+}
+
+bool is_too_brief(const Candidate& candidate) {
+  constexpr unsigned few = 32;
+  mpi::CommInfo& comm = *candidate.comm;
+  if (!candidate.is_brief || comm.comm == MPI_COMM_WORLD || comm.attached()) return false;
+  return comm.short_sums.fetch_add(1, std::memory_order_relaxed) < few;
 }
 
 bool is_left_to_mpi(Job& job, const Collective& call, const Operands& operands,

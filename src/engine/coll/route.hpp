@@ -48,6 +48,7 @@ struct Candidate {
   bool may_compress = false;                      ///< it may pay, wherever the buffers lie
   bool may_be_on_devices = false;
   bool is_short = false;            ///< then only by one kernel a member, or by MPI
+  bool is_brief = false;            ///< short, whatever members ask for
   bool is_reproducible = false;     ///< a reduction that mpress serves wherever it can
   bool is_decided_at_once = false;  ///< it takes no other rank, once the context is settled
   std::size_t bytes = 0;            ///< of a block, or of all of a broadcast; 0: no rank knows all
@@ -81,6 +82,11 @@ Context& context_of(Job& job, const Candidate& candidate, Form form);
 bool may_decide_now(const Candidate& candidate, Context& context);
 std::optional<Served> decide_now(const Job& job, const Collective& call, const Operands& operands,
                                  Context& context);
+
+/// Is it one of the first short sums on a communicator that has no context? To make one takes a
+/// communicator of MPI's, of which there are some two thousand: a program may have as many for a
+/// few sums each. Then this counts it, as all members do, and MPI serves it.
+bool is_too_brief(const Candidate& candidate);
 
 /// Is it a short one that MPI serves, as all members know without taking a turn? Then this counts
 /// it.
