@@ -15,6 +15,8 @@ from test_mpi4py import cupy_env, outcomes, tests_of_mpi4py  # noqa: F401
 CHECKS = ROOT / "tests" / "communicator_checks.py"
 FORCED = {"MPRESS_FORCE": "1"}
 RUNNER = ROOT / "tests" / "mpi4py_suite.py"
+# A rank that fails ends the others, too, which would wait for it.
+WITH_MPI = ("-m", "mpi4py")
 SUITE = (
     "p2p_buf", "p2p_buf_matched", "p2p_buf_part", "p2p_obj", "p2p_obj_matched", "cco_buf",
     "cco_vec", "cco_nb_buf", "cco_nb_vec", "cco_pr_buf", "cco_pr_vec", "cco_ngh_buf",
@@ -44,13 +46,13 @@ def served(mpi) -> list[str]:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_what_it_promises(ranks, mpirun, mpi, mpi4py_env):
-    args = [CHECKS, "forced", *served(mpi)]
+    args = [*WITH_MPI, CHECKS, "forced", *served(mpi)]
     done = mpirun(ranks, sys.executable, args, {**mpi4py_env, **FORCED})
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
 def test_under_mpress_run(mpress_run, mpi, mpi4py_env):
-    args = [CHECKS, "forced", *served(mpi), "preloaded"]
+    args = [*WITH_MPI, CHECKS, "forced", *served(mpi), "preloaded"]
     options = ["--force", "--mpiexec", os.fspath(mpi.mpiexec)]
     done = mpress_run(2, sys.executable, args, options, mpi4py_env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
@@ -75,21 +77,23 @@ def simulated_cupy(mpi4py_env, simulated_gpu):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_new_arrays_of_jax(ranks, mpirun, with_jax):
-    done = mpirun(ranks, sys.executable, [ROOT / "tests" / "communicator_jax.py"], with_jax)
+    args = [*WITH_MPI, ROOT / "tests" / "communicator_jax.py"]
+    done = mpirun(ranks, sys.executable, args, with_jax)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
 @pytest.mark.parametrize("place", ["host", "devices"])
 def test_wrong_arguments(place, mpirun, mpi4py_env, simulated_cupy):
     env = {**(simulated_cupy if place == "devices" else mpi4py_env), **FORCED}
-    args = [ROOT / "tests" / "communicator_errors.py", "forced", place]
+    args = [*WITH_MPI, ROOT / "tests" / "communicator_errors.py", "forced", place]
     done = mpirun(2, sys.executable, args, env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
 def test_children_by_fork(mpirun, mpi4py_env):
     env = {**mpi4py_env, **FORCED}
-    done = mpirun(2, sys.executable, [ROOT / "tests" / "communicator_forks.py"], env)
+    args = [*WITH_MPI, ROOT / "tests" / "communicator_forks.py"]
+    done = mpirun(2, sys.executable, args, env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
 
 
@@ -98,7 +102,8 @@ def test_streams(mpirun, mpi, simulated_cupy):
     if not served(mpi):
         pytest.skip("whose library cannot tell of requests under MPI_THREAD_MULTIPLE")
     env = {**simulated_cupy, "MPRESS_LINK": "peer"}
-    done = mpirun(2, sys.executable, [ROOT / "tests" / "communicator_streams.py"], env)
+    args = [*WITH_MPI, ROOT / "tests" / "communicator_streams.py"]
+    done = mpirun(2, sys.executable, args, env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
     assert "waits on the host" not in done.stderr  # the program has named no stream
 
@@ -158,7 +163,7 @@ def test_examples_of_the_page(mpirun, with_jax, tmp_path):
     blocks = [block.split("```")[0] for block in text.split("```python\n")[1:]]
     program = tmp_path / "example.py"
     program.write_text("\n".join([*blocks, "assert isinstance(total, jax.Array)"]))
-    done = mpirun(3, sys.executable, [program], with_jax)
+    done = mpirun(3, sys.executable, [*WITH_MPI, program], with_jax)
     assert done.status == 0 and "each element within" in done.stdout, done.output
 
 
