@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from random import SystemRandom
 
 import pytest
 from conftest import ROOT, execute
@@ -106,6 +107,39 @@ def test_streams(mpirun, mpi, simulated_cupy):
     done = mpirun(2, sys.executable, args, env)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
     assert "waits on the host" not in done.stderr  # the program has named no stream
+
+
+@pytest.fixture
+def random_calls(mpirun, mpi4py_env, simulated_cupy):
+    """random_calls(ranks, seed, place, number): returns how many calls mpress served."""
+
+    def run(ranks: int, seed: int, place: str, number: int = 60) -> int:
+        env = {**(simulated_cupy if place == "devices" else mpi4py_env), **FORCED}
+        env |= {"MPRESS_THRESHOLD": "0", "MPRESS_CHUNK": "32K"}
+        args = [*WITH_MPI, ROOT / "tests" / "communicator_random.py", str(seed), str(number), place]
+        done = mpirun(ranks, sys.executable, args, env)
+        assert done.status == 0 and done.stdout.startswith("ok "), done.output
+        return int(done.stdout.split()[1])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("ranks", "seed", "place"),
+    [(1, 1, "host"), (2, 2, "host"), (3, 3, "devices"), (5, 4, "devices")],
+)
+def test_random_calls(ranks, seed, place, random_calls):
+    assert random_calls(ranks, seed, place) >= ranks - 1  # of 60; where MPI allows, many
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("place", ["host", "devices"])
+@pytest.mark.parametrize("ranks", [2, 4, 7])
+def test_many_random_calls(ranks, place, random_calls):
+    """Other ones in each run."""
+    first = SystemRandom().randrange(1 << 32)
+    for seed in range(first, first + 6):
+        random_calls(ranks, seed, place, 150)
 
 
 def all_passed(folder, ranks, least, done):
