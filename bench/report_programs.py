@@ -5,13 +5,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from programs import lammps, mpich_tests, osu
+from programs import lammps, mpich_tests, osu, packages
 from report_p2p import size as size_name
 from tables import filled, generated_by, table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "dev" / "results-programs.md"
+PARTS = ("lammps", "mpich-tests", "osu", "packages")
+"""Of the page: the names of results."""
 
 
 HEAD = """\
@@ -50,6 +52,16 @@ memory, everything that mpress can compress compressed with `mpc`. "End well": w
 {source}, under MPICH {mpi}; {cpu}, {cores} cores; {date}, commit `{commit}`.
 """
 
+PACKAGES = """\
+## Simulation codes
+
+`apt-get install` them, then `python bench/programs/packages.py --json FILE`: small cases of codes
+as Debian has them, on this host, twice plain, under mpress as it comes (`auto`), and with
+everything that mpress can compress compressed with `mpc`. "Same results": what the program prints
+of its results, and the files that it writes of them, byte for byte.
+
+Open MPI {mpi}; {cpu}, {cores} cores; {date}, commit `{commit}`.
+"""
 
 OSU = """\
 ## OSU's micro-benchmarks
@@ -112,9 +124,16 @@ def osu_section(run: dict[str, Any]) -> list[str]:
 
 
 def page(
-    runs: list[dict[str, Any]], tests: list[dict[str, Any]], osus: list[dict[str, Any]]
+    runs: list[dict[str, Any]],
+    tests: list[dict[str, Any]],
+    osus: list[dict[str, Any]],
+    codes: list[dict[str, Any]],
 ) -> str:
     text = [HEAD.format(generated=generated_by("report_programs.py")).strip()]
+    for run in codes:
+        text.append(PACKAGES.format(**{**run, "commit": run["commit"][:7]}).strip())
+        lines = [packages.line(packages.row_of(row)) for row in run["rows"]]
+        text.append(table(packages.HEADINGS, lines).strip())
     for run in tests:
         text.append(MPICH_TESTS.format(**{**run, "commit": run["commit"][:7]}).strip())
         folders = [mpich_tests.Folder(**row) for row in run["rows"]]
@@ -141,7 +160,7 @@ def read(name: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    PAGE.write_text(page(read("lammps"), read("mpich-tests"), read("osu")))
+    PAGE.write_text(page(*map(read, PARTS)))
     print(f"wrote {PAGE}")
 
 

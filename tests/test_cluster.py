@@ -222,15 +222,15 @@ def test_the_page_of_the_model_is_that_of_the_results(monkeypatch):
 def test_the_page_of_programs_is_that_of_the_results(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     report = importlib.import_module("report_programs")
-    runs, tests, osus = (report.read(name) for name in ("lammps", "mpich-tests", "osu"))
-    page = report.page(runs, tests, osus)
-    assert runs and tests and osus and report.PAGE.read_text() == page, (
-        "python bench/report_programs.py"
-    )
+    runs, tests, osus, codes = parts = list(map(report.read, report.PARTS))
+    assert all(parts)
+    assert report.PAGE.read_text() == report.page(*parts), "python bench/report_programs.py"
     assert not any(folder["failed"] for run in tests for folder in run["rows"])
     for row in (row for run in osus for row in run["rows"]):
         endings = {mode: one["ending"] for mode, one in row["runs"].items()}
         assert endings.pop("plain") != "well" or set(endings.values()) == {"well"}
+    packages = importlib.import_module("programs.packages")
+    assert all(packages.row_of(row).is_right for run in codes for row in run["rows"])
     for row in (row for run in runs for network in run["networks"] for row in network["rows"]):
         assert row["same_thermo"] and row["same_end"]
 

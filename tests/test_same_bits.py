@@ -92,6 +92,15 @@ def test_on_memory_of_the_host(mpi_program, mpress_run, simulated_gpu):
     assert encoded(sent(done)) > 20
 
 
+@pytest.mark.parametrize("place", ["host", "devices"])
+@pytest.mark.parametrize("codec", ["szp:rel=1e-3", pytest.param("zfp:16", marks=EXTENDED)])
+def test_a_broadcast_s_root_too(codec, place, mpi_program, mpress_run, simulated_gpu):
+    env = {**simulated_gpu, "MPRESS_SAME_BITS": "1", "MPRESS_CHUNK": "64K"}
+    done = mpress_run(3, mpi_program("same_bits"), [CODECS[codec], "21", "40", place],
+                      forced(codec), env=env)  # fmt: skip
+    assert encoded(sent(done)) > 20
+
+
 def test_in_the_progress_thread(mpi, mpi_program, mpress_run, simulated_gpu):
     if mpi.name == "abi":
         pytest.skip("has no way to look at requests from several threads")

@@ -149,6 +149,7 @@ bool load_config(Config& config, std::string& error) {
     if (!read_spec("MPRESS_CODEC", value, config.spec, error)) return false;
   }
   if (!read_flag("MPRESS_FORCE", config.force, error)) return false;
+  if (!read_flag("MPRESS_SAME_BITS", config.same_bits, error)) return false;
   if (!read_flag("MPRESS_REPRODUCIBLE", config.reproducible, error)) return false;
   if (!read_flag("MPRESS_MEASURE_ERROR", config.measures_error, error)) return false;
   if (!read_flag("MPRESS_DISABLE", config.disabled, error)) return false;
@@ -252,6 +253,7 @@ std::string agreed_settings(const Config& config) {
   return std::string("version=") + version + " frame=" + std::to_string(frame_version) +
          " grid=" + std::to_string(grid_version) + " codec=" + to_string(config.spec) +
          " force=" + (config.force ? "1" : "0") +
+         " same_bits=" + (config.same_bits ? "1" : "0") +
          " reproducible=" + (config.reproducible ? "1" : "0") +
          " measure_error=" + (config.measures_error ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +

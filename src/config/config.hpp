@@ -38,6 +38,7 @@ constexpr bool is_of_reductions(Family family) {
 struct Config {
   Spec spec;
   bool force = false;
+  bool same_bits = false;       ///< a lossy broadcast's root gets what the others get
   bool reproducible = false;    ///< reductions have the same bits in any order of what is brought
   bool measures_error = false;  ///< of codecs with a loss that has no bound
   bool disabled = false;

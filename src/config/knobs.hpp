@@ -17,6 +17,9 @@ inline constexpr Knob knobs[] = {
      "Codec spec for messages: none, auto, mpc[:dim=N], zfp:RATE, szp:abs=E, szp:rel=E "
      "(,mode=fast|dense). auto is lossless: mpc where it pays, else none."},
     {"MPRESS_FORCE", "0", "1: compress every eligible message, whether or not it pays."},
+    {"MPRESS_SAME_BITS", "0",
+     "1: a broadcast that a lossy codec changes writes its root's buffer, too, so that all ranks "
+     "have the same bits; for programs whose ranks decide alike by what was broadcast."},
     {"MPRESS_REPRODUCIBLE", "0",
      "1: sums, minima and maxima of floats have the same bits whatever the order of the ranks, the "
      "links and the algorithms; mpress then serves all of these reductions."},

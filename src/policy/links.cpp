@@ -43,11 +43,12 @@ void Links::note(Link& link, double rate) {
   link.rate.store(sorted[kept / 2], std::memory_order_relaxed);
 }
 
-void Links::begin(Peer peer, double rate, bool is_certain) {
+void Links::begin(Peer peer, double rate, Belief belief) {
   std::lock_guard lock(mutex_);
   Link& link = of(peer);
   link.seen.fill(rate);
-  link.is_doubted = !is_certain;
+  link.is_doubted = belief != Belief::full;
+  link.is_for_short.store(belief != Belief::little, std::memory_order_relaxed);
   link.rate.store(rate, std::memory_order_relaxed);
 }
 
@@ -89,13 +90,14 @@ bool Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double co
   Link& link = of(peer);
   const double before = rate(peer);
   const double least = static_cast<double>(wire_bytes) / seconds;
+  const bool was_for_short = link.is_for_short.exchange(true, std::memory_order_relaxed);
   if (codec_seconds == 0) {
     note(link, least);
     link.lost = 0;
     link.is_doubted = !is_near(least, rate(peer));
     // Asked once, and not again by what that tells: links may be noisy.
     link.has_changed = link.is_doubted && !std::exchange(link.was_asked, false);
-    return link.has_changed || !is_near(before, rate(peer));
+    return link.has_changed || !was_for_short || !is_near(before, rate(peer));
   }
   // The link was at work for some of the time, between what the codec left and all of it.
   const double left = seconds - codec_seconds;
@@ -105,12 +107,13 @@ bool Links::observe(Peer peer, std::size_t wire_bytes, double seconds, double co
   } else if (left > 0 && static_cast<double>(wire_bytes) / left < rate(peer)) {
     note(link, static_cast<double>(wire_bytes) / left);
   }
-  return !is_near(before, rate(peer));
+  return !was_for_short || !is_near(before, rate(peer));
 }
 
 void Links::hear(Peer peer, double rate) {
   if (this->rate(peer) == 0 || !(rate > 0)) return;
   std::lock_guard lock(mutex_);
+  of(peer).is_for_short.store(true, std::memory_order_relaxed);
   note(of(peer), rate);
 }
 

@@ -23,6 +23,13 @@ enum class Timing : std::uint8_t {
   raw,       ///< it goes raw, and is timed
 };
 
+/// How far a rate is believed that no message of this run has told.
+enum class Belief : std::uint8_t {
+  little,  ///< only messages go by it that are long enough to be timed, until one has told
+  some,    ///< the first message that would be encoded goes raw, and verifies it
+  full,    ///< messages need not verify it
+};
+
 /// Nanoseconds of one that goes on.
 using Clock = std::uint64_t (*)();
 
@@ -32,12 +39,16 @@ class Links {
   static constexpr std::size_t least_bytes = 128 << 10;
 
   /// The rate to begin with, in bytes a second; positive. Kinds of peers that have none are not
-  /// learned about. Unless it is certain, the first message that would be encoded goes raw, and
-  /// verifies it.
-  void begin(Peer peer, double rate, bool is_certain = false);
+  /// learned about.
+  void begin(Peer peer, double rate, Belief belief = Belief::some);
 
   /// Bytes a second; 0: not known.
   double rate(Peer peer) const { return of(peer).rate.load(std::memory_order_relaxed); }
+
+  /// May short messages go by it?
+  bool is_for_short(Peer peer) const {
+    return of(peer).is_for_short.load(std::memory_order_relaxed);
+  }
 
   /// Is the next message, of `bytes` bytes, to be timed? `raw_seconds` and `seconds`: what it takes
   /// raw, and as it goes, as far as is known. `clock` is looked at where that matters. Counts the
@@ -62,6 +73,7 @@ class Links {
 
   struct Link {
     std::atomic<double> rate{0};
+    std::atomic<bool> is_for_short{false};
     std::array<double, kept> seen{};  ///< the latest rates
     std::size_t next = 0;
     std::uint32_t encoded = 0;     ///< messages since the last that was timed

@@ -178,9 +178,10 @@ LinkCosts Policy::link_costs(Path path) const {
 std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
   const double rate = links_.rate(peer);
   // What is forced to be compressed is so from the same size on everywhere.
-  return rate == 0 || force_ ? usual
-                             : std::clamp(static_cast<std::size_t>(worth_seconds * rate),
-                                          std::min(least_worth, usual), usual);
+  if (rate == 0 || force_) return usual;
+  if (!links_.is_for_short(peer)) return std::max(usual, Links::least_bytes);
+  return std::clamp(static_cast<std::size_t>(worth_seconds * rate), std::min(least_worth, usual),
+                    usual);
 }
 
 Timing Policy::judge_timing(const Subject& subject, bool is_encoded, Clock clock) {

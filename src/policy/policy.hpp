@@ -69,15 +69,16 @@ class Policy {
   bool lacks_host_costs(Peer peer) const { return !costs_.message({Place::host, peer}); }
 
   // What was measured at the start, in their place: the rate of links to such peers, in bytes a
-  // second (`is_certain`: messages need not verify it), and the least that encoding and decoding
+  // second, and the least that encoding and decoding
   // take in host memory, by codec, in seconds a byte.
-  void learn(Peer peer, double rate, bool is_certain) { links_.begin(peer, rate, is_certain); }
+  void learn(Peer peer, double rate, Belief belief) { links_.begin(peer, rate, belief); }
   void learn_codecs(const std::array<double, codec_count>& least_seconds) {
     costs_.least_host_seconds = least_seconds;
   }
 
   /// The shortest message to this kind of peer that compressing may be worth it for, whatever it
-  /// becomes: `usual`, or less where the link is slow, and not everything is compressed.
+  /// becomes: `usual`; unless everything is compressed less where the link is slow, and more while
+  /// that is little believed.
   std::size_t least_bytes(Peer peer, std::size_t usual) const;
 
   /// Is this message, of host memory, which goes as `is_encoded` says, to be timed? `clock`: as

@@ -1,7 +1,7 @@
 /* Random broadcasts and all-gathers with a lossy codec, on memory of the host and of devices, each
  * rank's its own: all ranks that get a block have the same bits of it, an all-gather's origin
  * included; every element is within the bound; what is not finite stays what it is; a broadcast's
- * root, send buffers and gaps stay as they were.
+ * root (unless MPRESS_SAME_BITS=1), send buffers and gaps stay as they were.
  *
  * same_bits BOUND SEED ROUNDS [host]: BOUND abs=E, rel=E, exact, or loose, of which only what is
  * not finite is known. */
@@ -87,7 +87,7 @@ static double load(const char* at, int width) {
 static double kept(double x, int width) { return width == 4 ? (float)x : x; }
 
 static double bound, bound_of_range;
-static int is_exact, is_loose;
+static int is_exact, is_loose, is_root_too;
 
 /* Checks a block, and returns a hash of its bits. */
 static uint64_t checked(char* block, const struct Kind* kind, int items, enum Data data, int round,
@@ -159,7 +159,9 @@ static void broadcast(MPI_Comm comm, int round, int width, enum Data data, int d
   put(&memory);
   CHECK_MPI(MPI_Bcast(memory.data, items, kind->type, root, comm));
   get(&memory);
-  compare(checked(memory.shadow, kind, items, data, round, root, rank != root), root, comm);
+  const int has_loss = rank != root || is_root_too;
+  const uint64_t hash = checked(memory.shadow, kind, items, data, round, root, has_loss);
+  compare(hash, is_root_too ? -1 : root, comm);
   drop(&memory);
 }
 
@@ -215,6 +217,8 @@ int main(int argc, char** argv) {
   check_rank = world;
   is_exact = strcmp(argv[1], "exact") == 0;
   is_loose = strcmp(argv[1], "loose") == 0;
+  const char* const same_bits = getenv("MPRESS_SAME_BITS");
+  is_root_too = same_bits && strcmp(same_bits, "1") == 0;
   if (strncmp(argv[1], "abs=", 4) == 0) bound = atof(argv[1] + 4);
   if (strncmp(argv[1], "rel=", 4) == 0) bound_of_range = atof(argv[1] + 4);
   state = strtoull(argv[2], NULL, 10) * 2654435761u + 1;

@@ -130,7 +130,7 @@ void what_others_see_counts() {
   Links links;
   links.hear(peer, 1e9);
   CHECK(links.rate(peer) == 0);
-  links.begin(peer, slow, true);
+  links.begin(peer, slow, Belief::full);
   CHECK(judge_encoded(links) == Timing::none);
   for (int i = 0; i < 2; ++i) links.hear(peer, 1e9);
   CHECK(is_near(links.rate(peer), 1e9));

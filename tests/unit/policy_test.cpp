@@ -206,7 +206,7 @@ void a_measured_link_counts_where_nothing_is_told() {
   policy.configure(false, default_costs());
   CHECK(!policy.may_compress_host() && policy.lacks_host_costs(Peer::other_host));
   policy.learn_codecs({0, 1e-9, 1e-9, 0.5e-9});
-  policy.learn(Peer::other_host, slow, false);
+  policy.learn(Peer::other_host, slow, Belief::some);
   CHECK(policy.may_compress_host());
   Subject message = message_of();
   CHECK(policy.judge(message) == Verdict::unknown);
@@ -223,7 +223,7 @@ void a_measured_link_counts_where_nothing_is_told() {
   // What a profile tells rules.
   Policy told;
   told.configure(false, link_of(100e9));
-  told.learn(Peer::other_host, slow, false);
+  told.learn(Peer::other_host, slow, Belief::some);
   CHECK(compressed_of(told, message, 100, 2) <= 2);
 }
 
@@ -232,7 +232,7 @@ void a_fast_link_is_left_alone() {
   Policy policy;
   policy.configure(false, default_costs());
   policy.learn_codecs({0, 1e-9, 1e-9, 0.5e-9});
-  policy.learn(Peer::same_host, 3e9, false);
+  policy.learn(Peer::same_host, 3e9, Belief::some);
   CHECK(!policy.may_compress_host());
   CHECK(policy.judge(message_of()) == Verdict::link);
   CHECK(compressed_of(policy, message_of(), 1000, 100) == 0);
@@ -243,13 +243,27 @@ void slow_links_have_a_smaller_threshold() {
   Policy policy;
   policy.configure(false, default_costs());
   CHECK(policy.least_bytes(Peer::other_host, usual) == usual);
-  policy.learn(Peer::other_host, 125e6, false);
+  policy.learn(Peer::other_host, 125e6, Belief::some);
   CHECK(policy.least_bytes(Peer::other_host, usual) == 4096);
   CHECK(policy.least_bytes(Peer::other_host, 1024) == 1024);
-  policy.learn(Peer::other_host, 1.25e9, false);
+  policy.learn(Peer::other_host, 1.25e9, Belief::some);
   CHECK(policy.least_bytes(Peer::other_host, usual) == 25000);
-  policy.learn(Peer::other_host, 50e9, false);
+  policy.learn(Peer::other_host, 50e9, Belief::some);
   CHECK(policy.least_bytes(Peer::other_host, usual) == usual);
+}
+
+/// A message has to tell first.
+void short_messages_do_not_go_by_what_is_little_believed() {
+  constexpr std::size_t usual = 64 << 10;
+  Policy policy;
+  policy.configure(false, default_costs());
+  policy.learn(Peer::same_host, 125e6, Belief::little);
+  CHECK(policy.least_bytes(Peer::same_host, usual) == Links::least_bytes);
+  CHECK(policy.least_bytes(Peer::same_host, 1 << 20) == 1 << 20);
+  Subject message = message_of(1 << 20);
+  message.path.peer = Peer::same_host;
+  CHECK(policy.timed(message, message.bytes, static_cast<double>(message.bytes) / 125e6, false));
+  CHECK(policy.least_bytes(Peer::same_host, usual) == 4096);
 }
 
 Subject linked_message_of(std::size_t size) {
@@ -513,6 +527,7 @@ int main() {
   a_measured_link_counts_where_nothing_is_told();
   a_fast_link_is_left_alone();
   slow_links_have_a_smaller_threshold();
+  short_messages_do_not_go_by_what_is_little_believed();
   nothing_is_assumed_of_linked_devices();
   large_messages_between_linked_devices_may_pay();
   linked_devices_send_and_receive_at_once();

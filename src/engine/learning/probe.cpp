@@ -86,6 +86,15 @@ class Exchange {
   Exchange(Job& job, MPI_Comm comm, const Partners& partners)
       : job_(job), comm_(comm), partners_(partners) {}
 
+  /// Makes the connections and touches the memory for messages of so many bytes, which takes as long
+  /// as it takes.
+  void warm_up(std::size_t bytes) {
+    const double before = spent_;
+    double unused = 0;
+    run(bytes, unused);
+    spent_ = before;
+  }
+
   /// Seconds until this rank's message is over, and, in `all`, until all ranks' are.
   double run(std::size_t bytes, double& all) {
     const mpi::Calls& mpi = mpi::calls();
@@ -154,24 +163,30 @@ Fastest time_exchange(Exchange& exchange, std::size_t bytes) {
   return fastest;
 }
 
-/// Bytes a second. Messages grow until they take long, and longer the longer they are, or no codec
-/// is as fast: `least_codec` seconds a byte. What takes long whatever its size tells of a busy
-/// machine, and not of a link.
-double rate_of(Exchange& exchange, double least_codec) {
-  double unused = 0;
-  exchange.run(shortest, unused);  // what makes connections is not the link's
+struct Found {
+  double rate;      ///< bytes a second
+  bool is_certain;  ///< it is the link's, or higher than any codec's: the same on all ranks
+};
+
+/// Messages grow until they take long, and longer the longer they are, or no codec is as fast:
+/// `least_codec` seconds a byte. What takes long whatever its size tells of a busy machine, and not
+/// of a link; that a single size took long tells of either.
+Found rate_of(Exchange& exchange, double least_codec) {
+  exchange.warm_up(shortest);
   std::size_t bytes = shortest;
   Fastest last = time_exchange(exchange, bytes);
+  bool is_certain = last.all < least_codec * static_cast<double>(bytes);
   while (bytes < longest && !exchange.is_late()) {
     const std::size_t before = bytes;
     const Fastest shorter = last;
     bytes *= shorter.all > long_enough ? 2 : 4;
     last = time_exchange(exchange, bytes);
-    if (last.all < least_codec * static_cast<double>(bytes)) break;
     const double growth = static_cast<double>(bytes) / static_cast<double>(before);
-    if (shorter.all > long_enough && last.all > grows * growth * shorter.all) break;
+    is_certain = last.all < least_codec * static_cast<double>(bytes) ||
+                 (shorter.all > long_enough && last.all > grows * growth * shorter.all);
+    if (is_certain) break;
   }
-  return static_cast<double>(bytes) / last.own;
+  return {static_cast<double>(bytes) / last.own, is_certain};
 }
 
 /// Do all ranks' messages still have about the rate `known`, from an earlier run? No, where it is
@@ -183,7 +198,7 @@ bool confirms(Exchange& exchange, double known) {
   std::size_t bytes = shortest;
   while (bytes < longest && static_cast<double>(bytes) < 2 * long_enough * highest) bytes *= 2;
   double own = INFINITY, unused = 0;
-  exchange.run(bytes, unused);
+  exchange.warm_up(bytes);
   for (int i = 0; i < repetitions; ++i) {
     own = std::min(own, exchange.run(bytes, unused));
     const double rate = static_cast<double>(bytes) / own;
@@ -255,8 +270,15 @@ Probed probe_links(Job& job, const Context& world) {
         has_partner ? job.peer_hosts.peer(partners.to) : policy::Peer::other_host;
     const double known = has_partner ? learned[static_cast<std::size_t>(peer)] : 0;
     const bool is_confirmed = confirms(exchange, known);
-    const double rate = is_confirmed ? known : rate_of(exchange, fastest);
-    if (has_partner && learns_about(job, peer)) job.policy.learn(peer, rate, is_confirmed);
+    const Found found = is_confirmed ? Found{known, true} : rate_of(exchange, fastest);
+    // The memory of a host is seldom slow, and that of a busy one often seems to be.
+    const bool is_surprising = peer == policy::Peer::same_host && job.config.learn != "all";
+    const bool is_noise = is_surprising && !found.is_certain;
+    const double rate = is_noise ? std::max(found.rate, 1 / fastest) : found.rate;
+    const policy::Belief belief = is_confirmed    ? policy::Belief::full
+                                  : is_surprising ? policy::Belief::little
+                                                  : policy::Belief::some;
+    if (has_partner && learns_about(job, peer)) job.policy.learn(peer, rate, belief);
   }
   constexpr double chunk = 1 << 20;
   double slowest = INFINITY;

@@ -83,7 +83,9 @@ bool ServedCall::advance() {
   code_ = runner_->code();
   bound_ = runner_->outcome().bound;
   runner_.reset();
-  if (code_ == MPI_SUCCESS) code_ = blocks_.close(coding_ && coding_->is_for_root_too);
+  if (code_ == MPI_SUCCESS) {
+    code_ = blocks_.close(SharedBlocks::is_for_root_too(job_, coding_ ? &*coding_ : nullptr));
+  }
   tag_.give();
   return true;
 }

@@ -54,7 +54,11 @@ bool SharedBlocks::is_for_self_too(schedule::Block block) const {
   if (!may_have_loss_ || !is_own(block)) return false;
   const schedule::Op op = blocks_.task().op;
   return op == schedule::Op::allgather ||
-         (op == schedule::Op::bcast && coding_ && coding_->is_for_root_too);
+         (op == schedule::Op::bcast && is_for_root_too(job_, coding_));
+}
+
+bool SharedBlocks::is_for_root_too(const Job& job, const Coding* coding) {
+  return job.config.same_bits || (coding && coding->is_for_root_too);
 }
 
 void SharedBlocks::provide(schedule::Block block, std::shared_ptr<OpaqueBlock> own,

@@ -67,6 +67,9 @@ class SharedBlocks {
   /// What this rank's own blocks have lost, as Outcome::bound has it; empty: none was encoded.
   const std::optional<double>& lost() const { return lost_; }
 
+  /// Does a lossy broadcast's root get what the others get: the call asks for it, or the job?
+  static bool is_for_root_too(const Job& job, const Coding* coding);
+
  private:
   struct Shared {
     std::vector<int> readers;  ///< in all rounds

@@ -1,5 +1,6 @@
 // What a message is encoded with, or why it is not.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <utility>
@@ -45,7 +46,9 @@ Reason reason_of(Job& job, const policy::Subject& subject) {
 bool is_short(const Job& job, const Message& message) {
   if (message.bytes < wire::min_frame_bytes) return true;
   std::size_t usual = job.config.threshold;
-  if (message.bytes < usual && !job.config.is_threshold_set && message.peer != trace::any_peer) {
+  const bool may_differ = message.bytes < std::max(usual, policy::Links::least_bytes) &&
+                          !job.config.is_threshold_set && message.peer != trace::any_peer;
+  if (may_differ) {
     usual = job.policy.least_bytes(job.peer_hosts.peer(message.peer), usual);
   }
   return message.bytes < message.comm.hints.threshold(usual);
