@@ -1,7 +1,8 @@
 """Simulation codes as Debian has them, unmodified: do they compute the same under mpress?
 
-    apt-get install abinit abinit-data cp2k cp2k-data elk-lapw gpaw gpaw-data lammps nwchem-openmpi \\
-        python3-meep-openmpi python3-mpi4py python3-petsc4py quantum-espresso quantum-espresso-data
+    apt-get install abinit abinit-data cp2k cp2k-data elk-lapw gpaw gpaw-data lammps lammps-data
+    apt-get install nwchem-openmpi python3-meep-openmpi python3-mpi4py python3-petsc4py
+    apt-get install quantum-espresso quantum-espresso-data
     python bench/programs/packages.py --json bench/results/program-packages.json
 
 Each computes a small case on ranks of this host: twice plain, under mpress as it comes, and with

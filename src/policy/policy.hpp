@@ -69,8 +69,8 @@ class Policy {
   bool lacks_host_costs(Peer peer) const { return !costs_.message({Place::host, peer}); }
 
   // What was measured at the start, in their place: the rate of links to such peers, in bytes a
-  // second, and the least that encoding and decoding
-  // take in host memory, by codec, in seconds a byte.
+  // second, and the least that encoding and decoding take in host memory, by codec, in seconds a
+  // byte.
   void learn(Peer peer, double rate, Belief belief) { links_.begin(peer, rate, belief); }
   void learn_codecs(const std::array<double, codec_count>& least_seconds) {
     costs_.least_host_seconds = least_seconds;

@@ -86,8 +86,8 @@ class Exchange {
   Exchange(Job& job, MPI_Comm comm, const Partners& partners)
       : job_(job), comm_(comm), partners_(partners) {}
 
-  /// Makes the connections and touches the memory for messages of so many bytes, which takes as long
-  /// as it takes.
+  /// Makes the connections and touches the memory for messages of so many bytes, which takes as
+  /// long as it takes.
   void warm_up(std::size_t bytes) {
     const double before = spent_;
     double unused = 0;

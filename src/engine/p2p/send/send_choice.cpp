@@ -46,9 +46,10 @@ Reason reason_of(Job& job, const policy::Subject& subject) {
 bool is_short(const Job& job, const Message& message) {
   if (message.bytes < wire::min_frame_bytes) return true;
   std::size_t usual = job.config.threshold;
-  const bool may_differ = message.bytes < std::max(usual, policy::Links::least_bytes) &&
-                          !job.config.is_threshold_set && message.peer != trace::any_peer;
-  if (may_differ) {
+  // What is believed of the host's links holds for messages in its memory.
+  const std::size_t any_less =
+      message.device == gpu::host ? std::max(usual, policy::Links::least_bytes) : usual;
+  if (message.bytes < any_less && !job.config.is_threshold_set && message.peer != trace::any_peer) {
     usual = job.policy.least_bytes(job.peer_hosts.peer(message.peer), usual);
   }
   return message.bytes < message.comm.hints.threshold(usual);
