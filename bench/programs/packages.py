@@ -303,7 +303,7 @@ CASES = (
          output=r"^ ETOT |etotal|^ +[xyz]?cart_forces|sigma\(", written=("in*_DEN", "in*_WFK"),
          about="ground state of silicon, bands on two ranks"),
     Case("cp2k", ("cp2k.psmp", "in.inp"), {"in.inp": CP2K, "water.xyz": water()},
-         output="ENERGY\\|", written=("water-pos-1.xyz", "water-1.ener", "water-RESTART.wfn"),
+         output="ENERGY\\|", written=("water-pos-1.xyz", "water-RESTART.wfn"),
          about="molecular dynamics of 27 molecules of water by density functional theory"),
     Case("elk-lapw", ("elk-lapw",), {"elk.in": ELK},
          written=("TOTENERGY.OUT", "EIGVAL.OUT", "FERMIDOS.OUT", "STATE.OUT"),
