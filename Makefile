@@ -6,12 +6,14 @@
 #   MPI=mpich|openmpi|abi    make test: the programs' MPI, or its mpicc; default: that of .venv/bin
 #   MPRESS_CUDA=AUTO|ON|OFF  the CUDA side; default: AUTO (where nvcc is found), make demo: where
 #                            there is a GPU, too
-#   JOBS=N                   compile N files, run N tests at a time; default: the number of cores
+#   JOBS=N                   compile N files at a time; default: the number of cores
+#   TEST_JOBS=N              run N tests at a time; default: half as many more, as some wait
 
 PYTHON ?= python3
 MPI ?= default
 MPRESS_CUDA ?= AUTO
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+TEST_JOBS ?= $(shell echo $$(($(JOBS) + $(JOBS) / 2)))
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
@@ -91,7 +93,7 @@ demo: $(STAMPS)/demo $(or $(wildcard $(STAMPS)/installed),$(STAMPS)/installed-fo
 
 test: $(STAMPS)/test $(STAMPS)/installed
 	cmake --build build --target mpress_tests
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --mpi $(MPI) $(PYTEST)
+	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadgroup --mpi $(MPI) $(PYTEST)
 
 # What takes too long for every change, too.
 test-extended: PYTEST += -m "not cuda"
