@@ -58,7 +58,7 @@ served are not there.
 
 def matching(run: Row, way: Way | None, wanted: dict[str, Any]) -> Iterator[Row]:
     if way:
-        wanted |= {"link": way[0], "transport": way[1]}
+        wanted = {**wanted, "link": way[0], "transport": way[1]}
     for row in run["rows"]:
         for name, value in wanted.items():  # pages ask so often that a loop's speed is felt
             if row.get(name) != value:

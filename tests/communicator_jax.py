@@ -113,7 +113,7 @@ def requests_that_are_dropped():
     requests.clear()
     gc.collect()
     assert all(one() is not None for one in kept)
-    world.Barrier()  # what has arrived is no longer kept: nobody sends before all have looked
+    world.Barrier()  # what has arrived is no longer kept: no rank sends before all have looked
     for tag in (3, 4):
         comm.Send(x, right, tag)
 

@@ -17,21 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from communicator_buffers import TYPES, Buffer, Parts
 from mpi4py import MPI
 
 import mpress
 
 seed, number = int(sys.argv[1]), int(sys.argv[2])
 is_plain = "plain" in sys.argv
-if "devices" in sys.argv:
-    import cupy
 chance = random.Random()
 world = MPI.COMM_WORLD
-TYPES = {
-    np.float32: MPI.FLOAT, np.float64: MPI.DOUBLE, np.int32: MPI.INT,
-    np.complex64: MPI.C_FLOAT_COMPLEX, np.complex128: MPI.C_DOUBLE_COMPLEX,
-}  # fmt: skip
-MARK = 77  # what memory holds that nobody has written
 SIZES = (0, 1, 7, 400, 3000, 20_000)
 FORMS = ("blocking", "immediate", "persistent")
 # The communicator's own is None.
@@ -41,14 +35,14 @@ OWN_CODEC = "szp:abs=1e-3"
 
 def values(key: int, count: int, dtype: Any) -> np.ndarray:
     """Of this key; between 0.5 and 1.5."""
-    draw = np.random.default_rng(abs(key))
+    draw = np.random.default_rng(key)
     x = np.linspace(0, 20, count) + draw.uniform(0, 6)
     kind = draw.integers(4)
     found = (1 + 0.5 * np.sin(x), draw.uniform(0.5, 1.5, count), np.full(count, 1.25), x / 20)[kind]
     if dtype == np.int32:
         return (100 * found).astype(dtype)
     found = np.clip(found, 0.5, 1.5).astype(dtype)
-    return found + 1j * found[::-1].real if found.dtype.kind == "c" else found
+    return found + 1j * found[::-1] if found.dtype.kind == "c" else found
 
 
 def error_of(codec: str | None, dtype: Any) -> float:
@@ -57,61 +51,6 @@ def error_of(codec: str | None, dtype: Any) -> float:
         return 0
     exact = {None: 1e-3, "szp:abs=1e-2": 1e-2, "szp:rel=1e-4": 1e-4, "zfp:24": 1e-2}[codec]
     return 1.001 * exact * (np.sqrt(2) if np.dtype(dtype).kind == "c" else 1)
-
-
-class Buffer:
-    """`count` elements, with as much room behind each as it has itself where it has gaps."""
-
-    def __init__(self, count: int, dtype: Any, on_device: bool, gaps: bool) -> None:
-        self.count, self.dtype, self.step = count, dtype, 2 if gaps else 1
-        memory = np.full(count * self.step, MARK, dtype)
-        if not gaps and count % 2 == 0 and chance_of_shape.random() < 0.3:
-            memory = memory.reshape(2, -1)
-        self.array = cupy.asarray(memory) if on_device else memory
-        self.on_device = on_device
-        self.type = TYPES[dtype]
-        if gaps:
-            one = self.type.Create_vector(1, 1, 2)
-            self.type = one.Create_resized(0, 2 * np.dtype(dtype).itemsize).Commit()
-            one.Free()
-
-    def all(self) -> np.ndarray:
-        return (self.array.get() if self.on_device else self.array).ravel()
-
-    def put(self, parts: dict[int, np.ndarray]) -> None:
-        """The values of each start; all else is marked."""
-        memory = np.full(self.count * self.step, MARK, self.dtype)
-        for start, one in parts.items():
-            memory[start * self.step : (start + len(one)) * self.step : self.step] = one
-        self.array[...] = memory.reshape(self.array.shape)
-
-    def check(self, parts: dict[int, tuple[np.ndarray, float]]) -> None:
-        """The values of each start, and how far off they may be."""
-        memory, found = np.full(self.count * self.step, MARK, self.dtype), self.all().copy()
-        for start, (one, error) in parts.items():
-            place = slice(start * self.step, (start + len(one)) * self.step, self.step)
-            off = np.abs(found[place] - one).max(initial=0)
-            assert off <= error, f"from {start} on, of {len(one)}: {off}, allowed {error}"
-            found[place] = memory[place] = one
-        assert np.array_equal(memory, found), "something else was written"
-
-    def spec(self, blocks: int = 1) -> Any:
-        """As mpi4py takes it, for a call that sends or receives all of it, in so many blocks."""
-        a, n, t = self.array, self.count // blocks, self.type
-        if self.step == 2:
-            return [a, n, t]
-        forms = [a, [a, t], [a, n], [a, n, t], [a, (n, 0), t], (a, t), [a, t.tocode()]]
-        return forms[int(chance_of_shape.random() * len(forms))]
-
-    def parts(self, counts: list[int], starts: list[int], packed: bool) -> Any:
-        """As mpi4py takes it, for a call of so many elements from each start."""
-        a, t = self.array, self.type
-        if self.step == 2:
-            return [a, (counts, starts), t]
-        forms = [[a, counts, starts, t], [a, (counts, starts), t], [a, (counts, starts)]]
-        if packed:
-            forms += [[a, counts], [a, counts, t], [a, (counts, None), t]]
-        return forms[int(chance_of_shape.random() * len(forms))]
 
 
 @dataclass
@@ -138,24 +77,14 @@ def keyed(call: int, start: int, sender: int, receiver: int = 0) -> int:
     return ((seed * 1009 + call) * 31 + start) * 400 + sender * 20 + receiver
 
 
-def packed(counts: list[int], room: list[int]) -> list[int]:
-    """Where parts of so many elements start, with so much room before each."""
-    starts, end = [], 0
-    for count, before in zip(counts, room, strict=True):
-        starts.append(end + before)
-        end += before + count
-    return starts
-
-
 @dataclass
 class Draw:
-    """What all ranks draw for a call; this rank's own part of it by `mine`."""
+    """What all ranks draw for a call."""
 
     call: int
     comm: mpress.Communicator
     dtype: Any
     codec: str | None
-    form: str
     gaps: tuple[list[bool], list[bool]]
     devices: tuple[list[bool], list[bool]]
     root: int
@@ -164,7 +93,7 @@ class Draw:
 
     def buffer(self, side: int, count: int) -> Buffer:
         me = self.comm.rank
-        return Buffer(count, self.dtype, self.devices[side][me], self.gaps[side][me])
+        return Buffer(count, self.dtype, self.devices[side][me], self.gaps[side][me], own_chance)
 
     def sent(self, start: int, sender: int, receiver: int, count: int) -> np.ndarray:
         return values(keyed(self.call, start, sender, receiver), count, self.dtype)
@@ -182,10 +111,18 @@ def counts_of(draw: Draw, number: int) -> list[int]:
     return [chance.choice((0, draw.most, chance.randint(0, draw.most))) for _ in range(number)]
 
 
-def room_of(number: int) -> tuple[list[int], bool]:
-    """Before each part, and whether there is none."""
+def parts_of(draw: Draw, varied: bool, counts: list[int] | None = None) -> Parts:
+    """One of each rank; where they are varied, of so many elements and with room before some."""
+    size = draw.comm.size
+    if not varied:
+        return Parts([draw.most] * size, [draw.most * r for r in range(size)], False, True)
+    counts = counts or counts_of(draw, size)
     is_packed = chance.random() < 0.5
-    return [0 if is_packed else chance.randint(0, 3) for _ in range(number)], is_packed
+    starts, end = [], 0
+    for count in counts:
+        starts.append(end + (0 if is_packed else chance.randint(0, 3)))
+        end = starts[-1] + count
+    return Parts(counts, starts, True, is_packed)
 
 
 def bcast(draw: Draw) -> tuple[str, list[Any], Any, Any]:
@@ -203,11 +140,9 @@ def bcast(draw: Draw) -> tuple[str, list[Any], Any, Any]:
 
 def allgather(draw: Draw) -> tuple[str, list[Any], Any, Any]:
     me, size = draw.comm.rank, draw.comm.size
-    varied = chance.random() < 0.5
-    counts = counts_of(draw, size) if varied else [draw.most] * size
-    room, is_packed = room_of(size) if varied else ([0] * size, True)
-    starts = packed(counts, room)
-    out, into = draw.buffer(0, counts[me]), draw.buffer(1, starts[-1] + counts[-1])
+    parts = parts_of(draw, chance.random() < 0.5)
+    counts, starts = parts.counts, parts.starts
+    out, into = draw.buffer(0, counts[me]), draw.buffer(1, parts.end)
 
     def fill(start: int) -> None:
         own = draw.sent(start, me, 0, counts[me])
@@ -215,26 +150,23 @@ def allgather(draw: Draw) -> tuple[str, list[Any], Any, Any]:
         into.put({starts[me]: own} if draw.in_place else {})
 
     def check(start: int) -> None:
-        parts = (
-            draw.arrived(start, r, 0, counts[r], False) for r in range(size)
-        )  # the same to all
-        into.check(dict(zip(starts, parts, strict=True)))
+        # The same to all, so its own with a loss, too.
+        arrived = (draw.arrived(start, r, 0, counts[r], False) for r in range(size))
+        into.check(dict(zip(starts, arrived, strict=True)))
         out.check({0: (draw.sent(start, me, 0, counts[me]), 0)})
 
-    receives = into.parts(counts, starts, is_packed) if varied else into.spec(size)
+    receives = into.spec_of_parts(parts)
     sends = MPI.IN_PLACE if draw.in_place else out.spec()
-    return "Allgatherv" if varied else "Allgather", [sends, receives], fill, check
+    return "Allgatherv" if parts.are_varied else "Allgather", [sends, receives], fill, check
 
 
 def gather(draw: Draw) -> tuple[str, list[Any], Any, Any]:
     me, size = draw.comm.rank, draw.comm.size
-    varied = chance.random() < 0.5
-    counts = counts_of(draw, size) if varied else [draw.most] * size
-    room, is_packed = room_of(size) if varied else ([0] * size, True)
-    starts = packed(counts, room)
+    parts = parts_of(draw, chance.random() < 0.5)
+    counts, starts = parts.counts, parts.starts
     is_root = me == draw.root
     in_place = draw.in_place and is_root
-    out, into = draw.buffer(0, counts[me]), draw.buffer(1, starts[-1] + counts[-1])
+    out, into = draw.buffer(0, counts[me]), draw.buffer(1, parts.end)
 
     def fill(start: int) -> None:
         own = draw.sent(start, me, 0, counts[me])
@@ -245,21 +177,19 @@ def gather(draw: Draw) -> tuple[str, list[Any], Any, Any]:
         every = {starts[r]: draw.arrived(start, r, 0, counts[r]) for r in range(size)}
         into.check(every if is_root else {})
 
-    receives = into.parts(counts, starts, is_packed) if varied else into.spec(size)
+    receives = into.spec_of_parts(parts)
     sends = MPI.IN_PLACE if in_place else out.spec()
-    name = "Gatherv" if varied else "Gather"
+    name = "Gatherv" if parts.are_varied else "Gather"
     return name, [sends, receives if is_root else None, draw.root], fill, check
 
 
 def scatter(draw: Draw) -> tuple[str, list[Any], Any, Any]:
     me, size = draw.comm.rank, draw.comm.size
-    varied = chance.random() < 0.5
-    counts = counts_of(draw, size) if varied else [draw.most] * size
-    room, is_packed = room_of(size) if varied else ([0] * size, True)
-    starts = packed(counts, room)
+    parts = parts_of(draw, chance.random() < 0.5)
+    counts, starts = parts.counts, parts.starts
     is_root = me == draw.root
     in_place = draw.in_place and is_root
-    out, into = draw.buffer(0, starts[-1] + counts[-1]), draw.buffer(1, counts[me])
+    out, into = draw.buffer(0, parts.end), draw.buffer(1, counts[me])
 
     def fill(start: int) -> None:
         out.put({starts[r]: draw.sent(start, draw.root, r, counts[r]) for r in range(size)})
@@ -268,9 +198,9 @@ def scatter(draw: Draw) -> tuple[str, list[Any], Any, Any]:
     def check(start: int) -> None:
         into.check({} if in_place else {0: draw.arrived(start, draw.root, me, counts[me])})
 
-    sends = out.parts(counts, starts, is_packed) if varied else out.spec(size)
+    sends = out.spec_of_parts(parts)
     receives = MPI.IN_PLACE if in_place else into.spec()
-    name = "Scatterv" if varied else "Scatter"
+    name = "Scatterv" if parts.are_varied else "Scatter"
     return name, [sends if is_root else None, receives, draw.root], fill, check
 
 
@@ -279,39 +209,29 @@ def alltoall(draw: Draw) -> tuple[str, list[Any], Any, Any]:
     name = chance.choice(("Alltoall", "Alltoallv", "Alltoallw"))
     if size == 1 and name == "Alltoallw":
         name = "Alltoallv"  # of one rank, Open MPI 5 counts displacements in elements
-    table = [[draw.most] * size for _ in range(size)]
-    if name != "Alltoall":
-        table = [counts_of(draw, size) for _ in range(size)]
-    (before, is_packed), (behind, into_packed) = (
-        ([0] * size, True) if name == "Alltoall" else room_of(size) for _ in range(2)
-    )
-    sends, receives = table[me], [table[r][me] for r in range(size)]
-    out_starts, in_starts = packed(sends, before), packed(receives, behind)
-    out = draw.buffer(0, out_starts[-1] + sends[-1])
-    into = draw.buffer(1, in_starts[-1] + receives[-1])
+    is_varied = name != "Alltoall"
+    table = [counts_of(draw, size) for _ in range(size)]
+    sends = parts_of(draw, is_varied, table[me])
+    receives = parts_of(draw, is_varied, [table[r][me] for r in range(size)])
+    out, into = draw.buffer(0, sends.end), draw.buffer(1, receives.end)
 
     def fill(start: int) -> None:
-        out.put({out_starts[r]: draw.sent(start, me, r, sends[r]) for r in range(size)})
+        parts = (draw.sent(start, me, r, count) for r, count in enumerate(sends.counts))
+        out.put(dict(zip(sends.starts, parts, strict=True)))
         into.put({})
 
     def check(start: int) -> None:
-        into.check({in_starts[r]: draw.arrived(start, r, me, receives[r]) for r in range(size)})
+        parts = (draw.arrived(start, r, me, count) for r, count in enumerate(receives.counts))
+        into.check(dict(zip(receives.starts, parts, strict=True)))
 
-    if name == "Alltoall":
-        return name, [out.spec(size), into.spec(size)], fill, check
-    if name == "Alltoallv":
-        given = [
-            out.parts(sends, out_starts, is_packed),
-            into.parts(receives, in_starts, into_packed),
-        ]
-        return name, given, fill, check
-
-    def in_bytes(buffer: Buffer, counts: list[int], starts: list[int]) -> list[Any]:
+    def in_bytes(buffer: Buffer, parts: Parts) -> list[Any]:
         width = np.dtype(draw.dtype).itemsize * buffer.step
-        return [buffer.array, counts, [width * start for start in starts], [buffer.type] * size]
+        starts = [width * start for start in parts.starts]
+        return [buffer.array, parts.counts, starts, [buffer.type] * size]
 
-    given = [in_bytes(out, sends, out_starts), in_bytes(into, receives, in_starts)]
-    return name, given, fill, check
+    if name == "Alltoallw":
+        return name, [in_bytes(out, sends), in_bytes(into, receives)], fill, check
+    return name, [out.spec_of_parts(sends), into.spec_of_parts(receives)], fill, check
 
 
 def reduction(draw: Draw) -> tuple[str, list[Any], Any, Any]:
@@ -327,7 +247,7 @@ def reduction(draw: Draw) -> tuple[str, list[Any], Any, Any]:
     first, mine = (sum(counts[:me]), counts[me]) if scattered else (0, n)
     # A derived type has no predefined operator.
     out, into = (
-        Buffer(count, draw.dtype, draw.devices[side][me], False)
+        Buffer(count, draw.dtype, draw.devices[side][me], False, own_chance)
         for side, count in enumerate((n, n if draw.in_place and scattered else mine))
     )
     gets = name != "Reduce" or me == draw.root
@@ -406,7 +326,7 @@ def make(call: int, comms: list[mpress.Communicator]) -> Call:
         most //= 2
     if form == "persistent":
         most = max(most, 4)  # of nothing, MPICH 5.0 between hosts divides by zero
-    draw = Draw(call, comm, dtype, chance.choice(CODECS), form, tuple(gaps), tuple(places),
+    draw = Draw(call, comm, dtype, chance.choice(CODECS), tuple(gaps), tuple(places),
                 chance.randrange(8), in_place, most)  # fmt: skip
     draw.root %= comm.size
     name, arguments, fill, check = maker(draw)
@@ -448,8 +368,7 @@ def note(told: Any) -> None:
 def passed(call: Call) -> bool:
     """A start has ended: is it under way again?"""
     for request in call.requests:
-        if call.form == "persistent" or call.name == "Sendrecv":
-            note(request)
+        note(request)
     call.check(call.done)
     call.done += 1
     if call.done < call.starts:
@@ -479,7 +398,7 @@ def wait(requests: list[Any], how: int) -> None:
 
 
 served = 0
-chance_of_shape = random.Random(seed + world.rank)  # each rank may say it in its own way
+own_chance = random.Random(seed + world.rank)  # each rank may say it in its own way
 comms = [
     one if is_plain else mpress.Communicator(one, codec=OWN_CODEC)
     for one in (world, world.Split(0, -world.rank), world.Split(world.rank % 2, world.rank))
