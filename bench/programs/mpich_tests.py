@@ -18,7 +18,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,11 +26,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from programs.builds import BIN, ENVIRONMENT, FORCED, execute, unpack
+from programs.builds import BIN, ENVIRONMENT, FORCED, execute, launched, unpack
 from tables import table
 
 from mpress.codec_bench import cpu_name, git_commit
-from mpress.p2p.jobs import communicate
 
 FOLDERS = ("attr", "coll", "comm", "datatype", "errhan", "group", "info", "init", "io", "part",
            "pt2pt", "spawn", "topo", "threads/coll", "threads/comm", "threads/init",
@@ -132,30 +130,19 @@ def compiled(root: Path, folder: str, tests: list[Test]) -> None:
 
 
 def run(root: Path, test: Test, limit: float, *, served: bool) -> Ending:
-    with tempfile.TemporaryDirectory(prefix="mpress-mpich-tests-") as scratch:
-        program = root / test.folder / test.name
-        report = Path(scratch) / "report.json"
-        launcher = ["mpiexec"]
-        if served:
-            launcher = ["mpress", "run", *FORCED, "--report", str(report)]
-        command = [*launcher, "-n", str(test.ranks), *(["--"] if served else []), str(program),
-                   *test.arguments]  # fmt: skip
-        if not program.exists():
-            return Ending(False, "does not compile")
-        variables = dict(pair.split("=", 1) for pair in test.variables)
-        with subprocess.Popen(
-            command, cwd=program.parent, env=ENVIRONMENT | variables, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
-            text, _, has_ended = communicate(process, limit)
-        if not has_ended:
-            return Ending(False, f"not within {limit:.0f} s: {text[-500:]}")
-        if test.must_fail:
-            is_well = process.returncode != 0
-        else:
-            is_well = not test.needs_success or (process.returncode == 0 and "No Errors" in text)
-        totals = json.loads(report.read_text())["totals"] if report.exists() else {}
-        return Ending(is_well, text[-1000:], totals.get("compressed_messages", 0))
+    program = root / test.folder / test.name
+    if not program.exists():
+        return Ending(False, "does not compile")
+    variables = dict(pair.split("=", 1) for pair in test.variables)
+    ended = launched([str(program), *test.arguments], test.ranks, FORCED if served else None,
+                     program.parent, limit, variables=variables)  # fmt: skip
+    if ended.code is None:
+        return Ending(False, f"not within {limit:.0f} s: {ended.text[-500:]}")
+    if test.must_fail:
+        is_well = ended.code != 0
+    else:
+        is_well = not test.needs_success or (ended.code == 0 and "No Errors" in ended.text)
+    return Ending(is_well, ended.text[-1000:], ended.compressed)
 
 
 def measured(root: Path, name: str, options: argparse.Namespace) -> Folder:

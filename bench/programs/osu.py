@@ -21,7 +21,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,12 +28,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from programs.builds import BIN, ENVIRONMENT, FORCED, execute, unpack
+from programs.builds import BIN, ENVIRONMENT, FORCED, execute, launched, unpack
 from report_p2p import size as size_name
 from tables import table
 
 from mpress.codec_bench import cpu_name, git_commit
-from mpress.p2p.jobs import communicate
 
 FOLDERS = ("pt2pt/standard", "pt2pt/persistent", "collective/blocking",
            "collective/non_blocking", "collective/persistent",
@@ -129,29 +127,17 @@ def ending(code: int, text: str) -> str:
 
 
 def run(build: Path, program: Program, mode: str, options: argparse.Namespace) -> Run:
-    with tempfile.TemporaryDirectory(prefix="mpress-osu-") as scratch:
-        report = Path(scratch) / "report.json"
-        command = [options.mpiexec]
-        said = MODES[mode]
-        if said is not None:
-            command = ["mpress", "run", "--mpiexec", options.mpiexec, *said, "--report",
-                       str(report)]  # fmt: skip
-        # Their Cartesian grid has neighbours from three on.
-        ranks = max(options.ranks, 3 if "neighbor" in program.name else 1)
-        command += ["-n", str(ranks), *(["--"] if said is not None else [])]
-        command += [str(build / program.folder / program.name), *arguments(program, options)]
-        with subprocess.Popen(command, cwd=scratch, env=ENVIRONMENT, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace",
-                              start_new_session=True) as process:  # fmt: skip
-            text, _, has_ended = communicate(process, options.limit)
-        how = ending(process.returncode, text) if has_ended else f"not in {options.limit:.0f} s"
-        lines = re.findall(r"^(\d+)\s+([\d.]+)", text, re.MULTILINE)
-        if how == WELL and not lines:
-            how = "no results"
-        totals = json.loads(report.read_text())["totals"] if report.exists() else {}
-        return Run(how, {int(size): float(value) for size, value in lines},
-                   "" if how == WELL else text[-1000:],
-                   totals.get("compressed_messages", 0))  # fmt: skip
+    # Their Cartesian grid has neighbours from three on.
+    ranks = max(options.ranks, 3 if "neighbor" in program.name else 1)
+    path = build / program.folder / program.name
+    ended = launched([str(path), *arguments(program, options)], ranks, MODES[mode], path.parent,
+                     options.limit, [options.mpiexec])  # fmt: skip
+    how = f"not in {options.limit:.0f} s" if ended.code is None else ending(ended.code, ended.text)
+    lines = re.findall(r"^(\d+)\s+([\d.]+)", ended.text, re.MULTILINE)
+    if how == WELL and not lines:
+        how = "no results"
+    return Run(how, {int(size): float(value) for size, value in lines},
+               "" if how == WELL else ended.text[-1000:], ended.compressed)  # fmt: skip
 
 
 def measured(build: Path, program: Program, options: argparse.Namespace) -> None:

@@ -24,20 +24,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from programs.builds import ENVIRONMENT, FORCED
+from programs.builds import FORCED, launched
 from tables import table
 
 from mpress.codec_bench import cpu_name, git_commit
-from mpress.p2p.jobs import communicate
 
-MPIEXEC = "mpirun.openmpi --oversubscribe"
+MPIEXEC = ("mpirun.openmpi", "--oversubscribe")
 PYTHON = "/usr/bin/python3"  # whose packages Debian's are
 MODES = {"plain": None, "again": None, "auto": (), "mpc": FORCED}
 """Options of `mpress run`."""
@@ -387,36 +385,23 @@ def results(case: Case, folder: Path, output: str) -> str:
 
 def run(case: Case, mode: str, limit: float) -> Run:
     with tempfile.TemporaryDirectory(prefix="mpress-packages-") as scratch:
-        folder = Path(scratch) / "run"
-        folder.mkdir()
+        folder = Path(scratch)
         for name, text in case.files.items():
             (folder / name).write_text(Path(text).read_text() if text[0] == "/" else text)
-        report = Path(scratch) / "report.json"
-        said = MODES[mode]
-        command = [*MPIEXEC.split(), "-n", str(case.ranks), *case.command]
-        if said is not None:
-            command = ["mpress", "run", *said, "--mpiexec", MPIEXEC, "--report", str(report),
-                       "-n", str(case.ranks), "--", *case.command]  # fmt: skip
-        begin = time.monotonic()
-        with subprocess.Popen(
-            command, cwd=folder, env=ENVIRONMENT | {"OMP_NUM_THREADS": "1"}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
-            start_new_session=True,
-        ) as process:  # fmt: skip
-            output, _, has_ended = communicate(process, limit)
-        found = Run(process.returncode if has_ended else -1, time.monotonic() - begin,
-                    results(case, folder, output))  # fmt: skip
-        if not found.is_well:
-            found.output = output[-2000:]
-        if report.exists():
-            told = json.loads(report.read_text())
-            packed = [one for one in told["rows"]
-                      if one["direction"] == "send" and one["codec"] != "none"]  # fmt: skip
-            found.messages = told["totals"]["messages"]
-            found.compressed = told["totals"]["compressed_messages"]
-            found.raw_bytes = sum(one["raw_bytes"] for one in packed)
-            found.wire_bytes = sum(one["wire_bytes"] for one in packed)
-        return found
+        ended = launched(case.command, case.ranks, MODES[mode], folder, limit, MPIEXEC,
+                         {"OMP_NUM_THREADS": "1"})  # fmt: skip
+        code = -1 if ended.code is None else ended.code
+        found = Run(code, ended.seconds, results(case, folder, ended.text))
+    if not found.is_well:
+        found.output = ended.text[-2000:]
+    if ended.report:
+        packed = [one for one in ended.report["rows"]
+                  if one["direction"] == "send" and one["codec"] != "none"]  # fmt: skip
+        found.messages = ended.report["totals"]["messages"]
+        found.compressed = ended.compressed
+        found.raw_bytes = sum(one["raw_bytes"] for one in packed)
+        found.wire_bytes = sum(one["wire_bytes"] for one in packed)
+    return found
 
 
 HEADINGS = ["package, and what it computes", "ranks", "compressed messages", "ratio",
@@ -443,12 +428,12 @@ def row_of(found: dict[str, Any]) -> Row:
     return Row(**{**found, "runs": {mode: Run(**one) for mode, one in found["runs"].items()}})
 
 
-def measured(case: Case, number: str, limit: float, tell: Callable[[str], None]) -> Row:
+def measured(case: Case, number: str, limit: float) -> Row:
     row = Row(case.package, number, case.about, case.ranks)
     for mode in MODES:
-        row.runs[mode] = run(case, mode, limit)
-        if not row.runs[mode].is_well:
-            tell(f"{case.package}, {mode}: code {row.runs[mode].code}\n{row.runs[mode].output}")
+        ran = row.runs[mode] = run(case, mode, limit)
+        if not ran.is_well:
+            print(f"{case.package}, {mode}: code {ran.code}\n{ran.output}", file=sys.stderr)
     return row
 
 
@@ -462,7 +447,7 @@ def parsed() -> argparse.Namespace:
 
 def main() -> int:
     options = parsed()
-    launcher = MPIEXEC.split()[0]
+    launcher = MPIEXEC[0]
     if not shutil.which(launcher):
         raise SystemExit(f"packages: {launcher} is missing: apt-get install openmpi-bin")
     rows = []
@@ -473,7 +458,7 @@ def main() -> int:
         if number is None:
             print(f"{case.package}: not installed", file=sys.stderr)
             continue
-        row = measured(case, number, options.limit, lambda text: print(text, file=sys.stderr))
+        row = measured(case, number, options.limit)
         rows.append(row)
         print(f"{case.package}: {'the same' if row.is_right else 'NOT the same'} in "
               f"{', '.join(f'{mode} {one.seconds:.0f} s' for mode, one in row.runs.items())}",
