@@ -92,6 +92,33 @@ def test_szp_keeps_its_bound(kind, mode, dtype, data):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mode", ["fast", "dense"])
+@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -0.1, 3e-30, 7e37])
+@pytest.mark.parametrize("count", [1, 33, 5000, 70001])
+def test_a_relative_bound_keeps_what_is_all_alike(count, value, mode, dtype):
+    """Few bytes, and no error: the range is 0, and so is the bound."""
+    field = np.full(count, value, dtype)
+    strange = np.arange(count) % 1000 == 20
+    field[strange] = np.nan
+    encoded = mpress.codec(f"szp:rel=1e-3,mode={mode}").encode(field)
+    decoded = mpress.codec("auto").decode(encoded)
+    assert np.array_equal(decoded, field, equal_nan=True)
+    assert 0 < encoded.bound <= np.finfo(dtype).tiny
+    if count >= 5000:
+        assert encoded.nbytes < field.nbytes / 25
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_relative_bound_keeps_what_is_no_step(dtype):
+    """Of denormals and of the largest numbers, the step or its inverse would not be normal."""
+    for value in (np.finfo(dtype).smallest_subnormal * 3, np.finfo(dtype).max / dtype(1.5)):
+        field = np.full(5000, value, dtype)
+        encoded = mpress.codec("szp:rel=1e-3").encode(field)
+        assert mpress.codec("auto").decode(encoded).tobytes() == field.tobytes()
+        assert encoded.bound == 0 and encoded.nbytes >= field.nbytes
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("spec", ["zfp:8", "zfp:16"])
 def test_zfp_keeps_what_is_not_finite(spec, dtype):
     field = smooth((1000,), dtype)

@@ -44,7 +44,8 @@ class Encoded:
 
     bound: float | None = None
     """`szp`: the absolute bound that every finite element keeps (a relative one multiplied by the
-    range; 0 for a constant field, which is then exact). Of a sum: the sum of the bounds."""
+    range; for a constant field, which is then exact, at most the least normal number). Of a sum:
+    the sum of the bounds."""
 
     library: str = field(default="", repr=False)
     """Whose GPU array was encoded, such as "torch": decoding returns one of the same library."""

@@ -17,15 +17,19 @@
 namespace mpress::codec {
 
 /// That of szp with an absolute bound.
-inline szp::Grid grid_of(const Spec& spec) { return {spec.value, spec.slack}; }
+inline szp::Grid grid_of(const Spec& spec) {
+  szp::Grid grid(spec.value, spec.slack);
+  grid.step = spec.step;
+  return grid;
+}
 
 /// The largest payload that encode() can write for `count` elements. Codecs never need more
 /// than the raw size plus a small constant (zfp at full rate plus its trailer excepted).
 std::size_t max_payload_bytes(const Spec& spec, ElementType type, std::size_t count);
 
-/// Turns a spec into the one that encodes this message: a relative bound becomes absolute (0 for
-/// a constant field, which szp then keeps exactly) and mpc's distance is chosen. Encoding with
-/// the result does no further pass over the data.
+/// Turns a spec into the one that encodes this message: a relative bound becomes absolute (of
+/// elements that are all alike the least there is, on a grid that has them) and mpc's distance is
+/// chosen. Encoding with the result does no further pass over the data.
 Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size_t count);
 
 /// The same with a range given from outside, of more elements than these: the payload is the one

@@ -1,5 +1,6 @@
 #include "codec/codec_cuda.hpp"
 
+#include "codec/codec.hpp"
 #include "codec/cuda/nvtx_range.hpp"
 #include "codec/mpc/cuda.hpp"
 #include "codec/szp/cuda.hpp"
@@ -28,8 +29,8 @@ cudaError_t encode(const Spec& spec, ElementType type, std::span<const EncodeSeg
     case Codec::zfp:
       return zfp::cuda::encode(type, zfp_block_bits(spec.value, type), segments, workspace, stream);
     case Codec::szp:
-      return szp::cuda::encode(type, spec.bound, {spec.value, spec.slack}, spec.mode, segments,
-                               workspace, stream, range, extents);
+      return szp::cuda::encode(type, spec.bound, grid_of(spec), spec.mode, segments, workspace,
+                               stream, range, extents);
     case Codec::none:
     case Codec::automatic: break;
   }

@@ -236,8 +236,9 @@ template <class T>
 void ranges() {
   constexpr ElementType type = type_of<T>;
   using Limits = std::numeric_limits<T>;
-  std::vector<std::vector<T>> parts = {wave<T>(100000), {},       {Limits::infinity()},
-                                       {T(-0.0)},       {T(0.0)}, wave<T>(513)};
+  std::vector<std::vector<T>> parts = {
+      wave<T>(100000), {},           {Limits::infinity()},          {T(-0.0)},
+      {T(0.0)},        wave<T>(513), std::vector<T>(30000, T(-2.6))};
   parts[0][70000] = T(-40.25);
   parts[5][512] = Limits::quiet_NaN();
   parts[5][7] = T(1000);
@@ -274,13 +275,17 @@ void ranges() {
   const Spec spec = parsed("szp:rel=1e-4");
   const std::size_t room = aligned(codec::max_payload_bytes(spec, type, 50000));
   const Block payload(Place::device, 2 * room);
-  const auto encodes = [&](std::span<const Extent> given, const codec::Range& range) {
+  const auto encodes = [&](std::span<const Extent> given, const codec::Range& range, int part = 0) {
     const Spec resolved = codec::resolve(spec, type, nullptr, 0, range);
-    CHECK(resolved.bound == Bound::abs && resolved.value == 1e-4 * range.width());
-    const std::vector<std::byte> expected = encoded(resolved, parts[0].data(), 50000);
-    const std::vector<std::byte> rest = encoded(resolved, &parts[0][50000], 50000);
-    const gpu::Piece pieces[] = {{blocks[0]->data, 50000, payload.data},
-                                 {blocks[0]->data + 50000 * sizeof(T), 50000, payload.data + room}};
+    CHECK(resolved.bound == Bound::abs);
+    CHECK(range.width() == 0 ? resolved.value == static_cast<double>(Limits::min())
+                             : resolved.value == 1e-4 * range.width());
+    const std::size_t half = parts[part].size() / 2;
+    const std::vector<std::byte> expected = encoded(resolved, parts[part].data(), half);
+    const std::vector<std::byte> rest = encoded(resolved, &parts[part][half], half);
+    const gpu::Piece pieces[] = {
+        {blocks[part]->data, half, payload.data},
+        {blocks[part]->data + half * sizeof(T), half, payload.data + room}};
     const Event event = queue->encode(spec, type, pieces, given);
     Outcome outcome;
     for (int i = 0; i < 2; ++i) {
@@ -291,7 +296,8 @@ void ranges() {
   };
   encodes({extents, parts.size()}, all);
   encodes({extents + 5, 1}, codec::range_of(extents[5]));
-  encodes({extents + 1, 3}, codec::range_of(extents[3]));  // nothing but a zero
+  encodes({extents + 6, 1}, codec::range_of(extents[6]), 6);  // all alike
+  encodes({}, codec::finite_range(type, parts[6].data(), 30000), 6);
   encodes({}, codec::finite_range(type, parts[0].data(), 100000));
   encodes({extents, parts.size()}, all);
   // Those of other queues: the encoder waits for them.

@@ -220,7 +220,11 @@ void bounds() {
   };
   CHECK(resolved(0, 50000) == codec::resolve(spec, ElementType::f64, field.data(), 50000));
   CHECK(resolved(9, 40001) == codec::resolve(spec, ElementType::f64, &field[9], 40001));
-  CHECK(resolved(7, 1).value == 0 && resolved(7, 0).value == 0 && resolved(8, 1).value == 0);
+  const std::pair<std::size_t, std::size_t> of_one_value[] = {{7, 1}, {7, 0}, {8, 1}};
+  for (const auto& [first, count] : of_one_value) {
+    CHECK(resolved(first, count) == codec::resolve(spec, ElementType::f64, &field[first], count));
+    CHECK(resolved(first, count).value == std::numeric_limits<double>::min());
+  }
 }
 
 /// Chunks as messages have them: encoded on one queue, copied on another once their size is known.

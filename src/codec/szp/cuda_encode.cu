@@ -352,8 +352,10 @@ __global__ void __launch_bounds__(Shape<T>::threads, encode_residency)
   if (threadIdx.x == 0) {
     if (request.kind == Bound::rel) {
       codec::cuda::wait_for_previous();
-      bound = request.value * width_of<T>(ranges[request.common ? 0 : task.segment]);
-      resolvable = make_quantizer(bound, quantizer);
+      const Grid grid =
+          grid_within<T>(request.value, ranges[request.common ? 0 : task.segment]);
+      bound = grid.bound;
+      resolvable = make_quantizer(grid, quantizer);
     } else {
       bound = request.value;
       quantizer = request.absolute;

@@ -12,14 +12,12 @@ struct ExtentKeys : RangeKeys {
   unsigned long long nonfinite;
 };
 
-/// As Range::width().
+/// As relative_grid().
 template <class T>
-__device__ double width_of(const RangeKeys& keys) {
-  if (keys.greatest == 0) return 0;
+__device__ Grid grid_within(double share, const RangeKeys& keys) {
+  if (keys.greatest == 0) return relative_grid<T>(share, 0, 0);
   const auto least = static_cast<typename Traits<T>::Bits>(~keys.least);
-  const double width = value_of<T>(keys.greatest) - value_of<T>(least);
-  constexpr double most = std::numeric_limits<double>::max();
-  return width < most ? width : most;
+  return relative_grid<T>(share, value_of<T>(least), value_of<T>(keys.greatest));
 }
 
 inline constexpr unsigned range_threads = 256;

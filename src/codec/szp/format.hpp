@@ -115,9 +115,26 @@ MPRESS_SZP_INLINE bool make_quantizer(const Grid& grid, Quantizer<T>& z) {
   const double half = shrunk < largest_step<T> / 2 ? shrunk : largest_step<T> / 2;
   z.limit = round_down<T>(grid.bound + grid.slack);
   z.most = grid.reach > 0 ? round_down<T>(grid.reach) : Traits<T>::max_quantum + 2;
-  z.step = round_down<T>(2 * half);
+  z.step = grid.step > 0 ? static_cast<T>(grid.step) : round_down<T>(2 * half);
   z.inverse = static_cast<T>(1.0 / static_cast<double>(z.step));
   return z.limit >= normal && z.step >= normal;
+}
+
+/// Of finite elements from `least` to `most`, for a bound of `share` of what they span. Elements
+/// that are all alike are one step each, or none, and come back as they are; where they are no step
+/// of this type, there is no grid.
+template <class T>
+MPRESS_SZP_INLINE Grid relative_grid(double share, double least, double most) {
+  constexpr double normal = std::numeric_limits<T>::min();
+  constexpr double widest = std::numeric_limits<double>::max();
+  const double width = most - least < widest ? most - least : widest;
+  Grid grid(share * width);
+  if (width != 0) return grid;
+  const double step = least == 0 ? 1 : least < 0 ? -least : least;
+  if (step < normal || step > largest_step<T>) return grid;
+  grid.bound = normal;  // the least that the encoder can test
+  grid.step = step;
+  return grid;
 }
 
 /// f64 units whose quanta stay below this use 32-bit arithmetic.

@@ -14,6 +14,7 @@ struct Grid {
   /// Of sums of elements alone: those of quanta beyond have none, as if they were kept; 0: of as
   /// many as the type allows.
   double reach = 0;
+  double step = 0;  ///< 0: what follows from the bound
 
   Grid() = default;
   MPRESS_HOST_DEVICE constexpr Grid(double abs_bound, double more = 0)
