@@ -1,5 +1,5 @@
-"""Memory that communicator_random.py sends and receives: of NumPy, or on simulated GPUs, with gaps
-or without, and said in any way that mpi4py takes."""
+"""Memory that communicator_random.py sends and receives: NumPy's, or CuPy's or what stands in for
+that, with gaps or without, and said in any way that mpi4py takes."""
 
 from __future__ import annotations
 
@@ -44,13 +44,16 @@ class Buffer:
         memory = np.full(count * self.step, MARK, dtype)
         if not gaps and count % 2 == 0 and chance.random() < 0.3:
             memory = memory.reshape(2, -1)
-        self.array = importlib.import_module("cupy").asarray(memory) if on_device else memory
         self.on_device = on_device
+        self.array = self.where_it_lies(memory)
         self.type = TYPES[dtype]
         if gaps:
             one = self.type.Create_vector(1, 1, 2)
             self.type = one.Create_resized(0, 2 * np.dtype(dtype).itemsize).Commit()
             one.Free()
+
+    def where_it_lies(self, memory: np.ndarray) -> Any:
+        return importlib.import_module("cupy").asarray(memory) if self.on_device else memory
 
     def all(self) -> np.ndarray:
         return (self.array.get() if self.on_device else self.array).ravel()
@@ -64,7 +67,7 @@ class Buffer:
         memory = np.full(self.count * self.step, MARK, self.dtype)
         for start, one in parts.items():
             memory[self.place(start, len(one))] = one
-        self.array[...] = memory.reshape(self.array.shape)
+        self.array[...] = self.where_it_lies(memory.reshape(self.array.shape))
 
     def check(self, parts: dict[int, tuple[np.ndarray, float]]) -> None:
         """The values of each start, and how far off they may be."""

@@ -4,12 +4,13 @@ nothing else may be written.
 
     mpiexec -n N python communicator_random.py SEED CALLS [devices] [plain]
 
-All ranks draw the same calls. `devices`: arrays may lie on simulated GPUs; `plain`: the calls are
+All ranks draw the same calls. `devices`: arrays may lie on GPUs; `plain`: the calls are
 mpi4py's own. Prints how many calls mpress served, on all ranks together.
 """
 
 from __future__ import annotations
 
+import importlib
 import random
 import sys
 from collections.abc import Callable
@@ -397,6 +398,9 @@ def wait(requests: list[Any], how: int) -> None:
                 pass
 
 
+if "devices" in sys.argv:
+    cuda = importlib.import_module("cupy").cuda
+    cuda.Device(world.rank % cuda.runtime.getDeviceCount()).use()
 served = 0
 own_chance = random.Random(seed + world.rank)  # each rank may say it in its own way
 comms = [

@@ -223,12 +223,20 @@ for mpicc in $mpiccs; do
     step "calls with a stream, by $way, ${mpicc%/mpicc}" env MPRESS_LINK=$way MPRESS_FORCE=1 \
       MPRESS_THRESHOLD=0 "${mpicc%mpicc}mpiexec" -n 2 "$folder/streams"
   done
+  for seed in 1 2 3; do
+    step "random calls of a Communicator, ${mpicc%/mpicc}" env MPRESS_FORCE=1 MPRESS_THRESHOLD=0 \
+      MPRESS_CHUNK=32K "${mpicc%mpicc}mpiexec" -n 3 "$PYTHON" -m mpi4py \
+      tests/communicator_random.py $seed 100 devices
+  done
   for library in cupy torch jax; do
     [ $library = jax ] && ! "$PYTHON" -c "import jax" 2>/dev/null && continue  # not asked for
     step "arrays of $library in a Communicator, ${mpicc%/mpicc}" env MPRESS_FORCE=1 \
       "${mpicc%mpicc}mpiexec" -n 2 "$PYTHON" tests/gpu/communicator.py $library
   done
-  [ -d "$BUILD/mpi4py" ] && tests "mpi4py's tests, ${mpicc%/mpicc}" test_mpi4py
+  if [ -d "$BUILD/mpi4py" ]; then
+    tests "mpi4py's tests, ${mpicc%/mpicc}" test_mpi4py
+    tests "mpi4py's tests of a Communicator, ${mpicc%/mpicc}" test_communicator
+  fi
 done
 if wanted arrays; then
   mpicc=${mpicc:-mpicc}
