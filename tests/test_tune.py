@@ -315,7 +315,8 @@ def judged(mpi, mpi4py_env, simulated_gpu, tmp_path):
     [  # by way of the host, the first would not pay, the others would
         (64 << 10, SLOW, True, ""),
         (1 << 20, FAST, False, ""),
-        (1 << 20, None, False, "messages from GPU to GPU stay raw"),
+        (1 << 20, None, False, "messages from GPU to GPU are judged by the first long one"),
+        (8 << 20, None, True, "messages from GPU to GPU are judged by the first long one"),
     ],
 )
 def test_messages_from_gpu_to_gpu_are_judged_by_their_own_costs(

@@ -23,7 +23,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 22;
+inline constexpr std::uint32_t interface_version = 23;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -423,6 +423,9 @@ class Gpu {
 
   /// Of the device's memory, whoever has it; 0 where it cannot be told.
   virtual std::size_t memory_bytes(int device) = 0;
+
+  /// Its multiprocessors, times their clock in GHz; 0 where that cannot be told.
+  virtual double speed(int device) = 0;
 
   /// The block on `device` that a pointer of the program's points into. False where it is of no
   /// kind that could be shared.

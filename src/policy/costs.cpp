@@ -1,6 +1,7 @@
 #include "policy/costs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "policy/chunks.hpp"
 
@@ -32,9 +33,8 @@ const Curve* Costs::raw_by_mpi(Path path, double bytes) const {
   return by_mpi && !is_slower ? &by_mpi : nullptr;
 }
 
-std::optional<CodecSeconds> Costs::codec_seconds(Path path, Codec codec, double bytes) const {
-  const CodecTimes& times =
-      codecs[static_cast<std::size_t>(codec)][static_cast<std::size_t>(path.place)];
+std::optional<CodecSeconds> Costs::codec_seconds(Path path, const CodecTimes& times,
+                                                 double bytes) const {
   if (!times.encode) return std::nullopt;
   const double piece = first_piece(path, bytes, device_chunks[static_cast<std::size_t>(path.peer)]);
   const double encode = times.encode.at(piece);
@@ -71,13 +71,51 @@ Costs default_costs() {
     costs.messages[static_cast<std::size_t>(peer)][device] = Curve::line(20e-6, 10e9);
     costs.assumed[static_cast<std::size_t>(peer)] = true;
   }
+  // What is learned holds.
+  costs.assumed[static_cast<std::size_t>(Peer::linked)] = true;
   // As fast as a bus may be: where it is slower, compression begins later than it could.
   costs.messages[static_cast<std::size_t>(Peer::pinned)][device] = Curve::line(20e-6, 50e9);
   for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
     costs.codecs[static_cast<std::size_t>(codec)][device] = {Curve::line(20e-6, 500e9),
                                                              Curve::line(15e-6, 500e9)};
+    costs.assumed_codecs[static_cast<std::size_t>(codec)] = true;
   }
   return costs;
+}
+
+std::array<CodecTimes, codec_count> device_codec_times(double speed) {
+  // Microseconds of 64 KB, and of sizes four times as long as the one before.
+  constexpr std::size_t sizes = 8;
+  struct Measured {
+    Codec codec;
+    std::array<double, sizes> encode;
+    std::array<double, sizes> decode;
+  };
+  constexpr Measured of_h200[] = {
+      {Codec::mpc,
+       {14.9, 14.9, 16.7, 20.9, 37.2, 93.5, 275.1, 990.9},
+       {13.3, 13.5, 13.8, 17.0, 31.2, 77.9, 257.0, 969.3}},
+      {Codec::zfp,
+       {11.6, 11.4, 11.1, 13.6, 19.6, 45.0, 132.2, 468.8},
+       {13.4, 12.8, 12.4, 15.5, 23.7, 55.1, 162.8, 580.0}},
+      {Codec::szp,
+       {13.8, 17.0, 13.9, 17.1, 28.2, 63.4, 203.6, 758.4},
+       {13.7, 13.4, 15.8, 15.1, 21.5, 49.7, 129.5, 487.5}},
+  };
+  const auto curve = [speed](const std::array<double, sizes>& microseconds) {
+    std::vector<Curve::Point> points;
+    double bytes = 1 << 16;
+    for (const double one : microseconds) {
+      points.push_back({bytes, one * 1e-6 * speed_of_h200 / speed});
+      bytes *= 4;
+    }
+    return Curve(std::move(points));
+  };
+  std::array<CodecTimes, codec_count> found;
+  for (const Measured& one : of_h200) {
+    found[static_cast<std::size_t>(one.codec)] = {curve(one.encode), curve(one.decode)};
+  }
+  return found;
 }
 
 void costs_of(const Profile& profile, const std::string& mpi, const Transports& transports,
@@ -96,7 +134,9 @@ void costs_of(const Profile& profile, const std::string& mpi, const Transports& 
   for (std::size_t codec = 0; codec < codec_count; ++codec) {
     for (std::size_t place = 0; place < place_count; ++place) {
       const CodecTimes& measured = profile.codecs[codec][place];
-      if (measured.encode && measured.decode) costs.codecs[codec][place] = measured;
+      if (!measured.encode || !measured.decode) continue;
+      costs.codecs[codec][place] = measured;
+      if (static_cast<Place>(place) == Place::device) costs.assumed_codecs[codec] = false;
     }
   }
 }

@@ -59,6 +59,8 @@ struct Costs {
   /// Messages on devices of this kind of peer cost what nobody has measured: a link of the host's
   /// that is slower counts in their place.
   std::array<bool, peer_count> assumed{};
+  /// So are these codecs' times on devices.
+  std::array<bool, codec_count> assumed_codecs{};
   /// By how much longer a rank's messages take to several others at once than one after another;
   /// 0: not measured.
   std::array<std::array<double, place_count>, peer_count> crowded{};
@@ -90,7 +92,13 @@ struct Costs {
                     double wire_bytes) const;
 
   /// Empty where the codec's times were never measured.
-  std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const;
+  std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const {
+    return codec_seconds(path, times_of(codec, path.place), bytes);
+  }
+  std::optional<CodecSeconds> codec_seconds(Path path, const CodecTimes& times, double bytes) const;
+  const CodecTimes& times_of(Codec codec, Place place) const {
+    return codecs[static_cast<std::size_t>(codec)][static_cast<std::size_t>(place)];
+  }
 };
 
 /// Of the raw message's time: what a compressed one may take to begin with, and what it may take to
@@ -108,6 +116,12 @@ double compressed_seconds(const Curve& frame, const CodecSeconds& codec, double 
 /// by host memory that both have pinned, and codecs as on a GPU of these years; of the host, and of
 /// linked devices, nothing.
 Costs default_costs();
+
+/// By codec, of a device that computes at `speed` multiprocessors times GHz: as measured on an H200
+/// (bench/results/codec-cuda-h200.json, turb: until the host sees the report), as much slower or
+/// faster as the device is. Kernels of codecs are bound by instructions.
+std::array<CodecTimes, codec_count> device_codec_times(double speed);
+inline constexpr double speed_of_h200 = 132 * 1.98;
 
 /// Which way an MPI's messages take, by the place of their data.
 using Transports = std::array<std::string, place_count>;

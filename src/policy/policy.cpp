@@ -113,10 +113,30 @@ bool Policy::could_pay(Path path, Codec codec, const Wire& costs, double bytes) 
 
 /// What a codec takes, where that was measured, and else at the least: on a device, nothing.
 CodecSeconds Policy::least_seconds(Path path, Codec codec, double bytes) const {
-  if (const auto measured = costs_.codec_seconds(path, codec, bytes)) return *measured;
+  if (const auto measured = codec_seconds(path, codec, bytes)) return *measured;
   if (path.place == Place::device) return {};
   const double seconds = costs_.least_host_seconds[static_cast<std::size_t>(codec)] * bytes;
   return {seconds, 0, seconds, 0};
+}
+
+/// Empty where nobody has measured them.
+std::optional<CodecSeconds> Policy::codec_seconds(Path path, Codec codec, double bytes) const {
+  const auto index = static_cast<std::size_t>(codec);
+  if (medium(path) != Medium::linked || !costs_.assumed_codecs[index] ||
+      !knows_devices_.load(std::memory_order_acquire)) {
+    return costs_.codec_seconds(path, codec, bytes);
+  }
+  return costs_.codec_seconds(path, between_devices_[index], bytes);
+}
+
+void Policy::learn_linked(double rate, double speed) {
+  std::lock_guard lock(learning_);
+  if (rate <= links_.rate(Peer::linked)) return;
+  if (speed > 0 && !knows_devices_.load(std::memory_order_relaxed)) {
+    between_devices_ = device_codec_times(speed);
+    knows_devices_.store(true, std::memory_order_release);
+  }
+  links_.begin(Peer::linked, rate, Belief::full);
 }
 
 /// On the host, as far as this process has seen.
@@ -219,8 +239,7 @@ Verdict Policy::judge(const Subject& subject) {
   const auto bytes = static_cast<double>(subject.bytes);
   if (!could_pay(subject.path, subject.codec, costs, bytes)) return Verdict::link;
   const double raw = subject.raw_share * raw_seconds(subject.path, costs, bytes);
-  const std::optional<CodecSeconds> measured =
-      costs_.codec_seconds(subject.path, subject.codec, bytes);
+  const std::optional<CodecSeconds> measured = codec_seconds(subject.path, subject.codec, bytes);
   const CodecSeconds codec = measured ? *measured : seen_seconds(subject);
   Ratios::Seen& own = subject.ratios->at(subject.codec, subject.type, subject.bytes);
   if (own.samples.load(std::memory_order_relaxed) == 0) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "codec/element.hpp"
 #include "codec/spec.hpp"
@@ -67,6 +69,14 @@ class Policy {
 
   /// Do neither the profile nor the settings tell what messages in host memory cost?
   bool lacks_host_costs(Peer peer) const { return !costs_.message({Place::host, peer}); }
+
+  /// Nor what they cost from device to device of a host that reach each other's memory?
+  bool lacks_linked_costs() const { return !costs_.message({Place::device, Peer::linked}); }
+
+  /// Such devices were seen to read each other's memory at this rate, in bytes a second, and
+  /// compute at `speed` (device_codec_times(); 0: not known), from which the times follow of codecs
+  /// that nobody has measured. The highest rate counts.
+  void learn_linked(double rate, double speed);
 
   // What was measured at the start, in their place: the rate of links to such peers, in bytes a
   // second, and the least that encoding and decoding take in host memory, by codec, in seconds a
@@ -137,9 +147,13 @@ class Policy {
   double raw_seconds(Path path, const Wire& costs, double bytes) const;
   CodecSeconds seen_seconds(const Subject& subject) const;
   CodecSeconds least_seconds(Path path, Codec codec, double bytes) const;
+  std::optional<CodecSeconds> codec_seconds(Path path, Codec codec, double bytes) const;
 
   bool force_ = false;
   Costs costs_;
+  std::mutex learning_;
+  std::array<CodecTimes, codec_count> between_devices_;  ///< once that is known
+  std::atomic<bool> knows_devices_{false};
   Links links_;
   Ratios seen_;  ///< on all communicators; a new one begins with these
   std::array<std::array<Speed, size_classes>, codec_count> speeds_;

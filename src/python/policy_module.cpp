@@ -41,6 +41,17 @@ nb::dict points_of(const policy::Curve& curve) {
   return points;
 }
 
+nb::dict codec_times_of_h200() {
+  const auto times = policy::device_codec_times(policy::speed_of_h200);
+  nb::dict found;
+  for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
+    if (!times[codec].encode) continue;
+    found[policy::codec_names[codec]] =
+        nb::make_tuple(points_of(times[codec].encode), points_of(times[codec].decode));
+  }
+  return found;
+}
+
 nb::dict read_profile(const std::string& text) {
   const policy::Profile profile = profile_of(text);
   nb::dict codecs;
@@ -99,6 +110,8 @@ void define_policy(nb::module_& m) {
         "How the environment chooses the transport of an MPI (mpi_name()), NAME=VALUE each.");
   m.def("mpi_name", &mpi_name, "library_version"_a);
   m.def("default_profile_path", &default_profile_path);
+  m.def("codec_times_of_h200", &codec_times_of_h200,
+        "By codec: seconds of encoding and of decoding by bytes of elements.");
   m.def("read_profile", &read_profile, "text"_a, "ValueError says what is wrong.");
   m.def(
       "predict", &predict, "profile"_a, "mpi"_a, "transport"_a, "peer"_a, "place"_a, "spec"_a,

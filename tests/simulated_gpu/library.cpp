@@ -48,6 +48,8 @@ struct Simulation final : gpu::Gpu {
 
   std::size_t memory_bytes(int) override { return device_bytes; }
 
+  double speed(int) override { return 100; }
+
   bool find_block(int device, const void* pointer, gpu::Block& block) override {
     if (Memory::instance().locate(pointer) != device)
       fault("%p is not on device %d", pointer, device);

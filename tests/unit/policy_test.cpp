@@ -142,6 +142,36 @@ void messages_by_pinned_memory_overlap() {
   CHECK(costs.compressed(pinned, codec, wire) < 1.3 * costs.message(pinned).at(wire));
 }
 
+void links_between_devices_are_learned() {
+  Costs costs = default_costs();
+  costs.device_chunks.fill(1 << 20);
+  const auto message = [](Codec codec) {
+    return Subject{linked, codec, ElementType::f32, 256 << 20, std::make_shared<Ratios>()};
+  };
+  Policy policy;
+  policy.configure(false, costs);
+  CHECK(policy.lacks_linked_costs() && policy.judge(message(Codec::szp)) == Verdict::unknown);
+  policy.learn_linked(25e9, speed_of_h200);  // PCIe
+  policy.learn_linked(12e9, speed_of_h200);  // another one, slower
+  CHECK(policy.rate(Peer::linked) == 25e9);
+  CHECK(compressed_of(policy, message(Codec::mpc), 20, 1.5) == 20);
+  CHECK(compressed_of(policy, message(Codec::szp), 20, 10) == 20);
+  policy.learn_linked(390e9, speed_of_h200);  // NVLink
+  CHECK(policy.judge(message(Codec::mpc)) == Verdict::link);
+  CHECK(compressed_of(policy, message(Codec::szp), 20, 10) == 20);
+  Policy of_slow_devices;
+  of_slow_devices.configure(false, costs);
+  of_slow_devices.learn_linked(390e9, speed_of_h200 / 2);
+  CHECK(of_slow_devices.judge(message(Codec::szp)) == Verdict::link);
+  // What a profile tells of codecs holds.
+  costs.codecs[static_cast<std::size_t>(Codec::szp)][1] = {Curve::line(1, 1), Curve::line(1, 1)};
+  costs.assumed_codecs[static_cast<std::size_t>(Codec::szp)] = false;
+  Policy of_profile;
+  of_profile.configure(false, costs);
+  of_profile.learn_linked(25e9, speed_of_h200);
+  CHECK(of_profile.judge(message(Codec::szp)) == Verdict::link);
+}
+
 void launches_of_linked_devices_count_once() {
   const Costs costs = costs_between_gpus();
   constexpr double size = 256 << 20;
@@ -529,6 +559,7 @@ int main() {
   slow_links_have_a_smaller_threshold();
   short_messages_do_not_go_by_what_is_little_believed();
   nothing_is_assumed_of_linked_devices();
+  links_between_devices_are_learned();
   large_messages_between_linked_devices_may_pay();
   linked_devices_send_and_receive_at_once();
   looks_are_cheap_where_messages_are_short();

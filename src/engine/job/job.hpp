@@ -10,6 +10,7 @@
 #include "engine/devices.hpp"
 #include "engine/job/context.hpp"
 #include "engine/job/peer_hosts.hpp"
+#include "engine/learning/linked_rate.hpp"
 #include "engine/p2p/chunks.hpp"
 #include "engine/p2p/receive/header_forecast.hpp"
 #include "engine/p2p/receive/in_place.hpp"
@@ -54,6 +55,7 @@ class Job {
   Contexts contexts{progress, peek};
   Chunks chunks;
   Timings timings;
+  LinkedRate linked_rate;
   link::MpiLink mpi_link;
   link::PeerLink peer_link;
   link::HostLink host_link;

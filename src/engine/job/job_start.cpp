@@ -328,6 +328,13 @@ void measure_links(Job& job, const Context& world, Tuning& tuning) {
   tuning.lacking[static_cast<std::size_t>(policy::Medium::host)].clear();
 }
 
+/// Where nothing tells what links between devices are like. Once links are open.
+void measure_linked(Job& job) {
+  if (!learns(job) || !job.peer_link.is_open() || !job.policy.lacks_linked_costs()) return;
+  Hosts& hosts = job.contexts.hosts();
+  job.linked_rate.open(hosts.sheet(hosts.leader(job.rank)));
+}
+
 /// What all ranks of MPI_COMM_WORLD do in MPI_Init.
 void start_together(Job& job, Tuning& tuning) {
   const Context* const world = tell_facts(job, tuning);
@@ -335,6 +342,7 @@ void start_together(Job& job, Tuning& tuning) {
   if (job.chunks.is_open()) {
     allow_collectives(job, *world);
     measure_links(job, *world, tuning);
+    measure_linked(job);
   }
   job.collectives.usual = job.collectives.of(job.config.spec);
   for (const Gains& one : job.collectives.gains) {

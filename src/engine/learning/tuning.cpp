@@ -17,7 +17,11 @@ namespace {
 std::string assumed(const Job& job, policy::Medium medium) {
   const char* what = "messages in device memory are judged by assumed costs";
   if (medium == policy::Medium::host) what = "messages in host memory stay raw";
-  if (medium == policy::Medium::linked) what = "messages from GPU to GPU stay raw";
+  if (medium == policy::Medium::linked) {
+    what = job.gpu_aware ? "messages from GPU to GPU are left to MPI"
+           : learns(job) ? "messages from GPU to GPU are judged by the first long one"
+                         : "messages from GPU to GPU stay raw";
+  }
   if (medium == policy::Medium::pinned) {
     what = "messages between GPUs by host memory are judged by assumed costs";
   }

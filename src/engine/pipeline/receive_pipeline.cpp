@@ -107,6 +107,10 @@ bool ReceivePipeline::advance() {
     inbound_->acknowledge(read);
     return false;
   }
+  if (longest_.data && code() == MPI_SUCCESS && inbound_->way() == trace::Way::peer &&
+      job_.linked_rate.is_wanted(cut_.peer, longest_.bytes)) {
+    job_.linked_rate.measure(job_, cut_.peer, longest_.device, longest_.data, longest_.bytes);
+  }
   // A device that failed may have told the sender, or not.
   const bool by_flag = decoder_->code() == MPI_SUCCESS;
   if (!by_flag) decoder_->drain();
@@ -153,6 +157,8 @@ bool ReceivePipeline::take_next() {
   has_arrived_ = false;
   wire_bytes_ += arrived_.bytes;
   note_arrival();
+  const bool is_there = arrived_.device != gpu::host && !arrived_.is_near;
+  if (!cut_.encodes() && is_there && arrived_.bytes > longest_.bytes) longest_ = arrived_;
   if (!is_raw) note_bound();
   if (keeper_) {
     keeper_->take(taken_, arrived_, is_raw);

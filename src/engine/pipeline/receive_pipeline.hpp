@@ -89,6 +89,7 @@ class ReceivePipeline {
   std::uint64_t given_ = 0;    ///< chunks that the decoder has got
   link::Arrived arrived_;      ///< the next one, if it has come
   bool has_arrived_ = false;
+  link::Arrived longest_;  ///< of what lies on another device as it is
   bool is_over_ = false;
   std::uint64_t began_ns_;       ///< when the next one was first looked for
   std::uint64_t opened_ns_ = 0;  ///< when the header was known; 0: the only chunk came with it

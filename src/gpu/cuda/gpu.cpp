@@ -74,6 +74,16 @@ class CudaGpu final : public Gpu {
     return known.load(std::memory_order_relaxed);
   }
 
+  double speed(int device) override {
+    int multiprocessors = 0, kilohertz = 0;
+    if (cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
+            cudaSuccess ||
+        cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device) != cudaSuccess) {
+      return 0;
+    }
+    return multiprocessors * (kilohertz * 1e-6);
+  }
+
   std::size_t memory_bytes(int device) override {
     try {
       const ContextScope scope(device);

@@ -127,6 +127,7 @@ Choice choose(Job& job, const Message& message, bool may_time) {
     return {wanted, reason};
   } else {
     policy::Subject subject = glance_at_subject(job, message, wanted.codec);
+    if (subject.path.peer == policy::Peer::linked) job.linked_rate.hear(job, message.device);
     reason = reason_of(job, subject);
     // No rank looks for frames, as none would gain by them.
     if (reason == Reason::none && !job.watches_receives) reason = Reason::policy;

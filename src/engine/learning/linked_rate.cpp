@@ -1,0 +1,103 @@
+#include "engine/learning/linked_rate.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/job/job.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "mpi/objects/changes.hpp"
+#include "mpi/progress_hook.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Of what is shorter, the beginning of a copy is too large a part.
+constexpr std::size_t least_bytes = 4 << 20;
+constexpr std::size_t most_bytes = 16 << 20;
+constexpr std::size_t brief = 256;
+constexpr int times = 3;
+
+/// Hosts have few kinds of links.
+constexpr std::size_t most_measured = 8;
+
+/// A queue may stand still behind a stream of the program's, which may wait for what the program
+/// does next.
+constexpr std::uint64_t most_ns = 50'000'000;
+
+/// Seconds of a copy, the shortest of some; 0: the device refuses, or is not done in time.
+double copy_seconds(gpu::Queue& queue, int device, std::byte* to, const std::byte* from,
+                    std::size_t bytes) {
+  double shortest = 0;
+  for (int i = 0; i < times; ++i) {
+    const std::uint64_t begin = trace::now_ns();
+    const gpu::Event event = queue.copy(to, from, bytes);
+    gpu::State state = gpu::State::pending;
+    await_device(device, [&] {
+      state = queue.query(event);
+      return state != gpu::State::pending || trace::now_ns() - begin > most_ns;
+    });
+    if (state != gpu::State::done) return 0;
+    const double took = static_cast<double>(trace::now_ns() - begin) * 1e-9;
+    shortest = i == 0 ? took : std::min(shortest, took);
+  }
+  return shortest;
+}
+
+}  // namespace
+
+void LinkedRate::open(link::Sheet* of_host) {
+  if (of_host) of_host_ = &of_host->seen[static_cast<std::size_t>(policy::Peer::linked)];
+  is_open_ = true;
+}
+
+bool LinkedRate::is_wanted(int rank, std::size_t bytes) const {
+  // MPI's progress engine waits for none of this.
+  if (!is_open_ || bytes < least_bytes || mpi::in_progress_hook()) return false;
+  std::lock_guard lock(mutex_);
+  return measured_.size() < most_measured && std::ranges::find(measured_, rank) == measured_.end();
+}
+
+void LinkedRate::measure(Job& job, int rank, int device, const std::byte* from, std::size_t bytes) {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::ranges::find(measured_, rank) != measured_.end()) return;
+    measured_.push_back(rank);
+  }
+  bytes = std::min(bytes, most_bytes);
+  memory::Buffer to = job.devices.take(device, bytes);
+  QueueLease queue = job.devices.queue(device, gpu::Priority::first);
+  if (!to || !queue) return;
+  const double least = copy_seconds(*queue, device, to.data(), from, brief);
+  const double all = least > 0 ? copy_seconds(*queue, device, to.data(), from, bytes) : 0;
+  if (all == 0) {
+    std::lock_guard lock(mutex_);
+    given_up_.push_back({std::move(to), std::move(queue)});
+    return;
+  }
+  if (all <= least) return;
+  const double rate = static_cast<double>(bytes) / (all - least);
+  take(job, device, rate);
+  if (!of_host_) return;
+  double known = of_host_->rate.load(std::memory_order_relaxed);
+  while (rate > known &&
+         !of_host_->rate.compare_exchange_weak(known, rate, std::memory_order_relaxed)) {
+  }
+  of_host_->count.fetch_add(1, std::memory_order_release);
+}
+
+void LinkedRate::hear(Job& job, int device) {
+  if (!is_open_ || !of_host_) return;
+  const std::uint64_t count = of_host_->count.load(std::memory_order_acquire);
+  if (heard_.load(std::memory_order_relaxed) == count) return;
+  heard_.store(count, std::memory_order_relaxed);
+  take(job, device, of_host_->rate.load(std::memory_order_relaxed));
+}
+
+void LinkedRate::take(Job& job, int device, double rate) {
+  if (rate <= job.policy.rate(policy::Peer::linked)) return;
+  gpu::Gpu* const gpu = gpu::gpu();
+  job.policy.learn_linked(rate, gpu ? gpu->speed(device) : 0);
+  mpi::note_change();
+}
+
+}  // namespace mpress::engine

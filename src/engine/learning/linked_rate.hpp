@@ -1,0 +1,53 @@
+// What links between devices of a host carry, where no profile tells.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "engine/devices.hpp"
+#include "link/board.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+class Job;
+
+/// Whoever first gets a long message from a rank, as it is, reads some of it once more and takes
+/// the time: messages themselves cannot tell, as their receivers may look at them late. The fastest
+/// of a host's links counts for all of them: so none is taken for slower than it is. Thread-safe.
+class LinkedRate {
+ public:
+  /// From now on it is measured. `of_host`: where ranks of a host tell each other; null: nowhere.
+  void open(link::Sheet* of_host);
+
+  /// Is what came from `rank`, `bytes` at a time, to be read once more?
+  bool is_wanted(int rank, std::size_t bytes) const;
+
+  /// By a queue of `device`, which reaches `from`; it stays as it is until this returns. Waits for
+  /// the device, 0.1 to 3 ms; 50 at most.
+  void measure(Job& job, int rank, int device, const std::byte* from, std::size_t bytes);
+
+  /// What another rank of this host has measured since; `device`: one of this process's.
+  void hear(Job& job, int device);
+
+ private:
+  void take(Job& job, int device, double rate);
+
+  bool is_open_ = false;
+  link::Sheet::Seen* of_host_ = nullptr;
+  std::atomic<std::uint64_t> heard_{0};
+  /// What a device may still work at.
+  struct GivenUp {
+    memory::Buffer to;
+    QueueLease queue;  ///< destroyed first
+  };
+
+  mutable std::mutex mutex_;
+  std::vector<int> measured_;  ///< ranks
+  std::vector<GivenUp> given_up_;
+};
+
+}  // namespace mpress::engine
