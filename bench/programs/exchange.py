@@ -3,8 +3,8 @@ mpress. Rank 0 writes the seconds of each exchange, of the rank that took longes
 
     mpiexec -n 2 python exchange.py sines|wave BYTES COUNT FILE [FOLDER]
 
-With FOLDER both ranks wait in the middle: rank 0 makes the file FOLDER/half, and goes on once
-FOLDER/go is there.
+With FOLDER both ranks wait after a quarter of them: rank 0 makes the file FOLDER/waits, and goes on
+once FOLDER/go is there.
 """
 
 import json
@@ -30,7 +30,7 @@ def data(name: str, count: int) -> numpy.ndarray:
 
 def wait_in(folder: Path, comm: MPI.Comm) -> None:
     if comm.rank == 0:
-        (folder / "half").touch()
+        (folder / "waits").touch()
         while not (folder / "go").exists():
             time.sleep(0.01)
     comm.Barrier()
@@ -44,7 +44,7 @@ def main() -> None:
     come = numpy.empty_like(out)
     taken = numpy.zeros(number)
     for i in range(number):
-        if folder and i == number // 2:
+        if folder and i == number // 4:
             wait_in(folder, comm)
         comm.Barrier()
         begin = time.perf_counter()
