@@ -3,7 +3,12 @@ is paced, and nobody is told its rate; what an unpaced one is like depends on th
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+
 import pytest
+from conftest import ROOT
 
 from mpress import trace
 from mpress.cli import launch
@@ -165,3 +170,47 @@ def test_what_is_kept(exchanged, tmp_path):
         if text.endswith(line.split(" ", 3)[3])
     ]
     assert float(rate) > 1e6
+
+
+TO_THE_NEXT = """
+import sys
+import cupy, numpy
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+x = numpy.sin(numpy.arange(int(sys.argv[1]) // 4, dtype=numpy.float32) * 1e-3)
+array = cupy.asarray(x if world.rank == 0 else 0 * x)
+for _ in range(12):
+    if world.rank == 0:
+        world.Send(array, 1)
+    else:
+        world.Recv(array, 0)
+    world.Barrier()
+assert numpy.abs(array.get() - x).max() <= 2.1e-3
+"""
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "learn", "pays"),
+    [(8 << 20, "auto", True), (2 << 20, "auto", False), (8 << 20, "off", False)],
+)
+def test_a_link_between_devices_is_measured(
+    nbytes, learn, pays, mpi, mpi4py_env, simulated_gpu, mpress_run, tmp_path
+):
+    """By the receiver of the first long message; the sender, which gets none, hears of it."""
+    program = tmp_path / "program.py"
+    program.write_text(TO_THE_NEXT)
+    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT / "tests" / "simulated_gpu")]
+    env = {**mpi4py_env, **simulated_gpu, "MPRESS_LINK": "peer", "MPRESS_LEARN": learn}
+    env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    options = ("--codec", "szp:rel=1e-3", "--mpiexec", os.fspath(mpi.mpiexec))
+    done = mpress_run(
+        2, sys.executable, ["-m", "mpi4py", program, nbytes], env=env, options=options
+    )
+    assert done.status == 0, done.output
+    sent = [row for row in done.report["rows"] if row["direction"] == "send"]
+    # Before the two have opened what they share, messages go by MPI, and are compressed.
+    encoded = sum(row["messages"] for row in sent if row["codec"] == "szp")
+    assert encoded >= 6 if pays else encoded <= 3
+    assert bool(re.search(r"; linked [0-9.e+]+ GB/s", done.report["profile"])) == pays
+    unknown = sum(row["messages"] for row in sent if row["reason"] == "costs never measured")
+    assert (1 if pays else 6) <= unknown <= (5 if pays else 12)

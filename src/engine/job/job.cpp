@@ -12,19 +12,20 @@
 namespace mpress::engine {
 namespace {
 
-/// For the report, and for the next run.
+/// For the report.
 void tell_of_learned(Job& job) {
   auto& profile = job.record.header().profile;
   std::string text = profile;
-  for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
+  constexpr policy::Peer peers[] = {policy::Peer::same_host, policy::Peer::other_host,
+                                    policy::Peer::linked};
+  for (const policy::Peer peer : peers) {
     const double rate = job.policy.rate(peer);
-    if (rate == 0) continue;
+    if (rate == 0 || (peer != policy::Peer::linked && !job.learned)) continue;
     char number[32];
     std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9);
     text += std::string("; ") + policy::peer_names[static_cast<std::size_t>(peer)] + " " + number;
   }
   std::snprintf(profile, sizeof profile, "%s", text.c_str());
-  if (job.contexts.hosts().leader(job.rank) == job.rank) keep_learned(job);
 }
 
 }  // namespace
@@ -44,7 +45,8 @@ void stop_job() {
   // Where a rank has ended, what is private to the others ends with their processes.
   if (job.chunks.close(job)) job.contexts.close();
   job.state_ = Job::State::off;
-  if (job.learned) tell_of_learned(job);
+  tell_of_learned(job);
+  if (job.learned && job.contexts.hosts().leader(job.rank) == job.rank) keep_learned(job);
   mpi::forget_types();
   job.record.header().finished_ns = trace::now_ns();
   mpi::close_self_comm();
