@@ -71,6 +71,12 @@ mpress_codec_status mpress_encode(const char* spec, mpress_element type, const v
 mpress_codec_status mpress_decode(const char* spec, mpress_element type, const void* payload,
                                   size_t bytes, void* elements, size_t count, mpress_combine how);
 
+/* The bound that a payload in memory of the host keeps, as mpress_encoded has it, to `bound`: for
+ * one that a device wrote, or a sum, of which nothing else tells it. `bytes`: how many of the
+ * payload are there, its first 32 at least; `spec`: what decodes it. */
+mpress_codec_status mpress_payload_bound(const char* spec, mpress_element type, const void* payload,
+                                         size_t bytes, double* bound);
+
 /* One payload of several. */
 typedef struct mpress_payload {
   const void* data;

@@ -175,6 +175,26 @@ MPRESS_PUBLIC mpress_codec_status mpress_decode(const char* text, mpress_element
   return MPRESS_CODEC_OK;
 }
 
+MPRESS_PUBLIC mpress_codec_status mpress_payload_bound(const char* text, mpress_element type,
+                                                       const void* payload, size_t bytes,
+                                                       double* bound) {
+  Spec spec;
+  const std::string problem = read(text, type, spec);
+  if (!problem.empty()) return wrong(problem);
+  if (spec.codec == Codec::automatic) {
+    return wrong("spec: 'auto' decodes nothing; expected that of mpress_encoded");
+  }
+  if (bytes > 0 && !payload) return wrong("payload is null; expected one");
+  if (!bound) return wrong("bound is null; expected where to tell it");
+  if (spec.codec == Codec::szp && bytes < sizeof(codec::szp::Header)) {
+    return fail(MPRESS_CODEC_CORRUPT, "payload is truncated");
+  }
+  *bound = spec.codec == Codec::szp   ? codec::szp::told_bound(payload, bytes)
+           : spec.codec == Codec::zfp ? std::numeric_limits<double>::quiet_NaN()
+                                      : 0;
+  return MPRESS_CODEC_OK;
+}
+
 MPRESS_PUBLIC mpress_codec_status mpress_add(mpress_element type, const mpress_payload* payloads,
                                              int number, size_t count, void* sum, size_t room,
                                              mpress_encoded* encoded) {

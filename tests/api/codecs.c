@@ -28,6 +28,10 @@ static void all_codecs(void) {
           MPRESS_CODEC_OK);
     CHECK(encoded.bytes <= room);
     CHECK(k == 0 || encoded.bytes < sizeof values);
+    double bound = -1;
+    CHECK(mpress_payload_bound(encoded.spec, MPRESS_F64, payload, encoded.bytes, &bound) ==
+          MPRESS_CODEC_OK);
+    CHECK(isnan(encoded.bound) ? isnan(bound) : bound == encoded.bound);
     memset(again, 0, sizeof again);
     CHECK(mpress_decode(encoded.spec, MPRESS_F64, payload, encoded.bytes, again, COUNT,
                         MPRESS_REPLACE) == MPRESS_CODEC_OK);
@@ -48,6 +52,24 @@ static void all_codecs(void) {
           MPRESS_CODEC_ROOM);
     free(payload);
   }
+}
+
+/* Of elements that are all alike a relative bound is 0. */
+static void all_alike(void) {
+  static float alike[COUNT];
+  const size_t room = mpress_max_payload_bytes("szp:rel=1e-3", MPRESS_F32, COUNT);
+  void* payload = malloc(room);
+  for (int k = 0; k < 2; ++k) {
+    for (int i = 0; i < COUNT; ++i) alike[i] = k == 0 ? 0 : -0.3f;
+    mpress_encoded encoded;
+    CHECK(mpress_encode("szp:rel=1e-3", MPRESS_F32, alike, COUNT, payload, room, &encoded) ==
+          MPRESS_CODEC_OK);
+    CHECK(encoded.bytes < 1000 && encoded.bound < 1.2e-38);
+    CHECK(mpress_decode(encoded.spec, MPRESS_F32, payload, encoded.bytes, floats_again, COUNT,
+                        MPRESS_REPLACE) == MPRESS_CODEC_OK);
+    CHECK(memcmp(alike, floats_again, sizeof alike) == 0);
+  }
+  free(payload);
 }
 
 static void sums(void) {
@@ -96,6 +118,11 @@ static void wrong(void) {
         MPRESS_CODEC_ARGUMENT);
   CHECK(mpress_decode("none", MPRESS_F64, payload, 8, again, 1, (mpress_combine)9) ==
         MPRESS_CODEC_ARGUMENT);
+  double bound = 0;
+  CHECK(mpress_payload_bound("szp:abs=1", MPRESS_F64, payload, 31, &bound) == MPRESS_CODEC_CORRUPT);
+  CHECK(mpress_payload_bound("auto", MPRESS_F64, payload, 64, &bound) == MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_payload_bound("mpc", MPRESS_F64, NULL, 64, &bound) == MPRESS_CODEC_ARGUMENT);
+  CHECK(mpress_payload_bound("mpc", MPRESS_F64, payload, 64, NULL) == MPRESS_CODEC_ARGUMENT);
   CHECK(mpress_encode("none", MPRESS_F64, NULL, 0, NULL, 0, &encoded) == MPRESS_CODEC_OK);
   CHECK(encoded.bytes == 0);
 }
@@ -125,6 +152,7 @@ static void devices(void) {
 
 int main(void) {
   all_codecs();
+  all_alike();
   sums();
   wrong();
   devices();
