@@ -109,6 +109,23 @@ def test_a_relative_bound_keeps_what_is_all_alike(count, value, mode, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("value", [0.0, 0.1, -7e-30, 1e30])
+def test_sums_of_what_is_all_alike(value, dtype):
+    """However often their payloads are added: the bound that is told covers what is rounded."""
+    codec = mpress.codec("szp:rel=1e-3")
+    field = np.full(9000, value, dtype)
+    encoded = codec.encode(field)
+    for summands in range(2, 40):
+        total = codec.add(total, encoded) if summands > 2 else codec.add(encoded, encoded)
+        exact = summands * float(field[0])
+        decoded = codec.decode(total)
+        errors = np.abs(decoded.astype(np.float64) - exact)
+        assert total.bound > 0 and np.all(errors <= total.bound)
+        assert total.bound <= max(1e-3 * abs(exact), 40 * np.finfo(dtype).tiny)
+    assert codec.add(encoded, encoded, encoded).bound > 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_a_relative_bound_keeps_what_is_no_step(dtype):
     """Of denormals and of the largest numbers, the step or its inverse would not be normal."""
     for value in (np.finfo(dtype).smallest_subnormal * 3, np.finfo(dtype).max / dtype(1.5)):

@@ -71,7 +71,7 @@ Costs default_costs() {
     costs.messages[static_cast<std::size_t>(peer)][device] = Curve::line(20e-6, 10e9);
     costs.assumed[static_cast<std::size_t>(peer)] = true;
   }
-  // What is learned holds.
+  // No curve: a rate that is learned counts.
   costs.assumed[static_cast<std::size_t>(Peer::linked)] = true;
   // As fast as a bus may be: where it is slower, compression begins later than it could.
   costs.messages[static_cast<std::size_t>(Peer::pinned)][device] = Curve::line(20e-6, 50e9);

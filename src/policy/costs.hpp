@@ -57,7 +57,8 @@ struct Costs {
   /// MPI does, but frames leave from the host's memory.
   bool frames_leave_host = false;
   /// Messages on devices of this kind of peer cost what nobody has measured: a link of the host's
-  /// that is slower counts in their place.
+  /// that is slower counts in their place, and between linked devices, of which nothing is assumed,
+  /// what is learned.
   std::array<bool, peer_count> assumed{};
   /// So are these codecs' times on devices.
   std::array<bool, codec_count> assumed_codecs{};

@@ -70,7 +70,7 @@ class Policy {
   /// Do neither the profile nor the settings tell what messages in host memory cost?
   bool lacks_host_costs(Peer peer) const { return !costs_.message({Place::host, peer}); }
 
-  /// Nor what they cost from device to device of a host that reach each other's memory?
+  /// Do neither tell what messages cost between devices that reach each other's memory?
   bool lacks_linked_costs() const { return !costs_.message({Place::device, Peer::linked}); }
 
   /// Such devices were seen to read each other's memory at this rate, in bytes a second, and

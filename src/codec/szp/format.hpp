@@ -121,8 +121,9 @@ MPRESS_SZP_INLINE bool make_quantizer(const Grid& grid, Quantizer<T>& z) {
 }
 
 /// Of finite elements from `least` to `most`, for a bound of `share` of what they span. Elements
-/// that are all alike are one step each, or none, and come back as they are; where they are no step
-/// of this type, there is no grid.
+/// that are all alike are one step each, or none, and come back as they are, but for the sign of
+/// zeros; where they are no step of this type, there is no grid. Tests against the bound may be
+/// left out, as for any small quanta.
 template <class T>
 MPRESS_SZP_INLINE Grid relative_grid(double share, double least, double most) {
   constexpr double normal = std::numeric_limits<T>::min();
@@ -130,7 +131,7 @@ MPRESS_SZP_INLINE Grid relative_grid(double share, double least, double most) {
   const double width = most - least < widest ? most - least : widest;
   Grid grid(share * width);
   if (width != 0) return grid;
-  const double step = least == 0 ? 1 : least < 0 ? -least : least;
+  const double step = least == 0 ? normal : least < 0 ? -least : least;
   if (step < normal || step > largest_step<T>) return grid;
   grid.bound = normal;  // the least that the encoder can test
   grid.step = step;
@@ -220,10 +221,14 @@ MPRESS_SZP_INLINE std::size_t unit_count(ElementType type, std::size_t count) {
 MPRESS_SZP_INLINE std::size_t directory_bytes(std::size_t units) { return ceil_div(units, 2) * 4; }
 
 /// The sum of two payloads' bounds. Multiples of 2^-32 of the step's power of two, so that sums are
-/// exact, hence the same in any order.
+/// exact, hence the same in any order. Each is at least 2^-11 of the step: what is rounded in
+/// decoding a sum is covered where elements themselves are on the grid, and err by nothing.
 MPRESS_HOST_DEVICE __attribute__((always_inline)) inline Status add_bounds(double step, double a,
                                                                            double b, double& sum) {
   if (!(a > 0) || !(b > 0)) return Status::corrupt;
+  const double least = std::ldexp(step, -11);
+  if (a < least) a = least;
+  if (b < least) b = least;
   const int unit = std::ilogb(step) - 32;
   const double units = std::ceil(std::ldexp(a, -unit)) + std::ceil(std::ldexp(b, -unit));
   if (!(units <= 0x1p53)) return Status::inexact;

@@ -5,9 +5,10 @@
 
 namespace mpress::codec::szp {
 
-/// Elements become multiples of a step that is a little below twice `bound`. One that would be off
-/// by the bound and `slack`, or more, is kept as it is. The slack is for what many steps from zero
-/// is rounded: where it covers that, no element within a known range is kept (summand_grid()).
+/// Elements become multiples of a step that is a little below twice `bound`, unless it is given.
+/// One that would be off by the bound and `slack`, or more, is kept as it is. The slack is for what
+/// many steps from zero is rounded: where it covers that, no element within a known range is kept
+/// (summand_grid()).
 struct Grid {
   double bound = 0;  ///< 0: there is no grid
   double slack = 0;

@@ -20,13 +20,17 @@ constexpr int times = 3;
 /// Hosts have few kinds of links.
 constexpr std::size_t most_measured = 8;
 
+/// A copy that does not take so many times as long as a brief one tells too little.
+constexpr double clearly_longer = 4;
+constexpr int most_tries = 4;
+
 /// A queue may stand still behind a stream of the program's, which may wait for what the program
 /// does next.
 constexpr std::uint64_t most_ns = 50'000'000;
 
-/// Seconds of a copy, the shortest of some; 0: the device refuses, or is not done in time.
+/// Seconds of a copy, the shortest of some; 0: the device refuses, or is not done by `end_ns`.
 double copy_seconds(gpu::Queue& queue, int device, std::byte* to, const std::byte* from,
-                    std::size_t bytes) {
+                    std::size_t bytes, std::uint64_t end_ns) {
   double shortest = 0;
   for (int i = 0; i < times; ++i) {
     const std::uint64_t begin = trace::now_ns();
@@ -34,7 +38,7 @@ double copy_seconds(gpu::Queue& queue, int device, std::byte* to, const std::byt
     gpu::State state = gpu::State::pending;
     await_device(device, [&] {
       state = queue.query(event);
-      return state != gpu::State::pending || trace::now_ns() - begin > most_ns;
+      return state != gpu::State::pending || trace::now_ns() > end_ns;
     });
     if (state != gpu::State::done) return 0;
     const double took = static_cast<double>(trace::now_ns() - begin) * 1e-9;
@@ -51,30 +55,45 @@ void LinkedRate::open(link::Sheet* of_host) {
 }
 
 bool LinkedRate::is_wanted(int rank, std::size_t bytes) const {
-  // MPI's progress engine waits for none of this.
-  if (!is_open_ || bytes < least_bytes || mpi::in_progress_hook()) return false;
+  // MPI's progress engine waits for none of this; and who shares a processor sees copies late.
+  if (!is_open_ || bytes < least_bytes || mpi::in_progress_hook() || Backoff::is_crowded()) {
+    return false;
+  }
   std::lock_guard lock(mutex_);
-  return measured_.size() < most_measured && std::ranges::find(measured_, rank) == measured_.end();
+  const auto known = std::ranges::find(measured_, rank, &Measured::rank);
+  return known == measured_.end() ? measured_.size() < most_measured : known->tries < most_tries;
 }
 
 void LinkedRate::measure(Job& job, int rank, int device, const std::byte* from, std::size_t bytes) {
   {
     std::lock_guard lock(mutex_);
-    if (std::ranges::find(measured_, rank) != measured_.end()) return;
-    measured_.push_back(rank);
+    const auto known = std::ranges::find(measured_, rank, &Measured::rank);
+    if (known == measured_.end()) {
+      measured_.push_back({rank, 1});
+    } else if (known->tries++ >= most_tries) {
+      return;
+    }
   }
   bytes = std::min(bytes, most_bytes);
   memory::Buffer to = job.devices.take(device, bytes);
   QueueLease queue = job.devices.queue(device, gpu::Priority::first);
   if (!to || !queue) return;
-  const double least = copy_seconds(*queue, device, to.data(), from, brief);
-  const double all = least > 0 ? copy_seconds(*queue, device, to.data(), from, bytes) : 0;
+  const std::uint64_t end_ns = trace::now_ns() + most_ns;
+  const auto seconds = [&](std::size_t some) {
+    return copy_seconds(*queue, device, to.data(), from, some, end_ns);
+  };
+  const double least = seconds(brief);
+  const double all = least > 0 ? seconds(bytes) : 0;
   if (all == 0) {
     std::lock_guard lock(mutex_);
     given_up_.push_back({std::move(to), std::move(queue)});
     return;
   }
-  if (all <= least) return;
+  if (all < clearly_longer * least) return;
+  {
+    std::lock_guard lock(mutex_);
+    std::ranges::find(measured_, rank, &Measured::rank)->tries = most_tries;
+  }
   const double rate = static_cast<double>(bytes) / (all - least);
   take(job, device, rate);
   if (!of_host_) return;

@@ -17,7 +17,9 @@ class Job;
 
 /// Whoever first gets a long message from a rank, as it is, reads some of it once more and takes
 /// the time: messages themselves cannot tell, as their receivers may look at them late. The fastest
-/// of a host's links counts for all of them: so none is taken for slower than it is. Thread-safe.
+/// of a host's links counts for all of them: so none is taken for slower than it is. Of messages
+/// that a device acknowledges by itself nothing is read again; a buffer's first one is not such.
+/// Thread-safe.
 class LinkedRate {
  public:
   /// From now on it is measured. `of_host`: where ranks of a host tell each other; null: nowhere.
@@ -45,8 +47,13 @@ class LinkedRate {
     QueueLease queue;  ///< destroyed first
   };
 
+  struct Measured {
+    int rank;
+    int tries;  ///< most_tries: there will be no other
+  };
+
   mutable std::mutex mutex_;
-  std::vector<int> measured_;  ///< ranks
+  std::vector<Measured> measured_;
   std::vector<GivenUp> given_up_;
 };
 

@@ -18,7 +18,7 @@ std::string assumed(const Job& job, policy::Medium medium) {
   const char* what = "messages in device memory are judged by assumed costs";
   if (medium == policy::Medium::host) what = "messages in host memory stay raw";
   if (medium == policy::Medium::linked) {
-    what = job.gpu_aware ? "messages from GPU to GPU are left to MPI"
+    what = job.gpu_aware && !job.raw_by_link ? "messages from GPU to GPU are left to MPI"
            : learns(job) ? "messages from GPU to GPU are judged by the first long one"
                          : "messages from GPU to GPU stay raw";
   }

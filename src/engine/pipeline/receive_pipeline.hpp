@@ -37,7 +37,8 @@ class ReceivePipeline {
   /// Is it so?
   bool is_here() const { return inbound_->way() == trace::Way::whole; }
 
-  /// Takes what has come. True when all has, or what has not will not; never waits.
+  /// Takes what has come. True when all has, or what has not will not. Never waits,
+  /// but for the link to a rank that LinkedRate measures.
   bool advance();
 
   /// Is nothing on its way any more? What is left is to decode.
