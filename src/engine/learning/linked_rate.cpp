@@ -22,7 +22,7 @@ constexpr std::size_t most_measured = 8;
 
 /// A copy that does not take so many times as long as a brief one tells too little.
 constexpr double clearly_longer = 4;
-constexpr int most_tries = 4;
+constexpr int most_tries = 16;
 
 /// A queue may stand still behind a stream of the program's, which may wait for what the program
 /// does next.
