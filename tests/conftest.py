@@ -344,6 +344,12 @@ def simulated_gpu_library(build_dir: Path) -> Path:
     return library
 
 
+def on_path(env: dict[str, str], folder: Path) -> dict[str, str]:
+    """The environment in which Python finds the modules of this folder, too."""
+    before = env.get("PYTHONPATH")
+    return env | {"PYTHONPATH": os.pathsep.join([*([before] if before else []), str(folder)])}
+
+
 def yielding(build_dir: Path, *, is_library: bool = False) -> Path:
     """What makes programs sleep that wait for others: tests/mpi/yielding.cpp, as an object or as a
     library to preload."""
@@ -494,3 +500,9 @@ def mpi4py_env(mpi: Mpi, build_dir: Path) -> dict[str, str]:
             done = execute(command, env, timeout=900)
             assert done.status == 0, done.output
     return preloaded | {"PYTHONPATH": os.fspath(target), "LD_LIBRARY_PATH": libraries}
+
+
+@pytest.fixture(scope="session")
+def simulated_cupy(mpi4py_env: dict[str, str], simulated_gpu: dict[str, str]) -> dict[str, str]:
+    """The environment with simulated GPUs, and a library in the place of CuPy."""
+    return on_path({**mpi4py_env, **simulated_gpu}, ROOT / "tests" / "simulated_gpu")

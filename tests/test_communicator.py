@@ -68,14 +68,6 @@ def with_jax(mpi4py_env):
     return {**mpi4py_env, **FORCED, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-@pytest.fixture
-def simulated_cupy(mpi4py_env, simulated_gpu):
-    """The environment with simulated GPUs, and a library in the place of CuPy."""
-    simulated = os.fspath(ROOT / "tests" / "simulated_gpu")
-    path = os.pathsep.join(filter(None, [simulated, mpi4py_env.get("PYTHONPATH", "")]))
-    return {**mpi4py_env, **simulated_gpu, "PYTHONPATH": path}
-
-
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_new_arrays_of_jax(ranks, mpirun, with_jax):
     args = [*WITH_MPI, ROOT / "tests" / "communicator_jax.py"]

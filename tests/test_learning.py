@@ -8,7 +8,6 @@ import re
 import sys
 
 import pytest
-from conftest import ROOT
 
 from mpress import trace
 from mpress.cli import launch
@@ -194,14 +193,12 @@ assert numpy.abs(array.get() - x).max() <= 2.1e-3
     [(8 << 20, "auto", True), (2 << 20, "auto", False), (8 << 20, "off", False)],
 )
 def test_a_link_between_devices_is_measured(
-    nbytes, learn, pays, mpi, mpi4py_env, simulated_gpu, mpress_run, tmp_path
+    nbytes, learn, pays, mpi, simulated_cupy, mpress_run, tmp_path
 ):
     """By the receiver of the first long message; the sender, which gets none, hears of it."""
     program = tmp_path / "program.py"
     program.write_text(TO_THE_NEXT)
-    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT / "tests" / "simulated_gpu")]
-    env = {**mpi4py_env, **simulated_gpu, "MPRESS_LINK": "peer", "MPRESS_LEARN": learn}
-    env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    env = {**simulated_cupy, "MPRESS_LINK": "peer", "MPRESS_LEARN": learn}
     options = ("--codec", "szp:rel=1e-3", "--mpiexec", os.fspath(mpi.mpiexec))
     done = mpress_run(
         2, sys.executable, ["-m", "mpi4py", program, nbytes], env=env, options=options

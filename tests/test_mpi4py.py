@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, execute, made_once
+from conftest import ROOT, execute, made_once, on_path
 
 RUNNER = ROOT / "tests" / "mpi4py_suite.py"
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
@@ -38,11 +38,6 @@ OF_ARRAYS = (
     "p2p_buf", "p2p_buf_matched", "cco_buf", "cco_buf_inter", "cco_nb_buf", "cco_vec", "cco_nb_vec",
     "cco_vec_inter", "cco_ngh_buf", "cco_pr_buf", "cco_pr_vec", "cco_pr_ngh_buf", "pack",
 )  # fmt: skip
-
-
-def on_path(env: dict[str, str], folder: Path) -> dict[str, str]:
-    before = env.get("PYTHONPATH")
-    return env | {"PYTHONPATH": os.pathsep.join([*([before] if before else []), str(folder)])}
 
 
 # Each of the suite's classes is there for MPI_COMM_SELF too: one rank alone would add little.
@@ -119,8 +114,7 @@ def cupy_env(request, mpi4py_env) -> dict[str, str]:
     """The environment of programs that use mpi4py and CuPy, or what stands in for that."""
     if request.param == "cuda":
         return mpi4py_env
-    simulated_gpu = request.getfixturevalue("simulated_gpu")
-    return on_path({**mpi4py_env, **simulated_gpu}, ROOT / "tests" / "simulated_gpu")
+    return request.getfixturevalue("simulated_cupy")
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.extended)])

@@ -43,6 +43,19 @@ std::string decoding_spec(const Spec& spec) {
   return to_string(spec);
 }
 
+/// As read(), of what decodes a payload.
+std::string read_decoding(const char* text, mpress_element type, Spec& spec) {
+  const std::string problem = read(text, type, spec);
+  if (!problem.empty() || spec.codec != Codec::automatic) return problem;
+  return "spec: 'auto' decodes nothing; expected that of mpress_encoded";
+}
+
+/// `of_szp`: where it is szp's.
+double bound_of(Codec codec, double of_szp) {
+  if (codec == Codec::zfp) return std::numeric_limits<double>::quiet_NaN();
+  return codec == Codec::szp ? of_szp : 0;
+}
+
 }  // namespace
 
 mpress_codec_status fail(mpress_codec_status status, std::string text) {
@@ -133,10 +146,7 @@ MPRESS_PUBLIC mpress_codec_status mpress_encode(const char* text, mpress_element
     const Spec used = codec::resolve(spec, element, elements, count);
     const std::size_t bytes = codec::encode(used, element, elements, count, payload);
     if (!is_automatic || bytes < raw) {
-      const double bound = spec.codec == Codec::szp   ? used.value
-                           : spec.codec == Codec::zfp ? std::numeric_limits<double>::quiet_NaN()
-                                                      : 0;
-      tell(encoded, bytes, bound, decoding_spec(used));
+      tell(encoded, bytes, bound_of(spec.codec, used.value), decoding_spec(used));
       return MPRESS_CODEC_OK;
     }
   }
@@ -149,11 +159,8 @@ MPRESS_PUBLIC mpress_codec_status mpress_decode(const char* text, mpress_element
                                                 const void* payload, size_t bytes, void* elements,
                                                 size_t count, mpress_combine how) {
   Spec spec;
-  const std::string problem = read(text, type, spec);
+  const std::string problem = read_decoding(text, type, spec);
   if (!problem.empty()) return wrong(problem);
-  if (spec.codec == Codec::automatic) {
-    return wrong("spec: 'auto' decodes nothing; expected that of mpress_encoded");
-  }
   if (!is_countable(type, count)) return wrong("count is too large");
   if (count > 0 && !elements) return wrong("elements is null; expected room for them");
   if (bytes > 0 && !payload) return wrong("payload is null; expected one");
@@ -179,19 +186,15 @@ MPRESS_PUBLIC mpress_codec_status mpress_payload_bound(const char* text, mpress_
                                                        const void* payload, size_t bytes,
                                                        double* bound) {
   Spec spec;
-  const std::string problem = read(text, type, spec);
+  const std::string problem = read_decoding(text, type, spec);
   if (!problem.empty()) return wrong(problem);
-  if (spec.codec == Codec::automatic) {
-    return wrong("spec: 'auto' decodes nothing; expected that of mpress_encoded");
-  }
   if (bytes > 0 && !payload) return wrong("payload is null; expected one");
   if (!bound) return wrong("bound is null; expected where to tell it");
   if (spec.codec == Codec::szp && bytes < sizeof(codec::szp::Header)) {
     return fail(MPRESS_CODEC_CORRUPT, "payload is truncated");
   }
-  *bound = spec.codec == Codec::szp   ? codec::szp::told_bound(payload, bytes)
-           : spec.codec == Codec::zfp ? std::numeric_limits<double>::quiet_NaN()
-                                      : 0;
+  const double told = spec.codec == Codec::szp ? codec::szp::told_bound(payload, bytes) : 0;
+  *bound = bound_of(spec.codec, told);
   return MPRESS_CODEC_OK;
 }
 

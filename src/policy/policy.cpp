@@ -119,7 +119,7 @@ CodecSeconds Policy::least_seconds(Path path, Codec codec, double bytes) const {
   return {seconds, 0, seconds, 0};
 }
 
-/// Empty where nobody has measured them.
+/// Empty where they were never measured.
 std::optional<CodecSeconds> Policy::codec_seconds(Path path, Codec codec, double bytes) const {
   const auto index = static_cast<std::size_t>(codec);
   if (medium(path) != Medium::linked || !costs_.assumed_codecs[index] ||

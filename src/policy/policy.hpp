@@ -75,7 +75,7 @@ class Policy {
 
   /// Such devices were seen to read each other's memory at this rate, in bytes a second, and
   /// compute at `speed` (device_codec_times(); 0: not known), from which the times follow of codecs
-  /// that nobody has measured. The highest rate counts.
+  /// that were never measured. The highest rate counts.
   void learn_linked(double rate, double speed);
 
   // What was measured at the start, in their place: the rate of links to such peers, in bytes a

@@ -54,26 +54,21 @@ void LinkedRate::open(link::Sheet* of_host) {
   is_open_ = true;
 }
 
-bool LinkedRate::is_wanted(int rank, std::size_t bytes) const {
+bool LinkedRate::begin(int rank, std::size_t bytes) {
   // MPI's progress engine waits for none of this; and who shares a processor sees copies late.
   if (!is_open_ || bytes < least_bytes || mpi::in_progress_hook() || Backoff::is_crowded()) {
     return false;
   }
   std::lock_guard lock(mutex_);
   const auto known = std::ranges::find(measured_, rank, &Measured::rank);
-  return known == measured_.end() ? measured_.size() < most_measured : known->tries < most_tries;
+  if (known != measured_.end()) return known->tries++ < most_tries;
+  if (measured_.size() == most_measured) return false;
+  measured_.push_back({rank, 1});
+  return true;
 }
 
 void LinkedRate::measure(Job& job, int rank, int device, const std::byte* from, std::size_t bytes) {
-  {
-    std::lock_guard lock(mutex_);
-    const auto known = std::ranges::find(measured_, rank, &Measured::rank);
-    if (known == measured_.end()) {
-      measured_.push_back({rank, 1});
-    } else if (known->tries++ >= most_tries) {
-      return;
-    }
-  }
+  if (!begin(rank, bytes)) return;
   bytes = std::min(bytes, most_bytes);
   memory::Buffer to = job.devices.take(device, bytes);
   QueueLease queue = job.devices.queue(device, gpu::Priority::first);

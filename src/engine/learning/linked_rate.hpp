@@ -25,17 +25,16 @@ class LinkedRate {
   /// From now on it is measured. `of_host`: where ranks of a host tell each other; null: nowhere.
   void open(link::Sheet* of_host);
 
-  /// Is what came from `rank`, `bytes` at a time, to be read once more?
-  bool is_wanted(int rank, std::size_t bytes) const;
-
-  /// By a queue of `device`, which reaches `from`; it stays as it is until this returns. Waits for
-  /// the device, 0.1 to 3 ms; 50 at most.
+  /// Of what came from `rank`, so many bytes lie at `from`, which queues of `device` reach, and
+  /// stay until this returns. Where that rank is still to be measured, waits for the device: 0.1 to
+  /// 3 ms, 50 at most.
   void measure(Job& job, int rank, int device, const std::byte* from, std::size_t bytes);
 
   /// What another rank of this host has measured since; `device`: one of this process's.
   void hear(Job& job, int device);
 
  private:
+  bool begin(int rank, std::size_t bytes);
   void take(Job& job, int device, double rate);
 
   bool is_open_ = false;

@@ -107,8 +107,7 @@ bool ReceivePipeline::advance() {
     inbound_->acknowledge(read);
     return false;
   }
-  if (longest_.data && code() == MPI_SUCCESS && inbound_->way() == trace::Way::peer &&
-      job_.linked_rate.is_wanted(cut_.peer, longest_.bytes)) {
+  if (longest_.data && code() == MPI_SUCCESS && inbound_->way() == trace::Way::peer) {
     job_.linked_rate.measure(job_, cut_.peer, longest_.device, longest_.data, longest_.bytes);
   }
   // A device that failed may have told the sender, or not.
