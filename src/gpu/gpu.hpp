@@ -23,7 +23,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 23;
+inline constexpr std::uint32_t interface_version = 24;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -191,8 +191,9 @@ struct JointSum {
   /// The first of the numbers of its laps (joint_sum::laps_of()): not 0, and above those of the use
   /// of that memory before, which is over on the queues of all members.
   std::uint32_t call;
-  /// Of each contribution. None: elements are added as they are, in the order of the members.
+  /// Of each contribution. None: elements are combined as they are, in the order of the members.
   codec::szp::Grid grid;
+  Combine how = Combine::sum;  ///< without a grid
   /// In elements: part i, which member i adds up, is `counts[i]` from `begins[i]` on.
   std::span<const std::uint64_t> begins, counts;
   /// Who gets all parts, a bit for each member. None: each gets its own.

@@ -21,10 +21,10 @@ struct Reach {
   std::size_t of_a_wait;           ///< what comes in the time of a wait
   std::size_t most_in_lines;       ///< of a part, beside what always travels so (gpu/joint.hpp)
   std::size_t of_a_wait_in_lines;  ///< less: waits are shorter, and lines longer than data
-  // Of a sum, what each brings; and of a broadcast as it is:
-  std::size_t least_in_rows;   ///< it goes row by row as it is
-  std::size_t most_in_rows;    ///< the same; 0: none does
-  std::size_t most_in_quanta;  ///< row by row in quanta
+  // The same, row by row:
+  std::size_t least_in_rows;   ///< as it is
+  std::size_t most_in_quanta;  ///< a sum, in quanta
+  bool broadcasts_in_rows;     ///< long ones, as they are
   // Of blocks; of a broadcast all:
   std::size_t most_block_in_lines;
   std::size_t most_block;
@@ -38,8 +38,8 @@ inline constexpr Reach linked{.most_brought = 16 << 20,
                               .most_in_lines = 512 << 10,
                               .of_a_wait_in_lines = 256 << 10,
                               .least_in_rows = (4 << 20) + 1,
-                              .most_in_rows = SIZE_MAX,
                               .most_in_quanta = SIZE_MAX,
+                              .broadcasts_in_rows = true,
                               .most_block_in_lines = 512 << 10,
                               .most_block = 2 << 20,
                               .most_in_all = 8 << 20};
@@ -50,9 +50,9 @@ inline constexpr Reach by_host{.most_brought = 8 << 20,
                                .of_a_wait = 1 << 20,
                                .most_in_lines = 0,
                                .of_a_wait_in_lines = 0,
-                               .least_in_rows = 0,
-                               .most_in_rows = 0,
+                               .least_in_rows = 1 << 20,
                                .most_in_quanta = 4 << 20,
+                               .broadcasts_in_rows = false,
                                .most_block_in_lines = 0,
                                .most_block = 1 << 20,
                                .most_in_all = 4 << 20};

@@ -8,6 +8,7 @@
 
 #include "await.hpp"
 #include "codec/any_order.hpp"
+#include "codec/combine.hpp"
 #include "codec/range.hpp"
 #include "codec/szp/format.hpp"
 #include "gpu/joint_sum.hpp"
@@ -152,25 +153,25 @@ class SumWork {
   void read(const T* row, const Row& of) {
     if (given_.finds_range) range_.join(codec::finite_range(elements, row, of.count));
   }
-  void tell(unsigned to, std::size_t slot, std::size_t unit) const {
-    word(to, layout(to).flag_at(slot)).store(flag(unit), std::memory_order_release);
+  void tell(unsigned to, std::size_t which, std::size_t unit) const {
+    word(to, layout(to).flag_at(which)).store(flag(unit), std::memory_order_release);
   }
-  bool await_slot(std::size_t slot, std::size_t unit) const {
+  bool await_flag(std::size_t which, std::size_t unit) const {
     return await([&] {
-      return word(given_.member, layout(given_.member).flag_at(slot))
+      return word(given_.member, layout(given_.member).flag_at(which))
                  .load(std::memory_order_acquire) == flag(unit);
     });
   }
 
-  /// A row that came.
-  std::vector<T> take(std::size_t slot, const Row& row, bool& all_are_quanta) {
-    const Layout own = layout(given_.member);
+  /// A row that came, from the memory of `holder`.
+  std::vector<T> take(unsigned holder, std::size_t slot, const Row& row, bool& all_are_quanta) {
+    const Layout there = layout(holder);
     RowHead head;
-    std::memcpy(&head, at(given_.member, own.head_at(slot, row.number)), sizeof head);
+    std::memcpy(&head, at(holder, there.head_at(slot, row.number)), sizeof head);
     const bool are_quanta = head.bits != joint::as_elements;
     const std::size_t bytes = row.count * (are_quanta ? sizeof(std::int32_t) : sizeof(T));
     received_ += sizeof head + bytes;
-    const std::byte* const data = at(given_.member, own.row_at(slot, row.number));
+    const std::byte* const data = at(holder, there.row_at(slot, row.number));
     std::vector<T> elements(row.count);
     has_elements_ = has_elements_ || !are_quanta;
     all_are_quanta = all_are_quanta && are_quanta;
@@ -213,7 +214,7 @@ class SumWork {
     const unsigned own = given_.member;
     for (; unit < end_of(round, own); ++unit) {
       for (unsigned other = 0; other + 1 < members(); ++other) {
-        if (!await_slot(layout(own).contribution(other, place(unit)), unit)) return false;
+        if (!await_flag(layout(own).contribution(other, place(unit)), unit)) return false;
       }
       each_row(own, unit, [&](const Row& row) { add_row(unit, row); });
       for (unsigned member = 0; member < members(); ++member) {
@@ -241,23 +242,33 @@ class SumWork {
         rows.emplace_back(mine, mine + row.count);
       } else {
         const unsigned other = Layout::other(own, member);
-        rows.push_back(take(layout(own).contribution(other, place(unit)), row, are_quanta));
+        const std::size_t slot = layout(own).contribution(other, place(unit));
+        rows.push_back(take(own, slot, row, are_quanta));
       }
     }
     std::vector<T> sums(row.count);
     for (std::size_t i = 0; i < row.count; ++i) {
       const auto load = [&](unsigned member) { return rows[member][i]; };
       if (given_.grid.bound == 0) {
-        std::memcpy(&sums[i], &rows[0][i], sizeof sums[i]);  // the bits of a broadcast's
-        for (unsigned member = 1; member < rows.size(); ++member) sums[i] += load(member);
+        std::vector<const void*> inputs;
+        for (const std::vector<T>& from : rows) inputs.push_back(&from[i]);
+        codec::combine_all(given_.how, elements, inputs, &sums[i], 1);
       } else {
         sums[i] = any_order::sum_on_grid<T>(members(), any_order::room_for(members()), z_, load);
       }
     }
+    unsigned readers = 0;
     for (unsigned member = 0; member < members(); ++member) {
       if (member == own || !is_reader(member)) continue;
+      ++readers;
+      if (given_.is_on_host) continue;
       send(member, layout(member).result(Layout::other(member, own), place(unit)), row, sums.data(),
            true, are_quanta);
+    }
+    if (given_.is_on_host && readers > 0) {
+      const std::uint64_t before = sent_;
+      send(own, layout(own).own_result(place(unit)), row, sums.data(), true, are_quanta);
+      sent_ += (readers - 1) * (sent_ - before);
     }
     if (given_.readers == 0 || is_reader(own)) {
       const std::size_t first = given_.readers == 0 ? 0 : begins_[own];
@@ -269,13 +280,15 @@ class SumWork {
     for (unsigned part = 0; part < members(); ++part) {
       if (part == given_.member) continue;
       for (std::size_t unit = first_of(round); unit < end_of(round, part); ++unit) {
-        const std::size_t slot =
+        const std::size_t flag =
             layout(given_.member).result(Layout::other(given_.member, part), place(unit));
-        if (is_told(given_.member, part, unit) && !await_slot(slot, unit)) return false;
+        if (is_told(given_.member, part, unit) && !await_flag(flag, unit)) return false;
         if (!is_reader(given_.member)) continue;
+        const unsigned holder = given_.is_on_host ? part : given_.member;
+        const std::size_t slot = given_.is_on_host ? layout(part).own_result(place(unit)) : flag;
         each_row(part, unit, [&](const Row& row) {
           bool are_quanta = true;
-          const std::vector<T> elements = take(slot, row, are_quanta);
+          const std::vector<T> elements = take(holder, slot, row, are_quanta);
           std::memcpy(out() + begins_[part] + row.begin, elements.data(), row.count * sizeof(T));
         });
       }
@@ -325,6 +338,7 @@ gpu::Event Queue::sum_jointly(ElementType type, const gpu::JointSum& given) {
   const bool brings = given.source < 0 || given.source == static_cast<int>(given.member);
   if (brings) Memory::instance().check(device_, given.input, end);
   if (given.finds_range && given.grid.bound == 0) fault("a range of what goes as it is");
+  if (given.how != gpu::Combine::sum && given.grid.bound != 0) fault("not a sum, on a grid");
   if (given.source >= 0) {
     const auto source = static_cast<std::size_t>(given.source);
     if (given.grid.bound != 0 || given.counts[source] != 0 || (given.readers >> source & 1) != 0) {

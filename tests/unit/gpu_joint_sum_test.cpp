@@ -1,7 +1,7 @@
-// What several members add up together in quanta of szp, by kernels that wait for each other:
-// beside the host's combine_in_any_order(), bit for bit. All members are of this process, on one
-// device, each with a queue of its own. On the library given as the first argument, or the
-// simulated one.
+// What several members add up together in quanta of szp, or combine as it is, by kernels that wait
+// for each other: beside the host's combine_in_any_order() and combine_all(), bit for bit. All
+// members are of this process, on one device, each with a queue of its own. On the library given as
+// the first argument, or the simulated one.
 //
 //   gpu_joint_sum_test [LIBRARY]
 
@@ -55,6 +55,7 @@ struct Case {
   unsigned late = 0;     ///< a member that comes last, after the others have given up
   Data data = Data::smooth;
   bool as_they_are = false;
+  codec::Combine how = codec::Combine::sum;
   double reach = 0;
   bool finds_range = false;
   int source = -1;  ///< of a broadcast
@@ -161,7 +162,7 @@ class Members {
     if (one.source >= 0) {
       expected = inputs[static_cast<std::size_t>(one.source)];
     } else if (one.as_they_are) {
-      codec::combine_all(codec::Combine::sum, type_of<T>, views, expected.data(), count);
+      codec::combine_all(one.how, type_of<T>, views, expected.data(), count);
     } else {
       codec::combine_in_any_order(codec::Combine::sum, type_of<T>, views, expected.data(), count,
                                   grid(one));
@@ -263,6 +264,7 @@ class Members {
                                     .member = i,
                                     .call = call_,
                                     .grid = one.as_they_are ? codec::szp::Grid{} : grid(one),
+                                    .how = one.how,
                                     .begins = cut.begins,
                                     .counts = cut.counts,
                                     .readers = one.readers,
@@ -337,7 +339,17 @@ void all_goals(Place place, unsigned number) {
         one.bound = 1e-3;
         one.as_they_are = true;
         one.data = Data::noise;
-        members.sum<T>(one, cut);
+        for (const codec::Combine how : {codec::Combine::sum, codec::Combine::prod}) {
+          one.how = how;
+          members.sum<T>(one, cut);
+        }
+        one.data = Data::strange;
+        for (const codec::Combine how : {codec::Combine::min, codec::Combine::max}) {
+          one.how = how;
+          if (skew == 0) members.sum<T>(one, cut);
+        }
+        one.how = codec::Combine::sum;
+        one.data = Data::noise;
         one.as_they_are = skew > 0;
         one.readers = 2;
         members.sum<T>(one, cut);
@@ -381,7 +393,9 @@ Parts halves_of(Parts cut) {
 /// Memory that has room for less is laid out as what has been made for less.
 template <unsigned... members>
 constexpr bool are_powers_of_two(std::integer_sequence<unsigned, members...>) {
-  return (std::has_single_bit(joint::most_units(members + 2)) && ...);
+  return ((std::has_single_bit(joint::most_units(members + 2, false)) &&
+           std::has_single_bit(joint::most_units(members + 2, true))) &&
+          ...);
 }
 static_assert(are_powers_of_two(std::make_integer_sequence<unsigned, joint::most_members - 1>()));
 
@@ -478,6 +492,9 @@ int main(int argc, char** argv) {
   for (const unsigned number : {2u, 8u}) all_goals<float>(Place::device, number);
   all_goals<double>(Place::device, 3);
   for (const unsigned number : {2u, 5u}) broadcasts(Place::device, number);
-  for (const unsigned number : {2u, 4u}) laps(Place::device, number);
+  for (const unsigned number : {2u, 4u}) {
+    laps(Place::device, number);
+    laps(Place::pinned, number);
+  }
   return check::failures != 0;
 }

@@ -36,7 +36,7 @@ bool JointBroadcast::is_apt(const Collective& call, const Operands& operands, st
   if (call.family != Family::bcast || ranks < 2 || bytes == 0 || bytes % word_bytes != 0) {
     return false;
   }
-  return bytes <= reach_of(context).most_in_rows && context.agreements().can_gather(words) &&
+  return reach_of(context).broadcasts_in_rows && context.agreements().can_gather(words) &&
          JointSum::is_apt(context, word, parts_of(bytes, ranks, operands.root));
 }
 

@@ -68,10 +68,7 @@ bool goes_in_lines(const policy::Reach& reach, const std::vector<std::uint64_t>&
 /// Does it go row by row?
 bool goes_by_rows(const Collective& call, const Operands& operands, const Reduction& reduction,
                   const Context& context) {
-  const std::size_t bytes = bytes_of(reduction);
-  const policy::Reach& reach = reach_of(context);
-  return reduction.how == codec::Combine::sum && bytes >= reach.least_in_rows &&
-         bytes <= reach.most_in_rows &&
+  return bytes_of(reduction) >= reach_of(context).least_in_rows &&
          JointSum::is_apt(context, reduction.type,
                           pieces_of(call, operands, reduction, context, true));
 }
@@ -117,7 +114,7 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
   if (!goes_by_rows(call, operands, reduction_, context)) return;
   pieces_ = pieces_of(call, operands, reduction_, context, true);
   sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, pieces_,
-               JointSum::goal_of(call.family, context.size(), operands.root));
+               JointSum::goal_of(call.family, context.size(), operands.root), reduction_.how);
 }
 
 bool JointReduction::combines(int member) const {

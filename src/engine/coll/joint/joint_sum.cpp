@@ -26,9 +26,9 @@ std::uint32_t longest_units(std::span<const std::int64_t> begins, ElementType ty
 }
 
 /// Units of a part that are to have room; not more for each size that comes.
-std::uint32_t units_for(std::span<const std::int64_t> begins, ElementType type) {
+std::uint32_t units_for(std::span<const std::int64_t> begins, ElementType type, bool is_on_host) {
   constexpr std::uint32_t least = 64;
-  const std::size_t most = joint::most_units(static_cast<unsigned>(begins.size()) - 1);
+  const std::size_t most = joint::most_units(static_cast<unsigned>(begins.size()) - 1, is_on_host);
   const std::size_t units = std::bit_ceil(std::max(least, longest_units(begins, type)));
   return static_cast<std::uint32_t>(std::min(most, units));
 }
@@ -45,19 +45,24 @@ bool JointSum::is_apt(const Context& context, ElementType type,
 }
 
 JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
-                   std::span<const std::int64_t> begins, Goal goal)
+                   std::span<const std::int64_t> begins, Goal goal, codec::Combine how)
     : job_(job),
       context_(context),
       memory_(memory),
       type_(type),
       begins_(begins),
       goal_(goal),
+      how_(how),
       from_(begins.begin(), begins.end() - 1) {
   for (int member = 0; member < context.size(); ++member) counts_.push_back(elements_of(member));
 }
 
 JointSum::~JointSum() {
   if (is_accepted_) memory_.set_busy(false);
+}
+
+std::uint32_t JointSum::units_wanted() const {
+  return units_for(begins_, type_, memory_.is_on_host());
 }
 
 JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* results) {
@@ -71,7 +76,7 @@ JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* re
   const bool is_read = memory_.connect(device);
   // Ranks that share a device take no memory for this.
   if (memory_.devices() == Devices::unknown) return {0, word, 0, 0, 0};
-  const joint::Layout layout{static_cast<std::uint32_t>(context_.size()), units_for(begins_, type_),
+  const joint::Layout layout{static_cast<std::uint32_t>(context_.size()), units_wanted(),
                              memory_.is_on_host()};
   if (!memory_.provide(device, {layout.bytes(), layout.cleared_bytes()}) || !is_read) return {};
   // There may be more from calls before.
@@ -110,7 +115,7 @@ JointAnswer JointSum::accept(std::span<const Told> told, const codec::szp::Grid&
   }
   // Counts that do not match are an error of the program's, which must not overrun memory.
   const std::uint32_t room = *std::ranges::min_element(units_);
-  if (units_for(begins_, type_) > room) return JointAnswer::not_now;
+  if (units_wanted() > room) return JointAnswer::not_now;
   grid_ = grid;
   memory_.set_busy(true);
   is_accepted_ = true;
@@ -141,6 +146,7 @@ void JointSum::give(bool again) {
                           .member = static_cast<unsigned>(context_.rank()),
                           .call = number_,
                           .grid = grid_,
+                          .how = how_,
                           .begins = from_,
                           .counts = counts_,
                           .readers = goal_.readers,

@@ -45,12 +45,15 @@ std::vector<std::int64_t> pieces_of(const Collective& call, const Operands& oper
   const auto n = static_cast<std::uint64_t>(context.size());
   std::vector<std::int64_t> begins(n + 1);
   const std::uint64_t grain = grain_bytes / element_size(reduction.type);
-  const bool spares_root =
-      overlaps && call.family == Family::reduce && n > 2 && reduction.count > n * grain;
-  const std::uint64_t owners = spares_root ? n - 1 : n;
+  const bool is_rooted = overlaps && call.family == Family::reduce && reduction.count > n * grain;
+  const bool spares_root = is_rooted && n > 2;
+  const bool spares_other =
+      is_rooted && n == 2 && context.between_devices() == Context::Between::host_memory;
+  const std::uint64_t owners = spares_root || spares_other ? n - 1 : n;
   const std::uint64_t even = even_piece(reduction.count, owners, grain);
   for (std::size_t i = 0; i < n; ++i) {
-    const bool is_spared = spares_root && static_cast<int>(i) == operands.root;
+    const bool is_root = static_cast<int>(i) == operands.root;
+    const bool is_spared = is_root ? spares_root : spares_other;
     std::uint64_t piece = is_spared ? 0 : even;
     if (call.op == trace::Op::reduce_scatter_block) piece = reduction.count / n;
     if (call.op == trace::Op::reduce_scatter) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "codec/any_order.hpp"
+#include "codec/combine.hpp"
 #include "gpu/cuda/joint/joint_rows.cuh"
 #include "gpu/cuda/joint/joint_units.cuh"
 
@@ -149,6 +150,22 @@ __device__ __forceinline__ unsigned sum_row(const SumCall& call, const Quantizer
   return to.number() > 0 ? send_quanta(to, q) : 0;
 }
 
+/// One member's elements, combined with those of the members before.
+template <class T, unsigned number>
+__device__ __forceinline__ void join_row(codec::Combine how, T (&have)[number],
+                                         const T (&row)[number]) {
+  const auto join = [&]<codec::Combine one>() {
+#pragma unroll
+    for (unsigned v = 0; v < number; ++v) have[v] = codec::combine<one>(have[v], row[v]);
+  };
+  switch (how) {
+    case codec::Combine::min: return join.template operator()<codec::Combine::min>();
+    case codec::Combine::max: return join.template operator()<codec::Combine::max>();
+    case codec::Combine::prod: return join.template operator()<codec::Combine::prod>();
+    default: return join.template operator()<codec::Combine::sum>();
+  }
+}
+
 /// The same of elements as they are, in the order of the members who bring any. `x`: this member's
 /// own.
 template <class T>
@@ -171,9 +188,11 @@ __device__ __forceinline__ unsigned sum_in_order(const SumCall& call, const Unit
     }
     T row[per_lane<T>];
     memcpy(row, w, sizeof row);
-#pragma unroll
-    for (unsigned v = 0; v < per_lane<T>; ++v)
-      sums[v] = member == first ? row[v] : sums[v] + row[v];
+    if (member == first) {
+      memcpy(sums, row, sizeof sums);
+    } else {
+      join_row(call.how, sums, row);
+    }
   }
   if (out != nullptr) store_row(out, count, sums);
   return to.number() > 0 ? send_elements(to, sums) : 0;

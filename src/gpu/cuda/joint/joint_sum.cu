@@ -20,6 +20,8 @@ namespace joint = joint_sum;
 constexpr unsigned threads = joint::rows * 32;
 /// Half of a multiprocessor's threads: a program's kernels have room beside.
 constexpr unsigned residency = 1024 / threads;
+/// Thread blocks that fill a bus with elements as they are: the rest of the device is the program's.
+constexpr unsigned most_across_bus = 64;
 
 /// By all threads of a block, each warp of which may have missed something before: has none, and
 /// are there contributions to a unit of all others?
@@ -174,9 +176,9 @@ __device__ bool collect(const SumCall& call, const Quantizer<T>& z, std::uint32_
   for (UnitsOfOthers units(call, round); units.next<T>(unit);) {
     const std::size_t count = row_count<T>(call, unit);
     if (count == 0) continue;
-    const std::uint32_t slot = call.result_from[unit.part] + unit.place(call);
-    const RowHead head = load_head(call.head_of(call.own, slot));
-    const std::byte* const row = call.row_of(call.own, slot);
+    std::byte* const results = call.results_of[unit.part];
+    const RowHead head = load_head(SumCall::head_in(results, unit.place(call)));
+    const std::byte* const row = SumCall::row_in(results, unit.place(call));
     traffic.received += bytes_of<per_lane<T>>(head);
     T x[per_lane<T>];
     if (head.bits == joint::as_elements) {
@@ -279,7 +281,8 @@ cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, std::uint32_t ro
   }
   call.longest = static_cast<std::uint32_t>(longest);
   const std::uint64_t most_blocks = std::min<std::uint64_t>(
-      joint::most_blocks, std::uint64_t{residency} * codec::cuda::multiprocessors());
+      call.is_on_host && grid.bound == 0 ? most_across_bus : joint::most_blocks,
+      std::uint64_t{residency} * codec::cuda::multiprocessors());
   const auto blocks =
       static_cast<unsigned>(std::clamp<std::uint64_t>(std::max(own, others), 1, most_blocks));
   // Sums as they are took a tenth longer so where one part is empty (MPI_Reduce of 256 MB, 4
@@ -313,7 +316,8 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
   const std::size_t members = sum.memory.size();
   if (members < 2 || members > joint::most_members || sum.begins.size() != members ||
       sum.counts.size() != members || sum.units.size() != members ||
-      (sum.source >= 0 && sum.grid.bound != 0)) {
+      (sum.source >= 0 && sum.grid.bound != 0) ||
+      (sum.how != codec::Combine::sum && sum.grid.bound != 0)) {
     return cudaErrorInvalidValue;
   }
   SumCall call{};
@@ -322,18 +326,23 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
     return {static_cast<std::uint32_t>(members), sum.units[member], sum.is_on_host};
   };
   const Layout own = layout_of(sum.member);
+  const auto first = [](std::size_t slot) { return static_cast<std::uint32_t>(slot); };
   for (unsigned member = 0; member < members; ++member) {
     const Layout layout = layout_of(member);
     call.slots_at[member] = sum.memory[member] + layout.slots_at();
     if (member == sum.member) continue;
     const std::uint32_t as_other = Layout::other(member, sum.member);
     const std::uint32_t other = Layout::other(sum.member, member);
-    const auto first = [](std::size_t slot) { return static_cast<std::uint32_t>(slot); };
     call.contribution_to[member] = first(layout.contribution(as_other, 0));
     call.result_to[member] = first(layout.result(as_other, 0));
     call.contribution_from[other] = first(own.contribution(other, 0));
     call.result_from[member] = first(own.result(other, 0));
+    call.results_of[member] =
+        sum.is_on_host
+            ? sum.memory[member] + layout.slot_at(layout.own_result(0))
+            : sum.memory[sum.member] + own.slot_at(own.result(other, 0));
   }
+  call.result_to[sum.member] = first(own.own_result(0));
   call.left_off = reinterpret_cast<std::uint32_t*>(sum.memory[sum.member] + own.left_off_at());
   call.by_others = Divisor(static_cast<std::uint32_t>(members - 1));
   std::copy(sum.begins.begin(), sum.begins.end(), call.begins);
@@ -348,6 +357,7 @@ cudaError_t sum_jointly(ElementType type, const JointSum& sum, JointSum::Tally* 
   call.own = sum.member;
   call.source = sum.source;
   call.room = any_order::room_for(members);
+  call.how = sum.how;
   call.is_on_host = sum.is_on_host;
   call.again = sum.again;
   call.tells_of_elements = sum.grid.reach > 0;

@@ -35,10 +35,11 @@ struct SumCall {
   std::byte* slots_at[joint_sum::most_members];  ///< in `memory`
   std::uint64_t begins[joint_sum::most_members];
   std::uint64_t counts[joint_sum::most_members];
-  // Slots of the first place: in a member's memory, of what this one sends there; and in its own,
-  // by Layout::other() and by part, of what others send.
+  std::byte* results_of[joint_sum::most_members];  ///< by part, the slot of its first place
+  // Flags and slots of the first place: in a member's memory, of what this one sends there; and in
+  // its own, by Layout::other() and by part, of what others send.
   std::uint32_t contribution_to[joint_sum::most_members];
-  std::uint32_t result_to[joint_sum::most_members];
+  std::uint32_t result_to[joint_sum::most_members];  ///< its own: where all find its results
   std::uint32_t contribution_from[joint_sum::most_members];
   std::uint32_t result_from[joint_sum::most_members];
   const void* input;
@@ -60,6 +61,7 @@ struct SumCall {
   unsigned own;
   int source;
   int room;
+  codec::Combine how;
   bool is_on_host;  ///< the memory
   bool takes_turns;
   bool again;
@@ -77,17 +79,23 @@ struct SumCall {
   }
   __device__ bool is_reader(unsigned member) const { return (readers >> member & 1) != 0; }
 
-  __device__ std::byte* flag_of(unsigned member, std::uint32_t slot) const {
-    return memory[member] + std::size_t{slot} * flag_bytes;
+  __device__ std::byte* flag_of(unsigned member, std::uint32_t flag) const {
+    return memory[member] + std::size_t{flag} * flag_bytes;
   }
-  /// Of the thread's row.
-  __device__ RowHead* head_of(unsigned member, std::uint32_t slot) const {
-    std::byte* const at = slots_at[member] + std::size_t{slot} * joint_sum::slot_bytes;
+  /// Of the thread's row, in the slots from `first` on.
+  static __device__ RowHead* head_in(std::byte* first, std::uint32_t slot) {
+    std::byte* const at = first + std::size_t{slot} * joint_sum::slot_bytes;
     return reinterpret_cast<RowHead*>(at + joint_sum::head_in_slot(threadIdx.x / 32));
   }
-  __device__ std::byte* row_of(unsigned member, std::uint32_t slot) const {
-    return slots_at[member] + std::size_t{slot} * joint_sum::slot_bytes +
+  static __device__ std::byte* row_in(std::byte* first, std::uint32_t slot) {
+    return first + std::size_t{slot} * joint_sum::slot_bytes +
            joint_sum::row_in_slot(threadIdx.x / 32);
+  }
+  __device__ RowHead* head_of(unsigned member, std::uint32_t slot) const {
+    return head_in(slots_at[member], slot);
+  }
+  __device__ std::byte* row_of(unsigned member, std::uint32_t slot) const {
+    return row_in(slots_at[member], slot);
   }
 };
 
@@ -174,25 +182,28 @@ class UnitsOfOthers {
   std::uint32_t end_;
 };
 
-/// Where a row goes: a slot in the memory of each of a set of members.
+/// Where a row goes, for a set of members who get it: a slot in the memory of each, or, of a result
+/// in memory of the host, one that all read.
 class Targets {
  public:
   /// The owner of a unit, who gets this member's contribution.
   static __device__ Targets owner(const SumCall& call, const Unit& unit) {
-    return {call, 1u << unit.part, 0, unit.place(call), true};
+    return {call, 1u << unit.part, 1u << unit.part, 0, unit.place(call), true};
   }
   /// All others who get the result; the rest are told of it alone, where its place is used again.
   template <class T>
   static __device__ Targets readers(const SumCall& call, const Unit& unit) {
     const std::uint32_t others = ((2u << (call.members - 1)) - 1) & ~(1u << call.own);
     const std::uint32_t told = is_used_again<T>(call, unit) ? others : 0;
-    return {call, call.readers & others, told, unit.place(call), false};
+    const std::uint32_t members = call.readers & others;
+    const std::uint32_t stored = call.is_on_host && members != 0 ? 1u << call.own : members;
+    return {call, members, stored, told, unit.place(call), false};
   }
 
-  /// do_one(head, row) for each, of the thread's row.
+  /// do_one(head, row) for each slot, of the thread's row.
   template <class Do>
   __device__ __forceinline__ void each(const Do& do_one) const {
-    for (std::uint32_t left = members_; left != 0; left &= left - 1) {
+    for (std::uint32_t left = stored_; left != 0; left &= left - 1) {
       const unsigned member = __ffs(left) - 1;
       do_one(call_.head_of(member, slot_of(member)), call_.row_of(member, slot_of(member)));
     }
@@ -208,9 +219,14 @@ class Targets {
   }
 
  private:
-  __device__ Targets(const SumCall& call, std::uint32_t members, std::uint32_t told,
-                     std::uint32_t place, bool contributes)
-      : call_(call), members_(members), told_(told), place_(place), contributes_(contributes) {}
+  __device__ Targets(const SumCall& call, std::uint32_t members, std::uint32_t stored,
+                     std::uint32_t told, std::uint32_t place, bool contributes)
+      : call_(call),
+        members_(members),
+        stored_(stored),
+        told_(told),
+        place_(place),
+        contributes_(contributes) {}
 
   __device__ std::uint32_t slot_of(unsigned member) const {
     return (contributes_ ? call_.contribution_to : call_.result_to)[member] + place_;
@@ -218,7 +234,8 @@ class Targets {
 
   const SumCall& call_;
   const std::uint32_t members_;
-  const std::uint32_t told_;  ///< besides
+  const std::uint32_t stored_;  ///< in whose memory
+  const std::uint32_t told_;    ///< besides
   const std::uint32_t place_;
   const bool contributes_;
 };
