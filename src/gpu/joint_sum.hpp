@@ -123,14 +123,14 @@ struct Layout {
 
 /// So much of all parts is on its way at most, of each member's contributions.
 inline constexpr std::size_t most_in_ring = 64 << 20;
-/// The same in the memory of all members together, if it is the host's: much less than its caches
-/// hold, so that what is on its way does not go by DRAM (docs/dev/performance-notes.md).
-inline constexpr std::size_t most_on_host = 16 << 20;
+/// The same in the memory of all members together, if it is to stay in the host's caches, so that
+/// what is on its way does not go by DRAM (docs/dev/performance-notes.md).
+inline constexpr std::size_t most_cached = 16 << 20;
 
 /// Units of a part that a ring has room for: a power of two, as all that memory has room for, so
 /// that what it has room for tells how it is laid out.
-constexpr std::size_t most_units(unsigned members, bool is_on_host) {
-  const std::size_t most = is_on_host ? most_on_host / (members * members) : most_in_ring / members;
+constexpr std::size_t most_units(unsigned members, bool is_cached) {
+  const std::size_t most = is_cached ? most_cached / (members * members) : most_in_ring / members;
   return std::bit_floor(most / unit_bytes);
 }
 

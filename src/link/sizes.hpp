@@ -40,4 +40,37 @@ void reclaim_oldest(Queue& sent, std::size_t count, const IsOver& is_over, const
   }
 }
 
+/// Whether to look at all that is on its way once more, before something is refused: seldom, where
+/// much is and that did not help, so that a refusal costs little however much is on its way.
+class FullLooks {
+ public:
+  /// `left`: are on their way now.
+  bool is_due(std::size_t left) {
+    to_skip_ = std::min(to_skip_, left / looks_a_skip);
+    if (to_skip_ == 0) return true;
+    --to_skip_;
+    return false;
+  }
+  /// All of them have been looked at.
+  void note(bool has_helped, std::size_t left) { to_skip_ = has_helped ? 0 : left / looks_a_skip; }
+
+ private:
+  static constexpr std::size_t looks_a_skip = 16;
+  std::size_t to_skip_ = 0;
+};
+
+/// attempt() after a few, and if that fails once more after all, of `sent` have been looked at by
+/// reclaim(count).
+template <typename Queue, typename Reclaim, typename Attempt>
+bool attempt_reserving(FullLooks& looks, const Queue& sent, const Reclaim& reclaim,
+                       const Attempt& attempt) {
+  reclaim(reclaimed_first);
+  if (attempt()) return true;
+  if (sent.empty() || !looks.is_due(sent.size())) return false;
+  reclaim(sent.size());
+  const bool has_helped = attempt();
+  looks.note(has_helped, sent.size());
+  return has_helped;
+}
+
 }  // namespace mpress::link

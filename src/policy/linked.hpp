@@ -12,8 +12,8 @@ namespace mpress::policy {
 enum class Shots : std::uint8_t { none, one, two };
 
 /// What kernels of a call reach together, and up to which sizes one of each member does it best.
-/// Longer calls go as blocks, which need no copy first: what goes as it is is offered where it
-/// lies, or copied straight to where it belongs.
+/// Longer calls that move data go as blocks, which need no copy first: what goes as it is is
+/// offered where it lies, or copied straight to where it belongs.
 struct Reach {
   // Of a reduction:
   std::size_t most_brought;        ///< by each
@@ -21,7 +21,7 @@ struct Reach {
   std::size_t of_a_wait;           ///< what comes in the time of a wait
   std::size_t most_in_lines;       ///< of a part, beside what always travels so (gpu/joint.hpp)
   std::size_t of_a_wait_in_lines;  ///< less: waits are shorter, and lines longer than data
-  // The same, row by row:
+  // The same, row by row; and what is longer than the above:
   std::size_t least_in_rows;   ///< as it is
   std::size_t most_in_quanta;  ///< a sum, in quanta
   bool broadcasts_in_rows;     ///< long ones, as they are
@@ -45,7 +45,7 @@ inline constexpr Reach linked{.most_brought = 16 << 20,
                               .most_in_all = 8 << 20};
 
 /// Memory of the host, across a bus.
-inline constexpr Reach by_host{.most_brought = 8 << 20,
+inline constexpr Reach by_host{.most_brought = 1 << 20,
                                .most_read = 3 << 20,
                                .of_a_wait = 1 << 20,
                                .most_in_lines = 0,

@@ -247,15 +247,14 @@ class SumWork {
       }
     }
     std::vector<T> sums(row.count);
-    for (std::size_t i = 0; i < row.count; ++i) {
+    if (given_.grid.bound == 0) {
+      std::vector<const void*> inputs;
+      for (const std::vector<T>& from : rows) inputs.push_back(from.data());
+      codec::combine_all(given_.how, elements, inputs, sums.data(), row.count);
+    }
+    for (std::size_t i = 0; i < row.count && given_.grid.bound != 0; ++i) {
       const auto load = [&](unsigned member) { return rows[member][i]; };
-      if (given_.grid.bound == 0) {
-        std::vector<const void*> inputs;
-        for (const std::vector<T>& from : rows) inputs.push_back(&from[i]);
-        codec::combine_all(given_.how, elements, inputs, &sums[i], 1);
-      } else {
-        sums[i] = any_order::sum_on_grid<T>(members(), any_order::room_for(members()), z_, load);
-      }
+      sums[i] = any_order::sum_on_grid<T>(members(), any_order::room_for(members()), z_, load);
     }
     unsigned readers = 0;
     for (unsigned member = 0; member < members(); ++member) {

@@ -23,6 +23,7 @@
 #include "link/host/segment.hpp"
 #include "link/host_memory.hpp"
 #include "link/link.hpp"
+#include "link/sizes.hpp"
 #include "memory/ranges.hpp"
 
 namespace mpress::link {
@@ -151,6 +152,7 @@ class HostLink final : public MemoryLink {
   std::uint64_t until_growing_ = 0;  ///< reservations until memory is asked for again
   memory::Ranges free_slots_{HostSegment::most_slots};
   std::deque<Sent> sent_;
+  FullLooks full_looks_;  ///< of those
   /// By the first slot of a transfer: its sender has not done with it.
   std::array<std::atomic<bool>, HostSegment::most_slots> is_held_{};
   /// By the first slot of a reader's row: its rank.

@@ -45,16 +45,18 @@ bool HostLink::reserve(const Reservation& wanted, Transfer& transfer) {
   const auto may_hold = [&] {
     return !wanted.account || wanted.may_exceed || wanted.account->has_room(total);
   };
-  std::lock_guard lock(sending_);
-  for (const std::size_t looked_at : {reclaimed_first, sent_.size()}) {
-    reclaim(looked_at);
-    if (!may_hold()) continue;
+  const auto reserve_now = [&] {
+    if (!may_hold()) return false;
     for (std::uint32_t i = 0; i < std::min<std::size_t>(opened - 1, staging_.size()); ++i) {
-      if (!staging_[i].free.fits(total)) continue;
-      if (!reserve_in(i, wanted, planned)) return false;
-      transfer = planned;
-      return true;
+      if (staging_[i].free.fits(total)) return reserve_in(i, wanted, planned);
     }
+    return false;
+  };
+  std::lock_guard lock(sending_);
+  const auto reclaim_some = [this](std::size_t count) { reclaim(count); };
+  if (attempt_reserving(full_looks_, sent_, reclaim_some, reserve_now)) {
+    transfer = planned;
+    return true;
   }
   if (!may_hold()) return false;
   const bool will_fit = std::any_of(staging_.begin(), staging_.end(), [&](const Staging& staging) {

@@ -31,6 +31,7 @@
 #include "link/link.hpp"
 #include "link/parameters.hpp"
 #include "link/peer/segment.hpp"
+#include "link/sizes.hpp"
 #include "memory/ranges.hpp"
 
 namespace mpress::link {
@@ -232,6 +233,7 @@ class PeerLink final : public MemoryLink {
     std::deque<RemoteStaging> all;
     std::uint64_t bytes = 0;
     bool is_refused = false;  ///< it cannot be opened
+    FullLooks full_looks;
   };
   /// A block of this process's receive staging, for one sender.
   struct ReceiveStaging {
@@ -320,6 +322,7 @@ class PeerLink final : public MemoryLink {
   std::atomic<bool> cannot_share_{false};
   memory::Ranges free_slots_{PeerSegment::most_slots};
   std::deque<Sent> sent_;
+  FullLooks full_looks_;  ///< of those
   /// By the first slot of a transfer: its sender has not done with it.
   std::array<std::atomic<bool>, PeerSegment::most_slots> is_held_{};
   int own_mapped_by_ = gpu::host;  ///< the device that the own segment was mapped with

@@ -25,11 +25,10 @@ bool PeerLink::reserve_at_reader(const Reservation& wanted, Transfer& transfer) 
     staging.all.push_back({block, memory::Ranges(block.bytes), {}});
     staging.bytes += block.bytes;
   }
-  constexpr std::size_t some = 8;
-  for (const std::size_t looked_at : {some, sent_.size()}) {
-    if (staging.all.empty()) break;
-    reclaim(looked_at);
-    if (!reserve_remote(wanted, staging, planned)) continue;
+  const auto reclaim_some = [this](std::size_t count) { reclaim(count); };
+  const auto reserve_now = [&] { return reserve_remote(wanted, staging, planned); };
+  if (!staging.all.empty() &&
+      attempt_reserving(staging.full_looks, sent_, reclaim_some, reserve_now)) {
     transfer = planned;
     return true;
   }

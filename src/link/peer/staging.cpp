@@ -58,9 +58,9 @@ bool PeerLink::reserve(const Reservation& wanted, Transfer& transfer) {
                    static_cast<std::uint32_t>(wanted.readers.size()), each};
   const std::uint64_t total = planned.bytes();
   std::lock_guard lock(sending_);
-  for (const std::size_t looked_at : {reclaimed_first, sent_.size()}) {
-    reclaim(looked_at);
-    if (!reserve_staging(wanted, opened, planned)) continue;
+  const auto reclaim_some = [this](std::size_t count) { reclaim(count); };
+  const auto reserve_now = [&] { return reserve_staging(wanted, opened, planned); };
+  if (attempt_reserving(full_looks_, sent_, reclaim_some, reserve_now)) {
     transfer = planned;
     return true;
   }
@@ -110,8 +110,9 @@ bool PeerLink::reserve_bare(int rank, std::size_t chunks, std::uint64_t operatio
   Transfer planned{0, static_cast<std::uint32_t>(chunks), 1};
   const Reservation wanted{{&rank, 1}, gpu::host, chunks, 0, operation};
   std::lock_guard lock(sending_);
-  reclaim(sent_.size());
-  if (!reserve_in(nullptr, 0, 0, nullptr, wanted, planned)) return false;
+  const auto reclaim_some = [this](std::size_t count) { reclaim(count); };
+  const auto reserve_now = [&] { return reserve_in(nullptr, 0, 0, nullptr, wanted, planned); };
+  if (!attempt_reserving(full_looks_, sent_, reclaim_some, reserve_now)) return false;
   transfer = planned;
   return true;
 }

@@ -46,7 +46,7 @@ JointBroadcast::JointBroadcast(Job& job, const Collective& call, const Operands&
       operands_(operands),
       begins_(parts_of(bytes, context.size(), operands.root)) {
   sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, word, begins_,
-               JointSum::broadcast_of(context.size(), operands.root));
+               JointSum::broadcast_of(context.size(), operands.root), codec::Combine::replace);
 }
 
 JointBroadcast::Told JointBroadcast::offer() {

@@ -64,8 +64,9 @@ class JointMemory {
   ~JointMemory();
 
   /// Has this member some of that size on `device`? Else it is made, where that can be done now.
-  /// False where it cannot, or some was made on another device before. No kernel of any member uses
-  /// what there was.
+  /// False where it cannot, or some was made on another device before. No kernel of this member
+  /// uses what there was; those of others, who may still read results there, keep it until they
+  /// have opened what is new.
   bool provide(int device, const Size& size);
 
   /// What there is of it.

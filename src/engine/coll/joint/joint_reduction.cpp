@@ -65,12 +65,27 @@ bool goes_in_lines(const policy::Reach& reach, const std::vector<std::uint64_t>&
          (!gathers && begins.back() * width <= joint::most_brief);
 }
 
+/// So short that members read what the others have as a whole, in one shot or two?
+bool is_short(const Collective& call, const Operands& operands, const Reduction& reduction,
+              const Context& context) {
+  const std::size_t bytes = bytes_of(reduction);
+  const std::size_t part =
+      call.family == Family::reduce_scatter
+          ? longest_part(parts_of(call, operands, reduction, context), element_size(reduction.type))
+          : bytes;
+  const auto shots =
+      takes_two_shots(call, reduction, context) ? policy::Shots::two : policy::Shots::one;
+  const std::size_t others = static_cast<std::size_t>(context.size()) - 1;
+  return policy::may_combine_jointly(reach_of(context), shots, bytes, part * others);
+}
+
 /// Does it go row by row?
 bool goes_by_rows(const Collective& call, const Operands& operands, const Reduction& reduction,
                   const Context& context) {
-  return bytes_of(reduction) >= reach_of(context).least_in_rows &&
-         JointSum::is_apt(context, reduction.type,
-                          pieces_of(call, operands, reduction, context, true));
+  const bool is_long = bytes_of(reduction) >= reach_of(context).least_in_rows ||
+                       !is_short(call, operands, reduction, context);
+  return is_long && JointSum::is_apt(context, reduction.type,
+                                     pieces_of(call, operands, reduction, context, true));
 }
 
 /// Not more for each size that comes.
@@ -90,14 +105,7 @@ bool JointReduction::is_apt(const Collective& call, const Operands& operands, Co
   if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction) return false;
-  const std::size_t bytes = bytes_of(*reduction);
-  const std::size_t part = call.family == Family::reduce_scatter
-                               ? longest_part(parts_of(call, operands, *reduction, context),
-                                              element_size(reduction->type))
-                               : bytes;
-  const auto shots =
-      takes_two_shots(call, *reduction, context) ? policy::Shots::two : policy::Shots::one;
-  return policy::may_combine_jointly(reach_of(context), shots, bytes, part * (ranks - 1)) ||
+  return is_short(call, operands, *reduction, context) ||
          goes_by_rows(call, operands, *reduction, context);
 }
 

@@ -25,15 +25,17 @@ std::uint32_t longest_units(std::span<const std::int64_t> begins, ElementType ty
   return static_cast<std::uint32_t>(joint::units_of(longest_of(begins), element_size(type)));
 }
 
-/// Units of a part that are to have room; not more for each size that comes.
-std::uint32_t units_for(std::span<const std::int64_t> begins, ElementType type, bool is_on_host) {
+}  // namespace
+
+/// Units of a part that are to have room in each member's memory; not more for each size that
+/// comes.
+std::uint32_t JointSum::units_wanted() const {
   constexpr std::uint32_t least = 64;
-  const std::size_t most = joint::most_units(static_cast<unsigned>(begins.size()) - 1, is_on_host);
-  const std::size_t units = std::bit_ceil(std::max(least, longest_units(begins, type)));
+  const bool is_cached = memory_.is_on_host() && as_it_is_;
+  const std::size_t most = joint::most_units(static_cast<unsigned>(context_.size()), is_cached);
+  const std::size_t units = std::bit_ceil(std::max(least, longest_units(begins_, type_)));
   return static_cast<std::uint32_t>(std::min(most, units));
 }
-
-}  // namespace
 
 bool JointSum::is_apt(const Context& context, ElementType type,
                       std::span<const std::int64_t> begins) {
@@ -45,24 +47,21 @@ bool JointSum::is_apt(const Context& context, ElementType type,
 }
 
 JointSum::JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
-                   std::span<const std::int64_t> begins, Goal goal, codec::Combine how)
+                   std::span<const std::int64_t> begins, Goal goal,
+                   std::optional<codec::Combine> as_it_is)
     : job_(job),
       context_(context),
       memory_(memory),
       type_(type),
       begins_(begins),
       goal_(goal),
-      how_(how),
+      as_it_is_(as_it_is),
       from_(begins.begin(), begins.end() - 1) {
   for (int member = 0; member < context.size(); ++member) counts_.push_back(elements_of(member));
 }
 
 JointSum::~JointSum() {
   if (is_accepted_) memory_.set_busy(false);
-}
-
-std::uint32_t JointSum::units_wanted() const {
-  return units_for(begins_, type_, memory_.is_on_host());
 }
 
 JointSum::Told JointSum::offer(int device, const std::byte* input, std::byte* results) {
@@ -146,7 +145,7 @@ void JointSum::give(bool again) {
                           .member = static_cast<unsigned>(context_.rank()),
                           .call = number_,
                           .grid = grid_,
-                          .how = how_,
+                          .how = as_it_is_.value_or(codec::Combine::sum),
                           .begins = from_,
                           .counts = counts_,
                           .readers = goal_.readers,

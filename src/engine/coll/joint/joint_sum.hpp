@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,10 +51,10 @@ class JointSum {
   static bool is_apt(const Context& context, ElementType type,
                      std::span<const std::int64_t> begins);
 
-  /// All of these outlive it. No other call uses the memory. `how`: of what goes as it is.
+  /// All of these outlive it. No other call uses the memory. `as_it_is`: how that is
+  /// combined; empty: a sum in quanta.
   JointSum(Job& job, Context& context, JointMemory& memory, ElementType type,
-           std::span<const std::int64_t> begins, Goal goal,
-           codec::Combine how = codec::Combine::sum);
+           std::span<const std::int64_t> begins, Goal goal, std::optional<codec::Combine> as_it_is);
   ~JointSum();
 
   /// Of data on `device`, both aligned as their type: all that this member brings, and where its
@@ -103,7 +104,7 @@ class JointSum {
     const auto i = static_cast<std::size_t>(member);
     return static_cast<std::size_t>(begins_[i + 1] - begins_[i]);
   }
-  std::uint32_t units_wanted() const;  ///< room in each member's memory
+  std::uint32_t units_wanted() const;
   bool is_reader(int member) const { return (goal_.readers >> member & 1) != 0; }
   bool brings(int member) const { return goal_.source < 0 || member == goal_.source; }
   void give(bool again);
@@ -114,7 +115,7 @@ class JointSum {
   const ElementType type_;
   const std::span<const std::int64_t> begins_;
   const Goal goal_;
-  const codec::Combine how_;
+  const std::optional<codec::Combine> as_it_is_;
   int device_ = gpu::host;
   const std::byte* input_ = nullptr;
   std::byte* results_ = nullptr;

@@ -36,7 +36,7 @@ JointSum::Goal ReducedCall::joint_goal() const {
 void ReducedCall::offer_jointly(Brought& told) {
   if (!may_add_jointly()) return;
   joint_.emplace(job_, context_, JointMemories::of(job_, context_).coded_sums, reduction_.type,
-                 begins_, joint_goal());
+                 begins_, joint_goal(), std::nullopt);
   if (code_ != MPI_SUCCESS || home_ == gpu::host) return;
   const auto type = mpi::type_info(reduction_.mpi_type());
   const bool gets_results =
