@@ -321,7 +321,7 @@ def made_once(file: Path) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def build_dir() -> Path:
     """Where CMake built; tests that compile something put it below."""
-    return Path(os.environ.get("MPRESS_BUILD_DIR", ROOT / "build"))
+    return Path(os.environ.get("TESTS_BUILD_DIR", ROOT / "build"))
 
 
 @pytest.fixture(scope="session")

@@ -118,7 +118,7 @@ use_mpi() {
 tests() {
   local name=$1 file=$2
   shift 2
-  step "$name" env MPRESS_BUILD_DIR="$BUILD" "$PYTHON" -m pytest -q -m "cuda and not extended" \
+  step "$name" env TESTS_BUILD_DIR="$BUILD" "$PYTHON" -m pytest -q -m "cuda and not extended" \
     --mpi "$mpicc" "$@" tests/$file.py
 }
 mpiccs=${MPICCS:-$(command -v mpicc)}
@@ -239,14 +239,14 @@ for mpicc in $mpiccs; do
   fi
 done
 if wanted arrays; then
-  mpicc=${mpicc:-mpicc}
+  mpicc=${mpicc:-mpicc} folder=${folder:-$(mktemp -d)}
   tests "apps/wave on GPUs" test_wave_app
   tests "apps/stacking on GPUs" test_stacking
   tests "arrays of other libraries" test_cuda
   ${CC:-cc} -std=c99 -O1 "-I$prefix/include" "-I$cuda/include" tests/gpu/codec_async.c \
     "-L$prefix/lib" "-Wl,-rpath,$prefix/lib" -lmpress "-L$cuda/lib64" "-Wl,-rpath,$cuda/lib64" \
     -lcudart -lm -o "$folder/codec_async" && step "codecs of the C interface" "$folder/codec_async"
-  step "codec tests on both twins" env MPRESS_BUILD_DIR="$BUILD" \
+  step "codec tests on both twins" env TESTS_BUILD_DIR="$BUILD" \
     "$PYTHON" -m pytest -q --device cuda tests/test_codec_api.py
 fi
 wait
