@@ -136,7 +136,7 @@ class Twins(mpress.Codec):
 
     def decode(self, encoded: Any, out: Any = None, **options: Any) -> Any:
         combine = options.get("combine", "replace")
-        there = out.copy() if combine in ("sum", "min", "max") and out is not None else None
+        there = out.copy() if combine != "replace" and out is not None else None
         own = isinstance(encoded, mpress.Encoded)
         payload = encoded.payload if own else np.frombuffer(encoded, np.uint8)
         codec = mpress.Codec(encoded.spec if own else self.spec)

@@ -136,7 +136,7 @@ def test_demo_runs_through(demo, demonstrate, tmp_path, capsys):
 def test_demo_on_gpus(demonstrate):
     pytest.importorskip("cupy")
     _, raw, exact, lossy, _ = demonstrate("--image", "4M", "--device")
-    assert raw["ratio"] == 1 and exact["ratio"] > 1
+    assert raw["ratio"] == pytest.approx(1, abs=1e-3) and exact["ratio"] > 1
     assert 80 < lossy["psnr"] < 90
 
 

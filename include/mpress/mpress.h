@@ -86,8 +86,9 @@ typedef struct mpress_call {
    * done, and what is enqueued behind a blocking call comes after it. A blocking collective call
    * may return before that, once the other members have called: buffers are the call's until the
    * stream has been synchronised. Where it cannot, it returns when it is over, as without a stream.
-   * One that does not block waits for the stream, and for no rank. A stream that is being captured
-   * is an error. */
+   * One that does not block waits for the stream, and for no rank. So does each start of a
+   * persistent request, for what the stream holds then: it lives as long as the request. A stream
+   * that is being captured is an error. */
   void* stream;
 
   /* Not 0: of a broadcast with a loss, the root's buffer gets the bits that all others have. The

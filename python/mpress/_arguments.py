@@ -54,6 +54,8 @@ class OnDevice(NamedTuple):
     """That its library is using there."""
     in_order: bool
     """Does that library reuse memory in the order of its streams?"""
+    owner: Any
+    """Whoever keeps the stream alive."""
 
 
 class Given(NamedTuple):
@@ -75,7 +77,8 @@ class Given(NamedTuple):
         address, device, stream, library = _device.current_stream(data)
         if not address:  # of no elements
             return self
-        one = OnDevice(address, device, stream.handle, library in ("cupy", "torch"))
+        in_order = library in ("cupy", "torch")
+        one = OnDevice(address, device, stream.handle, in_order, stream.owner)
         before = self.on_device
         # Default streams of all devices have one handle.
         tells_device = one.in_order or hasattr(data, "__dlpack_device__")

@@ -95,6 +95,7 @@ class PersistentRequest(MPI.Prequest):
     """The same of a persistent call."""
 
     _outcome: _api.COutcome
+    _streams: tuple[Any, ...]  # what keeps alive those that each start waits for
 
     def Free(self) -> None:
         """The same as a Request's."""
@@ -226,23 +227,31 @@ class Communicator(MPI.Intracomm):
         same_bits: bool,
         on_device: tuple[OnDevice, ...],
         follows: bool = False,
-    ) -> None:
+        starts: bool = False,
+    ) -> int:
         """Of any other. Waits for the streams of what lies on devices, unless the call `follows`
-        the only one."""
+        the only one; so will each start of a request that it makes, if it `starts`. Returns how
+        many calls are to be ended."""
         spec = self._codec if codec is _own else _spec(codec)
         same_bits = _flag(same_bits)
         library = _api.library()
         first, *others = on_device or (None,)
+        begun = 0
         for one in others:
             waits = _api.call_of(None, None, one.stream, False)
             if library.mpress_call_begin(self._handle, ctypes.byref(waits), one.address):
+                _end(begun)
                 _refuse()
-            library.mpress_call_end()
+            begun += 1
+            if not starts:
+                begun = _end(begun)
         stream, address = (first.stream, first.address) if first else (None, None)
         call = _api.call_of(spec, outcome, stream, same_bits)
         begin = library.mpress_collective_begin if follows else library.mpress_call_begin
         if begin(self._handle, ctypes.byref(call), address):
+            _end(begun)
             _refuse()
+        return begun + 1
 
 
 _own = object()
@@ -265,6 +274,13 @@ def _start(comm: MPI.Comm) -> None:
     module = ctypes.PyDLL(MPI.__file__)
     _api.stand_in(ctypes.cast(module.PyInit_MPI, ctypes.c_void_p).value or 0)
     _is_known_to_run = True
+
+
+def _end(begun: int) -> int:
+    """Of so many calls; none is left."""
+    for _ in range(begun):
+        _core.call_end()
+    return 0
 
 
 def _spec(codec: str | Codec | None) -> str | None:
@@ -347,15 +363,18 @@ def _with_request(
     ) -> Request | PersistentRequest:
         outcome = _api.COutcome(0, 0.0)
         given = look_at(self, about, arguments, named, same_bits)
-        self._begin_apart(outcome, codec, same_bits, given.on_device)
+        starts = kind is PersistentRequest
+        begun = self._begin_apart(outcome, codec, same_bits, given.on_device, starts=starts)
         try:
-            begun = method(self, *given.arguments, **given.named)
+            made = method(self, *given.arguments, **given.named)
         finally:
-            _core.call_end()
-        request = kind(begun)
+            _end(begun)
+        request = kind(made)
         request._outcome = outcome
         if isinstance(request, Request):
             request._new = given.new
+        else:
+            request._streams = tuple(one.owner for one in given.on_device)
         return request
 
     return _described(call, name, method, kind.__name__)

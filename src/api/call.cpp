@@ -109,6 +109,7 @@ int Call::open(MPI_Comm comm, const mpress_call* call, std::initializer_list<con
   if (!job || device == gpu::host) return MPI_SUCCESS;
   if (job->devices.usable()) {
     asked_.order = engine::StreamOrder::behind(*job, call->stream, device);
+    asked_.stream = {call->stream, device};
   }
   asked_.names_stream = streams != Streams::implied;
   const bool is_behind = asked_.order && (streams != Streams::awaited || asked_.order->await());

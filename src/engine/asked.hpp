@@ -31,6 +31,12 @@ struct Outcome {
   }
 };
 
+/// A stream of the program's (a cudaStream_t), and the device of the buffers that it orders.
+struct ProgramStream {
+  void* handle;
+  int device;
+};
+
 /// Of a call that MPI serves alone nothing is asked. In collective calls all members ask, or none
 /// does; their specs may differ where data is moved alone.
 struct Asked {
@@ -41,6 +47,7 @@ struct Asked {
   /// that is asked so takes it: handlers of the program's may make others meanwhile.
   mutable std::shared_ptr<StreamOrder> order = nullptr;
   bool names_stream = false;  ///< the program does, and may be told what becomes of it
+  std::optional<ProgramStream> stream = std::nullopt;  ///< whatever has become of `order`
 
   /// The same on all members whose specs are the same.
   std::uint64_t hash() const {
@@ -56,7 +63,7 @@ struct Asked {
 /// them are not: they know their own.
 class Asking {
  public:
-  explicit Asking(const Asked& asked) : outer_(innermost_) { innermost_ = &asked; }
+  explicit Asking(const Asked& asked) : asked_(asked), outer_(innermost_) { innermost_ = this; }
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
   ~Asking() { innermost_ = outer_; }
@@ -64,15 +71,22 @@ class Asking {
   /// For entry points alone.
   static std::optional<Asked> take() {
     if (!innermost_) return std::nullopt;
-    Asked taken = *innermost_;
-    innermost_->order.reset();
+    Asked taken = innermost_->asked_;
+    innermost_->asked_.order.reset();
     return taken;
   }
-  static const Asked* innermost() { return innermost_; }
+  static const Asked* innermost() { return innermost_ ? &innermost_->asked_ : nullptr; }
+
+  /// act(asked) for each that this thread is in.
+  template <typename Act>
+  static void for_each(const Act& act) {
+    for (const Asking* one = innermost_; one; one = one->outer_) act(one->asked_);
+  }
 
  private:
-  inline static thread_local const Asked* innermost_ = nullptr;
-  const Asked* const outer_;
+  inline static thread_local const Asking* innermost_ = nullptr;
+  const Asked& asked_;
+  const Asking* const outer_;
 };
 
 /// For entry points of messages.

@@ -228,6 +228,15 @@ struct Entries<int(A...)> {
 
   template <auto describe, auto own, auto ints>
   static int persistent(A... arguments, MPI_Info info, MPI_Request* request) {
+    const int code = made<describe, own, ints>(arguments..., info, request);
+    Job* const job = engine::active_job();
+    if (job && code == MPI_SUCCESS) job->start_streams.note(*request);
+    return code;
+  }
+
+ private:
+  template <auto describe, auto own, auto ints>
+  static int made(A... arguments, MPI_Info info, MPI_Request* request) {
     Job* job = enter_blocking_call();
     constexpr engine::Collective call = collective<describe>();
     const bool is_candidate = may_be_served(job, call);

@@ -13,10 +13,10 @@ namespace {
 
 /// The job, where some request is watched or some operation is under way: most calls need not look
 /// any further.
-engine::Job* watching_job() {
-  engine::Job* job = engine::enter_call();
+engine::Job* watching(engine::Job* job) {
   return job && !(job->requests.empty() && job->progress.idle()) ? job : nullptr;
 }
+engine::Job* watching_job() { return watching(engine::enter_call()); }
 
 }  // namespace
 
@@ -76,7 +76,9 @@ MPRESS_EXPORT int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Sta
 }
 
 MPRESS_EXPORT int MPI_Request_free(MPI_Request* request) {
-  engine::Job* job = watching_job();
+  engine::Job* job = engine::enter_call();
+  if (job) job->start_streams.forget(*request);
+  job = watching(job);
   return job ? engine::request_free(*job, request) : mpi::calls().Request_free(request);
 }
 

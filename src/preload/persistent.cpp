@@ -21,15 +21,20 @@ int send_init(InitSend init, engine::ImmediateSend start, bool buffer_stays,
   engine::Job* job = preload::enter_call();
   if (job && code == MPI_SUCCESS) {
     engine::watch_persistent_send(*job, given, buffer_stays, tag, start, *request);
+    job->start_streams.note(*request);
   }
   return code;
 }
 
 int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Request* request) {
   engine::Job* job = engine::enter_call();
-  return job ? engine::receive_init(*job, given, source, tag, request)
-             : mpi::counted::Recv_init(given.buffer, given.count, given.type, source, tag,
-                                       given.comm, request);
+  if (!job) {
+    return mpi::counted::Recv_init(given.buffer, given.count, given.type, source, tag, given.comm,
+                                   request);
+  }
+  const int code = engine::receive_init(*job, given, source, tag, request);
+  if (code == MPI_SUCCESS) job->start_streams.note(*request);
+  return code;
 }
 
 }  // namespace
@@ -58,12 +63,19 @@ MPRESS_BOTH_COUNTS(MPRESS_RECV_INIT)
 
 MPRESS_EXPORT int MPI_Start(MPI_Request* request) {
   engine::Job* job = engine::enter_call();
-  return job ? engine::start(*job, request) : mpi::calls().Start(request);
+  if (!job) return mpi::calls().Start(request);
+  const int code = job->start_streams.await(*job, *request);
+  return code == MPI_SUCCESS ? engine::start(*job, request) : code;
 }
 
 MPRESS_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   engine::Job* job = engine::enter_call();
-  if (!job || job->requests.empty()) return mpi::calls().Startall(count, requests);
+  if (!job) return mpi::calls().Startall(count, requests);
+  for (int i = 0; i < count; ++i) {
+    const int code = job->start_streams.await(*job, requests[i]);
+    if (code != MPI_SUCCESS) return code;
+  }
+  if (job->requests.empty()) return mpi::calls().Startall(count, requests);
   for (int i = 0; i < count; ++i) {
     const int code = engine::start(*job, &requests[i]);
     if (code != MPI_SUCCESS) return code;

@@ -52,6 +52,36 @@ int main(int argc, char** argv) {
       CHECK(fabs(result[i] - expected) <= bound * (round % 2 == 0 ? size : 1) + 1e-12 * expected);
     }
   }
+  /* Each start of persistent calls, messages and a sum that MPI serves, too. */
+  mpress_request starts[4];
+  call.spec = "mpc";
+  double* const sums = sim_malloc(device, 2 * bytes);
+  CHECK_MPI(mpress_recv_init(in, COUNT, MPI_DOUBLE, other, 3, MPI_COMM_WORLD, &starts[0], &call));
+  CHECK_MPI(mpress_send_init(out, COUNT, MPI_DOUBLE, other, 3, MPI_COMM_WORLD, &starts[1], &call));
+  CHECK_MPI(mpress_allreduce_init(out, sums, COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &starts[2],
+                                  &call));
+  CHECK_MPI(mpress_scan_init(out, sums + COUNT, COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+                             &starts[3], &call));
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < COUNT; ++i) field[i] = value(rank + round, i);
+    sim_stream_copy(stream, out, field, bytes); /* done late */
+    CHECK_MPI(mpress_startall(4, starts));
+    CHECK_MPI(mpress_waitall(4, starts, MPI_STATUSES_IGNORE));
+    const double* const found[] = {in, sums, sums + COUNT};
+    for (int which = 0; which < 3; ++which) {
+      sim_stream_copy(stream, result, found[which], bytes);
+      sim_stream_synchronize(stream);
+      for (int i = 0; i < COUNT; ++i) {
+        const double both = value(round, i) + value(1 + round, i);
+        const double expected = which == 0                ? value(other + round, i)
+                                : which == 1 || rank == 1 ? both
+                                                          : value(round, i);
+        CHECK(fabs(result[i] - expected) <= 1e-12 * expected);
+      }
+    }
+  }
+  for (int i = 0; i < 4; ++i) CHECK_MPI(mpress_request_free(&starts[i]));
+  sim_free(sums);
   /* A relative bound, which the sender's GPU finds itself: what stays on GPUs does not tell it. */
   call.mask &= ~(unsigned)MPRESS_CALL_STREAM;
   call.spec = "szp:rel=1e-4";

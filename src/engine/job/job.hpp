@@ -20,6 +20,7 @@
 #include "engine/progress/progress.hpp"
 #include "engine/progress/progress_thread.hpp"
 #include "engine/request/request_table.hpp"
+#include "engine/request/start_streams.hpp"
 #include "link/host/host_link.hpp"
 #include "link/mpi/mpi_link.hpp"
 #include "link/pacer.hpp"
@@ -46,6 +47,7 @@ class Job {
   memory::BufferPool pool{256u << 20};
   Devices devices;
   RequestTable requests;
+  StartStreams start_streams;
   InPlaceReceives in_place;
   HeaderForecast forecast;       ///< where MPI takes memory of devices
   ReceivePlaces receive_places;  ///< where MPI gets all that is not encoded
