@@ -221,7 +221,8 @@ int mpress_test(mpress_request* request, int* flag, MPI_Status* status);
 /* MPI_Testall: `flag` tells whether all are; else none is touched. */
 int mpress_testall(int count, mpress_request* requests, int* flag, MPI_Status* statuses);
 /* MPI_Start, of a persistent request; collective ones all members start. The outcome, if the call
- * that made the request named one, is {0, 0} again. */
+ * that made the request named one, is {0, 0} again. Waits for the stream that the call named; where
+ * that is being captured, or its device refuses, is an error on the request's communicator. */
 int mpress_start(mpress_request* request);
 /* MPI_Startall. */
 int mpress_startall(int count, mpress_request* requests);

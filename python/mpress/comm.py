@@ -53,7 +53,7 @@ def _forget(request: Any, keep: Callable[[Any], None] = _keep_for_good) -> None:
     """Of a request that the program has dropped, perhaps while it is active."""
     if not request:
         return
-    for name in ("_outcome", "_new"):
+    for name in ("_outcome", "_new", "_streams"):
         kept = getattr(request, name, None)
         if kept is not None:
             keep(kept)

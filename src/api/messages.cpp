@@ -6,6 +6,7 @@
 #include "api/call.hpp"
 #include "api/entries.hpp"
 #include "api/request.hpp"
+#include "engine/job/job.hpp"
 
 using namespace mpress;
 using api::Call;
@@ -82,6 +83,16 @@ int on_one(mpress_request* request, Complete complete) {
   if (handle == MPI_REQUEST_NULL) {
     delete *request;
     *request = MPRESS_REQUEST_NULL;
+  }
+  return code;
+}
+
+/// What a start came to.
+int started(int code) {
+  const engine::Job* const job = engine::active_job();
+  if (code != MPI_SUCCESS && job && code == job->device_code) {
+    api::set_error_text(
+        "mpress: call.stream: the device refuses it, or it is being captured into a graph");
   }
   return code;
 }
@@ -190,7 +201,7 @@ int mpress_test(mpress_request* request, int* flag, MPI_Status* status) {
 
 int mpress_start(mpress_request* request) {
   if (request) forget_outcome(*request);
-  return on_one(request, [](MPI_Request* handle) { return MPI_Start(handle); });
+  return started(on_one(request, [](MPI_Request* handle) { return MPI_Start(handle); }));
 }
 
 int mpress_cancel(mpress_request* request) {
@@ -223,7 +234,7 @@ int mpress_startall(int count, mpress_request* requests) {
   if (const int code = check_all(count, requests); code != MPI_SUCCESS) return code;
   std::for_each(requests, requests + count, forget_outcome);
   Handles handles(count, requests);
-  return handles.end(MPI_Startall(count, handles.data()));
+  return started(handles.end(MPI_Startall(count, handles.data())));
 }
 
 }  // extern "C"

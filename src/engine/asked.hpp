@@ -35,6 +35,8 @@ struct Outcome {
 struct ProgramStream {
   void* handle;
   int device;
+
+  bool operator==(const ProgramStream&) const = default;
 };
 
 /// Of a call that MPI serves alone nothing is asked. In collective calls all members ask, or none

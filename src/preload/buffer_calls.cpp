@@ -230,7 +230,8 @@ struct Entries<int(A...)> {
   static int persistent(A... arguments, MPI_Info info, MPI_Request* request) {
     const int code = made<describe, own, ints>(arguments..., info, request);
     Job* const job = engine::active_job();
-    if (job && code == MPI_SUCCESS) job->start_streams.note(*request);
+    const MPI_Comm comm = std::get<sizeof...(A) - 1>(std::tie(arguments...));
+    if (job && code == MPI_SUCCESS) job->start_streams.note(*request, comm);
     return code;
   }
 

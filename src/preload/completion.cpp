@@ -77,7 +77,7 @@ MPRESS_EXPORT int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Sta
 
 MPRESS_EXPORT int MPI_Request_free(MPI_Request* request) {
   engine::Job* job = engine::enter_call();
-  if (job) job->start_streams.forget(*request);
+  if (job && request) job->start_streams.forget(*request);
   job = watching(job);
   return job ? engine::request_free(*job, request) : mpi::calls().Request_free(request);
 }

@@ -21,7 +21,7 @@ int send_init(InitSend init, engine::ImmediateSend start, bool buffer_stays,
   engine::Job* job = preload::enter_call();
   if (job && code == MPI_SUCCESS) {
     engine::watch_persistent_send(*job, given, buffer_stays, tag, start, *request);
-    job->start_streams.note(*request);
+    job->start_streams.note(*request, given.comm);
   }
   return code;
 }
@@ -33,7 +33,7 @@ int recv_init(const engine::ReceiveArguments& given, int source, int tag, MPI_Re
                                    request);
   }
   const int code = engine::receive_init(*job, given, source, tag, request);
-  if (code == MPI_SUCCESS) job->start_streams.note(*request);
+  if (code == MPI_SUCCESS) job->start_streams.note(*request, given.comm);
   return code;
 }
 
@@ -64,17 +64,15 @@ MPRESS_BOTH_COUNTS(MPRESS_RECV_INIT)
 MPRESS_EXPORT int MPI_Start(MPI_Request* request) {
   engine::Job* job = engine::enter_call();
   if (!job) return mpi::calls().Start(request);
-  const int code = job->start_streams.await(*job, *request);
+  const int code = job->start_streams.await(*job, {request, 1});
   return code == MPI_SUCCESS ? engine::start(*job, request) : code;
 }
 
 MPRESS_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   engine::Job* job = engine::enter_call();
-  if (!job) return mpi::calls().Startall(count, requests);
-  for (int i = 0; i < count; ++i) {
-    const int code = job->start_streams.await(*job, requests[i]);
-    if (code != MPI_SUCCESS) return code;
-  }
+  if (!job || count <= 0 || !requests) return mpi::calls().Startall(count, requests);
+  const int awaited = job->start_streams.await(*job, {requests, static_cast<std::size_t>(count)});
+  if (awaited != MPI_SUCCESS) return awaited;
   if (job->requests.empty()) return mpi::calls().Startall(count, requests);
   for (int i = 0; i < count; ++i) {
     const int code = engine::start(*job, &requests[i]);
