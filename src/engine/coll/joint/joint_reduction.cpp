@@ -65,14 +65,14 @@ bool goes_in_lines(const policy::Reach& reach, const std::vector<std::uint64_t>&
          (!gathers && begins.back() * width <= joint::most_brief);
 }
 
-/// So short that members read what the others have as a whole, in one shot or two?
-bool is_short(const Collective& call, const Operands& operands, const Reduction& reduction,
-              const Context& context) {
+/// So short that members read what the others have as a whole, in one shot or two? `begins`: of
+/// parts, which count in a reduce-scatter alone.
+bool is_short(const Collective& call, const Reduction& reduction,
+              const std::vector<std::uint64_t>& begins, const Context& context) {
   const std::size_t bytes = bytes_of(reduction);
-  const std::size_t part =
-      call.family == Family::reduce_scatter
-          ? longest_part(parts_of(call, operands, reduction, context), element_size(reduction.type))
-          : bytes;
+  const std::size_t part = call.family == Family::reduce_scatter
+                               ? longest_part(begins, element_size(reduction.type))
+                               : bytes;
   const auto shots =
       takes_two_shots(call, reduction, context) ? policy::Shots::two : policy::Shots::one;
   const std::size_t others = static_cast<std::size_t>(context.size()) - 1;
@@ -81,9 +81,8 @@ bool is_short(const Collective& call, const Operands& operands, const Reduction&
 
 /// Does it go row by row?
 bool goes_by_rows(const Collective& call, const Operands& operands, const Reduction& reduction,
-                  const Context& context) {
-  const bool is_long = bytes_of(reduction) >= reach_of(context).least_in_rows ||
-                       !is_short(call, operands, reduction, context);
+                  const Context& context, bool is_short) {
+  const bool is_long = !is_short || bytes_of(reduction) >= reach_of(context).least_in_rows;
   return is_long && JointSum::is_apt(context, reduction.type,
                                      pieces_of(call, operands, reduction, context, true));
 }
@@ -105,8 +104,12 @@ bool JointReduction::is_apt(const Collective& call, const Operands& operands, Co
   if (context.hosts().count() > 1 || !context.agreements().can_gather(words)) return false;
   const std::optional<Reduction> reduction = reduction_of(operands);
   if (!reduction) return false;
-  return is_short(call, operands, *reduction, context) ||
-         goes_by_rows(call, operands, *reduction, context);
+  std::vector<std::uint64_t> begins;
+  if (call.family == Family::reduce_scatter) {
+    begins = parts_of(call, operands, *reduction, context);
+  }
+  return is_short(call, *reduction, begins, context) ||
+         goes_by_rows(call, operands, *reduction, context, false);
 }
 
 JointReduction::JointReduction(Job& job, const Collective& call, const Operands& operands,
@@ -119,7 +122,8 @@ JointReduction::JointReduction(Job& job, const Collective& call, const Operands&
       begins_(parts_of(call, operands, reduction_, context)),
       in_lines_(goes_in_lines(reach_of(context), begins_, width(), gathers_)),
       kernel_(job, memory_) {
-  if (!goes_by_rows(call, operands, reduction_, context)) return;
+  const bool goes_at_once = is_short(call, reduction_, begins_, context);
+  if (!goes_by_rows(call, operands, reduction_, context, goes_at_once)) return;
   pieces_ = pieces_of(call, operands, reduction_, context, true);
   sum_.emplace(job, context, JointMemories::of(job, context).raw_sums, reduction_.type, pieces_,
                JointSum::goal_of(call.family, context.size(), operands.root), reduction_.how);
