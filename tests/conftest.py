@@ -324,16 +324,20 @@ def build_dir() -> Path:
     return Path(os.environ.get("TESTS_BUILD_DIR", ROOT / "build"))
 
 
-@pytest.fixture(scope="session")
-def mpi(request: pytest.FixtureRequest) -> Mpi:
-    """The MPI that `--mpi` chose."""
-    choice = request.config.getoption("--mpi")
+def mpi_of(choice: str) -> Mpi:
+    """One of MPIS, or that of a compiler wrapper."""
     if choice in MPIS:
         return MPIS[choice]
     mpicc = Path(shutil.which(choice) or pytest.exit(f"--mpi {choice}: no such MPI", returncode=2))
     # Beside it, by the same ending: mpicc.mpich, mpiexec.mpich.
     mpiexec = mpicc.with_name(mpicc.name.replace("mpicc", "mpiexec"))
     return Mpi(str(mpicc).strip("/").replace("/", "-"), mpicc, mpiexec, _MPICH | _OPEN_MPI)
+
+
+@pytest.fixture(scope="session")
+def mpi(request: pytest.FixtureRequest) -> Mpi:
+    """The MPI that `--mpi` chose."""
+    return mpi_of(request.config.getoption("--mpi"))
 
 
 def simulated_gpu_library(build_dir: Path) -> Path:

@@ -1,18 +1,28 @@
 """The random program of tests/mpi/stress for as long as you like, under a new seed a run.
 
-python tests/stress.py --seconds 3600 [--seed N] [--mpi NAME]
+python tests/stress.py --seconds 3600 [--seed N] [--mpi NAME] [--cuda]
 
-Runs of about a minute alternate between configurations; the first failure ends it and tells the
-seed. `make stress SECONDS=3600 SEED=...` builds all that it needs.
+Runs of about a minute alternate between configurations; the first failure ends it and prints the
+seed. `make stress SECONDS=3600 SEED=...` builds all that it needs. `--cuda` runs what has device
+memory on real GPUs.
 """
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import BIN, MPIS, ROOT, compile_mpi_program, execute, simulated_gpu_library
+from conftest import (
+    BIN,
+    MPIS,
+    ROOT,
+    compile_mpi_program,
+    execute,
+    mpi_of,
+    simulated_gpu_library,
+)
 
 FORCED = ["--codec", "mpc", "--force", "--threshold", "0"]
 RAW = ["--codec", "none"]
@@ -41,20 +51,29 @@ CONFIGURATIONS = [
     (2, 3, FORCED, "8K", TAKEN),
 ]
 SECONDS_A_RUN = 60
+SIMULATED_ONLY = {"--one-way", "--scarce", "--taken"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
-    parser.add_argument("--mpi", choices=list(MPIS), default="default")
+    parser.add_argument("--mpi", default="default", help=f"{', '.join(MPIS)}, or an mpicc")
+    parser.add_argument("--cuda", action="store_true")
     chosen = parser.parse_args()
-    mpi = MPIS[chosen.mpi]
-    program = compile_mpi_program("stress", mpi, ROOT / "build")
+    mpi = mpi_of(chosen.mpi)
+    build = Path(os.environ.get("TESTS_BUILD_DIR", ROOT / "build"))
+    program = compile_mpi_program("stress", mpi, build, cuda=chosen.cuda)
+    configurations = [
+        configuration
+        for configuration in CONFIGURATIONS
+        if not chosen.cuda
+        or (configuration[4] and not SIMULATED_ONLY.intersection(configuration[4]))
+    ]
     end = time.monotonic() + chosen.seconds
     number = 0
     while (left := end - time.monotonic()) > 0:
-        ranks, threads, options, chunk, devices = CONFIGURATIONS[number % len(CONFIGURATIONS)]
+        ranks, threads, options, chunk, devices = configurations[number % len(configurations)]
         seed = chosen.seed + number
         seconds = str(min(left, SECONDS_A_RUN))
         arguments = ["--seed", str(seed), "--threads", str(threads), "--seconds", seconds]
@@ -67,8 +86,9 @@ def main() -> None:
             ]
             if devices is TAKEN:
                 env |= {"SIMULATED_GPU_OPEN": "1", "MPRESS_GPU_AWARE": "1"}
-            env["MPRESS_GPU"] = str(simulated_gpu_library(ROOT / "build"))
-            env["SIMULATED_GPU_LEAKS"] = "shared"
+            if not chosen.cuda:
+                env["MPRESS_GPU"] = str(simulated_gpu_library(build))
+                env["SIMULATED_GPU_LEAKS"] = "shared"
             env["MPRESS_LINK"] = next(
                 (LINKS[option] for option in devices if option in LINKS), "mpi"
             )
