@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codec/scratch.hpp"
+
 namespace mpress::codec {
 namespace {
 
@@ -24,16 +26,30 @@ const Loose<T>* at(const void* input, std::size_t first) {
 
 /// What the extractors of a tile hold, and what they have found.
 template <class T>
-struct Tile {
+struct Extractors {
   Bits<T> most[step] = {};
   double scale[step], unscale[step], first[step];
   double sums[3][step] = {};
 };
 
+/// Memory of a tile: its result, and what finds it.
+template <class T>
+struct Tile {
+  T out[step];
+  union {
+    Extractors<T> extractors;
+    Bits<T> sums[step];  ///< of quanta
+  };
+
+  Tile() {}
+};
+
 /// As any_order::sum(), loop by loop, which vectors serve.
 template <class T>
-void sum_tile(std::span<const void* const> inputs, std::size_t first, std::size_t count, T* out) {
-  Tile<T> t;
+void sum_tile(std::span<const void* const> inputs, std::size_t first, std::size_t count,
+              Tile<T>& tile) {
+  Extractors<T>& t = *::new (&tile.extractors) Extractors<T>;
+  T* const out = tile.out;
   const int room = room_for(inputs.size());
   const double next = next_fold(room);
   for (const void* input : inputs) {
@@ -73,12 +89,13 @@ void sum_tile(std::span<const void* const> inputs, std::size_t first, std::size_
 /// As sum_on_grid(), loop by loop, where all summands and sums are quanta; else false.
 template <class T>
 bool add_quanta(std::span<const void* const> inputs, std::size_t first, std::size_t count,
-                const szp::Quantizer<T>& z, T* out) {
+                const szp::Quantizer<T>& z, Tile<T>& tile) {
   using Quantum = typename szp::Traits<T>::Quantum;
   constexpr T magic = szp::Traits<T>::magic;
   const T most = std::min(z.most, szp::Traits<T>::max_quantum);
   if (inputs.size() > 256) return false;  // else sums overflow nothing
-  Bits<T> sums[step] = {};
+  Bits<T>* const sums = tile.sums;
+  std::fill_n(sums, step, Bits<T>{0});
   Bits<T> doubtful = 0;
   for (const void* input : inputs) {
     const Loose<T>* const from = at<T>(input, first);
@@ -97,19 +114,19 @@ bool add_quanta(std::span<const void* const> inputs, std::size_t first, std::siz
   Bits<T> beyond = 0;
   for (std::size_t i = 0; i < count; ++i) {
     beyond |= static_cast<Bits<T>>(sums[i] + limit >= 2 * limit);
-    out[i] = static_cast<T>(static_cast<Quantum>(sums[i])) * z.step;
+    tile.out[i] = static_cast<T>(static_cast<Quantum>(sums[i])) * z.step;
   }
   return beyond == 0;
 }
 
 template <class T>
 void sum_tile_on_grid(std::span<const void* const> inputs, std::size_t first, std::size_t count,
-                      const szp::Quantizer<T>& z, T* out) {
-  if (add_quanta(inputs, first, count, z, out)) return;
+                      const szp::Quantizer<T>& z, Tile<T>& tile) {
+  if (add_quanta(inputs, first, count, z, tile)) return;
   const int room = room_for(inputs.size());
   for (std::size_t i = 0; i < count; ++i) {
     const auto load = [&](unsigned input) { return at<T>(inputs[input], first)[i].value; };
-    out[i] = sum_on_grid<T>(static_cast<unsigned>(inputs.size()), room, z, load);
+    tile.out[i] = sum_on_grid<T>(static_cast<unsigned>(inputs.size()), room, z, load);
   }
 }
 
@@ -126,21 +143,22 @@ void find_extremes(std::span<const void* const> inputs, std::size_t first, std::
 template <class T>
 void combine_as(Combine how, std::span<const void* const> inputs, void* out, std::size_t count,
                 const szp::Grid& grid) {
-  T tile[step];
+  const Scratch scratch;
+  auto& tile = scratch.as<Tile<T>>();
   szp::Quantizer<T> z{};
   const bool is_on_grid = grid.bound > 0 && szp::make_quantizer(grid, z);
   for (std::size_t first = 0; first < count; first += step) {
     const std::size_t number = std::min(step, count - first);
     if (how == Combine::min) {
-      find_extremes<Combine::min>(inputs, first, number, tile);
+      find_extremes<Combine::min>(inputs, first, number, tile.out);
     } else if (how == Combine::max) {
-      find_extremes<Combine::max>(inputs, first, number, tile);
+      find_extremes<Combine::max>(inputs, first, number, tile.out);
     } else if (is_on_grid) {
       sum_tile_on_grid(inputs, first, number, z, tile);
     } else {
       sum_tile(inputs, first, number, tile);
     }
-    std::memcpy(static_cast<unsigned char*>(out) + first * sizeof(T), tile, number * sizeof(T));
+    std::memcpy(static_cast<unsigned char*>(out) + first * sizeof(T), tile.out, number * sizeof(T));
   }
 }
 

@@ -39,7 +39,8 @@ Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size
 
 /// Encodes `count` elements (any alignment) into `payload`, which has room for
 /// max_payload_bytes(). Returns the payload's size. `spec` is valid for `type` and names a
-/// codec: not `none`, not `auto`. Uses no heap. Thread-safe.
+/// codec: not `none`, not `auto`. Uses no heap and, as all calls of this layer, at most 5 KB of
+/// stack: what a unit needs is leased (codec/scratch.hpp). Thread-safe.
 std::size_t encode(const Spec& spec, ElementType type, const void* elements, std::size_t count,
                    void* payload);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codec/scratch.hpp"
+
 namespace mpress::codec {
 namespace {
 
@@ -80,7 +82,9 @@ void narrow(ElementType type, void* elements, const double* sums, std::size_t co
 void combine_all(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
                  std::size_t count, bool wide) {
   constexpr std::size_t step = 1024;  // elements: within the first-level cache
-  alignas(64) unsigned char tile[step * sizeof(double)];
+  const Scratch scratch;
+  auto* const tile = static_cast<unsigned char*>(scratch.data());
+  static_assert(step * sizeof(double) <= Scratch::bytes);
   const std::size_t width = element_size(type);
   const bool widens = wide && how == Combine::sum && type == ElementType::f32;
   for (std::size_t first = 0; first < count; first += step) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../mpi/painted.h"
+
 #define CHECK(condition)                                                                      \
   ((condition) ? (void)0                                                                      \
                : (fprintf(stderr, "%s:%d: failed: %s (%s)\n", __FILE__, __LINE__, #condition, \
@@ -150,12 +152,23 @@ static void devices(void) {
   CHECK(strstr(mpress_codec_error_text(), "number is 1"));
 }
 
-int main(void) {
+static void all(void* unused) {
+  (void)unused;
   all_codecs();
   all_alike();
   sums();
   wrong();
   devices();
+}
+static void nothing(void* unused) { (void)unused; }
+
+/* Threads of task runtimes have 16 KB of stack. */
+int main(void) {
+  const size_t least = stack_of(nothing, NULL), need = stack_of(all, NULL) - least;
+  if (need > 8 << 10) {
+    fprintf(stderr, "%zu bytes of stack\n", need);
+    return 1;
+  }
   puts("ok");
   return 0;
 }

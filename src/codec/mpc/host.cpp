@@ -5,6 +5,7 @@
 #include "codec/isa.hpp"
 #include "codec/mpc/format.hpp"
 #include "codec/mpc/portable.hpp"
+#include "codec/scratch.hpp"
 
 namespace mpress::codec::mpc {
 namespace portable {
@@ -61,6 +62,7 @@ const UnitCodec<Word>& unit_codec() {
 template <class Word>
 struct Staging {
   alignas(64) Word elements[kUnit<Word>];
+  Bytes last[kUnitBytes + kSlack];  // in the place of where the payload ends
 
   void gather(const Bytes* in, unsigned n, unsigned dim) {
     if (dim == 1) {
@@ -91,6 +93,16 @@ struct Staging {
 };
 
 template <class Word>
+struct EncodeStaging : Staging<Word> {
+  EncodingUnit<Word> unit;
+};
+
+template <class Word>
+struct DecodeStaging : Staging<Word> {
+  alignas(64) Bytes aside[kUnitBytes];
+};
+
+template <class Word>
 bool usable_in_place(const void* p, unsigned n, unsigned dim) {
   return dim == 1 && n == kUnit<Word> && reinterpret_cast<std::uintptr_t>(p) % alignof(Word) == 0;
 }
@@ -116,8 +128,8 @@ std::size_t encode_units(const Bytes* in, std::size_t count, unsigned dim, Bytes
   std::size_t end = sizeof(Header) + directory;
   if (end >= limit) return 0;
 
-  Staging<Word> staging;
-  Bytes last[kUnitBytes + kSlack];
+  const Scratch scratch;
+  auto& staging = scratch.as<EncodeStaging<Word>>();
   for (std::size_t u = 0; u < units; ++u) {
     const Bytes* const from = in + u * kUnitBytes;
     const std::size_t left = count - u * kUnit<Word>;
@@ -128,10 +140,10 @@ std::size_t encode_units(const Bytes* in, std::size_t count, unsigned dim, Bytes
       elements = staging.elements;
     }
     const bool roomy = limit - end >= kUnitBytes + kSlack;
-    Bytes* const to = roomy ? out + end : last;
-    const unsigned words = codec.encode(elements, n, to);
+    Bytes* const to = roomy ? out + end : staging.last;
+    const unsigned words = codec.encode(elements, n, to, staging.unit);
     if (words * 4 >= limit - end) return 0;
-    if (!roomy) std::memcpy(out + end, last, words * 4);
+    if (!roomy) std::memcpy(out + end, staging.last, words * 4);
     const std::uint16_t size = static_cast<std::uint16_t>(words);
     std::memcpy(out + sizeof(Header) + 2 * u, &size, 2);
     sum += checksum(out + end, words * 4, word_index(end));
@@ -155,9 +167,8 @@ Status decode_units(const Bytes* payload, std::size_t bytes, unsigned dim, Bytes
   if (at > bytes) return Status::truncated;
   sum += checksum(payload + sizeof(Header), directory, word_index(sizeof(Header)));
 
-  Staging<Word> staging;
-  Bytes last[kUnitBytes + kSlack];
-  alignas(64) Bytes aside[kUnitBytes];
+  const Scratch scratch;
+  auto& staging = scratch.as<DecodeStaging<Word>>();
   for (std::size_t u = 0; u < units; ++u) {
     const std::size_t left = count - u * kUnit<Word>;
     const unsigned n = left < kUnit<Word> ? static_cast<unsigned>(left) : kUnit<Word>;
@@ -169,16 +180,16 @@ Status decode_units(const Bytes* payload, std::size_t bytes, unsigned dim, Bytes
     const Bytes* from = payload + at;
     at += words * std::size_t{4};
     if (bytes - at < kSlack) {
-      std::memcpy(last, from, words * std::size_t{4});
-      std::memset(last + words * std::size_t{4}, 0, kSlack);
-      from = last;
+      std::memcpy(staging.last, from, words * std::size_t{4});
+      std::memset(staging.last + words * std::size_t{4}, 0, kSlack);
+      from = staging.last;
     }
-    Bytes* const to = how == Combine::replace ? out + u * kUnitBytes : aside;
+    Bytes* const to = how == Combine::replace ? out + u * kUnitBytes : staging.aside;
     const bool in_place = usable_in_place<Word>(to, n, dim);
     Word* const elements = in_place ? reinterpret_cast<Word*>(to) : staging.elements;
     if (!codec.decode(from, words, n, elements)) return Status::corrupt;
     if (!in_place) staging.scatter(to, n, dim);
-    if (to == aside) combine_elements(how, type_of<Word>, out + u * kUnitBytes, aside, n);
+    if (to == staging.aside) combine_elements(how, type_of<Word>, out + u * kUnitBytes, to, n);
   }
   return at == bytes ? Status::ok : Status::corrupt;
 }
@@ -206,11 +217,12 @@ template <class Word>
 unsigned best_dim(const Bytes* in, std::size_t count) {
   using namespace choice;
   if (count < span) return 1;
+  const Scratch scratch;
+  auto& ordered = scratch.as<Word[span]>();
   std::uint32_t cost[candidates] = {};
   bool dropped[candidates] = {};
   for (unsigned phase = 0; phase < phases; ++phase) {
     for (unsigned r = phase; r < runs(count); r += phases) {
-      Word ordered[span];
       std::memcpy(ordered, in + start(count, r) * sizeof(Word), sizeof(ordered));
       const Extent<Word> extent = portable::Kernel<Word>::range(ordered, span);
       const Scale<Word> scale = scale_of<Word>(unit_word(extent));

@@ -55,13 +55,22 @@ struct GroupTable {
   unsigned planes;
 };
 
+/// Encoding a unit takes more than fits on small stacks.
+template <class Word>
+struct EncodingUnit {
+  static constexpr unsigned ahead = 64 / sizeof(Word);
+
+  alignas(64) Word ordered[ahead + kUnit<Word>];
+  alignas(64) std::uint8_t widths[kOrders][kUnitBlocks<Word>];
+};
+
 /// The functions that mpc/host.cpp dispatches to; n <= kUnit elements. encode reads whole groups
 /// and writes at most kUnitBytes + kSlack bytes; it returns the unit's size in words. decode
 /// reads at most kSlack bytes beyond the unit, writes whole groups, and returns false where the
 /// unit contradicts itself.
 template <class Word>
 struct UnitCodec {
-  unsigned (*encode)(const Word* in, unsigned n, unsigned char* out);
+  unsigned (*encode)(const Word* in, unsigned n, unsigned char* out, EncodingUnit<Word>& scratch);
   bool (*decode)(const unsigned char* in, unsigned words, unsigned n, Word* out);
 };
 
@@ -70,7 +79,7 @@ struct Unit {
   using Word = typename Kernel::Word;
   using Bytes = unsigned char;
 
-  static unsigned encode(const Word* in, unsigned n, Bytes* out) {
+  static unsigned encode(const Word* in, unsigned n, Bytes* out, EncodingUnit<Word>& scratch) {
     const unsigned groups = (n + kGroup - 1) / kGroup;
     const unsigned raw_words = n * (sizeof(Word) / 4);
     const Extent<Word> extent = Kernel::range(in, groups * kGroup);
@@ -79,20 +88,17 @@ struct Unit {
     UnitWord unit = unit_word(extent);
     const Scale<Word> scale = scale_of<Word>(unit);
 
-    constexpr unsigned ahead = 64 / sizeof(Word);
-    alignas(64) Word buffer[ahead + kUnit<Word>];
-    Word* const ordered = buffer + ahead;
+    Word* const ordered = scratch.ordered + scratch.ahead;
     const Word seed = to_ordered(in[0], scale);
     Kernel::order(in, groups * kGroup, scale, ordered);
     ordered[-1] = ordered[-2] = seed;
 
-    alignas(64) std::uint8_t widths[kOrders][kUnitBlocks<Word>];
-    Kernel::measure(in, ordered, groups * kGroup, scale, widths);
-    unit.order = best_order(widths, groups * kGroupBlocks);
+    Kernel::measure(in, ordered, groups * kGroup, scale, scratch.widths);
+    unit.order = best_order(scratch.widths, groups * kGroupBlocks);
 
     Bytes fields[kUnitGroups<Word>];
     Bytes tables[kUnitGroups<Word> * table_bytes(3)];  // every kind writes table_bytes(3)
-    std::uint8_t* const chosen = widths[unit.order];
+    std::uint8_t* const chosen = scratch.widths[unit.order];
     unsigned table_size = 0;
     unsigned planes = 0;
     for (unsigned g = 0; g < groups; ++g) {

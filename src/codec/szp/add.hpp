@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <new>
 #include <span>
 
 #include "codec/szp/unit.hpp"
@@ -18,6 +19,27 @@ struct QuantumSums {
 
   alignas(64) Bits sums[unit_bytes / sizeof(T)] = {};
   Bits reach = 0;  ///< or of folded() of all summands
+};
+
+/// Memory of a sum: its quanta, and one of what works with them.
+template <class T>
+struct AddingUnit {
+  using Bits = typename Traits<T>::Bits;
+  static constexpr std::size_t elements = unit_bytes / sizeof(T);
+
+  struct Summand {
+    alignas(64) T elements[AddingUnit::elements];
+    alignas(64) Bits quanta[AddingUnit::elements];
+  };
+
+  QuantumSums<T> sums;
+  union {
+    Summand summand;
+    alignas(64) T decoded[elements];
+    alignas(64) unsigned char packing[sizeof(EncodingUnit<T, typename Traits<T>::Quantum>)];
+  };
+
+  AddingUnit() {}
 };
 
 /// x of two's complement where it is not negative, else -x - 1: below 2^n for x in [-2^n, 2^n).
@@ -69,11 +91,12 @@ Status accumulate(QuantumSums<T>& s, CodedUnit unit, std::uint32_t blocks) {
 /// The quanta of elements. False where the encoder would keep one exactly.
 template <class T>
 bool quantize_elements(const Quantizer<T>& z, const unsigned char* in, std::size_t count,
-                       typename Traits<T>::Bits* quanta) {
+                       typename AddingUnit<T>::Summand& summand) {
   using Bits = typename Traits<T>::Bits;
   using Quantum = typename Traits<T>::Quantum;
   constexpr T most = Traits<T>::max_quantum;
-  alignas(64) T x[unit_bytes / sizeof(T)];
+  T* const x = summand.elements;
+  Bits* const quanta = summand.quanta;
   __builtin_memcpy(x, in, count * sizeof(T));
   Bits doubtful = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -95,11 +118,12 @@ bool quantize_elements(const Quantizer<T>& z, const unsigned char* in, std::size
 
 /// Adds the quanta of elements.
 template <class T>
-Status accumulate_elements(QuantumSums<T>& s, const Quantizer<T>& z, const unsigned char* in,
+Status accumulate_elements(AddingUnit<T>& unit, const Quantizer<T>& z, const unsigned char* in,
                            std::size_t count) {
   using Bits = typename Traits<T>::Bits;
-  alignas(64) Bits quanta[unit_bytes / sizeof(T)];
-  if (!quantize_elements(z, in, count, quanta)) return Status::inexact;
+  QuantumSums<T>& s = unit.sums;
+  if (!quantize_elements(z, in, count, unit.summand)) return Status::inexact;
+  const Bits* const quanta = unit.summand.quanta;
   Bits reach = s.reach;
   for (std::size_t i = 0; i < count; ++i) {
     s.sums[i] += quanta[i];
@@ -111,24 +135,24 @@ Status accumulate_elements(QuantumSums<T>& s, const Quantizer<T>& z, const unsig
 
 /// The elements of sums, as the decoder has them.
 template <class T>
-void decode_sums(const QuantumSums<T>& s, T step, std::size_t count, unsigned char* decoded) {
+void decode_sums(AddingUnit<T>& unit, T step, std::size_t count, unsigned char* decoded) {
   using Quantum = typename Traits<T>::Quantum;
-  alignas(64) T elements[unit_bytes / sizeof(T)];
   for (std::size_t i = 0; i < count; ++i) {
-    elements[i] = static_cast<T>(static_cast<Quantum>(s.sums[i])) * step;
+    unit.decoded[i] = static_cast<T>(static_cast<Quantum>(unit.sums.sums[i])) * step;
   }
-  __builtin_memcpy(decoded, elements, count * sizeof(T));
+  __builtin_memcpy(decoded, unit.decoded, count * sizeof(T));
 }
 
 template <class T, class I>
-EncodedUnit pack_sums(const QuantumSums<T>& s, std::uint32_t blocks, Mode mode, std::size_t count,
+EncodedUnit pack_sums(AddingUnit<T>& unit, std::uint32_t blocks, Mode mode, std::size_t count,
                       unsigned char* out, std::size_t room) {
-  EncodingUnit<T, I> u;
+  static_assert(sizeof(EncodingUnit<T, I>) <= sizeof unit.packing);
+  auto& u = *new (unit.packing) EncodingUnit<T, I>;
   u.blocks = blocks;
   I* q = u.quanta();
   I any = 0;
   for (std::size_t i = 0; i < std::size_t{blocks} * block_elements; ++i) {
-    q[i] = static_cast<I>(s.sums[i]);
+    q[i] = static_cast<I>(unit.sums.sums[i]);
     any |= q[i];
   }
   u.any = any;
@@ -137,7 +161,8 @@ EncodedUnit pack_sums(const QuantumSums<T>& s, std::uint32_t blocks, Mode mode, 
 
 template <class T>
 Status add_as(const Quantizer<T>& z, Mode mode, std::span<const CodedUnit> units, std::size_t count,
-              unsigned char* out, std::size_t room, unsigned char* decoded, EncodedUnit& sum) {
+              unsigned char* out, std::size_t room, unsigned char* decoded, EncodedUnit& sum,
+              void* scratch) {
   using Bits = typename Traits<T>::Bits;
   sum = {0, false};
   if (std::ranges::all_of(units, [](const CodedUnit& unit) { return unit.words == 0; })) {
@@ -145,10 +170,12 @@ Status add_as(const Quantizer<T>& z, Mode mode, std::span<const CodedUnit> units
     return Status::ok;
   }
   const auto blocks = static_cast<std::uint32_t>(ceil_div(count, block_elements));
-  QuantumSums<T> s;
+  static_assert(sizeof(AddingUnit<T>) <= scratch_bytes);
+  auto& adding = *new (scratch) AddingUnit<T>;
+  QuantumSums<T>& s = adding.sums;
   for (const CodedUnit& unit : units) {
-    const Status status =
-        unit.is_elements ? accumulate_elements(s, z, unit.at, count) : accumulate(s, unit, blocks);
+    const Status status = unit.is_elements ? accumulate_elements(adding, z, unit.at, count)
+                                           : accumulate(s, unit, blocks);
     if (status != Status::ok) return status;
   }
   Bits sum_reach = 0;
@@ -156,7 +183,7 @@ Status add_as(const Quantizer<T>& z, Mode mode, std::span<const CodedUnit> units
     sum_reach |= folded(s.sums[i]);
   }
   if (sum_reach >= Traits<T>::sum_limit) return Status::inexact;
-  if (decoded) decode_sums(s, z.step, count, decoded);
+  if (decoded) decode_sums(adding, z.step, count, decoded);
   // As the encoder does it, whatever the inputs hold past the end.
   for (std::size_t i = count; i < std::size_t{blocks} * block_elements; ++i) {
     s.sums[i] = s.sums[count - 1];
@@ -165,11 +192,11 @@ Status add_as(const Quantizer<T>& z, Mode mode, std::span<const CodedUnit> units
     Bits reach = 0;
     for (std::size_t i = 0; i < count; ++i) reach |= folded(s.sums[i]);
     if (reach >= static_cast<Bits>(narrow_limit)) {
-      sum = pack_sums<T, std::int64_t>(s, blocks, mode, count, out, room);
+      sum = pack_sums<T, std::int64_t>(adding, blocks, mode, count, out, room);
       return Status::ok;
     }
   }
-  sum = pack_sums<T, std::int32_t>(s, blocks, mode, count, out, room);
+  sum = pack_sums<T, std::int32_t>(adding, blocks, mode, count, out, room);
   return Status::ok;
 }
 
@@ -177,14 +204,14 @@ Status add_as(const Quantizer<T>& z, Mode mode, std::span<const CodedUnit> units
 
 Status add_unit(const Quantizer<float>& z, Mode mode, std::span<const CodedUnit> units,
                 std::size_t count, unsigned char* out, std::size_t room, unsigned char* decoded,
-                EncodedUnit& sum) {
-  return add_as<float>(z, mode, units, count, out, room, decoded, sum);
+                EncodedUnit& sum, void* scratch) {
+  return add_as<float>(z, mode, units, count, out, room, decoded, sum, scratch);
 }
 
 Status add_unit(const Quantizer<double>& z, Mode mode, std::span<const CodedUnit> units,
                 std::size_t count, unsigned char* out, std::size_t room, unsigned char* decoded,
-                EncodedUnit& sum) {
-  return add_as<double>(z, mode, units, count, out, room, decoded, sum);
+                EncodedUnit& sum, void* scratch) {
+  return add_as<double>(z, mode, units, count, out, room, decoded, sum, scratch);
 }
 
 }  // namespace mpress::codec::szp::MPRESS_ISA

@@ -1,6 +1,8 @@
 // Encoding one unit, for the instruction set MPRESS_ISA: quantise, analyse, plan, pack.
 #pragma once
 
+#include <new>
+
 #include "codec/szp/unit.hpp"
 
 namespace mpress::codec::szp::MPRESS_ISA {
@@ -391,8 +393,9 @@ EncodedUnit pack_unit(EncodingUnit<T, I>& u, Mode mode, const unsigned char* in,
 /// Encodes with quanta of type I. False where they need more.
 template <class T, class I>
 bool encode_as(const Quantizer<T>& z, Mode mode, const unsigned char* in, std::size_t count,
-               unsigned char* out, std::size_t room, EncodedUnit& result) {
-  EncodingUnit<T, I> u;
+               unsigned char* out, std::size_t room, EncodedUnit& result, void* scratch) {
+  static_assert(sizeof(EncodingUnit<T, I>) <= scratch_bytes);
+  auto& u = *new (scratch) EncodingUnit<T, I>;
   if (!quantize_unit(u, z, in, count)) return false;
   result = pack_unit(u, mode, in, count, out, room);
   return true;
@@ -401,17 +404,17 @@ bool encode_as(const Quantizer<T>& z, Mode mode, const unsigned char* in, std::s
 }  // namespace
 
 EncodedUnit encode_unit(const Quantizer<float>& z, Mode mode, const unsigned char* in,
-                        std::size_t count, unsigned char* out, std::size_t room) {
+                        std::size_t count, unsigned char* out, std::size_t room, void* scratch) {
   EncodedUnit result;
-  encode_as<float, std::int32_t>(z, mode, in, count, out, room, result);
+  encode_as<float, std::int32_t>(z, mode, in, count, out, room, result, scratch);
   return result;
 }
 
 EncodedUnit encode_unit(const Quantizer<double>& z, Mode mode, const unsigned char* in,
-                        std::size_t count, unsigned char* out, std::size_t room) {
+                        std::size_t count, unsigned char* out, std::size_t room, void* scratch) {
   EncodedUnit result;
-  if (!encode_as<double, std::int32_t>(z, mode, in, count, out, room, result)) {
-    encode_as<double, std::int64_t>(z, mode, in, count, out, room, result);
+  if (!encode_as<double, std::int32_t>(z, mode, in, count, out, room, result, scratch)) {
+    encode_as<double, std::int64_t>(z, mode, in, count, out, room, result, scratch);
   }
   return result;
 }

@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
+#include <optional>
 
 #include "codec/isa.hpp"
+#include "codec/scratch.hpp"
 
 #define MPRESS_ISA portable
 #include "codec/szp/portable.hpp"
@@ -20,10 +21,10 @@ namespace {
 template <class T>
 struct UnitCodec {
   EncodedUnit (*encode)(const Quantizer<T>&, Mode, const unsigned char*, std::size_t,
-                        unsigned char*, std::size_t);
+                        unsigned char*, std::size_t, void*);
   bool (*decode)(T, const unsigned char*, std::size_t, unsigned char*, std::size_t);
   Status (*add)(const Quantizer<T>&, Mode, std::span<const CodedUnit>, std::size_t, unsigned char*,
-                std::size_t, unsigned char*, EncodedUnit&);
+                std::size_t, unsigned char*, EncodedUnit&, void*);
 };
 
 template <class T>
@@ -67,11 +68,13 @@ std::size_t encode_units(const Quantizer<T>& z, Mode mode, const unsigned char* 
   std::size_t at = sizeof(Header) + directory_bytes(units);
   if (at >= most) return 0;
   std::memset(out + at - 4, 0, 4);
+  const Scratch scratch;
   for (std::size_t done = 0; done < count; done += whole, entry += 2) {
     const std::size_t n = std::min(whole, count - done);
     const unsigned char* elements = in + done * sizeof(T);
     prefetch(elements + n * sizeof(T), std::min(whole, count - done - n) * sizeof(T));
-    const EncodedUnit unit = codec.encode(z, mode, elements, n, out + at, (most - at) / 4);
+    const EncodedUnit unit =
+        codec.encode(z, mode, elements, n, out + at, (most - at) / 4, scratch.data());
     const std::size_t bytes = unit.raw ? n * sizeof(T) : std::size_t{unit.words} * 4;
     if (bytes > most - at) return 0;
     if (unit.raw) std::memcpy(out + at, elements, bytes);
@@ -127,14 +130,16 @@ template <class T>
 Status decode_units(T step, const unsigned char* payload, unsigned char* out, std::size_t count,
                     Combine how) {
   const UnitCodec<T> codec = unit_codec<T>();
-  alignas(64) unsigned char aside[unit_bytes];
+  std::optional<Scratch> scratch;
+  if (how != Combine::replace) scratch.emplace();
+  auto* const aside = scratch ? static_cast<unsigned char*>(scratch->data()) : nullptr;
   const std::size_t whole = unit_elements(Traits<T>::type);
   const unsigned char* directory = payload + sizeof(Header);
   const unsigned char* at = directory + directory_bytes(unit_count(Traits<T>::type, count));
   for (std::size_t done = 0, u = 0; done < count; done += whole, ++u) {
     const std::size_t n = std::min(whole, count - done);
     const std::uint16_t size = directory_entry(directory, u);
-    unsigned char* elements = how == Combine::replace ? out + done * sizeof(T) : aside;
+    unsigned char* elements = aside ? aside : out + done * sizeof(T);
     std::size_t bytes = std::size_t{size} * 4;
     if (size == raw_unit) {
       bytes = n * sizeof(T);
@@ -144,9 +149,7 @@ Status decode_units(T step, const unsigned char* payload, unsigned char* out, st
     } else if (!codec.decode(step, at, size, elements, n)) {
       return Status::corrupt;
     }
-    if (elements == aside) {
-      combine_elements(how, Traits<T>::type, out + done * sizeof(T), aside, n);
-    }
+    if (aside) combine_elements(how, Traits<T>::type, out + done * sizeof(T), aside, n);
     at += bytes;
   }
   return Status::ok;
@@ -196,6 +199,7 @@ struct UnitReader {
   const unsigned char* entry;  ///< null: elements lie there
   const unsigned char* at;
 
+  UnitReader() = default;
   UnitReader(const Summand& summand, std::size_t units)
       : entry(nullptr), at(static_cast<const unsigned char*>(summand.payload)) {
     if (summand.is_elements) return;
@@ -228,21 +232,23 @@ Status add_units(const Quantizer<T>& z, Mode mode, std::span<const Summand> summ
   const std::size_t whole = unit_elements(Traits<T>::type);
   const std::size_t units = unit_count(Traits<T>::type, count);
   const std::size_t most = max_bytes(Traits<T>::type, count);
-  std::vector<UnitReader> readers;
-  for (const Summand& one : summands) readers.emplace_back(one, units);
+  UnitReader readers[most_summands];
+  for (std::size_t k = 0; k < summands.size(); ++k) readers[k] = {summands[k], units};
   unsigned char* entry = out + sizeof(Header);
   at = sizeof(Header) + directory_bytes(units);
   if (at >= most) return Status::inexact;
   std::memset(out + at - 4, 0, 4);
+  const Scratch scratch;
   for (std::size_t done = 0; done < count; done += whole, entry += 2) {
     const std::size_t n = std::min(whole, count - done);
     CodedUnit coded[most_summands];
-    for (std::size_t k = 0; k < readers.size(); ++k) {
+    for (std::size_t k = 0; k < summands.size(); ++k) {
       if (!readers[k].next(n * sizeof(T), coded[k])) return Status::inexact;
     }
     EncodedUnit sum;
-    const Status status = codec.add(z, mode, {coded, readers.size()}, n, out + at, (most - at) / 4,
-                                    decoded ? decoded + done * sizeof(T) : nullptr, sum);
+    const Status status =
+        codec.add(z, mode, {coded, summands.size()}, n, out + at, (most - at) / 4,
+                  decoded ? decoded + done * sizeof(T) : nullptr, sum, scratch.data());
     if (status != Status::ok) return status;
     const std::size_t bytes = std::size_t{sum.words} * 4;
     if (sum.raw || bytes > most - at) return Status::inexact;
@@ -257,7 +263,7 @@ template <class T>
 Status add_payloads(std::span<const Summand> summands, std::size_t count, unsigned char* out,
                     std::size_t& out_bytes, const EncodedAs& elements, unsigned char* decoded) {
   out_bytes = 0;
-  std::vector<Header> headers(summands.size());
+  Header headers[most_summands] = {};
   Quantizer<T> z{};
   for (std::size_t k = 0; k < summands.size(); ++k) {
     if (summands[k].is_elements) {
@@ -278,7 +284,7 @@ Status add_payloads(std::span<const Summand> summands, std::size_t count, unsign
   }
   Header sum = headers[0];
   sum.checksum = 0;
-  for (std::size_t k = 1; k < headers.size(); ++k) {
+  for (std::size_t k = 1; k < summands.size(); ++k) {
     const Status status = join(sum, headers[k]);
     if (status != Status::ok) return status;
   }

@@ -7,6 +7,7 @@
 #endif
 
 #include "codec/isa.hpp"
+#include "codec/scratch.hpp"
 #include "codec/zfp/block.hpp"
 #include "codec/zfp/format.hpp"
 #include "codec/zfp/kernels.hpp"
@@ -270,7 +271,8 @@ template <typename Element>
 void decode_combined(ElementType type, const unsigned char* in, std::uint32_t block_bits,
                      ExceptionReader exceptions, Combine how, unsigned char* out,
                      std::size_t count) {
-  alignas(64) unsigned char part[part_elements * sizeof(Element)];
+  const Scratch scratch;
+  auto& part = scratch.as<unsigned char[part_elements * sizeof(Element)]>();
   for (std::size_t at = 0; at < count; at += part_elements) {
     const std::size_t n = std::min(part_elements, count - at);
     decode_stream<Element>(type, in + at / kBlock / 8 * block_bits, block_bits, part, n);
