@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codec/float_environment.hpp"
 #include "codec/scratch.hpp"
 
 namespace mpress::codec {
@@ -166,11 +167,10 @@ void combine_as(Combine how, std::span<const void* const> inputs, void* out, std
 
 void combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
                           void* out, std::size_t count, const szp::Grid& grid) {
-  if (type == ElementType::f32) {
-    combine_as<float>(how, inputs, out, count, grid);
-  } else {
-    combine_as<double>(how, inputs, out, count, grid);
-  }
+  compute([&] {
+    const auto combine = type == ElementType::f32 ? combine_as<float> : combine_as<double>;
+    combine(how, inputs, out, count, grid);
+  });
 }
 
 }  // namespace mpress::codec

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "codec/float_environment.hpp"
 #include "codec/mpc/format.hpp"
 #include "codec/range.hpp"
 #include "codec/szp/format.hpp"
@@ -33,9 +34,11 @@ Spec resolve(const Spec& spec, ElementType type, const void* elements, std::size
     resolved.dim = static_cast<std::uint8_t>(mpc::choose_dim(type, elements, count));
   }
   if (spec.bound == Bound::rel) {
-    const szp::Grid grid = type == ElementType::f32
-                               ? szp::relative_grid<float>(spec.value, range.min, range.max)
-                               : szp::relative_grid<double>(spec.value, range.min, range.max);
+    const szp::Grid grid = compute([&] {
+      return type == ElementType::f32
+                 ? szp::relative_grid<float>(spec.value, range.min, range.max)
+                 : szp::relative_grid<double>(spec.value, range.min, range.max);
+    });
     resolved.bound = Bound::abs;
     resolved.value = grid.bound;
     resolved.step = grid.step;

@@ -49,10 +49,8 @@ void narrow_as(void* elements, const double* sums, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i].value = static_cast<T>(sums[i]);
 }
 
-}  // namespace
-
-void combine_elements(Combine how, ElementType type, void* have, const void* values,
-                      std::size_t count) {
+void combine_some(Combine how, ElementType type, void* have, const void* values,
+                  std::size_t count) {
   auto* to = static_cast<unsigned char*>(have);
   const auto* from = static_cast<const unsigned char*>(values);
   if (type == ElementType::f32) {
@@ -62,6 +60,8 @@ void combine_elements(Combine how, ElementType type, void* have, const void* val
   }
 }
 
+/// Takes elements into sums in double precision, with Combine::replace, or adds them to what is
+/// there, with Combine::sum.
 void widen(Combine how, ElementType type, double* sums, const void* values, std::size_t count) {
   const bool is_first = how == Combine::replace;
   if (type == ElementType::f32) {
@@ -71,6 +71,7 @@ void widen(Combine how, ElementType type, double* sums, const void* values, std:
   }
 }
 
+/// Rounds such sums to elements.
 void narrow(ElementType type, void* elements, const double* sums, std::size_t count) {
   if (type == ElementType::f32) {
     narrow_as<float>(elements, sums, count);
@@ -79,8 +80,8 @@ void narrow(ElementType type, void* elements, const double* sums, std::size_t co
   }
 }
 
-void combine_all(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
-                 std::size_t count, bool wide) {
+void combine_tiles(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
+                   std::size_t count, bool wide) {
   constexpr std::size_t step = 1024;  // elements: within the first-level cache
   const Scratch scratch;
   auto* const tile = static_cast<unsigned char*>(scratch.data());
@@ -96,7 +97,7 @@ void combine_all(Combine how, ElementType type, std::span<const void* const> inp
       if (widens) {
         widen(next, type, reinterpret_cast<double*>(tile), from, elements);
       } else {
-        combine_elements(next, type, tile, from, elements);
+        combine_some(next, type, tile, from, elements);
       }
       next = how;
     }
@@ -106,6 +107,22 @@ void combine_all(Combine how, ElementType type, std::span<const void* const> inp
       std::memcpy(to, tile, elements * width);
     }
   }
+}
+
+}  // namespace
+
+void combine_elements(Combine how, ElementType type, void* have, const void* values,
+                      std::size_t count) {
+  if (how == Combine::replace) {
+    std::memcpy(have, values, count * element_size(type));
+  } else {
+    compute(FloatModes::of_thread(), [&] { combine_some(how, type, have, values, count); });
+  }
+}
+
+void combine_all(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
+                 std::size_t count, bool wide, FloatModes modes) {
+  compute(modes, [&] { combine_tiles(how, type, inputs, out, count, wide); });
 }
 
 }  // namespace mpress::codec

@@ -7,6 +7,7 @@
 
 #include "codec/checksum.hpp"  // MPRESS_HOST_DEVICE
 #include "codec/element.hpp"
+#include "codec/float_environment.hpp"
 #include "codec/szp/grid.hpp"
 
 namespace mpress::codec {
@@ -24,15 +25,17 @@ MPRESS_HOST_DEVICE __attribute__((always_inline)) constexpr T combine(T have, T 
   return value;
 }
 
-/// On the host, over `count` elements of any alignment.
+/// On the host, over `count` elements of any alignment, as MPI would: with the calling thread's
+/// modes. Traps are masked, and flags are as before.
 void combine_elements(Combine how, ElementType type, void* have, const void* values,
                       std::size_t count);
 
 /// The same over `inputs`, one or more, in their order: the first with the second, what comes of it
 /// with the third, and so on. Each is of `count` elements; `out` may be one of them. `wide`: sums
-/// are made in double precision, and rounded once.
+/// are made in double precision, and rounded once. `modes`: those of the call that it is done for,
+/// which may be another thread's.
 void combine_all(Combine how, ElementType type, std::span<const void* const> inputs, void* out,
-                 std::size_t count, bool wide = false);
+                 std::size_t count, bool wide = false, FloatModes modes = FloatModes::of_thread());
 
 /// Sums, minima or maxima of `inputs`, one or more, that have the same bits in any order of these
 /// (codec/any_order.hpp). Every NaN, and the sum of two infinities of different signs, is the same
@@ -43,10 +46,5 @@ void combine_all(Combine how, ElementType type, std::span<const void* const> inp
 /// not it has been encoded, and the result is what szp::add() gives, where that succeeds.
 void combine_in_any_order(Combine how, ElementType type, std::span<const void* const> inputs,
                           void* out, std::size_t count, const szp::Grid& grid = {});
-
-/// Takes `count` elements of any alignment into sums in double precision, with Combine::replace, or
-/// adds them to what is there, with Combine::sum; and rounds such sums to elements.
-void widen(Combine how, ElementType type, double* sums, const void* values, std::size_t count);
-void narrow(ElementType type, void* elements, const double* sums, std::size_t count);
 
 }  // namespace mpress::codec

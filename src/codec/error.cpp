@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "codec/float_environment.hpp"
+
 namespace mpress::codec {
 namespace {
 
@@ -27,8 +29,10 @@ double largest_error_of(const std::byte* elements, const std::byte* got, std::si
 double largest_error(ElementType type, const void* elements, const void* got, std::size_t count) {
   const auto* const from = static_cast<const std::byte*>(elements);
   const auto* const to = static_cast<const std::byte*>(got);
-  return type == ElementType::f32 ? largest_error_of<float>(from, to, count)
-                                  : largest_error_of<double>(from, to, count);
+  return compute([&] {
+    return type == ElementType::f32 ? largest_error_of<float>(from, to, count)
+                                    : largest_error_of<double>(from, to, count);
+  });
 }
 
 }  // namespace mpress::codec

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "codec/float_environment.hpp"
 #include "codec/isa.hpp"
 
 namespace mpress::codec {
@@ -72,7 +73,9 @@ Range range_at(const unsigned char* data, std::size_t count) {
 
 }  // namespace
 
-double Range::width() const { return std::min(max - min, std::numeric_limits<double>::max()); }
+double Range::width() const {
+  return compute([this] { return std::min(max - min, std::numeric_limits<double>::max()); });
+}
 
 void Range::join(const Range& other) {
   any_nonfinite |= other.any_nonfinite;
@@ -81,8 +84,10 @@ void Range::join(const Range& other) {
   const auto less = [](double a, double b) {
     return a < b || (a == b && std::signbit(a) && !std::signbit(b));
   };
-  if (!any_finite || less(other.min, min)) min = other.min;
-  if (!any_finite || less(max, other.max)) max = other.max;
+  compute([&] {
+    if (!any_finite || less(other.min, min)) min = other.min;
+    if (!any_finite || less(max, other.max)) max = other.max;
+  });
   any_finite = true;
 }
 
@@ -98,8 +103,10 @@ Range range_of(const Extent& extent) {
 
 Range finite_range(ElementType type, const void* elements, std::size_t count) {
   const auto* data = static_cast<const unsigned char*>(elements);
-  return type == ElementType::f32 ? range_at<float, std::int32_t, 23>(data, count)
-                                  : range_at<double, std::int64_t, 52>(data, count);
+  return compute([&] {
+    return type == ElementType::f32 ? range_at<float, std::int32_t, 23>(data, count)
+                                    : range_at<double, std::int64_t, 52>(data, count);
+  });
 }
 
 }  // namespace mpress::codec

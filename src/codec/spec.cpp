@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "codec/float_environment.hpp"
+
 namespace mpress {
 namespace {
 
@@ -18,12 +20,6 @@ bool parse_number(std::string_view text, double& value) {
   const char* end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, value);
   return code == std::errc{} && stop == end;
-}
-
-std::string number_text(double value) {
-  char buffer[40];
-  const auto [end, code] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return std::string(buffer, end);
 }
 
 /// Splits off the text up to `separator`; `rest` becomes what follows it.
@@ -85,9 +81,7 @@ bool parse_szp(std::string_view text, std::string_view options, Spec& spec, std:
   return true;
 }
 
-}  // namespace
-
-bool parse_spec(std::string_view text, Spec& spec, std::string& error) {
+bool parse(std::string_view text, Spec& spec, std::string& error) {
   std::string_view options = text;
   const std::string_view name = take(options, ':');
   const bool bare = name.size() == text.size();
@@ -114,14 +108,27 @@ bool parse_spec(std::string_view text, Spec& spec, std::string& error) {
   return true;
 }
 
+}  // namespace
+
+bool parse_spec(std::string_view text, Spec& spec, std::string& error) {
+  return compute([&] { return parse(text, spec, error); });
+}
+
 bool validate_spec(const Spec& spec, ElementType type, std::string& error) {
   if (spec.codec != Codec::zfp) return true;
   const double lowest = type == ElementType::f32 ? min_zfp_rate : 3;
   const double highest = type == ElementType::f32 ? 32 : 64;
-  if (spec.value >= lowest && spec.value <= highest) return true;
+  const bool is_within = compute([&] { return spec.value >= lowest && spec.value <= highest; });
+  if (is_within) return true;
   return fail(error, to_string(spec),
               std::string("the rate for ") + element_name(type) + " must be from " +
                   number_text(lowest) + " to " + number_text(highest) + " bits a value");
+}
+
+std::string number_text(double value) {
+  char buffer[40];
+  const auto write = [&] { return std::to_chars(buffer, buffer + sizeof buffer, value).ptr; };
+  return std::string(buffer, compute(write));
 }
 
 std::string to_string(const Spec& spec) {
@@ -139,8 +146,8 @@ std::string to_string(const Spec& spec) {
 
 std::uint32_t zfp_block_bits(double rate, ElementType type) {
   const std::uint32_t header_bits = type == ElementType::f32 ? 9 : 12;
-  const auto bits = static_cast<std::uint32_t>(std::floor(4 * rate + 0.5));
-  return std::max(bits, header_bits);
+  const auto bits = [&] { return static_cast<std::uint32_t>(std::floor(4 * rate + 0.5)); };
+  return std::max(compute(bits), header_bits);
 }
 
 }  // namespace mpress

@@ -48,6 +48,9 @@ bool validate_spec(const Spec& spec, ElementType type, std::string& error);
 /// The canonical text of a spec; parse_spec(to_string(s)) gives s again.
 std::string to_string(const Spec& spec);
 
+/// The shortest text that reads back as the number.
+std::string number_text(double value);
+
 /// zfp spends a whole number of bits on a block of 4 values: floor(4 * rate + 1/2), at least
 /// the block header (libzfp's zfp_stream_set_rate).
 std::uint32_t zfp_block_bits(double rate, ElementType type);

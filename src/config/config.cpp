@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codec/float_environment.hpp"
 #include "config/knobs.hpp"
 #include "config/version.hpp"
 
@@ -103,21 +104,23 @@ bool parse_bytes(const std::string& text, std::size_t& bytes) {
 }
 
 bool parse_rate(const std::string& text, double& bytes_per_second) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc{}) return false;
-  const std::string unit(stop, end);
-  double factor = 0;
-  if (unit.empty()) factor = 1;
-  if (unit == "bit") factor = 1.0 / 8;
-  if (unit == "kbit") factor = 1e3 / 8;
-  if (unit == "Mbit") factor = 1e6 / 8;
-  if (unit == "Gbit") factor = 1e9 / 8;
-  const double rate = value * factor;
-  if (!(rate > 0) || !std::isfinite(rate)) return false;
-  bytes_per_second = rate;
-  return true;
+  return compute([&] {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data(), end, value);
+    if (code != std::errc{}) return false;
+    const std::string unit(stop, end);
+    double factor = 0;
+    if (unit.empty()) factor = 1;
+    if (unit == "bit") factor = 1.0 / 8;
+    if (unit == "kbit") factor = 1e3 / 8;
+    if (unit == "Mbit") factor = 1e6 / 8;
+    if (unit == "Gbit") factor = 1e9 / 8;
+    const double rate = value * factor;
+    if (!(rate > 0) || !std::isfinite(rate)) return false;
+    bytes_per_second = rate;
+    return true;
+  });
 }
 
 bool read_switch(const char* name, const char* value, bool& is_on, std::string& error) {
@@ -258,7 +261,7 @@ std::string agreed_settings(const Config& config) {
          " threshold=" + std::to_string(config.threshold) +
          " disable=" + (config.disabled ? "1" : "0") + " disable_families=" + families +
          " chunk=" + std::to_string(config.chunk) + " link=" + config.link +
-         " link_rate=" + std::to_string(config.link_rate) + algorithms;
+         " link_rate=" + number_text(config.link_rate) + algorithms;
 }
 
 }  // namespace mpress

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codec/float_environment.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::link {
@@ -19,7 +20,8 @@ void sleep_until(std::uint64_t at_ns) {
 }  // namespace
 
 void Pacer::arrive(std::size_t bytes, std::uint64_t begin_ns) {
-  const auto duration = static_cast<std::uint64_t>(static_cast<double>(bytes) / rate_ * 1e9);
+  const std::uint64_t duration =
+      compute([&] { return static_cast<std::uint64_t>(static_cast<double>(bytes) / rate_ * 1e9); });
   std::uint64_t arrival;
   {
     std::lock_guard lock(mutex_);

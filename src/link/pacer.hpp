@@ -14,7 +14,7 @@ class Pacer {
  public:
   /// `bytes_per_second` 0: off.
   void set_rate(double bytes_per_second) { rate_ = bytes_per_second; }
-  bool active() const { return rate_ > 0; }
+  bool active() const { return rate_ != 0; }
 
   /// Returns when a message of `bytes` that could have begun to travel at `begin_ns` (on the
   /// clock of trace::now_ns) would have arrived.

@@ -11,8 +11,8 @@ struct Parameters {
   /// How long an offer stands while its sender waits for nothing else: about what the message takes
   /// on its way, or, where its reader waits for its turn, what a few do.
   std::uint64_t offer_begin_ns = 10000;
-  double bytes_per_ns = 400;
-  double bytes_per_ns_in_turn = 80;
+  std::uint64_t bytes_per_ns = 400;
+  std::uint64_t bytes_per_ns_in_turn = 80;
 
   /// Shorter gets than this take no turns: what is uneven then takes less than waiting does.
   std::size_t least_turn = 4u << 20;
@@ -24,12 +24,10 @@ struct Parameters {
   std::uint64_t still_asked_ns = 50000;
 
   std::uint64_t offer_ns(std::size_t bytes, bool waits_for_turn) const {
-    const double rate = waits_for_turn ? bytes_per_ns_in_turn : bytes_per_ns;
-    return offer_begin_ns + static_cast<std::uint64_t>(static_cast<double>(bytes) / rate);
+    return offer_begin_ns + bytes / (waits_for_turn ? bytes_per_ns_in_turn : bytes_per_ns);
   }
   std::uint64_t turn_ns(std::size_t bytes) const {
-    return turn_begin_ns +
-           static_cast<std::uint64_t>(4 * static_cast<double>(bytes) / bytes_per_ns);
+    return turn_begin_ns + 4 * bytes / bytes_per_ns;
   }
 };
 

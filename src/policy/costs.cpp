@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codec/float_environment.hpp"
 #include "policy/chunks.hpp"
 
 namespace mpress::policy {
@@ -21,6 +22,25 @@ double first_piece(Path path, double bytes, std::size_t chunk) {
   if (way == Medium::linked) chunk = linked_chunk(static_cast<std::size_t>(bytes), chunk);
   if (way == Medium::pinned) chunk = host_chunk(static_cast<std::size_t>(bytes), chunk);
   return static_cast<double>(chunk);
+}
+
+Costs usual_costs() {
+  constexpr auto device = static_cast<std::size_t>(Place::device);
+  Costs costs;
+  for (const Peer peer : {Peer::same_host, Peer::other_host}) {
+    costs.messages[static_cast<std::size_t>(peer)][device] = Curve::line(20e-6, 10e9);
+    costs.assumed[static_cast<std::size_t>(peer)] = true;
+  }
+  // No curve: a rate that is learned counts.
+  costs.assumed[static_cast<std::size_t>(Peer::linked)] = true;
+  // As fast as a bus may be: where it is slower, compression begins later than it could.
+  costs.messages[static_cast<std::size_t>(Peer::pinned)][device] = Curve::line(20e-6, 50e9);
+  for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
+    costs.codecs[static_cast<std::size_t>(codec)][device] = {Curve::line(20e-6, 500e9),
+                                                             Curve::line(15e-6, 500e9)};
+    costs.assumed_codecs[static_cast<std::size_t>(codec)] = true;
+  }
+  return costs;
 }
 
 }  // namespace
@@ -64,24 +84,7 @@ double Costs::compressed(Path path, const Curve& frame, const CodecSeconds& code
   return seconds + (path.place == Place::device ? left_out : 0);
 }
 
-Costs default_costs() {
-  constexpr auto device = static_cast<std::size_t>(Place::device);
-  Costs costs;
-  for (const Peer peer : {Peer::same_host, Peer::other_host}) {
-    costs.messages[static_cast<std::size_t>(peer)][device] = Curve::line(20e-6, 10e9);
-    costs.assumed[static_cast<std::size_t>(peer)] = true;
-  }
-  // No curve: a rate that is learned counts.
-  costs.assumed[static_cast<std::size_t>(Peer::linked)] = true;
-  // As fast as a bus may be: where it is slower, compression begins later than it could.
-  costs.messages[static_cast<std::size_t>(Peer::pinned)][device] = Curve::line(20e-6, 50e9);
-  for (const Codec codec : {Codec::mpc, Codec::zfp, Codec::szp}) {
-    costs.codecs[static_cast<std::size_t>(codec)][device] = {Curve::line(20e-6, 500e9),
-                                                             Curve::line(15e-6, 500e9)};
-    costs.assumed_codecs[static_cast<std::size_t>(codec)] = true;
-  }
-  return costs;
-}
+Costs default_costs() { return compute(usual_costs); }
 
 std::array<CodecTimes, codec_count> device_codec_times(double speed) {
   // Microseconds of 64 KB, and of sizes four times as long as the one before.

@@ -21,6 +21,9 @@ constexpr std::uint32_t free_verifications = 6;
 /// Encoded messages are timed one in so many: that adds one short message back.
 constexpr std::uint32_t encoded_interval = 16;
 
+/// A message whose half takes less than this to travel is not worth the calls of a codec.
+constexpr double worth_seconds = 20e-6;
+
 /// What sending a raw message in chunks takes more than in one piece: a copy, and the chunks.
 double extra_seconds(std::size_t bytes) { return 20e-6 + 0.5e-9 * static_cast<double>(bytes); }
 
@@ -36,11 +39,16 @@ bool Links::is_near(double rate, double other) {
   return rate <= differ * other && other <= differ * rate;
 }
 
+void Links::set(Link& link, double rate) {
+  link.worth_bytes.store(static_cast<std::size_t>(worth_seconds * rate), std::memory_order_relaxed);
+  link.rate.store(rate, std::memory_order_relaxed);
+}
+
 void Links::note(Link& link, double rate) {
   link.seen[link.next++ % kept] = rate;
   std::array<double, kept> sorted = link.seen;
   std::sort(sorted.begin(), sorted.end());
-  link.rate.store(sorted[kept / 2], std::memory_order_relaxed);
+  set(link, sorted[kept / 2]);
 }
 
 void Links::begin(Peer peer, double rate, Belief belief) {
@@ -49,7 +57,7 @@ void Links::begin(Peer peer, double rate, Belief belief) {
   link.seen.fill(rate);
   link.is_doubted = belief != Belief::full;
   link.is_for_short.store(belief != Belief::little, std::memory_order_relaxed);
-  link.rate.store(rate, std::memory_order_relaxed);
+  set(link, rate);
 }
 
 Timing Links::judge(Peer peer, std::size_t bytes, bool is_encoded, double raw_seconds,

@@ -45,6 +45,12 @@ class Links {
   /// Bytes a second; 0: not known.
   double rate(Peer peer) const { return of(peer).rate.load(std::memory_order_relaxed); }
 
+  /// Bytes of a message whose half takes long enough to be worth the calls of a codec. Computed
+  /// when the rate changes, as messages ask for it that are left alone.
+  std::size_t worth_bytes(Peer peer) const {
+    return of(peer).worth_bytes.load(std::memory_order_relaxed);
+  }
+
   /// May short messages go by it?
   bool is_for_short(Peer peer) const {
     return of(peer).is_for_short.load(std::memory_order_relaxed);
@@ -73,6 +79,7 @@ class Links {
 
   struct Link {
     std::atomic<double> rate{0};
+    std::atomic<std::size_t> worth_bytes{0};
     std::atomic<bool> is_for_short{false};
     std::array<double, kept> seen{};  ///< the latest rates
     std::size_t next = 0;
@@ -88,6 +95,7 @@ class Links {
   };
   Link& of(Peer peer) { return links_[static_cast<std::size_t>(peer)]; }
   const Link& of(Peer peer) const { return links_[static_cast<std::size_t>(peer)]; }
+  static void set(Link& link, double rate);
   static void note(Link& link, double rate);
   static bool is_near(double rate, double other);
 

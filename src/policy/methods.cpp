@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "codec/float_environment.hpp"
+
 namespace mpress::policy {
 namespace {
 
@@ -115,7 +117,10 @@ Method MethodChoice::operator()(Op op, std::size_t bytes, const Hosts& hosts,
   std::optional<Choice>& last = last_[static_cast<std::size_t>(op)];
   const Question question{bytes, wire_per_raw, wanted, costs};
   if (!last || last->question != question) {
-    last = {question, choose_method(op, bytes, hosts, costs, wire_per_raw, wanted)};
+    const auto choose = [&] {
+      return choose_method(op, bytes, hosts, costs, wire_per_raw, wanted);
+    };
+    last = {question, compute(choose)};
   }
   return last->method;
 }

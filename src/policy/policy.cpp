@@ -37,8 +37,6 @@ void note(Ratios::Seen& seen, double wire_per_raw) {
   seen.samples.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// A message whose half takes less than this to travel is not worth the calls of a codec.
-constexpr double worth_seconds = 20e-6;
 constexpr std::size_t least_worth = 4096;
 
 /// A round of a collective call takes at least this long, and, where a link was not measured,
@@ -82,26 +80,30 @@ bool Policy::may_compress_devices() const {
 
 bool Policy::may_have_raw() const {
   if (!costs_.raw_is_mpis) return true;
-  for (const Peer peer : {Peer::linked, Peer::pinned}) {
-    for (double bytes = shortest; bytes <= longest; bytes *= 2) {
-      if (is_faster_by_link({Place::device, peer}, bytes)) return true;
+  return compute([&] {
+    for (const Peer peer : {Peer::linked, Peer::pinned}) {
+      for (double bytes = shortest; bytes <= longest; bytes *= 2) {
+        if (is_faster_by_link({Place::device, peer}, bytes)) return true;
+      }
     }
-  }
-  return false;
+    return false;
+  });
 }
 
 bool Policy::may_compress(std::initializer_list<Path> paths,
                           std::initializer_list<Codec> codecs) const {
   if (force_) return true;
-  for (const Path& path : paths) {
-    const Wire costs = wire(path);
-    for (double bytes = shortest; costs.message() && bytes <= longest; bytes *= 2) {
-      for (const Codec codec : codecs) {
-        if (could_pay(path, codec, costs, bytes)) return true;
+  return compute([&] {
+    for (const Path& path : paths) {
+      const Wire costs = wire(path);
+      for (double bytes = shortest; costs.message() && bytes <= longest; bytes *= 2) {
+        for (const Codec codec : codecs) {
+          if (could_pay(path, codec, costs, bytes)) return true;
+        }
       }
     }
-  }
-  return false;
+    return false;
+  });
 }
 
 /// Would a frame of no size be faster?
@@ -131,12 +133,14 @@ std::optional<CodecSeconds> Policy::codec_seconds(Path path, Codec codec, double
 
 void Policy::learn_linked(double rate, double speed) {
   std::lock_guard lock(learning_);
-  if (rate <= links_.rate(Peer::linked)) return;
-  if (speed > 0 && !knows_devices_.load(std::memory_order_relaxed)) {
-    between_devices_ = device_codec_times(speed);
-    knows_devices_.store(true, std::memory_order_release);
-  }
-  links_.begin(Peer::linked, rate, Belief::full);
+  compute([&] {
+    if (rate <= links_.rate(Peer::linked)) return;
+    if (speed > 0 && !knows_devices_.load(std::memory_order_relaxed)) {
+      between_devices_ = device_codec_times(speed);
+      knows_devices_.store(true, std::memory_order_release);
+    }
+    links_.begin(Peer::linked, rate, Belief::full);
+  });
 }
 
 /// On the host, as far as this process has seen.
@@ -167,6 +171,10 @@ double Policy::raw_seconds(Path path, const Wire& costs, double bytes) const {
 }
 
 LinkCosts Policy::link_costs(Path path) const {
+  return compute([&] { return costs_of_link(path); });
+}
+
+LinkCosts Policy::costs_of_link(Path path) const {
   constexpr double brief = 64 << 10;
   constexpr double long_one = 4 << 20;
   const Usual otherwise = usual(path);
@@ -200,8 +208,7 @@ std::size_t Policy::least_bytes(Peer peer, std::size_t usual) const {
   // What is forced to be compressed is so from the same size on everywhere.
   if (rate == 0 || force_) return usual;
   if (!links_.is_for_short(peer)) return std::max(usual, Links::least_bytes);
-  return std::clamp(static_cast<std::size_t>(worth_seconds * rate), std::min(least_worth, usual),
-                    usual);
+  return std::clamp(links_.worth_bytes(peer), std::min(least_worth, usual), usual);
 }
 
 Timing Policy::judge_timing(const Subject& subject, bool is_encoded, Clock clock) {
@@ -209,31 +216,41 @@ Timing Policy::judge_timing(const Subject& subject, bool is_encoded, Clock clock
   if (force_ || rate == 0 || subject.path.place != Place::host || costs_.message(subject.path)) {
     return Timing::none;
   }
-  const double raw = static_cast<double>(subject.bytes) / rate;
-  double seconds = raw;
-  if (is_encoded) {
-    const Ratios::Seen& seen = subject.ratios->at(subject.codec, subject.type, subject.bytes);
-    const CodecSeconds codec = seen_seconds(subject);
-    seconds = std::max<double>(relaxed(seen.wire_per_raw) * raw, codec.encode) + codec.decode;
-  }
-  return links_.judge(subject.path.peer, subject.bytes, is_encoded, raw, seconds, clock);
+  return compute([&] {
+    const double raw = static_cast<double>(subject.bytes) / rate;
+    double seconds = raw;
+    if (is_encoded) {
+      const Ratios::Seen& seen = subject.ratios->at(subject.codec, subject.type, subject.bytes);
+      const CodecSeconds codec = seen_seconds(subject);
+      seconds = std::max<double>(relaxed(seen.wire_per_raw) * raw, codec.encode) + codec.decode;
+    }
+    return links_.judge(subject.path.peer, subject.bytes, is_encoded, raw, seconds, clock);
+  });
 }
 
-bool Policy::timed(const Subject& subject, std::size_t wire_bytes, double seconds,
+bool Policy::timed(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns,
                    bool was_encoded) {
-  const CodecSeconds codec = was_encoded ? seen_seconds(subject) : CodecSeconds{};
-  return links_.observe(subject.path.peer, wire_bytes, seconds, codec.encode + codec.decode);
+  return compute([&] {
+    const CodecSeconds codec = was_encoded ? seen_seconds(subject) : CodecSeconds{};
+    const double seconds = static_cast<double>(ns) * 1e-9;
+    return links_.observe(subject.path.peer, wire_bytes, seconds, codec.encode + codec.decode);
+  });
 }
 
 bool Policy::is_raw_by_costs(const Subject& subject) const {
   if (force_) return false;
-  const Wire costs = wire(subject.path);
-  return !costs.message() ||
-         !could_pay(subject.path, subject.codec, costs, static_cast<double>(subject.bytes));
+  return compute([&] {
+    const Wire costs = wire(subject.path);
+    return !costs.message() ||
+           !could_pay(subject.path, subject.codec, costs, static_cast<double>(subject.bytes));
+  });
 }
 
 Verdict Policy::judge(const Subject& subject) {
-  if (force_) return Verdict::compress;
+  return force_ ? Verdict::compress : compute([&] { return verdict(subject); });
+}
+
+Verdict Policy::verdict(const Subject& subject) {
   const Wire costs = wire(subject.path);
   if (!costs.message()) return Verdict::unknown;
   const auto bytes = static_cast<double>(subject.bytes);
@@ -265,19 +282,21 @@ Verdict Policy::judge(const Subject& subject) {
 
 void Policy::encoded(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns) {
   if (subject.bytes == 0) return;
-  const auto bytes = static_cast<double>(subject.bytes);
-  const double wire_per_raw = static_cast<double>(wire_bytes) / bytes;
-  note(subject.ratios->at(subject.codec, subject.type, subject.bytes), wire_per_raw);
-  note(seen_.at(subject.codec, subject.type, subject.bytes), wire_per_raw);
-  if (subject.path.place != Place::host) return;
-  Speed& speed = speeds_[static_cast<std::size_t>(subject.codec)][size_class(subject.bytes)];
-  note_speed(speed.encode, static_cast<double>(ns) / bytes);
+  compute([&] {
+    const auto bytes = static_cast<double>(subject.bytes);
+    const double wire_per_raw = static_cast<double>(wire_bytes) / bytes;
+    note(subject.ratios->at(subject.codec, subject.type, subject.bytes), wire_per_raw);
+    note(seen_.at(subject.codec, subject.type, subject.bytes), wire_per_raw);
+    if (subject.path.place != Place::host) return;
+    Speed& speed = speeds_[static_cast<std::size_t>(subject.codec)][size_class(subject.bytes)];
+    note_speed(speed.encode, static_cast<double>(ns) / bytes);
+  });
 }
 
 void Policy::decoded(Place place, Codec codec, std::size_t bytes, std::uint64_t ns) {
   if (bytes == 0 || place != Place::host) return;
   Speed& speed = speeds_[static_cast<std::size_t>(codec)][size_class(bytes)];
-  note_speed(speed.decode, static_cast<double>(ns) / static_cast<double>(bytes));
+  compute([&] { note_speed(speed.decode, static_cast<double>(ns) / static_cast<double>(bytes)); });
 }
 
 }  // namespace mpress::policy

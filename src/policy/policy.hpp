@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "codec/element.hpp"
+#include "codec/float_environment.hpp"
 #include "codec/spec.hpp"
 #include "policy/costs.hpp"
 #include "policy/links.hpp"
@@ -43,7 +44,8 @@ enum class Verdict : std::uint8_t {
   ratio,    ///< a frame as small as those before would not be faster
 };
 
-/// Thread-safe; its counters may lag, its decisions never wait.
+/// Thread-safe; its counters may lag, its decisions never wait. Its arithmetic does not see the
+/// modes and traps of the calling thread, nor leave flags there (codec/float_environment.hpp).
 class Policy {
  public:
   /// `force`: everything is compressed.
@@ -61,7 +63,8 @@ class Policy {
   /// Do raw messages go by an own link on this path? Where MPI takes memory of devices, that is a
   /// question of which was measured to be faster.
   bool has_raw(Path path, std::size_t bytes) const {
-    return !costs_.raw_is_mpis || is_faster_by_link(path, static_cast<double>(bytes));
+    return !costs_.raw_is_mpis ||
+           compute([&] { return is_faster_by_link(path, static_cast<double>(bytes)); });
   }
 
   /// Could any do so?
@@ -81,7 +84,9 @@ class Policy {
   // What was measured at the start, in their place: the rate of links to such peers, in bytes a
   // second, and the least that encoding and decoding take in host memory, by codec, in seconds a
   // byte.
-  void learn(Peer peer, double rate, Belief belief) { links_.begin(peer, rate, belief); }
+  void learn(Peer peer, double rate, Belief belief) {
+    compute([&] { links_.begin(peer, rate, belief); });
+  }
   void learn_codecs(const std::array<double, codec_count>& least_seconds) {
     costs_.least_host_seconds = least_seconds;
   }
@@ -96,9 +101,11 @@ class Policy {
   Timing judge_timing(const Subject& subject, bool is_encoded, Clock clock);
 
   /// A message that was timed; see Links::observe().
-  bool timed(const Subject& subject, std::size_t wire_bytes, double seconds, bool was_encoded);
+  bool timed(const Subject& subject, std::size_t wire_bytes, std::uint64_t ns, bool was_encoded);
   /// Another rank of this host has learned that links to such peers have this rate.
-  void heard(Peer peer, double rate) { links_.hear(peer, rate); }
+  void heard(Peer peer, double rate) {
+    compute([&] { links_.hear(peer, rate); });
+  }
   /// What has been learned, in bytes a second; 0: nothing.
   double rate(Peer peer) const { return links_.rate(peer); }
   /// What rounds of raw messages cost on a path, as far as is known, else as is usual.
@@ -143,6 +150,8 @@ class Policy {
     const Curve& frame() const { return told_frame ? *told_frame : learned; }
   };
   Wire wire(Path path) const;
+  Verdict verdict(const Subject& subject);
+  LinkCosts costs_of_link(Path path) const;
   bool could_pay(Path path, Codec codec, const Wire& costs, double bytes) const;
   double raw_seconds(Path path, const Wire& costs, double bytes) const;
   CodecSeconds seen_seconds(const Subject& subject) const;

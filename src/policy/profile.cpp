@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "codec/float_environment.hpp"
+
 namespace mpress::policy {
 namespace {
 
@@ -170,8 +172,10 @@ bool parse_profile(std::string_view text, Profile& profile, std::string& error) 
   Parser parser(profile);
   int line = 2;
   const char* expected = nullptr;
-  for (; !text.empty() && !expected; ++line) expected = parser.take(next(text, '\n'));
-  if (!expected) expected = parser.close();
+  compute([&] {
+    for (; !text.empty() && !expected; ++line) expected = parser.take(next(text, '\n'));
+    if (!expected) expected = parser.close();
+  });
   if (!expected) return true;
   error = "line " + std::to_string(line - 1) + ": expected " + expected;
   return false;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "codec/float_environment.hpp"
 #include "config/machine.hpp"
 #include "policy/costs.hpp"
 #include "policy/profile.hpp"
@@ -95,11 +96,14 @@ std::optional<std::pair<double, double>> predict(const std::string& profile, con
   }
   costs.device_chunks.fill(chunk);
   policy::costs_of(known, mpi, {host, transport}, costs);
-  const auto codec = costs.codec_seconds(path, parse(spec).codec, nbytes);
-  if (!known.find(path.peer, path.place, mpi, transport) || !codec) return std::nullopt;
-  const policy::Curve& message = costs.message(path);
-  return std::pair{policy::clearly_faster * message.at(nbytes),
-                   costs.compressed(path, *codec, nbytes / ratio)};
+  const Codec wanted = parse(spec).codec;
+  return compute([&]() -> std::optional<std::pair<double, double>> {
+    const auto codec = costs.codec_seconds(path, wanted, nbytes);
+    if (!known.find(path.peer, path.place, mpi, transport) || !codec) return std::nullopt;
+    const policy::Curve& message = costs.message(path);
+    return std::pair{policy::clearly_faster * message.at(nbytes),
+                     costs.compressed(path, *codec, nbytes / ratio)};
+  });
 }
 
 }  // namespace

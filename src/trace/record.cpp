@@ -83,10 +83,11 @@ Row& Record::row(const Key& key) {
   return rows_[row_capacity - 1];
 }
 
-/// Bits of doubles that are not below 0 are in their order.
+/// Bits of doubles that are not below 0 are in their order; NaNs are beyond.
 void raise_error(std::atomic<std::uint64_t>& error, double value) {
-  constexpr double largest = std::numeric_limits<double>::max();
-  const auto bits = std::bit_cast<std::uint64_t>(value <= largest ? value : largest);
+  constexpr auto largest = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::max());
+  constexpr auto no_sign = std::uint64_t{INT64_MAX};
+  const auto bits = std::min(std::bit_cast<std::uint64_t>(value) & no_sign, largest);
   std::uint64_t known = error.load(std::memory_order_relaxed);
   while (known < bits && !error.compare_exchange_weak(known, bits, std::memory_order_relaxed)) {
   }

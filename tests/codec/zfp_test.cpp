@@ -10,10 +10,6 @@
 #include <string>
 #include <vector>
 
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#endif
-
 #include "codec/checksum.hpp"
 #include "codec/isa.hpp"
 #include "codec/zfp/format.hpp"
@@ -330,28 +326,6 @@ void test_forged() {
   }
 }
 
-// The program's rounding and flushing of subnormals change neither bytes nor values.
-void test_float_mode() {
-#if defined(__SSE2__)
-  const auto v = field<float>(7, 256);
-  on_every_isa([&](Isa isa) {
-    const Bytes payload = encode(v, 48);
-    std::vector<float> plain(v.size()), odd(v.size());
-    CHECK(decode(payload, 48, plain) == Status::ok, "%s", mpress::isa_name(isa));
-    const unsigned before = _mm_getcsr();
-    const unsigned mode = before | 0x8040 | 0x6000;  // flush both ways, round towards zero
-    _mm_setcsr(mode);
-    const Bytes again = encode(v, 48);
-    const Status status = decode(payload, 48, odd);
-    const unsigned after = _mm_getcsr();
-    _mm_setcsr(before);
-    CHECK(again == payload, "%s", mpress::isa_name(isa));
-    CHECK(status == Status::ok && same_bits(plain, odd), "%s", mpress::isa_name(isa));
-    CHECK(after == mode, "%s leaves %x for %x", mpress::isa_name(isa), after, mode);
-  });
-#endif
-}
-
 }  // namespace
 
 int main() {
@@ -375,7 +349,6 @@ int main() {
   test_isas_agree<float>();
   test_isas_agree<double>();
   test_forged();
-  test_float_mode();
   if (failures == 0) std::printf("ok\n");
   return failures == 0 ? 0 : 1;
 }

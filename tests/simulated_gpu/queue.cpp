@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "codec/codec.hpp"
+#include "codec/float_environment.hpp"
 #include "queue_work.hpp"
 #include "streams.hpp"
 
@@ -132,7 +133,8 @@ void Queue::do_first(std::unique_lock<std::mutex>& lock) {
     return;
   }
   lock.unlock();  // others look meanwhile; the first piece stays where it is
-  const std::optional<gpu::Outcome> outcome = piece.work();
+  // Devices know nothing of how the host's threads round.
+  const std::optional<gpu::Outcome> outcome = compute([&] { return piece.work(); });
   lock.lock();
   if (outcome) outcomes_[piece.event] = *outcome;
   done_ = piece.event;

@@ -34,10 +34,10 @@ class SumWork {
         begins_(given.begins.begin(), given.begins.end()),
         counts_(given.counts.begin(), given.counts.end()),
         given_(given) {
-    if (given.grid.bound != 0 && !szp::make_quantizer(given.grid, z_)) {
+    if (given.grid.bound != 0 && !szp::quantizer_of(given.grid, z_)) {
       fault("a grid without a step: %g", given.grid.bound);
     }
-    szp::make_quantizer({given.grid.bound, given.grid.slack}, z_of_sums_);
+    szp::quantizer_of({given.grid.bound, given.grid.slack}, z_of_sums_);
   }
 
   /// `left_off`: where this queue's last joint sum did.

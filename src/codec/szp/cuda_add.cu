@@ -513,7 +513,7 @@ template <class T>
 cudaError_t add_elements(std::span<const AddSegment> segments, const EncodedAs& elements,
                          void* workspace, cudaStream_t stream) {
   Elements<T> as{{}, elements.grid.bound, elements.mode};
-  if (!make_quantizer(elements.grid, as.z)) as.z.step = 0;
+  if (!quantizer_of(elements.grid, as.z)) as.z.step = 0;
   const auto tasks = [](std::size_t count) {
     return std::max<std::size_t>(1, unit_count(Traits<T>::type, count));
   };

@@ -425,7 +425,7 @@ cudaError_t encode_elements(Bound kind, const Grid& value, Mode mode,
   Request<T> request{{},   false,  kind,
                      mode, common, value.bound,
                      codec::cuda::multiprocessors() * encode_residency};
-  if (kind == Bound::abs) request.resolvable = make_quantizer(value, request.absolute);
+  if (kind == Bound::abs) request.resolvable = quantizer_of(value, request.absolute);
   std::size_t units = 0;
   for (const EncodeSegment& segment : segments) units += unit_count(Traits<T>::type, segment.count);
   std::size_t pairs_left = pairs_of(units, request.wave);

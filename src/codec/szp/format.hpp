@@ -263,6 +263,10 @@ std::size_t max_bytes(ElementType type, std::size_t count);
 /// too short.
 double told_bound(const void* payload, std::size_t bytes);
 
+/// make_quantizer() for hosts, in mpress's own floating-point environment.
+bool quantizer_of(const Grid& grid, Quantizer<float>& z);
+bool quantizer_of(const Grid& grid, Quantizer<double>& z);
+
 /// Whether the step of `abs_bound` and its inverse are normal numbers of the type. Where not,
 /// encode() keeps the elements as they are.
 bool resolvable(ElementType type, double abs_bound);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "codec/float_environment.hpp"
 #include "codec/isa.hpp"
 #include "codec/scratch.hpp"
 
@@ -329,56 +330,77 @@ std::size_t max_bytes(ElementType type, std::size_t count) {
   return sizeof(Header) + count * element_size(type);
 }
 
+bool quantizer_of(const Grid& grid, Quantizer<float>& z) {
+  return compute([&] { return make_quantizer(grid, z); });
+}
+
+bool quantizer_of(const Grid& grid, Quantizer<double>& z) {
+  return compute([&] { return make_quantizer(grid, z); });
+}
+
 bool resolvable(ElementType type, double abs_bound) {
   Quantizer<float> single;
   Quantizer<double> full;
-  return type == ElementType::f32 ? make_quantizer(abs_bound, single)
-                                  : make_quantizer(abs_bound, full);
+  return type == ElementType::f32 ? quantizer_of(abs_bound, single) : quantizer_of(abs_bound, full);
 }
 
 std::optional<Grid> summand_grid(ElementType type, double bound, int summands, double most) {
-  return type == ElementType::f32 ? summand_grid_as<float>(bound, summands, most)
-                                  : summand_grid_as<double>(bound, summands, most);
+  return compute([&] {
+    return type == ElementType::f32 ? summand_grid_as<float>(bound, summands, most)
+                                    : summand_grid_as<double>(bound, summands, most);
+  });
 }
 
 Grounds coarse(const Grounds& exact) {
-  // Each of these operations is exact, so all members of a sum find the same.
-  int of_bound = 0, of_most = 0;
-  const double bound = std::floor(0x1p6 * std::frexp(exact.bound, &of_bound));
-  const double most = std::ceil(0x1p3 * std::frexp(exact.most, &of_most));
-  return {std::ldexp(bound, of_bound - 6), std::ldexp(most, of_most - 3)};
+  return compute([&]() -> Grounds {
+    // Each of these operations is exact, so all members of a sum find the same.
+    int of_bound = 0, of_most = 0;
+    const double bound = std::floor(0x1p6 * std::frexp(exact.bound, &of_bound));
+    const double most = std::ceil(0x1p3 * std::frexp(exact.most, &of_most));
+    return {std::ldexp(bound, of_bound - 6), std::ldexp(most, of_most - 3)};
+  });
 }
 
 double covered(ElementType type, double bound, int summands) {
   const bool is_single = type == ElementType::f32;
   constexpr int most_summands = 128;  // whose sums stay numbers of the type
   if (is_single && summands > most_summands) return 0;
-  const double most = bound / summands * (is_single ? 0x1p17 : 0x1p25);
-  return std::isfinite(most) ? most : 0;
+  return compute([&] {
+    const double most = bound / summands * (is_single ? 0x1p17 : 0x1p25);
+    return std::isfinite(most) ? most : 0;
+  });
 }
 
 std::optional<Grid> blind_grid(ElementType type, double bound, int summands) {
-  const double most = covered(type, bound, summands);
-  if (!(most > 0)) return std::nullopt;
-  std::optional<Grid> grid = summand_grid(type, bound, summands, most);
-  // The next quantum stands for what is not beyond, too.
-  if (grid) grid->reach = std::floor(most / (2 * grid->bound * step_shrink)) - 1;
-  return grid;
+  return compute([&]() -> std::optional<Grid> {
+    const double most = covered(type, bound, summands);
+    if (!(most > 0)) return std::nullopt;
+    std::optional<Grid> grid = summand_grid(type, bound, summands, most);
+    // The next quantum stands for what is not beyond, too.
+    if (grid) grid->reach = std::floor(most / (2 * grid->bound * step_shrink)) - 1;
+    return grid;
+  });
 }
 
-double reached(const Grid& blind) { return (blind.reach - 2) * 2 * blind.bound * step_shrink; }
+double reached(const Grid& blind) {
+  return compute([&] { return (blind.reach - 2) * 2 * blind.bound * step_shrink; });
+}
 
 double bound_of_sum(ElementType type, const Grid& each, int summands, double most) {
-  return type == ElementType::f32 ? bound_of_sum_as<float>(each, summands, most)
-                                  : bound_of_sum_as<double>(each, summands, most);
+  return compute([&] {
+    return type == ElementType::f32 ? bound_of_sum_as<float>(each, summands, most)
+                                    : bound_of_sum_as<double>(each, summands, most);
+  });
 }
 
 std::size_t encode(ElementType type, const void* in, std::size_t count, const Grid& grid, Mode mode,
                    void* out) {
   const auto* from = static_cast<const unsigned char*>(in);
   auto* to = static_cast<unsigned char*>(out);
-  return type == ElementType::f32 ? encode_elements<float>(from, count, grid, mode, to)
-                                  : encode_elements<double>(from, count, grid, mode, to);
+  return compute([&] {
+    return type == ElementType::f32 ? encode_elements<float>(from, count, grid, mode, to)
+                                    : encode_elements<double>(from, count, grid, mode, to);
+  });
 }
 
 double told_bound(const void* payload, std::size_t bytes) {
@@ -392,17 +414,21 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, void* ou
               std::size_t count, Combine how) {
   const auto* from = static_cast<const unsigned char*>(payload);
   auto* to = static_cast<unsigned char*>(out);
-  return type == ElementType::f32 ? decode_elements<float>(from, bytes, to, count, how)
-                                  : decode_elements<double>(from, bytes, to, count, how);
+  return compute([&] {
+    return type == ElementType::f32 ? decode_elements<float>(from, bytes, to, count, how)
+                                    : decode_elements<double>(from, bytes, to, count, how);
+  });
 }
 
 Status add(ElementType type, std::span<const Summand> summands, std::size_t count, void* out,
            std::size_t& out_bytes, const EncodedAs& elements, void* decoded) {
   auto* to = static_cast<unsigned char*>(out);
   auto* into = static_cast<unsigned char*>(decoded);
-  return type == ElementType::f32
-             ? add_payloads<float>(summands, count, to, out_bytes, elements, into)
-             : add_payloads<double>(summands, count, to, out_bytes, elements, into);
+  return compute([&] {
+    return type == ElementType::f32
+               ? add_payloads<float>(summands, count, to, out_bytes, elements, into)
+               : add_payloads<double>(summands, count, to, out_bytes, elements, into);
+  });
 }
 
 }  // namespace mpress::codec::szp

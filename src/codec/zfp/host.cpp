@@ -2,10 +2,7 @@
 #include <bit>
 #include <cstring>
 
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#endif
-
+#include "codec/float_environment.hpp"
 #include "codec/isa.hpp"
 #include "codec/scratch.hpp"
 #include "codec/zfp/block.hpp"
@@ -16,23 +13,6 @@ static_assert(std::endian::native == std::endian::little);
 
 namespace mpress::codec::zfp {
 namespace {
-
-/// Default rounding and no flushing of subnormals, whatever mode the program runs in: bytes and
-/// values must not depend on it.
-class DefaultFloatMode {
- public:
-#if defined(__SSE2__)
-  DefaultFloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~DefaultFloatMode() { _mm_setcsr(saved_); }
-
- private:
-  unsigned saved_;
-#else
-  DefaultFloatMode() = default;
-#endif
-  DefaultFloatMode(const DefaultFloatMode&) = delete;
-  DefaultFloatMode& operator=(const DefaultFloatMode&) = delete;
-};
 
 /// Appends bits to a byte sequence, whole words at a time.
 class BitWriter {
@@ -177,7 +157,6 @@ std::size_t decode_kernel([[maybe_unused]] ElementType type,
 template <typename Element>
 void encode_stream(ElementType type, const unsigned char* in, std::size_t count,
                    std::uint32_t block_bits, unsigned char* out, ExceptionList& exceptions) {
-  const DefaultFloatMode mode;
   unsigned char* end = out + stream_bytes(type, count, block_bits);
   const std::size_t done = encode_kernel(type, in, count / kBlock, block_bits, out, exceptions);
   in += done * kBlock * sizeof(Element);
@@ -193,7 +172,6 @@ void encode_stream(ElementType type, const unsigned char* in, std::size_t count,
 template <typename Element>
 void decode_stream(ElementType type, const unsigned char* in, std::uint32_t block_bits,
                    unsigned char* out, std::size_t count) {
-  const DefaultFloatMode mode;
   const std::size_t bytes = stream_bytes(type, count, block_bits);
   const std::size_t done = decode_kernel(type, in, bytes, block_bits, count / kBlock, out);
   out += done * kBlock * sizeof(Element);
@@ -299,11 +277,10 @@ std::size_t encode(ElementType type, const void* in, std::size_t count, std::uin
   const std::size_t stream = stream_bytes(type, count, block_bits);
   const std::size_t room = max_bytes(type, count, block_bits) - sizeof(Footer) - stream;
   ExceptionList exceptions{type, to + stream, room / exception_bytes(type)};
-  if (type == ElementType::f32) {
-    encode_stream<float>(type, from, count, block_bits, to, exceptions);
-  } else {
-    encode_stream<double>(type, from, count, block_bits, to, exceptions);
-  }
+  compute([&] {
+    const auto encode = type == ElementType::f32 ? encode_stream<float> : encode_stream<double>;
+    encode(type, from, count, block_bits, to, exceptions);
+  });
   if (exceptions.count > exceptions.capacity) return encode_raw(type, in, count, to);
   return finish(to, stream + exceptions.count * exception_bytes(type), exceptions.count,
                 kFormStream);
@@ -326,7 +303,7 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, std::uin
 
   if (footer.form == kFormRaw) {
     if (body != raw || footer.exceptions != 0) return Status::corrupt;
-    if (count != 0) combine_elements(how, type, to, from, count);
+    if (count != 0) compute([&] { combine_elements(how, type, to, from, count); });
     return Status::ok;
   }
   if (footer.form != kFormStream || body < stream) return Status::corrupt;
@@ -337,12 +314,17 @@ Status decode(ElementType type, const void* payload, std::size_t bytes, std::uin
   ExceptionReader exceptions(type, from + stream, footer.exceptions);
   if (!exceptions.sound(block_count(count))) return Status::corrupt;
   if (how != Combine::replace) {
-    const auto decode = type == ElementType::f32 ? decode_combined<float> : decode_combined<double>;
-    decode(type, from, block_bits, exceptions, how, to, count);
+    compute([&] {
+      const auto decode =
+          type == ElementType::f32 ? decode_combined<float> : decode_combined<double>;
+      decode(type, from, block_bits, exceptions, how, to, count);
+    });
     return Status::ok;
   }
-  const auto decode = type == ElementType::f32 ? decode_stream<float> : decode_stream<double>;
-  decode(type, from, block_bits, to, count);
+  compute([&] {
+    const auto decode = type == ElementType::f32 ? decode_stream<float> : decode_stream<double>;
+    decode(type, from, block_bits, to, count);
+  });
   exceptions.restore(0, to, count);
   return Status::ok;
 }

@@ -70,8 +70,8 @@ void Timings::look(Job& job) {
   if (!is_told || told.ns == 0 || over->wire_bytes == 0 || !was_awaited) {
     return job.policy.not_timed(over->subject, over->is_encoded);
   }
-  const bool has_changed = job.policy.timed(over->subject, over->wire_bytes,
-                                            static_cast<double>(told.ns) * 1e-9, over->is_encoded);
+  const bool has_changed =
+      job.policy.timed(over->subject, over->wire_bytes, told.ns, over->is_encoded);
   if (has_changed) mpi::note_change();  // no decision stands any more
   tell(job, over->subject.path.peer);
 }

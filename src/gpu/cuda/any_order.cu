@@ -52,7 +52,7 @@ cudaError_t combine_as(Combine how, const Inputs& inputs, void* out, std::size_t
   const auto blocks = static_cast<unsigned>(
       std::clamp<std::size_t>((count + threads - 1) / threads, 1, most_blocks));
   szp::Quantizer<T> z{};
-  const bool is_on_grid = grid.bound > 0 && szp::make_quantizer(grid, z);
+  const bool is_on_grid = grid.bound != 0 && szp::quantizer_of(grid, z);
   const int room = any_order::room_for(inputs.number);
   T* const to = static_cast<T*>(out);
   const auto launch = [&](auto kernel) {

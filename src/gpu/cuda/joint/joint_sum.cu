@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "codec/cuda/support.cuh"
+#include "codec/float_environment.hpp"
 #include "gpu/cuda/joint/await.cuh"
 #include "gpu/cuda/joint/joint_add.cuh"
 #include "gpu/cuda/joint/joint_range.cuh"
@@ -270,8 +271,8 @@ template <class T>
 cudaError_t sum_as(SumCall& call, const codec::szp::Grid& grid, std::uint32_t room,
                    const Tell& tell, cudaStream_t stream) {
   Quantizer<T> z{};
-  if (grid.bound != 0 && !codec::szp::make_quantizer(grid, z)) return cudaErrorInvalidValue;
-  call.quick = any_order::quick_reach(z, joint::reach - 1);
+  if (grid.bound != 0 && !codec::szp::quantizer_of(grid, z)) return cudaErrorInvalidValue;
+  call.quick = compute([&] { return any_order::quick_reach(z, joint::reach - 1); });
   const std::uint64_t own = joint::units_of(call.counts[call.own], sizeof(T));
   std::uint64_t others = 0, longest = 0;
   for (unsigned member = 0; member < call.members; ++member) {
