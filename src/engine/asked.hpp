@@ -2,7 +2,8 @@
 // communicator's hints and the environment.
 #pragma once
 
-#include <cmath>
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -27,7 +28,14 @@ struct Outcome {
   /// A part of the call is over, that mpress moved.
   void add(double part) {
     is_served = 1;
-    bound = std::isnan(bound) || std::isnan(part) ? unknown : std::fmax(bound, part);
+    bound = looser(bound, part);
+  }
+
+  /// The greater of two bounds. Neither is below 0, so their bits are in their order, and those of
+  /// NaNs beyond: without a comparison of numbers, which could trap.
+  static double looser(double a, double b) {
+    return std::bit_cast<double>(
+        std::max(std::bit_cast<std::uint64_t>(a), std::bit_cast<std::uint64_t>(b)));
   }
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -31,10 +32,10 @@ class Records {
     std::fclose(file);
   }
 
-  /// What the rank of `own`, in a job of two, finds within `seconds`; empty: all are there.
-  std::string missed(const trace::RecordHeader& own, double seconds) const {
+  /// What the rank of `own`, in a job of two, finds within `timeout_ns`; empty: all are there.
+  std::string missed(const trace::RecordHeader& own, std::uint64_t timeout_ns) const {
     std::string error;
-    const bool present = engine::check_presence(folder_, own, seconds, error);
+    const bool present = engine::check_presence(folder_, own, timeout_ns, error);
     CHECK(present == error.empty());
     return error;
   }
@@ -52,8 +53,8 @@ void describe(trace::RecordHeader& header, int rank, const char* settings = "cod
   std::snprintf(header.settings, sizeof header.settings, "%s", settings);
 }
 
-constexpr double at_once = 0.05;
-constexpr double patiently = 60;
+constexpr std::uint64_t at_once = 50'000'000;
+constexpr std::uint64_t patiently = 60'000'000'000;
 
 void all_are_there() {
   Records records;

@@ -25,7 +25,7 @@ void wait_for(Job& job, Routing& routing, Context& context) {
 /// Of a blocking call that began at `begin_ns`. Raises.
 int finish(Job& job, CollectiveOperation& served, const Operands& operands, mpi::CommInfo& comm,
            std::uint64_t begin_ns) {
-  served.start();
+  served.start(FloatModes::of_thread());
   wait_for(job, served);
   count_blocking(job, served.called(), begin_ns);
   tell_outcome(operands, served);
@@ -50,6 +50,7 @@ class ImmediateCall final : public CollectiveRequest {
   void enter(Job& job) override;
 
   Routing routing_;
+  const FloatModes modes_ = FloatModes::of_thread();  ///< it may be another that starts the blocks
   bool is_begun_ = false;
 };
 
@@ -74,7 +75,7 @@ bool ImmediateCall::decide() {
   if (server == Server::mpi || server == Server::both) {
     mpi_part_.begin_privately(*kept_, context_.comm());
   }
-  if (blocks_) blocks_->start();
+  if (blocks_) blocks_->start(modes_);
   routing_.pass();
   return true;
 }
@@ -92,7 +93,7 @@ class PairwiseRequest final : public CollectiveRequest {
     const int code = mpi_part_.begin(*kept_);
     if (code != MPI_SUCCESS) return code;
     open(request);
-    blocks_->start();
+    blocks_->start(FloatModes::of_thread());
     begin();
     return MPI_SUCCESS;
   }
@@ -128,7 +129,7 @@ class PersistentCall final : public CollectiveRequest {
     set_active(true);
     renew();
     open(&stand_in_);
-    blocks_->start();
+    blocks_->start(FloatModes::of_thread());
     begin();
     return MPI_SUCCESS;
   }

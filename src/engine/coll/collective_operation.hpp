@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "codec/float_environment.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/objects/comm_info.hpp"
@@ -19,8 +20,9 @@ class CollectiveOperation {
   CollectiveOperation& operator=(const CollectiveOperation&) = delete;
   virtual ~CollectiveOperation() = default;
 
-  /// From now on advance() lets it proceed. Not while it is under way.
-  virtual void start() = 0;
+  /// From now on advance() lets it proceed. Not while it is under way. `modes`: those of the thread
+  /// that makes the call, with which raw and lossless sums are made, whichever thread makes them.
+  virtual void start(FloatModes modes) = 0;
 
   /// Waits for no rank. True once it is over: then what it brought is the program's.
   virtual bool advance() = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codec/float_environment.hpp"
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/job/context.hpp"
 #include "engine/job/job.hpp"
@@ -19,7 +20,7 @@ using policy::Place;
 double expected_wire_per_raw(const Spec& spec) {
   constexpr double bits = 32;
   switch (spec.codec) {
-    case Codec::zfp: return std::min(spec.value / bits, 1.0);
+    case Codec::zfp: return compute([&] { return std::min(spec.value / bits, 1.0); });
     case Codec::szp: return 0.1;
     case Codec::none: return 1;
     default: return 0.7;
@@ -37,9 +38,11 @@ CollectiveCosts agree_on_costs(const Job& job, const Context& world) {
   found.by_mpi = {of(Place::device, Peer::same_host), found.linked.between};
   // Rates that were learned are those of all of a host's ranks at once.
   const std::array all{&found.host, &found.linked, &found.pinned, &found.by_mpi};
-  if (job.policy.rate(Peer::other_host) > 0) {
-    const auto ranks = static_cast<double>(std::max<std::size_t>(job.peer_hosts.ranks().size(), 1));
-    for (policy::CollectiveCosts* costs : all) costs->between.seconds_a_byte /= ranks;
+  if (job.policy.rate(Peer::other_host) != 0) {
+    const std::size_t ranks = std::max<std::size_t>(job.peer_hosts.ranks().size(), 1);
+    compute([&] {
+      for (auto* costs : all) costs->between.seconds_a_byte /= static_cast<double>(ranks);
+    });
   }
   std::array<double, 6 * all.size()> numbers;
   const auto for_each = [&](auto visit) {
@@ -70,7 +73,7 @@ schedule::Method method_of(const Job& job, schedule::Op op, const CallShape& sha
     switch (between) {
       case Context::Between::link:
         here = costs.linked;
-        if (is_encoded) here.within = policy::of_payloads(here.within);
+        if (is_encoded) here.within = compute([&] { return policy::of_payloads(here.within); });
         break;
       case Context::Between::host_memory:
         here = costs.pinned;

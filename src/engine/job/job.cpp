@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "codec/float_environment.hpp"
 #include "engine/learning/learned.hpp"
 #include "engine/request/freed.hpp"
 #include "mpi/objects/changes.hpp"
@@ -22,7 +23,7 @@ void tell_of_learned(Job& job) {
     const double rate = job.policy.rate(peer);
     if (rate == 0 || (peer != policy::Peer::linked && !job.learned)) continue;
     char number[32];
-    std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9);
+    compute([&] { std::snprintf(number, sizeof number, "%.3g GB/s", rate * 1e-9); });
     text += std::string("; ") + policy::peer_names[static_cast<std::size_t>(peer)] + " " + number;
   }
   std::snprintf(profile, sizeof profile, "%s", text.c_str());

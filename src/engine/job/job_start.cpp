@@ -31,7 +31,7 @@
 namespace mpress::engine {
 namespace {
 
-constexpr double presence_timeout_seconds = 20;
+constexpr std::uint64_t presence_timeout_ns = 20'000'000'000;
 
 /// Text that identifies the job without communication; empty where nothing does.
 std::string job_identity(const Config& config) {
@@ -125,7 +125,7 @@ void open_record(Job& job, const Tuning& tuning) {
   }
   if (!kept || is_spawned()) return;
   std::string error;
-  if (!check_presence(directory, header, presence_timeout_seconds, error)) mpi::fatal(error);
+  if (!check_presence(directory, header, presence_timeout_ns, error)) mpi::fatal(error);
 }
 
 void open_timeline(const Job& job) {

@@ -78,7 +78,7 @@ std::string timeline_path(const std::string& directory, int rank) {
 }
 
 bool check_presence(const std::string& directory, const trace::RecordHeader& own,
-                    double timeout_seconds, std::string& error) {
+                    std::uint64_t timeout_ns, std::string& error) {
   const std::uint64_t begin = trace::now_ns();
   const int expected = local_size(own.size);
   std::set<int> present;
@@ -96,7 +96,7 @@ bool check_presence(const std::string& directory, const trace::RecordHeader& own
       present.insert(other.rank);
     }
     if (static_cast<int>(present.size()) >= expected) return true;
-    if (static_cast<double>(trace::now_ns() - begin) > timeout_seconds * 1e9) break;
+    if (trace::now_ns() - begin > timeout_ns) break;
     const timespec pause{0, 1000000};
     ::nanosleep(&pause, nullptr);
   }

@@ -18,6 +18,6 @@ std::string timeline_path(const std::string& directory, int rank);
 /// Returns false and an error that names the rank and what differs, or the ranks that are
 /// missing after `timeout_seconds`.
 bool check_presence(const std::string& directory, const trace::RecordHeader& own,
-                    double timeout_seconds, std::string& error);
+                    std::uint64_t timeout_ns, std::string& error);
 
 }  // namespace mpress::engine

@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "codec/float_environment.hpp"
+#include "codec/spec.hpp"
 #include "config/machine.hpp"
 #include "engine/job/job.hpp"
 #include "engine/learning/tuning.hpp"
@@ -43,6 +47,19 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
+/// Takes a line's numbers off it.
+bool read_rates(std::string_view& line, Rates& rates) {
+  return compute([&] {
+    for (double& rate : rates) {
+      const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), rate);
+      if (code != std::errc{} || !(rate >= 0)) return false;
+      line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    }
+    return true;
+  });
+}
+
 }  // namespace
 
 Rates read_learned(const Job& job) {
@@ -51,12 +68,9 @@ Rates read_learned(const Job& job) {
   if (path.empty()) return rates;
   const std::string key = key_of(job);
   for (const std::string& line : lines_of(path)) {
-    std::istringstream words(line);
     Rates found{};
-    std::string rest;
-    bool is_good = true;
-    for (double& rate : found) is_good = is_good && words >> rate && rate >= 0;
-    if (is_good && std::getline(words >> std::ws, rest) && rest == key) rates = found;
+    std::string_view rest = line;
+    if (read_rates(rest, found) && rest == key) rates = found;
   }
   return rates;
 }
@@ -68,10 +82,8 @@ void keep_learned(const Job& job) {
   std::string rates;
   for (std::size_t peer = 0; peer < policy::peer_count; ++peer) {
     const double rate = job.policy.rate(static_cast<policy::Peer>(peer));
-    is_known = is_known || rate > 0;
-    char number[32];
-    std::snprintf(number, sizeof number, "%.0f ", rate);
-    rates += number;
+    is_known = is_known || rate != 0;
+    rates += number_text(compute([=] { return std::round(rate); })) + " ";
   }
   if (!is_known) return;
   const std::string key = key_of(job);

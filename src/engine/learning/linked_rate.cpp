@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codec/float_environment.hpp"
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "mpi/objects/changes.hpp"
@@ -41,8 +42,11 @@ double copy_seconds(gpu::Queue& queue, int device, std::byte* to, const std::byt
       return state != gpu::State::pending || trace::now_ns() > end_ns;
     });
     if (state != gpu::State::done) return 0;
-    const double took = static_cast<double>(trace::now_ns() - begin) * 1e-9;
-    shortest = i == 0 ? took : std::min(shortest, took);
+    const std::uint64_t ns = trace::now_ns() - begin;
+    compute([&] {
+      const double took = static_cast<double>(ns) * 1e-9;
+      shortest = i == 0 ? took : std::min(shortest, took);
+    });
   }
   return shortest;
 }
@@ -78,24 +82,26 @@ void LinkedRate::measure(Job& job, int rank, int device, const std::byte* from, 
     return copy_seconds(*queue, device, to.data(), from, some, end_ns);
   };
   const double least = seconds(brief);
-  const double all = least > 0 ? seconds(bytes) : 0;
+  const double all = least != 0 ? seconds(bytes) : 0;
   if (all == 0) {
     std::lock_guard lock(mutex_);
     given_up_.push_back({std::move(to), std::move(queue)});
     return;
   }
-  if (all < clearly_longer * least) return;
+  if (compute([=] { return all < clearly_longer * least; })) return;
   {
     std::lock_guard lock(mutex_);
     std::ranges::find(measured_, rank, &Measured::rank)->tries = most_tries;
   }
-  const double rate = static_cast<double>(bytes) / (all - least);
+  const double rate = compute([=] { return static_cast<double>(bytes) / (all - least); });
   take(job, device, rate);
   if (!of_host_) return;
   double known = of_host_->rate.load(std::memory_order_relaxed);
-  while (rate > known &&
-         !of_host_->rate.compare_exchange_weak(known, rate, std::memory_order_relaxed)) {
-  }
+  compute([&] {
+    while (rate > known &&
+           !of_host_->rate.compare_exchange_weak(known, rate, std::memory_order_relaxed)) {
+    }
+  });
   of_host_->count.fetch_add(1, std::memory_order_release);
 }
 
@@ -108,7 +114,7 @@ void LinkedRate::hear(Job& job, int device) {
 }
 
 void LinkedRate::take(Job& job, int device, double rate) {
-  if (rate <= job.policy.rate(policy::Peer::linked)) return;
+  if (compute([&] { return rate <= job.policy.rate(policy::Peer::linked); })) return;
   gpu::Gpu* const gpu = gpu::gpu();
   job.policy.learn_linked(rate, gpu ? gpu->speed(device) : 0);
   mpi::note_change();

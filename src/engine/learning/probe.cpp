@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codec/codec.hpp"
+#include "codec/float_environment.hpp"
 #include "engine/job/job.hpp"
 #include "engine/learning/learned.hpp"
 #include "engine/learning/tuning.hpp"
@@ -28,7 +29,7 @@ constexpr double grows = 0.75;
 constexpr double long_enough = 2e-3;
 
 double seconds_since(std::uint64_t begin_ns) {
-  return static_cast<double>(trace::now_ns() - begin_ns) * 1e-9;
+  return compute([=] { return static_cast<double>(trace::now_ns() - begin_ns) * 1e-9; });
 }
 
 /// Whom a rank sends to, and who sends to it, while all do so at once.
@@ -113,14 +114,16 @@ class Exchange {
       for (std::size_t i = 0; i < requests.size(); ++i) job_.pacer.arrive(bytes, begin);
     }
     // What was sent may still lie in a buffer; where as many come as go, they take as long.
-    if (requests.size() == 1) own = std::max(own, seconds_since(begin));
+    if (requests.size() == 1) own = seconds_since(begin);
     all = greatest(seconds_since(begin));
-    spent_ += all;
+    compute([&] { spent_ += all; });
     return own;
   }
 
   /// Has all of it taken too long? The same on all ranks.
-  bool is_late() const { return spent_ > most_seconds; }
+  bool is_late() const {
+    return compute([this] { return spent_ > most_seconds; });
+  }
 
   bool has_partner() const { return partners_.to != MPI_PROC_NULL; }
 
@@ -149,16 +152,19 @@ class Exchange {
 struct Fastest {
   double own = INFINITY;  ///< of this rank's
   double all = INFINITY;  ///< until all ranks' are over
+
+  bool is_long() const {
+    return compute([this] { return all > long_enough; });
+  }
 };
 
 /// Once is enough where that does not take long.
 Fastest time_exchange(Exchange& exchange, std::size_t bytes) {
   Fastest fastest;
-  for (int i = 0; i < repetitions && fastest.all > long_enough && (i == 0 || !exchange.is_late());
-       ++i) {
+  for (int i = 0; i < repetitions && fastest.is_long() && (i == 0 || !exchange.is_late()); ++i) {
     double all = 0;
-    fastest.own = std::min(fastest.own, exchange.run(bytes, all));
-    fastest.all = std::min(fastest.all, all);
+    const double own = exchange.run(bytes, all);
+    compute([&] { fastest = {std::min(fastest.own, own), std::min(fastest.all, all)}; });
   }
   return fastest;
 }
@@ -175,18 +181,20 @@ Found rate_of(Exchange& exchange, double least_codec) {
   exchange.warm_up(shortest);
   std::size_t bytes = shortest;
   Fastest last = time_exchange(exchange, bytes);
-  bool is_certain = last.all < least_codec * static_cast<double>(bytes);
+  const auto outruns_codecs = [&] { return last.all < least_codec * static_cast<double>(bytes); };
+  bool is_certain = compute(outruns_codecs);
   while (bytes < longest && !exchange.is_late()) {
     const std::size_t before = bytes;
     const Fastest shorter = last;
-    bytes *= shorter.all > long_enough ? 2 : 4;
+    bytes *= shorter.is_long() ? 2 : 4;
     last = time_exchange(exchange, bytes);
-    const double growth = static_cast<double>(bytes) / static_cast<double>(before);
-    is_certain = last.all < least_codec * static_cast<double>(bytes) ||
-                 (shorter.all > long_enough && last.all > grows * growth * shorter.all);
+    is_certain = compute([&] {
+      const double growth = static_cast<double>(bytes) / static_cast<double>(before);
+      return outruns_codecs() || (shorter.is_long() && last.all > grows * growth * shorter.all);
+    });
     if (is_certain) break;
   }
-  return {static_cast<double>(bytes) / last.own, is_certain};
+  return {compute([&] { return static_cast<double>(bytes) / last.own; }), is_certain};
 }
 
 /// Do all ranks' messages still have about the rate `known`, from an earlier run? No, where it is
@@ -196,13 +204,18 @@ bool confirms(Exchange& exchange, double known) {
   const double highest = exchange.greatest(known);
   if (highest == 0) return false;
   std::size_t bytes = shortest;
-  while (bytes < longest && static_cast<double>(bytes) < 2 * long_enough * highest) bytes *= 2;
+  compute([&] {
+    while (bytes < longest && static_cast<double>(bytes) < 2 * long_enough * highest) bytes *= 2;
+  });
   double own = INFINITY, unused = 0;
   exchange.warm_up(bytes);
   for (int i = 0; i < repetitions; ++i) {
-    own = std::min(own, exchange.run(bytes, unused));
-    const double rate = static_cast<double>(bytes) / own;
-    const bool is_near = !exchange.has_partner() || (rate < near * known && known < near * rate);
+    const double took = exchange.run(bytes, unused);
+    const bool is_near = compute([&] {
+      own = std::min(own, took);
+      const double rate = static_cast<double>(bytes) / own;
+      return !exchange.has_partner() || (rate < near * known && known < near * rate);
+    });
     if (exchange.greatest(is_near ? 0 : 1) == 0) return true;
   }
   return false;
@@ -218,10 +231,12 @@ bool is_crowded(std::size_t ranks) {
 std::array<double, policy::codec_count> time_codecs() {
   constexpr std::size_t count = 16 << 10;
   std::vector<float> values(count), back(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto x = static_cast<float>(i) / 1024;
-    values[i] = x * (3 - x) + 1;
-  }
+  compute([&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto x = static_cast<float>(i) / 1024;
+      values[i] = x * (3 - x) + 1;
+    }
+  });
   std::array<double, policy::codec_count> seconds{};
   for (const char* text : {"mpc", "zfp:8", "szp:abs=1e-3"}) {
     Spec spec;
@@ -234,9 +249,11 @@ std::array<double, policy::codec_count> time_codecs() {
       const std::size_t bytes =
           codec::encode(spec, ElementType::f32, values.data(), count, payload.data());
       codec::decode(spec, ElementType::f32, payload.data(), bytes, back.data(), count);
-      best = std::min(best, seconds_since(begin));
+      const double took = seconds_since(begin);
+      compute([&] { best = std::min(best, took); });
     }
-    seconds[static_cast<std::size_t>(spec.codec)] = best / (count * sizeof(float));
+    const auto a_byte = [&] { return best / (count * sizeof(float)); };
+    seconds[static_cast<std::size_t>(spec.codec)] = compute(a_byte);
   }
   return seconds;
 }
@@ -254,7 +271,9 @@ Probed probe_links(Job& job, const Context& world) {
   const auto codecs = time_codecs();
   job.policy.learn_codecs(codecs);
   double fastest = INFINITY;
-  for (const double seconds : codecs) fastest = seconds > 0 ? std::min(fastest, seconds) : fastest;
+  compute([&] {
+    for (const double one : codecs) fastest = one > 0 ? std::min(fastest, one) : fastest;
+  });
   mpi::calls().Allreduce(MPI_IN_PLACE, &fastest, 1, MPI_DOUBLE, MPI_MIN, world.comm());
   const Rates learned = read_learned(job);
   const Hosts& hosts = job.contexts.hosts();
@@ -274,18 +293,21 @@ Probed probe_links(Job& job, const Context& world) {
     // The memory of a host is seldom slow, and that of a busy one often seems to be.
     const bool is_surprising = peer == policy::Peer::same_host && job.config.learn != "all";
     const bool is_noise = is_surprising && !found.is_certain;
-    const double rate = is_noise ? std::max(found.rate, 1 / fastest) : found.rate;
+    const auto at_least = [&] { return std::max(found.rate, 1 / fastest); };
+    const double rate = is_noise ? compute(at_least) : found.rate;
     const policy::Belief belief = is_confirmed    ? policy::Belief::full
                                   : is_surprising ? policy::Belief::little
                                                   : policy::Belief::some;
     if (has_partner && learns_about(job, peer)) job.policy.learn(peer, rate, belief);
   }
   constexpr double chunk = 1 << 20;
-  double slowest = INFINITY;
-  for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
-    if (job.policy.rate(peer) > 0) slowest = std::min(slowest, job.policy.rate(peer));
-  }
-  job.mpi_link.outbox.be_patient(static_cast<std::uint64_t>(3e9 * chunk / slowest));
+  job.mpi_link.outbox.be_patient(compute([&] {
+    double slowest = INFINITY;
+    for (const policy::Peer peer : {policy::Peer::same_host, policy::Peer::other_host}) {
+      if (job.policy.rate(peer) > 0) slowest = std::min(slowest, job.policy.rate(peer));
+    }
+    return static_cast<std::uint64_t>(3e9 * chunk / slowest);
+  }));
   std::array<int, 1 + 2 * policy::codec_count> found{job.policy.may_compress_host()};
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
     found[1 + 2 * codec] = job.may_pay(policy::Peer::same_host, static_cast<Codec>(codec));

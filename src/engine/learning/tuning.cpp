@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "codec/float_environment.hpp"
 #include "config/machine.hpp"
 #include "engine/job/job.hpp"
 #include "trace/message.hpp"
@@ -111,10 +112,9 @@ Tuning tune(const Job& job) {
   tuning.costs.raw_is_mpis = job.gpu_aware && !job.raw_by_link;
   tuning.costs.frames_leave_host = job.gpu_aware && !job.hands_devices_to_mpi();
   const bool learns_all = job.config.learn == "all" && learns(job);
-  if (job.config.link_rate > 0 && !learns_all) {
-    for (auto& places : tuning.costs.messages) {
-      places.fill(policy::Curve::line(0, job.config.link_rate));
-    }
+  if (job.config.link_rate != 0 && !learns_all) {
+    const auto paced = [&] { return policy::Curve::line(0, job.config.link_rate); };
+    for (auto& places : tuning.costs.messages) places.fill(compute(paced));
     tuning.source = "MPRESS_LINK_RATE";
     return tuning;
   }

@@ -4,6 +4,7 @@
 
 #include "codec/codec.hpp"
 #include "codec/error.hpp"
+#include "codec/float_environment.hpp"
 #include "engine/job/job.hpp"
 
 namespace mpress::engine {
@@ -17,9 +18,9 @@ constexpr std::size_t stretch = 1 << 20;
 Loss Loss::of(const Spec& asked, const Spec& resolved, int device, double measured) {
   if (!resolved.lossy()) return {};
   Loss loss{true, std::nullopt, measured};
-  const bool is_found = asked.bound != Bound::rel || resolved.value > 0 || device == gpu::host;
+  const bool is_found = asked.bound != Bound::rel || resolved.value != 0 || device == gpu::host;
   if (resolved.codec == Codec::szp && resolved.bound == Bound::abs && is_found) {
-    loss.bound = resolved.value + resolved.slack;
+    loss.bound = compute([&] { return resolved.value + resolved.slack; });
   }
   return loss;
 }
@@ -64,7 +65,8 @@ int measure_error(Job& job, const Spec& spec, const Region& region, double& erro
         Status::ok) {
       return job.corrupt_code;
     }
-    error = std::max(error, codec::largest_error(region.type, elements, decoded.data(), count));
+    error =
+        Outcome::looser(error, codec::largest_error(region.type, elements, decoded.data(), count));
   }
   return MPI_SUCCESS;
 }

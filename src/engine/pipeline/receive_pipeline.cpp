@@ -203,17 +203,17 @@ void ReceivePipeline::note_arrival() {
 
 /// Before the decoder may decode the chunk where it lies. What comes to a device stays there.
 void ReceivePipeline::note_bound() {
-  if (cut_.spec.codec != Codec::szp || cut_.spec.value > 0) return;
+  if (cut_.spec.codec != Codec::szp || cut_.spec.value != 0) return;
   const double bound = arrived_.device == gpu::host
                            ? codec::szp::told_bound(arrived_.data, arrived_.bytes)
                            : Outcome::unknown;
-  told_bound_ = std::isnan(bound) ? bound : std::fmax(told_bound_, bound);
+  told_bound_ = Outcome::looser(told_bound_, bound);
 }
 
 double ReceivePipeline::bound() const {
   if (!cut_.spec.lossy()) return 0;
   if (cut_.spec.codec != Codec::szp) return Outcome::unknown;
-  return cut_.spec.value > 0 ? cut_.spec.value : told_bound_;
+  return cut_.spec.value != 0 ? cut_.spec.value : told_bound_;
 }
 
 /// Is it as long as the header lets it be?

@@ -17,7 +17,7 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
       pairs_(std::move(pairs)),
       begin_ns_(trace::now_ns()),
       served_(job, call_, operands, *comm_, context, served, &pairs_) {
-  served_.start();
+  served_.start(FloatModes::of_thread());
   // MPI's call may wait for long. What others need of this process for their blocks they have then.
   is_over_ = served_.advance();
   while (!is_over_ && served_.needs_host()) is_over_ = served_.advance();

@@ -30,7 +30,7 @@ std::optional<Coding> ServedCall::coding_of(const Job& job, const Operands& oper
   return Coding{.spec = spec_of(job, operands, context), .is_for_root_too = asked->same_bits};
 }
 
-void ServedCall::start() {
+void ServedCall::start(FloatModes) {
   code_ = MPI_SUCCESS;
   bound_ = 0;
   pass_on_hints(comm_, context_);

@@ -24,7 +24,7 @@ class ServedCall final : public CollectiveOperation {
   ServedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
              Context& context, const Served& served, const LongPairs* pairs = nullptr);
 
-  void start() override;
+  void start(FloatModes modes) override;
   bool advance() override;
   bool needs_host() const override { return runner_ && runner_->needs_host(); }
   void await(bool is_awaited) override;

@@ -43,7 +43,7 @@ class JointCall : public CollectiveOperation {
   }
   int code() const override { return code_; }
 
-  void start() override {}
+  void start(FloatModes) override {}
   bool needs_host() const override { return false; }
   void await(bool) override {}
   void wait_in_mpi() override {}

@@ -2,6 +2,7 @@
 // (coll/joint/joint_sum).
 
 #include "codec/codec.hpp"
+#include "codec/float_environment.hpp"
 #include "codec/szp/format.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "engine/job/job.hpp"
@@ -52,8 +53,10 @@ void ReducedCall::offer_jointly(Brought& told) {
 
 /// Else all rows would be of elements.
 bool ReducedCall::do_quanta_travel() const {
-  const double step = 2 * agreed_.coding.spec.value * codec::szp::step_shrink;
-  return agreed_.grounds.most / step + 1 < gpu::joint_sum::reach;
+  return compute([&] {
+    const double step = 2 * agreed_.coding.spec.value * codec::szp::step_shrink;
+    return agreed_.grounds.most / step + 1 < gpu::joint_sum::reach;
+  });
 }
 
 /// All members find the same, but for one whose exchange failed: the others learn of that.
@@ -108,7 +111,9 @@ void ReducedCall::begin_after_exchange() {
 
 /// Now that all members' ranges are known.
 bool ReducedCall::blind_results_stand() const {
-  if (spec_.bound == Bound::abs) return agreed_.greatest <= codec::szp::reached(*blind_grid());
+  if (spec_.bound == Bound::abs) {
+    return compute([&] { return agreed_.greatest <= codec::szp::reached(*blind_grid()); });
+  }
   return agreed_.adds_quanta && agreed_.grounds == blind_grounds_;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codec/float_environment.hpp"
 #include "codec/szp/format.hpp"
 
 namespace mpress::engine {
@@ -27,6 +28,10 @@ double share_in_windows(std::span<const Brought> told) {
 
 BoundedCoding::BoundedCoding(std::span<const Brought> told, const BoundedReduction& of)
     : coding{Spec{.codec = Codec::none}, true} {
+  compute([&] { agree(told, of); });
+}
+
+void BoundedCoding::agree(std::span<const Brought> told, const BoundedReduction& of) {
   const auto all = [&](std::uint64_t flag) {
     return std::ranges::all_of(told, [=](const Brought& one) { return one.has(flag); });
   };

@@ -57,6 +57,7 @@ struct BoundedCoding {
   BoundedCoding(std::span<const Brought> told, const BoundedReduction& of);
 
  private:
+  void agree(std::span<const Brought> told, const BoundedReduction& of);
   std::optional<codec::szp::Grid> grid_for(double bound, const BoundedReduction& of);
   void choose(double bound, const BoundedReduction& of);
 };

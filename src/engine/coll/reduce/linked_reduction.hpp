@@ -54,7 +54,7 @@ class LinkedReduction final : public CollectiveOperation {
   /// cannot: the call goes otherwise, and this has ended.
   bool accept(std::span<const std::uint64_t> told);
 
-  void start() override {}
+  void start(FloatModes) override {}
   bool advance() override;
   /// What others need of this member was given to its device; but in two shots its piece is made by
   /// the first call after the others' inputs have come.

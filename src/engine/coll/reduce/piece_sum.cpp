@@ -119,7 +119,10 @@ void PieceSum::combine_some() {
     codec::combine_in_any_order(of_.reduction.how, of_.reduction.type, inputs, result_ + offset,
                                 number, grid());
   } else {
-    codec::combine_all(of_.reduction.how, of_.reduction.type, inputs, result_ + offset, number);
+    // What a codec has changed is no sum of MPI's any more.
+    const FloatModes modes = of_.coding.spec.lossy() ? FloatModes() : of_.modes;
+    codec::combine_all(of_.reduction.how, of_.reduction.type, inputs, result_ + offset, number,
+                       false, modes);
   }
   combined_ += count;
 }

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "codec/float_environment.hpp"
 #include "engine/coll/blocks/shared_blocks.hpp"
 #include "engine/coll/reduce/reduction.hpp"
 #include "engine/devices.hpp"
@@ -29,6 +30,7 @@ class PieceSum {
     Job& job;
     const Reduction& reduction;
     const Coding& coding;
+    FloatModes modes;  ///< of the call
     bool adds_quanta;
     bool is_reproducible;  ///< it has the same bits in any order of the sources
     int device;            ///< where all lies that is combined; or the host

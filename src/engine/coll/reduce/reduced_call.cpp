@@ -52,7 +52,8 @@ bool ReducedCall::is_likely_joint() const {
          may_have_kernels(job_.config);
 }
 
-void ReducedCall::start() {
+void ReducedCall::start(FloatModes modes) {
+  modes_ = modes;
   code_ = MPI_SUCCESS;
   phase_ = Phase::waiting;
   pass_on_hints(comm_, context_);
@@ -250,9 +251,9 @@ bool ReducedCall::has_shared(Runner& runner) {
 /// And gives them memory that what others bring comes to.
 void ReducedCall::make_pieces() {
   const bool adds_quanta = agreed_.adds_quanta && code_ == MPI_SUCCESS;
-  pieces_.make(
-      {job_, reduction_, agreed_.coding, adds_quanta, is_reproducible_, home_, context_.rank()},
-      is_by_host() ? &context_.hosts() : nullptr, input_, begins_);
+  pieces_.make({job_, reduction_, agreed_.coding, modes_, adds_quanta, is_reproducible_, home_,
+                context_.rank()},
+               is_by_host() ? &context_.hosts() : nullptr, input_, begins_);
   if (pieces_.room() == 0) return;
   memory::Buffer memory = take(static_cast<std::size_t>(pieces_.room()) * width());
   if (!memory) note(short_of_memory(job_, home_));

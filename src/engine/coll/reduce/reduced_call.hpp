@@ -50,7 +50,7 @@ class ReducedCall final : public CollectiveOperation {
   ReducedCall(Job& job, const Collective& call, const Operands& operands, mpi::CommInfo& comm,
               Context& context, const Served& served);
 
-  void start() override;
+  void start(FloatModes modes) override;
   bool advance() override;
   bool needs_host() const override;
   void await(bool is_awaited) override;
@@ -160,6 +160,7 @@ class ReducedCall final : public CollectiveOperation {
   mpi::CommInfo& comm_;
   Context& context_;
   const Served served_;
+  FloatModes modes_;  ///< of the call that is under way
   CallTag tag_;
   const Goal goal_;
   Reduction reduction_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "codec/float_environment.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "schedule/moves/bruck.hpp"
 
@@ -30,17 +31,19 @@ void ReducedCall::begin_telling() {
 /// a minimum they do not. A piece has one owner, who encodes its result.
 double ReducedCall::joined_error() const {
   if (movement_->runner().code() != MPI_SUCCESS) return std::numeric_limits<double>::infinity();
-  Errors all;
-  const bool is_sum = reduction_.how == codec::Combine::sum;
-  const auto join = [&](double& known, double more) {
-    known = is_sum ? known + more : std::max(known, more);
-  };
-  for (const Errors& one : all_errors_) {
-    join(all.brought, one.brought);
-    join(all.passed_on, one.passed_on);
-    all.result = std::max(all.result, one.result);
-  }
-  return all.brought + all.passed_on + all.result;
+  return compute([&] {
+    Errors all;
+    const bool is_sum = reduction_.how == codec::Combine::sum;
+    const auto join = [&](double& known, double more) {
+      known = is_sum ? known + more : std::max(known, more);
+    };
+    for (const Errors& one : all_errors_) {
+      join(all.brought, one.brought);
+      join(all.passed_on, one.passed_on);
+      all.result = std::max(all.result, one.result);
+    }
+    return all.brought + all.passed_on + all.result;
+  });
 }
 
 }  // namespace mpress::engine

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "codec/float_environment.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
@@ -41,7 +42,9 @@ double ReducedCall::share_in_windows() const {
     if (rank == context_.rank()) continue;
     others.push_back(context_.world_rank(rank));
     const std::size_t piece = static_cast<std::size_t>(elements_of(rank)) * width();
-    share = std::max(share, comm->ratios->wire_per_raw(spec_.codec, reduction_.type, piece));
+    compute([&] {
+      share = std::max(share, comm->ratios->wire_per_raw(spec_.codec, reduction_.type, piece));
+    });
   }
   return link_to(job_, home_, bytes(), others) == link::Kind::host ? share : 0;
 }
@@ -104,8 +107,10 @@ void ReducedCall::begin_exchange() {
   told_.assign(static_cast<std::size_t>(context_.size()), {});
   Brought& told = told_[static_cast<std::size_t>(context_.rank())];
   const double share = share_in_windows();
-  const double all = share * static_cast<double>(bytes()) * (context_.size() - 1);
-  const double windows = share > 0 ? all / static_cast<double>(job_.host_window) : 0;
+  const double windows = compute([&] {
+    const double all = share * static_cast<double>(bytes()) * (context_.size() - 1);
+    return share > 0 ? all / static_cast<double>(job_.host_window) : 0;
+  });
   told = {range.min, range.max, share, windows, chunk_bytes, flags, {}, {}};
   if (!range_.is_known()) told.expected = expected_grounds().value_or(codec::szp::Grounds{});
   offer_jointly(told);

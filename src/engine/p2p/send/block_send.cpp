@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "codec/float_environment.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/send_message.hpp"
 #include "link/route.hpp"
@@ -138,9 +139,11 @@ bool BlockSend::reserve(link::Link& link, std::span<const Reader> readers) {
   // Where nothing else is left. What is there is bounded by the rounds of a call.
   wanted.may_exceed = is_mpi;
   if (is_mpi && !wanted.is_zero_copy) wanted.account = &job_.held_for_mpi;
-  if (link.kind() == link::Kind::host && share_in_windows_ > 0) {
-    const double bytes = share_in_windows_ * static_cast<double>(cut.chunk_bytes);
-    wanted.window = window_chunks(job_, static_cast<std::size_t>(std::max(bytes, 1.0)), driven_);
+  if (link.kind() == link::Kind::host && share_in_windows_ != 0) {
+    const std::size_t bytes = compute([&] {
+      return static_cast<std::size_t>(share_in_windows_ * static_cast<double>(cut.chunk_bytes));
+    });
+    wanted.window = window_chunks(job_, std::max<std::size_t>(bytes, 1), driven_);
   }
   link::Transfer transfer;
   if (!link.reserve(wanted, transfer)) return false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "codec/float_environment.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/send/block_send.hpp"
 #include "engine/p2p/send/send_message.hpp"
@@ -27,9 +28,11 @@ bool is_shorter(const OpaqueBlock& opaque) {
 std::size_t Coding::chunk_of(std::size_t bytes) const {
   if (chunk_bytes == 0 || bytes < 2 * chunk_bytes) return bytes;
   if (!is_for_devices) return chunk_bytes;
-  const std::size_t chunk = share_in_windows > 0
-                                ? policy::windowed_chunk(bytes, chunk_bytes, share_in_windows)
-                                : policy::linked_chunk(bytes, chunk_bytes);
+  const auto windowed = [&] {
+    return policy::windowed_chunk(bytes, chunk_bytes, share_in_windows);
+  };
+  const std::size_t chunk =
+      share_in_windows != 0 ? compute(windowed) : policy::linked_chunk(bytes, chunk_bytes);
   return std::min({chunk, bytes, wire::max_chunk_bytes});
 }
 
@@ -99,7 +102,7 @@ BlockChoice encode_block(Job& job, const SendCall& call, const SendArguments& ar
                      chunk_bytes, message.peer, next_number(job)};
   auto opaque = std::make_shared<OpaqueBlock>(job);
   // In windows copies wait for memory, which kernels should not.
-  const bool is_in_windows = call.coding && call.coding->share_in_windows > 0 && cut.chunks() > 1;
+  const bool is_in_windows = call.coding && call.coding->share_in_windows != 0 && cut.chunks() > 1;
   const OpaqueBlock::Home home = at_once && !is_in_windows
                                      ? find_home(job, cut, region.device, kind, world_ranks)
                                      : OpaqueBlock::Home{};

@@ -221,7 +221,7 @@ trace::Row& count(Job& job, const Message& message, const Departure& departure, 
 
 void tell_error(const SendCall& call, double error) {
   double* const largest = call.coding ? call.coding->largest_error : nullptr;
-  if (largest) *largest = std::max(*largest, error);
+  if (largest) *largest = Outcome::looser(*largest, error);
 }
 
 trace::Row* count_as_before(Job& job, const SendCall& call, const SendArguments& arguments) {
