@@ -35,6 +35,18 @@ def test_everything_else_stays_right(threads, rounds, mpi, mpi_program, mpress_r
     assert done.status == 0, done.output
 
 
+@pytest.mark.parametrize("args", [["callbacks"], ["callbacks", "PMPI"]], ids=["MPI", "PMPI"])
+def test_the_thread_ends_before_mpi_does(args, mpi, mpi_program, mpress_run):
+    """MPICH's MPI_Finalize takes back no lock that a thread holds. Messages of delete callbacks on
+    MPI_COMM_SELF proceed without the thread."""
+    if refuses(mpi):
+        return  # see above
+    env = THREAD | {"MPRESS_CHUNK": "64K"}
+    done = mpress_run(2, mpi_program("finalize"), args, options=FORCED, env=env)
+    assert done.status == 0, done.output
+    assert all(rank["finished"] for rank in done.report["ranks"])
+
+
 def test_on_devices(mpi, mpi_program, mpress_run, simulated_gpu):
     if refuses(mpi):
         return  # see above

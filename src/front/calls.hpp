@@ -88,6 +88,9 @@
   X(File_read_at_all_end, 3) X(File_read_ordered_end, 3) X(File_write_all_end, 3)                \
   X(File_write_at_all_end, 3) X(File_write_ordered_end, 3)
 
+// Calls that bindings for other languages may pass by: the end of MPI.
+#define MPRESS_CALLS_PASSED_BY(X) X(Finalize, 0)
+
 // clang-format on
 
 namespace mpress::front {
@@ -98,9 +101,10 @@ enum Call : std::size_t {
   MPRESS_OTHER_CALLS(MPRESS_NUMBER) MPRESS_COUNTED_CALLS(MPRESS_NUMBER_BOTH)
       MPRESS_STAGED_CALLS(MPRESS_NUMBER_BOTH) MPRESS_CHECKED_CALLS(MPRESS_NUMBER_BOTH)
           MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_NUMBER) MPRESS_BLOCKING_CALLS(MPRESS_NUMBER)
+              MPRESS_CALLS_PASSED_BY(MPRESS_NUMBER)
 #undef MPRESS_NUMBER
 #undef MPRESS_NUMBER_BOTH
-              call_count
+                  call_count
 };
 
 }  // namespace mpress::front

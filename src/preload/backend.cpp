@@ -21,6 +21,7 @@ using namespace mpress;
 #define MPRESS_DECLARE_BOTH(name, words) MPRESS_DECLARE(name, words) MPRESS_DECLARE(name##_c, words)
 MPRESS_OTHER_CALLS(MPRESS_DECLARE)
 MPRESS_COUNTED_CALLS(MPRESS_DECLARE_BOTH)
+MPRESS_CALLS_PASSED_BY(MPRESS_DECLARE)
 
 namespace {
 
@@ -58,6 +59,9 @@ extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_b
 #undef MPRESS_ENTRY_BOTH
 #define MPRESS_ENTRY(name, words) entry<words>(preload::watched_calls.name),
                   MPRESS_BLOCKING_CALLS(MPRESS_ENTRY)
+#undef MPRESS_ENTRY
+#define MPRESS_ENTRY(name, words) entry<words>(&MPI_##name),
+                      MPRESS_CALLS_PASSED_BY(MPRESS_ENTRY)
 #undef MPRESS_ENTRY
   };
   static const front::Backend backend{

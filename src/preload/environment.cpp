@@ -1,5 +1,6 @@
-// MPI_Init, where mpress starts (it stops by itself: engine/job/job.hpp); MPI_Session_init, where
-// it does not; and MPI_Barrier, after which a program may look at what a freed request received.
+// MPI_Init, where mpress starts; MPI_Finalize, before which its thread ends (the rest stops by
+// itself: engine/job/job.hpp); MPI_Session_init, where it does not start; and MPI_Barrier, after
+// which a program may look at what a freed request received.
 
 #include "engine/job/job.hpp"
 #include "engine/progress/blocking.hpp"
@@ -26,6 +27,11 @@ MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* pr
   const int code = mpi.Init_thread(argc, argv, level, provided);
   if (code == MPI_SUCCESS) engine::start_job(true);
   return code;
+}
+
+MPRESS_EXPORT int MPI_Finalize() {
+  engine::stop_progress_thread();
+  return mpi::calls().Finalize();
 }
 
 MPRESS_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {

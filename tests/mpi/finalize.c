@@ -1,6 +1,8 @@
 /* The end of MPI: what freed requests leave behind, and messages from delete callbacks on
  * MPI_COMM_SELF. Which part is the first argument; with "PMPI" as the second, MPI_Finalize is
  * called as a tool would. */
+#include <dirent.h>
+
 #include "check.h"
 
 enum { N = 200000, MANY = 64, FEW = 2000 };
@@ -16,8 +18,27 @@ static void exchange(int seed) {
   CHECK(same_f32(in, N, seed));
 }
 
+/* Has mpress a thread? None may be in MPI when MPI_Finalize begins. */
+static int has_thread(void) {
+  DIR* const tasks = opendir("/proc/self/task");
+  const struct dirent* task;
+  int found = 0;
+  CHECK(tasks);
+  while ((task = readdir(tasks))) {
+    char path[300], name[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+    FILE* const file = fopen(path, "r");
+    if (!file) continue;
+    found = found || (fgets(name, sizeof name, file) && !strcmp(name, "mpress\n"));
+    fclose(file);
+  }
+  closedir(tasks);
+  return found;
+}
+
 static int last_words(MPI_Comm comm, int key, void* value, void* extra) {
   (void)comm, (void)key, (void)extra;
+  CHECK(!has_thread());
   exchange((int)(size_t)value);
   return MPI_SUCCESS;
 }
@@ -125,6 +146,7 @@ int main(int argc, char** argv) {
   if (!strcmp(part, "unmatched")) unmatched();
   if (!strcmp(part, "late_receivers")) late_receivers();
   if (!strcmp(part, "freed_receives")) freed_receives();
+  CHECK(has_thread() == (getenv("MPRESS_PROGRESS") != NULL));
   if (argc > 2 && !strcmp(argv[2], "PMPI")) {
     PMPI_Finalize();
   } else {

@@ -33,13 +33,15 @@ void tell_of_learned(Job& job) {
 
 mpi::Immortal<Job> Job::instance_;
 
+void stop_progress_thread() { Job::instance_->progress_thread.stop(); }
+
 void stop_job() {
   Job& job = *Job::instance_;
   // A job that is off announces its end all the same.
   if (!job.record.is_open() || job.record.header().finished_ns != 0) return;
   // What a stream waits for: all members' devices have been given it.
   job.progress.wait_until([&] { return !job.has_kernel_in_stream; });
-  job.progress_thread.stop();
+  stop_progress_thread();  // where the program's MPI_Finalize passed mpress by
   mpi::remove_progress_hook();
   release_freed(job);
   job.contexts.drop_kept();

@@ -166,6 +166,7 @@ class Job {
   friend void start_job(bool);
   friend void start_job_together();
   friend bool has_started();
+  friend void stop_progress_thread();
   friend void stop_job();
   friend void note_session();
   enum class State : unsigned char { unstarted, active, off };
@@ -194,6 +195,10 @@ void start_job_together();
 
 /// Has a start been tried, with whatever result, and not only for lack of an identity?
 bool has_started();
+
+/// Before MPI_Finalize begins: MPICH takes no lock back that another thread holds by then.
+/// Operations proceed in calls from here on.
+void stop_progress_thread();
 
 /// Completes what is left to do, and the statistics. MPI_Finalize calls it, through an attribute
 /// that start_job() leaves.

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <system_error>
 
@@ -28,8 +29,10 @@ bool ProgressThread::start() {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  process_ = ::getpid();
   try {
     thread_ = std::thread([this] { run(); });
+    ::pthread_setname_np(thread_.native_handle(), "mpress");
   } catch (const std::system_error&) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -38,7 +41,7 @@ bool ProgressThread::start() {
 }
 
 void ProgressThread::stop() {
-  if (!thread_.joinable()) return;
+  if (!thread_.joinable() || ::getpid() != process_) return;
   stops_.store(true, std::memory_order_release);
   progress_.set_threaded(false);
   progress_.wake();

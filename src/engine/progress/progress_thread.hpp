@@ -1,6 +1,8 @@
 // A thread that advances operations, whatever the program does: MPRESS_PROGRESS=thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <thread>
 
@@ -17,7 +19,7 @@ class ProgressThread {
   /// False where the system gives no thread.
   bool start();
 
-  /// Ends it; returns when it has ended. While MPI still runs.
+  /// Ends it; returns when it has ended. While MPI still runs. A child that was forked has none.
   void stop();
 
  private:
@@ -26,6 +28,7 @@ class ProgressThread {
   Progress& progress_;
   std::atomic<bool> stops_{false};
   std::thread thread_;
+  pid_t process_ = 0;
 };
 
 }  // namespace mpress::engine

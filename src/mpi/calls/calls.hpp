@@ -32,7 +32,7 @@ void* find_symbol(const char* name);
 
 // Calls that every MPI since 3.0 has.
 #define MPRESS_MPI_3_CALLS(X)                                                                    \
-  X(Init) X(Init_thread) X(Initialized) X(Finalized) X(Query_thread) X(Abort)                    \
+  X(Init) X(Init_thread) X(Finalize) X(Initialized) X(Finalized) X(Query_thread) X(Abort)                    \
   X(Comm_rank) X(Comm_size) X(Comm_split) X(Comm_idup) X(Comm_free) X(Comm_group) X(Comm_test_inter)          \
   X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr) \
   X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler)       \
