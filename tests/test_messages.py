@@ -119,6 +119,20 @@ def test_an_error_is_raised_once(options, chunk, mpi_program, mpress_run):
     assert outcome.status == 0, outcome.stderr
 
 
+@pytest.mark.parametrize("leaving", ["throw", "jump"])
+@pytest.mark.parametrize("chunk", ["0", "64K"])
+def test_handlers_may_throw_and_jump_away(leaving, chunk, mpi_program, mpress_run):
+    env = {"MPRESS_CHUNK": chunk}
+    args = ["mpress", leaving]
+    outcome = mpress_run(2, mpi_program("throwing"), args, options=FORCED, env=env)
+    assert outcome.status == 0, outcome.output
+
+
+def test_handlers_that_throw_are_right_without_mpress(mpi_program, mpirun):
+    done = mpirun(2, mpi_program("throwing"))
+    assert done.status == 0, done.output
+
+
 def test_wrong_arguments_under_thread_multiple(mpi_program, mpress_run):
     outcome = mpress_run(2, mpi_program("arguments"), ["threads"], options=FORCED)
     assert outcome.status == 0, outcome.stderr

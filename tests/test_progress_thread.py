@@ -47,6 +47,16 @@ def test_the_thread_ends_before_mpi_does(args, mpi, mpi_program, mpress_run):
     assert all(rank["finished"] for rank in done.report["ranks"])
 
 
+@pytest.mark.parametrize("leaving", ["throw", "jump"])
+def test_handlers_may_throw_and_jump_away(leaving, mpi, mpi_program, mpress_run):
+    if refuses(mpi):
+        return  # see above
+    env = THREAD | {"MPRESS_CHUNK": "64K"}
+    args = ["mpress", "own-lock", leaving]
+    done = mpress_run(2, mpi_program("throwing"), args, options=FORCED, env=env)
+    assert done.status == 0, done.output
+
+
 def test_on_devices(mpi, mpi_program, mpress_run, simulated_gpu):
     if refuses(mpi):
         return  # see above

@@ -171,7 +171,7 @@ void* entry_as(Function function) {
       entry_as<decltype(&mpress_##name##_init), words + 2>(                                   \
           &Forms<LargeCounts::Name, arrays_of(#name)>::persistent<&BufferCalls::Name##_init_c>),
 
-void* const entries[front::api_call_count] = {MPRESS_API_CALLS(MPRESS_ENTRY)
+void* const targets[front::api_call_count] = {MPRESS_API_CALLS(MPRESS_ENTRY)
                                                   MPRESS_API_COLLECTIVES(MPRESS_ENTRIES)};
 
 }  // namespace mpress::api

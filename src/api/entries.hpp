@@ -36,6 +36,6 @@ extern "C" int mpress_stand_in();
 namespace mpress::api {
 
 /// In the order of the enum ApiCall.
-extern void* const entries[front::api_call_count];
+extern void* const targets[front::api_call_count];
 
 }  // namespace mpress::api

@@ -4,6 +4,8 @@
 
 #include <mpress/mpress.h>
 
+#include <memory>
+
 /// What a handle points to, from the call that begins until the one that completes it.
 struct mpress_request_ {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -17,14 +19,10 @@ namespace mpress::api {
 template <typename Begin>
 int begin(mpress_request* request, const mpress_call* call, Begin begin) {
   *request = MPRESS_REQUEST_NULL;
-  auto made = new mpress_request_;
+  auto made = std::make_unique<mpress_request_>();
   if (call && (call->mask & MPRESS_CALL_OUTCOME)) made->outcome = call->outcome;
   const int code = begin(&made->request);
-  if (made->request == MPI_REQUEST_NULL) {
-    delete made;
-  } else {
-    *request = made;
-  }
+  if (made->request != MPI_REQUEST_NULL) *request = made.release();
   return code;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "mpi/calls/counted.hpp"
+#include "mpi/error_handlers.hpp"
 #include "mpi/progress_hook.hpp"
 
 namespace mpress::mpi {
@@ -89,6 +90,7 @@ bool Peek::is_complete(MPI_Request request) const {
     return request_is_complete_(request);
   }
 #endif
+  const HeldError error;
   std::optional<Silence> silence;
   if (way_ == Way::silenced) silence.emplace();
   int complete = 0;
@@ -96,7 +98,7 @@ bool Peek::is_complete(MPI_Request request) const {
          complete;
 }
 
-int test(MPI_Request* request, int* complete, MPI_Status* status) {
+int test(MPI_Request* request, int* complete, MPI_Status* status, bool* is_raised) {
 #if defined(MPICH_VERSION)
   if (in_progress_hook() && *request != MPI_REQUEST_NULL) {
     // What has the hook has this call.
@@ -106,10 +108,14 @@ int test(MPI_Request* request, int* complete, MPI_Status* status) {
     if (is_complete && !is_complete(*request)) return MPI_SUCCESS;
   }
 #endif
-  return calls().Test(request, complete, status);
+  const HeldError error;
+  const int code = error.code(calls().Test(request, complete, status));
+  if (is_raised) *is_raised = code != MPI_SUCCESS && !error.is_held();
+  return code;
 }
 
 bool Peek::may_have(MPI_Request request, std::size_t bytes) const {
+  const HeldError error;
   std::optional<Silence> silence;
   if (way_ != Way::get_status) {
     if (threaded_ || in_progress_hook()) return true;

@@ -42,8 +42,9 @@ class Peek {
 #endif
 };
 
-/// MPI_Test, from within MPI's progress engine, too (mpi/progress_hook.hpp), where it lets nothing
-/// proceed.
-int test(MPI_Request* request, int* complete, MPI_Status* status);
+/// MPI_Test for whoever lets an operation proceed, from within MPI's progress engine, too
+/// (mpi/progress_hook.hpp), where it lets nothing proceed. No handler of the program's runs: an
+/// error is the operation's, and still to be raised unless `is_raised` says that MPI did so.
+int test(MPI_Request* request, int* complete, MPI_Status* status, bool* is_raised = nullptr);
 
 }  // namespace mpress::mpi

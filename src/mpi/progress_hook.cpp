@@ -16,11 +16,24 @@ std::atomic<bool> is_removed{false};
 std::atomic<int> inside{0};  ///< threads in the hook
 thread_local bool is_inside = false;
 
+class Inside {
+ public:
+  Inside() {
+    is_inside = true;
+    inside.fetch_add(1);  // before the look at is_removed, as remove_progress_hook() does both
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() {
+    inside.fetch_sub(1);
+    is_inside = false;
+  }
+};
+
 /// Runs poll() once. Returns whether MPI shall go on calling it. Not every MPI has hooks.
 [[maybe_unused]] bool run() {
   if (is_inside) return true;
-  is_inside = true;
-  inside.fetch_add(1);  // before the look at is_removed, as remove_progress_hook() does both
+  const Inside here;
   const auto poll = own_poll.load();
   bool goes_on = false;
   if (!is_removed.load()) {
@@ -32,8 +45,6 @@ thread_local bool is_inside = false;
       goes_on = poll() && !is_called.exchange(true);
     }
   }
-  inside.fetch_sub(1);
-  is_inside = false;
   return goes_on;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/job/job.hpp"
 #include "engine/progress/blocking.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/error_handlers.hpp"
 #include "preload/entered.hpp"
 #include "preload/kept_call.hpp"
 #include "preload/narrowing.hpp"
@@ -84,6 +85,7 @@ constexpr engine::Collective collective() {
 /// What the arguments of a call tell, and what it asks for itself, where mpress may serve it.
 template <auto describe, typename... A>
 Operands described(A... arguments) {
+  const mpi::HeldError error;  // the program's call has its own
   Operands operands = describe(arguments...);
   operands.asked = engine::Asking::take();
   return operands;

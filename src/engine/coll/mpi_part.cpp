@@ -48,7 +48,7 @@ int MpiPart::start() {
 bool MpiPart::advance() {
   if (!is_under_way_) return true;
   int is_complete = 0;
-  code_ = mpi::test(&request_, &is_complete, MPI_STATUS_IGNORE);
+  code_ = mpi::test(&request_, &is_complete, MPI_STATUS_IGNORE, &is_raised_);
   is_under_way_ = code_ == MPI_SUCCESS && !is_complete;
   return !is_under_way_;
 }

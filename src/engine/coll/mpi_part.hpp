@@ -37,9 +37,9 @@ class MpiPart {
   /// Once it is over without an error: what it brought becomes the program's. Raises nothing.
   int deliver() { return staged_.deliver(job_); }
 
-  /// Once it is over: MPI's error code; has MPI raised that?
+  /// Once it is over: MPI's error code; has MPI raised that on the program's communicator?
   int code() const { return code_; }
-  bool is_raised() const { return code_ != MPI_SUCCESS && is_on_programs_; }
+  bool is_raised() const { return is_raised_ && is_on_programs_; }
 
  private:
   Job& job_;
@@ -48,6 +48,7 @@ class MpiPart {
   bool is_persistent_ = false;
   bool is_on_programs_ = false;  ///< its communicator
   bool is_under_way_ = false;
+  bool is_raised_ = false;
   int code_ = MPI_SUCCESS;
 };
 

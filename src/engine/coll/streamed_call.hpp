@@ -10,6 +10,7 @@
 #include "engine/coll/route.hpp"
 #include "engine/job/context.hpp"
 #include "engine/progress/operation.hpp"
+#include "mpi/error_handlers.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
@@ -27,10 +28,12 @@ class StreamedCall final : public Operation {
   /// That devices work at without this process; it looks at no array of the operands' any more.
   void keep(std::unique_ptr<CollectiveOperation> operation) { operation_ = std::move(operation); }
 
-  bool advance() override { return operation_->advance(); }
-  /// No call completes it, so what went wrong is raised here.
-  void ended() override {
-    if (operation_->code() != MPI_SUCCESS) comm_->raise(operation_->code());
+  /// No call completes it, so what went wrong is raised later.
+  bool advance() override {
+    if (!operation_->advance()) return false;
+    const int code = operation_->code();
+    if (code != MPI_SUCCESS) mpi::raise_later([comm = comm_, code] { comm->raise(code); });
+    return true;
   }
   bool needs_host() const override { return false; }
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <unordered_set>
 
+#include "engine/progress/one_at_a_time.hpp"
+
 namespace mpress::engine {
 namespace {
 
@@ -316,7 +318,8 @@ bool Agreements::advance_one(Agreement& one) {
 }
 
 void Agreements::advance() {
-  if (is_advanced_.exchange(true, std::memory_order_acquire)) return;
+  const OneAtATime turn(is_advanced_);
+  if (!turn) return;
   {
     std::lock_guard lock(mutex_);
     queue_.insert(queue_.end(), new_.begin(), new_.end());
@@ -340,7 +343,6 @@ void Agreements::advance() {
     queue_.pop_front();
     under_way_.fetch_sub(1);
   }
-  is_advanced_.store(false, std::memory_order_release);
 }
 
 bool Agreements::may_release() {

@@ -4,7 +4,9 @@
 #include <functional>
 #include <utility>
 
+#include "engine/progress/one_at_a_time.hpp"
 #include "mpi/calls/buffer_calls.hpp"
+#include "mpi/error_handlers.hpp"
 #include "mpi/objects/tags.hpp"
 #include "mpi/progress_hook.hpp"
 #include "trace/record.hpp"
@@ -36,7 +38,7 @@ std::uint64_t hash_of(const mpi::Hints& hints) {
 bool is_complete(const mpi::Peek& peek, MPI_Request& request, int& code) {
   if (peek.is_possible() && !peek.is_complete(request)) return false;
   int done = 0;
-  code = mpi::calls().Test(&request, &done, MPI_STATUS_IGNORE);
+  code = mpi::test(&request, &done, MPI_STATUS_IGNORE);
   return code != MPI_SUCCESS || done != 0;
 }
 
@@ -84,7 +86,8 @@ const schedule::Hosts& Context::hosts() const {
 void Context::start(MPI_Comm parent) {
   mpi::calls().Comm_rank(parent, &rank_);
   const mpi::PrivateDuplicate without_attributes;
-  if (mpi::calls().Comm_idup(parent, &comm_, &request_) == MPI_SUCCESS) return;
+  const mpi::HeldError error;  // MPI serves the communicator then
+  if (error.code(mpi::calls().Comm_idup(parent, &comm_, &request_)) == MPI_SUCCESS) return;
   comm_ = MPI_COMM_NULL;
   refuse(no_communicator);
 }
@@ -94,7 +97,10 @@ void Context::split(MPI_Comm parent) {
   int rank = 0;
   mpi::calls().Comm_rank(parent, &rank);
   MPI_Comm made = MPI_COMM_NULL;
-  if (mpi::calls().Comm_split(parent, 0, rank, &made) == MPI_SUCCESS) return adopt(made);
+  const mpi::HeldError error;
+  if (error.code(mpi::calls().Comm_split(parent, 0, rank, &made)) == MPI_SUCCESS) {
+    return adopt(made);
+  }
   refuse(no_communicator);
 }
 
@@ -158,7 +164,8 @@ void Context::decide() {
 
 bool Context::advance() {
   if (is_decided()) return true;
-  if (is_advanced_.exchange(true, std::memory_order_acquire)) return false;
+  const OneAtATime turn(is_advanced_);
+  if (!turn) return false;
   int code = MPI_SUCCESS;
   if (state() == State::duplicating && is_complete(all_.peek_, request_, code)) {
     if (code == MPI_SUCCESS) {
@@ -175,7 +182,6 @@ bool Context::advance() {
       refuse("the exchange on its private communicator failed");
     }
   }
-  is_advanced_.store(false, std::memory_order_release);
   return is_decided();
 }
 

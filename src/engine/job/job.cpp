@@ -5,6 +5,7 @@
 #include "codec/float_environment.hpp"
 #include "engine/learning/learned.hpp"
 #include "engine/request/freed.hpp"
+#include "mpi/error_handlers.hpp"
 #include "mpi/objects/changes.hpp"
 #include "mpi/objects/self_comm.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -44,6 +45,7 @@ void stop_job() {
   stop_progress_thread();  // where the program's MPI_Finalize passed mpress by
   mpi::remove_progress_hook();
   release_freed(job);
+  mpi::raise_now();
   job.contexts.drop_kept();
   // Where a rank has ended, what is private to the others ends with their processes.
   if (job.chunks.close(job)) job.contexts.close();

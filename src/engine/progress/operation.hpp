@@ -19,12 +19,10 @@ class Operation {
 
   /// Lets it proceed as far as it can. Never waits for another rank or for a device, holds no lock
   /// of mpress while it calls MPI, and raises nothing: an error stays in the operation until the
-  /// call that completes it. Returns whether it is over. One thread at a time calls it; Progress
-  /// and the request table see to that. Not called again once it returned true.
+  /// call that completes it, or is raised later (mpi/error_handlers.hpp) where no call does.
+  /// Returns whether it is over. One thread at a time calls it; Progress and the request table see
+  /// to that. Not called again once it returned true.
   virtual bool advance() = 0;
-
-  /// Called once after advance() returned true, outside of any round: here handlers may be called.
-  virtual void ended() {}
 
   /// Must somebody call advance() for the other ranks to get on? No, where a device publishes what
   /// is left by itself. Who blocks where mpress does not advance drives those operations home

@@ -3,13 +3,57 @@
 #include <algorithm>
 #include <utility>
 
+#include "mpi/error_handlers.hpp"
+
 namespace mpress::engine {
 namespace {
 
 /// Set while this thread advances operations: what they call starts no second round.
-thread_local bool advancing = false;
+constinit thread_local bool advancing = false;
+
+/// An error that MPI raises in a round is an operation's, not the call's that lets it proceed.
+class Round {
+ public:
+  Round() { advancing = true; }
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+  ~Round() {
+    error_.raise_later();
+    advancing = false;
+  }
+
+ private:
+  mpi::HeldError error_;
+};
 
 }  // namespace
+
+/// The operation that has waited longest, which goes back to the list, whatever ends the round: a
+/// callback of the program's may throw out of any call of MPI's.
+class Progress::Taken {
+ public:
+  explicit Taken(Progress& progress) : progress_(progress), operation_(progress.pop()) {}
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  ~Taken() {
+    if (operation_) progress_.push_back(std::move(operation_), is_over_);
+  }
+
+  Operation* operator->() const { return operation_.get(); }
+  explicit operator bool() const { return operation_ != nullptr; }
+
+  /// Returns whether it is over.
+  bool advance() {
+    is_over_ = operation_->advance();
+    if (is_over_) progress_.end(*operation_);
+    return is_over_;
+  }
+
+ private:
+  Progress& progress_;
+  std::shared_ptr<Operation> operation_;
+  bool is_over_ = false;
+};
 
 bool Progress::is_advancing() { return advancing; }
 
@@ -45,43 +89,29 @@ void Progress::end(Operation& operation) {
 }
 
 bool Progress::advance(std::size_t most) {
-  if (idle() || std::exchange(advancing, true)) return false;
+  if (idle() || advancing) return false;
+  const Round round;
   bool ended = false;
   for (most = std::min(most, count_.load(std::memory_order_relaxed)); most > 0; --most) {
-    std::shared_ptr<Operation> operation = pop();
+    Taken operation(*this);
     if (!operation) break;
-    const bool is_over = operation->advance();
-    if (is_over) {
-      ended = true;
-      end(*operation);
-    }
-    push_back(is_over ? nullptr : operation, is_over);
-    if (!is_over) continue;
-    advancing = false;
-    operation->ended();
-    if (std::exchange(advancing, true)) return true;
+    ended = operation.advance() || ended;
   }
-  advancing = false;
   return ended;
 }
 
 bool Progress::advance_in_hook(std::size_t most) {
   if (idle()) return false;
-  if (std::exchange(advancing, true)) return true;
+  if (advancing) return true;
+  const Round round;
   for (std::size_t count = count_.load(std::memory_order_relaxed);
        count > 0 && most > 0 && may_run_in_hook(); --count) {
-    std::shared_ptr<Operation> operation = pop();
+    Taken operation(*this);
     if (!operation) break;
-    bool is_over = false;
-    if (operation->may_run_in_hook()) {
-      --most;
-      is_over = operation->advance();
-    }
-    if (is_over) end(*operation);
-    push_back(is_over ? nullptr : operation, is_over);
-    if (is_over) operation->ended();
+    if (!operation->may_run_in_hook()) continue;
+    --most;
+    operation.advance();
   }
-  advancing = false;
   return may_run_in_hook();
 }
 

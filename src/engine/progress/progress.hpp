@@ -14,8 +14,8 @@
 
 namespace mpress::engine {
 
-/// Thread-safe. Its lock is never held while an operation advances, so an error handler of the
-/// program's, or a callback of MPI's, may call in again; such a nested call advances nothing.
+/// Thread-safe. Its lock is never held while an operation advances, so a callback of the program's
+/// may call in again, which advances nothing, and may throw.
 class Progress {
  public:
   Progress() = default;
@@ -89,6 +89,7 @@ class Progress {
   static constexpr std::size_t every = SIZE_MAX;
 
  private:
+  class Taken;
   std::shared_ptr<Operation> pop();
   void end(Operation& operation);
   void push_back(std::shared_ptr<Operation> operation, bool is_over);

@@ -14,20 +14,13 @@ namespace {
 
 using trace::Op;
 
-/// At the end of a blocking call: gives the program's own chunks the time to leave.
-class Linger {
- public:
-  explicit Linger(Job& job) : job_(job) {}
-  Linger(const Linger&) = delete;
-  Linger& operator=(const Linger&) = delete;
-  ~Linger() {
-    job_.mpi_link.outbox.flush();
-    job_.timings.collect(job_);
-  }
-
- private:
-  Job& job_;
-};
+/// At the end of a blocking call: gives the program's own chunks the time to leave. Gives `code`
+/// back. Not in a destructor, as MPI may run callbacks of the program's that throw.
+int flushed(Job& job, int code) {
+  job.mpi_link.outbox.flush();
+  job.timings.collect(job);
+  return code;
+}
 
 /// Counts a call and how long it blocks.
 class WaitTimer {
@@ -94,6 +87,7 @@ class Watched {
   /// What is not complete stays in the table.
   ~Watched() {
     if (!any_) return;
+    if (is_with_mpi_) drop_lost();
     for (Request* entry : entries_) {
       if (!entry) continue;
       entry->await(false);
@@ -134,7 +128,10 @@ class Watched {
   }
 
   /// What to give to MPI: the program's array, or one with stand-ins and without what is hidden.
-  MPI_Request* requests() { return substitutes_ || may_be_late_ ? substituted_.data() : requests_; }
+  MPI_Request* requests() {
+    is_with_mpi_ = true;
+    return substitutes_ || may_be_late_ ? substituted_.data() : requests_;
+  }
 
   /// After a call that should wait for one request: has it found none because all that are left
   /// are hidden? `found` is MPI_UNDEFINED where it found none.
@@ -146,6 +143,7 @@ class Watched {
 
   /// After MPI's call: the program sees what became of its own requests.
   void restore() {
+    is_with_mpi_ = false;
     if (!substitutes_ && !may_be_late_) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       if (is_hidden_[i] || (entries_[i] && entries_[i]->replaced())) continue;
@@ -185,6 +183,17 @@ class Watched {
     }
   }
 
+  /// A callback of the program's has thrown out of MPI's call: forgets what that has completed.
+  void drop_lost() {
+    restore();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const Request* const entry = entries_[i];
+      if (entry && !entry->is_persistent() && requests_[i] == MPI_REQUEST_NULL) {
+        release(static_cast<int>(i));
+      }
+    }
+  }
+
   /// Of those that are hidden, how many give their receivers time?
   int offered() const {
     return static_cast<int>(std::count_if(entries_.begin(), entries_.end(), [](Request* entry) {
@@ -212,6 +221,7 @@ class Watched {
   bool substitutes_ = false;  ///< some request has a stand-in
   bool may_be_late_ = false;  ///< some message's data may follow its header
   bool must_look_ = false;    ///< some request MPI cannot complete by itself
+  bool is_with_mpi_ = false;  ///< its call has not returned
   int hidden_ = 0;            ///< requests, of messages that are not all there
   int hidden_before_ = -1;    ///< the same when it was looked at before
   Backoff backoff_;
@@ -258,37 +268,34 @@ int finish_one(Watched& watched, int i, MPI_Status& status, int code) {
 
 int wait(Job& job, MPI_Request* request, MPI_Status* status) {
   before_waiting(job);
-  const Linger linger(job);
   Watched watched(job, 1, request);
-  if (!watched.any()) return mpi::calls().Wait(request, status);
+  if (!watched.any()) return flushed(job, mpi::calls().Wait(request, status));
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::wait);
   watched.progress_all();
   const int code = mpi::calls().Wait(watched.requests(), statuses.data());
   watched.restore();
   timer.stop();
-  return finish_one(watched, 0, statuses[0], code);
+  return flushed(job, finish_one(watched, 0, statuses[0], code));
 }
 
 int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op) {
   before_waiting(job);
-  const Linger linger(job);
   Watched watched(job, count, requests);
-  if (!watched.any()) return mpi::calls().Waitall(count, requests, given);
+  if (!watched.any()) return flushed(job, mpi::calls().Waitall(count, requests, given));
   Statuses statuses(count, given);
   WaitTimer timer(job, op);
   watched.progress_all();
   const int code = mpi::calls().Waitall(count, watched.requests(), statuses.data());
   watched.restore();
   timer.stop();
-  return finish_listed(watched, count, nullptr, statuses, code);
+  return flushed(job, finish_listed(watched, count, nullptr, statuses, code));
 }
 
 int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* status) {
   before_waiting(job);
-  const Linger linger(job);
   Watched watched(job, count, requests);
-  if (!watched.any()) return mpi::calls().Waitany(count, requests, index, status);
+  if (!watched.any()) return flushed(job, mpi::calls().Waitany(count, requests, index, status));
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::waitany);
   int code = MPI_SUCCESS;
@@ -303,15 +310,16 @@ int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* 
     watched.restore();
   } while (watched.must_go_on(code, *index));
   timer.stop();
-  return *index == MPI_UNDEFINED ? code : finish_one(watched, *index, statuses[0], code);
+  return flushed(job,
+                 *index == MPI_UNDEFINED ? code : finish_one(watched, *index, statuses[0], code));
 }
 
 int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
              MPI_Status* given) {
   before_waiting(job);
-  const Linger linger(job);
   Watched watched(job, count, requests);
-  if (!watched.any()) return mpi::calls().Waitsome(count, requests, done, indices, given);
+  if (!watched.any())
+    return flushed(job, mpi::calls().Waitsome(count, requests, done, indices, given));
   Statuses statuses(count, given);
   WaitTimer timer(job, Op::waitsome);
   int code = MPI_SUCCESS;
@@ -322,7 +330,8 @@ int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices
     watched.restore();
   } while (watched.must_go_on(code, *done > 0 ? *done : MPI_UNDEFINED));
   timer.stop();
-  return *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code);
+  return flushed(
+      job, *done == MPI_UNDEFINED ? code : finish_listed(watched, *done, indices, statuses, code));
 }
 
 int test(Job& job, MPI_Request* request, int* flag, MPI_Status* status) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/job/job.hpp"
+#include "mpi/error_handlers.hpp"
 #include "mpi/objects/immortal.hpp"
 
 namespace mpress::engine {
@@ -24,21 +25,23 @@ bool FreedRequest::advance() {
   MPI_Request& used = stand_in != MPI_REQUEST_NULL ? stand_in : request_;
   int done = 0;
   MPI_Status status;
-  const int code = mpi::calls().Test(&used, &done, &status);
+  mpi::HeldError error;
+  const int code = error.code(mpi::calls().Test(&used, &done, &status));
   if (code == MPI_SUCCESS && !done) return false;
-  if (code == MPI_SUCCESS) ending_ = entry_->finish(job_, status);
+  error.raise_later();
+  if (code == MPI_SUCCESS) tell(entry_->finish(job_, status));
   if (request_ != MPI_REQUEST_NULL) mpi::calls().Request_free(&request_);
   return true;
 }
 
-void FreedRequest::ended() {
-  if (ending_.raise_on) ending_.raise_on->raise(ending_.code);
+void FreedRequest::tell(const Ending& ending) {
+  if (ending.raise_on) mpi::raise_later([ending] { ending.raise_on->raise(ending.code); });
 }
 
 void FreedRequest::release() {
   entry_->await(true);
   job_.progress.wait_until([this] { return entry_->is_ready() || !entry_->must_end(); });
-  if (advance()) return ended();
+  if (advance()) return;
   entry_->abandon();
   mpi::calls().Request_free(&request_);
   released->push_back(std::move(entry_));

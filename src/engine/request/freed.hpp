@@ -9,8 +9,8 @@
 
 namespace mpress::engine {
 
-/// An operation of its own in the progress list. Nobody is left to be told of an error but the
-/// communicator's handler.
+/// An operation of its own in the progress list. No call is left that an error belongs to, so the
+/// next one raises it.
 class FreedRequest final : public Operation {
  public:
   /// `request`: MPI's, or what stands in for it; `entry`: no longer in the table.
@@ -18,7 +18,6 @@ class FreedRequest final : public Operation {
       : job_(job), request_(request), entry_(std::move(entry)) {}
 
   bool advance() override;
-  void ended() override;
   bool needs_host() const override { return false; }  // its entry tells that, if it is followed
 
   /// MPI ends: what will come is waited for, the rest becomes MPI's, which does not wait for it
@@ -26,10 +25,11 @@ class FreedRequest final : public Operation {
   void release();
 
  private:
+  static void tell(const Ending& ending);
+
   Job& job_;
   MPI_Request request_;
   std::shared_ptr<Request> entry_;
-  Ending ending_;
 };
 
 /// Lets mpress complete a request whose entry has been removed from the table.

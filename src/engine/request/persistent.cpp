@@ -7,6 +7,7 @@
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/peek.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -138,7 +139,8 @@ bool PersistentReceive::advance() {
   if (is_open_) return advance_receive();
   int arrived = 0;
   MPI_Status status;
-  const int result = mpi::calls().Test(&request_, &arrived, &status);
+  bool is_raised = false;
+  const int result = mpi::test(&request_, &arrived, &status, &is_raised);
   if (result == MPI_SUCCESS && !arrived) return false;
   if (open_request(status, &stand_in_) != MPI_SUCCESS) {
     mpi::fatal("MPI refused a generalized request");
@@ -147,7 +149,7 @@ bool PersistentReceive::advance() {
   if (result == MPI_SUCCESS) {
     receive.deliver(job_, open_.status());
   } else {
-    receive.fail(result);
+    receive.fail(result, is_raised);
   }
   open_.finish();
   is_open_ = false;

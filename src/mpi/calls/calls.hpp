@@ -36,7 +36,7 @@ void* find_symbol(const char* name);
   X(Comm_rank) X(Comm_size) X(Comm_split) X(Comm_idup) X(Comm_free) X(Comm_group) X(Comm_test_inter)          \
   X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr) \
   X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler)       \
-  X(Win_call_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)                \
+  X(Win_call_errhandler) X(Comm_create_errhandler) X(Win_create_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)                \
   X(Get_library_version)                                                                         \
   X(Comm_dup_with_info) X(Comm_set_info) X(Comm_get_info) X(Comm_split_type)                     \
   X(Dist_graph_create) X(Dist_graph_create_adjacent)                                             \
@@ -66,7 +66,7 @@ void* find_symbol(const char* name);
   X(Info_get_string) X(Comm_idup_with_info) X(Comm_create_from_group) X(Session_init)            \
   X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)                        \
   X(Request_get_status_any) X(Request_get_status_some)                                           \
-  X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint) X(File_call_errhandler)
+  X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint) X(File_call_errhandler) X(File_create_errhandler)
 
 #define MPRESS_MPI_CALLS(X) MPRESS_MPI_3_CALLS(X) MPRESS_MPI_LATER_CALLS(X)
 

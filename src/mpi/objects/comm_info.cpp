@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "mpi/error_handlers.hpp"
 #include "mpi/objects/handle_cache.hpp"
 #include "mpi/objects/immortal.hpp"
 #include "trace/record.hpp"
@@ -64,6 +65,7 @@ bool world_exists() {
 }
 
 std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
+  const HeldError error;  // the program's call has its own
   const Calls& mpi = calls();
   // MPICH may return success, and no answer, once a handler of the program's was called.
   int inter = MPI_UNDEFINED;

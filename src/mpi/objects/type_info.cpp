@@ -1,5 +1,6 @@
 #include "mpi/objects/type_info.hpp"
 
+#include "mpi/error_handlers.hpp"
 #include "mpi/objects/construction.hpp"
 #include "mpi/objects/handle_cache.hpp"
 #include "mpi/objects/immortal.hpp"
@@ -135,6 +136,7 @@ void free_duplicate(MPI_Datatype type) {
 }
 
 std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
+  const HeldError error;           // the program's call has its own
   MPI_Count size = MPI_UNDEFINED;  // and so it stays where MPI has no answer; see comm_info.cpp
   if (calls().Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
   const bool predefined = Construction(type).predefined();

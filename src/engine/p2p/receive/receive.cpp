@@ -8,6 +8,7 @@
 #include "engine/p2p/receive/receive_request.hpp"
 #include "link/route.hpp"
 #include "mpi/calls/counted.hpp"
+#include "mpi/error_handlers.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -107,7 +108,9 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
     if (!is_contested_ && !wire::announces_chunks(beginning(job, room), job.nonce)) return true;
     int arrived = 0;
     MPI_Status status;
-    if (mpi::calls().Request_get_status(request, &arrived, &status) != MPI_SUCCESS) return true;
+    const mpi::HeldError error;  // MPI raises it again in the call that completes the request
+    const int code = mpi::calls().Request_get_status(request, &arrived, &status);
+    if (error.code(code) != MPI_SUCCESS) return true;
     if (!collects(job, status)) return rescue(job, status);
   }
   return chunks_->advance();
@@ -182,10 +185,10 @@ void Receive::settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Sta
   delivery_ = Delivery::done;
 }
 
-void Receive::fail(int code) {
+void Receive::fail(int code, bool is_raised) {
   delivered_code_ = code;
   delivered_bytes_ = 0;
-  delivery_ = Delivery::raised;
+  delivery_ = is_raised ? Delivery::raised : Delivery::done;
 }
 
 int Receive::accept(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status) {

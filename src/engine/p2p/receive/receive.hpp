@@ -139,8 +139,8 @@ class Receive {
   /// The same as accept() for a receive that is over with it: deliver() repeats what came of it.
   void settle(Job& job, const std::byte* data, std::size_t bytes, MPI_Status& status);
 
-  /// The receive is over with an error that MPI has raised: deliver() repeats it.
-  void fail(int code);
+  /// The receive is over with an error, which MPI may have raised: deliver() repeats it.
+  void fail(int code, bool is_raised);
 
   /// After deliver() gave `code`: is that still to be raised? No, once, where MPI has done so.
   bool must_raise(int code) {

@@ -99,8 +99,12 @@ bool ExchangeRequest::advance_send() {
   }
   if (header_ == MPI_REQUEST_NULL) return true;
   int sent = 0;
-  const int code = mpi::calls().Test(&header_, &sent, MPI_STATUS_IGNORE);
-  if (code != MPI_SUCCESS) header_ = MPI_REQUEST_NULL;
+  bool is_raised = false;
+  const int code = mpi::test(&header_, &sent, MPI_STATUS_IGNORE, &is_raised);
+  if (code != MPI_SUCCESS) {
+    header_ = MPI_REQUEST_NULL;
+    sent_ = {code, is_raised ? nullptr : receive.comm()};
+  }
   return header_ == MPI_REQUEST_NULL;
 }
 

@@ -297,7 +297,7 @@ bool SendOperation::advance_header() {
   if (header_ == MPI_REQUEST_NULL) return true;
   int sent = 0;
   MPI_Status status;
-  header_code_ = mpi::test(&header_, &sent, &status);
+  header_code_ = mpi::test(&header_, &sent, &status, &is_header_raised_);
   if (header_code_ != MPI_SUCCESS) {
     header_ = MPI_REQUEST_NULL;
   } else if (!sent) {
@@ -329,7 +329,9 @@ Ending SendOperation::finish(Job& job, MPI_Status& status) {
 }
 
 Ending SendOperation::ending() const {
-  if (header_code_ != MPI_SUCCESS) return {header_code_};
+  if (header_code_ != MPI_SUCCESS) {
+    return {header_code_, is_header_raised_ ? nullptr : outgoing_.comm};
+  }
   const int code = outgoing_.data->code();
   return {code, code == MPI_SUCCESS ? nullptr : outgoing_.comm};
 }

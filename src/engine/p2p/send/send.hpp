@@ -150,15 +150,16 @@ class SendOperation final : public Request {
   memory::Buffer release_frame() { return std::move(outgoing_.frame); }
   std::uint64_t message() const { return outgoing_.data->message(); }
 
-  /// Once the data is sent: raises what went wrong with it, once; of the header MPI has done so.
-  /// Returns the error code of either.
+  /// Once the data is sent: raises what went wrong with it, or with the header, once. Returns the
+  /// error code.
   int raise() const;
 
  private:
   Job& job_;
   Outgoing outgoing_;
   MPI_Request header_ = MPI_REQUEST_NULL;
-  int header_code_ = MPI_SUCCESS;  ///< MPI has raised it
+  int header_code_ = MPI_SUCCESS;
+  bool is_header_raised_ = false;  ///< by MPI: what went wrong
   bool is_sent_ = false;
   std::atomic<bool> is_awaited_{false};
   std::atomic<bool> is_offered_;  ///< asked while another thread lets it proceed
