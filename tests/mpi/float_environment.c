@@ -8,8 +8,9 @@
  *   within the bound and have the same bits on all ranks.
  * float_environment sums [elsewhere]: of two ranks, in all modes, as MPI adds up itself. elsewhere:
  *   what a call leaves to do is done while the thread has other modes. */
-#include <float.h>
+#define _GNU_SOURCE
 #include <stdint.h>
+
 #include "beneath.h"
 
 #if defined(__x86_64__)
