@@ -54,9 +54,13 @@ Execution::~Execution() {
   }
 }
 
+int Execution::owner_of(int c) const {
+  const int channel = call(c).channel;
+  return channel >= 0 ? channel : c;
+}
+
 Execution::Operation& Execution::operation(int c) {
-  const int owner = call(c).channel;
-  return operations_[static_cast<std::size_t>(owner >= 0 ? owner : c)];
+  return operations_[static_cast<std::size_t>(owner_of(c))];
 }
 
 bool Execution::replaces(const Call& call) {
@@ -102,7 +106,8 @@ void Execution::place_buffers() {
   std::set<int> freed;
   for (const auto& step : round_.steps) {
     for (const Action& action : step) {
-      if (action.method == Method::free) freed.insert(action.calls.begin(), action.calls.end());
+      if (action.method != Method::free) continue;
+      for (int c : action.calls) freed.insert(owner_of(c));
     }
   }
   const std::uint64_t seed = mix(settings_.seed, static_cast<std::uint64_t>(rank_));

@@ -76,6 +76,8 @@ class Execution {
   const Pool& pool(int p) const { return round_.pools[static_cast<std::size_t>(p)]; }
   const Comm& comm(int c) const { return round_.comms[static_cast<std::size_t>(c)]; }
   Outcome& outcome(int c) { return outcomes_[static_cast<std::size_t>(c)]; }
+  /// The call whose buffer and request `c` uses: the first of a persistent request, or itself.
+  int owner_of(int c) const;
   Operation& operation(int c);
   int pool_of(int c) const { return call(c).receive < 0 ? -1 : message(call(c).receive).pool; }
   static bool replaces(const Call& call);

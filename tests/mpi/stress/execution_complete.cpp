@@ -221,6 +221,7 @@ void Execution::complete(const Action& action) {
   must(MPI_Request_free(&operation(c).request), "MPI_Request_free");
   expect(operation(c).request == MPI_REQUEST_NULL, "MPI_Request_free leaves a handle");
   if (call(c).receive < 0 || call(c).lonely) return;
+  expect(!operation(c).received.is_on_device(), "a freed receive fills what no look can read");
   await_freed(c);
   outcome(c).done = true;
 }

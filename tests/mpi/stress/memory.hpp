@@ -21,6 +21,8 @@ class Memory {
   void place(int device) { device_ = device; }
   void resize(std::size_t bytes);
 
+  bool is_on_device() const { return block_ != nullptr; }
+
   /// What MPI is given.
   std::byte* data() { return block_ ? block_ : bytes.data(); }
 
