@@ -17,8 +17,9 @@ namespace {
 constexpr std::size_t alignment = 256;
 constexpr int rubbish = 0xdb;
 
+/// Do two that overlap?
 bool race(const Access& a, const Access& b) {
-  return (a.writes || b.writes) && !a.sparse && !b.sparse && overlap(a, b.memory, b.bytes);
+  return (a.writes || b.writes) && !a.sparse && !b.sparse;
 }
 
 }  // namespace
@@ -31,12 +32,6 @@ void fault(const char* format, ...) {
   va_end(arguments);
   std::fprintf(stderr, "simulated GPU: %s\n", text);
   std::abort();
-}
-
-bool overlap(const Access& access, const void* memory, std::size_t bytes) {
-  const auto* const begin = static_cast<const std::byte*>(memory);
-  return access.bytes > 0 && bytes > 0 && access.memory < begin + bytes &&
-         begin < access.memory + access.bytes;
 }
 
 Memory& Memory::instance() {
@@ -151,12 +146,10 @@ void Memory::give(int number, void* memory, bool by_program) {
 }
 
 void Memory::check_idle(const std::byte* memory, std::size_t bytes, const char* done) const {
-  for (const Use& use : uses_) {
-    if (overlap(use.access, memory, bytes)) {
-      fault("memory is %s while it is in use: %p, %zu bytes", done,
-            static_cast<const void*>(memory), bytes);
-    }
-  }
+  uses_.overlapping(memory, bytes, [&](const Access&) {
+    fault("memory is %s while it is in use: %p, %zu bytes", done, static_cast<const void*>(memory),
+          bytes);
+  });
 }
 
 void Memory::set_limit(int number, std::size_t bytes) {
@@ -198,38 +191,32 @@ void Memory::begin(const void* queue, std::uint64_t event, const std::vector<Acc
       fault("work writes to a block of another program: %p, %zu bytes",
             static_cast<const void*>(access.memory), access.bytes);
     }
-    for (const Use& use : uses_) {
-      if (use.queue != queue && race(access, use.access)) {
+    const auto compare = [&](const Access& use) {
+      if (race(access, use)) {
         fault("two queues race for %p, %zu bytes", static_cast<const void*>(access.memory),
               access.bytes);
       }
-    }
+    };
+    uses_.overlapping(access.memory, access.bytes, compare, queue);
   }
   for (const Access& access : accesses) {
     lock_use(access);
-    uses_.push_back({queue, event, access});
+    uses_.add(queue, locate(access.memory), event, access);
   }
 }
 
 void Memory::end(const void* queue, std::uint64_t event) {
   std::lock_guard lock(mutex_);
-  std::vector<Access> ended;
-  std::erase_if(uses_, [&](const Use& use) {
-    const bool over = use.queue == queue && use.event <= event;
-    if (over) ended.push_back(use.access);
-    return over;
-  });
-  for (const Access& access : ended) unlock_use(access);
+  for (const Access& access : uses_.end(queue, event)) unlock_use(access);
 }
 
 void Memory::check_program(const Access& access) {
   std::lock_guard lock(mutex_);
-  for (const Use& use : uses_) {
-    if (race(access, use.access)) {
-      fault("the program copies %p, %zu bytes, while mpress uses it",
-            static_cast<const void*>(access.memory), access.bytes);
-    }
-  }
+  uses_.overlapping(access.memory, access.bytes, [&](const Access& use) {
+    if (!race(access, use)) return;
+    fault("the program copies %p, %zu bytes, while mpress uses it",
+          static_cast<const void*>(access.memory), access.bytes);
+  });
   if (is_used_elsewhere(access)) {
     fault("the program copies %p, %zu bytes, while another process uses it",
           static_cast<const void*>(access.memory), access.bytes);
@@ -237,8 +224,8 @@ void Memory::check_program(const Access& access) {
 }
 
 void Memory::check_end() {
-  if (!uses_.empty())
-    fault("%zu pieces of memory are in use by work nobody saw done", uses_.size());
+  if (uses_.count() > 0)
+    fault("%zu pieces of memory are in use by work nobody saw done", uses_.count());
   const char* const variable = std::getenv("SIMULATED_GPU_LEAKS");
   const std::string_view leaks = variable ? variable : "";
   if (leaks != "abort" && leaks != "shared") return;

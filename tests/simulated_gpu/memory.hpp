@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu/gpu.hpp"
+#include "uses.hpp"
 
 namespace mpress::simulated {
 
@@ -24,16 +25,6 @@ inline constexpr std::size_t device_span = 2 * device_bytes;
 inline std::size_t rounded(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
-
-/// What a piece of work does with memory.
-struct Access {
-  const std::byte* memory;
-  std::size_t bytes;
-  bool writes;
-  bool sparse = false;  ///< not all of it, so that others may work between its pieces
-};
-
-bool overlap(const Access& access, const void* memory, std::size_t bytes);
 
 /// Where each block lies and who has it. Thread-safe; never destroyed.
 class Memory {
@@ -103,11 +94,6 @@ class Memory {
     std::size_t limit = device_bytes;
     std::size_t taken = 0;
   };
-  struct Use {
-    const void* queue;
-    std::uint64_t event;
-    Access access;
-  };
 
   Memory();
   Place& place(int number) { return places_[static_cast<std::size_t>(number + 1)]; }
@@ -134,7 +120,7 @@ class Memory {
 
   std::array<Place, devices + 1> places_;  ///< pinned memory first
   std::mutex mutex_;
-  std::vector<Use> uses_;
+  Uses uses_;
   std::map<const std::byte*, std::size_t> mapped_;  ///< bytes of host memory that queues may write
   std::uint64_t blocks_ = 0;                        ///< that were ever taken
 };

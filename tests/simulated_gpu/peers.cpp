@@ -104,9 +104,7 @@ bool Memory::share(int device, void* memory, gpu::MemoryHandle& handle) {
   if (block.shared) return true;
   block.shared = true;
   lock(p.file, Held::shared, made.at, made.bytes, F_WRLCK);
-  for (const Use& use : uses_) {
-    if (overlap(use.access, memory, block.bytes)) lock_use(use.access);
-  }
+  uses_.overlapping(begin, block.bytes, [&](const Access& use) { lock_use(use); });
   return true;
 }
 
@@ -267,9 +265,8 @@ void Memory::unlock_use(const Access& access) {
   const std::optional<Lock> kept = lock_of(access);
   if (!kept) return;
   lock(kept->file, Held::used, kept->at, kept->bytes, F_UNLCK);
-  for (const Use& use : uses_) {  // locks of a process on the same bytes are one
-    if (overlap(use.access, access.memory, access.bytes)) lock_use(use.access);
-  }
+  // Locks of a process on the same bytes are one.
+  uses_.overlapping(access.memory, access.bytes, [&](const Access& use) { lock_use(use); });
 }
 
 }  // namespace mpress::simulated

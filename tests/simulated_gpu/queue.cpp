@@ -16,6 +16,9 @@
 namespace mpress::simulated {
 namespace {
 
+/// Pieces of work of one queue that are done without delay: who gives so many at once waits long.
+constexpr std::size_t much_work = 16;
+
 /// Pieces that each device still does; less than 0 once it has failed.
 std::atomic<std::int64_t> pieces_left[devices] = {INT64_MAX, INT64_MAX};
 
@@ -139,11 +142,14 @@ void Queue::do_first(std::unique_lock<std::mutex>& lock) {
   if (outcome) outcomes_[piece.event] = *outcome;
   done_ = piece.event;
   progress_->done = done_;
-  if (piece.is_wait) --waits_;
+  const bool was_wait = piece.is_wait;
   pieces_.pop_front();
-  for (Piece& next : pieces_) {
-    begin(next);
-    if (next.is_wait) break;
+  if (was_wait) {
+    --waits_;
+    for (Piece& next : pieces_) {
+      begin(next);
+      if (next.is_wait) break;
+    }
   }
   if (!pieces_.empty()) spoil(pieces_.front().accesses);
   changed_.notify_all();
@@ -155,8 +161,7 @@ void Queue::run(std::mt19937::result_type seed) {
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !pieces_.empty(); });
     if (stopping_) return;
-    // Who gives much work at once has waited long enough.
-    const auto delay = std::chrono::microseconds(pieces_.size() < 16 ? random() % 300 : 0);
+    const auto delay = std::chrono::microseconds(pieces_.size() < much_work ? random() % 300 : 0);
     lock.unlock();
     std::this_thread::sleep_for(delay);
     lock.lock();
@@ -394,7 +399,9 @@ gpu::State Queue::query(gpu::Event event, gpu::Outcome* outcome) {
   std::unique_lock lock(mutex_);
   if (event == 0 || event > given_) fault("an event that no work has");
   if (!thread_.joinable() && event > done_ && !pieces_.empty() && --pieces_.front().looks == 0) {
-    do_first(lock);
+    do {
+      do_first(lock);
+    } while (pieces_.size() >= much_work);
   }
   if (event > done_) {
     if (!failed_) return gpu::State::pending;
