@@ -29,6 +29,11 @@ Builder::Builder(const Task& task, Op op, int rank) {
   require_rank("rank", rank, task.size);
 }
 
+Builder::Builder(int size, int rank) {
+  require_at_least("size", size, 1);
+  require_rank("rank", rank, size);
+}
+
 Builder::Builder(const SumTask& task, Reduction reduction, int rank) {
   if (task.reduction != reduction)
     throw std::invalid_argument("task.reduction is not what the algorithm is for");

@@ -15,6 +15,9 @@ class Builder {
   /// least one rank, `rank` and the root are among the ranks, and there is a segment.
   Builder(const Task& task, Op op, int rank);
 
+  /// Of ranks that have no task in common with those above. Throws the same.
+  Builder(int size, int rank);
+
   /// The same of a reduction.
   Builder(const SumTask& task, Reduction reduction, int rank);
 
