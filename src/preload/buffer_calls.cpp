@@ -149,18 +149,11 @@ struct Entries<int(A...)> {
     }
     const Operands operands = described<describe>(arguments...);
     if (is_candidate) {
-      std::optional<engine::PairwiseCall> begun;
+      std::unique_ptr<engine::PairwiseCall> begun;
       const auto served = engine::serve_collective(*job, call, operands, begun);
       if (served) return *served;
       if constexpr (call.has_own_counts) {
-        if (begun) {
-          const RestOfCall<A...> rest(begun->pairs(), operands, arguments...);
-          return begun->end(std::apply(
-              [&](A... left) {
-                return by_mpi<describe, own, ints>(job, describe(left...), left...);
-              },
-              rest.arguments()));
-        }
+        if (begun) return rest_by_mpi<describe, own, ints>(job, *begun, operands, arguments...);
       }
     }
     if (job) {
@@ -169,9 +162,19 @@ struct Entries<int(A...)> {
     return by_mpi<describe, own, ints>(job, operands, arguments...);
   }
 
+  /// What pairs leave to MPI. Never inlined, as by_mpi(): callers go deeper without it.
+  template <auto describe, auto own, auto ints>
+  [[gnu::noinline]] static int rest_by_mpi(Job* job, engine::PairwiseCall& begun,
+                                           const Operands& operands, A... arguments) {
+    const RestOfCall<A...> rest(begun.pairs(), operands, arguments...);
+    return begun.end(std::apply(
+        [&](A... left) { return by_mpi<describe, own, ints>(job, describe(left...), left...); },
+        rest.arguments()));
+  }
+
   /// MPI's own blocking call.
   template <auto describe, auto own, auto ints>
-  static int by_mpi(Job* job, const Operands& operands, A... arguments) {
+  [[gnu::noinline]] static int by_mpi(Job* job, const Operands& operands, A... arguments) {
     if (passes<own>(job)) {
       return engine::after_blocking(job, (mpi::buffer_calls().*own)(arguments...));
     }

@@ -183,7 +183,7 @@ int await_stream(Job& job, const Operands& operands) {
 }
 
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
-                                    std::optional<PairwiseCall>& begun) {
+                                    std::unique_ptr<PairwiseCall>& begun) {
   const Candidate candidate = look_at(job, call, Form::blocking, operands);
   if (!candidate.comm || is_too_brief(candidate)) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
@@ -195,7 +195,8 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   const auto begin_pairs = [&](const Served& served) {
     LongPairs pairs(job, context, operands);
     if (!pairs.any()) return;
-    begun.emplace(job, call, operands, candidate.comm, context, served, std::move(pairs));
+    begun = std::make_unique<PairwiseCall>(job, call, operands, candidate.comm, context, served,
+                                           std::move(pairs));
   };
   if (may_decide_now(candidate, context)) {
     if (const auto served = decide_now(job, call, operands, context)) begin_pairs(*served);

@@ -21,7 +21,7 @@ int await_stream(Job& job, const Operands& operands);
 /// `pairs`. A call with a stream may return before devices have done it; before MPI serves any of
 /// one, await_stream() is called.
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
-                                    std::optional<PairwiseCall>& pairs);
+                                    std::unique_ptr<PairwiseCall>& pairs);
 
 /// Begins a non-blocking call, of which look_at() says that members decide later who serves it:
 /// waits for no other rank. `request` completes when it is over. Returns an error code of MPI's.

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -82,10 +83,11 @@ bool check_presence(const std::string& directory, const trace::RecordHeader& own
   const std::uint64_t begin = trace::now_ns();
   const int expected = local_size(own.size);
   std::set<int> present;
+  const auto header = std::make_unique<trace::RecordHeader>();  // too long for small stacks
+  trace::RecordHeader& other = *header;
   for (;;) {
     present.clear();
     for (const std::string& path : record_files(directory)) {
-      trace::RecordHeader other;
       if (!read_record_header(path, other)) continue;
       if (std::strncmp(other.host, own.host, sizeof own.host) != 0) continue;
       if (std::strncmp(other.settings, own.settings, sizeof own.settings) != 0) {

@@ -92,10 +92,10 @@ bool read_profile(const Job& job, const std::string& path, policy::Profile& prof
 }  // namespace
 
 std::string own_mpi() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');  // too long for small stacks
   int length = 0;
-  mpi::calls().Get_library_version(text, &length);
-  return mpi_name(text);
+  mpi::calls().Get_library_version(text.data(), &length);
+  return mpi_name(text.c_str());
 }
 
 bool measures_links(const Job& job) {

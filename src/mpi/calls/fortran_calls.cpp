@@ -33,14 +33,19 @@ std::string lower_case(std::string_view text) {
 
 /// The calls that mpress stands in for, in lower case.
 const std::set<std::string>& known_calls() {
-  static const std::set<std::string> names = {
-#define MPRESS_NAME(name, words) lower_case(#name),
-#define MPRESS_NAME_BOTH(name, words) lower_case(#name), lower_case(#name "_c"),
+  static constexpr const char* names[] = {
+#define MPRESS_NAME(name, words) #name,
+#define MPRESS_NAME_BOTH(name, words) #name, #name "_c",
       MPRESS_OTHER_CALLS(MPRESS_NAME) MPRESS_COUNTED_CALLS(MPRESS_NAME_BOTH)
 #undef MPRESS_NAME
 #undef MPRESS_NAME_BOTH
   };
-  return names;
+  static const auto known = [] {
+    std::set<std::string> calls;
+    for (const char* name : names) calls.insert(lower_case(name));
+    return calls;
+  }();
+  return known;
 }
 
 bool ends_with(std::string_view text, std::string_view end) {
