@@ -21,6 +21,7 @@
 #include "communicators.hpp"
 #include "execution.hpp"
 #include "failure.hpp"
+#include "floats.hpp"
 #include "mpi_calls.hpp"
 #include "plan.hpp"
 
@@ -211,7 +212,13 @@ void run_stream(const Options& options, int rank, int stream, MPI_Comm root, Pos
     const Round round = plan_round(settings, stream, number);
     if (options.verbose && rank == 0) print(round);
     comms.prepare(round.comms, number / epoch_rounds);
-    Execution(settings, rank, round, comms, ledger).run();
+    {
+      const auto place = static_cast<std::uint64_t>(rank * settings.threads + stream);
+      const auto at = static_cast<std::uint64_t>(number);
+      const DrawnFloats floats(mix(settings.seed, mix(place, at)));
+      Execution(settings, rank, round, comms, ledger).run();
+      floats.check();
+    }
     comms.forget(round.freed);
     if (settings.threads == 1 && number % 5 == 0) {
       bsend.detach();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "floats.hpp"
 #include "random.hpp"
 
 namespace stress {
@@ -24,7 +25,7 @@ T special_value(std::uint64_t choice) {
 }
 
 template <typename T>
-void fill_floats(T* out, std::size_t n, std::uint64_t key, Data data) {
+[[gnu::noinline]] void fill_floats(T* out, std::size_t n, std::uint64_t key, Data data) {
   const auto base = static_cast<double>(key % 1000) - 500.0;
   for (std::size_t i = 0; i < n; ++i) {
     const auto at = static_cast<double>(i);
@@ -62,6 +63,7 @@ std::vector<std::byte> make_content(std::uint64_t key, Element element, Data dat
   const std::size_t bytes = elements * element_bytes(element);
   std::vector<std::byte> content(bytes);
   void* out = content.data();
+  const UsualFloats usual;
   switch (element) {
     case Element::f32:
     case Element::c32:
