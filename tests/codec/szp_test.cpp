@@ -118,9 +118,13 @@ std::vector<T> make(const std::string& name, std::size_t n, std::uint64_t seed =
 
 template <class T>
 std::vector<unsigned char> encode(const std::vector<T>& x, double bound, Mode mode) {
-  std::vector<unsigned char> out(szp::max_bytes(type_of<T>, x.size()));
-  out.resize(szp::encode(type_of<T>, x.data(), x.size(), bound, mode, out.data()));
-  return out;
+  static Guarded elements(1 << 22), payload(1 << 22);
+  const std::size_t most = szp::max_bytes(type_of<T>, x.size());
+  if (most > 1 << 22) std::abort();
+  unsigned char* const in = elements.last(x.size() * sizeof(T));
+  unsigned char* const out = payload.last(most);
+  if (!x.empty()) std::memcpy(in, x.data(), x.size() * sizeof(T));
+  return {out, out + szp::encode(type_of<T>, in, x.size(), bound, mode, out)};
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "../codec/guarded.hpp"
 #include "check.hpp"
 #include "codec/isa.hpp"
 
@@ -19,15 +20,19 @@ namespace {
 template <typename Float>
 void compare(const std::vector<Float>& values, bool any, double min, double max) {
   const ElementType type = sizeof(Float) == 4 ? ElementType::f32 : ElementType::f64;
-  // Also from an address of no alignment.
-  std::vector<char> shifted(values.size() * sizeof(Float) + 1);
+  // From where memory ends, and from an address of no alignment.
+  static Guarded guarded(1 << 12);
+  const std::size_t bytes = values.size() * sizeof(Float);
+  unsigned char* const last = guarded.last(bytes);
+  std::vector<char> shifted(bytes + 1);
   if (!values.empty()) {
-    std::memcpy(shifted.data() + 1, values.data(), values.size() * sizeof(Float));
+    std::memcpy(last, values.data(), bytes);
+    std::memcpy(shifted.data() + 1, values.data(), bytes);
   }
   for (Isa isa : {Isa::portable, Isa::avx2, Isa::avx512}) {
     if (!set_host_isa(isa)) continue;
     for (const void* data :
-         {static_cast<const void*>(values.data()), static_cast<const void*>(shifted.data() + 1)}) {
+         {static_cast<const void*>(last), static_cast<const void*>(shifted.data() + 1)}) {
       const codec::Range range = codec::finite_range(type, data, values.size());
       CHECK(range.any_finite == any && range.min == min && range.max == max);
       const bool strange = !std::all_of(values.begin(), values.end(),
