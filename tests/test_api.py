@@ -50,8 +50,42 @@ def api_program(build_dir: Path, mpi) -> Callable[[str], Path]:
 
 def test_messages_of_a_plain_program(api_program, mpirun):
     """Nothing tells the job's identity but the ranks themselves."""
-    done = mpirun(2, api_program("messages"), ["late"], FORCED)
+    done = mpirun(2, api_program("messages"), [], FORCED)
     assert done.status == 0 and done.stdout.endswith("ok\n"), done.output
+
+
+SAID = "mpress: {} went by MPI alone, uncompressed: mpress had not started."
+A_PART, LATER = "a collective call on some of the ranks", "a collective call that does not block"
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ("world", []),
+        ("parts", [A_PART]),
+        ("messages", ["a message"]),
+        ("pending", ["a message", LATER]),
+        ("threads", ["a message", A_PART, LATER, None]),
+    ],
+)
+def test_programs_that_do_not_start_it(first, said, api_program, mpirun):
+    """A blocking collective call of all ranks does; calls before that are MPI's, which one rank
+    says once."""
+    done = mpirun(4, api_program("unstarted"), [first], FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+    lines = [line for line in done.stderr.splitlines() if "mpress had not started" in line]
+    assert len(lines) == bool(said) or (None in said and not lines), done.stderr
+    assert all(any(line.startswith(SAID.format(what)) for what in said) for line in lines)
+    too_early = "mpress_init(): on some rank a receive began before mpress did"
+    assert done.stderr.count(too_early) == (first == "pending")
+
+
+def test_calls_under_mpress_run_are_all_its_own(api_program, mpress_run):
+    program = api_program("unstarted")
+    for first in ("parts", "messages", "pending"):
+        done = mpress_run(4, program, [first, "seen"], options=["--force"])
+        assert done.status == 0 and done.stdout == "ok\n", done.output
+        assert "mpress had not started" not in done.stderr
 
 
 def test_messages_under_mpress_run(api_program, mpress_run):

@@ -5,8 +5,9 @@
  * displacements MPI_Aint. What is not said here is as the MPI standard has it: buffers and
  * requests, order of messages, MPI_IN_PLACE, MPI_PROC_NULL, wildcards, error handlers.
  *
- * Link with -lmpress beside any MPI. mpress_init() starts mpress; in a program that runs under
- * `mpress run` MPI_Init has done so.
+ * Link with -lmpress beside any MPI. mpress_init() starts mpress, and so does the first blocking
+ * collective call on a communicator of all processes; in a program that runs under `mpress run`
+ * MPI_Init has done so. Earlier calls are MPI's, uncompressed, which is said once (mpress_init).
  *
  * What pairs with what:
  * - a message of mpress_send() is received by mpress_recv(), or, under `mpress run`, by MPI_Recv();
@@ -21,7 +22,8 @@
  * the communicator (on MPI_COMM_SELF, where there is none): with MPI_ERRORS_ARE_FATAL, which is
  * MPI's default, it does not return then. A call with wrong arguments sends nothing.
  * mpress_error_text() has more words. Beside MPI's own errors there are
- * - MPI_ERR_OTHER: MPI does not run, or mpress_init() was not called;
+ * - MPI_ERR_OTHER: MPI does not run, or mpress has not started, and the call has memory of a device
+ *   that MPI does not take;
  * - MPI_ERR_ARG: an mpress_call with unknown bits in its mask, with a spec or outcome that is null
  *   though its bit is set, or with a spec that is none; no place for a request;
  * - MPI_ERR_NO_MEM: the host's memory ran out;
@@ -102,14 +104,21 @@ typedef struct mpress_call {
 
 /* ---- Start and errors ----------------------------------------------------------------------- */
 
-/* Starts mpress in all processes of MPI_COMM_WORLD, all of which call it, after MPI_Init and before
- * any other function of this header. Settings are those of the environment (MPRESS_...), and have
- * to be the same everywhere. Again, and under `mpress run`, it does nothing. MPI_Finalize ends
- * mpress. MPI_ERR_OTHER: MPI does not run. */
+/* Starts mpress in all processes of MPI_COMM_WORLD, all of which call it, after MPI_Init. Settings
+ * are those of the environment (MPRESS_...), and have to be the same everywhere. Under `mpress run`
+ * it does nothing. MPI_Finalize ends mpress. MPI_ERR_OTHER: MPI does not run.
+ *
+ * The first blocking collective call of this header's on a communicator of all processes
+ * (MPI_COMM_WORLD, a duplicate, one in another order) calls it, too. Both use MPI_COMM_WORLD, where
+ * all processes make their collective calls in one order, and threads one at a time.
+ *
+ * Before that calls are MPI's: `served` is 0, and one process says so once. Receives that are under
+ * way then keep all messages MPI's, and collective calls that were made all that are not blocking
+ * ones of all processes, until mpress_init() is called again and none is under way. It may be
+ * called at any time, and does nothing once all calls are mpress's. */
 int mpress_init(void);
 
-/* Sets `flag`: does mpress run, so that calls need no mpress_init()? MPI_ERR_ARG: `flag` is null.
- */
+/* Sets `flag`: has mpress started? MPI_ERR_ARG: `flag` is null. */
 int mpress_initialized(int* flag);
 
 /* The version of the library, such as "0.1.0"; that of this header is MPRESS_VERSION_.... */

@@ -67,18 +67,22 @@ int raise(MPI_Comm comm, int code, std::string text) {
   return code;
 }
 
-Call::Call(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers,
-           Streams streams)
-    : code_(open(comm, call, buffers, streams)) {
-  if (code_ == MPI_SUCCESS) asking_.emplace(asked_);
+Call::Call(Kind kind, MPI_Comm comm, const mpress_call* call,
+           std::initializer_list<const void*> buffers, Streams streams)
+    : code_(open(kind, comm, call, buffers, streams)) {
+  if (code_ == MPI_SUCCESS && admission_.is_own) asking_.emplace(asked_);
 }
 
-int Call::open(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers,
-               Streams streams) {
+int Call::open(Kind kind, MPI_Comm comm, const mpress_call* call,
+               std::initializer_list<const void*> buffers, Streams streams) {
   last_error.clear();
   if (!is_running()) return raise(comm, MPI_ERR_OTHER, "MPI does not run");
-  if (!engine::has_started()) {
-    return raise(comm, MPI_ERR_OTHER, "mpress_init() was not called, by all ranks after MPI_Init");
+  admission_ = admit(kind, comm);
+  const bool names_stream = call && (call->mask & MPRESS_CALL_STREAM);
+  if (!admission_.is_own && device_of(buffers) != gpu::host &&
+      (names_stream || !may_have_device_memory())) {
+    return raise(comm, MPI_ERR_OTHER,
+                 "memory of a device: mpress_init() was not called, by all ranks after MPI_Init");
   }
   if (!call) return MPI_SUCCESS;
   constexpr unsigned known =
@@ -103,13 +107,17 @@ int Call::open(MPI_Comm comm, const mpress_call* call, std::initializer_list<con
     *call->outcome = {0, 0};
     asked_.outcome = reinterpret_cast<engine::Outcome*>(call->outcome);
   }
-  if (!(call->mask & MPRESS_CALL_STREAM)) return MPI_SUCCESS;
+  return names_stream ? open_stream(comm, *call, buffers, streams) : MPI_SUCCESS;
+}
+
+int Call::open_stream(MPI_Comm comm, const mpress_call& call,
+                      std::initializer_list<const void*> buffers, Streams streams) {
   Job* const job = engine::active_job();
   const int device = device_of(buffers);
   if (!job || device == gpu::host) return MPI_SUCCESS;
   if (job->devices.usable()) {
-    asked_.order = engine::StreamOrder::behind(*job, call->stream, device);
-    asked_.stream = {call->stream, device};
+    asked_.order = engine::StreamOrder::behind(*job, call.stream, device);
+    asked_.stream = {call.stream, device};
   }
   asked_.names_stream = streams != Streams::implied;
   const bool is_behind = asked_.order && (streams != Streams::awaited || asked_.order->await());

@@ -4,9 +4,12 @@
 #include <mpress/mpress.h>
 
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "api/start.hpp"
 #include "engine/asked.hpp"
 
 namespace mpress::api {
@@ -27,21 +30,27 @@ enum class Streams : unsigned char {
 };
 
 /// A call of the program's: what it asks for holds for the calls of MPI's that are made in its
-/// scope.
+/// scope. Those ask for nothing where the call is not mpress's (api/start.hpp), and are MPI's.
 class Call {
  public:
   /// `buffers`: the call's own, one of which tells the device of its stream. Raises what is wrong
   /// with `call`.
-  Call(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers,
-       Streams streams = Streams::awaited);
+  Call(Kind kind, MPI_Comm comm, const mpress_call* call,
+       std::initializer_list<const void*> buffers, Streams streams = Streams::awaited);
 
   /// MPI_SUCCESS, or the error that was raised: then nothing may be sent.
   int code() const { return code_; }
 
- private:
-  int open(MPI_Comm comm, const mpress_call* call, std::initializer_list<const void*> buffers,
-           Streams streams);
+  /// For what the call has begun and leaves under way.
+  std::unique_ptr<EarlyCall> take_early() { return std::move(admission_.early); }
 
+ private:
+  int open(Kind kind, MPI_Comm comm, const mpress_call* call,
+           std::initializer_list<const void*> buffers, Streams streams);
+  int open_stream(MPI_Comm comm, const mpress_call& call,
+                  std::initializer_list<const void*> buffers, Streams streams);
+
+  Admission admission_{false};
   engine::Asked asked_;
   int code_;
   std::optional<engine::Asking> asking_;

@@ -103,7 +103,8 @@ struct Forms<int(A...), arrays> {
   template <auto entry>
   static int blocking(A... arguments, const mpress_call* call) {
     const auto buffers = buffers_of(arguments...);
-    const Call scope(comm_of(arguments...), call, {buffers[0], buffers[1]}, Streams::followed);
+    const Call scope(Kind::collective, comm_of(arguments...), call, {buffers[0], buffers[1]},
+                     Streams::followed);
     if (scope.code() != MPI_SUCCESS) return scope.code();
     if (const char* const name = missing_array<arrays>(arguments...))
       return raise_null(name, arguments...);
@@ -134,14 +135,14 @@ struct Forms<int(A...), arrays> {
   static int begun(A... arguments, mpress_request* request, const mpress_call* call, Begin begin) {
     const auto buffers = buffers_of(arguments...);
     const MPI_Comm comm = comm_of(arguments...);
-    const Call scope(comm, call, {buffers[0], buffers[1]});
+    Call scope(Kind::immediate_collective, comm, call, {buffers[0], buffers[1]});
     if (scope.code() != MPI_SUCCESS) return scope.code();
     if (!request) {
       return raise(comm, MPI_ERR_ARG, "request is null; expected where to put one");
     }
     if (const char* const name = missing_array<arrays>(arguments...))
       return raise_null(name, arguments...);
-    return api::begin(request, call, begin);
+    return api::begin(request, call, scope, begin);
   }
 };
 

@@ -20,7 +20,7 @@ extern "C" int mpress_init() {
   if (is_finalized) {
     return api::raise(MPI_COMM_NULL, MPI_ERR_OTHER, "mpress_init() comes before MPI_Finalize");
   }
-  engine::start_job_together();
+  api::start_by_request();
   return MPI_SUCCESS;
 }
 
@@ -44,9 +44,10 @@ std::vector<std::unique_ptr<api::Call>>& begun() {
   return calls;
 }
 
-int begin(MPI_Comm comm, const mpress_call* call, const void* buffer, api::Streams streams) {
+int begin(api::Kind kind, MPI_Comm comm, const mpress_call* call, const void* buffer,
+          api::Streams streams) {
   const std::initializer_list<const void*> buffers{buffer};
-  auto one = std::make_unique<api::Call>(comm, call, buffers, streams);
+  auto one = std::make_unique<api::Call>(kind, comm, call, buffers, streams);
   if (one->code() != MPI_SUCCESS) return one->code();
   begun().push_back(std::move(one));
   return MPI_SUCCESS;
@@ -55,11 +56,11 @@ int begin(MPI_Comm comm, const mpress_call* call, const void* buffer, api::Strea
 }  // namespace
 
 extern "C" int mpress_call_begin(MPI_Comm comm, const mpress_call* call, const void* buffer) {
-  return begin(comm, call, buffer, api::Streams::awaited);
+  return begin(api::Kind::unknown, comm, call, buffer, api::Streams::awaited);
 }
 
 extern "C" int mpress_collective_begin(MPI_Comm comm, const mpress_call* call, const void* buffer) {
-  return begin(comm, call, buffer, api::Streams::implied);
+  return begin(api::Kind::collective, comm, call, buffer, api::Streams::implied);
 }
 
 extern "C" int mpress_call_end() {

@@ -7,9 +7,11 @@
 #include "api/entries.hpp"
 #include "api/request.hpp"
 #include "engine/job/job.hpp"
+#include "engine/job/start_together.hpp"
 
 using namespace mpress;
 using api::Call;
+using api::Kind;
 
 namespace {
 
@@ -54,8 +56,13 @@ class Handles {
 };
 
 /// Of a call on requests alone.
-int check_all(int count, const mpress_request* requests) {
+void enter_with_requests() {
   api::set_error_text({});
+  engine::wait_for_start_together();
+}
+
+int check_all(int count, const mpress_request* requests) {
+  enter_with_requests();
   if (count < 0) {
     return api::raise(MPI_COMM_NULL, MPI_ERR_COUNT,
                       "count is " + std::to_string(count) + "; expected 0 or more requests");
@@ -74,7 +81,7 @@ void forget_outcome(mpress_request request) {
 /// A call on one request, without memory of its own.
 template <typename Complete>
 int on_one(mpress_request* request, Complete complete) {
-  api::set_error_text({});
+  enter_with_requests();
   if (!request) return api::raise(MPI_COMM_NULL, MPI_ERR_ARG, "request is null; expected one");
   MPI_Request handle = *request ? (*request)->request : MPI_REQUEST_NULL;
   const int code = complete(&handle);
@@ -103,14 +110,14 @@ extern "C" {
 
 int mpress_send(const void* buffer, MPI_Count count, MPI_Datatype type, int destination, int tag,
                 MPI_Comm comm, const mpress_call* call) {
-  const Call scope(comm, call, {buffer});
+  const Call scope(Kind::send, comm, call, {buffer});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   return MPI_Send_c(buffer, count, type, destination, tag, comm);
 }
 
 int mpress_recv(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag,
                 MPI_Comm comm, MPI_Status* status, const mpress_call* call) {
-  const Call scope(comm, call, {buffer});
+  const Call scope(Kind::receive, comm, call, {buffer});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   return MPI_Recv_c(buffer, count, type, source, tag, comm, status);
 }
@@ -119,42 +126,42 @@ int mpress_sendrecv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_ty
                     int sent_tag, void* received, MPI_Count received_count,
                     MPI_Datatype received_type, int source, int received_tag, MPI_Comm comm,
                     MPI_Status* status, const mpress_call* call) {
-  const Call scope(comm, call, {sent, received});
+  const Call scope(Kind::receive, comm, call, {sent, received});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   return MPI_Sendrecv_c(sent, sent_count, sent_type, destination, sent_tag, received,
                         received_count, received_type, source, received_tag, comm, status);
 }
 
-#define MPRESS_BEGUN(name, Name, Buffer)                                                           \
+#define MPRESS_BEGUN(kind, name, Name, Buffer)                                                     \
   int mpress_##name(Buffer buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,          \
                     MPI_Comm comm, mpress_request* request, const mpress_call* call) {             \
-    const Call scope(comm, call, {buffer});                                                        \
+    Call scope(Kind::kind, comm, call, {buffer});                                                  \
     if (scope.code() != MPI_SUCCESS) return scope.code();                                          \
     if (const int code = check_place(comm, request, no_request); code != MPI_SUCCESS) return code; \
-    return api::begin(request, call, [&](MPI_Request* begun) {                                     \
+    return api::begin(request, call, scope, [&](MPI_Request* begun) {                              \
       return MPI_##Name(buffer, count, type, peer, tag, comm, begun);                              \
     });                                                                                            \
   }
-MPRESS_BEGUN(isend, Isend_c, const void*)
-MPRESS_BEGUN(irecv, Irecv_c, void*)
-MPRESS_BEGUN(send_init, Send_init_c, const void*)
-MPRESS_BEGUN(recv_init, Recv_init_c, void*)
+MPRESS_BEGUN(send, isend, Isend_c, const void*)
+MPRESS_BEGUN(receive, irecv, Irecv_c, void*)
+MPRESS_BEGUN(send, send_init, Send_init_c, const void*)
+MPRESS_BEGUN(receive, recv_init, Recv_init_c, void*)
 
 int mpress_probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  const Call scope(comm, nullptr, {});
+  const Call scope(Kind::receive, comm, nullptr, {});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   return MPI_Probe(source, tag, comm, status);
 }
 
 int mpress_iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-  const Call scope(comm, nullptr, {});
+  const Call scope(Kind::receive, comm, nullptr, {});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   if (const int code = check_place(comm, flag, no_flag); code != MPI_SUCCESS) return code;
   return MPI_Iprobe(source, tag, comm, flag, status);
 }
 
 int mpress_mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-  const Call scope(comm, nullptr, {});
+  const Call scope(Kind::receive, comm, nullptr, {});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   if (const int code = check_place(comm, message, no_message); code != MPI_SUCCESS) return code;
   return MPI_Mprobe(source, tag, comm, message, status);
@@ -162,7 +169,7 @@ int mpress_mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_
 
 int mpress_improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                    MPI_Status* status) {
-  const Call scope(comm, nullptr, {});
+  const Call scope(Kind::receive, comm, nullptr, {});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   if (const int code = check_place(comm, flag, no_flag); code != MPI_SUCCESS) return code;
   if (const int code = check_place(comm, message, no_message); code != MPI_SUCCESS) return code;
@@ -171,7 +178,7 @@ int mpress_improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* m
 
 int mpress_mrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
                  MPI_Status* status, const mpress_call* call) {
-  const Call scope(MPI_COMM_NULL, call, {buffer});
+  Call scope(Kind::receive, MPI_COMM_NULL, call, {buffer});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   if (const int code = check_place(MPI_COMM_NULL, message, no_message); code != MPI_SUCCESS)
     return code;
@@ -180,13 +187,13 @@ int mpress_mrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* 
 
 int mpress_imrecv(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message,
                   mpress_request* request, const mpress_call* call) {
-  const Call scope(MPI_COMM_NULL, call, {buffer});
+  Call scope(Kind::receive, MPI_COMM_NULL, call, {buffer});
   if (scope.code() != MPI_SUCCESS) return scope.code();
   if (const int code = check_place(MPI_COMM_NULL, message, no_message); code != MPI_SUCCESS)
     return code;
   if (const int code = check_place(MPI_COMM_NULL, request, no_request); code != MPI_SUCCESS)
     return code;
-  return api::begin(request, call, [&](MPI_Request* begun) {
+  return api::begin(request, call, scope, [&](MPI_Request* begun) {
     return MPI_Imrecv_c(buffer, count, type, message, begun);
   });
 }
@@ -209,6 +216,11 @@ int mpress_cancel(mpress_request* request) {
 }
 
 int mpress_request_free(mpress_request* request) {
+  if (request && *request && (*request)->early) {
+    int is_over = 0;
+    mpi::calls().Request_get_status((*request)->request, &is_over, MPI_STATUS_IGNORE);
+    if (!is_over) (*request)->early->stays();
+  }
   return on_one(request, [](MPI_Request* handle) { return MPI_Request_free(handle); });
 }
 

@@ -1,5 +1,6 @@
 // MPI_Probe, MPI_Mprobe and the receives of matched messages.
 
+#include "engine/asked.hpp"
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_calls.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
@@ -48,6 +49,10 @@ MPRESS_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* me
 
 namespace {
 
+engine::ReceiveArguments arguments(void* buffer, MPI_Count count, MPI_Datatype type) {
+  return {buffer, count, type, MPI_COMM_NULL, engine::asked_outcome()};
+}
+
 int mrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Status* status) {
   engine::Job* job = engine::enter_call();
   const auto matched = job ? job->probed.claim(*message) : nullptr;
@@ -81,10 +86,10 @@ int imrecv(const engine::ReceiveArguments& given, MPI_Message* message, MPI_Requ
 #define MPRESS_MRECV(suffix, Count, ...)                                             \
   MPRESS_EXPORT int MPI_Mrecv##suffix(void* buffer, Count count, MPI_Datatype type,  \
                                       MPI_Message* message, MPI_Status* status) {    \
-    return mrecv({buffer, count, type}, message, status);                            \
+    return mrecv(arguments(buffer, count, type), message, status);                   \
   }                                                                                  \
   MPRESS_EXPORT int MPI_Imrecv##suffix(void* buffer, Count count, MPI_Datatype type, \
                                        MPI_Message* message, MPI_Request* request) { \
-    return imrecv({buffer, count, type}, message, request);                          \
+    return imrecv(arguments(buffer, count, type), message, request);                 \
   }
 MPRESS_BOTH_COUNTS(MPRESS_MRECV)

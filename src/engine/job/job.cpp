@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "codec/float_environment.hpp"
+#include "engine/job/start_together.hpp"
 #include "engine/learning/learned.hpp"
 #include "engine/request/freed.hpp"
 #include "mpi/error_handlers.hpp"
@@ -101,7 +102,7 @@ Job* Job::try_start() {
   int finalized = 0;
   mpi::calls().Initialized(&initialized);
   mpi::calls().Finalized(&finalized);
-  if (!initialized || finalized) return nullptr;
+  if (!initialized || finalized || waits_for_start_together()) return nullptr;
   start_job(false);
   return instance_->state_ == State::active ? &*instance_ : nullptr;
 }

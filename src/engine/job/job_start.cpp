@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "config/machine.hpp"
 #include "engine/job/job.hpp"
 #include "engine/job/presence.hpp"
+#include "engine/job/start_together.hpp"
 #include "engine/learning/probe.hpp"
 #include "engine/learning/tuning.hpp"
 #include "engine/progress/backoff.hpp"
@@ -32,6 +34,8 @@ namespace mpress::engine {
 namespace {
 
 constexpr std::uint64_t presence_timeout_ns = 20'000'000'000;
+
+std::atomic<bool> waits_together{false};
 
 /// Text that identifies the job without communication; empty where nothing does.
 std::string job_identity(const Config& config) {
@@ -371,6 +375,10 @@ void read_settings() {
   });
 }
 
+bool mpi_takes_devices(const Config& config) {
+  return config.gpu_aware == "1" || (config.gpu_aware == "auto" && mpi::takes_device_memory());
+}
+
 bool wants_threads() {
   const Config& config = Job::instance_->config;
   return config.progress_thread && !config.disabled;
@@ -405,8 +413,7 @@ void start_job(bool at_init) {
   mpi::open_self_comm();
   stop_at_finalize();
   make_error_codes(job);
-  job.gpu_aware =
-      job.config.gpu_aware == "1" || (job.config.gpu_aware == "auto" && mpi::takes_device_memory());
+  job.gpu_aware = mpi_takes_devices(job.config);
   if (job.gpu_aware) job.devices.seek();
   // An MPI that takes memory of devices has links of its own for what is not encoded.
   job.raw_by_link = !job.gpu_aware || job.config.link == "peer" || job.config.link == "host";
@@ -429,11 +436,16 @@ void start_job(bool at_init) {
   if (job.config.progress_thread) start_progress_thread(job);
 }
 
+void wait_for_start_together() { waits_together = true; }
+bool waits_for_start_together() { return waits_together; }
+
 void start_job_together() {
+  wait_for_start_together();
   Job& job = *Job::instance_;
   read_settings();
   job.takes_specs = true;
   if (has_started()) return;
+  job.serves_asked_calls_alone = true;
   const mpi::Calls& mpi = mpi::calls();
   int has_identity = !job_identity(job.config).empty();
   mpi.Allreduce(MPI_IN_PLACE, &has_identity, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
