@@ -6,6 +6,8 @@ report tells that frames were really sent.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 FORCED = ("--codec", "mpc", "--force", "--threshold", "0")
@@ -65,10 +67,32 @@ def test_semantics(name, ranks, mpi_program, mpress_run):
     assert all(rank["finished"] for rank in outcome.report["ranks"])
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in PROGRAMS} | {"sessions"}))
+OTHERS = {"sessions", "is_complete"}
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in PROGRAMS} | OTHERS))
 def test_programs_are_right_without_mpress(name, mpi_program, mpirun):
     done = mpirun(2, mpi_program(name))
     assert done.status == 0, done.output
+
+
+def has_hooks(mpi):
+    """Is it an MPICH with MPIX_Async_start? That of .venv/bin may be any MPI."""
+    header = Path(mpi.mpicc).parent.parent / "include" / "mpi_proto.h"
+    is_there = mpi.name in ("mpich", "default") and header.exists()
+    return is_there and "MPIX_Async_" in header.read_text()
+
+
+@pytest.mark.parametrize("how", [["polled"], ["hooked"], ["hooked", "threads"]])
+def test_what_is_complete_is_there(how, mpi, mpi_program, mpress_run):
+    """Whatever tells that a request is complete."""
+    done = mpress_run(2, mpi_program("is_complete"), how, FORCED, {"MPRESS_CHUNK": "65536"})
+    assert done.status == 0, done.output
+    assert "ok" in done.stdout
+    assert totals(done)["compressed_messages"] > 20
+    if has_hooks(mpi):
+        # On communicators of MPICH's streams.
+        assert rows(done, operation="MPI_Send", reason="peer of another world")
 
 
 # Extended: what others show, but p2p to oneself. The messages of "recycled" are smaller.

@@ -51,7 +51,7 @@ bool is_of_all(const mpi::CommInfo& comm) {
   int size = 0;
   mpi::calls().Comm_size(MPI_COMM_WORLD, &size);
   const std::vector<int>& ranks = comm.world_ranks;
-  return !comm.inter && ranks.size() == static_cast<std::size_t>(size) &&
+  return !comm.no_frames && ranks.size() == static_cast<std::size_t>(size) &&
          std::find(ranks.begin(), ranks.end(), trace::any_peer) == ranks.end();
 }
 
@@ -153,7 +153,7 @@ Admission admit(Kind kind, MPI_Comm comm) {
       start();
       return {true};
     }
-    const bool stays_in_process = known->world_ranks.size() == 1 && !known->inter;
+    const bool stays_in_process = known->world_ranks.size() == 1 && !known->no_frames;
     if (stays_in_process) return {false};
   }
   {

@@ -14,12 +14,14 @@ namespace mpress::front {
 namespace {
 
 constexpr const char* call_names[call_count] = {
-#define MPRESS_NAME(name, words) #name,
-#define MPRESS_NAME_BOTH(name, words) #name, #name "_c",
-    MPRESS_OTHER_CALLS(MPRESS_NAME) MPRESS_COUNTED_CALLS(MPRESS_NAME_BOTH)
-        MPRESS_STAGED_CALLS(MPRESS_NAME_BOTH) MPRESS_CHECKED_CALLS(MPRESS_NAME_BOTH)
-            MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_NAME) MPRESS_BLOCKING_CALLS(MPRESS_NAME)
-                MPRESS_CALLS_PASSED_BY(MPRESS_NAME)
+#define MPRESS_NAME(name, words) "MPI_" #name,
+#define MPRESS_NAME_BOTH(name, words) "MPI_" #name, "MPI_" #name "_c",
+#define MPRESS_EXTENSION_NAME(name, words) "MPIX_" #name,
+    MPRESS_OTHER_CALLS(MPRESS_NAME) MPRESS_EXTENSION_CALLS(MPRESS_EXTENSION_NAME)
+        MPRESS_COUNTED_CALLS(MPRESS_NAME_BOTH) MPRESS_STAGED_CALLS(MPRESS_NAME_BOTH)
+            MPRESS_CHECKED_CALLS(MPRESS_NAME_BOTH) MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_NAME)
+                MPRESS_BLOCKING_CALLS(MPRESS_NAME) MPRESS_CALLS_PASSED_BY(MPRESS_NAME)
+#undef MPRESS_EXTENSION_NAME
 #undef MPRESS_NAME
 #undef MPRESS_NAME_BOTH
 };
@@ -89,10 +91,11 @@ Opened open_backend() {
 }
 
 /// The call that the MPI must have for `name`: some can be made of others (mpi/calls/counted.hpp,
-/// mpi/calls/stand_ins.cpp).
+/// mpi/calls/stand_ins.cpp, preload/extensions.cpp).
 std::string needed_call(const std::string& name) {
-  if (name.rfind("Request_get_status_", 0) == 0) return "Request_get_status";
-  if (name == "Message_toint" || name == "Message_fromint") return "Mprobe";
+  if (name.rfind("MPI_Request_get_status_", 0) == 0) return "MPI_Request_get_status";
+  if (name == "MPI_Message_toint" || name == "MPI_Message_fromint") return "MPI_Mprobe";
+  if (name == "MPIX_Request_is_complete" || name == "MPIX_Stream_progress") return "MPI_Test";
   const bool large = name.size() > 2 && name.compare(name.size() - 2, 2, "_c") == 0;
   return large ? name.substr(0, name.size() - 2) : name;
 }
@@ -109,9 +112,9 @@ void* find_target(ApiCall call) { return opened_backend().backend->api_calls[cal
 void* find_target(Call call) {
   const Opened& opened = opened_backend();
   const std::string name = call_names[call];
-  if (!::dlsym(opened.mpi.handle, ("PMPI_" + needed_call(name)).c_str())) {
+  if (!::dlsym(opened.mpi.handle, ("P" + needed_call(name)).c_str())) {
     const std::string message =
-        "the program called MPI_" + name + ", which " + described(opened.mpi) + " does not have";
+        "the program called " + name + ", which " + described(opened.mpi) + " does not have";
     opened.backend->stop(message.c_str());
   }
   return opened.backend->calls[call];

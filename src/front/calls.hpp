@@ -27,6 +27,11 @@
   X(Request_get_status, 3) X(Request_get_status_all, 4) X(Request_get_status_any, 5)           \
   X(Request_get_status_some, 5) X(Request_free, 1) X(Cancel, 1) X(Start, 1) X(Startall, 2)
 
+// Extensions of MPICH's, MPIX_NAME and PMPIX_NAME.
+#define MPRESS_EXTENSION_CALLS(X)                                                         \
+  X(Request_is_complete, 1) X(Stream_progress, 1) X(Stream_comm_create, 3)                     \
+  X(Stream_comm_create_multiplex, 4) X(Threadcomm_init, 3)
+
 // Calls that move data between buffers in other ways than by messages: staged where a buffer lies in
 // device memory. Both forms; signatures are in mpi/calls/buffer_calls.hpp.
 #define MPRESS_STAGED_CALLS(X)                                                                 \
@@ -101,10 +106,10 @@ namespace mpress::front {
 enum Call : std::size_t {
 #define MPRESS_NUMBER(name, words) call_##name,
 #define MPRESS_NUMBER_BOTH(name, words) call_##name, call_##name##_c,
-  MPRESS_OTHER_CALLS(MPRESS_NUMBER) MPRESS_COUNTED_CALLS(MPRESS_NUMBER_BOTH)
-      MPRESS_STAGED_CALLS(MPRESS_NUMBER_BOTH) MPRESS_CHECKED_CALLS(MPRESS_NUMBER_BOTH)
-          MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_NUMBER) MPRESS_BLOCKING_CALLS(MPRESS_NUMBER)
-              MPRESS_CALLS_PASSED_BY(MPRESS_NUMBER)
+  MPRESS_OTHER_CALLS(MPRESS_NUMBER) MPRESS_EXTENSION_CALLS(MPRESS_NUMBER)
+      MPRESS_COUNTED_CALLS(MPRESS_NUMBER_BOTH) MPRESS_STAGED_CALLS(MPRESS_NUMBER_BOTH)
+          MPRESS_CHECKED_CALLS(MPRESS_NUMBER_BOTH) MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_NUMBER)
+              MPRESS_BLOCKING_CALLS(MPRESS_NUMBER) MPRESS_CALLS_PASSED_BY(MPRESS_NUMBER)
 #undef MPRESS_NUMBER
 #undef MPRESS_NUMBER_BOTH
                   call_count

@@ -13,11 +13,16 @@
   MPRESS_TARGET(name, words, find_target(call_##name)) \
   MPRESS_EXPORT(MPI_, name, words)                     \
   MPRESS_EXPORT(PMPI_, name, words)
+#define MPRESS_FORWARD_EXTENSION(name, words)          \
+  MPRESS_TARGET(name, words, find_target(call_##name)) \
+  MPRESS_EXPORT(MPIX_, name, words)                    \
+  MPRESS_EXPORT(PMPIX_, name, words)
 #define MPRESS_FORWARD_BOTH(name, words) \
   MPRESS_FORWARD(name, words)            \
   MPRESS_FORWARD(name##_c, words)
 
 MPRESS_OTHER_CALLS(MPRESS_FORWARD)
+MPRESS_EXTENSION_CALLS(MPRESS_FORWARD_EXTENSION)
 MPRESS_COUNTED_CALLS(MPRESS_FORWARD_BOTH)
 MPRESS_STAGED_CALLS(MPRESS_FORWARD_BOTH)
 MPRESS_CHECKED_CALLS(MPRESS_FORWARD_BOTH)

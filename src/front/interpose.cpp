@@ -82,7 +82,10 @@ int look_at_object(dl_phdr_info* info, std::size_t, void* found) {
 
 /// Of `front`, which stands in for MPI, and of no library that it uses.
 void* stand_in_of(void* front, const std::string& path, const char* name) {
-  if (std::strncmp(name, "MPI_", 4) != 0 && std::strncmp(name, "PMPI_", 5) != 0) return nullptr;
+  const char* const own_name = *name == 'P' ? name + 1 : name;
+  if (std::strncmp(own_name, "MPI_", 4) != 0 && std::strncmp(own_name, "MPIX_", 5) != 0) {
+    return nullptr;
+  }
   void* const symbol = ::dlsym(front, name);
   Dl_info info;
   const bool is_own = symbol && ::dladdr(symbol, &info) && info.dli_fname == path;

@@ -50,13 +50,6 @@ class Silence {
   Comm self_{MPI_COMM_SELF, MPI_ERRHANDLER_NULL};
 };
 
-#if defined(MPICH_VERSION)
-template <typename Function>
-void find(Function*& function, const char* name) {
-  function = reinterpret_cast<Function*>(find_symbol(name));
-}
-#endif
-
 }  // namespace
 
 void Peek::open(bool threaded) {
@@ -67,16 +60,12 @@ void Peek::open(bool threaded) {
   way_ = threaded ? Way::none : Way::silenced;
 #endif
 #if defined(MPICH_VERSION)
-  find(request_is_complete_, "PMPIX_Request_is_complete");
-  find(stream_progress_, "PMPIX_Stream_progress");
-  if (request_is_complete_ && stream_progress_) way_ = Way::own_calls;
+  if (calls().Request_is_complete && calls().Stream_progress) way_ = Way::own_calls;
 #endif
 }
 
 bool Peek::is_complete_already(MPI_Request request) const {
-#if defined(MPICH_VERSION)
-  if (way_ == Way::own_calls) return request_is_complete_(request);
-#endif
+  if (way_ == Way::own_calls) return calls().Request_is_complete(request);
   return is_complete(request);
 }
 
@@ -84,10 +73,10 @@ bool Peek::is_complete(MPI_Request request) const {
 #if defined(MPICH_VERSION)
   if (way_ == Way::own_calls) {
     constexpr int any_stream = 0x3c000000;  // MPIX_STREAM_NULL
-    if (request_is_complete_(request)) return true;
+    if (calls().Request_is_complete(request)) return true;
     if (in_progress_hook()) return false;  // MPI is at it, and must not be entered again
-    stream_progress_(any_stream);
-    return request_is_complete_(request);
+    calls().Stream_progress(any_stream);
+    return calls().Request_is_complete(request);
   }
 #endif
   const HeldError error;
@@ -99,19 +88,23 @@ bool Peek::is_complete(MPI_Request request) const {
 }
 
 int test(MPI_Request* request, int* complete, MPI_Status* status, bool* is_raised) {
-#if defined(MPICH_VERSION)
-  if (in_progress_hook() && *request != MPI_REQUEST_NULL) {
-    // What has the hook has this call.
-    static const auto is_complete =
-        reinterpret_cast<int (*)(MPI_Request)>(find_symbol("PMPIX_Request_is_complete"));
+  const auto is_complete = calls().Request_is_complete;  // what has a hook has this call
+  if (is_complete && in_progress_hook() && *request != MPI_REQUEST_NULL) {
     *complete = 0;
-    if (is_complete && !is_complete(*request)) return MPI_SUCCESS;
+    if (!is_complete(*request)) return MPI_SUCCESS;
   }
-#endif
   const HeldError error;
   const int code = error.code(calls().Test(request, complete, status));
   if (is_raised) *is_raised = code != MPI_SUCCESS && !error.is_held();
   return code;
+}
+
+int Peek::status(MPI_Request request, MPI_Status& status) const {
+  const HeldError error;
+  std::optional<Silence> silence;
+  if (way_ != Way::get_status && !threaded_) silence.emplace();
+  int complete = 0;
+  return error.code(calls().Request_get_status(request, &complete, &status));
 }
 
 bool Peek::may_have(MPI_Request request, std::size_t bytes) const {

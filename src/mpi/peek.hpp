@@ -28,6 +28,10 @@ class Peek {
   /// The same as things are: MPI proceeds only where there is no other way to look.
   bool is_complete_already(MPI_Request request) const;
 
+  /// What a complete request, not persistent, will complete with. Returns MPI's error code; raises
+  /// nothing, but where threads call MPI.
+  int status(MPI_Request request, MPI_Status& status) const;
+
   /// May the message of a complete receive have `bytes` bytes? Yes, too, where nothing tells.
   /// Raises nothing.
   bool may_have(MPI_Request request, std::size_t bytes) const;
@@ -36,10 +40,6 @@ class Peek {
   enum class Way { none, get_status, silenced, own_calls };
   Way way_ = Way::none;
   bool threaded_ = false;
-#if defined(MPICH_VERSION)
-  int (*request_is_complete_)(MPI_Request) = nullptr;
-  int (*stream_progress_)(int stream) = nullptr;
-#endif
 };
 
 /// MPI_Test for whoever lets an operation proceed, from within MPI's progress engine, too

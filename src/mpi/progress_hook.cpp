@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 #include "mpi/calls/calls.hpp"
 
@@ -134,6 +135,9 @@ bool add_progress_hook(bool (*poll)()) {
 }
 
 bool in_progress_hook() { return is_inside; }
+
+HookRules::HookRules() : held_before_(std::exchange(is_inside, true)) {}
+HookRules::~HookRules() { is_inside = held_before_; }
 
 void remove_progress_hook() {
   is_removed.store(true);

@@ -27,8 +27,21 @@ bool has_progress_hook();
 /// itself.
 bool add_progress_hook(bool (*poll)());
 
-/// Is this thread in `poll`?
+/// Is this thread in `poll`, or in a call that keeps to the same rules?
 bool in_progress_hook();
+
+/// While it lives, this thread keeps to the rules of `poll`: what looks at requests lets MPI not
+/// proceed. For calls that a hook of the program's may make.
+class HookRules {
+ public:
+  HookRules();
+  HookRules(const HookRules&) = delete;
+  HookRules& operator=(const HookRules&) = delete;
+  ~HookRules();
+
+ private:
+  const bool held_before_;
+};
 
 /// Before MPI_Finalize, which in MPICH waits for the hook to end. When it returns, no thread is in
 /// `poll`, nor ever will be. Not to be called by `poll`.

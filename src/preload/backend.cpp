@@ -24,6 +24,8 @@ using namespace mpress;
 MPRESS_OTHER_CALLS(MPRESS_DECLARE)
 MPRESS_COUNTED_CALLS(MPRESS_DECLARE_BOTH)
 MPRESS_CALLS_PASSED_BY(MPRESS_DECLARE)
+#define MPRESS_DECLARE_EXTENSION(name, words) extern "C" decltype(PMPIX_##name) MPIX_##name;
+MPRESS_EXTENSION_CALLS(MPRESS_DECLARE_EXTENSION)
 
 namespace {
 
@@ -42,19 +44,22 @@ void find_targets() {
   void* const found[front::call_count] = {
 #define MPRESS_OWN(name, words) target<words>(&MPI_##name),
 #define MPRESS_OWN_BOTH(name, words) MPRESS_OWN(name, words) MPRESS_OWN(name##_c, words)
-      MPRESS_OTHER_CALLS(MPRESS_OWN) MPRESS_COUNTED_CALLS(MPRESS_OWN_BOTH)
+#define MPRESS_OWN_EXTENSION(name, words) target<words>(&MPIX_##name),
+      MPRESS_OTHER_CALLS(MPRESS_OWN) MPRESS_EXTENSION_CALLS(MPRESS_OWN_EXTENSION)
+          MPRESS_COUNTED_CALLS(MPRESS_OWN_BOTH)
+#undef MPRESS_OWN_EXTENSION
 #undef MPRESS_OWN
 #define MPRESS_OWN(name, words) target<words>(preload::staged_calls.name),
-          MPRESS_STAGED_CALLS(MPRESS_OWN_BOTH)
+              MPRESS_STAGED_CALLS(MPRESS_OWN_BOTH)
 #undef MPRESS_OWN
 #define MPRESS_OWN(name, words) target<words>(preload::host_only_calls.name),
-              MPRESS_CHECKED_CALLS(MPRESS_OWN_BOTH) MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_OWN)
+                  MPRESS_CHECKED_CALLS(MPRESS_OWN_BOTH) MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_OWN)
 #undef MPRESS_OWN
 #define MPRESS_OWN(name, words) target<words>(preload::watched_calls.name),
-                  MPRESS_BLOCKING_CALLS(MPRESS_OWN)
+                      MPRESS_BLOCKING_CALLS(MPRESS_OWN)
 #undef MPRESS_OWN
 #define MPRESS_OWN(name, words) target<words>(&MPI_##name),
-                      MPRESS_CALLS_PASSED_BY(MPRESS_OWN)
+                          MPRESS_CALLS_PASSED_BY(MPRESS_OWN)
 #undef MPRESS_OWN
 #undef MPRESS_OWN_BOTH
   };
@@ -75,10 +80,10 @@ extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_b
 #define MPRESS_ENTRY(name, words) preload::entry<targets, front::call_##name, words>(),
 #define MPRESS_ENTRY_BOTH(name, words) MPRESS_ENTRY(name, words) MPRESS_ENTRY(name##_c, words)
   static void* const calls[front::call_count] = {
-      MPRESS_OTHER_CALLS(MPRESS_ENTRY) MPRESS_COUNTED_CALLS(MPRESS_ENTRY_BOTH)
-          MPRESS_STAGED_CALLS(MPRESS_ENTRY_BOTH) MPRESS_CHECKED_CALLS(MPRESS_ENTRY_BOTH)
-              MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_ENTRY) MPRESS_BLOCKING_CALLS(MPRESS_ENTRY)
-                  MPRESS_CALLS_PASSED_BY(MPRESS_ENTRY)};
+      MPRESS_OTHER_CALLS(MPRESS_ENTRY) MPRESS_EXTENSION_CALLS(MPRESS_ENTRY)
+          MPRESS_COUNTED_CALLS(MPRESS_ENTRY_BOTH) MPRESS_STAGED_CALLS(MPRESS_ENTRY_BOTH)
+              MPRESS_CHECKED_CALLS(MPRESS_ENTRY_BOTH) MPRESS_CHECKED_CALLS_OF_ONE_FORM(MPRESS_ENTRY)
+                  MPRESS_BLOCKING_CALLS(MPRESS_ENTRY) MPRESS_CALLS_PASSED_BY(MPRESS_ENTRY)};
 #undef MPRESS_ENTRY
 #undef MPRESS_ENTRY_BOTH
 #define MPRESS_ENTRY(name, words) preload::entry<api::targets, front::api_##name, words>(),

@@ -73,6 +73,11 @@ class StagedRequest final : public Request {
     return mpi::calls().Start(request);
   }
 
+  bool settle(Job& job, MPI_Request) override {
+    call_->deliver(job);
+    return true;
+  }
+
   Ending finish(Job& job, MPI_Status&) override {
     const int code = call_->deliver(job);
     return {code, code == MPI_SUCCESS ? nullptr : call_->comm()};

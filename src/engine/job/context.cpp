@@ -226,7 +226,7 @@ bool Contexts::may_have(const mpi::CommInfo& comm) const {
   if (comm.attached()) return !comm.freed;
   // One rank has nobody to talk to; and in MPICH 5.0, MPI_Comm_idup for one rank never returns to
   // whoever lets MPI proceed while another duplicate is under way.
-  return is_open() && !comm.inter && !comm.freed && comm.world_ranks.size() > 1 &&
+  return is_open() && !comm.no_frames && !comm.freed && comm.world_ranks.size() > 1 &&
          std::find(comm.world_ranks.begin(), comm.world_ranks.end(), trace::any_peer) ==
              comm.world_ranks.end();
 }

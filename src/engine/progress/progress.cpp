@@ -28,11 +28,12 @@ class Round {
 
 }  // namespace
 
-/// The operation that has waited longest, which goes back to the list, whatever ends the round: a
-/// callback of the program's may throw out of any call of MPI's.
+/// The operation that has waited longest, or the one that is wanted. It goes back to the list,
+/// whatever ends the round: a callback of the program's may throw out of any call of MPI's.
 class Progress::Taken {
  public:
-  explicit Taken(Progress& progress) : progress_(progress), operation_(progress.pop()) {}
+  explicit Taken(Progress& progress, const Operation* wanted = nullptr)
+      : progress_(progress), operation_(progress.pop(wanted)) {}
   Taken(const Taken&) = delete;
   Taken& operator=(const Taken&) = delete;
   ~Taken() {
@@ -57,11 +58,16 @@ class Progress::Taken {
 
 bool Progress::is_advancing() { return advancing; }
 
-std::shared_ptr<Operation> Progress::pop() {
+Progress::Pause::Pause() : was_advancing_(std::exchange(advancing, true)) {}
+Progress::Pause::~Pause() { advancing = was_advancing_; }
+
+std::shared_ptr<Operation> Progress::pop(const Operation* wanted) {
   std::lock_guard lock(mutex_);
-  if (operations_.empty()) return nullptr;
-  std::shared_ptr<Operation> operation = std::move(operations_.front());
-  operations_.pop_front();
+  const auto found = std::ranges::find_if(
+      operations_, [&](const auto& one) { return !wanted || one.get() == wanted; });
+  if (found == operations_.end()) return nullptr;
+  std::shared_ptr<Operation> operation = std::move(*found);
+  operations_.erase(found);
   ++advanced_now_;
   return operation;
 }
@@ -98,6 +104,13 @@ bool Progress::advance(std::size_t most) {
     ended = operation.advance() || ended;
   }
   return ended;
+}
+
+void Progress::advance_one(const Operation& one) {
+  if (advancing) return;
+  const Round round;
+  Taken operation(*this, &one);
+  if (operation) operation.advance();
 }
 
 bool Progress::advance_in_hook(std::size_t most) {

@@ -35,6 +35,9 @@ class Progress {
   /// Returns whether one has ended.
   bool advance(std::size_t most = every);
 
+  /// Lets this one proceed, unless a thread does so now. Never waits.
+  void advance_one(const Operation& one);
+
   /// The same from within MPI (mpi/progress_hook.hpp), of operations that may run there. Returns
   /// whether there is one.
   bool advance_in_hook(std::size_t most);
@@ -84,13 +87,25 @@ class Progress {
   /// Is this thread in a round of advance()?
   static bool is_advancing();
 
+  /// While it lives, this thread advances nothing, whatever it waits for.
+  class Pause {
+   public:
+    Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+    ~Pause();
+
+   private:
+    const bool was_advancing_;
+  };
+
   /// How many look at a time at what is under way where the call itself waits for nothing.
   static constexpr std::size_t few = 4;
   static constexpr std::size_t every = SIZE_MAX;
 
  private:
   class Taken;
-  std::shared_ptr<Operation> pop();
+  std::shared_ptr<Operation> pop(const Operation* wanted);
   void end(Operation& operation);
   void push_back(std::shared_ptr<Operation> operation, bool is_over);
 

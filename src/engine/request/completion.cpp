@@ -178,9 +178,10 @@ class Watched {
     if (!entry) return;
     if (!entry->is_persistent()) {
       job_.requests.remove(entry);
-    } else if (entry->is_active()) {
-      entry->end_round();
+      return;
     }
+    if (entry->is_active()) entry->end_round();
+    RequestTable::release(entry);
   }
 
   /// A callback of the program's has thrown out of MPI's call: forgets what that has completed.

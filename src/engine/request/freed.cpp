@@ -8,6 +8,7 @@
 #include "engine/job/job.hpp"
 #include "mpi/error_handlers.hpp"
 #include "mpi/objects/immortal.hpp"
+#include "mpi/peek.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -26,7 +27,7 @@ bool FreedRequest::advance() {
   int done = 0;
   MPI_Status status;
   mpi::HeldError error;
-  const int code = error.code(mpi::calls().Test(&used, &done, &status));
+  const int code = error.code(mpi::test(&used, &done, &status));
   if (code == MPI_SUCCESS && !done) return false;
   error.raise_later();
   if (code == MPI_SUCCESS) tell(entry_->finish(job_, status));

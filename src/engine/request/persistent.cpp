@@ -113,6 +113,7 @@ class PersistentReceive final : public ReceiveRequest {
     return is_open_ || (!replaced() && receive.may_come_in_chunks(job));
   }
   bool advance() override;
+  bool settle(Job& job, MPI_Request request) override;
 
  private:
   const int source_;
@@ -131,6 +132,12 @@ int PersistentReceive::start(Job& job, MPI_Request* request) {
   const int code = probed->deliver_later(job, *this, &stand_in_);
   if (is_open_) follow(job);
   return code;
+}
+
+bool PersistentReceive::settle(Job& job, MPI_Request) {
+  if (receive.is_delivered() || advance()) return true;
+  follow(job);
+  return false;
 }
 
 /// MPICH ends a persistent receive that MPI_Request_get_status finds complete, so those cannot be

@@ -54,6 +54,10 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   /// MPI_Request_get_status: the same, without the request's end.
   virtual Ending look(Job& job, MPI_Status& status) { return finish(job, status); }
 
+  /// A call that completes nothing finds that MPI has completed `request`, and nothing may proceed:
+  /// what it brought becomes the program's. False: not yet. Raises nothing.
+  virtual bool settle(Job&, MPI_Request /*request*/) { return true; }
+
   /// MPI_Cancel of `request`.
   virtual int cancel(MPI_Request* request) {
     return mpi::calls().Cancel(replaced() ? &stand_in_ : request);
@@ -79,6 +83,24 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   bool is_ready() const { return !is_followed_ || is_over(); }
 
   bool is_followed() const { return is_followed_; }
+
+  /// While it lives, this call looks at a request that no other call looks at so, or completes. A
+  /// hook of the program's may look from within either.
+  class Look {
+   public:
+    explicit Look(Request& request)
+        : request_(request), is_free_(!request.claimed_ && !request.is_looked_at_.exchange(true)) {}
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
+    ~Look() {
+      if (is_free_) request_.is_looked_at_ = false;
+    }
+    explicit operator bool() const { return is_free_; }
+
+   private:
+    Request& request_;
+    const bool is_free_;
+  };
 
   /// Puts it into the progress list, if it may be late and is not there yet.
   void follow(Job& job);
@@ -116,6 +138,7 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   friend class RequestTable;
   std::uintptr_t key_ = 0;
   std::atomic<bool> claimed_{false};  ///< a call is about to complete it
+  std::atomic<bool> is_looked_at_{false};
   Request* next_ = nullptr;
   std::shared_ptr<Request> self_;  ///< while it is in the table
   const bool is_persistent_;

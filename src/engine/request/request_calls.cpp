@@ -4,6 +4,7 @@
 
 #include "engine/job/job.hpp"
 #include "engine/request/freed.hpp"
+#include "mpi/progress_hook.hpp"
 
 namespace mpress::engine {
 
@@ -40,6 +41,26 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
   if (code != MPI_SUCCESS || !*flag || !entry->is_active()) return code;
   const Ending ending = entry->look(job, *status);
   return ending.raise_on ? ending.raise_on->raise(ending.code) : ending.code;
+}
+
+bool is_complete(Job& job, MPI_Request request) {
+  const mpi::HookRules rules;
+  Request* const entry = job.requests.find_claimed_too(request);
+  if (!entry) return job.peek.is_complete_already(request);
+  const Request::Look look(*entry);
+  if (!look) return false;
+  entry->follow(job);
+  if (!entry->is_ready()) {
+    entry->await(true);
+    job.progress.advance_one(*entry);
+    entry->await(false);
+  }
+  if (!entry->is_ready()) return false;
+  const MPI_Request real = entry->replaced() ? entry->stand_in() : request;
+  if (!job.peek.is_complete_already(real)) return false;
+  if (!entry->is_active()) return true;
+  const Progress::Pause pause;
+  return entry->settle(job, real);
 }
 
 int look(Job& job, MPI_Request request, bool* active, int* flag, MPI_Status* status) {

@@ -25,11 +25,14 @@ class RequestTable {
   void insert(MPI_Request request, std::shared_ptr<Request> entry);
 
   /// The entry of `request`, or null. It stays in the table.
-  Request* find(MPI_Request request) { return search(request, false); }
+  Request* find(MPI_Request request);
+
+  /// The same, and where there is no other, that which a call has claimed.
+  Request* find_claimed_too(MPI_Request request);
 
   /// The same for a call that may complete the request: no other call finds the entry until it is
-  /// released. Persistent requests keep their handles and need no claim.
-  Request* claim(MPI_Request request) { return search(request, true); }
+  /// released, unless it is persistent, and so keeps its handle.
+  Request* claim(MPI_Request request);
   static void release(Request* entry) { entry->claimed_.store(false, std::memory_order_relaxed); }
 
   /// Takes `entry` out of the table.
@@ -44,7 +47,8 @@ class RequestTable {
   };
   static constexpr std::size_t shard_count = 64;
 
-  Request* search(MPI_Request request, bool claim);
+  template <typename Take>
+  Request* search(MPI_Request request, Take take);
 
   static std::uint64_t hash(std::uintptr_t key) { return key * 0x9E3779B97F4A7C15u; }
   Shard& shard_of(std::uintptr_t key) { return shards_[hash(key) >> 58]; }

@@ -19,12 +19,16 @@ void* bound_library = nullptr;
 Calls bound_calls;
 
 void bind(void* library, const char* path) {
-#define MPRESS_BIND(name)                                                          \
-  bound_calls.name = reinterpret_cast<decltype(bound_calls.name)>(::dlsym(library, \
-                                                                          "PMPI"   \
-                                                                          "_" #name));
+#define MPRESS_BIND_AS(prefix, name) \
+  bound_calls.name =                 \
+      reinterpret_cast<decltype(bound_calls.name)>(::dlsym(library, prefix "_" #name));
+#define MPRESS_BIND(name) MPRESS_BIND_AS("PMPI", name)
   MPRESS_MPI_CALLS(MPRESS_BIND)
 #undef MPRESS_BIND
+#define MPRESS_BIND(name) MPRESS_BIND_AS("PMPIX", name)
+  MPRESS_MPIX_CALLS(MPRESS_BIND)
+#undef MPRESS_BIND
+#undef MPRESS_BIND_AS
 #define MPRESS_CHECK(name)                                                                 \
   if (!bound_calls.name) {                                                                 \
     stop_before_mpi(std::string(path) + " has no PMPI_" #name ", which MPI 3.0 asks for"); \

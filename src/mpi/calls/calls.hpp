@@ -68,6 +68,11 @@ void* find_symbol(const char* name);
   X(Request_get_status_any) X(Request_get_status_some)                                           \
   X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint) X(File_call_errhandler) X(File_create_errhandler)
 
+// Extensions of MPICH's, PMPIX_NAME: null where the program's MPI does not have them.
+#define MPRESS_MPIX_CALLS(X)                                                                     \
+  X(Request_is_complete) X(Stream_progress) X(Stream_comm_create)                                \
+  X(Stream_comm_create_multiplex) X(Threadcomm_init)
+
 #define MPRESS_MPI_CALLS(X) MPRESS_MPI_3_CALLS(X) MPRESS_MPI_LATER_CALLS(X)
 
 // clang-format on
@@ -76,6 +81,9 @@ struct Calls {
 #define MPRESS_MPI_POINTER(name) decltype(&PMPI_##name) name;
   MPRESS_MPI_CALLS(MPRESS_MPI_POINTER)
 #undef MPRESS_MPI_POINTER
+#define MPRESS_MPIX_POINTER(name) decltype(&PMPIX_##name) name;
+  MPRESS_MPIX_CALLS(MPRESS_MPIX_POINTER)
+#undef MPRESS_MPIX_POINTER
 };
 
 /// Binds the entry points of the program's MPI: `library` is from dlopen, `path` its file. To be

@@ -96,4 +96,17 @@ int PMPI_Request_get_status_any(int count, const MPI_Request array_of_requests[]
                                 int* flag, MPI_Status* status);
 int PMPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int* outcount,
                                  int array_of_indices[], MPI_Status array_of_statuses[]);
+
+// MPICH's extensions. A stream is an int there.
+#if defined(MPICH_VERSION)
+using MpressStream = int;
+#else
+using MpressStream = void*;
+#endif
+int PMPIX_Request_is_complete(MPI_Request request);
+int PMPIX_Stream_progress(MpressStream stream);
+int PMPIX_Stream_comm_create(MPI_Comm comm, MpressStream stream, MPI_Comm* newcomm);
+int PMPIX_Stream_comm_create_multiplex(MPI_Comm comm, int count, MpressStream array_of_streams[],
+                                       MPI_Comm* newcomm);
+int PMPIX_Threadcomm_init(MPI_Comm comm, int num_threads, MPI_Comm* newthreadcomm);
 }

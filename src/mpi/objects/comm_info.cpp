@@ -23,9 +23,11 @@ int copy_hints(MPI_Comm comm, int, void*, void* value, void* copied, int* flag) 
   if (PrivateDuplicate::is_under_way()) return MPI_SUCCESS;
   const Hints* given = DuplicateHints::given(comm);
   const Hints hints = given ? *given : (*static_cast<Attribute*>(value))->hints.get();
-  *flag = !hints.empty();
-  if (hints.empty()) return MPI_SUCCESS;
+  const bool no_frames = (*static_cast<Attribute*>(value))->no_frames;
+  *flag = no_frames || !hints.empty();
+  if (!*flag) return MPI_SUCCESS;
   auto copy = std::make_unique<Attribute>(std::make_shared<CommInfo>());
+  (*copy)->no_frames = no_frames;
   (*copy)->hints.update(hints);
   *static_cast<void**>(copied) = copy.release();
   return MPI_SUCCESS;
@@ -64,12 +66,14 @@ bool world_exists() {
   return !finalized;
 }
 
-std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
+/// `no_frames`: so much is known of it, which MPI need not be able to tell more about.
+std::shared_ptr<CommInfo> make_info(MPI_Comm comm, bool no_frames = false) {
   const HeldError error;  // the program's call has its own
   const Calls& mpi = calls();
   // MPICH may return success, and no answer, once a handler of the program's was called.
-  int inter = MPI_UNDEFINED;
-  if (mpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter == MPI_UNDEFINED) return nullptr;
+  int inter = no_frames ? 1 : MPI_UNDEFINED;
+  if (!no_frames && mpi.Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
+  if (inter == MPI_UNDEFINED) return nullptr;
   EndingComm* const ending = EndingComm::of(comm);
   std::shared_ptr<CommInfo> info = ending ? ending->file() : nullptr;
   bool is_kept = info != nullptr;
@@ -82,8 +86,8 @@ std::shared_ptr<CommInfo> make_info(MPI_Comm comm) {
   }
   if (info->comm == MPI_COMM_NULL) {
     info->comm = comm;
-    info->inter = inter != 0;
-    if (!info->inter) info->world_ranks = ranks_in_world(comm);
+    info->no_frames = info->no_frames || inter != 0;
+    if (!info->no_frames) info->world_ranks = ranks_in_world(comm);
   }
   if (is_kept) return info;
   if (ending) {  // MPI is going through its attributes
@@ -158,6 +162,10 @@ std::shared_ptr<CommInfo> comm_info(MPI_Comm comm) {
 std::shared_ptr<const CommInfo> glance_at_comm(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return nullptr;
   return cache->borrow(comm, [comm] { return make_info(comm); });
+}
+
+void carry_no_frames(MPI_Comm comm) {
+  cache->find(comm, [comm] { return make_info(comm, true); });
 }
 
 thread_local int PrivateDuplicate::depth_ = 0;

@@ -26,7 +26,7 @@ class Attachment {
 
 struct CommInfo {
   MPI_Comm comm = MPI_COMM_NULL;
-  bool inter = false;              ///< inter-communicators carry no frames
+  bool no_frames = false;          ///< those between groups, and see carry_no_frames()
   std::atomic<bool> freed{false};  ///< the handle is no longer valid
   std::vector<int> world_ranks;
   CommHints hints;                      ///< a duplicate inherits them
@@ -61,8 +61,12 @@ std::vector<int> ranks_in_world(MPI_Comm comm);
 /// The entry of a valid communicator; null where MPI refuses to tell about it.
 std::shared_ptr<CommInfo> comm_info(MPI_Comm comm);
 
-/// The same for a quick look: the entry may be gone after the next call of MPI's or for another
-/// communicator.
+/// Others may receive what is sent on a valid communicator by calls that mpress does not see. To be
+/// called by all members, before anything is sent; duplicates inherit it.
+void carry_no_frames(MPI_Comm comm);
+
+/// The same as comm_info() for a quick look: the entry may be gone after the next call of MPI's or
+/// for another communicator.
 std::shared_ptr<const CommInfo> glance_at_comm(MPI_Comm comm);
 
 /// While it lives, this thread's duplicates of a communicator get the hints of an MPI_Info in

@@ -102,7 +102,7 @@ int ProbedMessages::take_over(Job& job, const std::shared_ptr<mpi::CommInfo>& co
 int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* flag,
                           MPI_Status* status) {
   if (const auto seen = mpi::glance_at_comm(comm);
-      source == MPI_PROC_NULL || !seen || seen->inter) {
+      source == MPI_PROC_NULL || !seen || seen->no_frames) {
     return mpi::calls().Iprobe(source, tag, comm, flag, status);
   }
   std::unique_lock exclusive(posting_, std::defer_lock);
@@ -147,7 +147,7 @@ int ProbedMessages::probe(Job& job, int source, int tag, MPI_Comm comm, int* fla
 int ProbedMessages::match(Job& job, int source, int tag, MPI_Comm comm, int* flag,
                           MPI_Message* message, MPI_Status* status) {
   const std::shared_ptr<mpi::CommInfo> info = mpi::comm_info(comm);
-  if (source == MPI_PROC_NULL || !info || info->inter) {
+  if (source == MPI_PROC_NULL || !info || info->no_frames) {
     return mpi::calls().Improbe(source, tag, comm, flag, message, status);
   }
   std::unique_lock exclusive(posting_);

@@ -8,7 +8,6 @@
 #include "engine/p2p/receive/receive_request.hpp"
 #include "link/route.hpp"
 #include "mpi/calls/counted.hpp"
-#include "mpi/error_handlers.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -106,11 +105,8 @@ bool Receive::is_all_there(Job& job, MPI_Request request) {
     see_place(job);
     Beginning room;
     if (!is_contested_ && !wire::announces_chunks(beginning(job, room), job.nonce)) return true;
-    int arrived = 0;
     MPI_Status status;
-    const mpi::HeldError error;  // MPI raises it again in the call that completes the request
-    const int code = mpi::calls().Request_get_status(request, &arrived, &status);
-    if (error.code(code) != MPI_SUCCESS) return true;
+    if (job.peek.status(request, status) != MPI_SUCCESS) return true;
     if (!collects(job, status)) return rescue(job, status);
   }
   return chunks_->advance();

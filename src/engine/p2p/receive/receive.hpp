@@ -149,6 +149,9 @@ class Receive {
     return code != MPI_SUCCESS && !is_raised;
   }
 
+  /// Is the message the program's, or never will be?
+  bool is_delivered() const { return delivery_ != Delivery::due; }
+
   /// Has it been delivered with an error?
   bool failed() const { return is_delivered() && delivered_code_ != MPI_SUCCESS; }
 
@@ -182,7 +185,6 @@ class Receive {
   };
   enum class Delivery : std::uint8_t { due, done, raised /*by MPI: what went wrong*/ };
 
-  bool is_delivered() const { return delivery_ != Delivery::due; }
   /// Does it lie beside the program's buffer, which other receives bring data to?
   bool is_aside() const {
     return place_ == Place::aside || (place_ == Place::remote && staging_ && type_->contiguous);

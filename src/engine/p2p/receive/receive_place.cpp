@@ -104,7 +104,7 @@ bool Receive::watch(Job& job, trace::Called op, const ReceiveArguments& argument
   const bool is_long = may_be_frame && capacity_ >= wire::min_frame_bytes;
   if (!is_long && !on_device) return false;  // most, and so no more is asked
   comm_ = mpi::comm_info(arguments.comm);
-  if (!comm_ || (comm_->inter && !on_device)) return false;
+  if (!comm_ || (comm_->no_frames && !on_device)) return false;
   if (on_device) return stage_packed(job);
   // Memory that MPI alone can reach, with gaps: MPI copies from staging, too.
   if (!is_readable_ && !type_->contiguous) return stage(job, Place::staged);

@@ -39,6 +39,13 @@ Ending ReceiveRequest::finish(Job& job, MPI_Status& status) {
   return {code, receive.must_raise(code) ? receive.comm() : nullptr};
 }
 
+bool ReceiveRequest::settle(Job& job, MPI_Request request) {
+  MPI_Status status;
+  if (receive.is_delivered() || job.peek.status(request, status) != MPI_SUCCESS) return true;
+  receive.deliver(job, status);
+  return true;
+}
+
 void ReceiveRequest::claim_buffer() {
   if (!receive.is_in_place() || !job_.may_get_frames()) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(receive.buffer());

@@ -50,6 +50,7 @@ class ReceiveRequest : public Request {
   bool only_mpress_completes() const override { return is_open_; }
   void note_arrival(MPI_Request request) override;
   Ending finish(Job& job, MPI_Status& status) override;
+  bool settle(Job& job, MPI_Request request) override;
   bool must_end() const override { return is_open_ || receive.is_collecting(); }
 
  protected:
