@@ -67,7 +67,7 @@ def test_semantics(name, ranks, mpi_program, mpress_run):
     assert all(rank["finished"] for rank in outcome.report["ranks"])
 
 
-OTHERS = {"sessions", "is_complete"}
+OTHERS = {"sessions", "attributes", "attributes_bound", "is_complete"}
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in PROGRAMS} | OTHERS))
@@ -93,6 +93,19 @@ def test_what_is_complete_is_there(how, mpi, mpi_program, mpress_run):
     if has_hooks(mpi):
         # On communicators of MPICH's streams.
         assert rows(done, operation="MPI_Send", reason="peer of another world")
+
+
+@pytest.mark.parametrize("name", ["attributes", "attributes_bound"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_attributes_are_the_programs(name, ranks, mpi, mpi_program, mpress_run):
+    """MPI calls callbacks of attributes for what the program does alone. Non-blocking calls on a
+    new communicator are served all the same, unless keyvals come from a language binding."""
+    done = mpress_run(ranks, mpi_program(name), options=FORCED)
+    assert done.status == 0, done.output
+    assert "ok" in done.stdout
+    assert totals(done)["compressed_messages"] > 0
+    if has_hooks(mpi) and name == "attributes":
+        assert rows(done, operation="MPI_Bcast")
 
 
 # Extended: what others show, but p2p to oneself. The messages of "recycled" are smaller.

@@ -94,10 +94,10 @@
   X(File_write_at_all_end, 3) X(File_write_ordered_end, 3)
 
 // Calls that bindings for other languages may pass by: the end of MPI, and what makes handlers of
-// errors.
+// errors, and keyvals of communicators.
 #define MPRESS_CALLS_PASSED_BY(X)                                                                \
   X(Finalize, 0) X(Comm_create_errhandler, 2) X(Win_create_errhandler, 2)                        \
-  X(File_create_errhandler, 2)
+  X(File_create_errhandler, 2) X(Comm_create_keyval, 4) X(Keyval_create, 4)
 
 // clang-format on
 

@@ -1,10 +1,12 @@
 // The calls that take an MPI_Info for a communicator, which may hold hints for mpress, and
-// MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (mpi/objects/comm_info.cpp).
+// MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (mpi/objects/comm_info.cpp). Also those
+// that make keyvals, whose callbacks are not for mpress's own duplicates.
 
 #include "engine/job/comm_calls.hpp"
 #include "engine/progress/blocking.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
+#include "mpi/objects/keyvals.hpp"
 #include "preload/export.hpp"
 
 using namespace mpress;
@@ -77,4 +79,16 @@ MPRESS_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag, M
   engine::enter_blocking_call();
   const int code = mpi::calls().Comm_create_from_group(group, tag, info, errhandler, created);
   return engine::give_first_hints(info, created, code);
+}
+
+MPRESS_EXPORT int MPI_Comm_create_keyval(MPI_Comm_copy_attr_function* copy,
+                                         MPI_Comm_delete_attr_function* remove, int* keyval,
+                                         void* extra_state) {
+  return mpi::create_comm_keyval(mpi::calls().Comm_create_keyval, copy, remove, keyval,
+                                 extra_state);
+}
+
+MPRESS_EXPORT int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* remove,
+                                    int* keyval, void* extra_state) {
+  return mpi::create_comm_keyval(mpi::calls().Keyval_create, copy, remove, keyval, extra_state);
 }

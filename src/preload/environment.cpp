@@ -12,6 +12,7 @@ using namespace mpress;
 MPRESS_EXPORT int MPI_Init(int* argc, char*** argv) {
   const mpi::Calls& mpi = mpi::calls();
   engine::read_settings();
+  engine::note_init();
   int provided = MPI_THREAD_SINGLE;
   const int code = engine::wants_threads()
                        ? mpi.Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)
@@ -23,6 +24,7 @@ MPRESS_EXPORT int MPI_Init(int* argc, char*** argv) {
 MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const mpi::Calls& mpi = mpi::calls();
   engine::read_settings();
+  engine::note_init();
   const int level = engine::wants_threads() ? MPI_THREAD_MULTIPLE : required;
   const int code = mpi.Init_thread(argc, argv, level, provided);
   if (code == MPI_SUCCESS) engine::start_job(true);

@@ -38,7 +38,7 @@ class KeptArguments {
   MPI_Datatype type(MPI_Datatype given) {
     const auto known = mpi::type_info(given);
     if (!known || known->is_predefined) return given;
-    return types_.emplace_back(given, *known).get();
+    return types_.emplace_back(given, known->is_predefined).get();
   }
 
  private:

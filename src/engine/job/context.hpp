@@ -52,7 +52,7 @@ enum class Fact : unsigned char {
   has_hook,      ///< MPI calls mpress while it blocks
   gets_on,       ///< what is under way proceeds while MPI blocks: by that hook, or a thread
   has_thread,    ///< a progress thread
-  is_threaded,   ///< MPI_THREAD_MULTIPLE
+  duplicates,    ///< it may make contexts by MPI_Comm_idup
   least_chunk,   ///< bytes: it cuts no message shorter; 0: none at all
   measures,      ///< what links are like, in MPI_Init
   learns,        ///< what links are like, from its messages

@@ -92,6 +92,8 @@ int wait_for(Job& job, MPI_Request* request, MPI_Status* status) {
   return code;
 }
 
+void note_init() { Job::instance_->saw_init = true; }
+
 void note_session() {
   Job::instance_->has_sessions.store(true, std::memory_order_relaxed);
   mpi::note_change();

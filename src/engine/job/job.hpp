@@ -127,6 +127,7 @@ class Job {
   /// Whether the program has ever had a session of MPI. A communicator may then come from one, and
   /// its members need not have an MPI_COMM_WORLD, nor mpress at work.
   std::atomic<bool> has_sessions{false};
+  bool saw_init = false;  ///< MPI_Init came by mpress, and so has every call that makes a keyval
   /// Whether receives are looked at: all ranks told in MPI_Init whether any may ever send anything
   /// but raw messages, and keep to that.
   bool watches_receives = true;
@@ -168,6 +169,7 @@ class Job {
   friend bool has_started();
   friend void stop_progress_thread();
   friend void stop_job();
+  friend void note_init();
   friend void note_session();
   enum class State : unsigned char { unstarted, active, off };
   std::atomic<State> state_{State::unstarted};
@@ -192,6 +194,9 @@ void start_job(bool at_init);
 /// The same for a program that calls mpress's own interface, where mpress is not at work yet; all
 /// ranks of MPI_COMM_WORLD do this now. They agree on an identity where none is told.
 void start_job_together();
+
+/// The program calls MPI_Init by mpress.
+void note_init();
 
 /// Has a start been tried, with whatever result, and not only for lack of an identity?
 bool has_started();

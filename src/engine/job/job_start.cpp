@@ -24,6 +24,7 @@
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/calls/fortran_calls.hpp"
 #include "mpi/gpu_aware.hpp"
+#include "mpi/objects/keyvals.hpp"
 #include "mpi/objects/self_comm.hpp"
 #include "mpi/progress_hook.hpp"
 #include "policy/chunks.hpp"
@@ -188,13 +189,14 @@ bool hook_runs_messages(const Job& job) {
 /// May MPI_Comm_idup make contexts? Not in Open MPI 5, whose tags for it and for other non-blocking
 /// calls on the communicator come in the order in which their steps begin, so other calls of the
 /// program's there mix with it; nor where threads make communicators meanwhile, see
-/// Contexts::of_blocking().
-bool may_duplicate([[maybe_unused]] bool is_threaded) {
+/// Contexts::of_blocking(); nor where it could call the program's copy callbacks.
+bool may_duplicate(const Job& job) {
 #if defined(OPEN_MPI)
-  return false;
+  constexpr bool is_apart = false;
 #else
-  return !is_threaded;
+  constexpr bool is_apart = true;
 #endif
+  return is_apart && !job.threaded && job.saw_init && mpi::hides_private_duplicates();
 }
 
 /// Of the facts that there are for each codec, beginning with those of none.
@@ -230,7 +232,7 @@ Facts facts_of(const Job& job, std::size_t chunk_bytes, const policy::DeviceChun
   facts[Fact::has_hook] = mpi::has_progress_hook();
   facts[Fact::gets_on] = job.config.progress_thread || hook_runs_messages(job);
   facts[Fact::has_thread] = job.config.progress_thread;
-  facts[Fact::is_threaded] = job.threaded;
+  facts[Fact::duplicates] = may_duplicate(job);
   return facts;
 }
 
@@ -305,7 +307,7 @@ void allow_collectives(Job& job, const Context& world) {
   job.collectives.on_devices =
       job.collectives.reductions && (!world.is_true_for_any(Fact::gpu_aware) || job.config.force);
   job.collectives.immediate = world.is_true_for_all(Fact::gets_on);
-  job.collectives.makes_contexts = may_duplicate(world.is_true_for_any(Fact::is_threaded));
+  job.collectives.makes_contexts = world.is_true_for_all(Fact::duplicates);
   for (std::size_t codec = 0; codec < policy::codec_count; ++codec) {
     job.collectives.gains[codec] = {world.is_true_for_any(fact_of(Fact::none_within, codec)),
                                     world.is_true_for_any(fact_of(Fact::none_between, codec))};

@@ -306,6 +306,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
     return code;
   }
   entry->begin(*request);
+  receive.outlive_call();
   entry->follow(job);
   job.requests.insert(*request, std::move(entry));
   return raised;

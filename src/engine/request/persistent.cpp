@@ -18,7 +18,7 @@ class PersistentSend final : public Request {
   PersistentSend(const SendArguments& arguments, const mpi::TypeInfo& type, bool buffer_stays,
                  int tag, ImmediateSend send, std::shared_ptr<mpi::CommInfo> comm)
       : Request(true),
-        type_(arguments.type, type),
+        type_(arguments.type, type.is_predefined),
         arguments_(with_type(arguments, type_.get())),
         call_{trace::Op::start, Family::persistent, buffer_stays},
         tag_(tag),
@@ -185,6 +185,7 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
   const int code = mpi::counted::Recv_init(receive.buffer(), receive.count(), receive.type(),
                                            source, tag, arguments.comm, request);
   if (code != MPI_SUCCESS || source == MPI_PROC_NULL || !known) return code;
+  receive.outlive_call();
   job.requests.insert(*request, std::move(entry));
   return code;
 }

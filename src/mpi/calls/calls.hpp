@@ -46,7 +46,7 @@ void* find_symbol(const char* name);
   X(Comm_remote_size) X(Topo_test) X(Cartdim_get) X(Cart_get) X(Graph_neighbors_count)           \
   X(Dist_graph_neighbors_count) X(Pack_size) X(Pack_external_size)                               \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
-  X(Type_get_contents) X(Type_dup) X(Type_contiguous) X(Type_commit) X(Type_free) X(Type_create_keyval) X(Type_set_attr) X(Pack)   \
+  X(Type_get_contents) X(Type_contiguous) X(Type_commit) X(Type_free) X(Type_create_keyval) X(Type_set_attr) X(Pack)   \
   X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                      \
   X(Recv) X(Irecv) X(Mrecv) X(Imrecv) X(Sendrecv) X(Sendrecv_replace)                            \
   X(Probe) X(Iprobe) X(Mprobe) X(Improbe)                                                        \
@@ -66,7 +66,8 @@ void* find_symbol(const char* name);
   X(Info_get_string) X(Comm_idup_with_info) X(Comm_create_from_group) X(Session_init)            \
   X(Isendrecv) X(Isendrecv_c) X(Isendrecv_replace) X(Isendrecv_replace_c)                        \
   X(Request_get_status_any) X(Request_get_status_some)                                           \
-  X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint) X(File_call_errhandler) X(File_create_errhandler)
+  X(Message_c2f) X(Message_f2c) X(Message_toint) X(Message_fromint) X(File_call_errhandler)      \
+  X(File_create_errhandler) X(Keyval_create)
 
 // Extensions of MPICH's, PMPIX_NAME: null where the program's MPI does not have them.
 #define MPRESS_MPIX_CALLS(X)                                                                     \

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "front/calls.hpp"
+#include "mpi/calls/imports.hpp"
 #include "mpi/loaded_mpi.hpp"
 
 namespace mpress::mpi {
@@ -83,48 +84,11 @@ void note_import(Object& object, const char* symbol) {
   }
 }
 
-/// What an object imports is what its relocations name.
-void read_imports(Object& object, const ElfW(Dyn) * dynamic) {
-  // The loader has made most of these addresses absolute, but not those of every object.
-  const auto address = [&object](ElfW(Addr) value) {
-    return value < object.base ? value + object.base : value;
-  };
-  const ElfW(Sym)* symbols = nullptr;
-  const char* names = nullptr;
-  struct Table {
-    const ElfW(Rela) * begin = nullptr;
-    std::size_t bytes = 0;
-  } data, calls;
-  for (; dynamic->d_tag != DT_NULL; ++dynamic) {
-    const ElfW(Addr) value = dynamic->d_un.d_ptr;
-    switch (dynamic->d_tag) {
-      case DT_SYMTAB: symbols = reinterpret_cast<const ElfW(Sym)*>(address(value)); break;
-      case DT_STRTAB: names = reinterpret_cast<const char*>(address(value)); break;
-      case DT_RELA: data.begin = reinterpret_cast<const ElfW(Rela)*>(address(value)); break;
-      case DT_RELASZ: data.bytes = value; break;
-      case DT_JMPREL: calls.begin = reinterpret_cast<const ElfW(Rela)*>(address(value)); break;
-      case DT_PLTRELSZ: calls.bytes = value; break;
-      default: break;
-    }
-  }
-  if (!symbols || !names) return;
-  for (const Table& table : {data, calls}) {
-    for (std::size_t i = 0; table.begin && i < table.bytes / sizeof(ElfW(Rela)); ++i) {
-      const auto symbol = ELF64_R_SYM(table.begin[i].r_info);
-      if (symbol != 0) note_import(object, names + symbols[symbol].st_name);
-    }
-  }
-}
-
 int read_object(dl_phdr_info* info, std::size_t, void* objects) {
   Object object;
   object.path = info->dlpi_name;
   object.base = info->dlpi_addr;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_DYNAMIC) continue;
-    read_imports(object, reinterpret_cast<const ElfW(Dyn)*>(object.base + segment.p_vaddr));
-  }
+  for_each_import(*info, [&](const char* symbol) { note_import(object, symbol); });
   if (!object.c_calls.empty() || !object.fortran_calls.empty()) {
     static_cast<std::vector<Object>*>(objects)->push_back(std::move(object));
   }

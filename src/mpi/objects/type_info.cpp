@@ -128,13 +128,6 @@ bool is_committed(MPI_Datatype type) {
          calls().Send(&unread, 1, type, MPI_PROC_NULL, 0, self_comm()) == MPI_SUCCESS;
 }
 
-void free_duplicate(MPI_Datatype type) {
-  if (type == MPI_DATATYPE_NULL) return;
-  int finalized = 0;
-  calls().Finalized(&finalized);
-  if (!finalized) calls().Type_free(&type);
-}
-
 std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   const HeldError error;           // the program's call has its own
   MPI_Count size = MPI_UNDEFINED;  // and so it stays where MPI has no answer; see comm_info.cpp
@@ -150,25 +143,38 @@ std::shared_ptr<TypeInfo> make_info(MPI_Datatype type) {
   MPI_Count true_lb = 0, true_extent = 0;
   calls().Type_get_true_extent_x(type, &true_lb, &true_extent);
   info->first_byte = static_cast<std::ptrdiff_t>(true_lb);
-  if (!info->contiguous && calls().Type_dup(type, &info->layout) != MPI_SUCCESS) return nullptr;
+  info->layout = type;
+  if (!info->contiguous) info->runs = std::make_shared<TypeInfo::KnownRuns>();
   if (!predefined) calls().Type_set_attr(type, keyval(), nullptr);
   return info;
 }
 
 }  // namespace
 
-TypeInfo::~TypeInfo() { free_duplicate(layout); }
+std::shared_ptr<TypeInfo> lasting(std::shared_ptr<TypeInfo> info) {
+  if (info->contiguous || info->is_predefined) return info;
+  struct Lasting : TypeInfo {
+    explicit Lasting(const TypeInfo& of) : TypeInfo(of), kept(of.layout, of.is_predefined) {
+      layout = kept.get();
+    }
+    const KeptType kept;
+  };
+  return std::make_shared<Lasting>(*info);
+}
 
-KeptType::KeptType(MPI_Datatype type, const TypeInfo& info) : type_(type) {
-  // No MPI_Type_dup, which copies the program's attributes.
-  if (info.is_predefined || calls().Type_contiguous(1, type, &own_) != MPI_SUCCESS) {
+KeptType::KeptType(MPI_Datatype type, bool is_predefined) : type_(type) {
+  if (is_predefined || calls().Type_contiguous(1, type, &own_) != MPI_SUCCESS) {
     own_ = MPI_DATATYPE_NULL;
   } else {
     calls().Type_commit(&own_);
   }
 }
 
-KeptType::~KeptType() { free_duplicate(own_); }
+KeptType::~KeptType() {
+  int finalized = 0;
+  if (own_ != MPI_DATATYPE_NULL) calls().Finalized(&finalized);
+  if (own_ != MPI_DATATYPE_NULL && !finalized) calls().Type_free(&own_);
+}
 
 std::shared_ptr<TypeInfo> type_info(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return nullptr;

@@ -17,25 +17,19 @@ struct TypeInfo {
   std::size_t size = 0;  ///< bytes of data in one
   bool is_predefined = false;
   bool contiguous = false;  ///< n of them are n * size bytes from the buffer's address on
-  std::optional<ElementType> element;  ///< set where every leaf is the same float type
-  std::ptrdiff_t first_byte = 0;       ///< the least offset of its data
-  std::size_t leading_floats = 0;      ///< bytes of one float type that it begins with
-  /// A duplicate of a type with gaps: the program may free its own before a receive completes.
-  MPI_Datatype layout = MPI_DATATYPE_NULL;
-  mutable gpu::RunList first_runs;  ///< see first_runs()
-  mutable std::once_flag first_runs_made;
-  /// Of a type with gaps, see runs_of().
+  std::optional<ElementType> element;       ///< set where every leaf is the same float type
+  std::ptrdiff_t first_byte = 0;            ///< the least offset of its data
+  std::size_t leading_floats = 0;           ///< bytes of one float type that it begins with
+  MPI_Datatype layout = MPI_DATATYPE_NULL;  ///< the type itself, or what lasting() has made of it
+  /// Of a type with gaps.
   struct KnownRuns {
-    std::mutex mutex;
+    std::once_flag first_made;
+    gpu::RunList first;  ///< see first_runs()
+    std::mutex mutex;    ///< of the rest; see runs_of()
     MPI_Count count = 0;
     std::shared_ptr<const gpu::Runs> all;
   };
-  mutable KnownRuns runs;
-
-  TypeInfo() = default;
-  TypeInfo(const TypeInfo&) = delete;
-  TypeInfo& operator=(const TypeInfo&) = delete;
-  ~TypeInfo();
+  std::shared_ptr<KnownRuns> runs;
 
   /// The type of its elements once they are packed.
   MPI_Datatype packed_type() const {
@@ -55,11 +49,19 @@ std::shared_ptr<TypeInfo> type_info(MPI_Datatype type);
 /// type.
 std::shared_ptr<const TypeInfo> glance_at_type(MPI_Datatype type);
 
+/// The same entry with a layout that lasts as long as it, whatever the program frees: for what goes
+/// on after the call. That of a type without gaps, which nobody asks MPI about, is as it was.
+std::shared_ptr<TypeInfo> lasting(std::shared_ptr<TypeInfo> info);
+
 /// A datatype that lasts, whatever the program frees: one made of it, or MPI's own as it is. Where
 /// MPI has no memory for that, the program's.
+///
+/// While it lives, MPI keeps the program's type, whose attributes it deletes with it. So one lives
+/// no longer than what MPI itself would keep the type for. It is no duplicate, which would have
+/// copies of these attributes.
 class KeptType {
  public:
-  KeptType(MPI_Datatype type, const TypeInfo& info);
+  KeptType(MPI_Datatype type, bool is_predefined);
   KeptType(const KeptType&) = delete;
   KeptType& operator=(const KeptType&) = delete;
   ~KeptType();

@@ -199,26 +199,28 @@ std::shared_ptr<const gpu::Runs> runs_of(const TypeInfo& type, MPI_Count count, 
   if (bytes < static_cast<std::size_t>(count) * type.size) {
     return std::make_shared<const gpu::Runs>(list_runs(type.layout, count, bytes));
   }
+  TypeInfo::KnownRuns& known = *type.runs;
   {
-    const std::lock_guard lock(type.runs.mutex);
-    if (type.runs.all && type.runs.count == count) return type.runs.all;
+    const std::lock_guard lock(known.mutex);
+    if (known.all && known.count == count) return known.all;
   }
   constexpr std::size_t most_kept = 64 * 1024;
   auto runs = std::make_shared<const gpu::Runs>(list_runs(type.layout, count));
   if (runs->listed().size() <= most_kept) {
-    const std::lock_guard lock(type.runs.mutex);
-    type.runs.all = runs;
-    type.runs.count = count;
+    const std::lock_guard lock(known.mutex);
+    known.all = runs;
+    known.count = count;
   }
   return runs;
 }
 
 const RunList& first_runs(const TypeInfo& type) {
-  std::call_once(type.first_runs_made, [&] {
+  TypeInfo::KnownRuns& known = *type.runs;
+  std::call_once(known.first_made, [&] {
     const auto items = static_cast<MPI_Count>(wire::min_frame_bytes / type.size + 1);
-    type.first_runs = list_runs(type.layout, items, wire::min_frame_bytes);
+    known.first = list_runs(type.layout, items, wire::min_frame_bytes);
   });
-  return type.first_runs;
+  return known.first;
 }
 
 }  // namespace mpress::mpi

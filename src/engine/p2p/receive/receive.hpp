@@ -63,6 +63,12 @@ class Receive {
   /// into a buffer without gaps.
   bool look_at_received(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
+  /// The receive goes on after the call that it is described in: then the program may free its
+  /// type.
+  void outlive_call() {
+    if (type_) type_ = mpi::lasting(std::move(type_));
+  }
+
   /// After deliver(): where it was counted, if MPI received it as the program's call says, and no
   /// frame came; else null.
   trace::Row* row_of_raw() const { return row_of_raw_; }

@@ -76,6 +76,7 @@ void avoid_overlap(Job& job, Receive& receive) {
 
 void file(Job& job, MPI_Request request, std::shared_ptr<ReceiveRequest> entry) {
   entry->begin(request);
+  entry->receive.outlive_call();
   // While no message's data has ever followed its header, waiting is left to MPI.
   if (entry->only_mpress_completes() || job.expects_data()) entry->follow(job);
   job.requests.insert(request, std::move(entry));
