@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "engine/asked.hpp"
 #include "engine/job/job.hpp"
+#include "engine/request/followed_stream.hpp"
 #include "gpu/loaded_gpu.hpp"
 #include "link/host_memory.hpp"
 #include "mpi/objects/type_runs.hpp"
@@ -137,6 +139,12 @@ QueueLease Devices::queue(int device, gpu::Priority priority) {
   return use;
 }
 
+QueueLease Devices::queue(int device, const Behind& behind, gpu::Priority priority) {
+  QueueLease use = queue(device, priority);
+  if (use && behind) use->wait_for(*behind);
+  return use;
+}
+
 memory::Buffer Devices::take(int device, std::size_t bytes) {
   return at(device).memory.take(bytes);
 }
@@ -200,14 +208,31 @@ Location locate(Job& job, const void* byte) {
   return {device, false};
 }
 
+Devices::Behind default_work(int device) {
+  const Asked* const asked = Asking::innermost();
+  if (device == gpu::host || (asked && asked->stream) || FollowedStream::is_any()) return nullptr;
+  return gpu::gpu()->default_work(device);
+}
+
+int await(Job& job, int device, const Devices::Behind& behind) {
+  if (!behind) return MPI_SUCCESS;
+  gpu::State state = gpu::State::pending;
+  job.progress.wait_until([&] {
+    state = behind->query();
+    return state != gpu::State::pending;
+  });
+  return state == gpu::State::done ? MPI_SUCCESS : refused(job, device);
+}
+
 bool packs_for_mpi(const Job& job, const mpi::TypeInfo& type) {
   return !job.gpu_aware || !type.contiguous;
 }
 
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
-                     const mpi::TypeInfo& type, void* packed, std::size_t bytes) {
+                     const mpi::TypeInfo& type, void* packed, std::size_t bytes,
+                     const Devices::Behind& behind) {
   if (bytes == 0) return MPI_SUCCESS;
-  const QueueLease queue = job.devices.queue(device);
+  const QueueLease queue = job.devices.queue(device, behind);
   if (!queue) return refused(job, device);
   if (type.contiguous) return job.devices.wait(job, *queue, queue->copy(packed, buffer, bytes));
   const auto runs = mpi::runs_of(type, count);
@@ -224,9 +249,9 @@ int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
 }
 
 int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes, void* buffer,
-                     MPI_Count count, const mpi::TypeInfo& type) {
+                     MPI_Count count, const mpi::TypeInfo& type, const Devices::Behind& behind) {
   if (bytes == 0) return MPI_SUCCESS;
-  const QueueLease queue = job.devices.queue(device);
+  const QueueLease queue = job.devices.queue(device, behind);
   if (!queue) return refused(job, device);
   if (type.contiguous) {
     return job.devices.wait(job, *queue, queue->copy(buffer, packed, bytes));

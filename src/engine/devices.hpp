@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/progress/backoff.hpp"
+#include "engine/region.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/objects/type_info.hpp"
@@ -64,6 +65,13 @@ class Devices {
 
   /// An idle queue on `device`; empty where the device refuses.
   QueueLease queue(int device, gpu::Priority priority = gpu::Priority::usual);
+
+  /// The same of one whose work comes behind other work; null: it waits for none.
+  using Behind = std::shared_ptr<const gpu::PriorWork>;
+  QueueLease queue(int device, const Behind& behind, gpu::Priority priority = gpu::Priority::usual);
+
+  /// For work on these elements.
+  QueueLease queue(const Region& region) { return queue(region.device, region.behind); }
 
   /// Memory of `device`; empty where it ran out. Nothing uses a buffer any more when it goes back.
   memory::Buffer take(int device, std::size_t bytes);
@@ -126,14 +134,25 @@ inline int device_of(Job& job, const void* buffer, const mpi::TypeInfo& type) {
 /// types with gaps also where MPI takes memory of devices: it copies each run by itself.
 bool packs_for_mpi(const Job& job, const mpi::TypeInfo& type);
 
+/// What the program's default streams hold now, which work of mpress's in a buffer of `device` has
+/// to come behind: to be asked in the program's call, by its thread. Null: nothing, or the buffer
+/// is the host's, or the call follows a stream that it names.
+Devices::Behind default_work(int device);
+
+/// Waits until that is done, and lets other operations proceed meanwhile. Returns an MPI error
+/// code.
+int await(Job& job, int device, const Devices::Behind& behind);
+
 /// Copies the data of a buffer on a device, packed in the order of its type map, to `packed` in
-/// host memory. Returns an MPI error code.
+/// host memory, behind what `behind` names. Returns an MPI error code.
 int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
-                     const mpi::TypeInfo& type, void* packed, std::size_t bytes);
+                     const mpi::TypeInfo& type, void* packed, std::size_t bytes,
+                     const Devices::Behind& behind = nullptr);
 
 /// The opposite, from host memory or from the device's own: the first `bytes` bytes of a buffer's
 /// data. What lies between stays untouched.
 int unpack_to_device(Job& job, int device, const void* packed, std::size_t bytes, void* buffer,
-                     MPI_Count count, const mpi::TypeInfo& type);
+                     MPI_Count count, const mpi::TypeInfo& type,
+                     const Devices::Behind& behind = nullptr);
 
 }  // namespace mpress::engine

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "codec/element.hpp"
 #include "gpu/gpu.hpp"
@@ -15,6 +16,9 @@ struct Region {
   const std::byte* data;
   std::uint64_t count;
   int device = gpu::host;
+  /// Set: what the program's default streams held at the call. Work on the elements comes behind
+  /// it.
+  std::shared_ptr<const gpu::PriorWork> behind = nullptr;
 
   std::uint64_t bytes() const { return count * element_size(type); }
 };

@@ -1,13 +1,13 @@
-// A call's place in a stream of the program's (mpress_call): behind what the stream holds, and
-// before what it is given later.
+// A call's place among what the program has given a device: behind what a stream of the program's
+// holds, and before what that is given later (mpress_call); or behind the default streams.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/devices.hpp"
 #include "gpu/gpu.hpp"
-#include "memory/buffer_pool.hpp"
 
 namespace mpress::engine {
 
@@ -20,16 +20,22 @@ class StreamOrder {
   /// which may be being captured into a graph.
   static std::shared_ptr<StreamOrder> behind(Job& job, void* stream, int device);
 
-  StreamOrder(Job& job, void* stream, QueueLease queue)
-      : job_(job), stream_(stream), device_(queue->device()), queue_(std::move(queue)) {}
+  /// Behind what the default streams hold now, of a call that names no stream and has a buffer of
+  /// `device`. Null where that is nothing.
+  static std::shared_ptr<StreamOrder> behind_defaults(Job& job, int device);
+
+  StreamOrder(Job& job, int device, std::optional<void*> stream, Devices::Behind work)
+      : job_(job), stream_(stream), device_(device), work_(std::move(work)) {}
   StreamOrder(const StreamOrder&) = delete;
   StreamOrder& operator=(const StreamOrder&) = delete;
-  /// Others get its queue: waits until nothing is in their way there.
-  ~StreamOrder() { await(); }
 
-  int device() const { return device_; }
+  /// Of a stream that the program names: what that is given later comes behind the call.
+  bool has_stream() const { return stream_.has_value(); }
 
-  /// Has the device done what the stream held? Then all that is given it now comes behind. Never
+  /// May work of this device come behind it, and before what the stream is given later?
+  bool suits(int device) const { return !stream_ || device_ == device; }
+
+  /// Has the device done what the streams held? Then all that is given it now comes behind. Never
   /// waits. One that has failed says so to whoever gives it work, too.
   bool is_reached();
 
@@ -37,20 +43,18 @@ class StreamOrder {
   /// failed.
   bool await();
 
-  /// A queue whose work comes behind; once, and in place of is_reached() and await().
-  QueueLease take_queue() { return std::exchange(queue_, {}); }
+  /// A queue of `device` whose work comes behind.
+  QueueLease take_queue(int device) const;
 
   /// What the stream is given from now on comes behind what the queue has been given. False as for
   /// behind().
-  bool precede(gpu::Queue& queue) const { return queue.signal(stream_); }
+  bool precede(gpu::Queue& queue) const { return queue.signal(*stream_); }
 
  private:
   Job& job_;
-  void* const stream_;
+  const std::optional<void*> stream_;
   const int device_;
-  QueueLease queue_;
-  memory::Buffer word_;  ///< a copy of which is behind the stream
-  gpu::Event event_ = 0;
+  const Devices::Behind work_;
   gpu::State state_ = gpu::State::pending;
 };
 

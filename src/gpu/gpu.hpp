@@ -3,7 +3,8 @@
 // A library of its own implements this, so that nothing else of mpress depends on CUDA:
 // libmpress_cuda.so, loaded when the program first passes memory of a device, or the one that
 // MPRESS_GPU names (tests use a simulated device). No call throws. None but those that allocate
-// waits for a device, and none uses a stream of the program's but Queue::wait_for() and signal().
+// waits for a device, and none uses a stream of the program's but Gpu::work_of(), default_work()
+// and Queue::signal().
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@
 namespace mpress::gpu {
 
 /// Changes with this header: a library of another version is not used.
-inline constexpr std::uint32_t interface_version = 24;
+inline constexpr std::uint32_t interface_version = 25;
 
 /// No device: memory that the host may touch, be it pinned, managed, or of no GPU at all.
 inline constexpr int host = -1;
@@ -221,6 +222,15 @@ struct JointSum {
   bool finds_range = false;  ///< of a sum with a grid
 };
 
+/// Work that the program has given to streams of its own, until a moment. Thread-safe.
+class PriorWork {
+ public:
+  virtual ~PriorWork() = default;
+
+  /// What has become of it. Asks the driver.
+  virtual State query() const = 0;
+};
+
 /// A block of device memory of the program's.
 struct Block {
   std::byte* base;
@@ -367,13 +377,12 @@ class Queue {
   /// on the queue's device, aligned as their type.
   virtual Event sum_jointly(ElementType type, const JointSum& sum) = 0;
 
-  /// All work given later waits for what the program has enqueued on `stream`, one of the queue's
-  /// device (a cudaStream_t; null: the default stream), until now. False where the device refuses,
-  /// or `stream` is being captured into a graph: then nothing waits, and the capture goes on.
-  virtual bool wait_for(void* stream) = 0;
+  /// All work given later waits for this, which may be other devices'; where the device refuses to,
+  /// it fails.
+  virtual void wait_for(const PriorWork& work) = 0;
 
-  /// What the program enqueues on `stream` from now on waits for all work given until now. False as
-  /// for wait_for().
+  /// What the program enqueues on `stream`, one of the queue's device, from now on waits for all
+  /// work given until now. False as for Gpu::work_of().
   virtual bool signal(void* stream) = 0;
 
   /// What has become of a piece of work; `outcome`, which may be null, is set for one that encodes,
@@ -411,6 +420,17 @@ class Gpu {
   /// A queue on `device`; null where the device refuses.
   virtual std::unique_ptr<Queue> open_queue(int device, Priority priority) = 0;
   std::unique_ptr<Queue> open_queue(int device) { return open_queue(device, Priority::usual); }
+
+  /// What the program has enqueued on `stream` until now, one of `device` (a cudaStream_t; null:
+  /// the default stream). Null where the device refuses, or `stream` is being captured into a
+  /// graph: the capture goes on.
+  virtual std::shared_ptr<const PriorWork> work_of(int device, void* stream) = 0;
+
+  /// What the default streams hold now, the legacy one and this thread's own: those of the context
+  /// that is current, and those of `device`. Work on streams of the program's own is none of it, be
+  /// they blocking ones. Null where the default streams are idle, which is what this is fast for. A
+  /// capture of any stream goes on.
+  virtual std::shared_ptr<const PriorWork> default_work(int device) = 0;
 
   /// Null where memory ran out. `device`: for pinned memory, any that the process uses. May wait
   /// for the device, so whoever needs memory often keeps it (memory::BufferPool).

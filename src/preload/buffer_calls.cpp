@@ -82,12 +82,19 @@ constexpr engine::Collective collective() {
   return {};
 }
 
-/// What the arguments of a call tell, and what it asks for itself, where mpress may serve it.
+/// What the arguments of a call tell, and what it asks for itself, where mpress may serve it. A
+/// persistent call asks for its place behind the program's streams at each start.
 template <auto describe, typename... A>
-Operands described(A... arguments) {
-  const mpi::HeldError error;  // the program's call has its own
-  Operands operands = describe(arguments...);
+Operands described(Job* job, Form form, A... arguments) {
+  Operands operands;
+  {
+    const mpi::HeldError error;  // the program's call has its own
+    operands = describe(arguments...);
+  }
   operands.asked = engine::Asking::take();
+  if (job && operands.known && form != Form::persistent && gpu::in_use()) {
+    operands.defaults = engine::order_behind_defaults(*job, operands);
+  }
   return operands;
 }
 
@@ -147,7 +154,7 @@ struct Entries<int(A...)> {
     if (!is_candidate && passes<own>(job) && !engine::Asking::innermost()) {
       return engine::after_blocking(job, (mpi::buffer_calls().*own)(arguments...));
     }
-    const Operands operands = described<describe>(arguments...);
+    const Operands operands = described<describe>(job, Form::blocking, arguments...);
     if (is_candidate) {
       std::unique_ptr<engine::PairwiseCall> begun;
       const auto served = engine::serve_collective(*job, call, operands, begun);
@@ -157,7 +164,7 @@ struct Entries<int(A...)> {
       }
     }
     if (job) {
-      if (const int code = engine::await_stream(*job, operands); code != MPI_SUCCESS) return code;
+      if (const int code = engine::await_streams(*job, operands); code != MPI_SUCCESS) return code;
     }
     return by_mpi<describe, own, ints>(job, operands, arguments...);
   }
@@ -196,7 +203,7 @@ struct Entries<int(A...)> {
     if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., request);
     }
-    const Operands operands = described<describe>(arguments...);
+    const Operands operands = described<describe>(job, Form::immediate, arguments...);
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, Form::immediate, operands);
@@ -219,7 +226,9 @@ struct Entries<int(A...)> {
       }
     }
     StagedCall staged;
-    int error = job ? open<describe>(staged, *job, Form::immediate, operands) : MPI_SUCCESS;
+    int error = job ? engine::await_streams(*job, operands) : MPI_SUCCESS;
+    if (job && error == MPI_SUCCESS)
+      error = open<describe>(staged, *job, Form::immediate, operands);
     if (job && error == MPI_SUCCESS) error = staged.fetch(*job);
     if (error != MPI_SUCCESS) return error;
     *request = MPI_REQUEST_NULL;
@@ -249,7 +258,7 @@ struct Entries<int(A...)> {
     if (!is_candidate && passes<own>(job)) {
       return (mpi::buffer_calls().*own)(arguments..., info, request);
     }
-    const Operands operands = described<describe>(arguments...);
+    const Operands operands = described<describe>(job, Form::persistent, arguments...);
     if constexpr (call.op != trace::Op::count_) {
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, Form::persistent, operands);

@@ -59,6 +59,7 @@ class Kept final : public engine::KeptCall {
     keep_types(given);
     operands_ = described(arguments_);
     operands_.asked = given.asked;
+    operands_.defaults = given.defaults;
     left_ = operands_;
   }
 

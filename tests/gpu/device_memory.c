@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "simulated_gpu.h"
 
@@ -109,16 +110,62 @@ void sim_free(void* memory) {
   if (memory) check(cudaErrorInvalidValue, "sim_free");
 }
 
+static _Thread_local int chosen = -1; /* the device that the program has made current */
+
+void sim_set_device(int device) {
+  chosen = device;
+  if (device >= 0) check(cudaSetDevice(real_device(device)), "cudaSetDevice");
+}
+
+/* Makes that current, or else the device of this memory. */
+static void be_there(const void* memory) {
+  struct cudaPointerAttributes where;
+  check(cudaPointerGetAttributes(&where, memory), "cudaPointerGetAttributes");
+  check(cudaSetDevice(chosen >= 0 ? real_device(chosen) : where.device), "cudaSetDevice");
+}
+
 void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes) {
+  be_there(device_memory);
   check(cudaMemcpy(device_memory, host_memory, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes) {
+  be_there(device_memory);
   check(cudaMemcpy(host_memory, device_memory, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
 }
 
-/* Takes the rest of the device's memory, whoever else uses it. */
+void sim_set(void* device_memory, int byte, size_t bytes) {
+  be_there(device_memory);
+  check(cudaMemset(device_memory, byte, bytes), "cudaMemset");
+}
+
+void sim_copy_within(void* to, const void* from, size_t bytes) {
+  be_there(to);
+  check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
+}
+
+void sim_synchronize(void) { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+void* sim_stream_create_blocking(int device) {
+  cudaStream_t stream;
+  check(cudaSetDevice(real_device(device)), "cudaSetDevice");
+  check(cudaStreamCreate(&stream), "cudaStreamCreate");
+  return stream;
+}
+
+void* sim_thread_stream(int device) {
+  check(cudaSetDevice(real_device(device)), "cudaSetDevice");
+  return cudaStreamPerThread;
+}
+
+static void CUDART_CB await_flag(void* flag) {
+  while (__atomic_load_n((const int*)flag, __ATOMIC_ACQUIRE) == 0) usleep(20);
+}
+
+void sim_stream_wait(void* stream, const int* flag) {
+  check(cudaLaunchHostFunc(stream, await_flag, (void*)(uintptr_t)flag), "cudaLaunchHostFunc");
+}
+
 /* One that does not wait for the legacy default stream, as those of libraries. */
 void* sim_stream_create(int device) {
   cudaStream_t stream;
@@ -150,6 +197,7 @@ void sim_stream_capture(void* stream, int capturing) {
   if (graph) check(cudaGraphDestroy(graph), "cudaGraphDestroy");
 }
 
+/* Takes the rest of the device's memory, whoever else uses it. */
 void sim_set_limit(int device, size_t bytes) {
   if (device < 0) refuse("a limit of pinned memory");
   size_t own = 0, room = 0, total = 0;

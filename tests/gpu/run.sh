@@ -130,7 +130,7 @@ for mpicc in $mpiccs; do
   ranks=${AWARE:+2} argument=
   ranks=${ranks:-4}
   programs="device_messages device_gaps device_lossy device_edges device_strewn device_refused device_linked \
-    device_by_turns device_peers device_direct device_direct_long blocks"
+    device_by_turns device_peers device_direct device_direct_long device_returned blocks"
   # These make calls of MPI 4.
   newer=
   printf '#include <mpi.h>\nversion MPI_VERSION\n' | "$mpicc" -E -x c - | grep -q '^version [4-9]' &&
@@ -153,6 +153,12 @@ for mpicc in $mpiccs; do
       ranks=2 messages "encoded, by $way" $program --codec mpc --force --threshold 0
     done
     ranks=2 messages "of both kinds, by $way" device_by_turns --force
+    messages "behind the default stream, by $way" device_returned --codec none
+    messages "behind the default stream, encoded, by $way" device_returned \
+      --codec mpc --force --threshold 0
+    argument=held messages "beside other streams, by $way" device_returned --codec none
+    argument=held messages "beside other streams, encoded, by $way" device_returned \
+      --codec mpc --force --threshold 0
     for codec in zfp:16 szp:abs=1e-3 szp:rel=1e-4; do
       ranks=4 messages "with $codec, by $way" device_lossy --codec $codec --force
     done

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* What the device is still writing is not sent from where it lies. */
+#define SYNCHRONIZED 1
 #include "device_link.h"
 
 #ifndef MANY

@@ -9,6 +9,10 @@
 #define FLOATS 10000
 #endif
 
+#ifndef SYNCHRONIZED
+#define SYNCHRONIZED 0
+#endif
+
 /* Floats of 32 KiB and more, which go from GPU to GPU also by default; ROOM has some besides. */
 enum { N = FLOATS, ROOM = N + 64 };
 
@@ -26,6 +30,7 @@ static inline void set_values(struct Memory* m, int count, int seed) {
   memset(m->shadow, 0x5a, m->bytes);
   fill_f32((float*)m->shadow, count, seed);
   put(m);
+  if (SYNCHRONIZED && m->device >= 0) sim_synchronize();
 }
 
 /* Do `count` floats of this seed lie there, and nothing behind them? */

@@ -48,6 +48,7 @@ class Stream:
         _destroy(self.ptr)
 
     def use(self):
+        _gpu.sim_synchronize()
         Stream.current = self
 
     def synchronize(self):
@@ -81,6 +82,8 @@ class _Block:
 
     def write(self, values):
         _gpu.sim_copy_in(self.address, values.ctypes.data, self.nbytes)
+        if Stream.current.ptr:  # where CuPy would write
+            _gpu.sim_synchronize()
 
 
 class ndarray(NDArrayOperatorsMixin):

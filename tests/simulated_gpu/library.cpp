@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "memory.hpp"
 #include "queue.hpp"
@@ -27,6 +29,13 @@ struct Simulation final : gpu::Gpu {
     if (is_failed(device)) return nullptr;
     ++queues;
     return std::make_unique<Queue>(device, priority);
+  }
+
+  std::shared_ptr<const gpu::PriorWork> work_of(int device, void* stream) override {
+    return simulated::work_of(device, stream);
+  }
+  std::shared_ptr<const gpu::PriorWork> default_work(int device) override {
+    return simulated::default_work(device);
   }
 
   void* allocate(gpu::Place place, int device, std::size_t bytes) override {
@@ -83,12 +92,23 @@ struct Simulation final : gpu::Gpu {
 };
 
 /// Behind everything else that runs at the process's end.
-[[gnu::destructor]] void at_exit() { Memory::instance().check_end(); }
+[[gnu::destructor]] void at_exit() {
+  finish_default_streams();
+  Memory::instance().check_end();
+}
 
 int device_of(const void* memory) {
   const int device = Memory::instance().locate(memory);
   if (device == gpu::host) fault("%p is no memory of a device", memory);
   return device;
+}
+
+/// On the default stream. An MPI that takes memory of devices knows no streams of these: for it
+/// that is waited for.
+void write_by_default(void* memory, std::vector<std::byte> data) {
+  static const bool is_open = std::getenv("SIMULATED_GPU_OPEN") != nullptr;
+  default_stream(device_of(memory)).copy_for_program(memory, std::move(data));
+  if (is_open) finish_default_streams();
 }
 
 }  // namespace
@@ -115,24 +135,34 @@ void* sim_malloc_pool(int device, size_t bytes) {
 }
 
 void sim_free(void* memory) {
-  if (memory) Memory::instance().give(device_of(memory), memory, true);
+  if (!memory) return;
+  finish_default_streams();
+  Memory::instance().give(device_of(memory), memory, true);
 }
 
 void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes) {
-  Memory& memory = Memory::instance();
-  finish_default_stream(device_of(device_memory));
-  memory.check(device_of(device_memory), device_memory, bytes);
-  memory.check_program({static_cast<const std::byte*>(device_memory), bytes, true});
-  std::memcpy(memory.view(device_memory), host_memory, bytes);
+  const auto* const data = static_cast<const std::byte*>(host_memory);
+  write_by_default(device_memory, {data, data + bytes});
+}
+
+void sim_set(void* device_memory, int byte, size_t bytes) {
+  write_by_default(device_memory, std::vector(bytes, static_cast<std::byte>(byte)));
+}
+
+void sim_copy_within(void* to, const void* from, size_t bytes) {
+  default_stream(device_of(to)).copy_for_program(to, from, bytes);
 }
 
 void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes) {
   Memory& memory = Memory::instance();
-  finish_default_stream(device_of(device_memory));
+  default_stream(device_of(device_memory));
+  finish_default_streams();
   memory.check(device_of(device_memory), device_memory, bytes);
   memory.check_program({static_cast<const std::byte*>(device_memory), bytes, false});
   std::memcpy(host_memory, memory.view(device_memory), bytes);
 }
+
+void sim_synchronize(void) { finish_default_streams(); }
 
 void sim_set_limit(int device, size_t bytes) { Memory::instance().set_limit(device, bytes); }
 

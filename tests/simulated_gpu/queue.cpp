@@ -77,9 +77,18 @@ void set_failing(int device, unsigned pieces) { pieces_left[device] = pieces; }
 
 bool is_failed(int device) { return pieces_left[device] < 0; }
 
-Queue::Queue(int device, gpu::Priority priority)
-    : device_(device), priority_(priority), random_(next_seed()) {
-  if (random_() % 2 == 0) use_thread();
+Queue::Queue(int device, gpu::Priority priority, bool is_programs)
+    : device_(device), priority_(priority), is_programs_(is_programs), random_(next_seed()) {
+  if (is_programs || random_() % 2 == 0) use_thread();
+}
+
+gpu::State Given::query() const {
+  for (const Mark& mark : marks_) {
+    if (mark.progress->failed) return gpu::State::failed;
+    if (mark.progress->done < mark.event) return gpu::State::pending;
+    Memory::instance().end(mark.progress.get(), mark.event);
+  }
+  return gpu::State::done;
 }
 
 /// From now on work is done although nobody asks for it.
@@ -103,7 +112,8 @@ gpu::Event Queue::give(std::vector<Access> accesses, Work work, bool is_wait) {
   std::lock_guard lock(mutex_);
   if (goes_ahead_) fault("copies go ahead, and no copy follows");
   const gpu::Event event = ++given_;
-  if (pieces_.empty() && pieces_left[device_] <= 0) {  // as a device that fails tells at once
+  if (!is_programs_ && pieces_.empty() &&
+      pieces_left[device_] <= 0) {  // as a device that fails tells at once
     pieces_left[device_] = -1;
     failed_ = true;
     progress_->failed = true;
@@ -126,7 +136,7 @@ void Queue::begin(Piece& piece) {
 
 void Queue::do_first(std::unique_lock<std::mutex>& lock) {
   Piece& piece = pieces_.front();
-  if (--pieces_left[device_] < 0) {
+  if (!is_programs_ && --pieces_left[device_] < 0) {
     pieces_left[device_] = -1;
     failed_ = true;
     progress_->failed = true;
@@ -295,8 +305,12 @@ gpu::Event Queue::copy_near(std::span<const gpu::Copy> copies, std::uint32_t* fl
 /// What is given later waits for all that `earlier` has been given.
 void Queue::give_wait(Queue& earlier) {
   earlier.use_thread();
+  give_wait({earlier.progress_, earlier.last()});
+}
+
+void Queue::give_wait(const Given::Mark& mark) {
   use_thread();
-  const auto work = [progress = earlier.progress_, event = earlier.last()] {
+  const auto work = [progress = mark.progress, event = mark.event] {
     while (progress->done < event && !progress->failed) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
@@ -311,11 +325,22 @@ gpu::Event Queue::last() {
   return given_;
 }
 
-bool Queue::wait_for(void* stream) {
+void Queue::wait_for(const gpu::PriorWork& work) {
   const Call call(in_call_);
-  Queue* const callers = stream_of(stream, device_);
-  if (!callers || is_failed(device_)) return false;
-  give_wait(*callers);
+  for (const Given::Mark& mark : static_cast<const Given&>(work).marks_) give_wait(mark);
+}
+
+/// What it has been given until now.
+void Queue::add_to(Given& work) {
+  use_thread();
+  work.add(progress_, last());
+}
+
+/// Has it done all of that?
+bool Queue::is_idle() {
+  const gpu::Event event = last();
+  if (progress_->done < event) return false;
+  Memory::instance().end(name(), event);
   return true;
 }
 
@@ -334,6 +359,16 @@ void Queue::copy_for_program(void* to, const void* from, std::size_t bytes) {
   }
   give({reads(from, bytes), writes(to, bytes)}, [=]() -> std::optional<gpu::Outcome> {
     std::memcpy(Memory::instance().view(to), Memory::instance().view(from), bytes);
+    return {};
+  });
+}
+
+/// From the host's memory that is not pinned: the call has it, and the device not yet.
+void Queue::copy_for_program(void* to, std::vector<std::byte> data) {
+  Memory::instance().check(Memory::instance().locate(to), to, data.size());
+  const Access access = writes(to, data.size());
+  give({access}, [to, data = std::move(data)]() -> std::optional<gpu::Outcome> {
+    if (!data.empty()) std::memcpy(Memory::instance().view(to), data.data(), data.size());
     return {};
   });
 }

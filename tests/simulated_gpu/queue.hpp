@@ -35,6 +35,23 @@ struct Progress {
   std::atomic<bool> failed{false};
 };
 
+/// Work of queues of the program's.
+class Given final : public gpu::PriorWork {
+ public:
+  void add(std::shared_ptr<Progress> progress, gpu::Event event) {
+    marks_.push_back({std::move(progress), event});
+  }
+  gpu::State query() const override;
+
+ private:
+  friend class Queue;
+  struct Mark {
+    std::shared_ptr<Progress> progress;
+    gpu::Event event;
+  };
+  std::vector<Mark> marks_;
+};
+
 /// Where a joint sum left off.
 struct SumLeftOff {
   std::size_t round = 0;
@@ -44,7 +61,8 @@ struct SumLeftOff {
 
 class Queue final : public gpu::Queue {
  public:
-  Queue(int device, gpu::Priority priority);
+  /// `is_programs`: of the program's default stream, which no failure of the device concerns.
+  Queue(int device, gpu::Priority priority, bool is_programs = false);
   ~Queue() override;
 
   using gpu::Queue::copy;
@@ -77,7 +95,7 @@ class Queue final : public gpu::Queue {
   gpu::Event combine_jointly(gpu::Combine how, ElementType type, const gpu::Joint& joint) override;
   gpu::Event move_jointly(const gpu::JointMove& move) override;
   gpu::Event sum_jointly(ElementType type, const gpu::JointSum& sum) override;
-  bool wait_for(void* stream) override;
+  void wait_for(const gpu::PriorWork& work) override;
   bool signal(void* stream) override;
   gpu::State query(gpu::Event event, gpu::Outcome* outcome) override;
   void drain() override;
@@ -86,7 +104,11 @@ class Queue final : public gpu::Queue {
 
   /// As a stream of the program's does it: several threads may call it.
   void copy_for_program(void* to, const void* from, std::size_t bytes);
+  void copy_for_program(void* to, std::vector<std::byte> data);
   void drain_for_program();
+  void add_to(Given& work);
+  bool is_idle();
+  void follow(Queue& earlier) { give_wait(earlier); }
   void wait_for_program(const int* flag) {
     use_thread();
     give_wait(flag);
@@ -109,6 +131,7 @@ class Queue final : public gpu::Queue {
   gpu::Event give(std::vector<Access> accesses, Work work, bool is_wait = false);
   gpu::Event give_copy(void* to, const void* from, std::size_t bytes, std::uint32_t* flag);
   void give_wait(Queue& earlier);
+  void give_wait(const Given::Mark& mark);
   void give_wait(const int* flag);
   gpu::Event last();
   const void* name() const { return progress_.get(); }  ///< as Memory knows the queue
@@ -123,6 +146,7 @@ class Queue final : public gpu::Queue {
 
   const int device_;
   const gpu::Priority priority_;
+  const bool is_programs_;
   std::mt19937 random_;  ///< the caller's; a thread has its own
   std::atomic<bool> in_call_{false};
   std::mutex mutex_;

@@ -39,14 +39,33 @@ void sim_free(void* memory);
 /* The same as of a stream-ordered pool: processes cannot share it. */
 void* sim_malloc_pool(int device, size_t bytes);
 
-/* Between the host's memory and a device's, at once. */
+/* What follows goes on the default stream of the memory's device, or of the one that is current in
+ * this thread, where one is. */
+void sim_set_device(int device);
+
+/* Between the host's memory and a device's. A copy in has read the host's memory when it returns,
+ * and the device gets it later. A copy out waits for all that the default streams hold. */
 void sim_copy_in(void* device_memory, const void* host_memory, size_t bytes);
 void sim_copy_out(void* host_memory, const void* device_memory, size_t bytes);
+
+/* Sets a device's memory later. Where SIMULATED_GPU_OPEN is set this, and a copy in, is done when
+ * the call returns: MPI knows none of these streams. */
+void sim_set(void* device_memory, int byte, size_t bytes);
+
+/* Within a device's memory, or from one device to the other: done later. */
+void sim_copy_within(void* to, const void* from, size_t bytes);
+
+/* Waits for all that the default streams hold. */
+void sim_synchronize(void);
 
 /* A stream of the program's, which mpress takes as a caller's. Its copies, between any two places,
  * are done late, in their order. Idle when it is destroyed, or waited for. While it is captured,
  * nothing may be enqueued on it. */
 void* sim_stream_create(int device);
+/* One that waits for what the default stream has been given before, and that for it. */
+void* sim_stream_create_blocking(int device);
+/* The default stream of this thread's own, which is a blocking one. Never destroyed. */
+void* sim_thread_stream(int device);
 void sim_stream_destroy(void* stream);
 void sim_stream_copy(void* stream, void* to, const void* from, size_t bytes);
 void sim_stream_synchronize(void* stream);

@@ -347,6 +347,63 @@ void own_ranges() {
   }
 }
 
+State end_of(const gpu::PriorWork& work) {
+  for (;;) {
+    const State state = work.query();
+    if (state != State::pending) return state;
+    std::this_thread::yield();
+  }
+}
+
+/// The default stream is followed, and no other, whatever it waits for itself.
+void default_streams(const char* path) {
+  constexpr std::size_t bytes = 1 << 20;
+  const Block host(Place::pinned, bytes), flags(Place::pinned, sizeof(int));
+  const Block memory(Place::device, bytes), other(Place::device, bytes);
+  auto* const flag = reinterpret_cast<int*>(flags.data);
+  const std::unique_ptr<Queue> queue = open_queue();
+  ProgramStream stream(path, true);
+  const auto set_flag = [&](int value) { std::atomic_ref(*flag).store(value); };
+  const auto work = [] { return gpu::gpu()->default_work(0); };
+  stream.set_by_default(other.data, 1, bytes);
+  for (auto held = work(); held; held = work()) CHECK(end_of(*held) == State::done);
+
+  set_flag(0);
+  stream.hold(flag);  // of a blocking stream nothing is waited for
+  if (const auto held = work()) {
+    CHECK(end_of(*held) == State::done);
+    queue->wait_for(*held);
+  }
+  CHECK(finish(*queue, queue->copy(host.data, other.data, bytes)) == State::done);
+  for (unsigned char byte = 2; byte < 4; ++byte) {
+    stream.set_by_default(memory.data, byte, bytes);  // but by the default stream
+    const auto held = work();
+    CHECK(held && held->query() == State::pending);
+    queue->wait_for(*held);
+    const Event event = queue->copy(host.data, memory.data, bytes);
+    CHECK(queue->query(event) == State::pending);
+    set_flag(1);
+    CHECK(finish(*queue, event) == State::done && end_of(*held) == State::done);
+    CHECK(std::all_of(host.data, host.data + bytes,
+                      [&](std::byte b) { return b == std::byte{byte}; }));
+    stream.synchronize();
+    set_flag(0);
+    stream.hold(flag);
+  }
+  set_flag(1);
+  stream.synchronize();
+
+  stream.set_by_default(memory.data, 5, bytes);
+  stream.begin_capture();  // which lets nobody ask the default stream
+  if (const auto held = work()) {
+    CHECK(end_of(*held) == State::done);
+    queue->wait_for(*held);
+  }
+  CHECK(finish(*queue, queue->copy(host.data, memory.data, bytes)) == State::done);
+  CHECK(std::all_of(host.data, host.data + bytes, [](std::byte b) { return b == std::byte{5}; }));
+  stream.end_capture();
+}
+
 /// A queue between what the program has on a stream before and after.
 void streams(const char* path) {
   constexpr std::size_t bytes = 24 << 20;
@@ -358,7 +415,9 @@ void streams(const char* path) {
     const std::vector<std::byte> data = noise(bytes, round);
     std::memcpy(in.data, data.data(), bytes);
     stream.copy(first.data, in.data, bytes);
-    CHECK(queue->wait_for(stream.handle()));
+    const auto before = gpu::gpu()->work_of(0, stream.handle());
+    CHECK(before != nullptr);
+    queue->wait_for(*before);
     queue->copy(second.data, first.data, bytes);
     CHECK(queue->signal(stream.handle()));
     stream.copy(out.data, second.data, bytes);
@@ -367,13 +426,13 @@ void streams(const char* path) {
   }
   queue->drain();
   // The default stream, on which nothing is.
-  CHECK(queue->wait_for(nullptr) && queue->signal(nullptr));
+  CHECK(end_of(*gpu::gpu()->work_of(0, nullptr)) == State::done && queue->signal(nullptr));
   CHECK(finish(*queue, queue->copy(out.data, second.data, 8)) == State::done);
   stream.begin_capture();
-  CHECK(!queue->wait_for(stream.handle()) && !queue->signal(stream.handle()));
+  CHECK(!gpu::gpu()->work_of(0, stream.handle()) && !queue->signal(stream.handle()));
   CHECK(finish(*queue, queue->copy(out.data, second.data, 8)) == State::done);
   stream.end_capture();
-  CHECK(queue->wait_for(stream.handle()));
+  queue->wait_for(*gpu::gpu()->work_of(0, stream.handle()));
   queue->drain();
 }
 
@@ -398,6 +457,7 @@ int main(int argc, char** argv) {
   ranges<double>();
   own_ranges<float>();
   own_ranges<double>();
+  default_streams(path);
   streams(path);
   return check::failures != 0;
 }

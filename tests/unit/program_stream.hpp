@@ -1,5 +1,5 @@
-// A stream of the program's on device 0: one of CUDA's driver, which the test does not link, or of
-// the simulated GPUs.
+// Streams of the program's on device 0, and its default one: those of CUDA's driver, which the test
+// does not link, or of the simulated GPUs.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,10 +13,12 @@ namespace mpress {
 
 class ProgramStream {
  public:
-  /// Of the library for GPUs at `path`, which is loaded.
-  explicit ProgramStream(const char* path) {
+  /// Of the library for GPUs at `path`, which is loaded. `is_blocking`: the default stream and this
+  /// one wait for each other.
+  explicit ProgramStream(const char* path, bool is_blocking = false) {
     library_ = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    if (const auto create = find<void* (*)(int)>("sim_stream_create")) {
+    if (const auto create = find<void* (*)(int)>(is_blocking ? "sim_stream_create_blocking"
+                                                             : "sim_stream_create")) {
       handle_ = create(0);
       return;
     }
@@ -27,8 +29,8 @@ class ProgramStream {
     CHECK(find<int (*)(unsigned)>("cuInit")(0) == 0);
     CHECK(find<int (*)(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0) == 0);
     CHECK(find<int (*)(void*)>("cuCtxSetCurrent")(context) == 0);
-    constexpr unsigned non_blocking = 1;
-    CHECK(find<int (*)(void**, unsigned)>("cuStreamCreate")(&handle_, non_blocking) == 0);
+    const unsigned flags = is_blocking ? 0 : 1;
+    CHECK(find<int (*)(void**, unsigned)>("cuStreamCreate")(&handle_, flags) == 0);
   }
   ProgramStream(const ProgramStream&) = delete;
   ~ProgramStream() {
@@ -57,6 +59,27 @@ class ProgramStream {
       find<void (*)(void*)>("sim_stream_synchronize")(handle_);
     } else {
       CHECK(find<int (*)(void*)>("cuStreamSynchronize")(handle_) == 0);
+    }
+  }
+
+  /// What it is given later waits until `*flag`, in pinned memory, is not 0.
+  void hold(int* flag) {
+    if (is_simulated_) {
+      find<void (*)(void*, const int*)>("sim_stream_wait")(handle_, flag);
+    } else {
+      constexpr unsigned greater_or_equal = 0;
+      CHECK(find<int (*)(void*, std::uintptr_t, std::uint32_t, unsigned)>("cuStreamWaitValue32_v2")(
+                handle_, reinterpret_cast<std::uintptr_t>(flag), 1, greater_or_equal) == 0);
+    }
+  }
+
+  /// On the default stream: sets memory of the device.
+  void set_by_default(void* memory, unsigned char byte, std::size_t bytes) {
+    if (is_simulated_) {
+      find<void (*)(void*, int, std::size_t)>("sim_set")(memory, byte, bytes);
+    } else {
+      CHECK(find<int (*)(std::uintptr_t, unsigned char, std::size_t)>("cuMemsetD8_v2")(
+                reinterpret_cast<std::uintptr_t>(memory), byte, bytes) == 0);
     }
   }
 

@@ -64,15 +64,17 @@ void ImmediateCall::enter(Job& job) {
 bool ImmediateCall::decide() {
   if (is_begun_) return true;
   if (!routing_.advance()) return false;
-  is_begun_ = true;
   const Server server = routing_.server();
+  const bool is_mpis = server == Server::mpi || server == Server::both;
+  if (is_mpis && !routing_.has_reached()) return false;
+  is_begun_ = true;
   if (server == Server::failed) fail(routing_.failure());
   if (server == Server::mpress) blocks_ = routing_.operation(*comm_);
   if (server == Server::both) {
     LongPairs pairs(job_, context_, kept_->operands());
     if (pairs.any()) prepare_pairs(routing_.served(), std::move(pairs), context_.comm());
   }
-  if (server == Server::mpi || server == Server::both) {
+  if (is_mpis) {
     mpi_part_.begin_privately(*kept_, context_.comm());
   }
   if (blocks_) blocks_->start(modes_);
@@ -121,7 +123,9 @@ class PersistentCall final : public CollectiveRequest {
     return mpi_part_.make(*kept_);
   }
 
-  int start(Job&, MPI_Request*) override {
+  int start(Job& job, MPI_Request*) override {
+    const auto order = order_behind_defaults(job, kept_->operands());
+    if (order && !order->await()) return comm_->raise(job.device_code);
     if (has_mpi_part_) {
       const int code = mpi_part_.start();
       if (code != MPI_SUCCESS) return code;
@@ -169,14 +173,26 @@ std::optional<int> serve_in_stream(Job& job, const Collective& call, const Opera
   }
   // It is reached, or has failed: then this member takes part all the same, as others wait for it.
   const int code = finish(job, *served, operands, *candidate.comm, begin);
-  return code == MPI_SUCCESS ? await_stream(job, operands) : code;
+  return code == MPI_SUCCESS ? await_streams(job, operands) : code;
 }
 
 }  // namespace
 
-int await_stream(Job& job, const Operands& operands) {
+std::shared_ptr<StreamOrder> order_behind_defaults(Job& job, const Operands& operands) {
+  const int sent = StandIn::device_of(job, operands.send);
+  const int received = StandIn::device_of(job, operands.receive);
+  auto order = StreamOrder::behind_defaults(job, received);
+  if (sent == received) return order;
+  // One place is enough: work behind the other is waited for here.
+  auto other = StreamOrder::behind_defaults(job, sent);
+  if (!order) return other;
+  if (other) other->await();
+  return order;
+}
+
+int await_streams(Job& job, const Operands& operands) {
   if (!operands.order()) return MPI_SUCCESS;
-  if (operands.asked->names_stream) tell_of_waiting(job);
+  if (operands.asked && operands.asked->names_stream) tell_of_waiting(job);
   if (operands.order()->await()) return MPI_SUCCESS;
   const auto comm = mpi::comm_info(operands.comm);
   return comm ? comm->raise(job.device_code) : job.device_code;
@@ -188,9 +204,10 @@ std::optional<int> serve_collective(Job& job, const Collective& call, const Oper
   if (!candidate.comm || is_too_brief(candidate)) return std::nullopt;
   Context& context = context_of(job, candidate, Form::blocking);
   if (is_left_to_mpi(job, call, operands, candidate, context)) return std::nullopt;
-  if (operands.order()) {
-    if (!call.has_own_counts) return serve_in_stream(job, call, operands, candidate, context);
-    if (const int code = await_stream(job, operands); code != MPI_SUCCESS) return code;
+  if (call.has_own_counts) {
+    if (const int code = await_streams(job, operands); code != MPI_SUCCESS) return code;
+  } else if (operands.order() && operands.order()->has_stream()) {
+    return serve_in_stream(job, call, operands, candidate, context);
   }
   const auto begin_pairs = [&](const Served& served) {
     LongPairs pairs(job, context, operands);

@@ -11,15 +11,19 @@
 
 namespace mpress::engine {
 
-/// Waits until what a call's stream holds is done, if it has one that was not waited for. Returns
-/// an error code of MPI's, which has been raised.
-int await_stream(Job& job, const Operands& operands);
+/// The place of a call behind what the program's default streams hold now, in its own thread. Null
+/// where that is nothing, no buffer lies on a device, or the call names a stream.
+std::shared_ptr<StreamOrder> order_behind_defaults(Job& job, const Operands& operands);
+
+/// Waits until what the program's streams hold is done, if the call has a place behind them that
+/// was not waited for. Returns an error code of MPI's, which has been raised.
+int await_streams(Job& job, const Operands& operands);
 
 /// Serves a blocking call that moves data. Empty where MPI has to, as all members of the
 /// communicator know; then `pairs` is set where blocks of this rank's have begun that MPI must not
 /// move. Returns an error code otherwise, which has been raised. `call` and `operands` outlive
 /// `pairs`. A call with a stream may return before devices have done it; before MPI serves any of
-/// one, await_stream() is called.
+/// one, await_streams() is called.
 std::optional<int> serve_collective(Job& job, const Collective& call, const Operands& operands,
                                     std::unique_ptr<PairwiseCall>& pairs);
 

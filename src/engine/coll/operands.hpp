@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <type_traits>
 
@@ -122,8 +123,11 @@ struct Operands {
   Numbers result_counts = {};       ///< of MPI_Reduce_scatter: the items that each rank gets
   std::optional<Asked> asked = {};  ///< of a call of mpress's own interface
 
-  /// Its place in a stream of the program's that it has still to wait for; null: it has none.
-  StreamOrder* order() const { return asked ? asked->order.get() : nullptr; }
+  /// Of a call that names no stream: its place behind the default streams.
+  std::shared_ptr<StreamOrder> defaults = nullptr;
+
+  /// Its place behind streams of the program's that it has still to wait for; null: it has none.
+  StreamOrder* order() const { return asked && asked->order ? asked->order.get() : defaults.get(); }
 };
 
 Operands bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm);

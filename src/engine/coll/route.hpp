@@ -112,6 +112,9 @@ class Routing {
   /// Never waits. Returns whether it is decided.
   bool advance();
 
+  /// Is what the program's streams hold, where the call has a place behind them, done?
+  bool has_reached() const;
+
   // Then:
   Server server() const { return server_; }
   /// Why nobody can, as an MPI error code.
@@ -138,7 +141,7 @@ class Routing {
     asking,  ///< members of a call of mpress's own interface, what they ask for
     agreeing,
     joining,   ///< the context's last kernel that waits for others is to end first
-    reaching,  ///< what the program's stream holds is to be done first
+    reaching,  ///< what the program's streams hold is to be done first
     offering_joint,
     offering_linked,
     decided
@@ -157,7 +160,6 @@ class Routing {
   bool make_joint();
   void offer_joint();
   void accept_joint();
-  bool has_reached() const;
   void serve_otherwise();
   bool may_be_linked();
   void accept_linked();

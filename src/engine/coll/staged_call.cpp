@@ -45,6 +45,12 @@ int StagedCall::make(Job& job, const Operands& operands, bool send, bool receive
 
 int StagedCall::fetch(Job& job) { return raised(bring(job)); }
 
+int StagedCall::fetch_behind_defaults(Job& job) {
+  int code = send_ ? send_.await_defaults(job) : MPI_SUCCESS;
+  if (code == MPI_SUCCESS && receive_) code = receive_.await_defaults(job);
+  return raised(code == MPI_SUCCESS ? bring(job) : code);
+}
+
 int StagedCall::bring(Job& job) {
   delivered_ = false;
   int code = send_ ? send_.fetch(job) : MPI_SUCCESS;
@@ -67,7 +73,7 @@ class StagedRequest final : public Request {
       : Request(is_persistent), call_(std::move(call)) {}
 
   int start(Job& job, MPI_Request* request) override {
-    const int code = call_->fetch(job);
+    const int code = call_->fetch_behind_defaults(job);
     if (code != MPI_SUCCESS) return code;
     set_active(true);
     return mpi::calls().Start(request);

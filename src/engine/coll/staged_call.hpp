@@ -30,6 +30,10 @@ class StagedCall {
   /// Before MPI gets the call, or starts it: brings what it reads. Raises.
   int fetch(Job& job);
 
+  /// The same of a call that MPI starts again: waits first for what the program's default streams
+  /// hold.
+  int fetch_behind_defaults(Job& job);
+
   /// When MPI has completed it without an error: what it wrote becomes the program's. Does so once
   /// and repeats the result until the next fetch(); does not raise.
   int deliver(Job& job);

@@ -31,28 +31,30 @@ int device_of_data(Job& job, const void* buffer, const Blocks& blocks, Matters m
     const std::shared_ptr<const mpi::TypeInfo> type = mpi::glance_at_type(block.type);
     if (!type) return gpu::host;
     if (type->size == 0 || !matters(*type)) continue;
-    const int device = device_of(job, at(buffer, block.offset), *type);
+    const int device = engine::device_of(job, at(buffer, block.offset), *type);
     if (device != gpu::host || buffer != MPI_BOTTOM) return device;
   }
   return gpu::host;
 }
 
-/// Are there data on a device, of those types that matter?
+/// Where the data of those types that matter lie.
 template <typename Matters>
-bool is_any_on_device(Job& job, const Operand& operand, Matters matters) {
-  return device_of_data(job, operand.buffer, operand.reads, matters) != gpu::host ||
-         device_of_data(job, operand.buffer, operand.writes, matters) != gpu::host;
+int device_of_data(Job& job, const Operand& operand, Matters matters) {
+  const int device = device_of_data(job, operand.buffer, operand.reads, matters);
+  if (device != gpu::host) return device;
+  return device_of_data(job, operand.buffer, operand.writes, matters);
 }
 
 }  // namespace
 
-bool StandIn::is_on_device(Job& job, const Operand& operand) {
-  return is_any_on_device(job, operand, [](const mpi::TypeInfo&) { return true; });
+int StandIn::device_of(Job& job, const Operand& operand) {
+  return device_of_data(job, operand, [](const mpi::TypeInfo&) { return true; });
 }
 
 bool StandIn::is_needed(Job& job, const Operand& operand) {
-  return is_any_on_device(job, operand,
-                          [&](const mpi::TypeInfo& type) { return packs_for_mpi(job, type); });
+  const int device = device_of_data(
+      job, operand, [&](const mpi::TypeInfo& type) { return packs_for_mpi(job, type); });
+  return device != gpu::host;
 }
 
 /// False where MPI refuses a type.
@@ -64,7 +66,7 @@ bool StandIn::list(Job& job, const void* buffer, const Blocks& blocks, Pieces& p
     if (!type) return false;
     const std::size_t bytes = type->size * static_cast<std::size_t>(block.count);
     if (bytes == 0) continue;
-    const int device = device_of(job, at(buffer, block.offset), *type);
+    const int device = engine::device_of(job, at(buffer, block.offset), *type);
     auto piece = std::find_if(pieces.begin(), pieces.end(),
                               [&](const Piece& other) { return other.device == device; });
     if (piece == pieces.end()) piece = pieces.insert(piece, {device, 0, {}});
@@ -118,6 +120,16 @@ std::byte* StandIn::image_of(const gpu::Run& run) const {
 
 void* StandIn::address() const {
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(buffer_) + shift_);
+}
+
+int StandIn::await_defaults(Job& job) const {
+  for (const Pieces* pieces : {&reads_, &writes_}) {
+    for (const Piece& piece : *pieces) {
+      const int code = await(job, piece.device, default_work(piece.device));
+      if (code != MPI_SUCCESS) return code;
+    }
+  }
+  return MPI_SUCCESS;
 }
 
 int StandIn::fetch(Job& job) { return copy(job, reads_, Way::to_image); }

@@ -18,8 +18,11 @@ class Job;
 /// what lies between them nor beside.
 class StandIn {
  public:
-  /// Is the operand's memory a device's?
-  static bool is_on_device(Job& job, const Operand& operand);
+  /// The device that the operand's memory is on.
+  static int device_of(Job& job, const Operand& operand);
+  static bool is_on_device(Job& job, const Operand& operand) {
+    return device_of(job, operand) != gpu::host;
+  }
 
   /// Is it one that MPI should not see? An MPI that takes memory of devices copies each run of a
   /// type with gaps by itself.
@@ -34,6 +37,10 @@ class StandIn {
 
   /// What MPI gets in place of the buffer's address.
   void* address() const;
+
+  /// Waits for what the program's default streams hold on the buffer's devices. Returns an MPI
+  /// error code.
+  int await_defaults(Job& job) const;
 
   /// Brings what the call reads, or takes back what it wrote. Return an MPI error code.
   int fetch(Job& job);

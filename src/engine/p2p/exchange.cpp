@@ -212,6 +212,7 @@ int exchange_prepared(Job& job, Outgoing& out, int send_tag, const ReceiveArgume
     });
   }
   Receive receive;
+  receive.know(out.asked_of, out.behind);
   const bool watched = receive.watch(job, Op::sendrecv, arguments);
   if (watched) avoid_overlap(job, receive);
   const StatusOf status(given);
@@ -270,6 +271,7 @@ int exchange_later(Job& job, Outgoing out, int send_tag, Op op, const ReceiveArg
   if (out.error != MPI_SUCCESS) return out.error;
   auto entry = std::make_shared<ExchangeRequest>(job);
   Receive& receive = entry->receive;
+  receive.know(out.asked_of, out.behind);
   const bool watched = receive.watch(job, op, arguments);
   if (watched) entry->claim_buffer();
   if (job.pacer.active()) receive.travels_when_posted();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "codec/status.hpp"
+#include "engine/devices.hpp"
 #include "engine/pipeline/chunking.hpp"
 #include "link/link.hpp"
 #include "mpi/calls/calls.hpp"
@@ -74,9 +75,10 @@ enum class From : std::uint8_t {
   rooms,   ///< the same, which the decoder has room in: a link brings them there
 };
 
-/// Into memory of `device`. Null where it has no memory or no queue.
+/// Into memory of `device`, behind what `behind` names. Null where it has no memory or no queue.
 std::unique_ptr<Decoder> device_decoder(Job& job, const Chunking& cut, int device,
-                                        std::byte* elements, From from);
+                                        std::byte* elements, From from,
+                                        const Devices::Behind& behind = nullptr);
 
 /// Leaves what comes to a Keeper, which has it in `opaque`, in memory of `device` or the host's.
 std::unique_ptr<Decoder> leaving_decoder(Job& job, const Chunking& cut, OpaqueBlock& opaque,

@@ -34,9 +34,9 @@ class DeviceDecoder final : public Decoder {
             from == From::host ? queues_from_host : decoding_queues, cut.chunks())),
         ahead_(from != From::host && !cut.encodes() ? runs_ahead : taking_ahead) {}
 
-  bool open(From from) {
+  bool open(From from, const Devices::Behind& behind) {
     for (std::size_t i = 0; i < queue_count_; ++i) {
-      queues_[i] = job_.devices.queue(device_, gpu::Priority::first);
+      queues_[i] = job_.devices.queue(device_, behind, gpu::Priority::first);
       if (!queues_[i]) return false;
     }
     if (from == From::rooms) return rooms_.add();
@@ -233,9 +233,10 @@ class DeviceDecoder final : public Decoder {
 }  // namespace
 
 std::unique_ptr<Decoder> device_decoder(Job& job, const Chunking& cut, int device,
-                                        std::byte* elements, From from) {
+                                        std::byte* elements, From from,
+                                        const Devices::Behind& behind) {
   auto decoder = std::make_unique<DeviceDecoder>(job, cut, device, elements, from);
-  if (!decoder->open(from)) return nullptr;
+  if (!decoder->open(from, behind)) return nullptr;
   return decoder;
 }
 

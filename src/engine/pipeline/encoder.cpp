@@ -60,7 +60,7 @@ bool resolve(Job& job, const Region& region, Spec& spec) {
     spec = codec::resolve(spec, region.type, region.data, region.count);
     return true;
   }
-  const QueueLease queue = job.devices.queue(region.device);
+  const QueueLease queue = job.devices.queue(region);
   if (!queue) return false;
   spec = queue->resolve(spec, region.type, region.data, region.count);
   return true;

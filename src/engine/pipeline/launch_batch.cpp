@@ -49,8 +49,9 @@ void Launch::withdraw(std::size_t first, std::size_t count) {
   if (is_launched_) queue_->drain();
 }
 
-std::shared_ptr<Launch> LaunchBatch::add(int device, const Spec& spec, ElementType type,
+std::shared_ptr<Launch> LaunchBatch::add(const Region& region, const Spec& spec, ElementType type,
                                          std::span<const gpu::Piece> pieces, std::size_t& first) {
+  const int device = region.device;
   auto found = std::ranges::find_if(
       launches_, [&](const auto& launch) { return launch->is_for(device, spec, type); });
   if (found == launches_.end()) {
@@ -60,6 +61,7 @@ std::shared_ptr<Launch> LaunchBatch::add(int device, const Spec& spec, ElementTy
         std::make_shared<Launch>(std::move(queue), spec, type, codec::RangeOf::segment));
     found = launches_.end() - 1;
   }
+  if (region.behind) (*found)->queue().wait_for(*region.behind);
   first = (*found)->add(pieces);
   ++added_;
   return *found;

@@ -88,10 +88,10 @@ class LaunchBatch {
   LaunchBatch& operator=(const LaunchBatch&) = delete;
   ~LaunchBatch() { launch(); }
 
-  /// Adds pieces of a message of which each is in no other's way: a relative bound is of the range
-  /// of each by itself. Sets `first` to the number of the first in the launch that it returns. Null
-  /// where the device has no queue.
-  std::shared_ptr<Launch> add(int device, const Spec& spec, ElementType type,
+  /// Adds pieces of a region, a message's, of which each is in no other's way: a relative bound is
+  /// of the range of each by itself. Sets `first` to the number of the first in the launch that it
+  /// returns. Null where the device has no queue.
+  std::shared_ptr<Launch> add(const Region& region, const Spec& spec, ElementType type,
                               std::span<const gpu::Piece> pieces, std::size_t& first);
 
   /// How often add() gave a launch: what has been added since an earlier look waits for launch().

@@ -47,7 +47,7 @@ int measure_error(Job& job, const Spec& spec, const Region& region, double& erro
   QueueLease queue;
   if (region.device != gpu::host) {
     copied = job.devices.take_pinned(region.device, most);
-    queue = job.devices.queue(region.device);
+    queue = job.devices.queue(region);
     if (!copied || !queue) return short_of_memory(job, region.device);
   }
   if (!payload || !decoded) return MPI_ERR_NO_MEM;

@@ -31,7 +31,7 @@ class NearEncoder final : public Encoder {
     if (cut_.encodes()) {
       if (!start_encoding(batch)) return false;
     } else {
-      queue_ = job_.devices.queue(region_.device);
+      queue_ = job_.devices.queue(region_);
       if (!queue_) return false;
       if (slots_.is_on_host()) {
         work_.reserve(cut_.chunks());
@@ -98,7 +98,7 @@ class NearEncoder final : public Encoder {
 
   /// Of what does not wait for others' work.
   gpu::Queue& copying_queue() {
-    if (!queue_ && launch_->pieces() > work_.size()) queue_ = job_.devices.queue(region_.device);
+    if (!queue_ && launch_->pieces() > work_.size()) queue_ = job_.devices.queue(region_);
     return queue_ ? *queue_ : launch_->queue();
   }
 
@@ -117,10 +117,10 @@ class NearEncoder final : public Encoder {
     for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) work_.push_back({chunk, 1});
     const bool has_range = cut_.spec.bound == Bound::rel && chunks > 1;
     if (batch && !has_range) {
-      launch_ = batch->add(region_.device, cut_.spec, cut_.type, pieces, first_piece_);
+      launch_ = batch->add(region_, cut_.spec, cut_.type, pieces, first_piece_);
       return launch_ != nullptr;
     }
-    QueueLease queue = job_.devices.queue(region_.device);
+    QueueLease queue = job_.devices.queue(region_);
     if (!queue) return false;
     launch_ = std::make_shared<Launch>(std::move(queue), cut_.spec, cut_.type, gpu::RangeOf::call);
     first_piece_ = launch_->add(pieces);

@@ -26,10 +26,10 @@ class StagingEncoder final : public Encoder {
 
   /// False where memory or a queue is lacking.
   bool open() {
-    copying_ = job_.devices.queue(region_.device);
+    copying_ = job_.devices.queue(region_);
     if (!copying_) return false;
     if (!cut_.encodes()) return true;
-    encoding_ = job_.devices.queue(region_.device);
+    encoding_ = job_.devices.queue(region_);
     for (std::size_t i = 0; i < std::min(payloads_.size(), work_.size()); ++i) {
       payloads_[i] = job_.devices.take(region_.device, cut_.payload_room());
       if (!payloads_[i]) return false;

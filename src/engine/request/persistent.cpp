@@ -6,6 +6,7 @@
 
 #include "engine/job/job.hpp"
 #include "engine/p2p/receive/receive_request.hpp"
+#include "engine/request/followed_stream.hpp"
 #include "mpi/calls/counted.hpp"
 #include "mpi/peek.hpp"
 #include "trace/message.hpp"
@@ -122,7 +123,7 @@ class PersistentReceive final : public ReceiveRequest {
 
 int PersistentReceive::start(Job& job, MPI_Request* request) {
   set_active(true);
-  receive.renew();
+  receive.renew(job);
   renew();
   begin(*request);
   if (job.pacer.active()) receive.travels_when_posted();
@@ -192,7 +193,9 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
 
 int start(Job& job, MPI_Request* request) {
   Request* entry = job.requests.find(*request);
-  return entry ? entry->start(job, request) : mpi::calls().Start(request);
+  if (!entry) return mpi::calls().Start(request);
+  const FollowedStream scope(job.start_streams.stream_of(*request).has_value());
+  return entry->start(job, request);
 }
 
 }  // namespace mpress::engine

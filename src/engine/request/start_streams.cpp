@@ -29,6 +29,13 @@ void StartStreams::forget(MPI_Request request) {
   number_.store(noted_.size(), std::memory_order_release);
 }
 
+std::optional<ProgramStream> StartStreams::stream_of(MPI_Request request) {
+  if (empty()) return std::nullopt;
+  std::lock_guard lock(mutex_);
+  const auto noted = noted_.find(request);
+  return noted == noted_.end() ? std::nullopt : std::optional(noted->second.streams.front());
+}
+
 std::vector<StartStreams::Awaited> StartStreams::streams_of(std::span<const MPI_Request> requests) {
   std::vector<Awaited> found;
   std::lock_guard lock(mutex_);

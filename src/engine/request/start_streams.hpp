@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,9 @@ class StartStreams {
   void note(MPI_Request request, MPI_Comm comm);
   /// It is freed.
   void forget(MPI_Request request);
+
+  /// One that each start of `request` waits for, if any.
+  std::optional<ProgramStream> stream_of(MPI_Request request);
 
   /// Before all of them are started: waits for what their streams hold, and lets other operations
   /// proceed meanwhile. An MPI error code, raised on the communicator of one whose stream the

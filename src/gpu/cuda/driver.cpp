@@ -29,6 +29,14 @@ Driver find_driver() {
   find("cuCtxSetCurrent", 4000, driver.set_current);
   find("cuDevicePrimaryCtxRetain", 7000, driver.retain_primary);
   find("cuDeviceGetName", 2000, driver.get_name);
+  find("cuStreamIsCapturing", 10000, driver.is_capturing);
+  find("cuStreamQuery", 2000, driver.query_stream);
+  find("cuStreamCreate", 2000, driver.create_stream);
+  find("cuStreamWaitEvent", 3020, driver.wait_event);
+  find("cuEventCreate", 2000, driver.create_event);
+  find("cuEventRecord", 2000, driver.record_event);
+  find("cuEventQuery", 2000, driver.query_event);
+  find("cuCtxGetId", 12000, driver.get_context_id);
   find("cuStreamWriteValue32", 11070, driver.write_value);
   find("cuStreamWaitValue32", 11070, driver.wait_value);
   find("cuMemGetAddressRange", 3020, driver.get_range);
@@ -39,7 +47,9 @@ Driver find_driver() {
   find("cuModuleEnumerateFunctions", 12040, driver.list_functions);
   find("cuFuncLoad", 12040, driver.load_function);
 #endif
-  if (!driver.get_current || !driver.set_current || !driver.retain_primary || !driver.get_name) {
+  if (!driver.get_current || !driver.set_current || !driver.retain_primary || !driver.get_name ||
+      !driver.is_capturing || !driver.query_stream || !driver.create_stream || !driver.wait_event ||
+      !driver.create_event || !driver.record_event || !driver.query_event) {
     throw memory::CudaError("the CUDA driver", cudaErrorInsufficientDriver);
   }
   return driver;

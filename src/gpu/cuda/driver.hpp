@@ -13,7 +13,15 @@ struct Driver {
   decltype(&::cuCtxSetCurrent) set_current;
   decltype(&::cuDevicePrimaryCtxRetain) retain_primary;
   decltype(&::cuDeviceGetName) get_name;
+  decltype(&::cuStreamIsCapturing) is_capturing;
+  decltype(&::cuStreamQuery) query_stream;
+  decltype(&::cuStreamCreate) create_stream;
+  decltype(&::cuStreamWaitEvent) wait_event;
+  decltype(&::cuEventCreate) create_event;
+  decltype(&::cuEventRecord) record_event;
+  decltype(&::cuEventQuery) query_event;
   // These may be null.
+  CUresult (*get_context_id)(CUcontext, unsigned long long*);  ///< of CUDA 12
   decltype(&::cuStreamWriteValue32) write_value;
   decltype(&::cuStreamWaitValue32) wait_value;
   decltype(&::cuMemGetAddressRange) get_range;
@@ -42,6 +50,9 @@ class ContextScope {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
   ~ContextScope();
+
+  /// The context that was current before, if that is another; else null.
+  CUcontext replaced() const { return changed_ ? before_ : nullptr; }
 
  private:
   CUcontext before_ = nullptr;

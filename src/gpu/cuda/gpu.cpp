@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gpu/cuda/driver.hpp"
+#include "gpu/cuda/prior_work.hpp"
 #include "gpu/cuda/queue.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/kind.hpp"
@@ -34,10 +35,19 @@ class CudaGpu final : public Gpu {
 
   std::unique_ptr<Queue> open_queue(int device, Priority priority) override {
     try {
+      prepare_default_work(device);
       return std::make_unique<CudaQueue>(device, priority);
     } catch (const std::exception&) {
       return nullptr;
     }
+  }
+
+  std::shared_ptr<const PriorWork> work_of(int device, void* stream) override {
+    return gpu::work_of(device, stream);
+  }
+
+  std::shared_ptr<const PriorWork> default_work(int device) override {
+    return gpu::default_work(device);
   }
 
   void* allocate(Place place, int device, std::size_t bytes) override {

@@ -13,6 +13,7 @@
 #include "gpu/cuda/joint/joint.hpp"
 #include "gpu/cuda/joint/joint_move.hpp"
 #include "gpu/cuda/joint/joint_sum.hpp"
+#include "gpu/cuda/prior_work.hpp"
 
 namespace mpress::gpu {
 namespace {
@@ -375,28 +376,25 @@ void CudaQueue::order(cudaStream_t earlier, cudaStream_t later) {
   check(cudaStreamWaitEvent(later, order_, 0), "ordering two streams");
 }
 
-/// The same beside a stream of the caller's. False where that is being captured.
-bool CudaQueue::order(cudaStream_t earlier, cudaStream_t later, cudaStream_t callers) {
+void CudaQueue::wait_for(const PriorWork& work) {
   try {
     const ContextScope scope(device_);
-    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(callers, &capturing), "a stream");
-    if (capturing != cudaStreamCaptureStatusNone) return false;
-    order(earlier, later);
-    return true;
+    static_cast<const CudaPriorWork&>(work).hold_up(stream_);
   } catch (const std::exception&) {
-    return false;
+    fail(++given_);
   }
-}
-
-bool CudaQueue::wait_for(void* stream) {
-  const auto callers = static_cast<cudaStream_t>(stream);
-  return order(callers, stream_, callers);
 }
 
 bool CudaQueue::signal(void* stream) {
   const auto callers = static_cast<cudaStream_t>(stream);
-  return order(stream_, callers, callers);
+  try {
+    const ContextScope scope(device_);
+    if (is_captured(callers)) return false;
+    order(stream_, callers);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 /// From here on, until the queue works again.

@@ -48,7 +48,7 @@ class CudaQueue final : public Queue {
   Event combine_jointly(Combine how, ElementType type, const Joint& joint) override;
   Event move_jointly(const JointMove& move) override;
   Event sum_jointly(ElementType type, const JointSum& sum) override;
-  bool wait_for(void* stream) override;
+  void wait_for(const PriorWork& work) override;
   bool signal(void* stream) override;
   State query(Event event, Outcome* outcome) override;
   void drain() override;
@@ -85,7 +85,6 @@ class CudaQueue final : public Queue {
   Event give(Enqueue enqueue, std::size_t pieces = 1);
   Report* report_of(Event event, Report* published = nullptr);
   void order(cudaStream_t earlier, cudaStream_t later);
-  bool order(cudaStream_t earlier, cudaStream_t later, cudaStream_t callers);
   template <class T>
   T* as_mapped(T* memory) const;
   void write_value(std::uint32_t* flag, std::uint32_t value) { write_value(flag, value, stream_); }

@@ -9,7 +9,7 @@
 namespace mpress::engine {
 
 std::uint64_t JointKernel::offer() {
-  if (!order_) return JointMemory::left_bit;
+  if (!order_ || !order_->has_stream()) return JointMemory::left_bit;
   is_endless_ = !job_.has_kernel_in_stream.exchange(true);
   return is_endless_ ? JointMemory::left_bit : 0;
 }
@@ -29,7 +29,7 @@ void JointKernel::settle(std::span<const std::uint64_t> told, std::size_t words)
 
 /// None where the device has none, which is a failure of the device.
 QueueLease JointKernel::take_queue(int device) {
-  return order_ ? order_->take_queue() : job_.devices.queue(device, gpu::Priority::first);
+  return order_ ? order_->take_queue(device) : job_.devices.queue(device, gpu::Priority::first);
 }
 
 /// A kernel that waits without end for a member that will not come is told to stop.

@@ -18,7 +18,8 @@ class Job;
 /// Given again while it leaves something undone. Each time give(queue, number, again) gives it, and
 /// returns its event; `number` is the call's.
 ///
-/// One that has a place in a stream begins behind what that holds. If all members say so it is left
+/// One that has a place behind streams begins behind what those hold. If the stream is one that the
+/// program names, and all members say so it is left
 /// to its device: it waits for the others without end, as its host may not look for long, and the
 /// stream waits for it. A process leaves one at a time to its devices. All members leave a call's,
 /// or none, so that no two calls' kernels wait for each other's.
@@ -35,11 +36,11 @@ class JointKernel {
 
   bool is_under_way() const { return number_ != 0; }
 
-  /// Before it is offered: its place in a stream, which outlives begin(); or null.
+  /// Before it is offered: its place behind streams, which outlives begin(); or null.
   void follow(StreamOrder* order) { order_ = order; }
 
   /// Not where that stream is another device's.
-  bool may_run_on(int device) const { return !order_ || order_->device() == device; }
+  bool may_run_on(int device) const { return !order_ || order_->suits(device); }
 
   /// Part of the first word that this member tells: JointMemory::left_bit, if the kernel may be
   /// left to the device as far as this process knows.

@@ -148,6 +148,8 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
 bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, From from) {
   const Chunking cut = Chunking::of(header, source);
   std::unique_ptr<Decoder> decoder;
+  if (op_.algorithm == 0 && job.gpu_aware) behind_ = default_work(device_);
+  if (behind_ && behind_->query() == gpu::State::done) behind_ = nullptr;
   const bool is_left = kept_in_ && is_kept_alone_ && cut.encodes();
   const bool is_shared = is_aside() || is_contested_;
   chunks_to_ = is_left || (takes_in_place(header.type) && !is_shared)
@@ -161,7 +163,10 @@ bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, Fr
     // What is kept is decoded from there.
     const bool is_near = kept_in_ && cut.encodes() && from != From::rooms;
     const From decoded_from = is_near ? From::near : from;
-    if (chunks_to_) decoder = device_decoder(job, cut, device_, chunks_to_, decoded_from);
+    if (chunks_to_) {
+      decoder =
+          device_decoder(job, cut, device_, chunks_to_, decoded_from, packed_ ? nullptr : behind_);
+    }
   }
   if (!decoder) {  // into host memory, as a device without memory to spare has it, too
     if (!chunks_to_ || device_ != gpu::host) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/asked.hpp"
+#include "engine/devices.hpp"
 #include "engine/pipeline/receive_pipeline.hpp"
 #include "gpu/gpu.hpp"
 #include "memory/buffer_pool.hpp"
@@ -43,6 +44,12 @@ struct ReceiveArguments {
 /// data follows.
 class Receive {
  public:
+  /// Before anything else: the call has asked for default_work() of this device already.
+  void know(int device, Devices::Behind behind) {
+    known_of_ = device;
+    known_ = std::move(behind);
+  }
+
   /// Notes the arguments. False where they are wrong and MPI may say so.
   bool describe(Job& job, trace::Called op, const ReceiveArguments& arguments);
 
@@ -162,7 +169,8 @@ class Receive {
   bool failed() const { return is_delivered() && delivered_code_ != MPI_SUCCESS; }
 
   /// A persistent receive waits for its next message.
-  void renew() {
+  void renew(const Job& job) {
+    look_behind(job);
     delivery_ = Delivery::due;
     delivered_bytes_ = 0;
     posted_ns_ = trace::timeline.now();
@@ -204,6 +212,7 @@ class Receive {
   bool may_stay_unseen(Job& job) const;
   void find_place(Job& job);
   void see_place(Job& job);
+  void look_behind(const Job& job);
   bool is_on_device(const Job& job) const;
   bool takes_in_place(ElementType type) const;
   bool stage(Job& job, Place place);
@@ -226,7 +235,10 @@ class Receive {
   std::size_t capacity_ = 0;  ///< bytes of data that fit
   bool is_seen_ = true;       ///< what follows is known
   int device_ = gpu::host;    ///< whose memory the buffer is
-  bool is_readable_ = true;   ///< by the CPU
+  Devices::Behind behind_;    ///< what work of mpress's in the buffer comes behind
+  int known_of_ = gpu::host;  ///< see know()
+  Devices::Behind known_;
+  bool is_readable_ = true;  ///< by the CPU
   memory::Buffer staging_;
   memory::Buffer packed_;  ///< on the device: elements of a type with gaps, while chunks come
   std::unique_ptr<ReceivePipeline> chunks_;  ///< set while they are collected

@@ -47,6 +47,14 @@ void Receive::find_place(Job& job) {
   is_readable_ = location.is_readable;
   is_seen_ = true;
   if (job.raw_is_mpis) job.receive_places.note(device_ != gpu::host);
+  look_behind(job);
+}
+
+/// A collective call has waited for it. What an MPI puts where the program wants it is that MPI's
+/// business: there it is asked once a frame has come.
+void Receive::look_behind(const Job& job) {
+  if (op_.algorithm != 0 || job.gpu_aware) return;
+  behind_ = device_ == known_of_ ? known_ : default_work(device_);
 }
 
 /// May it stay open where the buffer lies until a frame has come?
@@ -253,7 +261,7 @@ int Receive::scatter(Job& job, const std::byte* packed, std::size_t bytes) {
   if (is_aside()) let_others_leave(job);
   if (device_ != gpu::host) {
     return unpack_to_device(job, device_, packed, bytes, arguments_.buffer, arguments_.count,
-                            *type_);
+                            *type_, behind_);
   }
   if (type_->contiguous && is_readable_) {
     if (bytes > 0) std::memcpy(arguments_.buffer, packed, bytes);

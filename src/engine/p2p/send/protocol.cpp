@@ -27,6 +27,20 @@ bool has_raw(const Job& job, policy::Path path, std::size_t bytes) {
 /// a process does so once: UCX, for one, ends the process where mpress has a block open already.
 bool may_lend_memory(const Job& job) { return !job.gpu_aware && !job.config.zero_copy_disabled; }
 
+/// Elements where the program has them, which its own work may still be writing: a reader would not
+/// wait for that, so meanwhile they are copied to slots behind it. Where those have no room the
+/// call waits.
+std::unique_ptr<ChunkSend> send_in_place(Job& job, const Message& message, Elements& elements) {
+  Devices::Behind& behind = elements.region.behind;
+  if (behind && behind->query() == gpu::State::pending) {
+    auto copied = send_by_peer(job, message, no_codec(), elements);
+    if (copied) return copied;
+    await(job, message.device, behind);
+  }
+  behind = nullptr;
+  return send_by_offer(job, message, elements);
+}
+
 /// The first that can be had of those whose data follows a header; null: none.
 std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const Choice& choice,
                                        Elements& elements) {
@@ -39,7 +53,7 @@ std::unique_ptr<ChunkSend> plan_chunks(Job& job, const Message& message, const C
       (encodes || takes_raw(job, message))) {
     const bool may_be_offered =
         !encodes && !elements.packed && message.call.buffer_stays && may_lend_memory(job);
-    auto by_peer = may_be_offered ? send_by_offer(job, message, elements)
+    auto by_peer = may_be_offered ? send_in_place(job, message, elements)
                                   : send_by_peer(job, message, spec, elements);
     if (by_peer) return by_peer;
     auto by_host = send_by_host(job, message, spec, elements);
@@ -67,13 +81,13 @@ int prepare_raw(Job& job, const Message& message, std::optional<Elements>& eleme
   prepared.data = prepared.memory.data();
   prepared.bytes = message.bytes;
   if (elements) {
-    const QueueLease queue = job.devices.queue(message.device);
+    const QueueLease queue = job.devices.queue(elements->region);
     if (!queue) return refused(job, message.device);
     return job.devices.wait(
         job, *queue, queue->copy(prepared.memory.data(), elements->region.data, message.bytes));
   }
   return pack_from_device(job, message.device, message.arguments.buffer, message.arguments.count,
-                          message.type, prepared.memory.data(), message.bytes);
+                          message.type, prepared.memory.data(), message.bytes, message.behind);
 }
 
 }  // namespace

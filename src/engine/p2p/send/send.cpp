@@ -270,6 +270,10 @@ Outgoing prepare_send(Job& job, const SendCall& call, const SendArguments& argum
     let_stand(job, message, choice.reason, is_placed, outgoing, changes);
     return outgoing;
   }
+  if (call.op.algorithm == 0) {  // a collective call has waited for it
+    outgoing.asked_of = message.device;
+    outgoing.behind = message.behind = default_work(message.device);
+  }
   prepare_with_work(job, message, choice, begin, outgoing);
   return outgoing;
 }

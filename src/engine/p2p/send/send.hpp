@@ -6,6 +6,7 @@
 
 #include "config/config.hpp"
 #include "engine/asked.hpp"
+#include "engine/devices.hpp"
 #include "engine/p2p/send/chunk_send.hpp"
 #include "engine/pipeline/loss.hpp"
 #include "engine/request/finished_request.hpp"
@@ -86,6 +87,8 @@ struct Outgoing {
   trace::Row* row = nullptr;            ///< the message's line in the statistics; null: not counted
   trace::Span span;                     ///< the sending call
   Loss loss;                            ///< of what is encoded
+  int asked_of = gpu::host;             ///< the device that default_work() was asked of
+  Devices::Behind behind = nullptr;     ///< and what it told
 };
 
 /// The elements of a message in the order of its type map, without gaps; empty where packing

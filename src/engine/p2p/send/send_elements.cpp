@@ -13,7 +13,7 @@ namespace mpress::engine {
 int gather_elements(Job& job, const Message& message, std::optional<Elements>& elements) {
   const ElementType type = message.type.element.value_or(ElementType::f32);
   Elements found{{type, static_cast<const std::byte*>(message.arguments.buffer),
-                  message.bytes / element_size(type), message.device}};
+                  message.bytes / element_size(type), message.device, message.behind}};
   if (!message.type.contiguous && message.device == gpu::host) {
     found.packed = pack_elements(job, message.arguments, message.bytes);
     found.region.data = found.packed.data();
@@ -21,13 +21,14 @@ int gather_elements(Job& job, const Message& message, std::optional<Elements>& e
   } else if (!message.type.contiguous) {
     found.packed = job.devices.take(message.device, message.bytes);
     if (!found.packed) return MPI_SUCCESS;
-    const QueueLease queue = job.devices.queue(message.device);
+    const QueueLease queue = job.devices.queue(found.region);
     if (!queue) return refused(job, message.device);
     const auto runs = mpi::runs_of(message.type, message.arguments.count);
     const int code = job.devices.wait(
         job, *queue, queue->gather(found.packed.data(), message.arguments.buffer, *runs));
     if (code != MPI_SUCCESS) return code;
     found.region.data = found.packed.data();
+    found.region.behind = nullptr;
   }
   elements = std::move(found);
   return MPI_SUCCESS;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "codec/spec.hpp"
+#include "engine/devices.hpp"
 #include "engine/p2p/send/chunk_send.hpp"
 #include "engine/p2p/send/send.hpp"
 #include "engine/pipeline/loss.hpp"
@@ -34,6 +35,8 @@ struct Message {
   std::size_t bytes;  ///< of data, without gaps
   int device;         ///< whose memory it lies in, or gpu::host
   bool is_readable;   ///< by the CPU
+  /// What work on it comes behind, as Region has it.
+  Devices::Behind behind = nullptr;
 };
 
 /// What a message became.
