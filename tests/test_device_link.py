@@ -136,6 +136,7 @@ DIRECT = {
     "both ways": 0,
     "looked at late": 40,  # more where the machine is idle
     "not looking": 1,
+    "taken before a barrier": 10,
     "freed memory": 12,
     "freed early": 0,
     "elsewhere": 30,
@@ -184,6 +185,7 @@ def test_offers_take_no_memory(mpi_program, mpress_run, linked):
     env = {**linked, "MPRESS_POOL_LIMIT": "2M"}
     totals = checked(mpress_run(2, program, ["too long"], env=env)).report["totals"]
     assert totals["direct_messages"] >= 8
+    checked(mpress_run(2, program, ["looked at before another"], env={**env, "MPRESS_CHUNK": "4K"}))
     totals = checked(mpress_run(2, program, ["nothing but too long"], env=env)).report["totals"]
     assert totals["direct_messages"] >= 6
     totals = checked(mpress_run(2, program, ["ahead"], env=env)).report["totals"]

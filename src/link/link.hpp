@@ -174,6 +174,9 @@ class Inbound {
   /// The reader does nothing else until all has come: no device need tell the sender.
   virtual void await() {}
 
+  /// Does the sender wait until this reader's host has acknowledged what it has begun to take?
+  virtual bool needs_host() const { return false; }
+
   virtual trace::Way way() const = 0;
 };
 

@@ -168,6 +168,65 @@ static void not_looking(void) {
   }
 }
 
+/* A receiver who has begun to take a message to another place than its device's memory, which its
+ * host has to do, and then waits in MPI alone: its sender's wait ends all the same. */
+static void taken_before_a_barrier(void) {
+  struct Memory on_host = room_on(-1), beside = room_on(1 - rank);
+  for (int i = 1; i <= MANY; ++i) {
+    struct Memory* const into = i % 2 == 0 ? &on_host : &beside;
+    MPI_Request request;
+    int done = 0;
+    if (rank == 0) {
+      set_values(&from, N, i);
+      CHECK_MPI(MPI_Isend(from.data, N, MPI_FLOAT, 1, i, comm, &request));
+    } else {
+      CHECK_MPI(MPI_Irecv(into->data, ROOM, MPI_FLOAT, 0, i, comm, &request));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int look = 0; rank == 1 && look <= i % 4 && !done; ++look) {
+      CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    }
+    MPI_Barrier(MPI_COMM_WORLD); /* it has looked */
+    if (rank == 0) CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MPI_Barrier(comm);
+    if (rank == 1 && !done) CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    if (rank == 1) check_values(into, N, i);
+  }
+  drop(&on_host);
+  drop(&beside);
+}
+
+/* A sender who has looked at a message that nobody takes, until its host has to send it, and then
+ * waits in MPI for another that its receiver takes later. */
+static void looked_at_before_another(void) {
+  enum { LENGTH = 600000 };
+  volatile int* const looked = shared_word();
+  struct Memory here = memory_on(rank, sizeof(float) * LENGTH);
+  for (int i = 1; i <= MANY / 4; ++i) {
+    MPI_Request request, other;
+    int done = 0, word = i;
+    if (rank == 0) {
+      set_values(&here, LENGTH, i);
+      CHECK_MPI(MPI_Isend(here.data, LENGTH, MPI_FLOAT, 1, i, comm, &request));
+      CHECK_MPI(MPI_Issend(&word, 1, MPI_INT, 1, MANY + i, comm, &other));
+      for (int look = 0; look < 2 + i % 3 && !done; ++look) {
+        CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        usleep(1000); /* it is offered for less */
+      }
+      *looked = i; /* a barrier would do what is looked for */
+    } else {
+      while (*looked != i) usleep(100);
+      CHECK_MPI(MPI_Recv(here.data, LENGTH, MPI_FLOAT, 0, i, comm, MPI_STATUS_IGNORE));
+      check_values(&here, LENGTH, i);
+      CHECK_MPI(MPI_Recv(&word, 1, MPI_INT, 0, MANY + i, comm, MPI_STATUS_IGNORE));
+      CHECK(word == i);
+    }
+    if (rank == 0) CHECK_MPI(MPI_Wait(&other, MPI_STATUS_IGNORE));
+    if (rank == 0 && !done) CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+  drop(&here);
+}
+
 /* Messages whose senders look at them only after others have begun. */
 static void looked_at_late(void) {
   struct Memory other = room_on(rank), *const memory[] = {&from, &other};
@@ -419,6 +478,8 @@ int main(int argc, char** argv) {
                {"both ways", both_ways},
                {"looked at late", looked_at_late},
                {"not looking", not_looking},
+               {"taken before a barrier", taken_before_a_barrier},
+               {"looked at before another", looked_at_before_another},
                {"freed memory", freed_memory},
                {"elsewhere", elsewhere},
                {"requests", requests},

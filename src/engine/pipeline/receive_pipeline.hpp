@@ -48,6 +48,9 @@ class ReceivePipeline {
   /// process tells it then.
   void await() { inbound_->await(); }
 
+  /// Must somebody call advance() for the sender to get on?
+  bool needs_host() const { return !is_over_ && inbound_->needs_host(); }
+
   const Chunking& cut() const { return cut_; }
 
   // Once advance() has returned true:

@@ -13,10 +13,10 @@ bool poll() {
 
 }  // namespace
 
-void before_blocking(Job& job) {
-  if (job.progress.idle() || job.progress.is_threaded()) return;
+void drive_home(Job& job) {
+  if (job.progress.is_threaded()) return;
   job.progress.flush();
-  if (!job.progress.idle()) mpi::add_progress_hook(poll);
+  if (job.progress.may_run_in_hook()) mpi::add_progress_hook(poll);
 }
 
 }  // namespace mpress::engine

@@ -5,14 +5,15 @@
 
 namespace mpress::engine {
 
-/// Drives home what needs this process and waits for no other rank. What is left gets on while MPI
-/// blocks, by MPI's own progress hook, if it keeps to the rules of that; nothing else does where
-/// there is no progress thread. Costs a load where nothing is under way.
-void before_blocking(Job& job);
+/// Drives home what needs this process and waits for no other rank: also before a call that
+/// completes requests, as MPI may wait for one that mpress has nothing to do with. What is left
+/// gets on while MPI blocks, by MPI's own progress hook, if it keeps to the rules of that; nothing
+/// else does where there is no progress thread.
+void drive_home(Job& job);
 
-/// The same before a call that completes requests, and lets all else proceed while it can.
-inline void before_waiting(Job& job) {
-  if (job.progress.may_run_in_hook()) before_blocking(job);
+/// The same; costs a load where nothing is under way.
+inline void before_blocking(Job& job) {
+  if (!job.progress.idle()) drive_home(job);
 }
 
 /// enter_call(), and that.

@@ -268,7 +268,7 @@ int finish_one(Watched& watched, int i, MPI_Status& status, int code) {
 }  // namespace
 
 int wait(Job& job, MPI_Request* request, MPI_Status* status) {
-  before_waiting(job);
+  before_blocking(job);
   Watched watched(job, 1, request);
   if (!watched.any()) return flushed(job, mpi::calls().Wait(request, status));
   Statuses statuses(1, status);
@@ -281,7 +281,7 @@ int wait(Job& job, MPI_Request* request, MPI_Status* status) {
 }
 
 int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op) {
-  before_waiting(job);
+  before_blocking(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return flushed(job, mpi::calls().Waitall(count, requests, given));
   Statuses statuses(count, given);
@@ -294,7 +294,7 @@ int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op
 }
 
 int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  before_waiting(job);
+  before_blocking(job);
   Watched watched(job, count, requests);
   if (!watched.any()) return flushed(job, mpi::calls().Waitany(count, requests, index, status));
   Statuses statuses(1, status);
@@ -317,7 +317,7 @@ int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* 
 
 int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
              MPI_Status* given) {
-  before_waiting(job);
+  before_blocking(job);
   Watched watched(job, count, requests);
   if (!watched.any())
     return flushed(job, mpi::calls().Waitsome(count, requests, done, indices, given));

@@ -59,6 +59,9 @@ class PeerLink::Reader final : public Inbound {
     if (other_) other_->await();
   }
 
+  /// What is exposed stays its sender's only once it is acknowledged; devices do that by the flag.
+  bool needs_host() const override { return exposed_.data && !flag_ && !is_returned_; }
+
   trace::Way way() const override {
     if (other_) return other_->way();
     return exposed_.data ? trace::Way::direct : trace::Way::peer;

@@ -143,6 +143,9 @@ class Receive {
 
   bool is_collecting() const { return chunks_ != nullptr; }
 
+  /// Must somebody take what has come for the sender to get on?
+  bool needs_host() const { return chunks_ && chunks_->needs_host(); }
+
   /// Once MPI has received the message, or its header: is nothing of it on its way any more?
   bool has_come() const { return !chunks_ || chunks_->has_come(); }
 

@@ -45,7 +45,7 @@ class ReceiveRequest : public Request {
   bool must_be_kept() const { return is_open_ || receive.failed(); }
 
   bool advance() override;
-  bool needs_host() const override { return false; }
+  bool needs_host() const override { return receive.needs_host(); }
   bool may_be_late(const Job& job) const override;
   bool only_mpress_completes() const override { return is_open_; }
   void note_arrival(MPI_Request request) override;
@@ -91,7 +91,7 @@ class ExchangeRequest final : public ReceiveRequest {
 
   bool advance() override;
   bool needs_host() const override {
-    return started_.operation && started_.operation->needs_host();
+    return ReceiveRequest::needs_host() || (started_.operation && started_.operation->needs_host());
   }
   bool may_be_late(const Job& job) const override {
     return has_send() || ReceiveRequest::may_be_late(job);
