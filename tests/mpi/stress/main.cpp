@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -24,6 +25,7 @@
 #include "floats.hpp"
 #include "mpi_calls.hpp"
 #include "plan.hpp"
+#include "sized_thread.hpp"
 
 namespace stress {
 namespace {
@@ -251,10 +253,12 @@ int run(Options& options) {
     const auto stream = [&](std::size_t s) {
       run_stream(options, rank, static_cast<int>(s), roots[s], positions[s], ledger, bsend);
     };
-    std::vector<std::thread> threads;
-    for (std::size_t s = 1; s < streams; ++s) threads.emplace_back(stream, s);
+    std::deque<SizedThread> threads;
+    for (std::size_t s = 1; s < streams; ++s) {
+      const auto place = static_cast<std::uint64_t>(rank) * streams + s;
+      threads.emplace_back(Random(mix(settings.seed, place)), [&stream, s] { stream(s); });
+    }
     stream(0);
-    for (std::thread& thread : threads) thread.join();
   }
   ledger.check();
   for (MPI_Comm& root : roots) MPI_Comm_free(&root);
