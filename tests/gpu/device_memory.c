@@ -4,6 +4,7 @@
  * DEVICE_MEMORY=kept, what is freed is given out again: an MPI that opens each new block in other
  * processes takes long for that. */
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,8 @@ struct Block {
 
 static struct Block* blocks;
 static struct Block* kept; /* free ones */
+static pthread_mutex_t lists =
+    PTHREAD_MUTEX_INITIALIZER; /* whoever reads or changes these holds it */
 
 static int keeps(void) {
   const char* const value = getenv("DEVICE_MEMORY");
@@ -76,11 +79,15 @@ static cudaError_t take(int device, size_t bytes, int is_kept_from_others) {
   return cudaSuccess;
 }
 
-static void give(struct Block** place) {
-  struct Block* block = *place;
-  *place = block->next;
+static void end(struct Block* block) {
   check(cudaFree(block->memory), "cudaFree");
   free(block);
+}
+
+static void give(struct Block** place) {
+  struct Block* const block = *place;
+  *place = block->next;
+  end(block);
 }
 
 int sim_count(void) {
@@ -91,23 +98,28 @@ int sim_count(void) {
 }
 
 void* sim_malloc(int device, size_t bytes) {
+  pthread_mutex_lock(&lists);
   check(take(device, bytes, 0), "cudaMalloc");
-  return blocks->memory;
+  void* const memory = blocks->memory;
+  pthread_mutex_unlock(&lists);
+  return memory;
 }
 
 void sim_free(void* memory) {
-  for (struct Block** place = &blocks; *place; place = &(*place)->next) {
-    if ((*place)->memory == memory) {
-      if (keeps()) {
-        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); /* as cudaFree does */
-        move_first(place, &kept);
-      } else {
-        give(place);
-      }
-      return;
-    }
-  }
-  if (memory) check(cudaErrorInvalidValue, "sim_free");
+  if (!memory) return;
+  /* As cudaFree does. Not with the lock: work of another thread's may wait for this one. */
+  if (keeps()) check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  pthread_mutex_lock(&lists);
+  struct Block** place = &blocks;
+  while (*place && (*place)->memory != memory) place = &(*place)->next;
+  if (!*place) check(cudaErrorInvalidValue, "sim_free");
+  struct Block* const block = *place;
+  if (keeps())
+    move_first(place, &kept);
+  else
+    *place = block->next;
+  pthread_mutex_unlock(&lists);
+  if (!keeps()) end(block);
 }
 
 static _Thread_local int chosen = -1; /* the device that the program has made current */
@@ -201,6 +213,7 @@ void sim_stream_capture(void* stream, int capturing) {
 void sim_set_limit(int device, size_t bytes) {
   if (device < 0) refuse("a limit of pinned memory");
   size_t own = 0, room = 0, total = 0;
+  pthread_mutex_lock(&lists);
   for (struct Block** place = &blocks; *place;) {
     if ((*place)->device == device && (*place)->is_kept_from_others) {
       give(place);
@@ -209,15 +222,16 @@ void sim_set_limit(int device, size_t bytes) {
       place = &(*place)->next;
     }
   }
-  if (bytes == SIZE_MAX) return;
   const size_t left = bytes > own ? bytes - own : 0;
-  for (size_t piece = (size_t)1 << 36; piece >= (size_t)1 << 20; piece /= 2) {
+  for (size_t piece = bytes == SIZE_MAX ? 0 : (size_t)1 << 36; piece >= (size_t)1 << 20;
+       piece /= 2) {
     do {
       check(cudaSetDevice(real_device(device)), "cudaSetDevice");
       check(cudaMemGetInfo(&room, &total), "cudaMemGetInfo");
     } while (room >= left + piece && take(device, piece, 1) == cudaSuccess);
   }
   (void)cudaGetLastError();
+  pthread_mutex_unlock(&lists);
 }
 
 void sim_set_failing(int device, unsigned pieces) {
