@@ -143,7 +143,8 @@ EarlyCall::~EarlyCall() {
 
 Admission admit(Kind kind, MPI_Comm comm) {
   if (state->all_are_own.load(std::memory_order_acquire)) return {true};
-  if (!state->started_here && engine::has_started()) return {state->all_are_own = true};
+  // In this order: who starts it here says so before it has started.
+  if (engine::has_started() && !state->started_here) return {state->all_are_own = true};
   engine::wait_for_start_together();
   if (is_collective(kind)) {
     const auto known = comm == MPI_COMM_NULL ? nullptr : mpi::comm_info(comm);

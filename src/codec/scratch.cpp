@@ -1,5 +1,6 @@
 #include "codec/scratch.hpp"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -23,16 +24,23 @@ constexpr unsigned number_of_slots = 64;
 alignas(64) constinit unsigned char reserved[Scratch::bytes] = {};
 constinit Slot slots[number_of_slots] = {{.block = reserved}};
 
+/// A child has none of the threads that held a lease when its parent forked.
+[[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] {
+  for (Slot& slot : slots) slot.is_leased.store(false, std::memory_order_relaxed);
+});
+
 bool lease(Slot& slot) {
   if (slot.is_leased.exchange(true, std::memory_order_acquire)) return false;
   if (slot.block) return true;
   // Not the heap: what it has could be in the middle of the program's own allocator.
+  const int error = errno;
   void* const block =
       mmap(nullptr, Scratch::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block != MAP_FAILED) {
     slot.block = block;
     return true;
   }
+  errno = error;
   slot.is_leased.store(false, std::memory_order_release);
   return false;
 }
@@ -49,8 +57,10 @@ void wait(unsigned turn) {
     sched_yield();
     return;
   }
+  const int error = errno;
   const timespec a_while{0, 50000};
   nanosleep(&a_while, nullptr);
+  errno = error;
 }
 
 }  // namespace

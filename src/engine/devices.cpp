@@ -232,7 +232,9 @@ int pack_from_device(Job& job, int device, const void* buffer, MPI_Count count,
                      const mpi::TypeInfo& type, void* packed, std::size_t bytes,
                      const Devices::Behind& behind) {
   if (bytes == 0) return MPI_SUCCESS;
-  const QueueLease queue = job.devices.queue(device, behind);
+  // The program's own work may last: others proceed meanwhile, as they do not during the copy.
+  if (const int code = await(job, device, behind); code != MPI_SUCCESS) return code;
+  const QueueLease queue = job.devices.queue(device);
   if (!queue) return refused(job, device);
   if (type.contiguous) return job.devices.wait(job, *queue, queue->copy(packed, buffer, bytes));
   const auto runs = mpi::runs_of(type, count);

@@ -260,6 +260,7 @@ std::optional<PairsToBegin> find_pairs(Job& job, const Collective& call, const C
 
 int begin_pairwise(Job& job, const Collective& call, const Candidate& candidate, PairsToBegin found,
                    std::unique_ptr<KeptCall> kept, MPI_Request* request) {
+  if (const int code = await_streams(job, kept->operands()); code != MPI_SUCCESS) return code;
   Context& context = context_of(job, candidate, Form::immediate);
   auto begun = std::make_shared<PairwiseRequest>(job, call, candidate, context, std::move(kept),
                                                  std::move(found));

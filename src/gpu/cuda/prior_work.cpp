@@ -1,6 +1,7 @@
 #include "gpu/cuda/prior_work.hpp"
 
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,10 +28,12 @@ class Marks {
     if (driver().create_event(&made, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
       throw memory::CudaError("an event", cudaErrorMemoryAllocation);
     }
+    std::lock_guard lock(mutex_);
+    idle_.reserve(++made_);  // so that give_back() needs no memory
     return made;
   }
 
-  void give_back(CUevent event) {
+  void give_back(CUevent event) noexcept {
     std::lock_guard lock(mutex_);
     idle_.push_back(event);
   }
@@ -49,6 +52,7 @@ class Marks {
  private:
   std::mutex mutex_;
   std::vector<CUevent> idle_;
+  std::size_t made_ = 0;
   CUstream gate_ = nullptr;
 };
 
@@ -71,24 +75,31 @@ Context current_context() {
   return context;
 }
 
-/// May this stream of the current context hold work? The question is one that ends the capture of a
-/// blocking stream where the legacy stream is asked: then that is assumed.
-bool may_hold_work(CUstream stream) {
+/// What a stream of the current context holds. A question about the legacy stream would end the
+/// capture of a blocking one: then it is not asked.
+enum class Held : unsigned char { nothing, work, unknown };
+
+Held held_by(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult asked = driver().is_capturing(stream, &status);
-  if (asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
-  if (asked != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return false;
-  return driver().query_stream(stream) == CUDA_ERROR_NOT_READY;
+  if (asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return Held::unknown;
+  if (asked != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return Held::nothing;
+  return driver().query_stream(stream) == CUDA_ERROR_NOT_READY ? Held::work : Held::nothing;
 }
 
 /// Adds what the default streams of the current context hold. A query of the legacy one covers all
 /// blocking streams, the thread's own default one among them.
 void add_defaults(int device, std::shared_ptr<CudaPriorWork>& work) {
-  if (!may_hold_work(CU_STREAM_LEGACY)) return;
-  if (!work) work = std::make_shared<CudaPriorWork>(device);
-  Marks& marks = Marks::of_current();
-  work->add(marks, marks.gate());
-  if (may_hold_work(CU_STREAM_PER_THREAD)) work->add(marks, CU_STREAM_PER_THREAD);
+  if (held_by(CU_STREAM_LEGACY) == Held::nothing) return;
+  try {
+    if (!work) work = std::make_shared<CudaPriorWork>(device);
+    Marks& marks = Marks::of_current();
+    work->add(marks, marks.gate());
+    if (held_by(CU_STREAM_PER_THREAD) != Held::nothing) work->add(marks, CU_STREAM_PER_THREAD);
+  } catch (const std::exception&) {
+    // No memory for an event: the host waits here, also for blocking streams.
+    while (held_by(CU_STREAM_LEGACY) == Held::work) std::this_thread::yield();
+  }
 }
 
 /// The context that a ContextScope has replaced, current for a while after all.

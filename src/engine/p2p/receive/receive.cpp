@@ -148,7 +148,7 @@ bool Receive::collect(Job& job, const std::byte* data, std::size_t bytes, int so
 bool Receive::open_pipeline(Job& job, const wire::Header& header, int source, From from) {
   const Chunking cut = Chunking::of(header, source);
   std::unique_ptr<Decoder> decoder;
-  if (op_.algorithm == 0 && job.gpu_aware) behind_ = default_work(device_);
+  if (op_.algorithm == 0 && job.gpu_aware && type_->contiguous) behind_ = default_work(device_);
   if (behind_ && behind_->query() == gpu::State::done) behind_ = nullptr;
   const bool is_left = kept_in_ && is_kept_alone_ && cut.encodes();
   const bool is_shared = is_aside() || is_contested_;

@@ -50,10 +50,11 @@ void Receive::find_place(Job& job) {
   look_behind(job);
 }
 
-/// A collective call has waited for it. What an MPI puts where the program wants it is that MPI's
-/// business: there it is asked once a frame has come.
+/// A collective call has waited for it. An MPI that takes device memory orders by itself what it
+/// puts where the program wants it: there mpress asks once a frame has come. It puts nothing in
+/// gaps, where mpress lays out each message.
 void Receive::look_behind(const Job& job) {
-  if (op_.algorithm != 0 || job.gpu_aware) return;
+  if (op_.algorithm != 0 || (job.gpu_aware && type_->contiguous)) return;
   behind_ = device_ == known_of_ ? known_ : default_work(device_);
 }
 

@@ -57,8 +57,9 @@ void note_encoded(Job& job, const Message& message, Codec codec, std::size_t byt
 
 int prepare_eager(Job& job, const Message& message, const Spec& spec, const Elements& elements,
                   Prepared& prepared) {
-  const std::uint64_t begin = trace::now_ns();
   const Region& region = elements.region;
+  if (const int code = await(job, message.device, region.behind); code != MPI_SUCCESS) return code;
+  const std::uint64_t begin = trace::now_ns();
   Chunking cut{spec, region.type, region.count, region.bytes(), message.peer, trace::no_number};
   if (!resolve(job, region, cut.spec)) return refused(job, message.device);
   Frame frame(job, message.device);

@@ -27,12 +27,23 @@ bool has_raw(const Job& job, policy::Path path, std::size_t bytes) {
 /// a process does so once: UCX, for one, ends the process where mpress has a block open already.
 bool may_lend_memory(const Job& job) { return !job.gpu_aware && !job.config.zero_copy_disabled; }
 
+/// Is it so after a moment, too? The driver says that the default stream may hold work whenever a
+/// blocking stream of the program's works, and an event of what it holds in truth, mostly nothing,
+/// is done some microseconds after the call. Copies of long messages take longer than that.
+bool is_pending(const gpu::PriorWork& work) {
+  constexpr std::uint64_t moment_ns = 20'000;
+  for (const std::uint64_t end = trace::now_ns() + moment_ns;;) {
+    if (work.query() != gpu::State::pending) return false;
+    if (trace::now_ns() >= end) return true;
+  }
+}
+
 /// Elements where the program has them, which its own work may still be writing: a reader would not
 /// wait for that, so meanwhile they are copied to slots behind it. Where those have no room the
 /// call waits.
 std::unique_ptr<ChunkSend> send_in_place(Job& job, const Message& message, Elements& elements) {
   Devices::Behind& behind = elements.region.behind;
-  if (behind && behind->query() == gpu::State::pending) {
+  if (behind && is_pending(*behind)) {
     auto copied = send_by_peer(job, message, no_codec(), elements);
     if (copied) return copied;
     await(job, message.device, behind);

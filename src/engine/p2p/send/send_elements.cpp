@@ -21,7 +21,9 @@ int gather_elements(Job& job, const Message& message, std::optional<Elements>& e
   } else if (!message.type.contiguous) {
     found.packed = job.devices.take(message.device, message.bytes);
     if (!found.packed) return MPI_SUCCESS;
-    const QueueLease queue = job.devices.queue(found.region);
+    if (const int code = await(job, message.device, message.behind); code != MPI_SUCCESS)
+      return code;
+    const QueueLease queue = job.devices.queue(message.device);
     if (!queue) return refused(job, message.device);
     const auto runs = mpi::runs_of(message.type, message.arguments.count);
     const int code = job.devices.wait(
