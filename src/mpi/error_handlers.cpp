@@ -2,11 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <iterator>
 #include <mutex>
 #include <utility>
 
+#include "mpi/calls/imports.hpp"
 #include "mpi/objects/immortal.hpp"
 
 namespace mpress::mpi {
@@ -53,6 +55,21 @@ class Places {
   static constexpr std::array<Function*, count> functions = all(std::make_index_sequence<count>());
 };
 
+/// MPICH's binding for C++ makes handlers as C does, and then says that MPI is to call them with
+/// objects of C++'s in the place of handles.
+bool may_be_of_cxx() {
+  bool is_found = false;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* found) {
+        for_each_import(*info, [found](const char* name) {
+          if (std::strstr(name, "Errhandler_set_cxx")) *static_cast<bool*>(found) = true;
+        });
+        return 0;
+      },
+      &is_found);
+  return is_found;
+}
+
 /// Errors that belong to no call.
 struct Later {
   std::mutex mutex;
@@ -63,15 +80,15 @@ Immortal<Later> later;
 }  // namespace
 
 ErrorHandler<MPI_Comm>* noting_on_comm(ErrorHandler<MPI_Comm>* handler) {
-  return Places<MPI_Comm>::find(handler);
+  return may_be_of_cxx() ? handler : Places<MPI_Comm>::find(handler);
 }
 
 ErrorHandler<MPI_Win>* noting_on_win(ErrorHandler<MPI_Win>* handler) {
-  return Places<MPI_Win>::find(handler);
+  return may_be_of_cxx() ? handler : Places<MPI_Win>::find(handler);
 }
 
 ErrorHandler<MPI_File>* noting_on_file(ErrorHandler<MPI_File>* handler) {
-  return Places<MPI_File>::find(handler);
+  return may_be_of_cxx() ? handler : Places<MPI_File>::find(handler);
 }
 
 void raise_later(std::function<void()> raise) {
@@ -81,7 +98,15 @@ void raise_later(std::function<void()> raise) {
 }
 
 void raise_now() {
-  while (const auto raise = ErrorNotes::take_later()) raise();
+  while (const auto raise = ErrorNotes::take_later()) {
+    std::function<void()> handle;
+    {
+      const ProgramCall call;
+      raise();
+      handle = ErrorNotes::take().handle;
+    }
+    if (handle) handle();
+  }
 }
 
 std::function<void()> ErrorNotes::take_later() {
@@ -137,16 +162,7 @@ void ProgramCall::end_with_handlers() {
   const auto handle = ErrorNotes::take().handle;
   ErrorNotes::leave();
   if (handle) handle();
-  if (ErrorNotes::here.depth > 0) return;
-  while (const auto raise = ErrorNotes::take_later()) {
-    std::function<void()> handle;
-    {
-      const ProgramCall call;
-      raise();
-      handle = ErrorNotes::take().handle;
-    }
-    if (handle) handle();
-  }
+  if (ErrorNotes::here.depth == 0) raise_now();
 }
 
 }  // namespace mpress::mpi

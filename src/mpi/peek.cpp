@@ -88,15 +88,19 @@ bool Peek::is_complete(MPI_Request request) const {
 }
 
 int test(MPI_Request* request, int* complete, MPI_Status* status, bool* is_raised) {
+  const HeldError error;
+  const int code = test(request, complete, status, error);
+  if (is_raised) *is_raised = code != MPI_SUCCESS && !error.is_held();
+  return code;
+}
+
+int test(MPI_Request* request, int* complete, MPI_Status* status, const HeldError& error) {
   const auto is_complete = calls().Request_is_complete;  // what has a hook has this call
   if (is_complete && in_progress_hook() && *request != MPI_REQUEST_NULL) {
     *complete = 0;
     if (!is_complete(*request)) return MPI_SUCCESS;
   }
-  const HeldError error;
-  const int code = error.code(calls().Test(request, complete, status));
-  if (is_raised) *is_raised = code != MPI_SUCCESS && !error.is_held();
-  return code;
+  return error.code(calls().Test(request, complete, status));
 }
 
 int Peek::status(MPI_Request request, MPI_Status& status) const {

@@ -14,6 +14,8 @@
 
 namespace mpress::mpi {
 
+class HeldError;
+
 class Peek {
  public:
   /// `threaded`: under MPI_THREAD_MULTIPLE.
@@ -46,5 +48,8 @@ class Peek {
 /// (mpi/progress_hook.hpp), where it lets nothing proceed. No handler of the program's runs: an
 /// error is the operation's, and still to be raised unless `is_raised` says that MPI did so.
 int test(MPI_Request* request, int* complete, MPI_Status* status, bool* is_raised = nullptr);
+
+/// The same for whoever holds errors already: that of MPI stays in `error`.
+int test(MPI_Request* request, int* complete, MPI_Status* status, const HeldError& error);
 
 }  // namespace mpress::mpi

@@ -198,7 +198,8 @@ for mpicc in $mpiccs; do
       ranks=2 argument=$part MPRESS_POOL_LIMIT=4M MPRESS_CHUNK=4K \
         messages "$part, by $way" device_linked --codec mpc --force --threshold 0
     done
-    for part in received blocking "both ways" "looked at late" "not looking" "freed memory" \
+    for part in received blocking "both ways" "looked at late" "not looking" \
+      "taken before a barrier" "taken before another" "freed memory" \
       "freed early" elsewhere requests; do
       for program in device_direct device_direct_long; do
         # A send that MPI has waits for its receiver, and this program does not let it.

@@ -268,12 +268,15 @@ int finish_one(Watched& watched, int i, MPI_Status& status, int code) {
 }  // namespace
 
 int wait(Job& job, MPI_Request* request, MPI_Status* status) {
-  before_blocking(job);
   Watched watched(job, 1, request);
-  if (!watched.any()) return flushed(job, mpi::calls().Wait(request, status));
+  if (!watched.any()) {
+    before_blocking(job);
+    return flushed(job, mpi::calls().Wait(request, status));
+  }
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::wait);
   watched.progress_all();
+  before_blocking(job);  // behind the last round, which may begin what needs the host
   const int code = mpi::calls().Wait(watched.requests(), statuses.data());
   watched.restore();
   timer.stop();
@@ -281,12 +284,15 @@ int wait(Job& job, MPI_Request* request, MPI_Status* status) {
 }
 
 int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op) {
-  before_blocking(job);
   Watched watched(job, count, requests);
-  if (!watched.any()) return flushed(job, mpi::calls().Waitall(count, requests, given));
+  if (!watched.any()) {
+    before_blocking(job);
+    return flushed(job, mpi::calls().Waitall(count, requests, given));
+  }
   Statuses statuses(count, given);
   WaitTimer timer(job, op);
   watched.progress_all();
+  before_blocking(job);
   const int code = mpi::calls().Waitall(count, watched.requests(), statuses.data());
   watched.restore();
   timer.stop();
@@ -294,15 +300,18 @@ int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op
 }
 
 int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  before_blocking(job);
   Watched watched(job, count, requests);
-  if (!watched.any()) return flushed(job, mpi::calls().Waitany(count, requests, index, status));
+  if (!watched.any()) {
+    before_blocking(job);
+    return flushed(job, mpi::calls().Waitany(count, requests, index, status));
+  }
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::waitany);
   int code = MPI_SUCCESS;
   do {
     *index = MPI_UNDEFINED;  // and so it stays where MPI refuses an argument
     if (watched.progress()) {
+      before_blocking(job);
       code = mpi::calls().Waitany(count, watched.requests(), index, statuses.data());
     } else {
       int flag = 0;
@@ -317,16 +326,19 @@ int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* 
 
 int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices,
              MPI_Status* given) {
-  before_blocking(job);
   Watched watched(job, count, requests);
-  if (!watched.any())
+  if (!watched.any()) {
+    before_blocking(job);
     return flushed(job, mpi::calls().Waitsome(count, requests, done, indices, given));
+  }
   Statuses statuses(count, given);
   WaitTimer timer(job, Op::waitsome);
   int code = MPI_SUCCESS;
   do {
     *done = MPI_UNDEFINED;
-    const auto call = watched.progress() ? mpi::calls().Waitsome : mpi::calls().Testsome;
+    const bool may_block = watched.progress();
+    if (may_block) before_blocking(job);
+    const auto call = may_block ? mpi::calls().Waitsome : mpi::calls().Testsome;
     code = call(count, watched.requests(), done, indices, statuses.data());
     watched.restore();
   } while (watched.must_go_on(code, *done > 0 ? *done : MPI_UNDEFINED));

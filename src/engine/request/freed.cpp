@@ -27,7 +27,7 @@ bool FreedRequest::advance() {
   int done = 0;
   MPI_Status status;
   mpi::HeldError error;
-  const int code = error.code(mpi::test(&used, &done, &status));
+  const int code = mpi::test(&used, &done, &status, error);
   if (code == MPI_SUCCESS && !done) return false;
   error.raise_later();
   if (code == MPI_SUCCESS) tell(entry_->finish(job_, status));
