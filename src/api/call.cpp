@@ -119,6 +119,13 @@ int Call::open_stream(MPI_Comm comm, const mpress_call& call,
     asked_.order = engine::StreamOrder::behind(*job, call.stream, device);
     asked_.stream = {call.stream, device};
   }
+  // A stream orders the work of its own device: a buffer of another comes behind the default
+  // streams.
+  for (const void* buffer : buffers) {
+    const int other = buffer ? gpu::locate(buffer) : gpu::host;
+    if (other == gpu::host || other == device || !asked_.order) continue;
+    engine::await(*job, other, gpu::gpu()->default_work(other));
+  }
   asked_.names_stream = streams != Streams::implied;
   const bool is_behind = asked_.order && (streams != Streams::awaited || asked_.order->await());
   if (streams == Streams::awaited) asked_.order.reset();

@@ -16,7 +16,8 @@ struct Backend {
 };
 
 /// The type of mpress_backend. Each front calls it once, before any entry of the tables: `library`
-/// is what dlopen gave for the program's MPI, `path` its file.
-using OpenBackend = const Backend*(void* library, const char* path);
+/// is what dlopen gave for the program's MPI, `path` its file. `finalize`: the MPI_Finalize that
+/// the dynamic linker has behind the front's, which may be a tool's that reports there; or null.
+using OpenBackend = const Backend*(void* library, const char* path, int (*finalize)());
 
 }  // namespace mpress::front

@@ -79,7 +79,8 @@ Opened open_backend() {
                          "; install mpress again with MPICC set to that MPI's compiler wrapper");
   }
   auto* open = reinterpret_cast<OpenBackend*>(::dlsym(library, "mpress_backend"));
-  opened.backend = open ? open(mpi.handle, mpi.path.c_str()) : nullptr;
+  auto* finalize = reinterpret_cast<int (*)()>(::dlsym(RTLD_NEXT, "MPI_Finalize"));
+  opened.backend = open ? open(mpi.handle, mpi.path.c_str(), finalize) : nullptr;
   if (!opened.backend || std::strcmp(opened.backend->version, version) != 0 ||
       opened.backend->call_count != call_count ||
       opened.backend->api_call_count != api_call_count) {

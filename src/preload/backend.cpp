@@ -14,6 +14,7 @@
 #include "preload/blocking_calls.hpp"
 #include "preload/buffer_calls.hpp"
 #include "preload/checked_calls.hpp"
+#include "preload/export.hpp"
 #include "preload/program_calls.hpp"
 
 using namespace mpress;
@@ -71,10 +72,11 @@ void stop(const char* message) { mpi::fatal(message); }
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const front::Backend* mpress_backend(
-    void* library, const char* path) {
+    void* library, const char* path, int (*finalize)()) {
   static std::once_flag once;  // there may be two fronts
   std::call_once(once, [&] {
     mpi::bind(library, path);
+    preload::finalize_behind = finalize;
     find_targets();
   });
 #define MPRESS_ENTRY(name, words) preload::entry<targets, front::call_##name, words>(),

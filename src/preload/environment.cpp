@@ -2,6 +2,8 @@
 // itself: engine/job/job.hpp); MPI_Session_init, where it does not start; and MPI_Barrier, after
 // which a program may look at what a freed request received.
 
+#include <atomic>
+
 #include "engine/job/job.hpp"
 #include "engine/progress/blocking.hpp"
 #include "mpi/calls/calls.hpp"
@@ -31,9 +33,15 @@ MPRESS_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* pr
   return code;
 }
 
+int (*mpress::preload::finalize_behind)() = nullptr;
+
+/// A tool that is loaded behind mpress reports in its own, and calls PMPI_Finalize, which comes
+/// here again.
 MPRESS_EXPORT int MPI_Finalize() {
+  static std::atomic<bool> is_under_way{false};
   engine::stop_progress_thread();
-  return mpi::calls().Finalize();
+  const auto behind = preload::finalize_behind;
+  return behind && !is_under_way.exchange(true) ? behind() : mpi::calls().Finalize();
 }
 
 MPRESS_EXPORT int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {

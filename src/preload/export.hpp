@@ -9,5 +9,12 @@
 
 #define MPRESS_EXPORT extern "C"
 
+namespace mpress::preload {
+
+/// The MPI_Finalize behind that of the front (front/backend.hpp); or null.
+extern int (*finalize_behind)();
+
+}  // namespace mpress::preload
+
 #define MPRESS_BOTH_COUNTS(define, ...) \
   define(, int, __VA_ARGS__) define(_c, MPI_Count, __VA_ARGS__)

@@ -180,6 +180,7 @@ int main(int argc, char** argv) {
   in = sim_malloc(device, most_bytes);
   sim_copy_in(out, memset(field, 0, most_bytes), most_bytes);
   sim_copy_in(in, field, most_bytes);
+  sim_synchronize(); /* the stream does not wait for the default one */
   const int counts[] = {8 * size, MOST / size * size};
   for (int what = 0; what < CALLS; ++what) {
     for (int k = what < ALLGATHER ? 0 : 1; k < 2; ++k) {
