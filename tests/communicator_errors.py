@@ -174,6 +174,7 @@ def on_devices():
     first = cupy.asarray(x)
     cupy.cuda.Device(1).use()
     second = cupy.asarray(y)
+    cupy.cuda.Device(1).synchronize()
     address = second.__cuda_array_interface__["data"][0]
     fixed = Interface(second, data=(address, True))
     gaps = Interface(second, shape=(COUNT // 2,), strides=(16,))
@@ -193,6 +194,7 @@ def on_devices():
         comm.Sendrecv(first, other, 0, second, other, codec=codec)
         assert np.abs(second.get() - field(other)).max() <= room
         second.fill(0)
+        cupy.cuda.Device(1).synchronize()  # a call follows the stream of one device
         comm.Allreduce(first, second, codec=codec)
         assert np.abs(second.get() - field(0) - field(1)).max() <= room
 

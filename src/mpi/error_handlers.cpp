@@ -98,15 +98,7 @@ void raise_later(std::function<void()> raise) {
 }
 
 void raise_now() {
-  while (const auto raise = ErrorNotes::take_later()) {
-    std::function<void()> handle;
-    {
-      const ProgramCall call;
-      raise();
-      handle = ErrorNotes::take().handle;
-    }
-    if (handle) handle();
-  }
+  while (const auto raise = ErrorNotes::take_later()) raise();
 }
 
 std::function<void()> ErrorNotes::take_later() {
@@ -162,7 +154,16 @@ void ProgramCall::end_with_handlers() {
   const auto handle = ErrorNotes::take().handle;
   ErrorNotes::leave();
   if (handle) handle();
-  if (ErrorNotes::here.depth == 0) raise_now();
+  if (ErrorNotes::here.depth > 0) return;
+  while (const auto raise = ErrorNotes::take_later()) {
+    std::function<void()> handle;
+    {
+      const ProgramCall call;
+      raise();
+      handle = ErrorNotes::take().handle;
+    }
+    if (handle) handle();
+  }
 }
 
 }  // namespace mpress::mpi

@@ -35,6 +35,9 @@ class Device:
     def use(self):
         Device.current = self.number
 
+    def synchronize(self):
+        _gpu.sim_synchronize()
+
 
 class Stream:
     """Of the current device, where it is no other's."""
