@@ -137,7 +137,6 @@ DIRECT = {
     "looked at late": 40,  # more where the machine is idle
     "not looking": 1,
     "taken before a barrier": 10,
-    "taken before another": 10,
     "freed memory": 12,
     "freed early": 0,
     "elsewhere": 30,

@@ -199,7 +199,7 @@ for mpicc in $mpiccs; do
         messages "$part, by $way" device_linked --codec mpc --force --threshold 0
     done
     for part in received blocking "both ways" "looked at late" "not looking" \
-      "taken before a barrier" "taken before another" "freed memory" \
+      "taken before a barrier" "freed memory" \
       "freed early" elsewhere requests; do
       for program in device_direct device_direct_long; do
         # A send that MPI has waits for its receiver, and this program does not let it.

@@ -196,34 +196,6 @@ static void taken_before_a_barrier(void) {
   drop(&beside);
 }
 
-/* The same in a wait for another message, of which that wait's first look begins to take it. */
-static void taken_before_another(void) {
-  enum { SHORT = 64 };
-  volatile int* const offered = shared_word();
-  struct Memory on_host = room_on(-1);
-  float words[SHORT] = {0};
-  for (int i = 1; i <= MANY; ++i) {
-    MPI_Request request, other;
-    if (rank == 0) {
-      set_values(&from, N, i);
-      CHECK_MPI(MPI_Isend(from.data, N, MPI_FLOAT, 1, i, comm, &request));
-      *offered = i;
-      CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
-      words[0] = (float)i;
-      CHECK_MPI(MPI_Send(words, SHORT, MPI_FLOAT, 1, MANY + i, comm));
-    } else {
-      CHECK_MPI(MPI_Irecv(on_host.data, ROOM, MPI_FLOAT, 0, i, comm, &request));
-      CHECK_MPI(MPI_Irecv(words, SHORT, MPI_FLOAT, 0, MANY + i, comm, &other));
-      while (*offered != i) usleep(100);
-      CHECK_MPI(MPI_Wait(&other, MPI_STATUS_IGNORE));
-      CHECK(words[0] == (float)i);
-      CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
-      check_values(&on_host, N, i);
-    }
-  }
-  drop(&on_host);
-}
-
 /* A sender who has looked at a message that nobody takes, until its host has to send it, and then
  * waits in MPI for another that its receiver takes later. */
 static void looked_at_before_another(void) {
@@ -507,7 +479,6 @@ int main(int argc, char** argv) {
                {"looked at late", looked_at_late},
                {"not looking", not_looking},
                {"taken before a barrier", taken_before_a_barrier},
-               {"taken before another", taken_before_another},
                {"looked at before another", looked_at_before_another},
                {"freed memory", freed_memory},
                {"elsewhere", elsewhere},
