@@ -85,7 +85,7 @@ inline std::string meet(const std::vector<Schedule>& ranks,
   return {};
 }
 
-/// Empty if all is well. `may_pass`: a rank may have what it neither wants nor passes on.
+/// Empty if all is well.
 inline std::string verify(const std::vector<Schedule>& ranks, const std::vector<Wanted>& wanted,
                           const std::function<int(Block)>& origin, Volume& volume) {
   std::vector<std::vector<Meeting>> rounds;

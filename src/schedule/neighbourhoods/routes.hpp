@@ -40,7 +40,7 @@ class Routes {
   /// From the origin to the target, in the order of the list, `ports` offsets a round.
   static Routes direct(const Neighbourhood& neighbourhood, int ports);
 
-  /// Along one dimension after another (2.2 of the message-combining algorithm): all blocks whose
+  /// Along one dimension after another, by message combining: all blocks whose
   /// coordinate j is c go to the rank at distance c in dimension j with one message.
   static Routes combining(const Neighbourhood& neighbourhood, int ports);
 
