@@ -33,11 +33,11 @@ class Round {
 class Progress::Taken {
  public:
   explicit Taken(Progress& progress, const Operation* wanted = nullptr)
-      : progress_(progress), operation_(progress.pop(wanted)) {}
+      : progress_(progress), operation_(progress.pop(wanted, needed_host_)) {}
   Taken(const Taken&) = delete;
   Taken& operator=(const Taken&) = delete;
   ~Taken() {
-    if (operation_) progress_.push_back(std::move(operation_), is_over_);
+    if (operation_) progress_.push_back(std::move(operation_), is_over_, needed_host_);
   }
 
   Operation* operator->() const { return operation_.get(); }
@@ -52,6 +52,7 @@ class Progress::Taken {
 
  private:
   Progress& progress_;
+  bool needed_host_ = false;
   std::shared_ptr<Operation> operation_;
   bool is_over_ = false;
 };
@@ -61,20 +62,21 @@ bool Progress::is_advancing() { return advancing; }
 Progress::Pause::Pause() : was_advancing_(std::exchange(advancing, true)) {}
 Progress::Pause::~Pause() { advancing = was_advancing_; }
 
-std::shared_ptr<Operation> Progress::pop(const Operation* wanted) {
+std::shared_ptr<Operation> Progress::pop(const Operation* wanted, bool& needed_host) {
   std::lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(
       operations_, [&](const auto& one) { return !wanted || one.get() == wanted; });
   if (found == operations_.end()) return nullptr;
   std::shared_ptr<Operation> operation = std::move(*found);
   operations_.erase(found);
-  ++advanced_now_;
+  needed_host = operation->needs_host();
+  needed_now_ += needed_host;
   return operation;
 }
 
-void Progress::push_back(std::shared_ptr<Operation> operation, bool is_over) {
+void Progress::push_back(std::shared_ptr<Operation> operation, bool is_over, bool needed_host) {
   std::lock_guard lock(mutex_);
-  --advanced_now_;
+  needed_now_ -= needed_host;
   if (!is_over) operations_.push_back(std::move(operation));
 }
 
@@ -132,7 +134,7 @@ void Progress::flush() {
   if (idle() || advancing) return;
   wait_until([this] {
     std::lock_guard lock(mutex_);
-    return advanced_now_ == 0 &&
+    return needed_now_ == 0 &&
            std::none_of(operations_.begin(), operations_.end(),
                         [](const auto& operation) { return operation->needs_host(); });
   });

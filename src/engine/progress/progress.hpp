@@ -105,14 +105,16 @@ class Progress {
 
  private:
   class Taken;
-  std::shared_ptr<Operation> pop(const Operation* wanted);
+  std::shared_ptr<Operation> pop(const Operation* wanted, bool& needed_host);
   void end(Operation& operation);
-  void push_back(std::shared_ptr<Operation> operation, bool is_over);
+  void push_back(std::shared_ptr<Operation> operation, bool is_over, bool needed_host);
 
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<Operation>>
-      operations_;                ///< those that were advanced last are at the end
-  std::size_t advanced_now_ = 0;  ///< by some thread, and so not in the list
+      operations_;  ///< those that were advanced last are at the end
+  /// Of those that a thread is advancing, and that are not in the list: how many needed the host
+  /// before. One that did not does not hold up flush(), however often other threads look at it.
+  std::size_t needed_now_ = 0;
   std::atomic<bool> is_threaded_{false};
   std::atomic<std::uint32_t> changes_{0};
   std::atomic<std::size_t> count_{0};    ///< those that a thread is advancing included
