@@ -22,6 +22,14 @@ int flushed(Job& job, int code) {
   return code;
 }
 
+/// A call of MPI's that may block: what needs the host, which the last look may have begun, is
+/// driven home before.
+template <typename Call, typename... Arguments>
+int call_blocking(Job& job, Call call, Arguments... arguments) {
+  before_blocking(job);
+  return call(arguments...);
+}
+
 /// Counts a call and how long it blocks.
 class WaitTimer {
  public:
@@ -270,14 +278,12 @@ int finish_one(Watched& watched, int i, MPI_Status& status, int code) {
 int wait(Job& job, MPI_Request* request, MPI_Status* status) {
   Watched watched(job, 1, request);
   if (!watched.any()) {
-    before_blocking(job);
-    return flushed(job, mpi::calls().Wait(request, status));
+    return flushed(job, call_blocking(job, mpi::calls().Wait, request, status));
   }
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::wait);
   watched.progress_all();
-  before_blocking(job);  // behind the last round, which may begin what needs the host
-  const int code = mpi::calls().Wait(watched.requests(), statuses.data());
+  const int code = call_blocking(job, mpi::calls().Wait, watched.requests(), statuses.data());
   watched.restore();
   timer.stop();
   return flushed(job, finish_one(watched, 0, statuses[0], code));
@@ -286,14 +292,13 @@ int wait(Job& job, MPI_Request* request, MPI_Status* status) {
 int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op) {
   Watched watched(job, count, requests);
   if (!watched.any()) {
-    before_blocking(job);
-    return flushed(job, mpi::calls().Waitall(count, requests, given));
+    return flushed(job, call_blocking(job, mpi::calls().Waitall, count, requests, given));
   }
   Statuses statuses(count, given);
   WaitTimer timer(job, op);
   watched.progress_all();
-  before_blocking(job);
-  const int code = mpi::calls().Waitall(count, watched.requests(), statuses.data());
+  const int code =
+      call_blocking(job, mpi::calls().Waitall, count, watched.requests(), statuses.data());
   watched.restore();
   timer.stop();
   return flushed(job, finish_listed(watched, count, nullptr, statuses, code));
@@ -302,8 +307,7 @@ int waitall(Job& job, int count, MPI_Request* requests, MPI_Status* given, Op op
 int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* status) {
   Watched watched(job, count, requests);
   if (!watched.any()) {
-    before_blocking(job);
-    return flushed(job, mpi::calls().Waitany(count, requests, index, status));
+    return flushed(job, call_blocking(job, mpi::calls().Waitany, count, requests, index, status));
   }
   Statuses statuses(1, status);
   WaitTimer timer(job, Op::waitany);
@@ -311,8 +315,8 @@ int waitany(Job& job, int count, MPI_Request* requests, int* index, MPI_Status* 
   do {
     *index = MPI_UNDEFINED;  // and so it stays where MPI refuses an argument
     if (watched.progress()) {
-      before_blocking(job);
-      code = mpi::calls().Waitany(count, watched.requests(), index, statuses.data());
+      code = call_blocking(job, mpi::calls().Waitany, count, watched.requests(), index,
+                           statuses.data());
     } else {
       int flag = 0;
       code = mpi::calls().Testany(count, watched.requests(), index, &flag, statuses.data());
@@ -328,18 +332,20 @@ int waitsome(Job& job, int count, MPI_Request* requests, int* done, int* indices
              MPI_Status* given) {
   Watched watched(job, count, requests);
   if (!watched.any()) {
-    before_blocking(job);
-    return flushed(job, mpi::calls().Waitsome(count, requests, done, indices, given));
+    return flushed(
+        job, call_blocking(job, mpi::calls().Waitsome, count, requests, done, indices, given));
   }
   Statuses statuses(count, given);
   WaitTimer timer(job, Op::waitsome);
   int code = MPI_SUCCESS;
   do {
     *done = MPI_UNDEFINED;
-    const bool may_block = watched.progress();
-    if (may_block) before_blocking(job);
-    const auto call = may_block ? mpi::calls().Waitsome : mpi::calls().Testsome;
-    code = call(count, watched.requests(), done, indices, statuses.data());
+    if (watched.progress()) {
+      code = call_blocking(job, mpi::calls().Waitsome, count, watched.requests(), done, indices,
+                           statuses.data());
+    } else {
+      code = mpi::calls().Testsome(count, watched.requests(), done, indices, statuses.data());
+    }
     watched.restore();
   } while (watched.must_go_on(code, *done > 0 ? *done : MPI_UNDEFINED));
   timer.stop();
