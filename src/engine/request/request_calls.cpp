@@ -29,6 +29,8 @@ int request_get_status(Job& job, MPI_Request request, int* flag, MPI_Status* giv
   Request* entry = job.requests.find(request);
   if (!entry) return mpi::calls().Request_get_status(request, flag, given);
   *flag = 0;
+  const Request::Look look(*entry);
+  if (!look) return MPI_SUCCESS;
   entry->follow(job);
   entry->await(true);
   job.progress.advance();

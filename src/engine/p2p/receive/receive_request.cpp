@@ -40,9 +40,10 @@ Ending ReceiveRequest::finish(Job& job, MPI_Status& status) {
 }
 
 bool ReceiveRequest::settle(Job& job, MPI_Request request) {
+  if (receive.is_delivered()) return true;
+  if (!receive.is_all_there(job, request)) return false;
   MPI_Status status;
-  if (receive.is_delivered() || job.peek.status(request, status) != MPI_SUCCESS) return true;
-  receive.deliver(job, status);
+  if (job.peek.status(request, status) == MPI_SUCCESS) receive.deliver(job, status);
   return true;
 }
 
