@@ -29,6 +29,7 @@ Driver find_driver() {
   find("cuCtxSetCurrent", 4000, driver.set_current);
   find("cuDevicePrimaryCtxRetain", 7000, driver.retain_primary);
   find("cuDeviceGetName", 2000, driver.get_name);
+  find("cuThreadExchangeStreamCaptureMode", 10010, driver.exchange_capture_mode);
   find("cuStreamIsCapturing", 10000, driver.is_capturing);
   find("cuStreamQuery", 2000, driver.query_stream);
   find("cuStreamCreate", 2000, driver.create_stream);
@@ -48,8 +49,9 @@ Driver find_driver() {
   find("cuFuncLoad", 12040, driver.load_function);
 #endif
   if (!driver.get_current || !driver.set_current || !driver.retain_primary || !driver.get_name ||
-      !driver.is_capturing || !driver.query_stream || !driver.create_stream || !driver.wait_event ||
-      !driver.create_event || !driver.record_event || !driver.query_event) {
+      !driver.exchange_capture_mode || !driver.is_capturing || !driver.query_stream ||
+      !driver.create_stream || !driver.wait_event || !driver.create_event || !driver.record_event ||
+      !driver.query_event) {
     throw memory::CudaError("the CUDA driver", cudaErrorInsufficientDriver);
   }
   return driver;
@@ -120,11 +122,11 @@ ContextScope::ContextScope(int device) {
     }
     changed_ = true;
   }
-  cudaThreadExchangeStreamCaptureMode(&mode_);
+  driver().exchange_capture_mode(&mode_);
 }
 
 ContextScope::~ContextScope() {
-  cudaThreadExchangeStreamCaptureMode(&mode_);
+  driver().exchange_capture_mode(&mode_);
   if (changed_) driver().set_current(before_);
 }
 

@@ -13,6 +13,7 @@ struct Driver {
   decltype(&::cuCtxSetCurrent) set_current;
   decltype(&::cuDevicePrimaryCtxRetain) retain_primary;
   decltype(&::cuDeviceGetName) get_name;
+  decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode;
   decltype(&::cuStreamIsCapturing) is_capturing;
   decltype(&::cuStreamQuery) query_stream;
   decltype(&::cuStreamCreate) create_stream;
@@ -57,7 +58,7 @@ class ContextScope {
  private:
   CUcontext before_ = nullptr;
   bool changed_ = false;
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 }  // namespace mpress::gpu
