@@ -124,7 +124,8 @@ int Call::open_stream(MPI_Comm comm, const mpress_call& call,
   for (const void* buffer : buffers) {
     const int other = buffer ? gpu::locate(buffer) : gpu::host;
     if (other == gpu::host || other == device || !asked_.order) continue;
-    engine::await(*job, other, gpu::gpu()->default_work(other));
+    const int code = engine::await(*job, other, gpu::gpu()->default_work(other));
+    if (code != MPI_SUCCESS) return raise(comm, code, "a device failed before a buffer was read");
   }
   asked_.names_stream = streams != Streams::implied;
   const bool is_behind = asked_.order && (streams != Streams::awaited || asked_.order->await());
