@@ -73,8 +73,8 @@ def main() -> None:
     end = time.monotonic() + chosen.seconds
     number = 0
     while (left := end - time.monotonic()) > 0:
-        ranks, threads, options, chunk, devices = configurations[number % len(configurations)]
         seed = chosen.seed + number
+        ranks, threads, options, chunk, devices = configurations[seed % len(configurations)]
         seconds = str(min(left, SECONDS_A_RUN))
         arguments = ["--seed", str(seed), "--threads", str(threads), "--seconds", seconds]
         if options is not FORCED:
