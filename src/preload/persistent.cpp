@@ -73,7 +73,9 @@ MPRESS_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   if (!job || count <= 0 || !requests) return mpi::calls().Startall(count, requests);
   const int awaited = job->start_streams.await(*job, {requests, static_cast<std::size_t>(count)});
   if (awaited != MPI_SUCCESS) return awaited;
-  if (job->requests.empty()) return mpi::calls().Startall(count, requests);
+  if (job->requests.empty() && job->start_streams.empty()) {
+    return mpi::calls().Startall(count, requests);
+  }
   for (int i = 0; i < count; ++i) {
     const int code = engine::start(*job, &requests[i]);
     if (code != MPI_SUCCESS) return code;

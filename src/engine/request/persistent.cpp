@@ -129,7 +129,11 @@ int PersistentReceive::start(Job& job, MPI_Request* request) {
   if (job.pacer.active()) receive.travels_when_posted();
   const auto posting = job.probed.posting();
   const std::unique_ptr<ProbedMessage> probed = job.probed.take(receive.comm(), source_, tag_);
-  if (!probed) return mpi::calls().Start(request);
+  if (!probed) {
+    const int started = mpi::calls().Start(request);
+    begin(*request);  // see start() below
+    return started;
+  }
   const int code = probed->deliver_later(job, *this, &stand_in_);
   if (is_open_) follow(job);
   return code;
@@ -192,10 +196,17 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
 }
 
 int start(Job& job, MPI_Request* request) {
-  Request* entry = job.requests.find(*request);
-  if (!entry) return mpi::calls().Start(request);
-  const FollowedStream scope(job.start_streams.stream_of(*request).has_value());
-  return entry->start(job, request);
+  const MPI_Request before = *request;
+  Request* const entry = job.requests.find(before);
+  const FollowedStream scope(entry && job.start_streams.stream_of(before).has_value());
+  const int code = entry ? entry->start(job, request) : mpi::calls().Start(request);
+  // Open MPI starts another request where it still sends what the last start has buffered, and
+  // changes the program's handle.
+  if (*request != before) {
+    if (entry) job.requests.insert(*request, job.requests.remove(entry));
+    job.start_streams.move(before, *request);
+  }
+  return code;
 }
 
 }  // namespace mpress::engine

@@ -22,6 +22,18 @@ void StartStreams::note(MPI_Request request, MPI_Comm comm) {
   number_.store(noted_.size(), std::memory_order_release);
 }
 
+void StartStreams::move(MPI_Request from, MPI_Request to) {
+  if (empty()) return;
+  std::lock_guard lock(mutex_);
+  noted_.erase(to);  // the handle may have been another's
+  auto noted = noted_.extract(from);
+  if (noted) {
+    noted.key() = to;
+    noted_.insert(std::move(noted));
+  }
+  number_.store(noted_.size(), std::memory_order_release);
+}
+
 void StartStreams::forget(MPI_Request request) {
   if (empty()) return;
   std::lock_guard lock(mutex_);

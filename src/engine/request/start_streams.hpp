@@ -27,6 +27,8 @@ class StartStreams {
 
   /// `request` was made on `comm` just now: it has the streams of the calls that this thread is in.
   void note(MPI_Request request, MPI_Comm comm);
+  /// MPI has given it another handle.
+  void move(MPI_Request from, MPI_Request to);
   /// It is freed.
   void forget(MPI_Request request);
 

@@ -46,9 +46,10 @@ void Execution::start_persistent(const Action& action) {
     must(MPI_Start(&operation(action.calls[0]).request), "MPI_Start");
   } else {
     must(MPI_Startall(static_cast<int>(requests.size()), requests.data()), "MPI_Startall");
-  }
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    expect(operation(action.calls[i]).request == requests[i], "a start changed a handle");
+    // Open MPI changes the handles of buffered sends that are still on their way.
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      operation(action.calls[i]).request = requests[i];
+    }
   }
 }
 
