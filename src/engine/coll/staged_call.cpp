@@ -79,7 +79,8 @@ class StagedRequest final : public Request {
     return mpi::calls().Start(request);
   }
 
-  bool settle(Job& job, MPI_Request) override {
+  bool settle(Job& job, MPI_Request request) override {
+    if (!Request::settle(job, request)) return false;
     call_->deliver(job);
     return true;
   }

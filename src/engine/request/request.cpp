@@ -10,6 +10,10 @@ void Request::follow(Job& job) {
   enter(job);
 }
 
+bool Request::settle(Job& job, MPI_Request request) {
+  return job.peek.is_complete_already(request);
+}
+
 void Request::enter(Job& job) { job.progress.add(shared_from_this()); }
 
 }  // namespace mpress::engine

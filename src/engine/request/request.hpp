@@ -54,9 +54,9 @@ class Request : public Operation, public std::enable_shared_from_this<Request> {
   /// MPI_Request_get_status: the same, without the request's end.
   virtual Ending look(Job& job, MPI_Status& status) { return finish(job, status); }
 
-  /// A call that completes nothing finds that MPI has completed `request`, and nothing may proceed:
-  /// what it brought becomes the program's. False: not yet. Raises nothing.
-  virtual bool settle(Job&, MPI_Request /*request*/) { return true; }
+  /// For a call that completes nothing, while nothing may proceed: has MPI completed `request`?
+  /// What it brought becomes the program's. Raises nothing.
+  virtual bool settle(Job& job, MPI_Request request);
 
   /// MPI_Cancel of `request`.
   virtual int cancel(MPI_Request* request) {

@@ -58,11 +58,9 @@ bool is_complete(Job& job, MPI_Request request) {
     entry->await(false);
   }
   if (!entry->is_ready()) return false;
-  const MPI_Request real = entry->replaced() ? entry->stand_in() : request;
-  if (!job.peek.is_complete_already(real)) return false;
   if (!entry->is_active()) return true;
   const Progress::Pause pause;
-  return entry->settle(job, real);
+  return entry->settle(job, entry->replaced() ? entry->stand_in() : request);
 }
 
 int look(Job& job, MPI_Request request, bool* active, int* flag, MPI_Status* status) {
