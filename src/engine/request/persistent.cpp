@@ -195,18 +195,40 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
   return code;
 }
 
-int start(Job& job, MPI_Request* request) {
-  const MPI_Request before = *request;
-  Request* const entry = job.requests.find(before);
-  const FollowedStream scope(entry && job.start_streams.stream_of(before).has_value());
-  const int code = entry ? entry->start(job, request) : mpi::calls().Start(request);
-  // Open MPI starts another request where it still sends what the last start has buffered, and
-  // changes the program's handle.
-  if (*request != before) {
-    if (entry) job.requests.insert(*request, job.requests.remove(entry));
-    job.start_streams.move(before, *request);
+namespace {
+
+/// Takes the entry of a request out of the table while MPI starts it. Open MPI starts another
+/// request where it still sends what the last start has buffered: it changes the program's handle,
+/// and may give the old one to another thread before the call returns.
+class RestartedRequest {
+ public:
+  RestartedRequest(Job& job, MPI_Request* request)
+      : job_(job), request_(request), before_(*request) {
+    if (Request* const found = job.requests.find(before_)) entry_ = job.requests.remove(found);
   }
-  return code;
+  RestartedRequest(const RestartedRequest&) = delete;
+  RestartedRequest& operator=(const RestartedRequest&) = delete;
+  ~RestartedRequest() {
+    if (*request_ != before_) job_.start_streams.move(before_, *request_);
+    if (entry_) job_.requests.insert(*request_, std::move(entry_));
+  }
+
+  Request* entry() const { return entry_.get(); }
+
+ private:
+  Job& job_;
+  MPI_Request* const request_;
+  const MPI_Request before_;
+  std::shared_ptr<Request> entry_;
+};
+
+}  // namespace
+
+int start(Job& job, MPI_Request* request) {
+  const RestartedRequest restarted(job, request);
+  Request* const entry = restarted.entry();
+  const FollowedStream scope(entry && job.start_streams.stream_of(*request).has_value());
+  return entry ? entry->start(job, request) : mpi::calls().Start(request);
 }
 
 }  // namespace mpress::engine
