@@ -194,6 +194,28 @@ def test_switched_off(api_program, mpirun):
     assert mpirun(2, program, ["100"], {"MPRESS_DISABLE": "1"}).stdout.endswith("ok\n")
 
 
+@pytest.mark.parametrize("ranks", [1, 4, 6])
+def test_neighbourhoods(ranks, api_program, mpirun):
+    done = mpirun(ranks, api_program("neighbourhoods"))
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_neighbourhoods_come_free(api_program, mpirun):
+    done = mpirun(2, api_program("neighbourhoods"), ["many"])
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_neighbourhoods_beside_other_calls(api_program, mpirun):
+    env = {**FORCED, "MPRESS_CODEC": "mpc"}
+    done = mpirun(2, api_program("neighbourhoods"), ["beside"], env, timeout=60)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+def test_lists_that_differ(api_program, mpirun):
+    done = mpirun(3, api_program("neighbourhoods"), ["differing"], {"MPRESS_ISO_CHECK": "1"})
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
 def test_codecs_need_no_mpi(build_dir, tmp_path):
     program = tmp_path / "codecs"
     options = ["-I", PREFIX / "include", "-L", PREFIX / "lib", f"-Wl,-rpath,{PREFIX / 'lib'}"]

@@ -33,7 +33,7 @@ def test_the_header_is_plain(family, language, tmp_path):
     kind, standard = language
     source = tmp_path / "source"
     source.write_text(
-        "#include <mpress/mpress.h>\n#include <mpress/codec.h>\n"
+        "#include <mpress/mpress.h>\n#include <mpress/codec.h>\n#include <mpress/iso.h>\n"
         "int main(void) {\n  mpress_call call = {0, 0, 0, 0, 0};\n"
         "  mpress_request request = MPRESS_REQUEST_NULL;\n"
         "  int (*function)(const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm,\n"
@@ -46,7 +46,7 @@ def test_the_header_is_plain(family, language, tmp_path):
     assert (done.status, done.output) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["messages", "collectives", "wrong", "forked"])
+@pytest.mark.parametrize("name", ["messages", "collectives", "neighbourhoods", "wrong", "forked"])
 @pytest.mark.parametrize("family", OTHERS)
 def test_programs(family, name, build_dir, run_plainly):
     program = compile_api_program(ROOT / "tests" / "api" / f"{name}.c", MPIS[family], build_dir)

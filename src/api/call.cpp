@@ -36,13 +36,6 @@ std::optional<Spec> read_spec(const char* text, std::string& error) {
   return last.spec;
 }
 
-bool is_running() {
-  int is_initialized = 0, is_finalized = 0;
-  mpi::calls().Initialized(&is_initialized);
-  mpi::calls().Finalized(&is_finalized);
-  return is_initialized && !is_finalized;
-}
-
 /// The device that one of the buffers is on.
 int device_of(std::initializer_list<const void*> buffers) {
   int device = gpu::host;
@@ -53,6 +46,13 @@ int device_of(std::initializer_list<const void*> buffers) {
 }
 
 }  // namespace
+
+bool is_running() {
+  int is_initialized = 0, is_finalized = 0;
+  mpi::calls().Initialized(&is_initialized);
+  mpi::calls().Finalized(&is_finalized);
+  return is_initialized && !is_finalized;
+}
 
 void set_error_text(std::string text) { last_error = std::move(text); }
 const char* error_text() { return last_error.c_str(); }

@@ -18,6 +18,9 @@ namespace mpress::api {
 void set_error_text(std::string text);
 const char* error_text();
 
+/// Has MPI begun, and not ended?
+bool is_running();
+
 /// Raises MPI's error `code` on a communicator, or on MPI_COMM_SELF where it is none, for the
 /// reason given. Returns `code`.
 int raise(MPI_Comm comm, int code, std::string text);

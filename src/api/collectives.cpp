@@ -1,6 +1,8 @@
 // Collective calls: those of src/preload with large counts, in a scope that knows what is asked
 // for; and the table of all functions.
 
+#include <mpress/iso.h>
+
 #include <array>
 #include <cstddef>
 #include <string>

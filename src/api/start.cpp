@@ -55,18 +55,6 @@ bool is_of_all(const mpi::CommInfo& comm) {
          std::find(ranks.begin(), ranks.end(), trace::any_peer) == ranks.end();
 }
 
-/// As mpress reads it, too; what is wrong has ended the process by then.
-const Config& settings() {
-  static const Config* const config = [] {
-    engine::read_settings();
-    auto* const read = new Config;  // stacks may be small
-    std::string error;
-    load_config(*read, error);
-    return read;
-  }();
-  return *config;
-}
-
 /// The first of the processes that one launcher has started on this host, for as long as it lives:
 /// the name of a socket, which ends with its process, is taken once.
 bool is_first_of_job() {
@@ -134,6 +122,17 @@ void start() {
 }
 
 }  // namespace
+
+const Config& settings() {
+  static const Config* const config = [] {
+    engine::read_settings();
+    auto* const read = new Config;  // stacks may be small
+    std::string error;
+    load_config(*read, error);
+    return read;
+  }();
+  return *config;
+}
 
 EarlyCall::~EarlyCall() {
   if (stays_) return;

@@ -11,6 +11,8 @@
 
 #include <memory>
 
+#include "config/config.hpp"
+
 namespace mpress::api {
 
 enum class Kind : unsigned char {
@@ -36,6 +38,9 @@ class EarlyCall {
   const Kind kind_;
   bool stays_ = false;
 };
+
+/// As mpress reads it, too; what is wrong has ended the process by then.
+const Config& settings();
 
 struct Admission {
   bool is_own;  ///< mpress's, where it is at work; else MPI's alone

@@ -154,6 +154,7 @@ bool load_config(Config& config, std::string& error) {
   if (!read_flag("MPRESS_FORCE", config.force, error)) return false;
   if (!read_flag("MPRESS_SAME_BITS", config.same_bits, error)) return false;
   if (!read_flag("MPRESS_REPRODUCIBLE", config.reproducible, error)) return false;
+  if (!read_flag("MPRESS_ISO_CHECK", config.iso_check, error)) return false;
   if (!read_flag("MPRESS_MEASURE_ERROR", config.measures_error, error)) return false;
   if (!read_flag("MPRESS_DISABLE", config.disabled, error)) return false;
   for (std::size_t i = 0; i < config.disabled_families.size(); ++i) {
@@ -257,6 +258,7 @@ std::string agreed_settings(const Config& config) {
          " grid=" + std::to_string(grid_version) + " codec=" + to_string(config.spec) +
          " force=" + (config.force ? "1" : "0") + " same_bits=" + (config.same_bits ? "1" : "0") +
          " reproducible=" + (config.reproducible ? "1" : "0") +
+         " iso_check=" + (config.iso_check ? "1" : "0") +
          " measure_error=" + (config.measures_error ? "1" : "0") +
          " threshold=" + std::to_string(config.threshold) +
          " disable=" + (config.disabled ? "1" : "0") + " disable_families=" + families +

@@ -40,6 +40,7 @@ struct Config {
   bool force = false;
   bool same_bits = false;       ///< a lossy broadcast's root gets what the others get
   bool reproducible = false;    ///< reductions have the same bits in any order of what is brought
+  bool iso_check = false;       ///< neighbourhoods are compared when they are made
   bool measures_error = false;  ///< of codecs with a loss that has no bound
   bool disabled = false;
   std::array<bool, static_cast<std::size_t>(Family::count_)> disabled_families{};

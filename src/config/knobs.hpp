@@ -23,6 +23,9 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_REPRODUCIBLE", "0",
      "1: sums, minima and maxima of floats have the same bits whatever the order of the ranks, the "
      "links and the algorithms; mpress then serves all of these reductions."},
+    {"MPRESS_ISO_CHECK", "0",
+     "1: mpress_iso_neighborhood_create compares the lists of all processes, and fails on all of "
+     "them where they differ."},
     {"MPRESS_MEASURE_ERROR", "0",
      "1: measure what codecs without a bound (zfp) lose, for the report: each rank also decodes "
      "what it encodes with them, on the host."},

@@ -1,4 +1,4 @@
-// libmpress.so: mpress_NAME for every function of include/mpress/mpress.h. Each passes its
+// libmpress.so: mpress_NAME for every function of src/front/api_calls.hpp. Each passes its
 // arguments on, as machine words, to the backend for the program's MPI, which is that of the
 // preload library where that is there, too.
 

@@ -1,5 +1,5 @@
-// Every function of include/mpress/mpress.h that needs the program's MPI, and how many arguments it
-// takes. libmpress.so exports each as mpress_NAME; a backend defines each in src/api.
+// Every function of include/mpress/{mpress,iso}.h that needs the program's MPI, and how many
+// arguments it takes. libmpress.so exports each as mpress_NAME; a backend defines each in src/api.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,14 @@
   X(send, 7) X(recv, 8) X(sendrecv, 13) X(isend, 8) X(irecv, 8) X(send_init, 8) X(recv_init, 8) \
   X(probe, 4) X(iprobe, 5) X(mprobe, 5) X(improbe, 6) X(mrecv, 6) X(imrecv, 6)                 \
   X(wait, 2) X(waitall, 3) X(waitany, 4) X(test, 3) X(testall, 4) X(start, 1) X(startall, 2)   \
-  X(cancel, 1) X(request_free, 1)
+  X(cancel, 1) X(request_free, 1)                                                              \
+  X(cart_relative_rank, 3) X(cart_relative_coord, 3) X(cart_relative_shift, 4)                 \
+  X(iso_neighborhood_create, 4) X(iso_neighborhood_create_with_info, 5)                        \
+  X(iso_neighborhood_count, 4) X(iso_neighborhood_get, 4) X(iso_neighborhood_graph_get, 4)     \
+  X(iso_neighborhood_get_relative, 3) X(cart_neighborhood_count, 4)                            \
+  X(cart_neighborhood_get, 4) X(cart_neighborhood_graph_get, 4)                                \
+  X(iso_moore, 6) X(iso_von_neumann, 6)                                                        \
+  X(type_create_triangular, 7) X(type_create_triangular_literal, 7)
 
 // Collective calls, and how many arguments MPI's blocking form takes: NAME has one more, iNAME and
 // NAME_init two. X(name, MPI's name, words)

@@ -3,9 +3,12 @@
 // the rounds and blocks that its formulas say.
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -333,10 +336,48 @@ void grids() {
         Neighbourhood(grid, 1, std::vector{0, 0, 1}).hash());
 }
 
+/// Against all offsets of the cube, one after another.
+void shells() {
+  for (int d = 0; d < 5; ++d)
+    for (int radius = 0; radius < 4; ++radius)
+      for (int inner = -1; inner <= radius; ++inner)
+        for (const bool is_sum : {false, true}) {
+          std::vector<int> expected, offset(static_cast<std::size_t>(d));
+          const int side = 2 * radius + 1;
+          int cube = 1;
+          for (int j = 0; j < d; ++j) cube *= side;
+          for (int number = 0; number < cube; ++number) {
+            int norm = 0, rest = number;
+            for (std::size_t j = offset.size(); j-- > 0; rest /= side) {
+              offset[j] = rest % side - radius;
+              norm = is_sum ? norm + std::abs(offset[j]) : std::max(norm, std::abs(offset[j]));
+            }
+            if (norm > inner && norm <= radius)
+              expected.insert(expected.end(), offset.begin(), offset.end());
+          }
+          CHECK((is_sum ? von_neumann : moore)(d, radius, inner, INT_MAX) == expected);
+          if (d > 0) {
+            const int number = (is_sum ? von_neumann_count : moore_count)(d, radius, inner);
+            CHECK(number * d == static_cast<int>(expected.size()));
+          }
+        }
+  const auto is_refused = [](auto count, int dimensions, int radius, int inner) {
+    try {
+      return count(dimensions, radius, inner) < 0;
+    } catch (const std::invalid_argument&) {
+      return true;
+    }
+  };
+  CHECK(is_refused(moore_count, 60, 60, 0) && is_refused(von_neumann_count, 60, 60, 0));
+  CHECK(is_refused(von_neumann_count, 3, 1400000, 1399999));
+  CHECK(von_neumann_count(300, 1) == 600 && moore_count(2, 50000, 49999) == 400000);
+}
+
 }  // namespace
 
 int main() {
   grids();
+  shells();
   known_volumes();
   known_sums();
   line_lists();

@@ -33,7 +33,7 @@ void* find_symbol(const char* name);
 // Calls that every MPI since 3.0 has.
 #define MPRESS_MPI_3_CALLS(X)                                                                    \
   X(Init) X(Init_thread) X(Finalize) X(Initialized) X(Finalized) X(Query_thread) X(Abort)                    \
-  X(Comm_rank) X(Comm_size) X(Comm_split) X(Comm_idup) X(Comm_free) X(Comm_group) X(Comm_test_inter)          \
+  X(Comm_rank) X(Comm_size) X(Comm_dup) X(Comm_split) X(Comm_idup) X(Comm_free) X(Comm_group) X(Comm_test_inter)          \
   X(Comm_get_parent) X(Comm_create_keyval) X(Comm_free_keyval) X(Comm_set_attr) X(Comm_get_attr) \
   X(Comm_set_errhandler) X(Comm_get_errhandler) X(Errhandler_free) X(Comm_call_errhandler)       \
   X(Win_call_errhandler) X(Comm_create_errhandler) X(Win_create_errhandler) X(Add_error_class) X(Add_error_code) X(Add_error_string)                \
@@ -46,7 +46,7 @@ void* find_symbol(const char* name);
   X(Comm_remote_size) X(Topo_test) X(Cartdim_get) X(Cart_get) X(Graph_neighbors_count)           \
   X(Dist_graph_neighbors_count) X(Pack_size) X(Pack_external_size)                               \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
-  X(Type_get_contents) X(Type_contiguous) X(Type_commit) X(Type_free) X(Type_create_keyval) X(Type_set_attr) X(Pack)   \
+  X(Type_get_contents) X(Type_create_hindexed) X(Type_contiguous) X(Type_commit) X(Type_free) X(Type_create_keyval) X(Type_set_attr) X(Pack)   \
   X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                      \
   X(Recv) X(Irecv) X(Mrecv) X(Imrecv) X(Sendrecv) X(Sendrecv_replace)                            \
   X(Probe) X(Iprobe) X(Mprobe) X(Improbe)                                                        \

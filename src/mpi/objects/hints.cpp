@@ -5,6 +5,7 @@
 #include "config/config.hpp"
 #include "config/knobs.hpp"
 #include "mpi/objects/changes.hpp"
+#include "mpi/objects/info_value.hpp"
 
 namespace mpress::mpi {
 namespace {
@@ -14,8 +15,9 @@ constexpr const char* threshold_key = "mpress_threshold";
 constexpr const char* chunk_key = "mpress_chunk";
 constexpr const char* reproducible_key = "mpress_reproducible";
 
-/// The value of a key; nothing where the info lacks it.
-std::optional<std::string> value_of(MPI_Info info, const char* key) {
+}  // namespace
+
+std::optional<std::string> info_value(MPI_Info info, const char* key) {
   char value[MPI_MAX_INFO_VAL + 1] = "";
   int found = 0;
   int room = sizeof value;
@@ -25,6 +27,8 @@ std::optional<std::string> value_of(MPI_Info info, const char* key) {
   if (code != MPI_SUCCESS || !found) return std::nullopt;
   return value;
 }
+
+namespace {
 
 /// A key that begins like ours but is none would otherwise be ignored by everyone.
 bool check_keys(MPI_Info info, std::string& error) {
@@ -48,28 +52,29 @@ void Hints::update(const Hints& later) {
 }
 
 bool has_shared_keys(MPI_Info info) {
-  return info != MPI_INFO_NULL && (value_of(info, codec_key) || value_of(info, reproducible_key));
+  return info != MPI_INFO_NULL &&
+         (info_value(info, codec_key) || info_value(info, reproducible_key));
 }
 
 int read_hints(MPI_Info info, Hints& hints, std::string& error) {
   if (info == MPI_INFO_NULL) return MPI_SUCCESS;
   if (!check_keys(info, error)) return MPI_ERR_INFO_KEY;
-  if (const auto text = value_of(info, codec_key)) {
+  if (const auto text = info_value(info, codec_key)) {
     Spec spec;
     if (!read_spec(codec_key, text->c_str(), spec, error)) return MPI_ERR_INFO_VALUE;
     hints.codec = {*text, spec};
   }
-  if (const auto text = value_of(info, threshold_key)) {
+  if (const auto text = info_value(info, threshold_key)) {
     std::size_t bytes = 0;
     if (!read_threshold(threshold_key, text->c_str(), bytes, error)) return MPI_ERR_INFO_VALUE;
     hints.threshold = {*text, bytes};
   }
-  if (const auto text = value_of(info, chunk_key)) {
+  if (const auto text = info_value(info, chunk_key)) {
     std::size_t bytes = 0;
     if (!read_chunk(chunk_key, text->c_str(), bytes, error)) return MPI_ERR_INFO_VALUE;
     hints.chunk = {*text, bytes};
   }
-  if (const auto text = value_of(info, reproducible_key)) {
+  if (const auto text = info_value(info, reproducible_key)) {
     bool is_on = false;
     if (!read_switch(reproducible_key, text->c_str(), is_on, error)) return MPI_ERR_INFO_VALUE;
     hints.reproducible = {*text, is_on};

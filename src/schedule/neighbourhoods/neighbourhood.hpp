@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -61,13 +62,18 @@ class Neighbourhood {
   std::vector<char> possible_;
 };
 
-/// The offsets of `dimensions` elements, at least 0, whose greatest absolute value is above `inner`
-/// and at most `radius`, in lexicographic order. `inner` 0: all but the rank itself; -1: it, too.
-/// Throws std::invalid_argument unless -1 <= inner <= radius, and where they are more than an int
-/// can count.
-std::vector<int> moore(int dimensions, int radius, int inner = 0);
+/// How many offsets of `dimensions` elements have a greatest absolute value above `inner` and at
+/// most `radius`. `inner` 0: all but the rank itself; -1: it, too. Throws std::invalid_argument
+/// unless -1 <= inner <= radius, and where an int cannot count all of their elements.
+int moore_count(int dimensions, int radius, int inner = 0);
 
-/// The same with the sum of absolute values.
-std::vector<int> von_neumann(int dimensions, int radius, int inner = 0);
+/// How many have a sum of absolute values within these bounds.
+int von_neumann_count(int dimensions, int radius, int inner = 0);
+
+/// The first `most` of these offsets in lexicographic order, one behind the other.
+std::vector<int> moore(int dimensions, int radius, int inner = 0,
+                       int most = std::numeric_limits<int>::max());
+std::vector<int> von_neumann(int dimensions, int radius, int inner = 0,
+                             int most = std::numeric_limits<int>::max());
 
 }  // namespace mpress::schedule

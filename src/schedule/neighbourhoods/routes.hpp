@@ -5,12 +5,15 @@
 // Blocks are numbered origin * count + neighbour. s neighbours of d dimensions, C_j distinct values
 // other than 0 of coordinate j, k ports: exchanges that a rank does at once.
 //
-// | routes     | rounds                                | blocks that a rank sends on a torus |
-// |------------|---------------------------------------|---------------------------------------------|
-// | direct     | ceil(s / k), equal offsets counted once | s | | combining  | sum of ceil(C_j / k)
-// | sum over neighbours of coordinates other than 0 | | digits     | below, in base 2 and by one
-// port sum of bits(max c_j) + bits(max -c_j) | digits other than 0 | | lines      | the same of
-// multiples along each direction | digits other than 0                    |
+// clang-format off: a table
+// | routes    | rounds                                   | blocks that a rank sends on a torus      |
+// |-----------|------------------------------------------|------------------------------------------|
+// | direct    | ceil(s / k), equal offsets counted once  | s                                        |
+// | combining | sum of ceil(C_j / k)                     | sum over neighbours of coordinates != 0  |
+// | digits    | in base 2, by one port, sum of           | digits != 0                              |
+// |           | bits(max c_j) + bits(max -c_j)           |                                          |
+// | lines     | the same of multiples in each direction  | digits != 0                              |
+// clang-format on
 //
 // Beyond borders nothing is sent; a grid is a box, so each rank that a block passes exists where
 // its origin and its target do.
