@@ -64,8 +64,6 @@ Wrong read_cartesian(MPI_Comm comm, Cartesian& cartesian) {
 
 namespace {
 
-int rank_or_none(int rank) { return rank == schedule::Grid::none ? MPI_PROC_NULL : rank; }
-
 /// Runs `body` with the grid of `comm`, and raises what it finds wrong.
 template <typename Body>
 int on_grid(MPI_Comm comm, Body body) {
@@ -97,7 +95,7 @@ extern "C" int mpress_cart_relative_rank(MPI_Comm cartcomm, const int relative[]
   return api::on_grid(cartcomm, [&](const Cartesian& cartesian) -> Wrong {
     if (api::is_missing(cartesian, relative)) return api::is_null("relative");
     if (!rank) return api::is_null("rank");
-    *rank = api::rank_or_none(
+    *rank = api::rank_or_null(
         cartesian.grid.neighbour(cartesian.coordinates, api::tuple(cartesian, relative)));
     return {};
   });
@@ -123,8 +121,8 @@ extern "C" int mpress_cart_relative_shift(MPI_Comm cartcomm, const int relative[
     if (!source) return api::is_null("source");
     if (!target) return api::is_null("target");
     const auto offset = api::tuple(cartesian, relative);
-    *source = api::rank_or_none(cartesian.grid.neighbour(cartesian.coordinates, offset, -1));
-    *target = api::rank_or_none(cartesian.grid.neighbour(cartesian.coordinates, offset));
+    *source = api::rank_or_null(cartesian.grid.neighbour(cartesian.coordinates, offset, -1));
+    *target = api::rank_or_null(cartesian.grid.neighbour(cartesian.coordinates, offset));
     return {};
   });
 }

@@ -20,6 +20,9 @@ struct Cartesian {
   std::vector<int> coordinates;  ///< of `rank`
 };
 
+/// As MPI has a rank that Grid::neighbour() gives.
+inline int rank_or_null(int rank) { return rank == schedule::Grid::none ? MPI_PROC_NULL : rank; }
+
 /// The error of a call that is not raised yet; empty: there is none.
 struct Wrong {
   int code = MPI_SUCCESS;
@@ -43,7 +46,7 @@ Wrong read_cartesian(MPI_Comm comm, Cartesian& cartesian);
 /// Raises that memory ran out. Takes none.
 int raise_no_memory(MPI_Comm comm);
 
-/// What `body` returns; or, where it finds no memory, the error for that, which is raised.
+/// Runs `body`, and returns its code. Where memory runs out, raises the error for that.
 template <typename Body>
 int guarded(MPI_Comm comm, Body body) {
   try {
@@ -54,8 +57,8 @@ int guarded(MPI_Comm comm, Body body) {
 }
 
 /// The error of a query of MPI's, which is raised once. Where the program's handler is MPI's own
-/// affair, MPICH returns success once it has called that: `is_answered` says whether it has told
-/// anything.
+/// affair, MPICH returns success once it has called that: `is_answered` says whether the query has
+/// written its answer.
 template <typename Query, typename IsAnswered>
 Wrong asked(const char* what, Query query, IsAnswered is_answered) {
   const mpi::HeldError held;

@@ -79,15 +79,14 @@ Shared made(Cartesian cartesian, int count, std::span<const int> relative) {
   auto one = std::make_shared<IsoNeighbourhood>();
   one->list = schedule::Neighbourhood(std::move(cartesian.grid), count, relative);
   one->coordinates = std::move(cartesian.coordinates);
-  const auto rank_of = [](int rank) { return rank == schedule::Grid::none ? MPI_PROC_NULL : rank; };
   for (int i = 0; i < count; ++i) {
-    one->sources.push_back(rank_of(one->list.source(one->coordinates, i)));
-    one->targets.push_back(rank_of(one->list.target(one->coordinates, i)));
+    one->sources.push_back(rank_or_null(one->list.source(one->coordinates, i)));
+    one->targets.push_back(rank_or_null(one->list.target(one->coordinates, i)));
   }
   return one;
 }
 
-/// What a creating call asks for.
+/// Arguments of a call that creates a neighbourhood.
 struct Request {
   MPI_Comm cartcomm;
   int count;
@@ -247,7 +246,7 @@ int on_axes(MPI_Comm comm, Body body) {
       for (const int step : {-1, 1}) {
         offset[j] = step;
         const int rank = cartesian.grid.neighbour(cartesian.coordinates, offset);
-        ranks.push_back(rank == schedule::Grid::none ? MPI_PROC_NULL : rank);
+        ranks.push_back(rank_or_null(rank));
       }
       offset[j] = 0;
     }

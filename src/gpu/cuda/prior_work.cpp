@@ -75,8 +75,8 @@ Context current_context() {
   return context;
 }
 
-/// What a stream of the current context holds. A question about the legacy stream would end the
-/// capture of a blocking one: then it is not asked.
+/// Whether a stream of the current context holds work. A question about the legacy stream would end
+/// the capture of a blocking one: then it is not asked.
 enum class Held : unsigned char { nothing, work, unknown };
 
 Held held_by(CUstream stream) {

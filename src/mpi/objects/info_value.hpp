@@ -1,4 +1,4 @@
-// What an MPI_Info says.
+// Reading an MPI_Info.
 #pragma once
 
 #include <optional>

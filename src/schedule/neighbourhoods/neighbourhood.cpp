@@ -30,7 +30,7 @@ struct Greatest {
     return count;
   }
   static std::int64_t add(std::int64_t norm, std::int64_t c) { return std::max(norm, c); }
-  /// The absolute value that a norm leaves room for, and the least that brings it beyond `inner`.
+  /// The absolute value that a norm leaves room for, and the least that leads beyond `inner`.
   static std::int64_t most(std::int64_t, int radius) { return radius; }
   static std::int64_t least(std::int64_t norm, int inner) {
     return norm > inner ? 0 : std::int64_t{inner} + 1;
