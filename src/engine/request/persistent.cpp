@@ -1,6 +1,7 @@
 #include "engine/request/persistent.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -197,29 +198,30 @@ int receive_init(Job& job, const ReceiveArguments& arguments, int source, int ta
 
 namespace {
 
-/// Takes the entry of a request out of the table while MPI starts it. Open MPI starts another
-/// request where it still sends what the last start has buffered: it changes the program's handle,
-/// and may give the old one to another thread before the call returns.
+/// Takes a request out of the tables while MPI starts it. Open MPI starts another request where it
+/// still sends what the last start has buffered: it changes the program's handle, and may give the
+/// old one to another thread before the call returns.
 class RestartedRequest {
  public:
-  RestartedRequest(Job& job, MPI_Request* request)
-      : job_(job), request_(request), before_(*request) {
-    if (Request* const found = job.requests.find(before_)) entry_ = job.requests.remove(found);
+  RestartedRequest(Job& job, MPI_Request* request) : job_(job), request_(request) {
+    if (Request* const found = job.requests.find(*request)) entry_ = job.requests.remove(found);
+    streams_ = job.start_streams.take(*request);
   }
   RestartedRequest(const RestartedRequest&) = delete;
   RestartedRequest& operator=(const RestartedRequest&) = delete;
   ~RestartedRequest() {
-    if (*request_ != before_) job_.start_streams.move(before_, *request_);
+    job_.start_streams.put(*request_, std::move(streams_));
     if (entry_) job_.requests.insert(*request_, std::move(entry_));
   }
 
   Request* entry() const { return entry_.get(); }
+  bool follows_streams() const { return streams_.has_value(); }
 
  private:
   Job& job_;
   MPI_Request* const request_;
-  const MPI_Request before_;
   std::shared_ptr<Request> entry_;
+  std::optional<StartStreams::Noted> streams_;
 };
 
 }  // namespace
@@ -227,7 +229,7 @@ class RestartedRequest {
 int start(Job& job, MPI_Request* request) {
   const RestartedRequest restarted(job, request);
   Request* const entry = restarted.entry();
-  const FollowedStream scope(entry && job.start_streams.stream_of(*request).has_value());
+  const FollowedStream scope(restarted.follows_streams());
   return entry ? entry->start(job, request) : mpi::calls().Start(request);
 }
 

@@ -22,18 +22,6 @@ void StartStreams::note(MPI_Request request, MPI_Comm comm) {
   number_.store(noted_.size(), std::memory_order_release);
 }
 
-void StartStreams::move(MPI_Request from, MPI_Request to) {
-  if (empty()) return;
-  std::lock_guard lock(mutex_);
-  noted_.erase(to);  // the handle may have been another's
-  auto noted = noted_.extract(from);
-  if (noted) {
-    noted.key() = to;
-    noted_.insert(std::move(noted));
-  }
-  number_.store(noted_.size(), std::memory_order_release);
-}
-
 void StartStreams::forget(MPI_Request request) {
   if (empty()) return;
   std::lock_guard lock(mutex_);
@@ -41,11 +29,19 @@ void StartStreams::forget(MPI_Request request) {
   number_.store(noted_.size(), std::memory_order_release);
 }
 
-std::optional<ProgramStream> StartStreams::stream_of(MPI_Request request) {
+std::optional<StartStreams::Noted> StartStreams::take(MPI_Request request) {
   if (empty()) return std::nullopt;
   std::lock_guard lock(mutex_);
-  const auto noted = noted_.find(request);
-  return noted == noted_.end() ? std::nullopt : std::optional(noted->second.streams.front());
+  auto noted = noted_.extract(request);
+  number_.store(noted_.size(), std::memory_order_release);
+  return noted ? std::optional(std::move(noted.mapped())) : std::nullopt;
+}
+
+void StartStreams::put(MPI_Request request, std::optional<Noted> noted) {
+  if (!noted) return forget(request);
+  std::lock_guard lock(mutex_);
+  noted_[request] = *std::move(noted);
+  number_.store(noted_.size(), std::memory_order_release);
 }
 
 std::vector<StartStreams::Awaited> StartStreams::streams_of(std::span<const MPI_Request> requests) {

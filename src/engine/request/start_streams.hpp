@@ -27,24 +27,26 @@ class StartStreams {
 
   /// `request` was made on `comm` just now: it has the streams of the calls that this thread is in.
   void note(MPI_Request request, MPI_Comm comm);
-  /// MPI has given it another handle.
-  void move(MPI_Request from, MPI_Request to);
   /// It is freed.
   void forget(MPI_Request request);
-
-  /// One that each start of `request` waits for, if any.
-  std::optional<ProgramStream> stream_of(MPI_Request request);
 
   /// Before all of them are started: waits for what their streams hold, and lets other operations
   /// proceed meanwhile. An MPI error code, raised on the communicator of one whose stream the
   /// device refuses.
   int await(Job& job, std::span<const MPI_Request> requests);
 
- private:
+  /// What is known of a request.
   struct Noted {
     std::shared_ptr<mpi::CommInfo> comm;
     std::vector<ProgramStream> streams;
   };
+  /// While MPI starts `request`, its handle may change, and the old one become another's: forgets
+  /// it, and hands out what was known, if anything, ...
+  std::optional<Noted> take(MPI_Request request);
+  /// ... which is known again under the handle that it has then.
+  void put(MPI_Request request, std::optional<Noted> noted);
+
+ private:
   /// A stream, and the first request that has it.
   struct Awaited {
     ProgramStream stream;
