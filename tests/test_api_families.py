@@ -17,11 +17,12 @@ OTHERS = FAMILIES[1:]
 
 @pytest.fixture
 def run_plainly(tmp_path):
-    """run_plainly(family, ranks, program, env): by the family's own launcher, without preload."""
+    """run_plainly(family, ranks, program, env, args): by the family's own launcher, without
+    preload."""
 
-    def run(family, ranks, program, env) -> Finished:
+    def run(family, ranks, program, env, args=()) -> Finished:
         mpi = MPIS[family]
-        return execute([mpi.mpiexec, "-n", str(ranks), program], {**mpi.env, **env})
+        return execute([mpi.mpiexec, "-n", str(ranks), program, *args], {**mpi.env, **env})
 
     return run
 
@@ -51,6 +52,15 @@ def test_the_header_is_plain(family, language, tmp_path):
 def test_programs(family, name, build_dir, run_plainly):
     program = compile_api_program(ROOT / "tests" / "api" / f"{name}.c", MPIS[family], build_dir)
     done = run_plainly(family, 2, program, FORCED)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
+@pytest.mark.parametrize("family", OTHERS)
+def test_exchanges_of_neighbours(family, build_dir, run_plainly, simulated_gpu):
+    source = ROOT / "tests" / "api" / "neighbour_exchanges.c"
+    program = compile_api_program(source, MPIS[family], build_dir)
+    env = {**simulated_gpu, **FORCED, "MPRESS_THRESHOLD": "0"}
+    done = run_plainly(family, 4, program, env, ["6", "60", "devices"])
     assert done.status == 0 and done.stdout == "ok\n", done.output
 
 

@@ -66,6 +66,13 @@ int mpress_iso_neighborhood_create(MPI_Comm cartcomm, int s, const int relative_
  * - "iso_attribute" = "true": `cartcomm` itself gets the neighbourhood, in the place of one that it
  *   may have, and is `isocomm`. The call is local then, unless MPRESS_ISO_CHECK=1. "false", the
  *   default: a new communicator.
+ * - "iso_algorithm": how blocks travel. "direct": each straight to its target; "combining": along
+ *   one dimension after another, all that go the same way in one message, which other processes
+ *   pass on; "auto", the default: the faster of these, by the length of the blocks. "digits",
+ *   "lines" and "ring" are other ways to combine (docs/architecture.md).
+ * - "iso_ports": messages that a process sends at once; by default as many as there are.
+ * - "iso_uniform_sizes" = "true": in calls with counts, too, block i has the same length on all
+ *   processes, so that other processes than its own can pass it on. Else such calls go direct.
  * - keys that communicators take (mpress_codec, ...: docs/semantics.md) hold for a new one, once
  *   mpress has started. */
 int mpress_iso_neighborhood_create_with_info(MPI_Comm cartcomm, int s,
@@ -86,6 +93,136 @@ int mpress_iso_neighborhood_graph_get(MPI_Comm isocomm, int max_s, int sources[]
 
 /* The first `max_s` tuples of the list, as they were given. */
 int mpress_iso_neighborhood_get_relative(MPI_Comm isocomm, int max_s, int relative_coordinates[]);
+
+/* ---- Exchanges ------------------------------------------------------------------------------ */
+
+/* MPI_Neighbor_alltoall() with the list's neighbours: `sent` has a block of `sent_count` items for
+ * each of the s tuples, one behind the other, and `received` gets one for each. Block i goes to the
+ * target of tuple i, as its block i: it comes from the source of tuple i. Blocks for targets, and
+ * from sources, that do not exist have their places, and are neither read nor written. Collective:
+ * all processes of `isocomm` make the call, with blocks of equal length.
+ *
+ * Buffers may be in memory of the host or of GPUs, on each process wherever it likes. `call`: see
+ * mpress.h; blocks may be encoded by its codec, or by that of the communicator.
+ *
+ * Errors, beside those of all functions here: MPI_ERR_ARG for MPI_IN_PLACE and where a block's
+ * length differs between the buffers, MPI_ERR_COUNT, MPI_ERR_TYPE; of a call on a communicator
+ * where mpress is not at work on all processes, MPI_ERR_OTHER. */
+int mpress_iso_neighbor_alltoall(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
+                                 void* received, MPI_Count received_count,
+                                 MPI_Datatype received_type, MPI_Comm isocomm,
+                                 const mpress_call* call);
+/* The same without waiting; `*request` completes (mpress_wait, ...) when it is over. Several may be
+ * under way, which all processes begin in the same order. */
+int mpress_iso_ineighbor_alltoall(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
+                                  void* received, MPI_Count received_count,
+                                  MPI_Datatype received_type, MPI_Comm isocomm,
+                                  mpress_request* request, const mpress_call* call);
+/* A call that mpress_start() starts again and again. Collective, and may wait. `info`: hints in the
+ * place of those of the neighbourhood; MPI_INFO_NULL: none. */
+int mpress_iso_neighbor_alltoall_init(const void* sent, MPI_Count sent_count,
+                                      MPI_Datatype sent_type, void* received,
+                                      MPI_Count received_count, MPI_Datatype received_type,
+                                      MPI_Comm isocomm, MPI_Info info, mpress_request* request,
+                                      const mpress_call* call);
+
+/* MPI_Neighbor_alltoallv(): with counts and displacements (in items) for each tuple. Those of
+ * targets and sources that do not exist are not read, unless "iso_uniform_sizes" was given: then
+ * counts of `sent` are, too. */
+int mpress_iso_neighbor_alltoallv(const void* sent, const MPI_Count sent_counts[],
+                                  const MPI_Aint sent_displacements[], MPI_Datatype sent_type,
+                                  void* received, const MPI_Count received_counts[],
+                                  const MPI_Aint received_displacements[],
+                                  MPI_Datatype received_type, MPI_Comm isocomm,
+                                  const mpress_call* call);
+int mpress_iso_ineighbor_alltoallv(const void* sent, const MPI_Count sent_counts[],
+                                   const MPI_Aint sent_displacements[], MPI_Datatype sent_type,
+                                   void* received, const MPI_Count received_counts[],
+                                   const MPI_Aint received_displacements[],
+                                   MPI_Datatype received_type, MPI_Comm isocomm,
+                                   mpress_request* request, const mpress_call* call);
+int mpress_iso_neighbor_alltoallv_init(const void* sent, const MPI_Count sent_counts[],
+                                       const MPI_Aint sent_displacements[], MPI_Datatype sent_type,
+                                       void* received, const MPI_Count received_counts[],
+                                       const MPI_Aint received_displacements[],
+                                       MPI_Datatype received_type, MPI_Comm isocomm, MPI_Info info,
+                                       mpress_request* request, const mpress_call* call);
+
+/* MPI_Neighbor_alltoallw(): with displacements in bytes, and types for each tuple. What is said of
+ * counts above holds for types, too. */
+int mpress_iso_neighbor_alltoallw(const void* sent, const MPI_Count sent_counts[],
+                                  const MPI_Aint sent_displacements[],
+                                  const MPI_Datatype sent_types[], void* received,
+                                  const MPI_Count received_counts[],
+                                  const MPI_Aint received_displacements[],
+                                  const MPI_Datatype received_types[], MPI_Comm isocomm,
+                                  const mpress_call* call);
+int mpress_iso_ineighbor_alltoallw(const void* sent, const MPI_Count sent_counts[],
+                                   const MPI_Aint sent_displacements[],
+                                   const MPI_Datatype sent_types[], void* received,
+                                   const MPI_Count received_counts[],
+                                   const MPI_Aint received_displacements[],
+                                   const MPI_Datatype received_types[], MPI_Comm isocomm,
+                                   mpress_request* request, const mpress_call* call);
+int mpress_iso_neighbor_alltoallw_init(
+    const void* sent, const MPI_Count sent_counts[], const MPI_Aint sent_displacements[],
+    const MPI_Datatype sent_types[], void* received, const MPI_Count received_counts[],
+    const MPI_Aint received_displacements[], const MPI_Datatype received_types[], MPI_Comm isocomm,
+    MPI_Info info, mpress_request* request, const mpress_call* call);
+
+/* MPI_Neighbor_allgather(): one block goes to all targets; block i of `received` comes from the
+ * source of tuple i. */
+int mpress_iso_neighbor_allgather(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
+                                  void* received, MPI_Count received_count,
+                                  MPI_Datatype received_type, MPI_Comm isocomm,
+                                  const mpress_call* call);
+int mpress_iso_ineighbor_allgather(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
+                                   void* received, MPI_Count received_count,
+                                   MPI_Datatype received_type, MPI_Comm isocomm,
+                                   mpress_request* request, const mpress_call* call);
+int mpress_iso_neighbor_allgather_init(const void* sent, MPI_Count sent_count,
+                                       MPI_Datatype sent_type, void* received,
+                                       MPI_Count received_count, MPI_Datatype received_type,
+                                       MPI_Comm isocomm, MPI_Info info, mpress_request* request,
+                                       const mpress_call* call);
+
+/* MPI_Neighbor_allgatherv(): processes may send blocks of different lengths. "iso_uniform_sizes":
+ * they do not. */
+int mpress_iso_neighbor_allgatherv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
+                                   void* received, const MPI_Count received_counts[],
+                                   const MPI_Aint received_displacements[],
+                                   MPI_Datatype received_type, MPI_Comm isocomm,
+                                   const mpress_call* call);
+int mpress_iso_ineighbor_allgatherv(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
+                                    void* received, const MPI_Count received_counts[],
+                                    const MPI_Aint received_displacements[],
+                                    MPI_Datatype received_type, MPI_Comm isocomm,
+                                    mpress_request* request, const mpress_call* call);
+int mpress_iso_neighbor_allgatherv_init(const void* sent, MPI_Count sent_count,
+                                        MPI_Datatype sent_type, void* received,
+                                        const MPI_Count received_counts[],
+                                        const MPI_Aint received_displacements[],
+                                        MPI_Datatype received_type, MPI_Comm isocomm, MPI_Info info,
+                                        mpress_request* request, const mpress_call* call);
+
+/* The same with displacements in bytes, and types for each source; MPI has no such call. */
+int mpress_iso_neighbor_allgatherw(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
+                                   void* received, const MPI_Count received_counts[],
+                                   const MPI_Aint received_displacements[],
+                                   const MPI_Datatype received_types[], MPI_Comm isocomm,
+                                   const mpress_call* call);
+int mpress_iso_ineighbor_allgatherw(const void* sent, MPI_Count sent_count, MPI_Datatype sent_type,
+                                    void* received, const MPI_Count received_counts[],
+                                    const MPI_Aint received_displacements[],
+                                    const MPI_Datatype received_types[], MPI_Comm isocomm,
+                                    mpress_request* request, const mpress_call* call);
+int mpress_iso_neighbor_allgatherw_init(const void* sent, MPI_Count sent_count,
+                                        MPI_Datatype sent_type, void* received,
+                                        const MPI_Count received_counts[],
+                                        const MPI_Aint received_displacements[],
+                                        const MPI_Datatype received_types[], MPI_Comm isocomm,
+                                        MPI_Info info, mpress_request* request,
+                                        const mpress_call* call);
 
 /* The neighbours that MPI's own neighbourhood calls have on a Cartesian communicator, two in each
  * dimension, at -1 and at +1: in this order in both arrays. In a periodic dimension of one or two

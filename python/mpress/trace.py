@@ -28,8 +28,13 @@ OPERATIONS = (
     "MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gather", "MPI_Gatherv", "MPI_Scatter",
     "MPI_Scatterv", "MPI_Allgather", "MPI_Allgatherv", "MPI_Bcast",
     "MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+    "mpress_iso_neighbor_alltoall", "mpress_iso_neighbor_alltoallv",
+    "mpress_iso_neighbor_alltoallw", "mpress_iso_neighbor_allgather",
+    "mpress_iso_neighbor_allgatherv", "mpress_iso_neighbor_allgatherw",
 )  # fmt: skip
-REDUCTIONS = OPERATIONS[-4:]
+REDUCTIONS = (
+    "MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+)  # fmt: skip
 CODECS = {0: "none", 1: "mpc", 2: "zfp", 3: "szp"}
 REASONS = {
     0: None,
@@ -67,7 +72,7 @@ DETOURS = {
 ALGORITHMS = (
     None, "linear", "binomial", "chain", "scatter-ring", "scatter-doubling", "two-shot",
     "scattered", "ring", "doubling", "bruck", "by-host", "pairwise", "one-shot",
-    "one-kernel",
+    "one-kernel", "combining",
 )  # fmt: skip
 """Of collective calls: as ``src/schedule/algorithms.hpp`` has them."""
 

@@ -18,6 +18,16 @@
   X(iso_neighborhood_count, 4) X(iso_neighborhood_get, 4) X(iso_neighborhood_graph_get, 4)     \
   X(iso_neighborhood_get_relative, 3) X(cart_neighborhood_count, 4)                            \
   X(cart_neighborhood_get, 4) X(cart_neighborhood_graph_get, 4)                                \
+  X(iso_neighbor_alltoall, 8) X(iso_ineighbor_alltoall, 9) X(iso_neighbor_alltoall_init, 10)   \
+  X(iso_neighbor_alltoallv, 10) X(iso_ineighbor_alltoallv, 11)                                 \
+  X(iso_neighbor_alltoallv_init, 12)                                                           \
+  X(iso_neighbor_alltoallw, 10) X(iso_ineighbor_alltoallw, 11)                                 \
+  X(iso_neighbor_alltoallw_init, 12)                                                           \
+  X(iso_neighbor_allgather, 8) X(iso_ineighbor_allgather, 9) X(iso_neighbor_allgather_init, 10) \
+  X(iso_neighbor_allgatherv, 9) X(iso_ineighbor_allgatherv, 10)                                \
+  X(iso_neighbor_allgatherv_init, 11)                                                          \
+  X(iso_neighbor_allgatherw, 9) X(iso_ineighbor_allgatherw, 10)                                \
+  X(iso_neighbor_allgatherw_init, 11)                                                          \
   X(iso_moore, 6) X(iso_von_neumann, 6)                                                        \
   X(type_create_triangular, 7) X(type_create_triangular_literal, 7)
 

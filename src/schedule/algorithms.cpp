@@ -76,6 +76,7 @@ FlatWork flat_work(const Method& method, Op op, int n, bool is_shared) {
     case Algorithm::by_host:
     case Algorithm::one_shot:
     case Algorithm::one_kernel:
+    case Algorithm::combining:
     case Algorithm::count_: break;
   }
   return {0, 0};
@@ -216,6 +217,7 @@ Schedule make(const Method& method, const Task& task, int rank, const Hosts& hos
     case Algorithm::none:
     case Algorithm::one_shot:  // without a schedule
     case Algorithm::one_kernel:
+    case Algorithm::combining:
     case Algorithm::count_: break;
   }
   return {};

@@ -28,13 +28,14 @@ enum class Algorithm : std::uint8_t {
   pairwise,          ///< all-to-all: one at once
   one_shot,          ///< reductions: each combines what all have made readable
   one_kernel,        ///< reductions: the same, or in two shots, by a kernel that waits for others
+  combining,         ///< neighbourhoods: by messages of several blocks, which ranks pass on
   count_
 };
 
 inline constexpr const char* algorithm_names[] = {
     "none",     "linear",    "binomial",  "chain",    "scatter-ring", "scatter-doubling",
     "two-shot", "scattered", "ring",      "doubling", "bruck",        "by-host",
-    "pairwise", "one-shot",  "one-kernel"};
+    "pairwise", "one-shot",  "one-kernel", "combining"};
 
 inline const char* name(Algorithm algorithm) {
   return algorithm_names[static_cast<std::size_t>(algorithm)];

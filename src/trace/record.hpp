@@ -57,6 +57,12 @@ enum class Op : std::uint8_t {
   reduce,
   reduce_scatter,
   reduce_scatter_block,
+  iso_alltoall,
+  iso_alltoallv,
+  iso_alltoallw,
+  iso_allgather,
+  iso_allgatherv,
+  iso_allgatherw,
   count_
 };
 

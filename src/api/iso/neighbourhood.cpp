@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <iterator>
 #include <mutex>
@@ -75,13 +76,14 @@ Holder* holder_of(MPI_Comm comm) {
   return code == MPI_SUCCESS && is_there ? found : nullptr;
 }
 
-Shared made(Cartesian cartesian, int count, std::span<const int> relative) {
+Shared made(Cartesian cartesian, int count, std::span<const int> relative,
+            const engine::NeighbourHints& hints) {
   auto one = std::make_shared<IsoNeighbourhood>();
-  one->list = schedule::Neighbourhood(std::move(cartesian.grid), count, relative);
-  one->coordinates = std::move(cartesian.coordinates);
+  one->plans = std::make_shared<engine::NeighbourPlans>(
+      schedule::Neighbourhood(std::move(cartesian.grid), count, relative), cartesian.rank, hints);
   for (int i = 0; i < count; ++i) {
-    one->sources.push_back(rank_or_null(one->list.source(one->coordinates, i)));
-    one->targets.push_back(rank_or_null(one->list.target(one->coordinates, i)));
+    one->sources.push_back(rank_or_null(one->list().source(cartesian.coordinates, i)));
+    one->targets.push_back(rank_or_null(one->list().target(cartesian.coordinates, i)));
   }
   return one;
 }
@@ -96,16 +98,13 @@ struct Request {
   bool is_attribute = false;
 };
 
-/// Reads whether the info has "iso_attribute", which is a flag.
-Wrong read_form(Request& request) {
-  constexpr const char* key = "iso_attribute";
-  if (request.info == MPI_INFO_NULL) return {};
-  const auto text = mpi::info_value(request.info, key);
+Wrong read_flag(MPI_Info info, const char* key, bool& flag) {
+  const auto text = mpi::info_value(info, key);
   if (!text) return {};
   if (*text != "true" && *text != "false") {
     return {MPI_ERR_INFO_VALUE, std::string(key) + " is \"" + *text + "\"; expected true or false"};
   }
-  request.is_attribute = *text == "true";
+  flag = *text == "true";
   return {};
 }
 
@@ -116,8 +115,12 @@ Wrong read_request(Request& request, Cartesian cartesian, Shared& neighbourhood)
   const std::size_t length = width * static_cast<std::size_t>(request.count);
   if (!request.relative && length > 0) return is_null("relative_coordinates");
   if (!request.created) return is_null("isocomm");
-  if (Wrong wrong = read_form(request)) return wrong;
-  neighbourhood = made(std::move(cartesian), request.count, {request.relative, length});
+  engine::NeighbourHints hints;
+  if (request.info != MPI_INFO_NULL) {
+    if (Wrong wrong = read_flag(request.info, "iso_attribute", request.is_attribute)) return wrong;
+    if (Wrong wrong = read_hints(request.info, hints)) return wrong;
+  }
+  neighbourhood = made(std::move(cartesian), request.count, {request.relative, length}, hints);
   return {};
 }
 
@@ -126,7 +129,7 @@ Wrong read_request(Request& request, Cartesian cartesian, Shared& neighbourhood)
 Wrong check_alike(const Request& request, const IsoNeighbourhood* neighbourhood, Wrong own) {
   std::array<std::uint64_t, 2> most{~std::uint64_t{0}, ~std::uint64_t{0}};
   if (neighbourhood) {
-    const std::uint64_t hash = neighbourhood->list.hash() * 2 + request.is_attribute;
+    const std::uint64_t hash = neighbourhood->list().hash() * 2 + request.is_attribute;
     most = {hash, ~hash};
   }
   const int code =
@@ -288,6 +291,29 @@ int listed(const Shape& shape, int dimensions, int radius, int inner, int most, 
 
 }  // namespace
 
+Wrong read_hints(MPI_Info info, engine::NeighbourHints& hints) {
+  if (info == MPI_INFO_NULL) return {};
+  static constexpr std::array names{"auto", "direct", "combining", "digits", "lines", "ring"};
+  if (const auto text = mpi::info_value(info, "iso_algorithm")) {
+    const auto found = std::ranges::find(names, *text);
+    if (found == names.end()) {
+      return {MPI_ERR_INFO_VALUE, "iso_algorithm is \"" + *text +
+                                      "\"; expected auto, direct, combining, digits, lines or "
+                                      "ring"};
+    }
+    hints.algorithm = static_cast<engine::NeighbourHints::Algorithm>(found - names.begin());
+  }
+  if (const auto text = mpi::info_value(info, "iso_ports")) {
+    int ports = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), ports);
+    if (error != std::errc() || end != text->data() + text->size() || ports < 1) {
+      return {MPI_ERR_INFO_VALUE, "iso_ports is \"" + *text + "\"; expected a number above 0"};
+    }
+    hints.ports = ports;
+  }
+  return read_flag(info, "iso_uniform_sizes", hints.has_uniform_sizes);
+}
+
 Wrong find_neighbourhood(MPI_Comm comm, std::shared_ptr<const IsoNeighbourhood>& found) {
   if (Wrong wrong = open_call(comm)) return wrong;
   Holder* holder = nullptr;
@@ -350,12 +376,12 @@ extern "C" int mpress_iso_neighborhood_graph_get(MPI_Comm isocomm, int max_s, in
 extern "C" int mpress_iso_neighborhood_get_relative(MPI_Comm isocomm, int max_s,
                                                     int relative_coordinates[]) {
   return api::on_neighbourhood(isocomm, [&](const IsoNeighbourhood& one) {
-    const auto width = static_cast<std::size_t>(one.list.dimensions());
-    const auto count = static_cast<std::size_t>(one.list.count());
+    const auto width = static_cast<std::size_t>(one.list().dimensions());
+    const auto count = static_cast<std::size_t>(one.list().count());
     Wrong wrong =
         api::check_room(max_s, count * width, relative_coordinates, "relative_coordinates");
-    for (int i = 0; !wrong && i < std::min(max_s, one.list.count()); ++i) {
-      relative_coordinates = std::ranges::copy(one.list.offset(i), relative_coordinates).out;
+    for (int i = 0; !wrong && i < std::min(max_s, one.list().count()); ++i) {
+      relative_coordinates = std::ranges::copy(one.list().offset(i), relative_coordinates).out;
     }
     return wrong;
   });

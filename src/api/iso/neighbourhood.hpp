@@ -7,17 +7,22 @@
 #include <vector>
 
 #include "api/iso/cartesian.hpp"
+#include "engine/coll/neighbours/plans.hpp"
 #include "schedule/neighbourhoods/neighbourhood.hpp"
 
 namespace mpress::api {
 
 /// As one process has it. Never changes.
 struct IsoNeighbourhood {
-  schedule::Neighbourhood list;
-  std::vector<int> coordinates;  ///< of this process
-  std::vector<int> sources;      ///< ranks, one for each tuple, or MPI_PROC_NULL
+  std::shared_ptr<const engine::NeighbourPlans> plans;
+  std::vector<int> sources;  ///< ranks, one for each tuple, or MPI_PROC_NULL
   std::vector<int> targets;
+
+  const schedule::Neighbourhood& list() const { return plans->list(); }
 };
+
+/// Reads hints of an info into `hints`, each of which may be missing.
+Wrong read_hints(MPI_Info info, engine::NeighbourHints& hints);
 
 /// Finds the neighbourhood of `comm`.
 Wrong find_neighbourhood(MPI_Comm comm, std::shared_ptr<const IsoNeighbourhood>& found);

@@ -101,10 +101,16 @@ Op schedule_op(const Collective& call) {
 BlockMap::BlockMap(Job& job, Op op, const Operands& operands, int rank, int ranks, int segments,
                    Place place)
     : job_(job),
-      operands_(operands),
+      operands_(&operands),
       rank_(rank),
       place_(std::move(place)),
       task_{op, ranks, operands.root, segments} {}
+
+BlockMap::BlockMap(Job& job, const schedule::Task& task, Find outgoing, Find incoming)
+    : job_(job),
+      find_outgoing_(std::move(outgoing)),
+      find_incoming_(std::move(incoming)),
+      task_(task) {}
 
 int BlockMap::open() {
   own_code_ = MPI_SUCCESS;
@@ -114,7 +120,7 @@ int BlockMap::open() {
 /// The ranks' types have one signature, and any layouts: pieces are cut of what lies without gaps.
 int BlockMap::open_segments() {
   const bool is_root = rank_ == task_.root;
-  const Operand& operand = operands_.receive;
+  const Operand& operand = operands_->receive;
   whole_ = part_of(operand, is_root ? operand.reads : operand.writes, 0);
   cut_ = whole_;
   const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(whole_.type);
@@ -131,12 +137,13 @@ int BlockMap::open_segments() {
 
 /// It never leaves the rank.
 void BlockMap::start_own_copy() {
+  if (!operands_) return;
   const bool is_of_root = task_.op == Op::scatter || task_.op == Op::gather;
   if (task_.op == Op::bcast || (is_of_root && rank_ != task_.root)) return;
   const bool sends_one = task_.op == Op::gather || task_.op == Op::allgather;
   const bool gets_one = task_.op == Op::scatter;
-  const Part from = part_of(operands_.send, operands_.send.reads, sends_one ? 0 : rank_);
-  const Part to = part_of(operands_.receive, operands_.receive.writes, gets_one ? 0 : rank_);
+  const Part from = part_of(operands_->send, operands_->send.reads, sends_one ? 0 : rank_);
+  const Part to = part_of(operands_->receive, operands_->receive.writes, gets_one ? 0 : rank_);
   if (from.bytes == 0 || to.bytes == 0) return;  // in place there is none
   Copy copying;
   own_code_ = copy(job_, from, to, &copying);
@@ -166,8 +173,9 @@ Part BlockMap::segment(schedule::Block block) const {
 }
 
 Part BlockMap::outgoing(schedule::Block block) const {
+  if (!operands_) return find_outgoing_(block);
   const auto size = static_cast<schedule::Block>(task_.size);
-  const Operand& send = operands_.send;
+  const Operand& send = operands_->send;
   switch (task_.op) {
     case Op::bcast: return segment(block);
     case Op::gather: return part_of(send, send.reads, 0);
@@ -180,8 +188,9 @@ Part BlockMap::outgoing(schedule::Block block) const {
 }
 
 Part BlockMap::incoming(schedule::Block block) const {
+  if (!operands_) return find_incoming_(block);
   const auto size = static_cast<schedule::Block>(task_.size);
-  const Operand& receive = operands_.receive;
+  const Operand& receive = operands_->receive;
   switch (task_.op) {
     case Op::bcast: return segment(block);
     case Op::scatter: return part_of(receive, receive.writes, 0);

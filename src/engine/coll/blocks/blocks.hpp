@@ -43,6 +43,10 @@ class BlockMap {
   BlockMap(Job& job, schedule::Op op, const Operands& operands, int rank, int ranks, int segments,
            Place place = {});
 
+  /// Of blocks that `outgoing` and `incoming` find, and with none that is this rank's for itself.
+  using Find = std::function<Part(schedule::Block)>;
+  BlockMap(Job& job, const schedule::Task& task, Find outgoing, Find incoming);
+
   const schedule::Task& task() const { return task_; }
 
   /// Before any block is asked for: brings what cannot be cut where it lies to memory of its own.
@@ -65,8 +69,10 @@ class BlockMap {
   Part segment(schedule::Block block) const;
 
   Job& job_;
-  const Operands& operands_;
-  const int rank_;
+  const Operands* const operands_ = nullptr;  ///< null: these find the blocks
+  const Find find_outgoing_;
+  const Find find_incoming_;
+  const int rank_ = 0;
   const Place place_;
   schedule::Task task_;
   Part whole_;             ///< of a broadcast, the program's

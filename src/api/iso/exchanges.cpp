@@ -1,0 +1,353 @@
+// The calls of include/mpress/iso.h that move data.
+
+#include <mpress/iso.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/call.hpp"
+#include "api/entries.hpp"
+#include "api/iso/neighbourhood.hpp"
+#include "api/request.hpp"
+#include "engine/coll/neighbours/neighbours.hpp"
+#include "engine/job/job.hpp"
+#include "engine/progress/blocking.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "mpi/objects/comm_info.hpp"
+#include "mpi/objects/type_info.hpp"
+
+namespace mpress::api {
+namespace {
+
+using engine::Exchange;
+using engine::Movement;
+using engine::Part;
+
+/// One buffer of a call, as its arguments tell: with counts of one type or of several, or blocks
+/// behind each other.
+struct Side {
+  const char* name;  ///< "sent" or "received"
+  const void* buffer;
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  const MPI_Count* counts = nullptr;
+  const MPI_Aint* displacements = nullptr;
+  const MPI_Datatype* types = nullptr;
+  bool has_arrays = false;
+  bool has_types = false;
+};
+
+/// What a neighbour's data is like; asks about each type once where neighbours share it.
+class Types {
+ public:
+  /// False where it is no committed type.
+  bool look(MPI_Datatype type) {
+    if (type == type_ && is_known_) return true;
+    type_ = type;
+    const std::shared_ptr<const mpi::TypeInfo> info = mpi::type_info(type);
+    is_known_ = info != nullptr;
+    if (!is_known_) return false;
+    size_ = info->size;
+    MPI_Count lower = 0;
+    mpi::calls().Type_get_extent_x(type, &lower, &extent_);
+    return true;
+  }
+  std::size_t size() const { return size_; }
+  std::int64_t extent() const { return extent_; }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  bool is_known_ = false;
+  std::size_t size_ = 0;
+  MPI_Count extent_ = 0;
+};
+
+std::string place(const Side& side, const char* what, std::size_t i) {
+  return std::string(side.name) + "_" + what + "[" + std::to_string(i) + "]";
+}
+
+Wrong check_arrays(const Side& side, std::size_t neighbours) {
+  const auto is_missing = [&](const char* what) {
+    return is_null((std::string(side.name) + "_" + what).c_str());
+  };
+  if (side.buffer == MPI_IN_PLACE) {
+    return {MPI_ERR_ARG, std::string(side.name) + " is MPI_IN_PLACE, which such calls do not take"};
+  }
+  if (!side.has_arrays || neighbours == 0) return {};
+  if (!side.counts) return is_missing("counts");
+  if (!side.displacements) return is_missing("displacements");
+  if (side.has_types && !side.types) return is_missing("types");
+  return {};
+}
+
+/// Reads what one neighbour's arguments say.
+Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part) {
+  const MPI_Count count = side.has_arrays ? side.counts[i] : side.count;
+  const MPI_Datatype type = side.has_types ? side.types[i] : side.type;
+  if (count < 0) {
+    const std::string name =
+        side.has_arrays ? place(side, "counts", i) : std::string(side.name) + "_count";
+    return {MPI_ERR_COUNT, name + " is " + std::to_string(count) + "; expected at least 0"};
+  }
+  if (!types.look(type)) {
+    const std::string name =
+        side.has_types ? place(side, "types", i) : std::string(side.name) + "_type";
+    return {MPI_ERR_TYPE, name + " is no committed datatype"};
+  }
+  std::int64_t offset = side.has_types    ? side.displacements[i]
+                        : side.has_arrays ? side.displacements[i] * types.extent()
+                                          : static_cast<std::int64_t>(i) * count * types.extent();
+  const auto at =
+      reinterpret_cast<std::uintptr_t>(side.buffer) + static_cast<std::uintptr_t>(offset);
+  part = {reinterpret_cast<void*>(at), count, type, static_cast<std::size_t>(count) * types.size()};
+  return {};
+}
+
+/// Reads the parts of neighbours that exist, and no argument of others.
+Wrong read_parts(const Side& side, const std::vector<int>& ranks, std::vector<Part>& parts) {
+  if (Wrong wrong = check_arrays(side, ranks.size())) return wrong;
+  parts.resize(ranks.size());
+  Types types;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] == MPI_PROC_NULL) continue;
+    if (Wrong wrong = read_part(side, i, types, parts[i])) return wrong;
+  }
+  return {};
+}
+
+/// The sizes of blocks that pass this process, where all processes know them.
+Wrong read_sizes(const Side& sent, bool is_irregular, const IsoNeighbourhood& neighbourhood,
+                 const engine::NeighbourHints& hints, Exchange& exchange) {
+  const bool is_gather = exchange.movement == Movement::allgather;
+  const std::size_t count = is_gather ? 1 : neighbourhood.targets.size();
+  if (is_irregular && !hints.has_uniform_sizes) return {};
+  Types types;
+  exchange.sizes.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Part part;
+    if (Wrong wrong = read_part(sent, i, types, part)) return wrong;
+    exchange.sizes[i] = part.bytes;
+  }
+  for (std::size_t i = 0; i < exchange.received.size(); ++i) {
+    if (neighbourhood.sources[i] == MPI_PROC_NULL) continue;
+    const std::size_t sent_bytes = exchange.sizes[is_gather ? 0 : i];
+    const std::size_t received_bytes = exchange.received[i].bytes;
+    if (received_bytes == sent_bytes) continue;
+    return {MPI_ERR_ARG, "block " + std::to_string(i) + " has " + std::to_string(received_bytes) +
+                             " bytes where it is received and " + std::to_string(sent_bytes) +
+                             " where it is sent; expected as many"};
+  }
+  return {};
+}
+
+/// A call: what it is, its buffers, and where it is made.
+struct Given {
+  engine::Collective call;
+  Movement movement;
+  Side sent;
+  Side received;
+  MPI_Comm comm;
+  const mpress_call* asks;
+};
+
+/// Reads the arguments. `info`: of a persistent call.
+Wrong read(const Given& given, MPI_Info info, Exchange& exchange) {
+  std::shared_ptr<const IsoNeighbourhood> neighbourhood;
+  if (Wrong wrong = find_neighbourhood(given.comm, neighbourhood)) return wrong;
+  engine::NeighbourHints hints = neighbourhood->plans->hints();
+  exchange.plans = neighbourhood->plans;
+  if (info != MPI_INFO_NULL) {
+    if (Wrong wrong = read_hints(info, hints)) return wrong;
+    if (hints != neighbourhood->plans->hints()) {
+      exchange.plans = std::make_shared<engine::NeighbourPlans>(
+          neighbourhood->list(), neighbourhood->plans->rank(), hints);
+    }
+  }
+  exchange.movement = given.movement;
+  // One block of an all-gather goes to all.
+  static const std::vector<int> all{0};
+  const bool is_gather = given.movement == Movement::allgather;
+  const std::vector<int>& targets = is_gather ? all : neighbourhood->targets;
+  if (Wrong wrong = read_parts(given.sent, targets, exchange.sent)) return wrong;
+  if (Wrong wrong = read_parts(given.received, neighbourhood->sources, exchange.received)) {
+    return wrong;
+  }
+  exchange.operands.comm = given.comm;
+  return read_sizes(given.sent, given.sent.has_arrays || given.received.has_arrays, *neighbourhood,
+                    hints, exchange);
+}
+
+/// Finds what serves calls on a communicator, if anything does.
+Wrong find_job(MPI_Comm comm, engine::Job* job, std::shared_ptr<mpi::CommInfo>& known) {
+  if (job) known = mpi::comm_info(comm);
+  if (job && engine::may_exchange(*job, known)) return {};
+  return {MPI_ERR_OTHER,
+          "mpress is not at work on all processes of the communicator (mpress_init, mpress run): "
+          "nothing serves the call"};
+}
+
+void order(engine::Job& job, Exchange& exchange) {
+  exchange.operands.asked = engine::Asking::take();
+  const bool names_stream = exchange.operands.asked && exchange.operands.asked->stream;
+  if (!names_stream) exchange.operands.defaults = engine::order_behind_defaults(job, exchange);
+}
+
+int blocking(const Given& given) {
+  return guarded(given.comm, [&] {
+    const Call scope(Kind::collective, given.comm, given.asks,
+                     {given.sent.buffer, given.received.buffer});
+    if (scope.code() != MPI_SUCCESS) return scope.code();
+    Exchange exchange;
+    if (Wrong wrong = read(given, MPI_INFO_NULL, exchange)) {
+      return raise(given.comm, std::move(wrong));
+    }
+    engine::Job* const job = engine::enter_blocking_call();
+    std::shared_ptr<mpi::CommInfo> comm;
+    if (Wrong wrong = find_job(given.comm, job, comm)) return raise(given.comm, std::move(wrong));
+    order(*job, exchange);
+    return engine::exchange(*job, given.call, comm, exchange);
+  });
+}
+
+template <typename Begin>
+int begun(const Given& given, MPI_Info info, mpress_request* request, Begin begin) {
+  return guarded(given.comm, [&] {
+    Call scope(Kind::immediate_collective, given.comm, given.asks,
+               {given.sent.buffer, given.received.buffer});
+    if (scope.code() != MPI_SUCCESS) return scope.code();
+    if (!request) return raise(given.comm, is_null("request"));
+    Exchange exchange;
+    if (Wrong wrong = read(given, info, exchange)) return raise(given.comm, std::move(wrong));
+    return api::begin(request, given.asks, scope, [&](MPI_Request* made) {
+      engine::Job* const job = engine::enter_call();
+      std::shared_ptr<mpi::CommInfo> comm;
+      if (Wrong wrong = find_job(given.comm, job, comm)) return raise(given.comm, std::move(wrong));
+      order(*job, exchange);
+      return begin(*job, comm, std::move(exchange), made);
+    });
+  });
+}
+
+int immediate(const Given& given, mpress_request* request) {
+  return begun(given, MPI_INFO_NULL, request,
+               [&](engine::Job& job, const std::shared_ptr<mpi::CommInfo>& comm, Exchange exchange,
+                   MPI_Request* made) {
+                 return engine::begin_exchange(job, given.call, comm, std::move(exchange), made);
+               });
+}
+
+int persistent(const Given& given, MPI_Info info, mpress_request* request) {
+  return begun(given, info, request,
+               [&](engine::Job& job, const std::shared_ptr<mpi::CommInfo>& comm, Exchange exchange,
+                   MPI_Request* made) {
+                 engine::before_blocking(job);
+                 return engine::make_exchange(job, given.call, comm, std::move(exchange), made);
+               });
+}
+
+constexpr engine::Collective alltoall_call{trace::Op::iso_alltoall, Family::alltoall};
+constexpr engine::Collective alltoallv_call{trace::Op::iso_alltoallv, Family::alltoall};
+constexpr engine::Collective alltoallw_call{trace::Op::iso_alltoallw, Family::alltoall};
+constexpr engine::Collective allgather_call{trace::Op::iso_allgather, Family::allgather, false,
+                                            true};
+constexpr engine::Collective allgatherv_call{trace::Op::iso_allgatherv, Family::allgather, false,
+                                             true};
+constexpr engine::Collective allgatherw_call{trace::Op::iso_allgatherw, Family::allgather, false,
+                                             true};
+
+}  // namespace
+}  // namespace mpress::api
+
+using namespace mpress;
+using api::Given;
+
+// The three forms of a call: PARAMETERS in parentheses, but for those at the end, and what they
+// make a Given of.
+#define MPRESS_FORMS(NAME, PARAMETERS, GIVEN)                                                    \
+  extern "C" int mpress_iso_neighbor_##NAME(MPRESS_LIST PARAMETERS, MPI_Comm comm,               \
+                                            const mpress_call* call) {                           \
+    return api::blocking(Given GIVEN);                                                           \
+  }                                                                                              \
+  extern "C" int mpress_iso_ineighbor_##NAME(MPRESS_LIST PARAMETERS, MPI_Comm comm,              \
+                                             mpress_request* request, const mpress_call* call) { \
+    return api::immediate(Given GIVEN, request);                                                 \
+  }                                                                                              \
+  extern "C" int mpress_iso_neighbor_##NAME##_init(MPRESS_LIST PARAMETERS, MPI_Comm comm,        \
+                                                   MPI_Info info, mpress_request* request,       \
+                                                   const mpress_call* call) {                    \
+    return api::persistent(Given GIVEN, info, request);                                          \
+  }
+#define MPRESS_LIST(...) __VA_ARGS__
+
+MPRESS_FORMS(alltoall,
+             (const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
+              MPI_Count received_count, MPI_Datatype received_type),
+             ({api::alltoall_call,
+               engine::Movement::alltoall,
+               {"sent", sent, sent_count, sent_type},
+               {"received", received, received_count, received_type},
+               comm,
+               call}))
+
+MPRESS_FORMS(alltoallv,
+             (const void* sent, const MPI_Count sent_counts[], const MPI_Aint sent_displacements[],
+              MPI_Datatype sent_type, void* received, const MPI_Count received_counts[],
+              const MPI_Aint received_displacements[], MPI_Datatype received_type),
+             ({api::alltoallv_call,
+               engine::Movement::alltoall,
+               {"sent", sent, 0, sent_type, sent_counts, sent_displacements, nullptr, true},
+               {"received", received, 0, received_type, received_counts, received_displacements,
+                nullptr, true},
+               comm,
+               call}))
+
+MPRESS_FORMS(alltoallw,
+             (const void* sent, const MPI_Count sent_counts[], const MPI_Aint sent_displacements[],
+              const MPI_Datatype sent_types[], void* received, const MPI_Count received_counts[],
+              const MPI_Aint received_displacements[], const MPI_Datatype received_types[]),
+             ({api::alltoallw_call,
+               engine::Movement::alltoall,
+               {"sent", sent, 0, MPI_DATATYPE_NULL, sent_counts, sent_displacements, sent_types,
+                true, true},
+               {"received", received, 0, MPI_DATATYPE_NULL, received_counts, received_displacements,
+                received_types, true, true},
+               comm,
+               call}))
+
+MPRESS_FORMS(allgather,
+             (const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
+              MPI_Count received_count, MPI_Datatype received_type),
+             ({api::allgather_call,
+               engine::Movement::allgather,
+               {"sent", sent, sent_count, sent_type},
+               {"received", received, received_count, received_type},
+               comm,
+               call}))
+
+MPRESS_FORMS(allgatherv,
+             (const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
+              const MPI_Count received_counts[], const MPI_Aint received_displacements[],
+              MPI_Datatype received_type),
+             ({api::allgatherv_call,
+               engine::Movement::allgather,
+               {"sent", sent, sent_count, sent_type},
+               {"received", received, 0, received_type, received_counts, received_displacements,
+                nullptr, true},
+               comm,
+               call}))
+
+MPRESS_FORMS(allgatherw,
+             (const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
+              const MPI_Count received_counts[], const MPI_Aint received_displacements[],
+              const MPI_Datatype received_types[]),
+             ({api::allgatherw_call,
+               engine::Movement::allgather,
+               {"sent", sent, sent_count, sent_type},
+               {"received", received, 0, MPI_DATATYPE_NULL, received_counts, received_displacements,
+                received_types, true, true},
+               comm,
+               call}))

@@ -1,0 +1,67 @@
+#include "engine/coll/neighbours/exchange.hpp"
+
+#include <map>
+
+#include "engine/job/job.hpp"
+#include "engine/stream_order.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "mpi/objects/type_info.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// The device of the first part that is not of the host.
+int device_of(Job& job, const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    if (part.bytes == 0) continue;
+    const int device = device_of(job, part.data, *mpi::type_info(part.type));
+    if (device != gpu::host) return device;
+  }
+  return gpu::host;
+}
+
+}  // namespace
+
+void Exchange::keep_types() {
+  std::map<MPI_Datatype, MPI_Datatype> known;
+  for (std::vector<Part>* const parts : {&sent, &received}) {
+    for (Part& part : *parts) {
+      if (part.bytes == 0) continue;
+      auto [found, is_new] = known.try_emplace(part.type, part.type);
+      if (is_new) {
+        const auto type = mpi::type_info(part.type);
+        if (!type->is_predefined) {
+          kept_.push_back(std::make_unique<mpi::KeptType>(part.type, false));
+          found->second = kept_.back()->get();
+        }
+      }
+      part.type = found->second;
+    }
+  }
+}
+
+int copy_own(Job& job, const Exchange& exchange) {
+  int code = MPI_SUCCESS;
+  for (const int neighbour : exchange.plans->own()) {
+    const Part& from = exchange.to(neighbour);
+    const Part& to = exchange.received[static_cast<std::size_t>(neighbour)];
+    if (from.bytes == 0 || to.bytes == 0) continue;
+    const int copied = copy_part(job, from, to);
+    if (code == MPI_SUCCESS) code = copied;
+  }
+  return code;
+}
+
+std::shared_ptr<StreamOrder> order_behind_defaults(Job& job, const Exchange& exchange) {
+  if (!gpu::in_use()) return nullptr;
+  const int received = device_of(job, exchange.received);
+  const int sent = device_of(job, exchange.sent);
+  auto order = StreamOrder::behind_defaults(job, received);
+  if (sent == received) return order;
+  auto other = StreamOrder::behind_defaults(job, sent);
+  if (!order) return other;
+  if (other) other->await();
+  return order;
+}
+
+}  // namespace mpress::engine

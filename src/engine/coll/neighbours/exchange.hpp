@@ -1,0 +1,45 @@
+// An exchange of a neighbourhood, as one process makes it: what goes to each neighbour, and comes
+// from it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/coll/neighbours/plans.hpp"
+#include "engine/coll/operands.hpp"
+#include "mpi/objects/type_info.hpp"
+
+namespace mpress::engine {
+
+/// The buffers of a call. Neighbours that do not exist have parts without bytes.
+struct Exchange {
+  Movement movement = Movement::alltoall;
+  Operands operands;           ///< what the call asks for, and its communicator; no buffer
+  std::vector<Part> sent;      ///< to each neighbour; of an all-gather one, to all
+  std::vector<Part> received;  ///< from each
+  /// Bytes of what is `sent`, by any process; empty: no process knows all.
+  std::vector<std::size_t> sizes;
+
+  /// What goes to a neighbour.
+  const Part& to(int neighbour) const {
+    return sent[movement == Movement::allgather ? 0 : static_cast<std::size_t>(neighbour)];
+  }
+  std::shared_ptr<const NeighbourPlans> plans;
+
+  /// The program may free its types while the call is under way.
+  void keep_types();
+
+ private:
+  std::vector<std::unique_ptr<mpi::KeptType>> kept_;
+};
+
+/// Copies what the process has for itself. Returns an error code of MPI's, and raises nothing.
+int copy_own(Job& job, const Exchange& exchange);
+
+/// Before the start of a call with memory of devices: its place behind what their default streams
+/// hold. Null where that is nothing.
+std::shared_ptr<StreamOrder> order_behind_defaults(Job& job, const Exchange& exchange);
+
+}  // namespace mpress::engine

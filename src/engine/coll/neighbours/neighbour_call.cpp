@@ -1,0 +1,139 @@
+#include "engine/coll/neighbours/neighbour_call.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/job/job.hpp"
+
+namespace mpress::engine {
+
+namespace {
+
+/// By what all members know alike.
+const Way& way_of(const Job& job, const Exchange& exchange, const Context& context) {
+  const auto& costs = job.collective_costs.host;
+  const policy::LinkCosts& links = context.hosts().count() > 1 ? costs.between : costs.within;
+  std::optional<std::size_t> mean;
+  std::size_t longest = 0;
+  if (!exchange.sizes.empty()) {
+    std::size_t bytes = 0;
+    for (const std::size_t one : exchange.sizes) {
+      bytes += one;
+      longest = std::max(longest, one);
+    }
+    mean = bytes / exchange.sizes.size();
+  }
+  return exchange.plans->way(exchange.movement, mean, longest >= least_long(job), links);
+}
+
+/// Blocks as messages. Of an all-gather: as those of a gather, whose root is everybody.
+BlockMap block_map(Job& job, const Exchange& exchange, const Way& way, int members) {
+  const auto is_gather = exchange.movement == Movement::allgather;
+  const auto count = exchange.received.size();
+  if (!is_gather) {
+    return BlockMap(
+        job, {schedule::Op::alltoall, static_cast<int>(count)},
+        [&exchange, count](schedule::Block block) { return exchange.sent[block % count]; },
+        [&exchange, count](schedule::Block block) { return exchange.received[block % count]; });
+  }
+  return BlockMap(
+      job, {schedule::Op::gather, members},
+      [&exchange](schedule::Block) { return exchange.sent[0]; },
+      [&exchange, &way](schedule::Block block) {
+        const auto slots = way.passages.slots(way.passages.entry_of(block));
+        return exchange.received[static_cast<std::size_t>(slots.front())];
+      });
+}
+
+}  // namespace
+
+NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& exchange,
+                             mpi::CommInfo& comm, Context& context, const Served& served)
+    : job_(job),
+      call_(call),
+      exchange_(exchange),
+      comm_(comm),
+      context_(context),
+      way_(way_of(job, exchange, context)),
+      is_blocking_(served.is_blocking),
+      tag_(context, served.tag),
+      blocks_(block_map(job, exchange, way_, context.size())) {
+  const std::optional<Asked>& asked = exchange.operands.asked;
+  if (asked && asked->spec) coding_ = Coding{.spec = *asked->spec};
+  if (way_.is_packed) {
+    packed_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_);
+  }
+}
+
+trace::Called NeighbourCall::called() const {
+  const auto algorithm =
+      way_.is_packed ? schedule::Algorithm::combining : schedule::Algorithm::scattered;
+  return {call_.op, static_cast<std::uint8_t>(algorithm)};
+}
+
+void NeighbourCall::start(FloatModes) {
+  code_ = MPI_SUCCESS;
+  bound_ = 0;
+  pass_on_hints(comm_, context_);
+  begin();
+}
+
+/// Unless another call has its tag.
+bool NeighbourCall::begin() {
+  if (!tag_.take()) return false;
+  is_under_way_ = true;
+  if (packed_) {
+    packed_->start();
+  } else {
+    runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), way_.schedule, blocks_,
+                    MPI_SUCCESS, coding_ ? &*coding_ : nullptr);
+    runner_->drive(is_blocking_);
+    runner_->await(is_awaited_);
+    runner_->advance();
+  }
+  code_ = copy_own(job_, exchange_);  // others wait for what is under way by now
+  return true;
+}
+
+/// What has come for several neighbours, which is received once.
+int NeighbourCall::copy_again() {
+  const schedule::Schedule& schedule = way_.schedule;
+  int code = MPI_SUCCESS;
+  for (const schedule::Transfer& transfer : schedule.receives) {
+    for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
+      const std::span slots = way_.passages.slots(i);
+      for (std::size_t k = 1; k < slots.size() && code == MPI_SUCCESS; ++k) {
+        const Part& from = exchange_.received[static_cast<std::size_t>(slots[0])];
+        if (from.bytes > 0) {
+          code = copy_part(job_, from, exchange_.received[static_cast<std::size_t>(slots[k])]);
+        }
+      }
+    }
+  }
+  return code;
+}
+
+void NeighbourCall::await(bool is_awaited) {
+  is_awaited_ = is_awaited;
+  if (runner_) runner_->await(is_awaited);
+}
+
+void NeighbourCall::wait_in_mpi() {
+  if (!is_under_way_) return;
+  packed_ ? packed_->wait_in_mpi() : runner_->wait_in_mpi();
+}
+
+bool NeighbourCall::advance() {
+  if (!is_under_way_ && !begin()) return false;
+  if (packed_ ? !packed_->advance() : !runner_->advance()) return false;
+  const int code = packed_ ? packed_->code() : runner_->code();
+  if (code_ == MPI_SUCCESS) code_ = code;
+  if (runner_) bound_ = runner_->outcome().bound;
+  if (runner_ && code_ == MPI_SUCCESS) code_ = copy_again();
+  runner_.reset();
+  is_under_way_ = false;
+  tag_.give();
+  return true;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,54 @@
+// A call of include/mpress/iso.h that moves data: its blocks under way.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/coll/blocks/runner.hpp"
+#include "engine/coll/call_tag.hpp"
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/neighbours/exchange.hpp"
+#include "engine/coll/neighbours/packed_rounds.hpp"
+#include "mpi/objects/comm_info.hpp"
+
+namespace mpress::engine {
+
+class NeighbourCall final : public CollectiveOperation {
+ public:
+  /// What it refers to outlives it. `served`: its tag, and whether the call blocks.
+  NeighbourCall(Job& job, const Collective& call, const Exchange& exchange, mpi::CommInfo& comm,
+                Context& context, const Served& served);
+
+  void start(FloatModes modes) override;
+  bool advance() override;
+  bool needs_host() const override { return runner_ && runner_->needs_host(); }
+  void await(bool is_awaited) override;
+  void wait_in_mpi() override;
+  trace::Called called() const override;
+  int code() const override { return code_; }
+  double bound() const override { return bound_; }
+
+ private:
+  bool begin();
+  int copy_again();
+
+  Job& job_;
+  const Collective& call_;
+  const Exchange& exchange_;
+  mpi::CommInfo& comm_;
+  Context& context_;
+  const Way& way_;
+  const bool is_blocking_;
+  CallTag tag_;
+  BlockMap blocks_;
+  std::optional<Coding> coding_;
+  std::optional<PackedRounds> packed_;  ///< one of these
+  std::optional<Runner> runner_;        ///< while it is under way
+  bool is_under_way_ = false;
+  bool is_awaited_ = false;
+  int code_ = MPI_SUCCESS;
+  double bound_ = 0;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,274 @@
+#include "engine/coll/neighbours/neighbours.hpp"
+
+#include <array>
+#include <utility>
+
+#include "engine/coll/collective_request.hpp"
+#include "engine/coll/neighbours/neighbour_call.hpp"
+#include "engine/job/job.hpp"
+#include "engine/stream_order.hpp"
+#include "mpi/objects/self_comm.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// A call's place in the order of its communicator's collective calls: by it members give out tags
+/// alike.
+class Turn {
+ public:
+  Turn(Job& job, Context& context, Form form)
+      : job_(job), context_(context), form_(form), number_(context.order().draw()) {}
+
+  /// Never waits. True when it is decided how the call is served: see code(), or served().
+  bool advance() {
+    if (is_decided_) return true;
+    if (!agreement_) {
+      if (!context_.order().is_turn(number_) || !context_.advance()) return false;
+      decide();
+    }
+    if (agreement_) {
+      if (!agreement_->advance()) return false;
+      const bool is_free = !agreement_->failed() && agreement_->result()[0] == 0;
+      if (!is_free) code_ = MPI_ERR_OTHER;
+      is_decided_ = true;
+    }
+    return is_decided_;
+  }
+
+  int code() const { return code_; }
+  const Served& served() const { return served_; }
+
+  /// The next call may be decided.
+  void pass() {
+    if (std::shared_ptr<Operation> next = context_.order().pass())
+      job_.progress.add(std::move(next));
+  }
+  bool stand_in_line(std::shared_ptr<Operation> call) {
+    return context_.order().stand_in_line(number_, std::move(call));
+  }
+
+ private:
+  void decide() {
+    is_decided_ = true;
+    served_.is_blocking = form_ == Form::blocking;
+    if (!context_.is_ready()) {
+      code_ = MPI_ERR_OTHER;
+      return;
+    }
+    if (form_ != Form::persistent) {
+      served_.tag = context_.order().next_tag();
+      return;
+    }
+    const std::uint64_t made = context_.order().next_persistent();
+    served_.tag = CallOrder::persistent_tag(made);
+    if (made < CallOrder::persistent_tags) return;
+    // Members free persistent calls when they like.
+    const std::array told{Word{Combine::bit_or, context_.order().is_taken(served_.tag) ? 1u : 0u}};
+    agreement_ = context_.agreements().combine(told);
+    is_decided_ = false;
+  }
+
+  Job& job_;
+  Context& context_;
+  const Form form_;
+  const std::uint64_t number_;
+  std::shared_ptr<Agreement> agreement_;
+  bool is_decided_ = false;
+  int code_ = MPI_SUCCESS;
+  Served served_;
+};
+
+/// The exchange of a call that outlives the program's arguments.
+class KeptExchange final : public KeptCall {
+ public:
+  explicit KeptExchange(Exchange exchange) : exchange_(std::move(exchange)) {
+    exchange_.keep_types();
+    operands_ = exchange_.operands;
+  }
+  const Exchange& exchange() const { return exchange_; }
+
+  // MPI moves nothing of it.
+  void leave_out(const LongPairs&, MPI_Comm) override {}
+  int begin(StagedCall&, MPI_Comm, MPI_Request*) override { return MPI_ERR_OTHER; }
+
+ private:
+  Exchange exchange_;
+};
+
+class ExchangeRequest : public CollectiveRequest {
+ public:
+  ExchangeRequest(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
+                  Context& context, std::unique_ptr<KeptExchange> kept, bool is_persistent)
+      : CollectiveRequest(job, call, std::move(comm), context, std::move(kept), is_persistent) {}
+
+ protected:
+  const Exchange& exchange() const { return static_cast<const KeptExchange&>(*kept_).exchange(); }
+  void prepare(const Served& served) {
+    blocks_ = std::make_unique<NeighbourCall>(job_, call_, exchange(), *comm_, context_, served);
+  }
+};
+
+class ImmediateExchange final : public ExchangeRequest {
+ public:
+  ImmediateExchange(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
+                    Context& context, std::unique_ptr<KeptExchange> kept)
+      : ExchangeRequest(job, call, std::move(comm), context, std::move(kept), false),
+        turn_(job, context, Form::immediate) {}
+
+  void start(MPI_Request* request) {
+    open(request);
+    begin();
+  }
+
+ private:
+  bool decide() override {
+    if (is_begun_) return true;
+    if (!turn_.advance()) return false;
+    const auto& order = exchange().operands.defaults;
+    if (order && !order->is_reached()) return false;
+    is_begun_ = true;
+    if (turn_.code() == MPI_SUCCESS) {
+      prepare(turn_.served());
+      blocks_->start(FloatModes{});
+    } else {
+      fail(turn_.code());
+    }
+    turn_.pass();
+    return true;
+  }
+  void enter(Job& job) override {
+    if (is_begun_ || !turn_.stand_in_line(shared_from_this())) CollectiveRequest::enter(job);
+  }
+
+  Turn turn_;
+  bool is_begun_ = false;
+};
+
+class PersistentExchange final : public ExchangeRequest {
+ public:
+  PersistentExchange(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
+                     Context& context, std::unique_ptr<KeptExchange> kept, const Served& served)
+      : ExchangeRequest(job, call, std::move(comm), context, std::move(kept), true),
+        served_(served) {
+    context.order().take(served.tag);
+    prepare(served);
+  }
+  ~PersistentExchange() override { context_.order().give(served_.tag); }
+
+  int start(Job& job, MPI_Request*) override {
+    // Members that have started wait for this one: a device that fails is found by its blocks.
+    if (const auto order = order_behind_defaults(job, exchange())) order->await();
+    set_active(true);
+    renew();
+    open(&stand_in_);
+    blocks_->start(FloatModes::of_thread());
+    begin();
+    return MPI_SUCCESS;
+  }
+
+ private:
+  const Served served_;
+};
+
+/// A persistent call of a process that is alone: it ends when it begins.
+class LoneExchange final : public Request {
+ public:
+  LoneExchange(std::shared_ptr<mpi::CommInfo> comm, Exchange exchange)
+      : Request(true), comm_(std::move(comm)), exchange_(std::move(exchange)) {
+    exchange_.keep_types();
+  }
+
+  int start(Job& job, MPI_Request*) override {
+    if (const auto order = order_behind_defaults(job, exchange_)) order->await();
+    const int code = copy_own(job, exchange_);
+    if (code != MPI_SUCCESS) return comm_->raise(code);
+    set_active(true);
+    renew();
+    OpenRequest over;
+    over.open_empty(&stand_in_);
+    over.finish();
+    return MPI_SUCCESS;
+  }
+  bool only_mpress_completes() const override { return true; }
+  Ending finish(Job&, MPI_Status&) override { return {}; }
+
+ private:
+  const std::shared_ptr<mpi::CommInfo> comm_;
+  Exchange exchange_;
+};
+
+/// Has a communicator no other process? Such ones have no context.
+bool is_lone(const mpi::CommInfo& comm) { return comm.world_ranks.size() == 1; }
+
+int exchange_alone(Job& job, const mpi::CommInfo& comm, const Exchange& exchange) {
+  if (exchange.operands.defaults) exchange.operands.defaults->await();
+  const int code = copy_own(job, exchange);
+  return code == MPI_SUCCESS ? code : comm.raise(code);
+}
+
+}  // namespace
+
+bool may_exchange(Job& job, const std::shared_ptr<mpi::CommInfo>& comm) {
+  return comm && (is_lone(*comm) || job.contexts.may_have(*comm));
+}
+
+int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
+             const Exchange& exchange) {
+  if (is_lone(*comm)) return exchange_alone(job, *comm, exchange);
+  Context& context = *job.contexts.of_blocking(comm);
+  const std::uint64_t begin = trace::now_ns();
+  Turn turn(job, context, Form::blocking);
+  job.progress.wait_until([&] { return turn.advance(); });
+  turn.pass();
+  context.settle();
+  if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
+  if (exchange.operands.defaults) exchange.operands.defaults->await();
+  NeighbourCall served(job, call, exchange, *comm, context, turn.served());
+  served.start(FloatModes::of_thread());
+  wait_for(job, served);
+  count_blocking(job, served.called(), begin);
+  tell_outcome(exchange.operands, served);
+  return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm->raise(served.code());
+}
+
+int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
+                   Exchange exchange, MPI_Request* request) {
+  if (is_lone(*comm)) {
+    const int code = exchange_alone(job, *comm, exchange);
+    if (code != MPI_SUCCESS) return code;
+    OpenRequest over;
+    over.open_empty(request);
+    return over.finish();
+  }
+  Context& context = *job.contexts.of(comm);
+  auto begun = std::make_shared<ImmediateExchange>(
+      job, call, comm, context, std::make_unique<KeptExchange>(std::move(exchange)));
+  begun->start(request);
+  job.requests.insert(*request, std::move(begun));
+  return MPI_SUCCESS;
+}
+
+int make_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
+                  Exchange exchange, MPI_Request* request) {
+  std::shared_ptr<Request> made;
+  if (is_lone(*comm)) {
+    made = std::make_shared<LoneExchange>(comm, std::move(exchange));
+  } else {
+    Context& context = *job.contexts.of_blocking(comm);
+    Turn turn(job, context, Form::persistent);
+    job.progress.wait_until([&] { return turn.advance(); });
+    turn.pass();
+    context.settle();
+    if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
+    made = std::make_shared<PersistentExchange>(job, call, comm, context,
+                                                std::make_unique<KeptExchange>(std::move(exchange)),
+                                                turn.served());
+  }
+  // One that can be told from all others, and matches nothing.
+  const int code = mpi::calls().Recv_init(nullptr, 0, MPI_BYTE, 0, 0, mpi::self_comm(), request);
+  if (code != MPI_SUCCESS) return comm->raise(code);
+  job.requests.insert(*request, std::move(made));
+  return MPI_SUCCESS;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,233 @@
+#include "engine/coll/neighbours/packed_rounds.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include "engine/job/job.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "mpi/calls/counted.hpp"
+#include "mpi/objects/type_info.hpp"
+
+namespace mpress::engine {
+
+using schedule::Passages;
+using schedule::Transfer;
+
+namespace {
+
+/// May memcpy take it?
+bool is_plain(Job& job, const std::vector<Part>& parts) {
+  MPI_Datatype known = MPI_DATATYPE_NULL;
+  for (const Part& part : parts) {
+    if (part.bytes == 0) continue;
+    if (part.type != known) {
+      const auto type = mpi::glance_at_type(part.type);
+      if (!type || !type->contiguous) return false;
+      known = part.type;
+    }
+    if (gpu::in_use() && !locate(job, part.data).is_readable) return false;
+  }
+  return true;
+}
+
+Part bytes_at(std::byte* data, std::size_t bytes) {
+  return {data, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes};
+}
+
+}  // namespace
+
+PackedRounds::PackedRounds(Job& job, trace::Called called, const Context& context, int tag,
+                           const Exchange& exchange, const Way& way)
+    : job_(job),
+      called_(called),
+      context_(context),
+      tag_(tag),
+      exchange_(exchange),
+      way_(way),
+      is_plain_(is_plain(job, exchange.sent) && is_plain(job, exchange.received)) {
+  lay_out();
+}
+
+/// One block goes from where the program has it, or where it came, and comes to where the program
+/// wants it first, if MPI may take and put it there as it is.
+PackedRounds::Message PackedRounds::message_of(const Transfer& transfer, bool is_received,
+                                               std::size_t& end) const {
+  const Passages& passages = way_.passages;
+  Message message{&transfer, 0, end, nullptr, Passages::own};
+  for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
+    message.bytes += exchange_.sizes[passages.part[i]];
+  }
+  if (transfer.count == 1 && is_received) {
+    const std::span slots = passages.slots(transfer.first);
+    if (!slots.empty() && is_plain_) {
+      message.direct = &exchange_.received[static_cast<std::size_t>(slots.front())];
+    }
+  } else if (transfer.count == 1) {
+    const std::uint32_t from = passages.from[transfer.first];
+    if (from != Passages::own) {
+      message.passed_on = from;
+      return message;
+    }
+    if (is_plain_) message.direct = &exchange_.sent[passages.part[transfer.first]];
+  }
+  if (!message.direct) end += message.bytes;
+  return message;
+}
+
+void PackedRounds::lay_out() {
+  places_.resize(way_.schedule.blocks.size());
+  receives_.reserve(way_.schedule.receives.size());
+  sends_.reserve(way_.schedule.sends.size());
+  for (const Transfer& transfer : way_.schedule.receives) {
+    const Message message = message_of(transfer, true, bytes_);
+    receives_.push_back(message);
+    auto* const programs = message.direct ? static_cast<std::byte*>(message.direct->data) : nullptr;
+    std::size_t at = message.at;
+    for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
+      places_[i] = {programs, at};
+      at += exchange_.sizes[way_.passages.part[i]];
+    }
+  }
+  for (const Transfer& transfer : way_.schedule.sends) {
+    sends_.push_back(message_of(transfer, false, bytes_));
+  }
+}
+
+void PackedRounds::start() {
+  code_ = MPI_SUCCESS;
+  come_ = unpacked_ = next_send_ = 0;
+  received_.assign(receives_.size(), MPI_REQUEST_NULL);
+  sent_.assign(sends_.size(), MPI_REQUEST_NULL);
+  statuses_.resize(receives_.size());
+  // Who has no memory for it still takes part: others wait for messages.
+  if (bytes_ > 0 && !memory_) memory_ = job_.pool.take(bytes_);
+  if (bytes_ > 0 && !memory_) note(MPI_ERR_NO_MEM);
+  for (std::size_t i = 0; i < receives_.size(); ++i) {
+    const Message& message = receives_[i];
+    if (message.bytes == 0) continue;
+    const bool is_direct = message.direct != nullptr;
+    if (!is_direct && !memory_) continue;
+    const Part part =
+        is_direct ? *message.direct : bytes_at(memory_.data() + message.at, message.bytes);
+    note(mpi::counted::Irecv(part.data, part.count, part.type, message.transfer->peer, tag_,
+                             context_.comm(), &received_[i]));
+  }
+  advance();
+}
+
+/// At the receives that the next sends need, of what earlier rounds have brought; receives are in
+/// the order of their rounds. Have they come?
+bool PackedRounds::look(bool waits) {
+  const int round = next_send_ < sends_.size() ? sends_[next_send_].transfer->round : INT_MAX;
+  needed_ = come_;
+  while (needed_ < receives_.size() && receives_[needed_].transfer->round < round) ++needed_;
+  if (needed_ == come_) return true;
+  const int count = static_cast<int>(needed_ - come_);
+  MPI_Request* const requests = received_.data() + come_;
+  MPI_Status* const statuses = statuses_.data() + come_;
+  int is_complete = 1;
+  const int code = waits ? mpi::calls().Waitall(count, requests, statuses)
+                         : mpi::calls().Testall(count, requests, &is_complete, statuses);
+  if (code != MPI_SUCCESS) note(code);
+  if (code == MPI_SUCCESS && !is_complete) return false;
+  for (std::size_t i = come_; i < needed_ && code == MPI_SUCCESS; ++i) {
+    // Its sender could not send it, or has given other sizes.
+    if (static_cast<MPI_Count>(receives_[i].bytes) != mpi::counted::bytes_of(statuses_[i]))
+      note(job_.device_code);
+  }
+  come_ = needed_;
+  return true;
+}
+
+bool PackedRounds::advance() {
+  while (next_send_ < sends_.size() || unpacked_ < receives_.size()) {
+    if (!look(false)) return false;
+    if (next_send_ < sends_.size()) send_round();
+    for (; unpacked_ < come_; ++unpacked_) unpack(receives_[unpacked_]);
+  }
+  int is_complete = 1;
+  const int code = mpi::calls().Testall(static_cast<int>(sent_.size()), sent_.data(), &is_complete,
+                                        MPI_STATUSES_IGNORE);
+  if (code != MPI_SUCCESS) note(code);
+  if (code == MPI_SUCCESS && !is_complete) return false;
+  for (const Message& message : sends_) count(message, trace::Direction::send);
+  for (const Message& message : receives_) count(message, trace::Direction::receive);
+  return true;
+}
+
+void PackedRounds::send_round() {
+  const int round = sends_[next_send_].transfer->round;
+  for (; next_send_ < sends_.size() && sends_[next_send_].transfer->round == round; ++next_send_) {
+    const Message& message = sends_[next_send_];
+    if (message.bytes == 0) continue;
+    // Where anything has failed, what follows comes empty.
+    Part part = code_ == MPI_SUCCESS ? ready(message) : bytes_at(nullptr, 0);
+    if (code_ != MPI_SUCCESS) part = bytes_at(nullptr, 0);
+    note(mpi::counted::Isend(part.data, part.count, part.type, message.transfer->peer, tag_,
+                             context_.comm(), &sent_[next_send_]));
+  }
+}
+
+/// What MPI gets to send.
+Part PackedRounds::ready(const Message& message) {
+  if (message.direct) return *message.direct;
+  if (message.passed_on != Passages::own) {
+    return bytes_at(address(places_[message.passed_on]), message.bytes);
+  }
+  const Passages& passages = way_.passages;
+  const Transfer& transfer = *message.transfer;
+  std::byte* const begin = memory_.data() + message.at;
+  std::byte* to = begin;
+  for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
+    const std::size_t bytes = exchange_.sizes[passages.part[i]];
+    if (bytes > 0 && passages.from[i] != Passages::own) {
+      std::memcpy(to, address(places_[passages.from[i]]), bytes);
+    } else if (bytes > 0) {
+      copy(exchange_.sent[passages.part[i]], bytes_at(to, bytes));
+    }
+    to += bytes;
+  }
+  return bytes_at(begin, message.bytes);
+}
+
+void PackedRounds::unpack(const Message& message) {
+  if (code_ != MPI_SUCCESS) return;
+  const Transfer& transfer = *message.transfer;
+  for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
+    const std::size_t bytes = exchange_.sizes[way_.passages.part[i]];
+    if (bytes == 0) continue;
+    for (const int slot : way_.passages.slots(i).subspan(message.direct ? 1 : 0)) {
+      copy(bytes_at(address(places_[i]), bytes),
+           exchange_.received[static_cast<std::size_t>(slot)]);
+    }
+  }
+}
+
+void PackedRounds::copy(const Part& from, const Part& to) {
+  if (is_plain_) {
+    std::memcpy(to.data, from.data, std::min(from.bytes, to.bytes));
+  } else {
+    note(copy_part(job_, from, to));
+  }
+}
+
+void PackedRounds::count(const Message& message, trace::Direction direction) {
+  if (message.bytes == 0) return;
+  const int peer = context_.world_rank(message.transfer->peer);
+  trace::Row& row = job_.record.row({direction, called_, peer});
+  trace::add(row.messages, 1);
+  trace::add(row.raw_bytes, message.bytes);
+  trace::add(row.wire_bytes, message.bytes);
+}
+
+void PackedRounds::wait_in_mpi() {
+  if (!job_.progress.idle() || job_.expects_data()) return;
+  if (next_send_ < sends_.size() || come_ < receives_.size()) {
+    look(true);
+    return;
+  }
+  note(mpi::calls().Waitall(static_cast<int>(sent_.size()), sent_.data(), MPI_STATUSES_IGNORE));
+}
+
+}  // namespace mpress::engine

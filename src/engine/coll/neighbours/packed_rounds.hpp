@@ -1,0 +1,91 @@
+// Runs a schedule of a neighbourhood by message combining: the blocks of a transfer are one message
+// of MPI's, raw, and a process passes on what is not for it as it came.
+//
+// Short blocks go so, for which no codec pays and of which messages cost the most. What a process
+// passes on stays where MPI has put it; packed are only transfers of several blocks.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/coll/neighbours/exchange.hpp"
+#include "engine/job/context.hpp"
+#include "memory/buffer_pool.hpp"
+#include "mpi/calls/calls.hpp"
+#include "trace/record.hpp"
+
+namespace mpress::engine {
+
+/// Raises nothing. One thread at a time calls it.
+class PackedRounds {
+ public:
+  /// `exchange` and `way` outlive it.
+  PackedRounds(Job& job, trace::Called called, const Context& context, int tag,
+               const Exchange& exchange, const Way& way);
+
+  /// Posts all receives, and sends what the first round sends. Not while it is under way.
+  void start();
+
+  /// Lets it proceed, and waits for no rank. True once it is over.
+  bool advance();
+
+  /// For a call that blocks, between two calls of advance(): MPI waits for what comes next.
+  void wait_in_mpi();
+
+  /// An error code of MPI's.
+  int code() const { return code_; }
+
+ private:
+  /// A transfer, as MPI has it.
+  struct Message {
+    const schedule::Transfer* transfer;
+    std::size_t bytes;
+    std::size_t at;           ///< in the memory of this
+    const Part* direct;       ///< in the program's memory, instead; null: it is packed
+    std::uint32_t passed_on;  ///< or where this entry came; none: Passages::own
+  };
+
+  void lay_out();
+  Message message_of(const schedule::Transfer& transfer, bool is_received, std::size_t& end) const;
+  bool look(bool waits);
+  void send_round();
+  Part ready(const Message& message);
+  void unpack(const Message& message);
+  void copy(const Part& from, const Part& to);
+  void count(const Message& message, trace::Direction direction);
+  void note(int code) {
+    if (code_ == MPI_SUCCESS) code_ = code;
+  }
+
+  Job& job_;
+  const trace::Called called_;
+  const Context& context_;
+  const int tag_;
+  const Exchange& exchange_;
+  const Way& way_;
+  const bool is_plain_;  ///< all parts are the host's, without gaps
+  std::vector<Message> receives_;
+  std::vector<Message> sends_;
+  /// Of each entry of the schedule that is received: where it is, in the program's memory, or in
+  /// that of this.
+  struct Place {
+    std::byte* programs;
+    std::size_t at;
+  };
+  std::byte* address(const Place& place) const {
+    return place.programs ? place.programs : memory_.data() + place.at;
+  }
+  std::vector<Place> places_;
+  std::size_t bytes_ = 0;
+  memory::Buffer memory_;
+  std::vector<MPI_Request> received_;  ///< MPI's requests
+  std::vector<MPI_Request> sent_;
+  std::vector<MPI_Status> statuses_;
+  std::size_t come_ = 0;      ///< of the receives, those that are complete
+  std::size_t needed_ = 0;    ///< and those that the next sends need
+  std::size_t unpacked_ = 0;  ///< and those that are where they belong
+  std::size_t next_send_ = 0;
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,110 @@
+#include "engine/coll/neighbours/plans.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "codec/float_environment.hpp"
+#include "schedule/neighbourhoods/gather_tree.hpp"
+#include "schedule/neighbourhoods/ring.hpp"
+#include "schedule/neighbourhoods/routes.hpp"
+
+namespace mpress::engine {
+
+using schedule::Neighbourhood;
+using schedule::Routes;
+
+NeighbourPlans::NeighbourPlans(Neighbourhood list, int rank, NeighbourHints hints)
+    : list_(std::move(list)),
+      rank_(rank),
+      hints_(hints),
+      coordinates_(static_cast<std::size_t>(list_.dimensions())) {
+  list_.grid().coordinates(rank, coordinates_);
+  for (int i = 0; i < list_.count(); ++i)
+    if (list_.is_self(i)) own_.push_back(i);
+}
+
+Way NeighbourPlans::routed(const Routes& routes, bool is_packed) const {
+  schedule::Schedule schedule = routes.schedule(rank_);
+  auto passages = schedule::Passages::of_alltoall(list_, schedule, coordinates_);
+  return {is_packed, std::move(schedule), std::move(passages)};
+}
+
+Way NeighbourPlans::gathered(schedule::Schedule schedule, bool is_packed) const {
+  auto passages = schedule::Passages::of_gather(list_, schedule, coordinates_);
+  return {is_packed, std::move(schedule), std::move(passages)};
+}
+
+const NeighbourPlans::Known& NeighbourPlans::direct(Movement movement) const {
+  Known& known = known_[static_cast<std::size_t>(movement)].direct;
+  std::call_once(known.once, [&] {
+    const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
+    const Routes routes = Routes::direct(list_, ports);
+    const bool is_gather = movement == Movement::allgather;
+    known.work = {routes.rounds(), static_cast<double>(routes.messages()),
+                  static_cast<double>(is_gather ? routes.messages() : routes.blocks())};
+    known.way = is_gather ? gathered(schedule::direct_gather(list_, rank_, ports), false)
+                          : routed(routes, false);
+  });
+  return known;
+}
+
+const NeighbourPlans::Known& NeighbourPlans::packed(Movement movement) const {
+  Known& known = known_[static_cast<std::size_t>(movement)].packed;
+  std::call_once(known.once, [&] {
+    using enum NeighbourHints::Algorithm;
+    const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
+    const int base = hints_.ports > 0 ? hints_.ports + 1 : 2;
+    const auto note = [&](const auto& combined) {
+      known.work = {combined.rounds(), static_cast<double>(combined.messages()),
+                    static_cast<double>(combined.blocks())};
+    };
+    if (movement == Movement::allgather) {
+      const schedule::GatherTree tree(list_, ports);
+      note(tree);
+      known.way = gathered(tree.schedule(rank_), true);
+      return;
+    }
+    if (hints_.algorithm == ring) {
+      schedule::Schedule schedule = schedule::ring_alltoall(list_, rank_, base);
+      auto passages = schedule::Passages::of_alltoall(list_, schedule, coordinates_);
+      known.way = Way{true, std::move(schedule), std::move(passages)};
+      return;
+    }
+    const Routes routes = hints_.algorithm == digits  ? Routes::digits(list_, ports, base)
+                          : hints_.algorithm == lines ? Routes::lines(list_, ports, base)
+                                                      : Routes::combining(list_, ports);
+    note(routes);
+    known.way = routed(routes, true);
+  });
+  return known;
+}
+
+/// T = rounds latency + blocks bytes / rate, as policy/methods has it. What is packed is copied
+/// twice more at each hop.
+bool NeighbourPlans::pays(const Known& packed, const Known& direct, std::size_t bytes,
+                          const policy::LinkCosts& costs) const {
+  constexpr double packing = 2e-10;
+  const auto seconds = [&](const Work& work, double seconds_a_byte) {
+    const double partners = work.messages - work.rounds;
+    return costs.round_seconds * (work.rounds + partners * costs.partner_share) +
+           work.blocks * static_cast<double>(bytes) * seconds_a_byte;
+  };
+  return compute([&] {
+    return seconds(packed.work, costs.seconds_a_byte + packing) <
+           seconds(direct.work, costs.seconds_a_byte);
+  });
+}
+
+const Way& NeighbourPlans::way(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+                               const policy::LinkCosts& costs) const {
+  const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
+  if (!bytes || hints_.algorithm == NeighbourHints::Algorithm::direct || (is_free && encodes)) {
+    return *direct(movement).way;
+  }
+  const Known& combined = packed(movement);
+  if (!is_free || pays(combined, direct(movement), *bytes, costs)) return *combined.way;
+  return *direct(movement).way;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,94 @@
+// By which ways a neighbourhood's blocks may travel, and which of them a call takes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "policy/methods.hpp"
+#include "schedule/neighbourhoods/neighbourhood.hpp"
+#include "schedule/neighbourhoods/passages.hpp"
+#include "schedule/neighbourhoods/routes.hpp"
+#include "schedule/schedule.hpp"
+
+namespace mpress::engine {
+
+/// What the program wants, the same on all processes of a neighbourhood.
+struct NeighbourHints {
+  enum class Algorithm : unsigned char { automatic, direct, combining, digits, lines, ring };
+  Algorithm algorithm = Algorithm::automatic;
+  int ports = 0;                   ///< exchanges at once; 0: as many as there are
+  bool has_uniform_sizes = false;  ///< also in calls with counts: block i has one size everywhere
+
+  bool operator==(const NeighbourHints&) const = default;
+};
+
+/// What an exchange does.
+enum class Movement : unsigned char {
+  alltoall,  ///< each neighbour gets a block of its own
+  allgather  ///< all get one
+};
+
+/// How blocks travel, for one process. The same for all calls that take this way.
+struct Way {
+  /// Does a message carry all blocks of a transfer (packed_rounds)? Else each block is a message of
+  /// its own (coll/blocks/runner).
+  bool is_packed;
+  schedule::Schedule schedule;
+  schedule::Passages passages;
+};
+
+/// Of one process. Thread-safe.
+class NeighbourPlans {
+ public:
+  NeighbourPlans(schedule::Neighbourhood list, int rank, NeighbourHints hints);
+  NeighbourPlans(const NeighbourPlans&) = delete;
+  NeighbourPlans& operator=(const NeighbourPlans&) = delete;
+
+  const schedule::Neighbourhood& list() const { return list_; }
+  int rank() const { return rank_; }  ///< of this process, as are:
+  const std::vector<int>& coordinates() const { return coordinates_; }
+  const NeighbourHints& hints() const { return hints_; }
+  /// Neighbours that are the process itself.
+  const std::vector<int>& own() const { return own_; }
+
+  /// The way of a call. `bytes`: of a block on average, on all processes; nothing: no process
+  /// knows. `encodes`: each block may be compressed by itself, where it is a message. The same on
+  /// all processes. Throws std::bad_alloc.
+  const Way& way(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+                 const policy::LinkCosts& costs) const;
+
+ private:
+  /// What a rank sends on a torus.
+  struct Work {
+    int rounds = 0;
+    double messages = 0;
+    double blocks = 0;
+  };
+  struct Known {
+    std::once_flag once;
+    Work work;
+    std::optional<Way> way;
+  };
+  struct Pair {
+    Known direct;
+    Known packed;
+  };
+  const Known& direct(Movement movement) const;
+  const Known& packed(Movement movement) const;
+  Way routed(const schedule::Routes& routes, bool is_packed) const;
+  Way gathered(schedule::Schedule schedule, bool is_packed) const;
+  bool pays(const Known& packed, const Known& direct, std::size_t bytes,
+            const policy::LinkCosts& costs) const;
+
+  const schedule::Neighbourhood list_;
+  const int rank_;
+  const NeighbourHints hints_;
+  std::vector<int> coordinates_;
+  std::vector<int> own_;
+  mutable std::array<Pair, 2> known_;  ///< of each movement
+};
+
+}  // namespace mpress::engine

@@ -1,0 +1,46 @@
+// Where a rank has the blocks that it sends in a neighbourhood's all-to-all or all-gather, and to
+// which of its neighbours' places those belong that it gets.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/neighbourhoods/neighbourhood.hpp"
+#include "schedule/schedule.hpp"
+
+namespace mpress::schedule {
+
+/// One rank's. Where it says entry, an element of Schedule::blocks is meant.
+struct Passages {
+  static constexpr std::uint32_t own = UINT32_MAX;
+
+  /// Of each entry that is sent: the entry by which the block came, or `own`. Of others: itself.
+  std::vector<std::uint32_t> from;
+  /// Of each entry: for which neighbour its block is. 0 in all-gathers, where it is for all.
+  std::vector<std::uint32_t> part;
+  /// Of each entry that is received: the neighbours whose blocks this rank gets by it. None: it
+  /// only passes. Several: all-gathers whose offsets lead to one rank.
+  std::span<const int> slots(std::size_t entry) const {
+    return std::span(slots_).subspan(first_[entry], first_[entry + 1] - first_[entry]);
+  }
+  /// The entry by which a block comes, which comes to this rank.
+  std::uint32_t entry_of(Block block) const { return came_.at(block); }
+
+  /// For the rank at `coordinates`: of a schedule of Routes, or of ring_alltoall().
+  static Passages of_alltoall(const Neighbourhood& neighbourhood, const Schedule& schedule,
+                              std::span<const int> coordinates);
+  /// Of a schedule of GatherTree, or of direct_gather().
+  static Passages of_gather(const Neighbourhood& neighbourhood, const Schedule& schedule,
+                            std::span<const int> coordinates);
+
+ private:
+  explicit Passages(const Schedule& schedule);
+
+  std::vector<std::uint32_t> first_;  ///< of each entry's slots, and the end of all
+  std::vector<int> slots_;
+  std::unordered_map<Block, std::uint32_t> came_;
+};
+
+}  // namespace mpress::schedule
