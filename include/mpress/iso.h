@@ -73,6 +73,7 @@ int mpress_iso_neighborhood_create(MPI_Comm cartcomm, int s, const int relative_
  * - "iso_ports": messages that a process sends at once; by default as many as there are.
  * - "iso_uniform_sizes" = "true": in calls with counts, too, block i has the same length on all
  *   processes, so that other processes than its own can pass it on. Else such calls go direct.
+ * - "iso_reproducible" = "true": reductions combine in the order of the list.
  * - keys that communicators take (mpress_codec, ...: docs/semantics.md) hold for a new one, once
  *   mpress has started. */
 int mpress_iso_neighborhood_create_with_info(MPI_Comm cartcomm, int s,
@@ -223,6 +224,46 @@ int mpress_iso_neighbor_allgatherw_init(const void* sent, MPI_Count sent_count,
                                         const MPI_Datatype received_types[], MPI_Comm isocomm,
                                         MPI_Info info, mpress_request* request,
                                         const mpress_call* call);
+
+/* ---- Reductions ----------------------------------------------------------------------------- */
+
+/* `received` becomes the combination of the `count` items that each source has in `sent`; a source
+ * that the list leads to more than once counts as often, and the process itself only where it is in
+ * the list. Without any source it stays as it was; what it held before never counts.
+ *
+ * `op` commutes, and takes items of `type`; MPI_ERR_OP otherwise. Vectors are combined in the order
+ * of the list, or, by message combining, as they come together; "iso_reproducible" = "true" has
+ * them in the list's order always. With szp each vector is encoded with its share of the bound, so
+ * that the result keeps the bound; other codecs are not used. Processes that ask for different
+ * codecs get an error. Memory of GPUs is combined by the host. */
+int mpress_iso_neighbor_reduce(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
+                               MPI_Op op, MPI_Comm isocomm, const mpress_call* call);
+int mpress_iso_ineighbor_reduce(const void* sent, void* received, MPI_Count count,
+                                MPI_Datatype type, MPI_Op op, MPI_Comm isocomm,
+                                mpress_request* request, const mpress_call* call);
+int mpress_iso_neighbor_reduce_init(const void* sent, void* received, MPI_Count count,
+                                    MPI_Datatype type, MPI_Op op, MPI_Comm isocomm, MPI_Info info,
+                                    mpress_request* request, const mpress_call* call);
+
+/* The same with a vector for each target: as mpress_iso_neighbor_alltoallw() has them. Each has as
+ * many items as the result, and may be of a type of its own. */
+int mpress_iso_neighbor_scatter_reduce(const void* sent, const MPI_Count sent_counts[],
+                                       const MPI_Aint sent_displacements[],
+                                       const MPI_Datatype sent_types[], void* received,
+                                       MPI_Count count, MPI_Datatype type, MPI_Op op,
+                                       MPI_Comm isocomm, const mpress_call* call);
+int mpress_iso_ineighbor_scatter_reduce(const void* sent, const MPI_Count sent_counts[],
+                                        const MPI_Aint sent_displacements[],
+                                        const MPI_Datatype sent_types[], void* received,
+                                        MPI_Count count, MPI_Datatype type, MPI_Op op,
+                                        MPI_Comm isocomm, mpress_request* request,
+                                        const mpress_call* call);
+int mpress_iso_neighbor_scatter_reduce_init(const void* sent, const MPI_Count sent_counts[],
+                                            const MPI_Aint sent_displacements[],
+                                            const MPI_Datatype sent_types[], void* received,
+                                            MPI_Count count, MPI_Datatype type, MPI_Op op,
+                                            MPI_Comm isocomm, MPI_Info info,
+                                            mpress_request* request, const mpress_call* call);
 
 /* The neighbours that MPI's own neighbourhood calls have on a Cartesian communicator, two in each
  * dimension, at -1 and at +1: in this order in both arrays. In a periodic dimension of one or two

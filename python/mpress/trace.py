@@ -31,6 +31,7 @@ OPERATIONS = (
     "mpress_iso_neighbor_alltoall", "mpress_iso_neighbor_alltoallv",
     "mpress_iso_neighbor_alltoallw", "mpress_iso_neighbor_allgather",
     "mpress_iso_neighbor_allgatherv", "mpress_iso_neighbor_allgatherw",
+    "mpress_iso_neighbor_reduce", "mpress_iso_neighbor_scatter_reduce",
 )  # fmt: skip
 REDUCTIONS = (
     "MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",

@@ -28,6 +28,9 @@
   X(iso_neighbor_allgatherv_init, 11)                                                          \
   X(iso_neighbor_allgatherw, 9) X(iso_ineighbor_allgatherw, 10)                                \
   X(iso_neighbor_allgatherw_init, 11)                                                          \
+  X(iso_neighbor_reduce, 7) X(iso_ineighbor_reduce, 8) X(iso_neighbor_reduce_init, 9)          \
+  X(iso_neighbor_scatter_reduce, 10) X(iso_ineighbor_scatter_reduce, 11)                       \
+  X(iso_neighbor_scatter_reduce_init, 12)                                                      \
   X(iso_moore, 6) X(iso_von_neumann, 6)                                                        \
   X(type_create_triangular, 7) X(type_create_triangular_literal, 7)
 

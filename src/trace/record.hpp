@@ -63,6 +63,8 @@ enum class Op : std::uint8_t {
   iso_allgather,
   iso_allgatherv,
   iso_allgatherw,
+  iso_reduce,
+  iso_scatter_reduce,
   count_
 };
 

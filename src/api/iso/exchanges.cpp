@@ -17,6 +17,8 @@
 #include "engine/job/job.hpp"
 #include "engine/progress/blocking.hpp"
 #include "gpu/loaded_gpu.hpp"
+#include "mpi/calls/buffer_calls.hpp"
+#include "mpi/error_handlers.hpp"
 #include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/type_info.hpp"
 
@@ -152,7 +154,52 @@ struct Given {
   Side received;
   MPI_Comm comm;
   const mpress_call* asks;
+  MPI_Op op = MPI_OP_NULL;  ///< of a reduction, whose result is `received`, of one block
+  bool reduces = false;
 };
+
+/// Does MPI take the operator, for vectors of this type?
+Wrong check_operator(const Given& given) {
+  // Open MPI says that the first two commute.
+  if (given.op == MPI_OP_NULL || given.op == MPI_REPLACE || given.op == MPI_NO_OP) {
+    return {MPI_ERR_OP, "op is no operator that combines"};
+  }
+  const mpi::HeldError held;
+  int commutes = 0;
+  int code = held.code(mpi::calls().Op_commutative(given.op, &commutes));
+  if (code == MPI_SUCCESS && !commutes) {
+    return {MPI_ERR_OP, "op does not commute; sources have no order"};
+  }
+  double nothing[2] = {0, 0};
+  if (code == MPI_SUCCESS) {
+    code = held.code(mpi::buffer_calls().Reduce_local(&nothing[0], &nothing[1], 0,
+                                                      given.received.type, given.op));
+  }
+  if (code != MPI_SUCCESS) return {MPI_ERR_OP, "op does not take vectors of the datatype"};
+  return {};
+}
+
+/// Of a reduction: every vector has as many bytes.
+Wrong read_sum(const Given& given, const IsoNeighbourhood& neighbourhood, Exchange& exchange) {
+  static const std::vector<int> one{0};
+  std::vector<Part> results;
+  if (Wrong wrong = read_parts(given.received, one, results)) return wrong;
+  if (Wrong wrong = check_operator(given)) return wrong;
+  const Part& result = results[0];
+  for (std::size_t i = 0; i < exchange.sent.size(); ++i) {
+    const bool is_there =
+        given.movement == Movement::allgather || neighbourhood.targets[i] != MPI_PROC_NULL;
+    if (!is_there || exchange.sent[i].bytes == result.bytes) continue;
+    return {MPI_ERR_ARG, "vector " + std::to_string(i) + " has " +
+                             std::to_string(exchange.sent[i].bytes) + " bytes and the result " +
+                             std::to_string(result.bytes) + "; expected as many"};
+  }
+  exchange.sum = {result, given.op};
+  for (const int source : neighbourhood.sources) {
+    exchange.received.push_back(source == MPI_PROC_NULL ? Part{} : result);
+  }
+  return {};
+}
 
 /// Reads the arguments. `info`: of a persistent call.
 Wrong read(const Given& given, MPI_Info info, Exchange& exchange) {
@@ -173,10 +220,11 @@ Wrong read(const Given& given, MPI_Info info, Exchange& exchange) {
   const bool is_gather = given.movement == Movement::allgather;
   const std::vector<int>& targets = is_gather ? all : neighbourhood->targets;
   if (Wrong wrong = read_parts(given.sent, targets, exchange.sent)) return wrong;
+  exchange.operands.comm = given.comm;
+  if (given.reduces) return read_sum(given, *neighbourhood, exchange);
   if (Wrong wrong = read_parts(given.received, neighbourhood->sources, exchange.received)) {
     return wrong;
   }
-  exchange.operands.comm = given.comm;
   return read_sizes(given.sent, given.sent.has_arrays || given.received.has_arrays, *neighbourhood,
                     hints, exchange);
 }
@@ -256,6 +304,8 @@ constexpr engine::Collective allgather_call{trace::Op::iso_allgather, Family::al
                                             true};
 constexpr engine::Collective allgatherv_call{trace::Op::iso_allgatherv, Family::allgather, false,
                                              true};
+constexpr engine::Collective reduce_call{trace::Op::iso_reduce, Family::reduce, false, true};
+constexpr engine::Collective scatter_reduce_call{trace::Op::iso_scatter_reduce, Family::reduce};
 constexpr engine::Collective allgatherw_call{trace::Op::iso_allgatherw, Family::allgather, false,
                                              true};
 
@@ -351,3 +401,28 @@ MPRESS_FORMS(allgatherw,
                 received_types, true, true},
                comm,
                call}))
+
+MPRESS_FORMS(reduce,
+             (const void* sent, void* received, MPI_Count count, MPI_Datatype type, MPI_Op op),
+             ({api::reduce_call,
+               engine::Movement::allgather,
+               {"sent", sent, count, type},
+               {"received", received, count, type},
+               comm,
+               call,
+               op,
+               true}))
+
+MPRESS_FORMS(scatter_reduce,
+             (const void* sent, const MPI_Count sent_counts[], const MPI_Aint sent_displacements[],
+              const MPI_Datatype sent_types[], void* received, MPI_Count count, MPI_Datatype type,
+              MPI_Op op),
+             ({api::scatter_reduce_call,
+               engine::Movement::alltoall,
+               {"sent", sent, 0, MPI_DATATYPE_NULL, sent_counts, sent_displacements, sent_types,
+                true, true},
+               {"received", received, count, type},
+               comm,
+               call,
+               op,
+               true}))

@@ -311,6 +311,7 @@ Wrong read_hints(MPI_Info info, engine::NeighbourHints& hints) {
     }
     hints.ports = ports;
   }
+  if (Wrong wrong = read_flag(info, "iso_reproducible", hints.is_reproducible)) return wrong;
   return read_flag(info, "iso_uniform_sizes", hints.has_uniform_sizes);
 }
 

@@ -42,7 +42,7 @@ void* find_symbol(const char* name);
   X(Dist_graph_create) X(Dist_graph_create_adjacent)                                             \
   X(Info_free) X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_set)                                   \
   X(Barrier) X(Ibarrier) X(Allgather) X(Allreduce) X(Ireduce_scatter_block)                                   \
-  X(Group_translate_ranks) X(Group_free)                                                         \
+  X(Op_commutative) X(Group_translate_ranks) X(Group_free)                                                         \
   X(Comm_remote_size) X(Topo_test) X(Cartdim_get) X(Cart_get) X(Graph_neighbors_count)           \
   X(Dist_graph_neighbors_count) X(Pack_size) X(Pack_external_size)                               \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \

@@ -24,20 +24,18 @@ int device_of(Job& job, const std::vector<Part>& parts) {
 
 void Exchange::keep_types() {
   std::map<MPI_Datatype, MPI_Datatype> known;
-  for (std::vector<Part>* const parts : {&sent, &received}) {
-    for (Part& part : *parts) {
-      if (part.bytes == 0) continue;
-      auto [found, is_new] = known.try_emplace(part.type, part.type);
-      if (is_new) {
-        const auto type = mpi::type_info(part.type);
-        if (!type->is_predefined) {
-          kept_.push_back(std::make_unique<mpi::KeptType>(part.type, false));
-          found->second = kept_.back()->get();
-        }
-      }
-      part.type = found->second;
+  const auto keep = [&](Part& part) {
+    if (part.type == MPI_DATATYPE_NULL) return;
+    auto [found, is_new] = known.try_emplace(part.type, part.type);
+    if (is_new && !mpi::type_info(part.type)->is_predefined) {
+      kept_.push_back(std::make_unique<mpi::KeptType>(part.type, false));
+      found->second = kept_.back()->get();
     }
-  }
+    part.type = found->second;
+  };
+  for (Part& part : sent) keep(part);
+  for (Part& part : received) keep(part);
+  if (sum) keep(sum->result);
 }
 
 int copy_own(Job& job, const Exchange& exchange) {
@@ -54,7 +52,8 @@ int copy_own(Job& job, const Exchange& exchange) {
 
 std::shared_ptr<StreamOrder> order_behind_defaults(Job& job, const Exchange& exchange) {
   if (!gpu::in_use()) return nullptr;
-  const int received = device_of(job, exchange.received);
+  const int received =
+      exchange.sum ? device_of(job, {exchange.sum->result}) : device_of(job, exchange.received);
   const int sent = device_of(job, exchange.sent);
   auto order = StreamOrder::behind_defaults(job, received);
   if (sent == received) return order;

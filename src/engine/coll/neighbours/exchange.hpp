@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/coll/blocks/blocks.hpp"
@@ -27,6 +28,13 @@ struct Exchange {
     return sent[movement == Movement::allgather ? 0 : static_cast<std::size_t>(neighbour)];
   }
   std::shared_ptr<const NeighbourPlans> plans;
+
+  /// Of a reduction: what comes is combined to one vector, and `received` is not the program's.
+  struct Sum {
+    Part result;
+    MPI_Op op;
+  };
+  std::optional<Sum> sum;
 
   /// The program may free its types while the call is under way.
   void keep_types();

@@ -5,6 +5,7 @@
 
 #include "engine/coll/collective_request.hpp"
 #include "engine/coll/neighbours/neighbour_call.hpp"
+#include "engine/coll/neighbours/neighbour_sum.hpp"
 #include "engine/job/job.hpp"
 #include "engine/stream_order.hpp"
 #include "mpi/objects/self_comm.hpp"
@@ -16,8 +17,12 @@ namespace {
 /// alike.
 class Turn {
  public:
-  Turn(Job& job, Context& context, Form form)
-      : job_(job), context_(context), form_(form), number_(context.order().draw()) {}
+  Turn(Job& job, Context& context, Form form, const Exchange& exchange)
+      : job_(job),
+        context_(context),
+        form_(form),
+        exchange_(exchange),
+        number_(context.order().draw()) {}
 
   /// Never waits. True when it is decided how the call is served: see code(), or served().
   bool advance() {
@@ -28,8 +33,11 @@ class Turn {
     }
     if (agreement_) {
       if (!agreement_->advance()) return false;
-      const bool is_free = !agreement_->failed() && agreement_->result()[0] == 0;
-      if (!is_free) code_ = MPI_ERR_OTHER;
+      if (agreement_->failed() || agreement_->result()[0] != 0) {
+        code_ = MPI_ERR_OTHER;
+      } else if (agreement_->result()[1] != ~agreement_->result()[2]) {
+        code_ = job_.hints_code;
+      }
       is_decided_ = true;
     }
     return is_decided_;
@@ -55,15 +63,24 @@ class Turn {
       code_ = MPI_ERR_OTHER;
       return;
     }
-    if (form_ != Form::persistent) {
+    bool is_unsure = false;
+    if (form_ == Form::persistent) {
+      const std::uint64_t made = context_.order().next_persistent();
+      served_.tag = CallOrder::persistent_tag(made);
+      // Members free persistent calls when they like.
+      is_unsure = made >= CallOrder::persistent_tags;
+    } else {
       served_.tag = context_.order().next_tag();
-      return;
     }
-    const std::uint64_t made = context_.order().next_persistent();
-    served_.tag = CallOrder::persistent_tag(made);
-    if (made < CallOrder::persistent_tags) return;
-    // Members free persistent calls when they like.
-    const std::array told{Word{Combine::bit_or, context_.order().is_taken(served_.tag) ? 1u : 0u}};
+    // What encodes a reduction's vectors also decides how they travel.
+    const Exchange::Sum* const sum = exchange_.sum ? &*exchange_.sum : nullptr;
+    const bool may_encode = sum && sum->result.bytes >= least_long(job_);
+    if (!is_unsure && !may_encode) return;
+    const bool is_taken = is_unsure && context_.order().is_taken(served_.tag);
+    Asked asked;
+    if (may_encode) asked.spec = spec_of(job_, exchange_.operands, context_);
+    const std::array told{Word{Combine::bit_or, is_taken ? 1u : 0u},
+                          Word{Combine::max, asked.hash()}, Word{Combine::max, ~asked.hash()}};
     agreement_ = context_.agreements().combine(told);
     is_decided_ = false;
   }
@@ -71,12 +88,22 @@ class Turn {
   Job& job_;
   Context& context_;
   const Form form_;
+  const Exchange& exchange_;
   const std::uint64_t number_;
   std::shared_ptr<Agreement> agreement_;
   bool is_decided_ = false;
   int code_ = MPI_SUCCESS;
   Served served_;
 };
+
+std::unique_ptr<CollectiveOperation> operation_of(Job& job, const Collective& call,
+                                                  const Exchange& exchange, mpi::CommInfo& comm,
+                                                  Context& context, const Served& served) {
+  if (exchange.sum) {
+    return std::make_unique<NeighbourSum>(job, call, exchange, comm, context, served);
+  }
+  return std::make_unique<NeighbourCall>(job, call, exchange, comm, context, served);
+}
 
 /// The exchange of a call that outlives the program's arguments.
 class KeptExchange final : public KeptCall {
@@ -104,7 +131,7 @@ class ExchangeRequest : public CollectiveRequest {
  protected:
   const Exchange& exchange() const { return static_cast<const KeptExchange&>(*kept_).exchange(); }
   void prepare(const Served& served) {
-    blocks_ = std::make_unique<NeighbourCall>(job_, call_, exchange(), *comm_, context_, served);
+    blocks_ = operation_of(job_, call_, exchange(), *comm_, context_, served);
   }
 };
 
@@ -113,7 +140,7 @@ class ImmediateExchange final : public ExchangeRequest {
   ImmediateExchange(Job& job, const Collective& call, std::shared_ptr<mpi::CommInfo> comm,
                     Context& context, std::unique_ptr<KeptExchange> kept)
       : ExchangeRequest(job, call, std::move(comm), context, std::move(kept), false),
-        turn_(job, context, Form::immediate) {}
+        turn_(job, context, Form::immediate, this->exchange()) {}
 
   void start(MPI_Request* request) {
     open(request);
@@ -170,6 +197,11 @@ class PersistentExchange final : public ExchangeRequest {
   const Served served_;
 };
 
+/// What a process does that is alone.
+int move_own(Job& job, const Exchange& exchange) {
+  return exchange.sum ? fold_own(job, exchange) : copy_own(job, exchange);
+}
+
 /// A persistent call of a process that is alone: it ends when it begins.
 class LoneExchange final : public Request {
  public:
@@ -180,7 +212,7 @@ class LoneExchange final : public Request {
 
   int start(Job& job, MPI_Request*) override {
     if (const auto order = order_behind_defaults(job, exchange_)) order->await();
-    const int code = copy_own(job, exchange_);
+    const int code = move_own(job, exchange_);
     if (code != MPI_SUCCESS) return comm_->raise(code);
     set_active(true);
     renew();
@@ -202,7 +234,7 @@ bool is_lone(const mpi::CommInfo& comm) { return comm.world_ranks.size() == 1; }
 
 int exchange_alone(Job& job, const mpi::CommInfo& comm, const Exchange& exchange) {
   if (exchange.operands.defaults) exchange.operands.defaults->await();
-  const int code = copy_own(job, exchange);
+  const int code = move_own(job, exchange);
   return code == MPI_SUCCESS ? code : comm.raise(code);
 }
 
@@ -217,18 +249,18 @@ int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommIn
   if (is_lone(*comm)) return exchange_alone(job, *comm, exchange);
   Context& context = *job.contexts.of_blocking(comm);
   const std::uint64_t begin = trace::now_ns();
-  Turn turn(job, context, Form::blocking);
+  Turn turn(job, context, Form::blocking, exchange);
   job.progress.wait_until([&] { return turn.advance(); });
   turn.pass();
   context.settle();
   if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
   if (exchange.operands.defaults) exchange.operands.defaults->await();
-  NeighbourCall served(job, call, exchange, *comm, context, turn.served());
-  served.start(FloatModes::of_thread());
-  wait_for(job, served);
-  count_blocking(job, served.called(), begin);
-  tell_outcome(exchange.operands, served);
-  return served.code() == MPI_SUCCESS ? MPI_SUCCESS : comm->raise(served.code());
+  const auto served = operation_of(job, call, exchange, *comm, context, turn.served());
+  served->start(FloatModes::of_thread());
+  wait_for(job, *served);
+  count_blocking(job, served->called(), begin);
+  tell_outcome(exchange.operands, *served);
+  return served->code() == MPI_SUCCESS ? MPI_SUCCESS : comm->raise(served->code());
 }
 
 int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
@@ -255,7 +287,7 @@ int make_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::C
     made = std::make_shared<LoneExchange>(comm, std::move(exchange));
   } else {
     Context& context = *job.contexts.of_blocking(comm);
-    Turn turn(job, context, Form::persistent);
+    Turn turn(job, context, Form::persistent, exchange);
     job.progress.wait_until([&] { return turn.advance(); });
     turn.pass();
     context.settle();

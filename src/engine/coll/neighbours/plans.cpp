@@ -82,7 +82,7 @@ const NeighbourPlans::Known& NeighbourPlans::packed(Movement movement) const {
 
 /// T = rounds latency + blocks bytes / rate, as policy/methods has it. What is packed is copied
 /// twice more at each hop.
-bool NeighbourPlans::pays(const Known& packed, const Known& direct, std::size_t bytes,
+bool NeighbourPlans::pays(const Work& packed, const Work& direct, std::size_t bytes,
                           const policy::LinkCosts& costs) const {
   constexpr double packing = 2e-10;
   const auto seconds = [&](const Work& work, double seconds_a_byte) {
@@ -91,9 +91,28 @@ bool NeighbourPlans::pays(const Known& packed, const Known& direct, std::size_t 
            work.blocks * static_cast<double>(bytes) * seconds_a_byte;
   };
   return compute([&] {
-    return seconds(packed.work, costs.seconds_a_byte + packing) <
-           seconds(direct.work, costs.seconds_a_byte);
+    return seconds(packed, costs.seconds_a_byte + packing) < seconds(direct, costs.seconds_a_byte);
   });
+}
+
+const schedule::SumSchedule* NeighbourPlans::sums(Movement movement, std::size_t bytes,
+                                                  bool encodes,
+                                                  const policy::LinkCosts& costs) const {
+  const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
+  if (hints_.is_reproducible || hints_.algorithm == NeighbourHints::Algorithm::direct ||
+      (is_free && encodes)) {
+    return nullptr;
+  }
+  KnownSums& known = known_[static_cast<std::size_t>(movement)].sums;
+  std::call_once(known.once, [&] {
+    const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
+    const schedule::NeighbourSums sums(list_, movement == Movement::allgather, ports);
+    known.work = {sums.rounds(), static_cast<double>(sums.messages()),
+                  static_cast<double>(sums.vectors())};
+    known.schedule = sums.schedule(rank_);
+  });
+  if (is_free && !pays(known.work, direct(movement).work, bytes, costs)) return nullptr;
+  return &*known.schedule;
 }
 
 const Way& NeighbourPlans::way(Movement movement, std::optional<std::size_t> bytes, bool encodes,
@@ -103,7 +122,7 @@ const Way& NeighbourPlans::way(Movement movement, std::optional<std::size_t> byt
     return *direct(movement).way;
   }
   const Known& combined = packed(movement);
-  if (!is_free || pays(combined, direct(movement), *bytes, costs)) return *combined.way;
+  if (!is_free || pays(combined.work, direct(movement).work, *bytes, costs)) return *combined.way;
   return *direct(movement).way;
 }
 

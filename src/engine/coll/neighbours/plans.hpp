@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policy/methods.hpp"
+#include "schedule/neighbourhoods/neighbour_sums.hpp"
 #include "schedule/neighbourhoods/neighbourhood.hpp"
 #include "schedule/neighbourhoods/passages.hpp"
 #include "schedule/neighbourhoods/routes.hpp"
@@ -20,6 +21,7 @@ struct NeighbourHints {
   enum class Algorithm : unsigned char { automatic, direct, combining, digits, lines, ring };
   Algorithm algorithm = Algorithm::automatic;
   int ports = 0;                   ///< exchanges at once; 0: as many as there are
+  bool is_reproducible = false;    ///< reductions combine in the order of the list
   bool has_uniform_sizes = false;  ///< also in calls with counts: block i has one size everywhere
 
   bool operator==(const NeighbourHints&) const = default;
@@ -54,6 +56,10 @@ class NeighbourPlans {
   /// Neighbours that are the process itself.
   const std::vector<int>& own() const { return own_; }
 
+  /// The way of a reduction by message combining, if that is its way; null: straight.
+  const schedule::SumSchedule* sums(Movement movement, std::size_t bytes, bool encodes,
+                                    const policy::LinkCosts& costs) const;
+
   /// The way of a call. `bytes`: of a block on average, on all processes; nothing: no process
   /// knows. `encodes`: each block may be compressed by itself, where it is a message. The same on
   /// all processes. Throws std::bad_alloc.
@@ -72,15 +78,21 @@ class NeighbourPlans {
     Work work;
     std::optional<Way> way;
   };
+  struct KnownSums {
+    std::once_flag once;
+    Work work;
+    std::optional<schedule::SumSchedule> schedule;
+  };
   struct Pair {
     Known direct;
     Known packed;
+    KnownSums sums;
   };
   const Known& direct(Movement movement) const;
   const Known& packed(Movement movement) const;
   Way routed(const schedule::Routes& routes, bool is_packed) const;
   Way gathered(schedule::Schedule schedule, bool is_packed) const;
-  bool pays(const Known& packed, const Known& direct, std::size_t bytes,
+  bool pays(const Work& packed, const Work& direct, std::size_t bytes,
             const policy::LinkCosts& costs) const;
 
   const schedule::Neighbourhood list_;

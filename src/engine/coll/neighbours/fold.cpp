@@ -1,0 +1,51 @@
+#include "engine/coll/neighbours/fold.hpp"
+
+#include "engine/job/job.hpp"
+#include "mpi/calls/buffer_calls.hpp"
+#include "mpi/objects/relayout.hpp"
+#include "mpi/objects/type_info.hpp"
+
+namespace mpress::engine {
+
+Fold::Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Op op)
+    : job_(job), count_(count), type_(type), op_(op) {
+  const auto info = mpi::type_info(type);
+  bytes_ = static_cast<std::size_t>(count) * info->size;
+  has_gaps_ = !info->contiguous;
+  if (!has_gaps_) {
+    packed_type_ = type;
+    packed_count_ = count;
+    return;
+  }
+  packed_type_ = info->packed_type();
+  packed_count_ = static_cast<MPI_Count>(bytes_ / info->packed_unit());
+  MPI_Count lower = 0, extent = 0, first = 0, true_extent = 0;
+  mpi::calls().Type_get_extent_x(type, &lower, &extent);
+  mpi::calls().Type_get_true_extent_x(type, &first, &true_extent);
+  if (count == 0) return;
+  // A negative extent has the first item behind the others.
+  const MPI_Count span = extent * (count - 1);
+  first_byte_ = first + (span < 0 ? span : 0);
+  room_ = static_cast<std::size_t>((span < 0 ? -span : span) + true_extent);
+}
+
+int Fold::combine(const void* from, void* into) {
+  if (bytes_ == 0) return MPI_SUCCESS;
+  const auto reduce = [&](const void* a, void* b) {
+    return mpi::buffer_calls().Reduce_local_c
+               ? mpi::buffer_calls().Reduce_local_c(a, b, count_, type_, op_)
+               : mpi::buffer_calls().Reduce_local(a, b, static_cast<int>(count_), type_, op_);
+  };
+  if (!has_gaps_) return reduce(from, into);
+  if (!laid_out_) laid_out_ = job_.pool.take(2 * room_);
+  if (!laid_out_) return MPI_ERR_NO_MEM;
+  void* const a = begin_of(laid_out_.data());
+  void* const b = begin_of(laid_out_.data() + room_);
+  const mpi::Layout packed{packed_count_, packed_type_}, own{count_, type_};
+  int code = mpi::relayout(from, packed, a, own);
+  if (code == MPI_SUCCESS) code = mpi::relayout(into, packed, b, own);
+  if (code == MPI_SUCCESS) code = reduce(a, b);
+  return code == MPI_SUCCESS ? mpi::relayout(b, own, into, packed) : code;
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,54 @@
+// Reductions of include/mpress/iso.h: what all sources sent, combined in this process.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "engine/coll/collective_operation.hpp"
+#include "engine/coll/neighbours/exchange.hpp"
+#include "engine/coll/neighbours/fold.hpp"
+#include "engine/coll/neighbours/neighbour_call.hpp"
+#include "engine/coll/neighbours/packed_sums.hpp"
+#include "memory/buffer_pool.hpp"
+
+namespace mpress::engine {
+
+/// Either straight: an exchange to memory of this process's own, from where what came is combined
+/// in the order of the list; or by message combining, with partial results (packed_sums).
+class NeighbourSum final : public CollectiveOperation {
+ public:
+  /// As NeighbourCall. `exchange` has a sum. Ends the process where there is no memory, as others
+  /// wait for messages.
+  NeighbourSum(Job& job, const Collective& call, const Exchange& exchange, mpi::CommInfo& comm,
+               Context& context, const Served& served);
+
+  void start(FloatModes modes) override;
+  bool advance() override;
+  bool needs_host() const override { return straight_ && straight_->needs_host(); }
+  void await(bool is_awaited) override {
+    if (straight_) straight_->await(is_awaited);
+  }
+  void wait_in_mpi() override { straight_ ? straight_->wait_in_mpi() : packed_->wait_in_mpi(); }
+  trace::Called called() const override;
+  int code() const override { return code_; }
+  double bound() const override { return bound_; }
+
+ private:
+  int fold();
+
+  Job& job_;
+  const Collective& call_;
+  const Exchange& exchange_;
+  Fold fold_;
+  Exchange staged_;
+  memory::Buffer memory_;
+  std::optional<NeighbourCall> straight_;  ///< one of these
+  std::optional<PackedSums> packed_;
+  int code_ = MPI_SUCCESS;
+  double bound_ = 0;
+};
+
+/// Combines, in a process that is alone, what it has for itself. Returns an error code of MPI's.
+int fold_own(Job& job, const Exchange& exchange);
+
+}  // namespace mpress::engine
