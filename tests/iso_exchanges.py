@@ -1,4 +1,4 @@
-"""mpress.iso against what follows from coordinates alone: python iso_exchanges.py SEED [devices]."""
+"""mpress.iso against what follows from coordinates alone: iso_exchanges.py SEED [devices]."""
 
 from __future__ import annotations
 
@@ -48,21 +48,24 @@ def run(near: iso.Neighborhood, name: str, form: int, *given: Any, **named: Any)
         for _ in range(2):
             request.start()
             outcome = request.wait()
-        assert outcome.served or WORLD.size == 1
+        assert outcome.served
 
 
 def exchanges(chance: random.Random) -> None:
     dims = chance.randint(0, 3)
     cart = grid(dims, chance)
+    if cart == MPI.COMM_NULL:  # of a grid without dimensions, but for one process
+        return
+    s = chance.randint(0, 9)
     offsets = np.array(
-        [[chance.randint(-2, 2) for _ in range(dims)] for _ in range(chance.randint(0, 9))],
+        [[chance.randint(-2, 2) for _ in range(dims)] for _ in range(s)],
         np.int64,
-    ).reshape(-1, dims)
+    ).reshape(s, dims)
     algorithm = chance.choice(["auto", "direct", "combining"])
     near = iso.Neighborhood(cart, offsets, "mpc", algorithm=algorithm, uniform_sizes=True)
     assert len(near) == len(offsets) == len(near.sources) == len(near.targets)
     own = random.Random(chance.random() + WORLD.rank)
-    s, form, length = len(near), chance.randint(0, 2), chance.choice([0, 1, 5, 600])
+    form, length = chance.randint(0, 2), chance.choice([0, 1, 5, 600])
     there = [source != MPI.PROC_NULL for source in near.sources]
     # Each kind of call with what it is to bring.
     blocks = [value(WORLD.rank, i, (length,)) for i in range(s)]
@@ -149,7 +152,7 @@ def halos(chance: random.Random) -> None:
             assert (found == expected).all()
             continue
         for axis in range(dims):
-            faces = inner[:axis] + (slice(None),) + inner[axis + 1 :]
+            faces = (*inner[:axis], slice(None), *inner[axis + 1 :])
             assert (found[faces] == expected[faces]).all()
     halo.free()
     cart.Free()
@@ -186,13 +189,13 @@ def errors() -> None:
 
 
 def main() -> None:
-    chance = random.Random(int(sys.argv[1]))
+    seed = int(sys.argv[1])
     assert len(iso.moore(3, 1)) == 26 and len(iso.von_neumann(2, 2)) == 12
     mpress.Communicator(WORLD)
     errors()
-    for _ in range(15):
-        exchanges(chance)
-        halos(chance)
+    for number in range(15):
+        exchanges(random.Random(seed * 1000 + number))
+        halos(random.Random(seed * 1000 + number))
     if WORLD.rank == 0:
         print("ok")
 

@@ -104,6 +104,11 @@ RANKS = {
         "assert 0 < np.abs(field - sent).max() <= 1e-5\n"
         "assert halo.Get_info().Get('mpress_codec') == 'szp:abs=1e-5'",
     ),
+    "docs/neighbourhoods.md:python0": ("", "other = 1 - cart.rank\nassert u[0, 5] == other"),
+    "docs/neighbourhoods.md:python1": (
+        BLOCKS["docs/neighbourhoods.md:python0"].text,
+        "assert (received == 1).all() and (total == 1).all()",
+    ),
 }
 # Need a GPU: they compile, and know mpress's names.
 NAMES_ALONE = {"docs/api.md:python2"}
@@ -114,6 +119,7 @@ AROUND_C = {
         "#include <mpi.h>\n" + MAIN + "MPI_Comm halo;\n",
         "MPI_Info_free(&info);\nMPI_Comm_free(&halo);\nMPI_Finalize();\n}\n",
     ),
+    "docs/neighbourhoods.md:c0": ("", ""),
 }
 CMAKE = {"docs/c.md:cmake0"}
 

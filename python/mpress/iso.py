@@ -112,9 +112,7 @@ def _element(dtype: np.dtype) -> MPI.Datatype:
 _datatypes: dict[tuple[str, tuple[int, ...], tuple[int, ...]], MPI.Datatype] = {}
 
 
-def _datatype(
-    dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> MPI.Datatype:
+def _datatype(dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> MPI.Datatype:
     """That of one element, where they lie without gaps; else one of the whole array."""
     element = _element(dtype)
     if strides == _packed_strides(shape, dtype.itemsize) or 0 in shape:
@@ -280,7 +278,9 @@ class Neighborhood:
             a.address, sent_count, _handle(a), b.address, received_count, _handle(b),
         ))  # fmt: skip
 
-    def _listed(self, name: str, arrays: Sequence[Any]) -> tuple[list[_Block], tuple[int, ...], Any]:
+    def _listed(
+        self, name: str, arrays: Sequence[Any]
+    ) -> tuple[list[_Block], tuple[int, ...], Any]:
         if len(arrays) != len(self):
             raise ValueError(f"{name}: expected {len(self)} arrays, one for each offset, or None")
         blocks = [_block(f"{name}[{i}]", one) for i, one in enumerate(arrays)]
@@ -352,9 +352,7 @@ class Neighborhood:
     ) -> _Arguments:
         a, words, kept = self._listed("sent", sent)
         b, count = self._even("received", received, 1)
-        return _Arguments(
-            (*a, b), (*words, b.address, count, _handle(b), MPI._handleof(op)), kept
-        )
+        return _Arguments((*a, b), (*words, b.address, count, _handle(b), MPI._handleof(op)), kept)
 
     def _asks(
         self, arguments: _Arguments, outcome: _api.COutcome, codec: Any
@@ -369,9 +367,7 @@ class Neighborhood:
 
     def _blocking(self, name: str, arguments: _Arguments, codec: Any) -> None:
         asks, address = self._asks(arguments, self._last, codec)
-        _call(
-            f"mpress_iso_neighbor_{name}", *arguments.words, MPI._handleof(self.comm), address
-        )
+        _call(f"mpress_iso_neighbor_{name}", *arguments.words, MPI._handleof(self.comm), address)
         del asks
 
     def _begin(self, name: str, arguments: _Arguments, codec: Any, is_persistent: bool) -> Request:
@@ -422,42 +418,42 @@ _DESCRIPTIONS = {
     "for each.",
     "alltoallv": "The same with blocks of `sent_counts[i]` and `received_counts[i]` elements, one "
     "behind the other.",
-    "alltoallw": "`sent` and `received` are lists with an array for each offset, of any strides, or "
-    "None for no elements.",
+    "alltoallw": "`sent` and `received` are lists with an array for each offset, of any strides, "
+    "or None for no elements.",
     "allgather": "All targets get `sent`; `received` gets a block from each source.",
     "allgatherv": "The same with blocks of `received_counts[i]` elements.",
     "allgatherw": "The same with a list of arrays that are received.",
-    "reduce": "`received` becomes the combination of all sources' `sent`, by an `op` that commutes; "
-    "without sources it stays as it was.",
+    "reduce": "`received` becomes the combination of all sources' `sent`, by an `op` that "
+    "commutes; without sources it stays as it was.",
     "scatter_reduce": "The same with an array for each target: a list.",
 }
 
 
-def _add_forms() -> None:
-    for name, description in _DESCRIPTIONS.items():
-        read = getattr(Neighborhood, f"_{name}")
+def _method(name: str, form: str) -> Any:
+    """Neighborhood's method of an exchange, in one of its forms: "", "i" or "init"."""
+    read = getattr(Neighborhood, f"_{name}")
 
-        def blocking(self: Neighborhood, *given: Any, codec: Any = None, _=(name, read), **named: Any) -> None:  # fmt: skip
-            self._blocking(_[0], _[1](self, *given, **named), codec)
+    def method(self: Neighborhood, *given: Any, codec: Any = None, **named: Any) -> Any:
+        arguments = read(self, *given, **named)
+        if form:
+            return self._begin(name, arguments, codec, form == "init")
+        return self._blocking(name, arguments, codec)
 
-        def immediate(self: Neighborhood, *given: Any, codec: Any = None, _=(name, read), **named: Any) -> Request:  # fmt: skip
-            return self._begin(_[0], _[1](self, *given, **named), codec, False)
-
-        def persistent(self: Neighborhood, *given: Any, codec: Any = None, _=(name, read), **named: Any) -> Request:  # fmt: skip
-            return self._begin(_[0], _[1](self, *given, **named), codec, True)
-
-        for prefix, suffix, function, added in (
-            ("", "", blocking, ""),
-            ("i", "", immediate, " Begins it, and returns a Request."),
-            ("", "_init", persistent, " Collective; returns a PersistentRequest."),
-        ):
-            function.__name__ = f"{prefix}{name}{suffix}"
-            function.__qualname__ = f"Neighborhood.{function.__name__}"
-            function.__doc__ = description + added
-            setattr(Neighborhood, function.__name__, function)
+    method.__name__ = f"{name}_init" if form == "init" else f"{form}{name}"
+    method.__qualname__ = f"Neighborhood.{method.__name__}"
+    method.__doc__ = _DESCRIPTIONS[name] + _FORMS[form]
+    return method
 
 
-_add_forms()
+_FORMS = {
+    "": "",
+    "i": " Begins it, and returns a Request.",
+    "init": " Collective; returns a PersistentRequest.",
+}
+for _name in _DESCRIPTIONS:
+    for _form in _FORMS:
+        _made = _method(_name, _form)
+        setattr(Neighborhood, _made.__name__, _made)
 
 
 class HaloExchange:
@@ -465,7 +461,7 @@ class HaloExchange:
 
     Collective. `cart`: the processes' grid. `shape`: of this process's block, without halos;
     `depth` cells of halo lie around it, a number or one for each dimension, so fields are arrays of
-    shape + 2 * depth. Dimensions beyond those of the grid are not cut (components of a vector, say).
+    shape + 2 * depth. Dimensions beyond those of the grid are not cut (a vector's components, say).
     `corners`: with those of the halo, as stencils need that look at diagonal cells, and several
     steps at once. `periodic`: None, or what `cart` has to be in each dimension. `codec`: as of
     Neighborhood. Raises ValueError where the shape is smaller than the depth, or does not fit.
@@ -498,12 +494,16 @@ class HaloExchange:
             if tuple(map(bool, wanted)) != tuple(map(bool, cart.periods)):
                 raise ValueError(f"periodic: the grid is {cart.periods}, not {wanted}")
         offsets = moore(dims, 1) if corners else von_neumann(dims, 1)
-        deep = [all(d > 0 or c == 0 for d, c in zip(self.depth, one, strict=True)) for one in offsets]
+        deep = [
+            all(d > 0 or c == 0 for d, c in zip(self.depth, one, strict=True)) for one in offsets
+        ]
         offsets = offsets[deep] if len(offsets) else offsets
         like = np.array([*self.shape, *(-n for n in self.shape)], np.int64)
         most = np.empty_like(like)
         cart.Allreduce(like, most, MPI.MAX)
-        is_uniform = bool((most == like).all() and (most[: len(self.shape)] == -most[len(self.shape) :]).all())
+        is_uniform = bool(
+            (most == like).all() and (most[: len(self.shape)] == -most[len(self.shape) :]).all()
+        )
         is_uniform = cart.allreduce(is_uniform, MPI.LAND)
         self.neighborhood = Neighborhood(cart, offsets, codec, uniform_sizes=is_uniform)
         self._sent = [self._region(one, is_sent=True) for one in offsets]

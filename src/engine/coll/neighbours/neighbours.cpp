@@ -199,6 +199,8 @@ class PersistentExchange final : public ExchangeRequest {
 
 /// What a process does that is alone.
 int move_own(Job& job, const Exchange& exchange) {
+  const std::optional<Asked>& asked = exchange.operands.asked;
+  if (asked && asked->outcome) *asked->outcome = {true, 0};
   return exchange.sum ? fold_own(job, exchange) : copy_own(job, exchange);
 }
 
