@@ -65,6 +65,8 @@ ELSEWHERE = {
     "docs/c.md:c2": ("test_api.py", "test_examples_of_the_page"),
     "docs/communicator.md:python0": ("test_communicator.py", "test_examples_of_the_page"),
     "docs/communicator.md:python1": ("test_communicator.py", "test_examples_of_the_page"),
+    "docs/neighbourhoods.md:python0": ("test_iso.py", "test_examples_of_the_page"),
+    "docs/neighbourhoods.md:python1": ("test_iso.py", "test_examples_of_the_page"),
 }
 # What is executed here, in a folder with what `folder` puts there. The test of a block may want
 # something of the report, or of what is printed.
@@ -103,11 +105,6 @@ RANKS = {
         "sent = np.sin(np.linspace(0, 10, 1_000_000))\n"
         "assert 0 < np.abs(field - sent).max() <= 1e-5\n"
         "assert halo.Get_info().Get('mpress_codec') == 'szp:abs=1e-5'",
-    ),
-    "docs/neighbourhoods.md:python0": ("", "other = 1 - cart.rank\nassert u[0, 5] == other"),
-    "docs/neighbourhoods.md:python1": (
-        BLOCKS["docs/neighbourhoods.md:python0"].text,
-        "assert (received == 1).all() and (total == 1).all()",
     ),
 }
 # Need a GPU: they compile, and know mpress's names.
