@@ -116,6 +116,39 @@ def exchanges(chance: random.Random) -> None:
     cart.Free()
 
 
+def bounds(chance: random.Random) -> None:
+    """What is encoded with a loss is within the bound, on each element received."""
+    cart = grid(2, chance)
+    near = iso.Neighborhood(cart, iso.moore(2, 1, inner=-1), "szp:abs=1e-3")
+    length, s = 30_000, len(near)
+    there = [i for i, source in enumerate(near.sources) if source != MPI.PROC_NULL]
+
+    def field(origin: int, index: int) -> np.ndarray:
+        return np.sin(np.arange(length) / 500 + origin) * (index + 1)
+
+    sent = np.array([field(WORLD.rank, i) for i in range(s)])
+    received = np.zeros((s, length))
+    near.alltoall(sent, received)
+    lost = max(np.abs(received[i] - field(near.sources[i], i)).max() for i in there)
+    assert lost <= near.outcome.bound <= 1.001e-3
+    near.allgather(sent[0], received)
+    lost = max(np.abs(received[i] - field(near.sources[i], 0)).max() for i in there)
+    assert lost <= near.outcome.bound <= 1.001e-3
+    total = np.zeros(length)
+    for op, combined in ((MPI.SUM, np.sum), (MPI.MAX, np.max), (MPI.PROD, np.prod)):
+        near.reduce(sent[0], total, op=op)
+        exact = combined([field(near.sources[i], 0) for i in there], axis=0)
+        lost = np.abs(total - exact).max()
+        assert lost <= near.outcome.bound + 1e-12 and near.outcome.bound <= 1.001e-3
+        if op == MPI.PROD:
+            assert lost < 1e-12
+    near.scatter_reduce(list(sent), total)
+    exact = np.sum([field(near.sources[i], i) for i in there], axis=0)
+    assert np.abs(total - exact).max() <= near.outcome.bound + 1e-12
+    near.free()
+    cart.Free()
+
+
 def halos(chance: random.Random) -> None:
     dims = chance.randint(1, 3)
     cart = grid(dims, chance)
@@ -193,6 +226,7 @@ def main() -> None:
     assert len(iso.moore(3, 1)) == 26 and len(iso.von_neumann(2, 2)) == 12
     mpress.Communicator(WORLD)
     errors()
+    bounds(random.Random(seed))
     for number in range(15):
         exchanges(random.Random(seed * 1000 + number))
         halos(random.Random(seed * 1000 + number))

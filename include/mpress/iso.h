@@ -231,11 +231,13 @@ int mpress_iso_neighbor_allgatherw_init(const void* sent, MPI_Count sent_count,
  * that the list leads to more than once counts as often, and the process itself only where it is in
  * the list. Without any source it stays as it was; what it held before never counts.
  *
- * `op` commutes, and takes items of `type`; MPI_ERR_OP otherwise. Vectors are combined in the order
+ * `op` commutes, and takes items of `type`; MPI_ERR_OP otherwise. It is not freed before the
+ * request is over, or, of a persistent call, freed. Vectors are combined in the order
  * of the list, or, by message combining, as they come together; "iso_reproducible" = "true" has
- * them in the list's order always. With szp each vector is encoded with its share of the bound, so
- * that the result keeps the bound; other codecs are not used. Processes that ask for different
- * codecs get an error. Memory of GPUs is combined by the host. */
+ * them in the list's order always. With szp, vectors of f32 and f64 that are added, or of which
+ * the least or the greatest is taken, are encoded each with its share of the bound, so that the
+ * result keeps it, but for the rounding of its additions; other codecs are not used. Processes that
+ * ask for different codecs get an error. Memory of GPUs is combined by the host. */
 int mpress_iso_neighbor_reduce(const void* sent, void* received, MPI_Count count, MPI_Datatype type,
                                MPI_Op op, MPI_Comm isocomm, const mpress_call* call);
 int mpress_iso_ineighbor_reduce(const void* sent, void* received, MPI_Count count,

@@ -3,6 +3,7 @@
 #include <mpress/iso.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,6 +21,7 @@
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/error_handlers.hpp"
 #include "mpi/objects/comm_info.hpp"
+#include "mpi/objects/self_comm.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::api {
@@ -87,7 +89,7 @@ Wrong check_arrays(const Side& side, std::size_t neighbours) {
 }
 
 /// Reads what one neighbour's arguments say.
-Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part) {
+Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part, bool is_there = true) {
   const MPI_Count count = side.has_arrays ? side.counts[i] : side.count;
   const MPI_Datatype type = side.has_types ? side.types[i] : side.type;
   if (count < 0) {
@@ -100,12 +102,17 @@ Wrong read_part(const Side& side, std::size_t i, Types& types, Part& part) {
         side.has_types ? place(side, "types", i) : std::string(side.name) + "_type";
     return {MPI_ERR_TYPE, name + " is no committed datatype"};
   }
+  const std::size_t bytes = static_cast<std::size_t>(count) * types.size();
+  if (!is_there) {
+    part = {nullptr, count, type, bytes};
+    return {};
+  }
   std::int64_t offset = side.has_types    ? side.displacements[i]
                         : side.has_arrays ? side.displacements[i] * types.extent()
                                           : static_cast<std::int64_t>(i) * count * types.extent();
   const auto at =
       reinterpret_cast<std::uintptr_t>(side.buffer) + static_cast<std::uintptr_t>(offset);
-  part = {reinterpret_cast<void*>(at), count, type, static_cast<std::size_t>(count) * types.size()};
+  part = {reinterpret_cast<void*>(at), count, type, bytes};
   return {};
 }
 
@@ -131,7 +138,7 @@ Wrong read_sizes(const Side& sent, bool is_irregular, const IsoNeighbourhood& ne
   exchange.sizes.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     Part part;
-    if (Wrong wrong = read_part(sent, i, types, part)) return wrong;
+    if (Wrong wrong = read_part(sent, i, types, part, false)) return wrong;
     exchange.sizes[i] = part.bytes;
   }
   for (std::size_t i = 0; i < exchange.received.size(); ++i) {
@@ -170,10 +177,11 @@ Wrong check_operator(const Given& given) {
   if (code == MPI_SUCCESS && !commutes) {
     return {MPI_ERR_OP, "op does not commute; sources have no order"};
   }
+  // On a communicator that returns errors; operators are not called.
   double nothing[2] = {0, 0};
   if (code == MPI_SUCCESS) {
-    code = held.code(mpi::buffer_calls().Reduce_local(&nothing[0], &nothing[1], 0,
-                                                      given.received.type, given.op));
+    code = held.code(mpi::calls().Allreduce(&nothing[0], &nothing[1], 0, given.received.type,
+                                            given.op, mpi::self_comm()));
   }
   if (code != MPI_SUCCESS) return {MPI_ERR_OP, "op does not take vectors of the datatype"};
   return {};
@@ -186,6 +194,9 @@ Wrong read_sum(const Given& given, const IsoNeighbourhood& neighbourhood, Exchan
   if (Wrong wrong = read_parts(given.received, one, results)) return wrong;
   if (Wrong wrong = check_operator(given)) return wrong;
   const Part& result = results[0];
+  if (result.count > INT_MAX && !mpi::buffer_calls().Reduce_local_c) {
+    return {MPI_ERR_COUNT, "count is more than this MPI's operators take"};
+  }
   for (std::size_t i = 0; i < exchange.sent.size(); ++i) {
     const bool is_there =
         given.movement == Movement::allgather || neighbourhood.targets[i] != MPI_PROC_NULL;
@@ -194,7 +205,7 @@ Wrong read_sum(const Given& given, const IsoNeighbourhood& neighbourhood, Exchan
                              std::to_string(exchange.sent[i].bytes) + " bytes and the result " +
                              std::to_string(result.bytes) + "; expected as many"};
   }
-  exchange.sum = {result, given.op};
+  exchange.sum = {result, given.received.type, given.op};
   for (const int source : neighbourhood.sources) {
     exchange.received.push_back(source == MPI_PROC_NULL ? Part{} : result);
   }
@@ -293,7 +304,10 @@ int persistent(const Given& given, MPI_Info info, mpress_request* request) {
                [&](engine::Job& job, const std::shared_ptr<mpi::CommInfo>& comm, Exchange exchange,
                    MPI_Request* made) {
                  engine::before_blocking(job);
-                 return engine::make_exchange(job, given.call, comm, std::move(exchange), made);
+                 const int code =
+                     engine::make_exchange(job, given.call, comm, std::move(exchange), made);
+                 if (code == MPI_SUCCESS) job.start_streams.note(*made, given.comm);
+                 return code;
                });
 }
 

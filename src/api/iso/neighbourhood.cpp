@@ -14,6 +14,7 @@
 
 #include "api/entries.hpp"
 #include "config/config.hpp"
+#include "engine/coll/neighbours/neighbours.hpp"
 #include "engine/job/comm_calls.hpp"
 #include "engine/progress/blocking.hpp"
 #include "mpi/objects/comm_info.hpp"
@@ -129,7 +130,12 @@ Wrong read_request(Request& request, Cartesian cartesian, Shared& neighbourhood)
 Wrong check_alike(const Request& request, const IsoNeighbourhood* neighbourhood, Wrong own) {
   std::array<std::uint64_t, 2> most{~std::uint64_t{0}, ~std::uint64_t{0}};
   if (neighbourhood) {
-    const std::uint64_t hash = neighbourhood->list().hash() * 2 + request.is_attribute;
+    const engine::NeighbourHints& hints = neighbourhood->plans->hints();
+    const std::array<int, 5> others{static_cast<int>(hints.algorithm), hints.ports,
+                                    hints.is_reproducible, hints.has_uniform_sizes,
+                                    request.is_attribute};
+    std::uint64_t hash = neighbourhood->list().hash();
+    for (const int one : others) hash = (hash ^ static_cast<unsigned>(one)) * 0x100000001b3;
     most = {hash, ~hash};
   }
   const int code =
@@ -137,7 +143,7 @@ Wrong check_alike(const Request& request, const IsoNeighbourhood* neighbourhood,
   if (own) return own;
   if (code != MPI_SUCCESS) return {code, {}, true};
   if (most[0] == ~most[1]) return {};
-  return {MPI_ERR_ARG, "processes have given different lists of relative coordinates"};
+  return {MPI_ERR_ARG, "processes have given different lists of relative coordinates, or hints"};
 }
 
 /// Attaches the neighbourhood to the communicator that the call gives to the program.
@@ -175,12 +181,17 @@ int create(Request request) {
   Wrong wrong = read_request(request, std::move(cartesian), neighbourhood);
   const bool is_checked = settings().iso_check;
   if (wrong && !is_checked) return raise(request.cartcomm, std::move(wrong));
-  if (request.is_attribute && !is_checked) return finish(request, neighbourhood);
+  engine::Job* job = engine::active_job();
+  const bool is_prepared = job && engine::needs_preparation(*job);
+  if (request.is_attribute && !is_checked && !is_prepared) return finish(request, neighbourhood);
   // From here on MPI may wait for other ranks.
   const Admission admission = admit(Kind::collective, request.cartcomm);
-  engine::Job* const job = engine::enter_blocking_call();
+  job = engine::enter_blocking_call();
   if (is_checked) wrong = check_alike(request, neighbourhood.get(), std::move(wrong));
   const int code = wrong ? wrong.code : finish(request, neighbourhood);
+  if (job && is_prepared && code == MPI_SUCCESS) {
+    engine::prepare_exchanges(*job, mpi::comm_info(*request.created));
+  }
   engine::after_blocking(job, code);
   return wrong ? raise(request.cartcomm, std::move(wrong)) : code;
 }
@@ -304,10 +315,13 @@ Wrong read_hints(MPI_Info info, engine::NeighbourHints& hints) {
     hints.algorithm = static_cast<engine::NeighbourHints::Algorithm>(found - names.begin());
   }
   if (const auto text = mpi::info_value(info, "iso_ports")) {
+    constexpr int most_ports = 1 << 20;
     int ports = 0;
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), ports);
-    if (error != std::errc() || end != text->data() + text->size() || ports < 1) {
-      return {MPI_ERR_INFO_VALUE, "iso_ports is \"" + *text + "\"; expected a number above 0"};
+    if (error != std::errc() || end != text->data() + text->size() || ports < 1 ||
+        ports > most_ports) {
+      return {MPI_ERR_INFO_VALUE,
+              "iso_ports is \"" + *text + "\"; expected a number from 1 to 1048576"};
     }
     hints.ports = ports;
   }

@@ -19,6 +19,9 @@ CollectiveRequest::CollectiveRequest(Job& job, const Collective& call,
       kept_(std::move(kept)),
       mpi_part_(job) {}
 
+/// Exchanges of neighbours are under way also where MPI's hook is not for collective calls.
+bool CollectiveRequest::may_run_in_hook() const { return job_.collectives.immediate; }
+
 void CollectiveRequest::prepare_blocks(const Served& served) {
   blocks_ = make_operation(job_, call_, kept_->operands(), *comm_, context_, served);
 }

@@ -26,7 +26,7 @@ class CollectiveRequest : public Request {
 
   bool advance() final;
   bool needs_host() const final { return blocks_ && blocks_->needs_host(); }
-  bool may_run_in_hook() const final { return true; }
+  bool may_run_in_hook() const final;
   bool may_be_late(const Job&) const final { return !is_ended_.load(std::memory_order_relaxed); }
   bool only_mpress_completes() const final { return true; }
   bool must_end() const final { return true; }

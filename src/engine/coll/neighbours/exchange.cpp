@@ -1,6 +1,9 @@
 #include "engine/coll/neighbours/exchange.hpp"
 
 #include <map>
+#include <set>
+#include <span>
+#include <utility>
 
 #include "engine/job/job.hpp"
 #include "engine/stream_order.hpp"
@@ -10,14 +13,10 @@
 namespace mpress::engine {
 namespace {
 
-/// The device of the first part that is not of the host.
-int device_of(Job& job, const std::vector<Part>& parts) {
+void add_devices(Job& job, std::span<const Part> parts, std::set<int>& devices) {
   for (const Part& part : parts) {
-    if (part.bytes == 0) continue;
-    const int device = device_of(job, part.data, *mpi::type_info(part.type));
-    if (device != gpu::host) return device;
+    if (part.bytes > 0) devices.insert(device_of(job, part.data, *mpi::type_info(part.type)));
   }
-  return gpu::host;
 }
 
 }  // namespace
@@ -52,14 +51,21 @@ int copy_own(Job& job, const Exchange& exchange) {
 
 std::shared_ptr<StreamOrder> order_behind_defaults(Job& job, const Exchange& exchange) {
   if (!gpu::in_use()) return nullptr;
-  const int received =
-      exchange.sum ? device_of(job, {exchange.sum->result}) : device_of(job, exchange.received);
-  const int sent = device_of(job, exchange.sent);
-  auto order = StreamOrder::behind_defaults(job, received);
-  if (sent == received) return order;
-  auto other = StreamOrder::behind_defaults(job, sent);
-  if (!order) return other;
-  if (other) other->await();
+  std::set<int> devices;
+  add_devices(job, exchange.sent, devices);
+  if (exchange.sum) {
+    add_devices(job, {&exchange.sum->result, 1}, devices);
+  } else {
+    add_devices(job, exchange.received, devices);
+  }
+  devices.erase(gpu::host);
+  // One place is enough: work behind the others is waited for here.
+  std::shared_ptr<StreamOrder> order;
+  for (const int device : devices) {
+    auto next = StreamOrder::behind_defaults(job, device);
+    if (order && next) order->await();
+    if (next) order = std::move(next);
+  }
   return order;
 }
 

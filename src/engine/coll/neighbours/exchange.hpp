@@ -28,10 +28,14 @@ struct Exchange {
     return sent[movement == Movement::allgather ? 0 : static_cast<std::size_t>(neighbour)];
   }
   std::shared_ptr<const NeighbourPlans> plans;
+  /// All of it begins with the call, as nothing of mpress's gets on while MPI blocks: nothing is
+  /// passed on.
+  bool is_direct = false;
 
   /// Of a reduction: what comes is combined to one vector, and `received` is not the program's.
   struct Sum {
     Part result;
+    MPI_Datatype type;  ///< the result's, as the program's operator gets it
     MPI_Op op;
   };
   std::optional<Sum> sum;

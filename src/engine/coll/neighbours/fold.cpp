@@ -7,8 +7,8 @@
 
 namespace mpress::engine {
 
-Fold::Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Op op)
-    : job_(job), count_(count), type_(type), op_(op) {
+Fold::Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Datatype programs, MPI_Op op)
+    : job_(job), count_(count), type_(type), programs_(programs), op_(op) {
   const auto info = mpi::type_info(type);
   bytes_ = static_cast<std::size_t>(count) * info->size;
   has_gaps_ = !info->contiguous;
@@ -25,22 +25,28 @@ Fold::Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Op op)
   if (count == 0) return;
   // A negative extent has the first item behind the others.
   const MPI_Count span = extent * (count - 1);
-  first_byte_ = first + (span < 0 ? span : 0);
-  room_ = static_cast<std::size_t>((span < 0 ? -span : span) + true_extent);
+  const MPI_Count least = first + (span < 0 ? span : 0);
+  // The address of a vector is aligned, as operators expect, wherever its data begin.
+  constexpr std::size_t line = 64;
+  const auto up = [](MPI_Count bytes) {
+    return (static_cast<std::size_t>(bytes) + line - 1) / line * line;
+  };
+  first_ = least < 0 ? up(-least) : 0;
+  room_ = first_ + up((span < 0 ? -span : span) + true_extent + (least > 0 ? least : 0) + 1);
 }
 
 int Fold::combine(const void* from, void* into) {
   if (bytes_ == 0) return MPI_SUCCESS;
   const auto reduce = [&](const void* a, void* b) {
     return mpi::buffer_calls().Reduce_local_c
-               ? mpi::buffer_calls().Reduce_local_c(a, b, count_, type_, op_)
-               : mpi::buffer_calls().Reduce_local(a, b, static_cast<int>(count_), type_, op_);
+               ? mpi::buffer_calls().Reduce_local_c(a, b, count_, programs_, op_)
+               : mpi::buffer_calls().Reduce_local(a, b, static_cast<int>(count_), programs_, op_);
   };
   if (!has_gaps_) return reduce(from, into);
   if (!laid_out_) laid_out_ = job_.pool.take(2 * room_);
   if (!laid_out_) return MPI_ERR_NO_MEM;
-  void* const a = begin_of(laid_out_.data());
-  void* const b = begin_of(laid_out_.data() + room_);
+  void* const a = laid_out_.data() + first_;
+  void* const b = laid_out_.data() + room_ + first_;
   const mpi::Layout packed{packed_count_, packed_type_}, own{count_, type_};
   int code = mpi::relayout(from, packed, a, own);
   if (code == MPI_SUCCESS) code = mpi::relayout(into, packed, b, own);

@@ -14,9 +14,10 @@ class Job;
 /// nothing. One thread at a time.
 class Fold {
  public:
-  /// `type` and `op` outlive it. Where its functions are to work on types with gaps, room for two
+  /// `type` and `op` outlive it; `programs`: the type as the program's operator gets it, which has
+  /// the same layout. Where its functions are to work on types with gaps, room for two
   /// vectors as the type has them is taken from the job's pool.
-  Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Op op);
+  Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Datatype programs, MPI_Op op);
 
   /// Bytes of a vector.
   std::size_t bytes() const { return bytes_; }
@@ -28,17 +29,16 @@ class Fold {
   int combine(const void* from, void* into);
 
  private:
-  void* begin_of(std::byte* room) const { return room - first_byte_; }
-
   Job& job_;
   const MPI_Count count_;
   const MPI_Datatype type_;
+  const MPI_Datatype programs_;
   const MPI_Op op_;
   std::size_t bytes_ = 0;
   MPI_Count packed_count_ = 0;
   MPI_Datatype packed_type_ = MPI_DATATYPE_NULL;
   bool has_gaps_ = false;
-  std::ptrdiff_t first_byte_ = 0;
+  std::size_t first_ = 0;  ///< from the begin of a room to the address of a vector there
   std::size_t room_ = 0;
   memory::Buffer laid_out_;
 };

@@ -7,12 +7,18 @@
 
 namespace mpress::engine {
 
+const policy::LinkCosts& links_of(const Job& job, const Context& context) {
+  const auto& costs = job.collective_costs.host;
+  return context.hosts().count() > 1 ? costs.between : costs.within;
+}
+
 namespace {
 
 /// By what all members know alike.
 const Way& way_of(const Job& job, const Exchange& exchange, const Context& context) {
-  const auto& costs = job.collective_costs.host;
-  const policy::LinkCosts& links = context.hosts().count() > 1 ? costs.between : costs.within;
+  if (exchange.is_direct) {
+    return exchange.plans->way(exchange.movement, std::nullopt, false, links_of(job, context));
+  }
   std::optional<std::size_t> mean;
   std::size_t longest = 0;
   if (!exchange.sizes.empty()) {
@@ -23,7 +29,8 @@ const Way& way_of(const Job& job, const Exchange& exchange, const Context& conte
     }
     mean = bytes / exchange.sizes.size();
   }
-  return exchange.plans->way(exchange.movement, mean, longest >= least_long(job), links);
+  return exchange.plans->way(exchange.movement, mean, longest >= least_long(job),
+                             links_of(job, context));
 }
 
 /// Blocks as messages. Of an all-gather: as those of a gather, whose root is everybody.

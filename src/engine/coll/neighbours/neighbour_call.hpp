@@ -14,6 +14,9 @@
 
 namespace mpress::engine {
 
+/// What messages between a communicator's members cost, as all of them have agreed.
+const policy::LinkCosts& links_of(const Job& job, const Context& context);
+
 class NeighbourCall final : public CollectiveOperation {
  public:
   /// What it refers to outlives it. `served`: its tag, and whether the call blocks.

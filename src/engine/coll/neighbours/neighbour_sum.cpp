@@ -5,46 +5,59 @@
 
 #include "codec/float_environment.hpp"
 #include "engine/job/job.hpp"
+#include "mpi/objects/type_info.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
 
-/// What encodes each source's vector: szp with its part of the bound, as the results' errors add
-/// up. Other codecs have no bound that could be shared, or none at all.
+/// Do errors of the vectors add up to at most their sum in the result?
+bool adds_errors(const Exchange::Sum& sum) {
+  const auto type = mpi::type_info(sum.type);
+  const bool is_number = type->is_predefined && type->element &&
+                         type->size == element_size(*type->element);  // no pair, and not complex
+  return is_number && (sum.op == MPI_SUM || sum.op == MPI_MIN || sum.op == MPI_MAX);
+}
+
+/// What encodes each source's vector: szp with its part of the bound. Other codecs have no bound
+/// that could be shared, or none at all.
 Spec part_of_bound(const Spec& whole, std::size_t sources) {
-  if (whole.codec != Codec::szp || sources == 0) return Spec{.codec = Codec::none};
+  if (sources == 0) return Spec{.codec = Codec::none};
   Spec part = whole;
   compute([&] { part.value = whole.value / static_cast<double>(sources); });
   return part;
 }
 
-const policy::LinkCosts& links_of(const Job& job, const Context& context) {
-  const auto& costs = job.collective_costs.host;
-  return context.hosts().count() > 1 ? costs.between : costs.within;
-}
-
 }  // namespace
+
+bool may_encode_sum(const Job& job, const Exchange& exchange) {
+  return exchange.sum->result.bytes >= least_long(job) && adds_errors(*exchange.sum);
+}
 
 NeighbourSum::NeighbourSum(Job& job, const Collective& call, const Exchange& exchange,
                            mpi::CommInfo& comm, Context& context, const Served& served)
     : job_(job),
       call_(call),
       exchange_(exchange),
-      fold_(job, exchange.sum->result.count, exchange.sum->result.type, exchange.sum->op) {
+      fold_(job, exchange.sum->result.count, exchange.sum->result.type, exchange.sum->type,
+            exchange.sum->op) {
   const Spec spec = spec_of(job, exchange.operands, context);
-  const bool encodes = spec.codec == Codec::szp && fold_.bytes() >= least_long(job);
-  const auto* const combined =
-      exchange.plans->sums(exchange.movement, fold_.bytes(), encodes, links_of(job, context));
+  const bool encodes = may_encode_sum(job, exchange) && spec.codec == Codec::szp;
+  const schedule::SumSchedule* const combined =
+      exchange.is_direct
+          ? nullptr
+          : exchange.plans->sums(exchange.movement, fold_.bytes(), encodes, links_of(job, context));
   if (combined) {
     packed_.emplace(job, called(), context, served.tag, exchange, *combined, fold_);
     return;
   }
   staged_.movement = exchange.movement;
   staged_.operands.asked.emplace();
-  staged_.operands.asked->spec = part_of_bound(spec, exchange.received.size());
+  staged_.operands.asked->spec =
+      encodes ? part_of_bound(spec, exchange.received.size()) : Spec{.codec = Codec::none};
   staged_.sent = exchange.sent;
   staged_.plans = exchange.plans;
+  staged_.is_direct = true;
   staged_.received.resize(exchange.received.size());
   memory_ = job.pool.take(std::max<std::size_t>(exchange.received.size() * fold_.bytes(), 1));
   if (!memory_) mpi::fatal("no memory for the vectors of a reduction");
@@ -76,8 +89,8 @@ bool NeighbourSum::advance() {
   }
   if (!straight_->advance()) return false;
   code_ = straight_->code();
-  const auto sources = static_cast<double>(exchange_.received.size());
-  bound_ = compute([&] { return straight_->bound() * sources; });
+  bound_ =
+      compute([&] { return straight_->bound() * static_cast<double>(exchange_.received.size()); });
   if (code_ == MPI_SUCCESS) code_ = fold();
   return true;
 }
@@ -102,7 +115,7 @@ int NeighbourSum::fold() {
 
 int fold_own(Job& job, const Exchange& exchange) {
   const Exchange::Sum& sum = *exchange.sum;
-  Fold fold(job, sum.result.count, sum.result.type, sum.op);
+  Fold fold(job, sum.result.count, sum.result.type, sum.type, sum.op);
   if (fold.bytes() == 0 || exchange.plans->own().empty()) return MPI_SUCCESS;
   const memory::Buffer memory = job.pool.take(2 * fold.bytes());
   if (!memory) return MPI_ERR_NO_MEM;

@@ -48,6 +48,9 @@ class NeighbourSum final : public CollectiveOperation {
   double bound_ = 0;
 };
 
+/// May vectors of a reduction be encoded, as all members know alike?
+bool may_encode_sum(const Job& job, const Exchange& exchange);
+
 /// Combines, in a process that is alone, what it has for itself. Returns an error code of MPI's.
 int fold_own(Job& job, const Exchange& exchange);
 

@@ -1,6 +1,8 @@
 #include "engine/coll/neighbours/neighbours.hpp"
 
 #include <array>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "engine/coll/collective_request.hpp"
@@ -9,9 +11,19 @@
 #include "engine/job/job.hpp"
 #include "engine/stream_order.hpp"
 #include "mpi/objects/self_comm.hpp"
+#include "mpi/progress_hook.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 namespace {
+
+/// Where members wait for each other in memory: one may need what this process has to send before.
+void let_mpi_proceed(const Context& context) {
+  int found = 0;
+  if (mpi::in_progress_hook()) return;
+  mpi::calls().Iprobe(MPI_ANY_SOURCE, context.first_block_tag(), context.comm(), &found,
+                      MPI_STATUS_IGNORE);
+}
 
 /// A call's place in the order of its communicator's collective calls: by it members give out tags
 /// alike.
@@ -32,8 +44,15 @@ class Turn {
       decide();
     }
     if (agreement_) {
-      if (!agreement_->advance()) return false;
+      if (!agreement_->advance()) {
+        let_mpi_proceed(context_);
+        return false;
+      }
       if (agreement_->failed() || agreement_->result()[0] != 0) {
+        trace::say("rank " + std::to_string(job_.rank) +
+                   ": nothing serves an exchange of neighbours: " +
+                   (agreement_->failed() ? "a member has ended"
+                                         : "the communicator has too many persistent calls"));
         code_ = MPI_ERR_OTHER;
       } else if (agreement_->result()[1] != ~agreement_->result()[2]) {
         code_ = job_.hints_code;
@@ -60,6 +79,8 @@ class Turn {
     is_decided_ = true;
     served_.is_blocking = form_ == Form::blocking;
     if (!context_.is_ready()) {
+      trace::say("rank " + std::to_string(job_.rank) +
+                 ": nothing serves an exchange of neighbours: " + context_.why_not());
       code_ = MPI_ERR_OTHER;
       return;
     }
@@ -74,7 +95,7 @@ class Turn {
     }
     // What encodes a reduction's vectors also decides how they travel.
     const Exchange::Sum* const sum = exchange_.sum ? &*exchange_.sum : nullptr;
-    const bool may_encode = sum && sum->result.bytes >= least_long(job_);
+    const bool may_encode = sum && may_encode_sum(job_, exchange_);
     if (!is_unsure && !may_encode) return;
     const bool is_taken = is_unsure && context_.order().is_taken(served_.tag);
     Asked asked;
@@ -130,8 +151,11 @@ class ExchangeRequest : public CollectiveRequest {
 
  protected:
   const Exchange& exchange() const { return static_cast<const KeptExchange&>(*kept_).exchange(); }
-  void prepare(const Served& served) {
+  /// MPI may call this, which nothing may leave by an exception; others wait for messages.
+  void prepare(const Served& served) try {
     blocks_ = operation_of(job_, call_, exchange(), *comm_, context_, served);
+  } catch (const std::bad_alloc&) {
+    mpi::fatal("no memory for the schedule of a neighbourhood");
   }
 };
 
@@ -153,13 +177,13 @@ class ImmediateExchange final : public ExchangeRequest {
     if (!turn_.advance()) return false;
     const auto& order = exchange().operands.defaults;
     if (order && !order->is_reached()) return false;
-    is_begun_ = true;
     if (turn_.code() == MPI_SUCCESS) {
       prepare(turn_.served());
       blocks_->start(FloatModes{});
     } else {
       fail(turn_.code());
     }
+    is_begun_ = true;
     turn_.pass();
     return true;
   }
@@ -246,6 +270,20 @@ bool may_exchange(Job& job, const std::shared_ptr<mpi::CommInfo>& comm) {
   return comm && (is_lone(*comm) || job.contexts.may_have(*comm));
 }
 
+bool needs_preparation(const Job& job) {
+  return !job.collectives.immediate || !job.collectives.makes_contexts;
+}
+
+void prepare_exchanges(Job& job, const std::shared_ptr<mpi::CommInfo>& comm) {
+  if (!may_exchange(job, comm) || is_lone(*comm)) return;
+  Context& context = *job.contexts.of_blocking(comm);
+  const Exchange none;
+  Turn turn(job, context, Form::blocking, none);
+  job.progress.wait_until([&] { return turn.advance(); });
+  turn.pass();
+  context.settle();
+}
+
 int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
              const Exchange& exchange) {
   if (is_lone(*comm)) return exchange_alone(job, *comm, exchange);
@@ -274,6 +312,13 @@ int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::
     over.open_empty(request);
     return over.finish();
   }
+  if (needs_preparation(job) && !job.contexts.is_settled(*comm)) {
+    trace::say("rank " + std::to_string(job.rank) +
+               ": under this MPI an exchange that does not block needs a blocking one before, or "
+               "mpress at work when the neighbourhood is made");
+    return comm->raise(MPI_ERR_OTHER);
+  }
+  exchange.is_direct = !job.collectives.immediate;
   Context& context = *job.contexts.of(comm);
   auto begun = std::make_shared<ImmediateExchange>(
       job, call, comm, context, std::make_unique<KeptExchange>(std::move(exchange)));
@@ -294,6 +339,7 @@ int make_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::C
     turn.pass();
     context.settle();
     if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
+    exchange.is_direct = !job.collectives.immediate;
     made = std::make_shared<PersistentExchange>(job, call, comm, context,
                                                 std::make_unique<KeptExchange>(std::move(exchange)),
                                                 turn.served());

@@ -10,6 +10,11 @@ namespace mpress::engine {
 /// Can calls on a communicator be served? All its members know alike.
 bool may_exchange(Job& job, const std::shared_ptr<mpi::CommInfo>& comm);
 
+/// Are calls that do not block to be prepared by one that does? All members know alike.
+bool needs_preparation(const Job& job);
+/// That: collective, and waits.
+void prepare_exchanges(Job& job, const std::shared_ptr<mpi::CommInfo>& comm);
+
 /// A call that blocks. Returns an error code of MPI's, which has been raised.
 int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
              const Exchange& exchange);

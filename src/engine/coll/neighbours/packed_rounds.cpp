@@ -6,8 +6,8 @@
 
 #include "engine/job/job.hpp"
 #include "gpu/loaded_gpu.hpp"
-#include "mpi/calls/counted.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "trace/message.hpp"
 
 namespace mpress::engine {
 
@@ -42,10 +42,10 @@ PackedRounds::PackedRounds(Job& job, trace::Called called, const Context& contex
     : job_(job),
       called_(called),
       context_(context),
-      tag_(tag),
       exchange_(exchange),
       way_(way),
-      is_plain_(is_plain(job, exchange.sent) && is_plain(job, exchange.received)) {
+      is_plain_(is_plain(job, exchange.sent) && is_plain(job, exchange.received)),
+      messages_(job, context, tag) {
   lay_out();
 }
 
@@ -95,62 +95,41 @@ void PackedRounds::lay_out() {
 }
 
 void PackedRounds::start() {
-  code_ = MPI_SUCCESS;
-  come_ = unpacked_ = next_send_ = 0;
-  received_.assign(receives_.size(), MPI_REQUEST_NULL);
-  sent_.assign(sends_.size(), MPI_REQUEST_NULL);
-  statuses_.resize(receives_.size());
-  // Who has no memory for it still takes part: others wait for messages.
+  unpacked_ = next_send_ = 0;
   if (bytes_ > 0 && !memory_) memory_ = job_.pool.take(bytes_);
-  if (bytes_ > 0 && !memory_) note(MPI_ERR_NO_MEM);
+  if (bytes_ > 0 && !memory_) mpi::fatal("no memory for the blocks of a neighbourhood's exchange");
+  messages_.start(receives_.size(), sends_.size());
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     const Message& message = receives_[i];
-    if (message.bytes == 0) continue;
-    const bool is_direct = message.direct != nullptr;
-    if (!is_direct && !memory_) continue;
     const Part part =
-        is_direct ? *message.direct : bytes_at(memory_.data() + message.at, message.bytes);
-    note(mpi::counted::Irecv(part.data, part.count, part.type, message.transfer->peer, tag_,
-                             context_.comm(), &received_[i]));
+        message.direct ? *message.direct : bytes_at(memory_.data() + message.at, message.bytes);
+    messages_.receive(i, part, message.transfer->peer);
   }
-  advance();
+  proceed();
 }
 
-/// At the receives that the next sends need, of what earlier rounds have brought; receives are in
-/// the order of their rounds. Have they come?
-bool PackedRounds::look(bool waits) {
+/// How many receives the next sends need, of what earlier rounds have brought; receives are in the
+/// order of their rounds.
+std::size_t PackedRounds::needed() const {
   const int round = next_send_ < sends_.size() ? sends_[next_send_].transfer->round : INT_MAX;
-  needed_ = come_;
-  while (needed_ < receives_.size() && receives_[needed_].transfer->round < round) ++needed_;
-  if (needed_ == come_) return true;
-  const int count = static_cast<int>(needed_ - come_);
-  MPI_Request* const requests = received_.data() + come_;
-  MPI_Status* const statuses = statuses_.data() + come_;
-  int is_complete = 1;
-  const int code = waits ? mpi::calls().Waitall(count, requests, statuses)
-                         : mpi::calls().Testall(count, requests, &is_complete, statuses);
-  if (code != MPI_SUCCESS) note(code);
-  if (code == MPI_SUCCESS && !is_complete) return false;
-  for (std::size_t i = come_; i < needed_ && code == MPI_SUCCESS; ++i) {
-    // Its sender could not send it, or has given other sizes.
-    if (static_cast<MPI_Count>(receives_[i].bytes) != mpi::counted::bytes_of(statuses_[i]))
-      note(job_.device_code);
+  std::size_t most = unpacked_;
+  while (most < receives_.size() && receives_[most].transfer->round < round) ++most;
+  return most;
+}
+
+/// Is all sent that is to be sent, and all there that is received?
+bool PackedRounds::proceed() {
+  while (next_send_ < sends_.size() || unpacked_ < receives_.size()) {
+    const std::size_t most = needed();
+    if (!messages_.have_come(most)) return false;
+    if (next_send_ < sends_.size()) send_round();
+    for (; unpacked_ < most; ++unpacked_) unpack(receives_[unpacked_]);
   }
-  come_ = needed_;
   return true;
 }
 
 bool PackedRounds::advance() {
-  while (next_send_ < sends_.size() || unpacked_ < receives_.size()) {
-    if (!look(false)) return false;
-    if (next_send_ < sends_.size()) send_round();
-    for (; unpacked_ < come_; ++unpacked_) unpack(receives_[unpacked_]);
-  }
-  int is_complete = 1;
-  const int code = mpi::calls().Testall(static_cast<int>(sent_.size()), sent_.data(), &is_complete,
-                                        MPI_STATUSES_IGNORE);
-  if (code != MPI_SUCCESS) note(code);
-  if (code == MPI_SUCCESS && !is_complete) return false;
+  if (!proceed() || !messages_.are_sent()) return false;
   for (const Message& message : sends_) count(message, trace::Direction::send);
   for (const Message& message : receives_) count(message, trace::Direction::receive);
   return true;
@@ -161,11 +140,12 @@ void PackedRounds::send_round() {
   for (; next_send_ < sends_.size() && sends_[next_send_].transfer->round == round; ++next_send_) {
     const Message& message = sends_[next_send_];
     if (message.bytes == 0) continue;
-    // Where anything has failed, what follows comes empty.
-    Part part = code_ == MPI_SUCCESS ? ready(message) : bytes_at(nullptr, 0);
-    if (code_ != MPI_SUCCESS) part = bytes_at(nullptr, 0);
-    note(mpi::counted::Isend(part.data, part.count, part.type, message.transfer->peer, tag_,
-                             context_.comm(), &sent_[next_send_]));
+    const Part part = code() == MPI_SUCCESS ? ready(message) : Part{};
+    if (code() == MPI_SUCCESS) {
+      messages_.send(next_send_, part, message.transfer->peer);
+    } else {
+      messages_.send_nothing(next_send_, message.transfer->peer);
+    }
   }
 }
 
@@ -192,7 +172,7 @@ Part PackedRounds::ready(const Message& message) {
 }
 
 void PackedRounds::unpack(const Message& message) {
-  if (code_ != MPI_SUCCESS) return;
+  if (code() != MPI_SUCCESS) return;
   const Transfer& transfer = *message.transfer;
   for (std::size_t i = transfer.first; i < transfer.first + transfer.count; ++i) {
     const std::size_t bytes = exchange_.sizes[way_.passages.part[i]];
@@ -208,7 +188,7 @@ void PackedRounds::copy(const Part& from, const Part& to) {
   if (is_plain_) {
     std::memcpy(to.data, from.data, std::min(from.bytes, to.bytes));
   } else {
-    note(copy_part(job_, from, to));
+    messages_.note(copy_part(job_, from, to));
   }
 }
 
@@ -223,11 +203,11 @@ void PackedRounds::count(const Message& message, trace::Direction direction) {
 
 void PackedRounds::wait_in_mpi() {
   if (!job_.progress.idle() || job_.expects_data()) return;
-  if (next_send_ < sends_.size() || come_ < receives_.size()) {
-    look(true);
-    return;
+  if (next_send_ < sends_.size() || unpacked_ < receives_.size()) {
+    messages_.wait_for(needed());
+  } else {
+    messages_.wait_until_sent();
   }
-  note(mpi::calls().Waitall(static_cast<int>(sent_.size()), sent_.data(), MPI_STATUSES_IGNORE));
 }
 
 }  // namespace mpress::engine

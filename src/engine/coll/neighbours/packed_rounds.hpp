@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "engine/coll/neighbours/exchange.hpp"
+#include "engine/coll/neighbours/raw_messages.hpp"
 #include "engine/job/context.hpp"
 #include "memory/buffer_pool.hpp"
-#include "mpi/calls/calls.hpp"
 #include "trace/record.hpp"
 
 namespace mpress::engine {
 
-/// Raises nothing. One thread at a time calls it.
+/// Raises nothing. One thread at a time calls it. Ends the process where there is no memory, as
+/// others wait for its messages.
 class PackedRounds {
  public:
   /// `exchange` and `way` outlive it.
@@ -33,7 +34,7 @@ class PackedRounds {
   void wait_in_mpi();
 
   /// An error code of MPI's.
-  int code() const { return code_; }
+  int code() const { return messages_.code(); }
 
  private:
   /// A transfer, as MPI has it.
@@ -47,20 +48,17 @@ class PackedRounds {
 
   void lay_out();
   Message message_of(const schedule::Transfer& transfer, bool is_received, std::size_t& end) const;
-  bool look(bool waits);
+  std::size_t needed() const;
+  bool proceed();
   void send_round();
   Part ready(const Message& message);
   void unpack(const Message& message);
   void copy(const Part& from, const Part& to);
   void count(const Message& message, trace::Direction direction);
-  void note(int code) {
-    if (code_ == MPI_SUCCESS) code_ = code;
-  }
 
   Job& job_;
   const trace::Called called_;
   const Context& context_;
-  const int tag_;
   const Exchange& exchange_;
   const Way& way_;
   const bool is_plain_;  ///< all parts are the host's, without gaps
@@ -78,14 +76,9 @@ class PackedRounds {
   std::vector<Place> places_;
   std::size_t bytes_ = 0;
   memory::Buffer memory_;
-  std::vector<MPI_Request> received_;  ///< MPI's requests
-  std::vector<MPI_Request> sent_;
-  std::vector<MPI_Status> statuses_;
-  std::size_t come_ = 0;      ///< of the receives, those that are complete
-  std::size_t needed_ = 0;    ///< and those that the next sends need
-  std::size_t unpacked_ = 0;  ///< and those that are where they belong
+  RawMessages messages_;
+  std::size_t unpacked_ = 0;  ///< of the receives, those that are where they belong
   std::size_t next_send_ = 0;
-  int code_ = MPI_SUCCESS;
 };
 
 }  // namespace mpress::engine

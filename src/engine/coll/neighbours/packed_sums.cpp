@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "engine/job/job.hpp"
-#include "mpi/calls/counted.hpp"
 #include "trace/message.hpp"
 
 namespace mpress::engine {
@@ -20,7 +19,8 @@ PackedSums::PackedSums(Job& job, trace::Called called, Context& context, std::ui
       exchange_(exchange),
       schedule_(schedule),
       fold_(fold),
-      places_(schedule.transfers.blocks.size()) {
+      places_(schedule.transfers.blocks.size()),
+      messages_(job, context, tag_.of_blocks()) {
   for (const Transfer& transfer : schedule.transfers.receives) {
     for (std::size_t i = 0; i < transfer.count; ++i) {
       places_[transfer.first + i] = received_moves_++;
@@ -34,37 +34,32 @@ PackedSums::PackedSums(Job& job, trace::Called called, Context& context, std::ui
   if (!memory_) mpi::fatal("no memory for the partial results of a reduction");
 }
 
-void PackedSums::start() {
-  code_ = MPI_SUCCESS;
-  begin();
-}
+void PackedSums::start() { begin(); }
 
 /// Unless another call has its tag.
 bool PackedSums::begin() {
   if (!tag_.take()) return false;
   is_under_way_ = true;
   round_ = 0;
-  come_ = next_send_ = 0;
+  taken_in_ = next_send_ = 0;
   const auto& receives = schedule_.transfers.receives;
-  received_.assign(receives.size(), MPI_REQUEST_NULL);
-  sent_.assign(schedule_.transfers.sends.size(), MPI_REQUEST_NULL);
-  statuses_.resize(receives.size());
   is_there_.assign(schedule_.states, 0);
-  for (std::size_t i = 0; i < receives.size() && fold_.bytes() > 0; ++i) {
+  messages_.start(receives.size(), schedule_.transfers.sends.size());
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    const std::size_t bytes = receives[i].count * fold_.bytes();
     std::byte* const to = of_receives() + places_[receives[i].first] * fold_.bytes();
-    note(mpi::counted::Irecv(to, static_cast<MPI_Count>(receives[i].count * fold_.bytes()),
-                             MPI_BYTE, receives[i].peer, tag_.of_blocks(), context_.comm(),
-                             &received_[i]));
+    messages_.receive(i, {to, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes}, receives[i].peer);
   }
   enter_own();
   merge(-1);
+  proceed();
   return true;
 }
 
 void PackedSums::enter(const void* from, std::uint32_t number, int times) {
   for (int i = 0; i < times; ++i) {
     if (is_there_[number]) {
-      note(fold_.combine(from, state(number)));
+      messages_.note(fold_.combine(from, state(number)));
     } else {
       std::memcpy(state(number), from, fold_.bytes());
       is_there_[number] = 1;
@@ -79,7 +74,8 @@ void PackedSums::enter_own() {
     const Part& part = exchange_.to(entry.neighbour);
     if (part.bytes == 0) continue;
     if (&part != before) {
-      note(copy_part(job_, part, {own, fold_.packed_count(), fold_.packed_type(), fold_.bytes()}));
+      messages_.note(
+          copy_part(job_, part, {own, fold_.packed_count(), fold_.packed_type(), fold_.bytes()}));
     }
     before = &part;
     enter(own, entry.state, entry.times);
@@ -92,29 +88,12 @@ void PackedSums::merge(int round) {
   }
 }
 
-/// At what is received in the round that is under way.
-bool PackedSums::look(bool waits) {
+/// How many receives belong to rounds up to the one that is under way.
+std::size_t PackedSums::needed() const {
   const auto& receives = schedule_.transfers.receives;
-  needed_ = come_;
-  while (needed_ < receives.size() && receives[needed_].round <= round_) ++needed_;
-  if (needed_ == come_) return true;
-  const int count = static_cast<int>(needed_ - come_);
-  int is_complete = 1;
-  MPI_Request* const requests = received_.data() + come_;
-  MPI_Status* const statuses = statuses_.data() + come_;
-  const int code = waits ? mpi::calls().Waitall(count, requests, statuses)
-                         : mpi::calls().Testall(count, requests, &is_complete, statuses);
-  if (code != MPI_SUCCESS) note(code);
-  if (code == MPI_SUCCESS && !is_complete) return false;
-  for (; come_ < needed_; ++come_) {
-    const auto expected = static_cast<MPI_Count>(receives[come_].count * fold_.bytes());
-    if (code == MPI_SUCCESS && expected > 0 &&
-        mpi::counted::bytes_of(statuses_[come_]) != expected) {
-      note(job_.device_code);  // its sender has failed
-    }
-    if (code_ == MPI_SUCCESS) take_in(receives[come_]);
-  }
-  return true;
+  std::size_t most = taken_in_;
+  while (most < receives.size() && receives[most].round <= round_) ++most;
+  return most;
 }
 
 void PackedSums::take_in(const Transfer& transfer) {
@@ -135,25 +114,35 @@ void PackedSums::send_round() {
       const std::uint32_t from = schedule_.state_of[schedule_.transfers.blocks[i]];
       std::memcpy(of_sends() + places_[i] * fold_.bytes(), state(from), fold_.bytes());
     }
-    const std::size_t bytes = code_ == MPI_SUCCESS ? transfer.count * fold_.bytes() : 0;
-    if (fold_.bytes() == 0) continue;
-    note(mpi::counted::Isend(begin, static_cast<MPI_Count>(bytes), MPI_BYTE, transfer.peer,
-                             tag_.of_blocks(), context_.comm(), &sent_[next_send_]));
+    const std::size_t bytes = transfer.count * fold_.bytes();
+    if (bytes == 0) continue;
+    if (code() == MPI_SUCCESS) {
+      messages_.send(next_send_, {begin, static_cast<MPI_Count>(bytes), MPI_BYTE, bytes},
+                     transfer.peer);
+    } else {
+      messages_.send_nothing(next_send_, transfer.peer);
+    }
   }
+}
+
+/// Are all rounds over, but for what MPI has still to send?
+bool PackedSums::proceed() {
+  const auto& receives = schedule_.transfers.receives;
+  for (; round_ < schedule_.transfers.rounds; ++round_) {
+    send_round();
+    const std::size_t most = needed();
+    if (!messages_.have_come(most)) return false;
+    for (; taken_in_ < most; ++taken_in_) {
+      if (code() == MPI_SUCCESS) take_in(receives[taken_in_]);
+    }
+    merge(round_);
+  }
+  return true;
 }
 
 bool PackedSums::advance() {
   if (!is_under_way_ && !begin()) return false;
-  for (; round_ < schedule_.transfers.rounds; ++round_) {
-    send_round();
-    if (!look(false)) return false;
-    merge(round_);
-  }
-  int is_complete = 1;
-  const int code = mpi::calls().Testall(static_cast<int>(sent_.size()), sent_.data(), &is_complete,
-                                        MPI_STATUSES_IGNORE);
-  if (code != MPI_SUCCESS) note(code);
-  if (code == MPI_SUCCESS && !is_complete) return false;
+  if (!proceed() || !messages_.are_sent()) return false;
   deliver();
   is_under_way_ = false;
   tag_.give();
@@ -173,18 +162,19 @@ void PackedSums::deliver() {
   };
   count(schedule_.transfers.sends, trace::Direction::send);
   count(schedule_.transfers.receives, trace::Direction::receive);
-  if (code_ != MPI_SUCCESS || !schedule_.has_result || fold_.bytes() == 0) return;
-  note(copy_part(job_, {state(0), fold_.packed_count(), fold_.packed_type(), fold_.bytes()},
-                 exchange_.sum->result));
+  if (code() != MPI_SUCCESS || !schedule_.has_result || fold_.bytes() == 0) return;
+  messages_.note(copy_part(job_,
+                           {state(0), fold_.packed_count(), fold_.packed_type(), fold_.bytes()},
+                           exchange_.sum->result));
 }
 
 void PackedSums::wait_in_mpi() {
   if (!is_under_way_ || !job_.progress.idle() || job_.expects_data()) return;
   if (round_ < schedule_.transfers.rounds) {
-    look(true);
-    return;
+    messages_.wait_for(needed());
+  } else {
+    messages_.wait_until_sent();
   }
-  note(mpi::calls().Waitall(static_cast<int>(sent_.size()), sent_.data(), MPI_STATUSES_IGNORE));
 }
 
 }  // namespace mpress::engine

@@ -8,6 +8,7 @@
 #include "engine/coll/call_tag.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/fold.hpp"
+#include "engine/coll/neighbours/raw_messages.hpp"
 #include "engine/job/context.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
@@ -29,11 +30,12 @@ class PackedSums {
   bool advance();
   /// For a call that blocks, between two calls of advance().
   void wait_in_mpi();
-  int code() const { return code_; }
+  int code() const { return messages_.code(); }
 
  private:
   bool begin();
-  bool look(bool waits);
+  std::size_t needed() const;
+  bool proceed();
   std::byte* state(std::uint32_t number) const { return memory_.data() + number * fold_.bytes(); }
   std::byte* of_receives() const { return state(schedule_.states); }
   std::byte* of_sends() const { return of_receives() + received_moves_ * fold_.bytes(); }
@@ -43,9 +45,6 @@ class PackedSums {
   void send_round();
   void take_in(const schedule::Transfer& transfer);
   void deliver();
-  void note(int code) {
-    if (code_ == MPI_SUCCESS) code_ = code;
-  }
 
   Job& job_;
   const trace::Called called_;
@@ -59,13 +58,10 @@ class PackedSums {
   std::vector<std::size_t> places_;  ///< of each entry: among the moves received, or sent
   memory::Buffer memory_;            ///< states, moves received, moves sent, one own vector
   std::vector<char> is_there_;       ///< each state: anything
-  std::vector<MPI_Request> received_;
-  std::vector<MPI_Request> sent_;
-  std::vector<MPI_Status> statuses_;
+  RawMessages messages_;
   int round_ = 0;  ///< under way
-  std::size_t come_ = 0, needed_ = 0, next_send_ = 0;
+  std::size_t taken_in_ = 0, next_send_ = 0;
   bool is_under_way_ = false;
-  int code_ = MPI_SUCCESS;
 };
 
 }  // namespace mpress::engine

@@ -41,8 +41,8 @@ const NeighbourPlans::Known& NeighbourPlans::direct(Movement movement) const {
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
     const Routes routes = Routes::direct(list_, ports);
     const bool is_gather = movement == Movement::allgather;
-    known.work = {routes.rounds(), static_cast<double>(routes.messages()),
-                  static_cast<double>(is_gather ? routes.messages() : routes.blocks())};
+    known.work = {routes.rounds(), routes.messages(),
+                  is_gather ? routes.messages() : routes.blocks()};
     known.way = is_gather ? gathered(schedule::direct_gather(list_, rank_, ports), false)
                           : routed(routes, false);
   });
@@ -56,8 +56,7 @@ const NeighbourPlans::Known& NeighbourPlans::packed(Movement movement) const {
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
     const int base = hints_.ports > 0 ? hints_.ports + 1 : 2;
     const auto note = [&](const auto& combined) {
-      known.work = {combined.rounds(), static_cast<double>(combined.messages()),
-                    static_cast<double>(combined.blocks())};
+      known.work = {combined.rounds(), combined.messages(), combined.blocks()};
     };
     if (movement == Movement::allgather) {
       const schedule::GatherTree tree(list_, ports);
@@ -86,18 +85,29 @@ bool NeighbourPlans::pays(const Work& packed, const Work& direct, std::size_t by
                           const policy::LinkCosts& costs) const {
   constexpr double packing = 2e-10;
   const auto seconds = [&](const Work& work, double seconds_a_byte) {
-    const double partners = work.messages - work.rounds;
+    const double partners = static_cast<double>(work.messages) - work.rounds;
     return costs.round_seconds * (work.rounds + partners * costs.partner_share) +
-           work.blocks * static_cast<double>(bytes) * seconds_a_byte;
+           static_cast<double>(work.blocks * bytes) * seconds_a_byte;
   };
-  return compute([&] {
-    return seconds(packed, costs.seconds_a_byte + packing) < seconds(direct, costs.seconds_a_byte);
-  });
+  return seconds(packed, costs.seconds_a_byte + packing) < seconds(direct, costs.seconds_a_byte);
 }
+
+// Schedules are made, and priced, as mpress computes (codec/float_environment.hpp).
 
 const schedule::SumSchedule* NeighbourPlans::sums(Movement movement, std::size_t bytes,
                                                   bool encodes,
                                                   const policy::LinkCosts& costs) const {
+  return compute([&] { return choose_sums(movement, bytes, encodes, costs); });
+}
+
+const Way& NeighbourPlans::way(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+                               const policy::LinkCosts& costs) const {
+  return *compute([&] { return &choose(movement, bytes, encodes, costs); });
+}
+
+const schedule::SumSchedule* NeighbourPlans::choose_sums(Movement movement, std::size_t bytes,
+                                                         bool encodes,
+                                                         const policy::LinkCosts& costs) const {
   const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
   if (hints_.is_reproducible || hints_.algorithm == NeighbourHints::Algorithm::direct ||
       (is_free && encodes)) {
@@ -107,16 +117,15 @@ const schedule::SumSchedule* NeighbourPlans::sums(Movement movement, std::size_t
   std::call_once(known.once, [&] {
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
     const schedule::NeighbourSums sums(list_, movement == Movement::allgather, ports);
-    known.work = {sums.rounds(), static_cast<double>(sums.messages()),
-                  static_cast<double>(sums.vectors())};
+    known.work = {sums.rounds(), sums.messages(), sums.vectors()};
     known.schedule = sums.schedule(rank_);
   });
   if (is_free && !pays(known.work, direct(movement).work, bytes, costs)) return nullptr;
   return &*known.schedule;
 }
 
-const Way& NeighbourPlans::way(Movement movement, std::optional<std::size_t> bytes, bool encodes,
-                               const policy::LinkCosts& costs) const {
+const Way& NeighbourPlans::choose(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+                                  const policy::LinkCosts& costs) const {
   const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
   if (!bytes || hints_.algorithm == NeighbourHints::Algorithm::direct || (is_free && encodes)) {
     return *direct(movement).way;

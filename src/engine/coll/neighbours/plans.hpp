@@ -70,8 +70,8 @@ class NeighbourPlans {
   /// What a rank sends on a torus.
   struct Work {
     int rounds = 0;
-    double messages = 0;
-    double blocks = 0;
+    std::size_t messages = 0;
+    std::size_t blocks = 0;
   };
   struct Known {
     std::once_flag once;
@@ -88,6 +88,10 @@ class NeighbourPlans {
     Known packed;
     KnownSums sums;
   };
+  const Way& choose(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+                    const policy::LinkCosts& costs) const;
+  const schedule::SumSchedule* choose_sums(Movement movement, std::size_t bytes, bool encodes,
+                                           const policy::LinkCosts& costs) const;
   const Known& direct(Movement movement) const;
   const Known& packed(Movement movement) const;
   Way routed(const schedule::Routes& routes, bool is_packed) const;

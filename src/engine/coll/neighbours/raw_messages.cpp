@@ -1,0 +1,83 @@
+#include "engine/coll/neighbours/raw_messages.hpp"
+
+#include "engine/job/job.hpp"
+#include "mpi/calls/counted.hpp"
+#include "mpi/peek.hpp"
+
+namespace mpress::engine {
+
+void RawMessages::start(std::size_t receives, std::size_t sends) {
+  receives_.assign(receives, {});
+  sends_.assign(sends, MPI_REQUEST_NULL);
+  come_ = sent_ = 0;
+  code_ = MPI_SUCCESS;
+}
+
+void RawMessages::receive(std::size_t number, const Part& part, int from) {
+  if (part.bytes == 0) return;
+  receives_[number].bytes = part.bytes;
+  note(mpi::counted::Irecv(part.data, part.count, part.type, from, tag_, context_.comm(),
+                           &receives_[number].request));
+}
+
+void RawMessages::send(std::size_t number, const Part& part, int to) {
+  if (part.bytes == 0) return;
+  note(mpi::counted::Isend(part.data, part.count, part.type, to, tag_, context_.comm(),
+                           &sends_[number]));
+}
+
+void RawMessages::send_nothing(std::size_t number, int to) {
+  note(mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, context_.comm(), &sends_[number]));
+}
+
+void RawMessages::take(const Receive& receive, int code, const MPI_Status& status) {
+  note(code);
+  if (code != MPI_SUCCESS) return;
+  const MPI_Count bytes = mpi::counted::bytes_of(status);
+  if (bytes == 0) return note(job_.device_code);  // its sender has failed
+  if (bytes != static_cast<MPI_Count>(receive.bytes)) note(MPI_ERR_TRUNCATE);
+}
+
+// MPI may call this from within its progress engine, where mpi::test() alone may be asked.
+
+bool RawMessages::have_come(std::size_t most) {
+  for (; come_ < most; ++come_) {
+    Receive& receive = receives_[come_];
+    if (receive.request == MPI_REQUEST_NULL) continue;
+    int is_complete = 0;
+    MPI_Status status;
+    const int code = mpi::test(&receive.request, &is_complete, &status);
+    if (code == MPI_SUCCESS && !is_complete) return false;
+    take(receive, code, status);
+  }
+  return true;
+}
+
+bool RawMessages::are_sent() {
+  for (; sent_ < sends_.size(); ++sent_) {
+    if (sends_[sent_] == MPI_REQUEST_NULL) continue;
+    int is_complete = 0;
+    MPI_Status status;
+    const int code = mpi::test(&sends_[sent_], &is_complete, &status);
+    if (code == MPI_SUCCESS && !is_complete) return false;
+    note(code);
+  }
+  return true;
+}
+
+void RawMessages::wait_for(std::size_t most) {
+  for (; come_ < most; ++come_) {
+    Receive& receive = receives_[come_];
+    if (receive.request == MPI_REQUEST_NULL) continue;
+    MPI_Status status;
+    take(receive, mpi::calls().Wait(&receive.request, &status), status);
+  }
+}
+
+void RawMessages::wait_until_sent() {
+  for (; sent_ < sends_.size(); ++sent_) {
+    note(mpi::calls().Wait(&sends_[sent_], MPI_STATUS_IGNORE));
+  }
+}
+
+}  // namespace mpress::engine

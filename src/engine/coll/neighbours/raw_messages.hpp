@@ -1,0 +1,59 @@
+// Messages of MPI's that carry no frames, as one start of a call has them under way.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/coll/blocks/blocks.hpp"
+#include "engine/job/context.hpp"
+#include "mpi/calls/calls.hpp"
+
+namespace mpress::engine {
+
+/// Both kinds are numbered from 0, in the order in which they are to be complete. What was neither
+/// received nor sent is complete at once. Raises nothing. One thread at a time calls it.
+class RawMessages {
+ public:
+  RawMessages(const Job& job, const Context& context, int tag)
+      : job_(job), context_(context), tag_(tag) {}
+
+  /// Nothing may be under way.
+  void start(std::size_t receives, std::size_t sends);
+
+  /// `part` without bytes: there is none. A message of another length is an error.
+  void receive(std::size_t number, const Part& part, int from);
+  void send(std::size_t number, const Part& part, int to);
+  /// What tells the receiver that there is nothing to send, for an error.
+  void send_nothing(std::size_t number, int to);
+
+  /// Are the first `most` complete? Never waits.
+  bool have_come(std::size_t most);
+  bool are_sent();
+  /// Wait in MPI.
+  void wait_for(std::size_t most);
+  void wait_until_sent();
+
+  /// An error code of MPI's.
+  int code() const { return code_; }
+  void note(int code) {
+    if (code_ == MPI_SUCCESS) code_ = code;
+  }
+
+ private:
+  struct Receive {
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::size_t bytes = 0;
+  };
+  void take(const Receive& receive, int code, const MPI_Status& status);
+
+  const Job& job_;
+  const Context& context_;
+  const int tag_;
+  std::vector<Receive> receives_;
+  std::vector<MPI_Request> sends_;
+  std::size_t come_ = 0;
+  std::size_t sent_ = 0;
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace mpress::engine
