@@ -33,8 +33,8 @@ enum class Algorithm : std::uint8_t {
 };
 
 inline constexpr const char* algorithm_names[] = {
-    "none",     "linear",    "binomial",  "chain",    "scatter-ring", "scatter-doubling",
-    "two-shot", "scattered", "ring",      "doubling", "bruck",        "by-host",
+    "none",     "linear",    "binomial",   "chain",    "scatter-ring", "scatter-doubling",
+    "two-shot", "scattered", "ring",       "doubling", "bruck",        "by-host",
     "pairwise", "one-shot",  "one-kernel", "combining"};
 
 inline const char* name(Algorithm algorithm) {
