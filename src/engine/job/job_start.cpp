@@ -349,14 +349,13 @@ void start_together(Job& job, Tuning& tuning) {
     allow_collectives(job, *world);
     measure_links(job, *world, tuning);
     measure_linked(job);
+    // Of neighbourhoods, also where nothing is compressed.
+    job.collective_costs = agree_on_costs(job, *world);
   }
   job.collectives.usual = job.collectives.of(job.config.spec);
   for (const Gains& one : job.collectives.gains) {
     job.collectives.most.within = job.collectives.most.within || one.within;
     job.collectives.most.between = job.collectives.most.between || one.between;
-  }
-  if (job.collectives.any() || job.collectives.most.any()) {
-    job.collective_costs = agree_on_costs(job, *world);
   }
 }
 

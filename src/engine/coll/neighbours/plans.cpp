@@ -41,8 +41,9 @@ const NeighbourPlans::Known& NeighbourPlans::direct(Movement movement) const {
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
     const Routes routes = Routes::direct(list_, ports);
     const bool is_gather = movement == Movement::allgather;
-    known.work = {routes.rounds(), routes.messages(),
-                  is_gather ? routes.messages() : routes.blocks()};
+    // Each block is a message; of an all-gather one for each rank that is reached.
+    const std::size_t messages = is_gather ? routes.messages() : routes.blocks();
+    known.work = {routes.rounds(), messages, messages};
     known.way = is_gather ? gathered(schedule::direct_gather(list_, rank_, ports), false)
                           : routed(routes, false);
   });
