@@ -30,8 +30,10 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_has_returned_is_sent(way, mpi_program, mpress_run, simulated_gpu):
+def test_what_has_returned_is_sent(way, mpi, mpi_program, mpress_run, simulated_gpu):
     options, env = WAYS[way]
+    if mpi.name == "abi" and "MPRESS_PROGRESS" in env:
+        pytest.skip("has no way to look at requests from several threads")
     arguments = ["long"] if "SIMULATED_GPU_OPEN" in env else []
     done = mpress_run(
         3, mpi_program("device_returned"), arguments, options=options, env={**simulated_gpu, **env}

@@ -76,7 +76,9 @@ def test_reproducible_sums_with_other_modes(mpi_program, mpress_run):
 
 
 @pytest.mark.parametrize("codec", ["none", "mpc"])
-def test_sums_without_loss_are_the_programs(codec, runs):
+def test_sums_without_loss_are_the_programs(codec, mpi, runs):
     done = runs(2, ("sums",), codec)
     assert "MPI_Allreduce" in served(done)
+    if mpi.name == "abi":  # which has no way to look at requests from several threads
+        return
     runs(2, ("sums", "elsewhere"), codec, {"MPRESS_PROGRESS": "thread"})

@@ -23,7 +23,8 @@
  * - MPI_ERR_COUNT, MPI_ERR_TYPE: of datatypes, a number of items below 0 or beyond what MPI can
  *   describe, and a type that is none;
  * - MPI_ERR_INFO_VALUE: a hint that means nothing;
- * - MPI_ERR_NO_MEM: the host's memory ran out.
+ * - MPI_ERR_NO_MEM: the host's memory ran out. Where others wait by then for what this process was
+ *   to send, the job ends.
  * MPI_ERR_OTHER, of functions with a communicator or a datatype, is returned, and not raised: MPI
  * does not run. Nothing is written then. mpress_error_text() has more words. Threads may call at
  * once.

@@ -1,5 +1,8 @@
 #include "engine/coll/neighbours/fold.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "engine/job/job.hpp"
 #include "mpi/calls/buffer_calls.hpp"
 #include "mpi/objects/relayout.hpp"
@@ -35,13 +38,21 @@ Fold::Fold(Job& job, MPI_Count count, MPI_Datatype type, MPI_Datatype programs, 
   room_ = first_ + up((span < 0 ? -span : span) + true_extent + (least > 0 ? least : 0) + 1);
 }
 
+/// Operators of the program's are called as it calls MPI. MPI's own call nothing else.
+int Fold::reduce(const void* from, void* into) const {
+  static const std::array own{MPI_SUM,  MPI_PROD, MPI_MAX,  MPI_MIN,  MPI_MAXLOC, MPI_MINLOC,
+                              MPI_LAND, MPI_LOR,  MPI_LXOR, MPI_BAND, MPI_BOR,    MPI_BXOR};
+  const auto call = [&]() -> int {
+    return mpi::buffer_calls().Reduce_local_c
+               ? mpi::buffer_calls().Reduce_local_c(from, into, count_, programs_, op_)
+               : mpi::buffer_calls().Reduce_local(from, into, static_cast<int>(count_), programs_,
+                                                  op_);
+  };
+  return std::ranges::find(own, op_) != own.end() ? compute(modes_, call) : call();
+}
+
 int Fold::combine(const void* from, void* into) {
   if (bytes_ == 0) return MPI_SUCCESS;
-  const auto reduce = [&](const void* a, void* b) {
-    return mpi::buffer_calls().Reduce_local_c
-               ? mpi::buffer_calls().Reduce_local_c(a, b, count_, programs_, op_)
-               : mpi::buffer_calls().Reduce_local(a, b, static_cast<int>(count_), programs_, op_);
-  };
   if (!has_gaps_) return reduce(from, into);
   if (!laid_out_) laid_out_ = job_.pool.take(2 * room_);
   if (!laid_out_) return MPI_ERR_NO_MEM;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "codec/float_environment.hpp"
 #include "memory/buffer_pool.hpp"
 #include "mpi/calls/calls.hpp"
 
@@ -25,15 +26,21 @@ class Fold {
   MPI_Count packed_count() const { return packed_count_; }
   MPI_Datatype packed_type() const { return packed_type_; }
 
+  /// Operators of MPI's own round and flush so from now on, whichever thread combines.
+  void round_as(FloatModes modes) { modes_ = modes; }
+
   /// into = from op into.
   int combine(const void* from, void* into);
 
  private:
+  int reduce(const void* from, void* into) const;
+
   Job& job_;
   const MPI_Count count_;
   const MPI_Datatype type_;
   const MPI_Datatype programs_;
   const MPI_Op op_;
+  FloatModes modes_ = FloatModes::of_thread();
   std::size_t bytes_ = 0;
   MPI_Count packed_count_ = 0;
   MPI_Datatype packed_type_ = MPI_DATATYPE_NULL;

@@ -78,6 +78,7 @@ trace::Called NeighbourSum::called() const {
 void NeighbourSum::start(FloatModes modes) {
   code_ = MPI_SUCCESS;
   bound_ = 0;
+  fold_.round_as(modes);
   straight_ ? straight_->start(modes) : packed_->start();
 }
 

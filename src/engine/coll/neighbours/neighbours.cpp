@@ -179,7 +179,7 @@ class ImmediateExchange final : public ExchangeRequest {
     if (order && !order->is_reached()) return false;
     if (turn_.code() == MPI_SUCCESS) {
       prepare(turn_.served());
-      blocks_->start(FloatModes{});
+      blocks_->start(modes_);
     } else {
       fail(turn_.code());
     }
@@ -192,6 +192,7 @@ class ImmediateExchange final : public ExchangeRequest {
   }
 
   Turn turn_;
+  const FloatModes modes_ = FloatModes::of_thread();  ///< it may be another that starts the blocks
   bool is_begun_ = false;
 };
 
