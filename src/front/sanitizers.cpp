@@ -116,10 +116,12 @@ MPRESS_HOOK const char* __lsan_default_options() {
   return "";
 }
 
+#if !defined(__SANITIZE_THREAD__)
 /// Of ThreadSanitizer, which does not see mpress's own atomic operations, by which threads hand on
-/// what they copy.
+/// what they copy. Where mpress is instrumented itself, it sees them.
 MPRESS_HOOK const char* __tsan_default_suppressions() {
   return "called_from_lib:libmpress_mpich.so\n"
          "called_from_lib:libmpress_openmpi.so\n"
          "called_from_lib:libmpress_abi.so\n";
 }
+#endif
