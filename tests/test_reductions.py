@@ -230,6 +230,15 @@ def test_on_several_hosts(
     assert "by-host" in algorithms
 
 
+def test_what_is_brought_in_place_in_short_chunks(mpi_program, mpress_run, simulated_gpu):
+    """No header of the results comes to where a host still reads what its rank brings."""
+    env = {**HOSTS["odd-even"], **simulated_gpu, "MPRESS_CHUNK": "4K", "MPRESS_LINK": "peer"}
+    arguments = ["4", "20", "rel=1e-4", "device"]
+    options = ("--codec", "szp:rel=1e-4", "--force", "--threshold", "0")
+    done = mpress_run(3, mpi_program("reductions"), arguments, options, env=env)
+    assert done.status == 0, done.output
+
+
 @pytest.mark.parametrize("form", ["", pytest.param("immediate", marks=EXTENDED)])
 @pytest.mark.parametrize("codec", ["none", "szp:rel=1e-4"])
 @pytest.mark.parametrize("ranks", [3, *(pytest.param(n, marks=EXTENDED) for n in (1, 4))])

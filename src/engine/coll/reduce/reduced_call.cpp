@@ -211,10 +211,11 @@ bool ReducedCall::may_overlap(std::span<const std::unique_ptr<PieceSum>> pieces)
   return are_apt && are_coming(contributions_) && are_coming(passing_on_);
 }
 
-/// In place, an MPI that takes memory of devices could write a header of the results where a device
-/// has not begun to encode.
+/// In place, MPI could write a header of the results where what this rank brings has still to be
+/// encoded, or added to others': in memory of the host, or of devices, if it takes that.
 bool ReducedCall::may_combine() const {
-  return !(reduction_.is_in_place && job_.gpu_aware) && may_overlap(pieces_.all().first(1));
+  const bool may_be_written = job_.gpu_aware || home_ == gpu::host;
+  return !(reduction_.is_in_place && may_be_written) && may_overlap(pieces_.all().first(1));
 }
 
 bool ReducedCall::needs_host() const {
