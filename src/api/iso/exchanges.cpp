@@ -45,7 +45,7 @@ struct Side {
   bool has_types = false;
 };
 
-/// What a neighbour's data is like; asks about each type once where neighbours share it.
+/// Sizes of datatypes; asks MPI about each once where neighbours share it.
 class Types {
  public:
   /// False where it is no committed type.

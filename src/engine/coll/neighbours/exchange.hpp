@@ -23,7 +23,7 @@ struct Exchange {
   /// Bytes of what is `sent`, by any process; empty: no process knows all.
   std::vector<std::size_t> sizes;
 
-  /// What goes to a neighbour.
+  /// The part that goes to a neighbour.
   const Part& to(int neighbour) const {
     return sent[movement == Movement::allgather ? 0 : static_cast<std::size_t>(neighbour)];
   }

@@ -102,7 +102,7 @@ bool NeighbourCall::begin() {
   return true;
 }
 
-/// What has come for several neighbours, which is received once.
+/// Copies each block that several neighbours stand for: a rank receives it once.
 int NeighbourCall::copy_again() {
   const schedule::Schedule& schedule = way_.schedule;
   int code = MPI_SUCCESS;

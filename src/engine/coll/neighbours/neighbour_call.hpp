@@ -14,7 +14,7 @@
 
 namespace mpress::engine {
 
-/// What messages between a communicator's members cost, as all of them have agreed.
+/// The costs of messages between a communicator's members, on which all of them have agreed.
 const policy::LinkCosts& links_of(const Job& job, const Context& context);
 
 class NeighbourCall final : public CollectiveOperation {

@@ -19,7 +19,7 @@ bool adds_errors(const Exchange::Sum& sum) {
   return is_number && (sum.op == MPI_SUM || sum.op == MPI_MIN || sum.op == MPI_MAX);
 }
 
-/// What encodes each source's vector: szp with its part of the bound. Other codecs have no bound
+/// The codec of each source's vector: szp with its part of the bound. Other codecs have no bound
 /// that could be shared, or none at all.
 Spec part_of_bound(const Spec& whole, std::size_t sources) {
   if (sources == 0) return Spec{.codec = Codec::none};

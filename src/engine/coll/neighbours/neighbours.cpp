@@ -93,7 +93,7 @@ class Turn {
     } else {
       served_.tag = context_.order().next_tag();
     }
-    // What encodes a reduction's vectors also decides how they travel.
+    // The codec of a reduction's vectors also decides how they travel.
     const Exchange::Sum* const sum = exchange_.sum ? &*exchange_.sum : nullptr;
     const bool may_encode = sum && may_encode_sum(job_, exchange_);
     if (!is_unsure && !may_encode) return;
@@ -116,6 +116,13 @@ class Turn {
   int code_ = MPI_SUCCESS;
   Served served_;
 };
+
+/// Of a call that may wait.
+void wait_for(Job& job, Turn& turn, Context& context) {
+  job.progress.wait_until([&] { return turn.advance(); });
+  turn.pass();
+  context.settle();
+}
 
 std::unique_ptr<CollectiveOperation> operation_of(Job& job, const Collective& call,
                                                   const Exchange& exchange, mpi::CommInfo& comm,
@@ -222,11 +229,18 @@ class PersistentExchange final : public ExchangeRequest {
   const Served served_;
 };
 
-/// What a process does that is alone.
+/// Moves what a lone process has for itself.
 int move_own(Job& job, const Exchange& exchange) {
   const std::optional<Asked>& asked = exchange.operands.asked;
   if (asked && asked->outcome) *asked->outcome = {true, 0};
   return exchange.sum ? fold_own(job, exchange) : copy_own(job, exchange);
+}
+
+/// Makes a request of MPI's that is over. Returns MPI's error code.
+int open_finished(MPI_Request* request) {
+  OpenRequest over;
+  over.open_empty(request);
+  return over.finish();
 }
 
 /// A persistent call of a process that is alone: it ends when it begins.
@@ -243,10 +257,7 @@ class LoneExchange final : public Request {
     if (code != MPI_SUCCESS) return comm_->raise(code);
     set_active(true);
     renew();
-    OpenRequest over;
-    over.open_empty(&stand_in_);
-    over.finish();
-    return MPI_SUCCESS;
+    return open_finished(&stand_in_);
   }
   bool only_mpress_completes() const override { return true; }
   Ending finish(Job&, MPI_Status&) override { return {}; }
@@ -280,9 +291,7 @@ void prepare_exchanges(Job& job, const std::shared_ptr<mpi::CommInfo>& comm) {
   Context& context = *job.contexts.of_blocking(comm);
   const Exchange none;
   Turn turn(job, context, Form::blocking, none);
-  job.progress.wait_until([&] { return turn.advance(); });
-  turn.pass();
-  context.settle();
+  wait_for(job, turn, context);
 }
 
 int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommInfo>& comm,
@@ -291,9 +300,7 @@ int exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::CommIn
   Context& context = *job.contexts.of_blocking(comm);
   const std::uint64_t begin = trace::now_ns();
   Turn turn(job, context, Form::blocking, exchange);
-  job.progress.wait_until([&] { return turn.advance(); });
-  turn.pass();
-  context.settle();
+  wait_for(job, turn, context);
   if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
   if (exchange.operands.defaults) exchange.operands.defaults->await();
   const auto served = operation_of(job, call, exchange, *comm, context, turn.served());
@@ -309,9 +316,7 @@ int begin_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::
   if (is_lone(*comm)) {
     const int code = exchange_alone(job, *comm, exchange);
     if (code != MPI_SUCCESS) return code;
-    OpenRequest over;
-    over.open_empty(request);
-    return over.finish();
+    return open_finished(request);
   }
   if (needs_preparation(job) && !job.contexts.is_settled(*comm)) {
     trace::say("rank " + std::to_string(job.rank) +
@@ -336,9 +341,7 @@ int make_exchange(Job& job, const Collective& call, const std::shared_ptr<mpi::C
   } else {
     Context& context = *job.contexts.of_blocking(comm);
     Turn turn(job, context, Form::persistent, exchange);
-    job.progress.wait_until([&] { return turn.advance(); });
-    turn.pass();
-    context.settle();
+    wait_for(job, turn, context);
     if (turn.code() != MPI_SUCCESS) return comm->raise(turn.code());
     exchange.is_direct = !job.collectives.immediate;
     made = std::make_shared<PersistentExchange>(job, call, comm, context,

@@ -40,12 +40,10 @@ Part bytes_at(std::byte* data, std::size_t bytes) {
 PackedRounds::PackedRounds(Job& job, trace::Called called, const Context& context, int tag,
                            const Exchange& exchange, const Way& way)
     : job_(job),
-      called_(called),
-      context_(context),
       exchange_(exchange),
       way_(way),
       is_plain_(is_plain(job, exchange.sent) && is_plain(job, exchange.received)),
-      messages_(job, context, tag) {
+      messages_(job, called, context, tag) {
   lay_out();
 }
 
@@ -130,8 +128,11 @@ bool PackedRounds::proceed() {
 
 bool PackedRounds::advance() {
   if (!proceed() || !messages_.are_sent()) return false;
-  for (const Message& message : sends_) count(message, trace::Direction::send);
-  for (const Message& message : receives_) count(message, trace::Direction::receive);
+  const auto count = [&](trace::Direction direction, const std::vector<Message>& messages) {
+    for (const Message& one : messages) messages_.count(direction, one.transfer->peer, one.bytes);
+  };
+  count(trace::Direction::send, sends_);
+  count(trace::Direction::receive, receives_);
   return true;
 }
 
@@ -190,15 +191,6 @@ void PackedRounds::copy(const Part& from, const Part& to) {
   } else {
     messages_.note(copy_part(job_, from, to));
   }
-}
-
-void PackedRounds::count(const Message& message, trace::Direction direction) {
-  if (message.bytes == 0) return;
-  const int peer = context_.world_rank(message.transfer->peer);
-  trace::Row& row = job_.record.row({direction, called_, peer});
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, message.bytes);
-  trace::add(row.wire_bytes, message.bytes);
 }
 
 void PackedRounds::wait_in_mpi() {

@@ -54,11 +54,8 @@ class PackedRounds {
   Part ready(const Message& message);
   void unpack(const Message& message);
   void copy(const Part& from, const Part& to);
-  void count(const Message& message, trace::Direction direction);
 
   Job& job_;
-  const trace::Called called_;
-  const Context& context_;
   const Exchange& exchange_;
   const Way& way_;
   const bool is_plain_;  ///< all parts are the host's, without gaps

@@ -13,14 +13,12 @@ using schedule::Transfer;
 PackedSums::PackedSums(Job& job, trace::Called called, Context& context, std::uint32_t tag,
                        const Exchange& exchange, const schedule::SumSchedule& schedule, Fold& fold)
     : job_(job),
-      called_(called),
-      context_(context),
       tag_(context, tag),
       exchange_(exchange),
       schedule_(schedule),
       fold_(fold),
       places_(schedule.transfers.blocks.size()),
-      messages_(job, context, tag_.of_blocks()) {
+      messages_(job, called, context, tag_.of_blocks()) {
   for (const Transfer& transfer : schedule.transfers.receives) {
     for (std::size_t i = 0; i < transfer.count; ++i) {
       places_[transfer.first + i] = received_moves_++;
@@ -150,18 +148,13 @@ bool PackedSums::advance() {
 }
 
 void PackedSums::deliver() {
-  const auto count = [&](const std::vector<Transfer>& transfers, trace::Direction direction) {
-    for (const Transfer& transfer : transfers) {
-      const std::size_t bytes = transfer.count * fold_.bytes();
-      if (bytes == 0) continue;
-      trace::Row& row = job_.record.row({direction, called_, context_.world_rank(transfer.peer)});
-      trace::add(row.messages, 1);
-      trace::add(row.raw_bytes, bytes);
-      trace::add(row.wire_bytes, bytes);
+  const auto count = [&](trace::Direction direction, const std::vector<Transfer>& transfers) {
+    for (const Transfer& one : transfers) {
+      messages_.count(direction, one.peer, one.count * fold_.bytes());
     }
   };
-  count(schedule_.transfers.sends, trace::Direction::send);
-  count(schedule_.transfers.receives, trace::Direction::receive);
+  count(trace::Direction::send, schedule_.transfers.sends);
+  count(trace::Direction::receive, schedule_.transfers.receives);
   if (code() != MPI_SUCCESS || !schedule_.has_result || fold_.bytes() == 0) return;
   messages_.note(copy_part(job_,
                            {state(0), fold_.packed_count(), fold_.packed_type(), fold_.bytes()},

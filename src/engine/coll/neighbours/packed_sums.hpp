@@ -47,8 +47,6 @@ class PackedSums {
   void deliver();
 
   Job& job_;
-  const trace::Called called_;
-  Context& context_;
   CallTag tag_;
   const Exchange& exchange_;
   const schedule::SumSchedule& schedule_;

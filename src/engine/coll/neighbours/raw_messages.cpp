@@ -30,6 +30,14 @@ void RawMessages::send_nothing(std::size_t number, int to) {
   note(mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, context_.comm(), &sends_[number]));
 }
 
+void RawMessages::count(trace::Direction direction, int peer, std::size_t bytes) {
+  if (bytes == 0) return;
+  trace::Row& row = job_.record.row({direction, called_, context_.world_rank(peer)});
+  trace::add(row.messages, 1);
+  trace::add(row.raw_bytes, bytes);
+  trace::add(row.wire_bytes, bytes);
+}
+
 void RawMessages::take(const Receive& receive, int code, const MPI_Status& status) {
   note(code);
   if (code != MPI_SUCCESS) return;

@@ -7,6 +7,7 @@
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/job/context.hpp"
 #include "mpi/calls/calls.hpp"
+#include "trace/record.hpp"
 
 namespace mpress::engine {
 
@@ -14,8 +15,8 @@ namespace mpress::engine {
 /// received nor sent is complete at once. Raises nothing. One thread at a time calls it.
 class RawMessages {
  public:
-  RawMessages(const Job& job, const Context& context, int tag)
-      : job_(job), context_(context), tag_(tag) {}
+  RawMessages(Job& job, trace::Called called, const Context& context, int tag)
+      : job_(job), called_(called), context_(context), tag_(tag) {}
 
   /// Nothing may be under way.
   void start(std::size_t receives, std::size_t sends);
@@ -33,6 +34,9 @@ class RawMessages {
   void wait_for(std::size_t most);
   void wait_until_sent();
 
+  /// Counts one of `bytes` that is over, unless it has none.
+  void count(trace::Direction direction, int peer, std::size_t bytes);
+
   /// An error code of MPI's.
   int code() const { return code_; }
   void note(int code) {
@@ -46,7 +50,8 @@ class RawMessages {
   };
   void take(const Receive& receive, int code, const MPI_Status& status);
 
-  const Job& job_;
+  Job& job_;
+  const trace::Called called_;
   const Context& context_;
   const int tag_;
   std::vector<Receive> receives_;
