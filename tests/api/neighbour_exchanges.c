@@ -3,112 +3,9 @@
  * its coordinates alone. Everything around the blocks stays as it was.
  *
  * neighbour_exchanges SEED CASES [devices]: on any number of processes. */
-#include <mpress/iso.h>
-#include <stdint.h>
-
-#include "../mpi/check.h"
+#include "neighbour_case.h"
+#include "neighbour_sums.h"
 #include "simulated_gpu.h"
-
-enum { MOST_DIMS = 4, MOST = 24, AT_ONCE = 3, STARTS = 3, CANARY = 0xa5 };
-
-static int rank, size;
-static unsigned state;
-
-static int up_to(int most) {
-  state = state * 1664525u + 1013904223u;
-  return (int)((state >> 8) % (unsigned)(most + 1));
-}
-static int chance(int percent) { return up_to(99) < percent; }
-
-static uint64_t mixed(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
-  uint64_t x = a * 0x9e3779b97f4a7c15u ^ b * 0xc2b2ae3d27d4eb4fu ^ c * 0x165667b19e3779f9u ^ d;
-  x ^= x >> 31;
-  x *= 0xbf58476d1ce4e5b9u;
-  return x ^ x >> 27;
-}
-
-/* A datatype: `items` elements at these bytes of one. */
-struct Type {
-  MPI_Datatype type;
-  int bytes; /* of an element: 4, of int or float, or 8, of double */
-  int is_int, items, at[2], extent;
-};
-
-enum { TYPES = 5 };
-static struct Type types[TYPES];
-
-static void make_types(void) {
-  types[0] = (struct Type){MPI_INT, 4, 1, 1, {0}, 4};
-  types[1] = (struct Type){MPI_FLOAT, 4, 0, 1, {0}, 4};
-  types[2] = (struct Type){MPI_DOUBLE, 8, 0, 1, {0}, 8};
-  types[3] = (struct Type){MPI_DATATYPE_NULL, 8, 0, 2, {0, 16}, 24};
-  types[4] = (struct Type){MPI_DATATYPE_NULL, 4, 0, 1, {0}, 16}; /* begins 8 bytes before it */
-  CHECK_MPI(MPI_Type_vector(2, 1, 2, MPI_DOUBLE, &types[3].type));
-  CHECK_MPI(MPI_Type_create_resized(MPI_FLOAT, -8, 16, &types[4].type));
-  for (int i = 3; i < TYPES; ++i) CHECK_MPI(MPI_Type_commit(&types[i].type));
-}
-
-struct Grid {
-  MPI_Comm comm;
-  int dims, sizes[MOST_DIMS], periodic[MOST_DIMS], at[MOST_DIMS];
-};
-
-static int rank_at(const struct Grid* grid, const int* relative, int sign) {
-  int found = 0;
-  for (int j = 0; j < grid->dims; ++j) {
-    int place = grid->at[j] + sign * relative[j];
-    if (grid->periodic[j]) place = (place % grid->sizes[j] + grid->sizes[j]) % grid->sizes[j];
-    if (place < 0 || place >= grid->sizes[j]) return MPI_PROC_NULL;
-    found = found * grid->sizes[j] + place;
-  }
-  return found;
-}
-
-/* Of a neighbourhood, the same on all processes but for what follows from coordinates. */
-struct Case {
-  struct Grid grid;
-  MPI_Comm iso;
-  int s, list[MOST * MOST_DIMS], sources[MOST], targets[MOST];
-  int is_uniform; /* asserted */
-};
-
-/* One buffer, as it should be, and where the program has it. */
-struct Buffer {
-  char *expected, *found, *memory;
-  size_t bytes;
-  int is_on_device;
-};
-
-static struct Buffer make_buffer(size_t bytes, int device) {
-  struct Buffer one = {malloc(bytes + 1), malloc(bytes + 1), NULL, bytes, device >= 0};
-  one.memory = one.is_on_device ? sim_malloc(device, bytes + 1) : malloc(bytes + 1);
-  CHECK(one.expected && one.found && one.memory);
-  memset(one.expected, CANARY, bytes);
-  return one;
-}
-static void put(struct Buffer* one, const char* from) {
-  if (one->is_on_device)
-    sim_copy_in(one->memory, from, one->bytes);
-  else
-    memcpy(one->memory, from, one->bytes);
-}
-static void check_buffer(struct Buffer* one, const char* what) {
-  if (one->is_on_device)
-    sim_copy_out(one->found, one->memory, one->bytes);
-  else
-    memcpy(one->found, one->memory, one->bytes);
-  for (size_t i = 0; i < one->bytes; ++i) {
-    if (one->found[i] == one->expected[i]) continue;
-    fprintf(stderr, "rank %d: %s: byte %zu of %zu is %02x, expected %02x\n", rank, what, i,
-            one->bytes, (unsigned char)one->found[i], (unsigned char)one->expected[i]);
-    CHECK(!"a buffer");
-  }
-}
-static void drop_buffer(struct Buffer* one) {
-  free(one->expected);
-  free(one->found);
-  one->is_on_device ? sim_free(one->memory) : free(one->memory);
-}
 
 enum Kind { EVEN, COUNTS, KINDS };
 
@@ -263,8 +160,6 @@ static void check_exchange(const struct Case* c, struct Exchange* e, int epoch) 
   check_buffer(&e->received.buffer, "what was received");
 }
 
-static int is_verbose;
-
 static void exchange(const struct Case* c, int first, int has_devices) {
   struct Exchange all[AT_ONCE];
   const int form = up_to(2), number = form == 1 ? 1 + up_to(AT_ONCE - 1) : 1;
@@ -317,103 +212,6 @@ static void exchange(const struct Case* c, int first, int has_devices) {
     drop_buffer(&all[i].sent.buffer);
     drop_buffer(&all[i].received.buffer);
   }
-}
-
-/* Reductions are of 64-bit integers, by operators that are exact: sums, the least, BXOR, in which
- * what comes twice cancels, and a function of the program's. */
-static void add(void* from, void* into, int* count, MPI_Datatype* type) {
-  (void)type;
-  for (int i = 0; i < *count; ++i) ((uint64_t*)into)[i] += ((const uint64_t*)from)[i];
-}
-static MPI_Op own_op;
-
-static uint64_t combined(int op, uint64_t a, uint64_t b) {
-  return op == 1 ? (a < b ? a : b) : op == 2 ? a ^ b : a + b;
-}
-
-static uint64_t vector_element(int origin, int neighbour, int k, int epoch) {
-  return mixed((uint64_t)origin + 5, (uint64_t)neighbour, (uint64_t)k, (uint64_t)epoch) >> 8;
-}
-
-static void reduce(const struct Case* c, int number, int has_devices) {
-  const MPI_Op ops[] = {MPI_SUM, MPI_MIN, MPI_BXOR, own_op};
-  const int form = up_to(2), op = up_to(3), scatters = chance(50), is_gapped = chance(40);
-  const int count = chance(10) ? 0 : chance(10) ? 9000 : up_to(40);
-  const unsigned shared = state;
-  state += (unsigned)rank * 613u;
-  const int out = has_devices && chance(60) ? up_to(sim_devices - 1) : -1;
-  const int in = has_devices && chance(60) ? up_to(sim_devices - 1) : -1;
-  state = shared;
-  const size_t extent = scatters && is_gapped ? 16 : 8, block = (size_t)count * extent;
-  struct Buffer sent = make_buffer(32 + (scatters ? (size_t)c->s : 1) * block + 32, out);
-  struct Buffer received = make_buffer(32 + (size_t)count * 8 + 32, in);
-  MPI_Datatype gapped;
-  CHECK_MPI(MPI_Type_create_resized(MPI_UINT64_T, 0, 16, &gapped));
-  CHECK_MPI(MPI_Type_commit(&gapped));
-  MPI_Count counts[MOST];
-  MPI_Aint places[MOST];
-  MPI_Datatype kinds[MOST];
-  for (int i = 0; i < c->s; ++i) {
-    const int is_there = c->targets[i] != MPI_PROC_NULL;
-    counts[i] = is_there ? count : -5;
-    places[i] = is_there ? (MPI_Aint)((size_t)i * block) : (MPI_Aint)1 << 40;
-    kinds[i] = !is_there ? MPI_DATATYPE_NULL : extent == 16 ? gapped : MPI_UINT64_T;
-  }
-  mpress_request request = MPRESS_REQUEST_NULL;
-  const MPI_Info none = MPI_INFO_NULL;
-  if (is_verbose && rank == 0) {
-    fprintf(stderr, "  %s, form %d, op %d, %d items\n", scatters ? "scatter_reduce" : "reduce",
-            form, op, count);
-  }
-#define SCATTERED                                                                              \
-  sent.memory + 32, counts, places, kinds, received.memory + 32, count, MPI_UINT64_T, ops[op], \
-      c->iso
-#define REDUCED sent.memory + 32, received.memory + 32, count, MPI_UINT64_T, ops[op], c->iso
-  if (form == 2 && scatters) {
-    CHECK_MPI(mpress_iso_neighbor_scatter_reduce_init(SCATTERED, none, &request, NULL));
-  } else if (form == 2) {
-    CHECK_MPI(mpress_iso_neighbor_reduce_init(REDUCED, none, &request, NULL));
-  }
-  for (int epoch = 64 * number; epoch < 64 * number + (form == 2 ? STARTS : 1); ++epoch) {
-    memset(sent.expected, CANARY, sent.bytes);
-    for (int i = 0; i < (scatters ? c->s : 1); ++i) {
-      for (int k = 0; k < count; ++k) {
-        const uint64_t value = vector_element(rank, scatters ? i : 99, k, epoch);
-        memcpy(sent.expected + 32 + (size_t)i * block + (size_t)k * extent, &value, 8);
-      }
-    }
-    put(&sent, sent.expected);
-    memset(received.expected, CANARY, received.bytes);
-    put(&received, received.expected);
-    if (form == 0 && scatters) {
-      CHECK_MPI(mpress_iso_neighbor_scatter_reduce(SCATTERED, NULL));
-    } else if (form == 0) {
-      CHECK_MPI(mpress_iso_neighbor_reduce(REDUCED, NULL));
-    } else if (form == 2) {
-      CHECK_MPI(mpress_start(&request));
-    } else if (scatters) {
-      CHECK_MPI(mpress_iso_ineighbor_scatter_reduce(SCATTERED, &request, NULL));
-    } else {
-      CHECK_MPI(mpress_iso_ineighbor_reduce(REDUCED, &request, NULL));
-    }
-    if (form != 0) CHECK_MPI(mpress_wait(&request, MPI_STATUS_IGNORE));
-    for (int k = 0; k < count; ++k) {
-      int sources = 0;
-      uint64_t value = 0;
-      for (int i = 0; i < c->s; ++i) {
-        if (c->sources[i] == MPI_PROC_NULL) continue;
-        const uint64_t one = vector_element(c->sources[i], scatters ? i : 99, k, epoch);
-        value = sources++ == 0 ? one : combined(op, one, value);
-      }
-      if (sources > 0) memcpy(received.expected + 32 + (size_t)k * 8, &value, 8);
-    }
-    check_buffer(&sent, "what was sent to be reduced");
-    check_buffer(&received, "a reduction's result");
-  }
-  if (form == 2) CHECK_MPI(mpress_request_free(&request));
-  CHECK_MPI(MPI_Type_free(&gapped));
-  drop_buffer(&sent);
-  drop_buffer(&received);
 }
 
 static void run(int number, int has_devices) {
