@@ -1,5 +1,6 @@
 /* include/mpress/iso.h on grids of up to four dimensions, periodic and not, with lists of all
  * kinds: against coordinates that are computed here. Runs on any number of processes. */
+#include <malloc.h>
 #include <mpress/iso.h>
 #include <stdint.h>
 
@@ -332,17 +333,40 @@ static void beside(void) {
   CHECK_MPI(MPI_Comm_free(&cart));
 }
 
-/* Nothing is left of neighbourhoods that have ended: MPIs have few communicators. */
+/* Creates and ends one, in one of four ways. */
+static void one_of_many(MPI_Comm cart, MPI_Info attribute, const int* list, int number) {
+  int s, in, out;
+  MPI_Comm iso, other = MPI_COMM_NULL;
+  CHECK_MPI(mpress_iso_neighborhood_create_with_info(
+      cart, 3, list, number % 4 == 0 ? attribute : MPI_INFO_NULL, &iso));
+  if (number % 4 > 1) CHECK_MPI(MPI_Comm_dup(iso, &other));
+  if (number % 4 == 2) CHECK_MPI(MPI_Comm_free(&iso)); /* before its duplicate */
+  CHECK_MPI(mpress_iso_neighborhood_count(number % 4 > 1 ? other : iso, &s, &in, &out));
+  CHECK(s == 3 && in == 3 && out == 3);
+  if (other != MPI_COMM_NULL) CHECK_MPI(MPI_Comm_free(&other));
+  if (number % 4 % 2 == 1) CHECK_MPI(MPI_Comm_free(&iso));
+}
+
+/* Nothing is left of neighbourhoods that have ended: MPIs have few communicators, and the memory
+ * that the process has taken grows no more once some have come and gone. */
 static void many(void) {
-  int sizes[1] = {size}, periodic[1] = {1}, list[3] = {1, -1, 0}, s, in, out;
-  MPI_Comm cart, iso;
+  enum { FIRST = 2000, ALL = 10000 };
+  int sizes[1] = {size}, periodic[1] = {1}, list[3] = {1, -1, 0};
+  size_t before = 0;
+  MPI_Comm cart;
+  MPI_Info attribute;
+  CHECK_MPI(mpress_init());
   CHECK_MPI(MPI_Cart_create(MPI_COMM_WORLD, 1, sizes, periodic, 0, &cart));
-  for (int i = 0; i < 10000; ++i) {
-    CHECK_MPI(mpress_iso_neighborhood_create(cart, 3, list, &iso));
-    CHECK_MPI(mpress_iso_neighborhood_count(iso, &s, &in, &out));
-    CHECK(s == 3 && in == 3 && out == 3);
-    CHECK_MPI(MPI_Comm_free(&iso));
+  CHECK_MPI(MPI_Info_create(&attribute));
+  CHECK_MPI(MPI_Info_set(attribute, "iso_attribute", "true"));
+  for (int i = 0; i < ALL; ++i) {
+    if (i == FIRST) before = mallinfo2().uordblks;
+    one_of_many(cart, attribute, list, i);
   }
+  const size_t now = mallinfo2().uordblks;
+  if (now >= before + ALL - FIRST) fprintf(stderr, "%zu bytes, then %zu\n", before, now);
+  CHECK(now < before + ALL - FIRST);
+  CHECK_MPI(MPI_Info_free(&attribute));
   CHECK_MPI(MPI_Comm_free(&cart));
 }
 
