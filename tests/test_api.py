@@ -226,6 +226,13 @@ def test_encoded_exchanges_of_neighbours_on_devices(link, api_program, mpirun, s
     assert done.status == 0 and done.stdout == "ok\n", done.output
 
 
+@pytest.mark.parametrize(("ranks", "settings"), [(1, {}), (3, {}), (2, {"MPRESS_DISABLE": "1"})])
+def test_wrong_exchanges_of_neighbours(ranks, settings, api_program, mpirun):
+    arguments = ["disabled"] if settings else []
+    done = mpirun(ranks, api_program("neighbour_errors"), arguments, settings)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+
+
 def test_lists_that_differ(api_program, mpirun):
     done = mpirun(3, api_program("neighbourhoods"), ["differing"], {"MPRESS_ISO_CHECK": "1"})
     assert done.status == 0 and done.stdout == "ok\n", done.output

@@ -47,7 +47,9 @@ def test_the_header_is_plain(family, language, tmp_path):
     assert (done.status, done.output) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["messages", "collectives", "neighbourhoods", "wrong", "forked"])
+@pytest.mark.parametrize(
+    "name", ["messages", "collectives", "neighbourhoods", "neighbour_errors", "wrong", "forked"]
+)
 @pytest.mark.parametrize("family", OTHERS)
 def test_programs(family, name, build_dir, run_plainly):
     program = compile_api_program(ROOT / "tests" / "api" / f"{name}.c", MPIS[family], build_dir)
