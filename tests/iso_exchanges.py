@@ -227,7 +227,7 @@ def main() -> None:
     mpress.Communicator(WORLD)
     errors()
     bounds(random.Random(seed))
-    for number in range(15):
+    for number in range(5):
         exchanges(random.Random(seed * 1000 + number))
         halos(random.Random(seed * 1000 + number))
     if WORLD.rank == 0:

@@ -1,0 +1,61 @@
+"""Random calls of neighbourhoods by all ranks of a job, which draws them itself and shrinks what
+fails (tests/iso_random.py). For longer runs: ISO_EXAMPLES=5000 pytest -k many_random_calls -m ''.
+
+Where a job ends or hangs, `iso_random.py replay FILE` makes the case that is shown again."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from random import SystemRandom
+
+import pytest
+from conftest import ROOT, on_path
+
+PROGRAM = ("-m", "mpi4py", ROOT / "tests" / "iso_random.py")
+FORCED = {"MPRESS_FORCE": "1", "MPRESS_THRESHOLD": "0"}
+HOST = {"MPRESS_GPU": "off"}
+LINKS = ("peer", "host", "mpi")
+
+
+@pytest.fixture
+def draw(mpi, mpirun, mpi4py_env, simulated_gpu, tmp_path):
+    """draw(ranks, seed, examples, link): where there is no link, memory is the host's."""
+
+    def run(ranks: int, seed: int, examples: int, link: str | None) -> None:
+        case = tmp_path / "case"
+        env = {**mpi4py_env, **FORCED, **(HOST if link is None else simulated_gpu)}
+        words = [str(examples), str(seed), case]
+        if link is not None:
+            env = on_path(env, ROOT / "tests") | {"MPRESS_LINK": link, "MPRESS_CHUNK": "8K"}
+            words.append("devices")
+        done = mpirun(ranks, sys.executable, [*PROGRAM, *words], env)
+        at = case.read_text() if case.exists() else ""
+        verdict, _, graphs = done.stdout.partition("\n")
+        assert done.status == 0 and verdict == "ok", f"{done.output}\n{seed}: {at}"
+        # MPI's own calls are the last oracle, for memory of the host; not those of every MPI.
+        told = re.fullmatch("([0-9]+) by graphs\n", graphs)
+        assert told or (mpi.name == "default" and graphs == "graphs are unfit\n")
+        assert not told or int(told[1]) > 0 or link is not None
+
+    return run
+
+
+@pytest.mark.parametrize(("ranks", "examples"), [(1, 40), (3, 80), (8, 50)])
+def test_random_calls(ranks, examples, draw):
+    draw(ranks, ranks, examples, None)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_random_calls_on_devices(link, draw):
+    draw(4, 10 + LINKS.index(link), 40, link)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("link", [None, *LINKS])
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+def test_many_random_calls(ranks, link, draw):
+    """Others every time."""
+    examples = int(os.environ.get("ISO_EXAMPLES", "300"))
+    draw(ranks, SystemRandom().getrandbits(32), examples, link)
