@@ -226,3 +226,21 @@ def test_each_public_name_has_a_type():
             assert told.return_annotation is not told.empty, called
             looked_at.add(called)
     assert looked_at > {"codec", "Codec.encode", "Codec.decode", "Encoded.ratio"}
+
+
+def test_each_exchange_of_a_neighbourhood_has_a_type():
+    """All three forms of each; mpress.iso needs an MPI, so its files are read."""
+    told = {}
+    for file in sorted((PACKAGE / "iso").glob("[a-z]*.py")):
+        tree = ast.parse(file.read_text())
+        for owner in [tree, *members(tree, ast.ClassDef).values()]:
+            told |= {(owner, n): f for n, f in members(owner, ast.FunctionDef).items()}
+    for (_, name), function in told.items():
+        given = function.args
+        every = [*given.args, *given.kwonlyargs, *([given.vararg] if given.vararg else [])]
+        without = [one.arg for one in every if one.annotation is None]
+        assert function.returns is not None and without in ([], ["self"]), name
+    names = {name for _, name in told}
+    for one in ("alltoall", "allgather"):
+        for name in (one, f"{one}v", f"{one}w", "reduce", "scatter_reduce"):
+            assert {name, f"i{name}", f"{name}_init"} <= names
