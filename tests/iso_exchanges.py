@@ -206,16 +206,23 @@ def errors() -> None:
         else:
             raise AssertionError(wrong)
     near = iso.Neighborhood(cart, [[1], [-1]])
+    fixed, swapped = np.ones(2), np.ones(2, np.dtype(np.float64).newbyteorder())
+    fixed.flags.writeable = False
+    near.alltoall(fixed, np.ones(2))
     for name, given in (
         ("alltoall", (np.ones(3), np.ones(2))),
         ("alltoall", (np.ones((2, 2))[:, :1], np.ones(2))),
         ("alltoallw", ([np.ones(1)], [np.ones(1)] * 2)),
         ("alltoall", (np.ones(2), np.ones(4))),
         ("reduce", (np.ones(2), np.ones(3))),
+        ("alltoall", (np.ones(2), fixed)),
+        ("allgatherw", (np.ones(2), [np.ones(2), fixed])),
+        ("reduce", (swapped, np.ones(2))),
+        ("alltoall", (np.array(["a", "b"]), np.ones(2))),
     ):
         try:
             getattr(near, name)(*given)
-        except ValueError:
+        except (TypeError, ValueError):
             continue
         raise AssertionError(name)
     cart.Free()

@@ -27,7 +27,7 @@ class Reader:
         self.number = number
 
     def _even(self, name: str, array: Any, blocks: int) -> tuple[Block, int]:
-        whole = block_of(name, array)
+        whole = block_of(name, array, name == "received")
         if whole.count and whole.datatype is not element_of(whole):
             raise ValueError(f"{name}: expected an array without gaps")
         if blocks and whole.count % blocks:
@@ -46,7 +46,8 @@ class Reader:
     def _listed(self, name: str, arrays: Sequence[Any]) -> tuple[list[Block], tuple[int, ...], Any]:
         if len(arrays) != self.number:
             raise ValueError(f"{name}: expected {self.number} arrays, one for each offset, or None")
-        blocks = [block_of(f"{name}[{i}]", one) for i, one in enumerate(arrays)]
+        is_written = name == "received"
+        blocks = [block_of(f"{name}[{i}]", one, is_written) for i, one in enumerate(arrays)]
         counts = np.array([one.count for one in blocks], np.int64)
         # The address that the call gets tells the device of its stream.
         base = next((one.address for one in blocks if one.device), 0)
@@ -99,7 +100,7 @@ class Reader:
         return Arguments((a, b), words, (counts, places))
 
     def allgatherw(self, sent: Any, received: Sequence[Any]) -> Arguments:
-        a = block_of("sent", sent)
+        a = block_of("sent", sent, False)
         b, words, kept = self._listed("received", received)
         return Arguments((a, *b), (a.address, a.count, handle_of(a), *words), kept)
 

@@ -27,7 +27,7 @@ class Block(NamedTuple):
 _NOTHING = Block(None, 0, 0, MPI.BYTE, None)
 
 
-def block_of(name: str, array: Any) -> Block:
+def block_of(name: str, array: Any, is_written: bool) -> Block:
     """Of an array with any strides. Its datatype may be shared, and is never freed."""
     if array is None:
         return _NOTHING
@@ -38,6 +38,8 @@ def block_of(name: str, array: Any) -> Block:
         device = (interface["data"][0], _device.current_stream(array)[2].handle)
     else:
         raise TypeError(f"{name}: expected an array of NumPy, or one on a GPU, not {array!r:.60}")
+    if is_written and interface["data"][1]:
+        raise ValueError(f"{name} is read-only")
     dtype = np.dtype(interface["typestr"])
     shape = tuple(interface["shape"])
     strides = interface.get("strides") or _packed_strides(shape, dtype.itemsize)
@@ -56,10 +58,10 @@ def _packed_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _element(dtype: np.dtype) -> MPI.Datatype:
-    try:
-        return MPI._typedict[dtype.char]
-    except KeyError:
-        raise TypeError(f"MPI has no datatype for elements of {dtype}") from None
+    found = MPI._typedict.get(dtype.char)
+    if found is None or not dtype.isnative:
+        raise TypeError(f"MPI has no datatype for elements of {dtype}")
+    return found
 
 
 _datatypes: dict[tuple[str, tuple[int, ...], tuple[int, ...]], MPI.Datatype] = {}
