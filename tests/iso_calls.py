@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from iso_cases import SUMS, Call, Case
-from iso_memory import LAYOUTS, ROOM, Memory, datatype, key_of, places, values
+from iso_memory import ELEMENTS, LAYOUTS, ROOM, Memory, datatype, key_of, places, values
 from mpi4py import MPI
 
 from mpress import _api
@@ -31,20 +31,28 @@ def invoke(name: str, *words: int) -> None:
         raise CallError(f"{name}: {_api.error_text() or code}")
 
 
-def sum_up(a: Any, b: Any, datatype: MPI.Datatype) -> None:
-    kind = np.int64 if datatype.Get_size() == 8 else np.int32
-    into = np.frombuffer(b, kind)
-    with np.errstate(over="ignore"):
-        into += np.frombuffer(a, kind)
+def own_op(dtype: str) -> MPI.Op:
+    """A sum that MPI does not know, also of datatypes with gaps: of an item's one or two elements
+    the first is where it begins, and the other at its end."""
+
+    def sum_up(a: Any, b: Any, datatype: MPI.Datatype) -> None:
+        size = np.dtype(dtype).itemsize
+        step = datatype.Get_extent()[1] // size
+        vectors = [np.frombuffer(memory, dtype).reshape(-1, step) for memory in (a, b)]
+        for place in (0, step - 1)[: datatype.Get_size() // size]:
+            with np.errstate(over="ignore"):
+                vectors[1][:, place] += vectors[0][:, place]
+
+    return MPI.Op.Create(sum_up, commute=True)
 
 
-OWN_OP = MPI.Op.Create(sum_up, commute=True)
+OWN_OPS = {dtype: own_op(dtype) for dtype in ELEMENTS}
 OPS = {
     "sum": (MPI.SUM, np.add),
     "max": (MPI.MAX, np.maximum),
     "min": (MPI.MIN, np.minimum),
     "bxor": (MPI.BXOR, np.bitwise_xor),
-    "own": (OWN_OP, np.add),
+    "own": (MPI.OP_NULL, np.add),
 }
 
 
@@ -91,8 +99,11 @@ class Side:
 
     def layout(self, i: int) -> str:
         layouts = self.run.call.layouts
-        if self.run.call.name in SUMS and self.is_received:
-            return "plain"
+        name, is_result = self.run.call.name, self.is_received
+        if name == "reduce" or (name == "scatter_reduce" and is_result):
+            # MPI's own operators take no other; the program's has no elements before its items.
+            is_plain = self.run.call.op != "own" or layouts[0] == "backwards"
+            return "plain" if is_plain else layouts[0]
         if self.run.call.overlaps and not self.is_received:
             i = 0  # what is sent twice is the same
         if self.run.call.name in ("alltoallw", "allgatherw", "scatter_reduce"):
@@ -195,7 +206,8 @@ class Running:
         self.op = self.call.op
         if self.op and self.call.dtype.startswith("float"):
             self.is_smooth = True
-            self.op = {"bxor": "max", "own": "min"}.get(self.op, self.op)
+            self.op = "max" if self.op == "bxor" else self.op
+        self.mpi_op = OWN_OPS[self.call.dtype] if self.op == "own" else OPS.get(self.op, [None])[0]
         devices = [
             self.call.devices[(2 * self.rank + side) % len(self.call.devices)] for side in (0, 1)
         ]
@@ -231,7 +243,8 @@ class Running:
     def check(self) -> str:
         memory = self.memories[-1]
         if self.call.name in SUMS:
-            count = self.received.count
+            [(_, _, block)] = self.received.blocks
+            count = len(block)
             came = [
                 self.elements(source, i, count)
                 for i, source in enumerate(self.sources)
@@ -242,7 +255,6 @@ class Running:
                 with np.errstate(over="ignore"):
                     for one in came[1:]:
                         total = OPS[self.op][1](total, one)
-                [(_, _, block)] = self.received.blocks
                 memory.image[block] = total.view(np.uint8).reshape(block.shape)
         else:
             self.fill(self.received, memory)
@@ -283,7 +295,7 @@ class Running:
             words = [*sent, *self.received.words(memory)]
         else:
             return [*sent, *self.received.words(memory), MPI._handleof(self.comm)]
-        return [*words, MPI._handleof(OPS[self.op][0]), MPI._handleof(self.comm)]
+        return [*words, MPI._handleof(self.mpi_op), MPI._handleof(self.comm)]
 
     def begin(self) -> None:
         """The call; a persistent one is made and started."""

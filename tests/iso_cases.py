@@ -107,7 +107,7 @@ def calls(draw: st.DrawFn, devices: int) -> Call:
         form=draw(st.sampled_from(FORMS)),
         dtype=draw(st.sampled_from(("int32", "float32", "float64", "int64"))),
         lengths=draw(st.lists(length, min_size=1, max_size=5).map(tuple)),
-        layouts=draw(some(LAYOUTS, 3)) if name != "reduce" else ("plain",),
+        layouts=draw(some(LAYOUTS, 3)),
         gaps=draw(st.lists(st.integers(0, 3), min_size=1, max_size=3).map(tuple)),
         devices=draw(some(places, 5)),
         is_smooth=draw(st.booleans()),
