@@ -13,7 +13,9 @@ from random import SystemRandom
 import pytest
 from conftest import ROOT, on_path
 
-PROGRAM = ("-m", "mpi4py", ROOT / "tests" / "iso_random.py")
+PROGRAM = ROOT / "tests" / "iso_random.py"
+# Under MPI_THREAD_MULTIPLE, which is mpi4py's default, calls that do not block go another way.
+THREADS = {False: "threads=false", True: "threads=true"}
 FORCED = {"MPRESS_FORCE": "1", "MPRESS_THRESHOLD": "0"}
 HOST = {"MPRESS_GPU": "off"}
 LINKS = ("peer", "host", "mpi")
@@ -21,16 +23,19 @@ LINKS = ("peer", "host", "mpi")
 
 @pytest.fixture
 def draw(mpi, mpirun, mpi4py_env, simulated_gpu, tmp_path):
-    """draw(ranks, seed, examples, link): where there is no link, memory is the host's."""
+    """draw(ranks, seed, examples, link, threads, settings): where there is no link, memory is the
+    host's."""
 
-    def run(ranks: int, seed: int, examples: int, link: str | None) -> None:
+    def run(ranks, seed, examples, link, threads=False, settings=None) -> None:
         case = tmp_path / "case"
         env = {**mpi4py_env, **FORCED, **(HOST if link is None else simulated_gpu)}
+        env |= settings or {}
         words = [str(examples), str(seed), case]
         if link is not None:
             env = on_path(env, ROOT / "tests") | {"MPRESS_LINK": link, "MPRESS_CHUNK": "8K"}
             words.append("devices")
-        done = mpirun(ranks, sys.executable, [*PROGRAM, *words], env)
+        python = ["-m", "mpi4py", "-rc", THREADS[threads], PROGRAM]
+        done = mpirun(ranks, sys.executable, [*python, *words], env)
         at = case.read_text() if case.exists() else ""
         verdict, _, graphs = done.stdout.partition("\n")
         assert done.status == 0 and verdict == "ok", f"{done.output}\n{seed}: {at}"
@@ -44,7 +49,7 @@ def draw(mpi, mpirun, mpi4py_env, simulated_gpu, tmp_path):
 
 @pytest.mark.parametrize(("ranks", "examples"), [(1, 40), (3, 80), (8, 50)])
 def test_random_calls(ranks, examples, draw):
-    draw(ranks, ranks, examples, None)
+    draw(ranks, ranks, examples, None, ranks == 3)
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -53,9 +58,23 @@ def test_random_calls_on_devices(link, draw):
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("link", [None, *LINKS])
-@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
-def test_many_random_calls(ranks, link, draw):
-    """Others every time."""
-    examples = int(os.environ.get("ISO_EXAMPLES", "300"))
-    draw(ranks, SystemRandom().getrandbits(32), examples, link)
+@pytest.mark.parametrize(
+    ("ranks", "link", "progress"),
+    [
+        (2, None, "single"),
+        (5, None, "single"),
+        (8, "host", "single"),
+        (4, "mpi", "single"),
+        (3, "peer", "single"),
+        (6, None, "multiple"),
+        (3, "peer", "multiple"),
+        (5, None, "thread"),
+        (3, "host", "thread"),
+    ],
+)
+def test_many_random_calls(ranks, link, progress, mpi, draw):
+    """Others every time; `thread`: one of mpress's own proceeds."""
+    examples = int(os.environ.get("ISO_EXAMPLES", "150"))
+    # The standard ABI has no way to look at requests from several threads.
+    own = {"MPRESS_PROGRESS": "thread"} if progress == "thread" and mpi.name != "abi" else {}
+    draw(ranks, SystemRandom().getrandbits(32), examples, link, progress != "single", own)
