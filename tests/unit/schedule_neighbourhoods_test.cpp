@@ -289,17 +289,23 @@ void line_lists() {
         4);
 }
 
-/// The paper's form in one ring, on the grids of its cluster.
+/// The paper's form in one ring, of Moore neighbourhoods on the grids of its cluster and on cubes:
+/// rounds, and blocks of all ranks.
 void rings() {
-  const auto volume = [](int a, int b, int periodic) {
-    const Neighbourhood neighbourhood(Grid(std::vector{a, b}, std::vector{periodic, periodic}), 8,
-                                      moore(2, 1));
-    return check_moves("ring", neighbourhood, false,
-                       [&](int rank) { return ring_alltoall(neighbourhood, rank); });
+  const auto check = [](const std::vector<int>& sizes, int periodic, int rounds,
+                        std::size_t blocks) {
+    const std::vector<int> offsets = moore(static_cast<int>(sizes.size()), 1);
+    const auto count = static_cast<int>(offsets.size() / sizes.size());
+    const Neighbourhood list(Grid(sizes, std::vector<int>(sizes.size(), periodic)), count, offsets);
+    const Volume volume =
+        check_moves("ring", list, false, [&](int rank) { return ring_alltoall(list, rank); });
+    CHECK(volume.rounds == rounds && volume.blocks == blocks);
   };
-  CHECK(volume(3, 3, 1).rounds == 4 && volume(3, 3, 1).blocks == 9 * 13);
-  CHECK(volume(6, 5, 1).rounds == 5 && volume(6, 5, 1).blocks == 546);
-  CHECK(volume(6, 5, 0).rounds == 5);
+  check({3, 3}, 1, 4, 9 * 13);
+  check({6, 5}, 1, 5, 546);      // 18.2 a rank
+  check({6, 5}, 0, 5, 405);      // 13.5
+  check({24, 20}, 1, 9, 16344);  // 34.05
+  check({4, 4, 4}, 1, 6, 64 * 81);
 }
 
 void ten_thousand_ranks() {
