@@ -65,6 +65,8 @@ class Case:
     is_attribute: bool
     is_duplicate: bool
     """The calls are made on a duplicate of a communicator that is freed before."""
+    frees_early: bool
+    """Communicators are freed while calls are under way; where none is persistent."""
     calls: tuple[Call, ...]
 
 
@@ -136,5 +138,6 @@ def cases(draw: st.DrawFn, ranks: int, devices: int = 0) -> Case:
         is_reproducible=draw(st.booleans()),
         is_attribute=draw(st.booleans()),
         is_duplicate=draw(st.booleans()),
+        frees_early=draw(st.booleans()),
         calls=tuple(draw(st.lists(calls(devices), min_size=1, max_size=4))),
     )

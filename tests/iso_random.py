@@ -97,6 +97,14 @@ class Beside:
         return ""
 
 
+def free(comms: list[MPI.Cartcomm], cart: MPI.Cartcomm) -> None:
+    """Those of neighbourhoods; the grid has other calls under way, which Open MPI loses with it."""
+    for comm in comms:
+        if comm != cart:
+            comm.Free()
+    comms.clear()
+
+
 def make_calls(case: Case) -> str:
     """What is wrong, on this rank."""
     cart = WORLD.Create_cart(case.sizes, case.periodic) if case.sizes else WORLD.Create_cart([])
@@ -111,22 +119,22 @@ def make_calls(case: Case) -> str:
         calls.append(Running(case, number, comms[call.second]))
         calls[-1].begin()
         beside.begin(call.between, number)
+    persistent = [one for one in calls if one.call.form == "persistent"]
+    if case.frees_early and not persistent:
+        free(comms, cart)
     by_turn = sorted(calls, key=lambda one: one.call.turn)
     wrong += [one.wait() for one in by_turn]
     wrong.append(beside.end())
-    persistent = [one for one in calls if one.call.form == "persistent"]
     for start in range(1, STARTS):
         for one in persistent:
             one.again(start)
         wrong += [one.wait() for one in by_turn if one in persistent]
     for one in calls:
         one.free()
-        if GRAPHS["are_right"] and one.is_for_graphs():
+        if GRAPHS["are_right"] and comms and one.is_for_graphs():
             wrong.append(one.compare_with_graph())
             GRAPHS["compared"] += 1
-    for comm in comms:
-        if comm != cart:
-            comm.Free()
+    free(comms, cart)
     cart.Free()
     UNDER_WAY.pop()
     return "; ".join(filter(None, wrong))
