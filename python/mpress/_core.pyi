@@ -93,6 +93,14 @@ def sum_rounds(
     sharing: str = "scattered",
     window: int = 1,
 ) -> tuple[int, list[_Counted]]: ...
+def neighbour_alltoall(
+    algorithm: str,
+    sizes: list[int],
+    periodic: list[int],
+    offsets: list[int],
+    count: int,
+    rank: int,
+) -> tuple[int, int, int, float]: ...
 
 # Built with CUDA only. Pointers and streams are addresses.
 class DeviceBuffer:

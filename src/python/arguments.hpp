@@ -37,6 +37,9 @@ void define_calls(nanobind::module_& m);
 /// Defines what the module has of schedules.
 void define_schedules(nanobind::module_& m);
 
+/// Defines what the module has of neighbourhoods.
+void define_neighbours(nanobind::module_& m);
+
 /// How mpress was built: version, frame_version, mpis, cuda, compiler, isa.
 nanobind::dict build_info();
 

@@ -280,6 +280,7 @@ NB_MODULE(_core, m) {
   define_policy(m);
   define_calls(m);
   define_schedules(m);
+  define_neighbours(m);
   define_cuda(m);
 }
 

@@ -8,15 +8,17 @@ import typer
 from rich.table import Table
 
 from mpress import _core, codec_bench, cuda_bench, fields
-from mpress.cli import bench_collectives, bench_messages, bench_options
+from mpress.cli import bench_collectives, bench_iso, bench_messages, bench_options
 from mpress.cli.console import NO, make_console, make_table, print_table
 from mpress.cli.errors import UserError, checked_bytes, checked_device, checked_output, checked_spec
 
 app = typer.Typer(
-    help="Measure codecs, messages between ranks, and collective calls.", no_args_is_help=True
+    help="Measure codecs, messages between ranks, collective calls and neighbourhoods.",
+    no_args_is_help=True,
 )
 bench_messages.add_to(app)
 bench_collectives.add_to(app)
+app.add_typer(bench_iso.app, name="iso")
 
 _DEFAULT_FIELDS = ("wave", "turb", "rand")
 _DEFAULT_SPECS = ("mpc", "zfp:4", "zfp:8", "zfp:16", "szp:rel=1e-3", "szp:rel=1e-4")
