@@ -225,6 +225,15 @@ def errors() -> None:
         except (TypeError, ValueError):
             continue
         raise AssertionError(name)
+    long = np.ones(30_000), np.empty(30_000)
+    for begin in (near.reduce, near.ireduce, near.reduce_init) if WORLD.size > 1 else ():
+        try:
+            begin(*long, codec=f"szp:abs=1e-{3 + WORLD.rank}").wait()
+        except MPI.Exception as error:
+            assert "different codecs" in str(error), error
+        else:
+            raise AssertionError(begin)
+    near.free()
     cart.Free()
 
 
