@@ -126,7 +126,7 @@ def make_calls(case: Case) -> str:
     wrong += [one.wait() for one in by_turn]
     wrong.append(beside.end())
     for start in range(1, STARTS):
-        for one in persistent:
+        for one in persistent[:: -1 if WORLD.rank % 2 else 1]:  # in any order, each rank its own
             one.again(start)
         wrong += [one.wait() for one in by_turn if one in persistent]
     for one in calls:
