@@ -9,7 +9,7 @@ import pytest
 from conftest import BIN, execute
 
 from mpress import _core
-from mpress.bench import iso_jobs, iso_plots, statistics
+from mpress.bench import halo, iso_jobs, iso_plots, names, statistics
 
 FEW = ("-n", "4", "--launches", "1", "--repeat", "3", "--seconds", "0")
 
@@ -33,14 +33,14 @@ def rows_of(document):
 
 
 def test_blocks(bench):
-    names = ("auto", "combining", "direct", "persistent-digits", "graph", "graph-again",
-             "alltoallv")  # fmt: skip
+    methods = ("auto", "combining", "direct", "persistent-digits", "graph", "graph-again",
+               "alltoallv")  # fmt: skip
     printed, document = bench(
         "communication", "--launches", "2", "--grid", "2x2", "--sizes", "1,3-6",
-        *(word for name in names for word in ("--method", name)),
+        *(word for name in methods for word in ("--method", name)),
     )  # fmt: skip
     rows = rows_of(document)
-    assert list(rows) == [(n, name, None) for n in (1, 3, 6) for name in names]
+    assert list(rows) == [(n, name, None) for n in (1, 3, 6) for name in methods]
     for (nbytes, name, _), row in rows.items():
         assert row["correct"] and row["max_error"] == 0
         assert row["seconds"] > 0 and len(row["launches"]) == 2 == len(row["interval"])
@@ -107,12 +107,40 @@ def test_halos(points, extent, depth, grid, cells, bench):
         *(("--exchange-only",) if points == 27 else ()),
     )  # fmt: skip
     assert all(row["correct"] and row["max_error"] == 0 for row in document["rows"])
-    names = [row["method"] for row in document["rows"]]
-    assert names[:5] == ["auto", "direct", "combining", "digits", "graph"]
-    assert ("cart" in names) == (points in (5, 7) and depth == 1)
+    methods = [row["method"] for row in document["rows"]]
+    assert methods[:5] == ["auto", "direct", "combining", "digits", "graph"]
+    assert ("cart" in methods) == (points in (5, 7) and depth == 1)
     direct = next(row for row in document["rows"] if row["method"] == "direct")
     if points != 9:
         assert direct["bytes"] == direct["sent_bytes"] == 8 * cells
+
+
+@pytest.mark.parametrize("points, depth, reach", [
+    (5, 1, 1), (5, 2, 2), (5, 3, 3), (9, 2, None), (7, 1, 1), (7, 2, None), (27, 1, None),
+])  # fmt: skip
+def test_cells_of_halos(points, depth, reach):
+    """All that steps of the stencil look at comes, once, from the opposite side of the neighbour's
+    block; `reach`: the most steps along the dimensions, or None where diagonals count as one."""
+    extent, dims = 4, names.STENCILS[points]
+    wide = (extent + 2 * depth,) * dims
+    beyond = np.maximum(depth - (at := np.indices(wide)), at - (extent + depth - 1)).clip(0)
+    is_halo = beyond.sum(0) > 0
+    if reach:
+        is_halo &= beyond.sum(0) <= reach
+    offsets = [one for one in np.ndindex((3,) * dims) if one != (1,) * dims]
+    offsets = [np.array(one) - 1 for one in offsets]
+    if reach == 1:
+        offsets = [one for one in offsets if np.abs(one).sum() == 1]
+    came = np.zeros(wide, int)
+    for offset in offsets:
+        region = halo.region(offset, extent, depth, points)
+        received = region.indices(region.received)
+        came.reshape(-1)[received] += 1
+        there = np.array(np.unravel_index(received, wide))
+        sent = np.array(np.unravel_index(region.indices(region.sent), wide))
+        assert (sent == there + extent * offset[:, None]).all()
+        assert ((sent >= depth) & (sent < depth + extent)).all()
+    assert (came == is_halo).all()
 
 
 def test_codecs_of_halos(bench):
@@ -131,8 +159,8 @@ def test_creation(bench, tmp_path):
         "creation", "--grid", "2x2", "--radius", "2", "--inner", "1", "--schedule-grid", "6x5",
         "--plot", folder,
     )  # fmt: skip
-    names = [row["method"] for row in document["rows"]]
-    assert names == ["iso", "attribute", "graph-adjacent", "graph-general", "cart",
+    methods = [row["method"] for row in document["rows"]]
+    assert methods == ["iso", "attribute", "graph-adjacent", "graph-general", "cart", "duplicate",
                      "schedule-direct", "schedule-combining", "schedule-digits"]  # fmt: skip
     assert all(row["seconds"] > 0 and row["neighbours"] == 16 for row in document["rows"])
     assert document["reference"] == "graph-adjacent" and "Moore radius 2 minus radius 1" in printed

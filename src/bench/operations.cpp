@@ -21,6 +21,7 @@ int create(const Creation& c, MPI_Comm* made) {
       return PMPI_Dist_graph_create(*c.comm, 1, &rank, &c.targets_count, c.targets, MPI_UNWEIGHTED,
                                     MPI_INFO_NULL, 0, made);
     }
+    case Creation::duplicate: return PMPI_Comm_dup(*c.comm, made);
     default: return MPI_ERR_ARG;
   }
 }

@@ -11,7 +11,7 @@ namespace mpress::bench {
 
 /// Makes a communicator with a neighbourhood, or with what MPI has for one.
 struct Creation {
-  enum Kind : int { cart, iso, attribute, adjacent, graph };
+  enum Kind : int { cart, iso, attribute, adjacent, graph, duplicate };
   int kind;
   int dimensions;       ///< of `cart`
   const int* sizes;     ///< the same

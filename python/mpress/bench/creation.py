@@ -17,8 +17,9 @@ from mpress.bench.session import Row, Session
 _KINDS = {"graph-adjacent": "adjacent", "graph-general": "graph"}
 
 
-def creating(name: str, near: Neighbours, hints: dict[str, str]) -> tuple[loops.Creation, Any]:
-    """How a communicator is made, of names.COMMUNICATORS, and what has to live as long."""
+def creating(name: str, near: Neighbours, info: MPI.Info) -> tuple[loops.Creation, Any]:
+    """How a communicator is made, of names.COMMUNICATORS, and what has to live as long. `info`: of
+    mpress's own."""
     made = loops.Creation()
     made.kind = loops.CREATIONS.index(_KINDS.get(name, name))
     cart = near.cart
@@ -36,7 +37,8 @@ def creating(name: str, near: Neighbours, hints: dict[str, str]) -> tuple[loops.
         made.sources_count, made.sources = len(sources), sources.ctypes.data
         made.targets_count, made.targets = len(targets), targets.ctypes.data
         return made, (sources, targets)
-    info = exchanges.hints(**hints)
+    if name == "duplicate":
+        return made, None
     made.count, made.offsets = len(near.offsets), near.offsets.ctypes.data
     made.info = MPI._addressof(info)
     return made, info
@@ -53,8 +55,10 @@ def run(plan: dict[str, Any], keep: Callable[[list[Row]], None]) -> None:
     kept, operations = [], []
     for name in made:
         is_attribute = name == "attribute"
-        hints = {"algorithm": "auto"} | ({"iso_attribute": "true"} if is_attribute else {})
-        struct, needs = creating(name, other if is_attribute else near, hints)
+        info = MPI.INFO_NULL
+        if is_attribute:
+            info = exchanges.info_of({"iso_attribute": "true"})
+        struct, needs = creating(name, other if is_attribute else near, info)
         kept += [struct, needs]
         operations.append(loops.Operation(ctypes.pointer(struct)))
     seconds = session.timed(operations)

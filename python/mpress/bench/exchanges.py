@@ -99,11 +99,14 @@ class Communicators:
         return made
 
 
-def hints(algorithm: str, **others: str) -> MPI.Info:
+def hints(algorithm: str) -> MPI.Info:
     """All processes have blocks of equal lengths, so any algorithm can serve them."""
+    return info_of({"iso_algorithm": algorithm, "iso_uniform_sizes": "true"})
+
+
+def info_of(keys: dict[str, str]) -> MPI.Info:
     info = MPI.Info.Create()
-    hints = {"iso_algorithm": algorithm, "iso_uniform_sizes": "true"} | others
-    for name, value in hints.items():
+    for name, value in keys.items():
         info.Set(name, value)
     return info
 
@@ -158,6 +161,8 @@ def _fill_global(
     """As many elements for a rank as the list has for it, by their ranks: all blocks are alike."""
     numbers = np.bincount(ranks[ranks != MPI.PROC_NULL], minlength=size)
     length = int(side.counts[0]) if len(side.counts) else 0
+    if int(numbers.sum()) * length > np.iinfo(np.int32).max:
+        raise RuntimeError("alltoallv: its displacements, of type int, cannot tell so many bytes")
     counts = np.ascontiguousarray(numbers * length, np.int32)
     places = np.ascontiguousarray(np.cumsum(counts) - counts, np.int32)
     types = loops.handles([side.datatypes[0] if side.datatypes else MPI.BYTE])

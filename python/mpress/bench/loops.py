@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 from mpress import _api
 
-CREATIONS = ("cart", "iso", "attribute", "adjacent", "graph")
+CREATIONS = ("cart", "iso", "attribute", "adjacent", "graph", "duplicate")
 EXCHANGES = ("iso", "started", "neighbours", "global")
 
 

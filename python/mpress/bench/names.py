@@ -23,12 +23,13 @@ HALO_DEFAULTS = ("auto", "direct", "combining", "digits", "graph")
 STENCILS = {5: 2, 9: 2, 7: 3, 27: 3}
 """Dimensions, by points."""
 
-COMMUNICATORS = ("iso", "attribute", "graph-adjacent", "graph-general", "cart")
+COMMUNICATORS = ("iso", "attribute", "graph-adjacent", "graph-general", "cart", "duplicate")
 """iso     mpress_iso_neighborhood_create, a new communicator
 attribute  the same with iso_attribute: the Cartesian communicator itself
 graph-adjacent   MPI_Dist_graph_create_adjacent
 graph-general    MPI_Dist_graph_create, each rank with its own targets
-cart       MPI_Cart_create, which all others need before"""
+cart       MPI_Cart_create, which all others need before
+duplicate  MPI_Comm_dup of the Cartesian communicator"""
 SCHEDULE = "schedule-"
 """In front of an algorithm: a rank's schedule of an all-to-all, made before its first call."""
 CREATIONS = (*COMMUNICATORS, *(SCHEDULE + name for name in ("direct", "combining", "digits")))

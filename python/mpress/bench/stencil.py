@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from mpress import fields
-from mpress.bench import creation, halo, loops, names
+from mpress import fields, iso
+from mpress.bench import creation, exchanges, halo, loops, names
 from mpress.bench.exchanges import Communicators, Method, Neighbours, Side, method_of
 from mpress.bench.session import Row, Session
 
@@ -34,6 +34,12 @@ def _smooth(name: str, extent: int, dims: int) -> np.ndarray:
     return np.tile(made, (times,) * dims)[(slice(extent),) * dims].reshape(-1)
 
 
+def _offsets(points: int, depth: int) -> np.ndarray:
+    """The neighbours whose cells `depth` steps of a stencil look at."""
+    is_star = points in (5, 7) and depth == 1
+    return (iso.von_neumann if is_star else iso.moore)(names.STENCILS[points], 1)
+
+
 class _Stencil:
     """A rank's block of `extent` cells in each dimension, with a halo of `depth` cells."""
 
@@ -42,7 +48,7 @@ class _Stencil:
         self.extent, self.depth = plan["extent"], plan["depth"]
         self.dims = names.STENCILS[self.points]
         self.session = Session(plan, self.dims)
-        offsets = np.ascontiguousarray(halo.offsets(self.points, self.depth), np.int32)
+        offsets = np.ascontiguousarray(_offsets(self.points, self.depth), np.int32)
         self.near = Neighbours(self.session.cart, offsets)
         self.comms = Communicators(self.near)
         is_first = MPI.COMM_WORLD.rank == 0
@@ -65,13 +71,24 @@ class _Stencil:
 
     def methods(self) -> list[Method]:
         ones = np.ones(len(self.regions), np.int64)
-        types = [one.datatype for one in self.regions]
+        types = [self.datatype(one) for one in self.regions]
         places = (np.array([first * _DOUBLE for first in firsts], np.int64) for firsts in (
             [one.sent for one in self.regions], [one.received for one in self.regions],
         ))  # fmt: skip
         sent, received = (Side(self.field, one, ones, types) for one in places)
         return [method_of(one["name"], one["spec"], self.comms, sent, received)
                 for one in self.plan["methods"]]  # fmt: skip
+
+    def datatype(self, region: halo.Region) -> MPI.Datatype:
+        """That of a region's cells, from its first one on."""
+        if region.box is not None:
+            made = MPI.DOUBLE.Create_subarray(self.field.shape, region.box, [0] * self.dims)
+            return made.Commit()
+        made = MPI.Datatype()
+        assert region.triangle is not None
+        words = (*region.triangle, MPI._handleof(MPI.DOUBLE), MPI._addressof(made))
+        loops.call("mpress_type_create_triangular", *words)
+        return made.Commit()
 
     def rows(self) -> list[Row]:
         nbytes = self.halo_bytes()
@@ -94,8 +111,8 @@ class _Stencil:
         if self.plan["setup"]:
             is_graph = method.name.startswith(names.REFERENCE)
             name = "graph-adjacent" if is_graph else "iso"
-            hints = {"algorithm": names.algorithm_of(method.name)}
-            struct, needs = creation.creating(name, self.near, hints)
+            info = exchanges.hints(names.algorithm_of(method.name))
+            struct, needs = creation.creating(name, self.near, info)
             kept += [struct, needs]
             made.creation = ctypes.pointer(struct)
         if self.plan["update"]:
@@ -125,8 +142,8 @@ class _Stencil:
                 continue
             if source not in others:
                 others = {source: self.fill(source)}  # one at a time: fields are large
-            expected = region.picked(others[source], region.sent)
-            came = region.picked(self.field, region.received)
+            expected = others[source].reshape(-1)[region.indices(region.sent)]
+            came = self.field.reshape(-1)[region.indices(region.received)]
             if came.tobytes() != expected.tobytes():
                 is_same = False
                 error = max(
