@@ -74,6 +74,7 @@ RUN = {
     "README.md:sh0": "report.json",
     "README.md:sh1": "within 0.0",
     "README.md:sh2": "within 0; compressed: no\n",
+    "README.md:sh3": "mean 1.50000\nmean 1.50000\n",
     "docs/c.md:sh0": "compressed: yes",
     "docs/choosing.md:sh0": "szp:rel=1e-5",
     "docs/choosing.md:sh1": "run.json",
@@ -85,6 +86,7 @@ RUN = {
 FILES = {
     "README.md:sh1": ("sum.py", "README.md:python0"),
     "README.md:sh2": ("sum.c", "README.md:c0"),
+    "README.md:sh3": ("halo.py", "README.md:python1"),
     "docs/c.md:sh0": ("program.c", "docs/c.md:c0"),
 }
 # Those of which everything is compressed where it pays, as users have it; else all is.
