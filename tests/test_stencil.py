@@ -1,6 +1,7 @@
 """apps/stencil: the C program and its twin in Python, beside a serial reference in NumPy."""
 
 import itertools
+import json
 import re
 import sys
 
@@ -222,3 +223,25 @@ def test_the_twin_names_a_depth_that_is_wrong(mpi, mpi4py_env):
     command = [sys.executable, TWIN, "--grid", "9x9", "--depth", "10"]
     done = execute(command, {**mpi.env, **mpi4py_env})
     assert done.status != 0 and "--depth 10: a process has to have as many cells" in done.stderr
+
+
+def test_pictures_are_drawn(parts, served_programs, mpi, mpi4py_env, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    pictures = parts("pictures")
+    served_programs(pictures)
+    for name, its in (mpi.env | mpi4py_env | FORCED).items():
+        monkeypatch.setenv(name, its)
+    monkeypatch.setattr(pictures, "DEPTHS", (1, 4))
+    monkeypatch.setattr(pictures, "CODECS", ("none", "szp:abs=1e-4"))
+    monkeypatch.setattr(pictures, "PANELS", (("40x30", "1Gbit"),))
+    monkeypatch.setattr(pictures, "STEPS", 8)
+    monkeypatch.setattr(pictures, "FIELD", ("30x20", 20))
+    monkeypatch.setattr(sys, "argv", ["pictures.py", "--output", str(tmp_path), "--rounds", "1"])
+    pictures.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and all(float(line.split()[4]) > 0 for line in lines[1:])
+    rows = json.loads((tmp_path / "depths.json").read_text())
+    sent = [row["wire_bytes"] for row in rows]
+    assert sent[0] == 8 * 2 * 30 and max(sent[2:]) < min(sent[:2])
+    for name in ("fields.png", "depths.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
