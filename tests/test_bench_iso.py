@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import numpy as np
 import pytest
-from conftest import BIN, execute
+from conftest import BIN, ROOT, execute
 
 from mpress import _core
 from mpress.bench import halo, iso_jobs, iso_plots, names, statistics
@@ -244,6 +245,25 @@ def test_pictures(tmp_path):
     for name in ("times.svg", "ratios.svg"):
         text = (tmp_path / name).read_text()
         assert text.startswith("<?xml") and "moore, radius 1" in text
+
+
+def test_page_of_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    report = importlib.import_module("report_iso")
+    plan = {"stage": "communication", "ranks": 4, "grid": [2, 2], "dimensions": 2,
+            "periodic": None, "shape": "moore", "radius": 1, "inner": 0, "order": "row",
+            "skip": 0}  # fmt: skip
+    result = {"rows": [
+        {"bytes": 1024, "method": method, "spec": None, "seconds": [time * 1e-6] * 3}
+        for method, time in (("auto", 3), ("direct", 2), ("graph", 4))
+    ], "mpi": "MPI", "hosts": 1}  # fmt: skip
+    document = iso_jobs.document(plan, [result, result], "graph") | {"commit": "0123456789"}
+    text = report.page([document])
+    assert "## Communication: MPI, 4 ranks, 2x2 torus" in text and "`0123456`" in text
+    line = "| 1K | 4.00 | 0.750 (0.750 to 0.750) | 0.500 (0.500 to 0.500) | "
+    assert line + "1.500 (1.500 to 1.500), direct |" in text
+    if report.PAGE.exists():
+        assert report.PAGE.read_text() == report.page(report.read_runs("iso-*.json"))
 
 
 @pytest.mark.parametrize("stage, arguments, said", [

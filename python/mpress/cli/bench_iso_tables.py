@@ -13,11 +13,12 @@ Row = dict[str, Any]
 def show(document: dict[str, Any]) -> None:
     """Prints a heading and a table."""
     console, plan = make_console(), document["plan"]
-    console.print(f"{document['mpi']}, {_where(document)}; {_what(plan)}")
+    console.print(f"{document['mpi']}, {where_of(document)}; {what_of(plan)}")
     print_table(console, _table(document))
 
 
-def _where(document: dict[str, Any]) -> str:
+def where_of(document: dict[str, Any]) -> str:
+    """The ranks and their grid."""
     plan = document["plan"]
     grid = "x".join(map(str, plan["grid"])) if plan["grid"] else f"{plan['dimensions']}-D"
     count = plan["dimensions"] if plan["periodic"] is None else plan["periodic"]
@@ -26,7 +27,8 @@ def _where(document: dict[str, Any]) -> str:
     return f"{plan['ranks']} ranks{hosts}, {grid} {borders}"
 
 
-def _what(plan: dict[str, Any]) -> str:
+def what_of(plan: dict[str, Any]) -> str:
+    """The neighbourhood, or the stencil."""
     if plan["stage"] == "stencil":
         cells = " x ".join([str(plan["extent"])] * plan["dimensions"])
         parts = ["exchange", *(["stencil"] if plan["update"] else [])]
