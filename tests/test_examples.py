@@ -119,6 +119,21 @@ AROUND_C = {
         "MPI_Info_free(&info);\nMPI_Comm_free(&halo);\nMPI_Finalize();\n}\n",
     ),
     "docs/neighbourhoods.md:c0": ("", ""),
+    "docs/neighbourhoods.md:c1": (
+        "#include <mpi.h>\n"
+        + MAIN
+        + """MPI_Comm cart, graph;
+MPI_Info info;
+int size, periodic = 1, indegree = 2, outdegree = 2, sources[2], destinations[2];
+MPI_Comm_size(MPI_COMM_WORLD, &size);
+MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &cart);
+MPI_Cart_shift(cart, 0, 1, &sources[0], &sources[1]);
+destinations[0] = sources[1];
+destinations[1] = sources[0];
+MPI_Info_create(&info);
+""",
+        "MPI_Comm_free(&graph);\nMPI_Comm_free(&cart);\nMPI_Info_free(&info);\nMPI_Finalize();\n}\n",
+    ),
 }
 CMAKE = {"docs/c.md:cmake0"}
 

@@ -35,3 +35,33 @@ assert (v == 1).all()
     program.write_text("".join(blocks) + behind)
     done = mpirun(2, sys.executable, ["-m", "mpi4py", program], mpi4py_env)
     assert done.status == 0, done.output
+
+
+@pytest.mark.parametrize("algorithm", ["combining", "digits"])
+def test_combined_blocks_are_encoded_once(algorithm, mpress_run, mpi4py_env):
+    program = ["-rc", "threads=False", ROOT / "tests" / "iso_combined.py", algorithm]
+    command = [sys.executable, ["-m", "mpi4py", *program]]
+    done = mpress_run(8, *command, ("--force",), env=mpi4py_env)
+    assert done.status == 0 and done.stdout == "ok\n", done.output
+    rows = [r for r in done.report["rows"] if r["algorithm"] == "combining" and r["raw_bytes"]]
+    assert {r["direction"] for r in rows} == {"send", "receive"}
+    assert {r["codec"] for r in rows} == {"szp"}
+    assert sum(r["wire_bytes"] for r in rows) < sum(r["raw_bytes"] for r in rows) / 3
+
+
+def test_halos_of_which_one_is_too_deep(mpirun, mpi4py_env, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+from mpi4py import MPI
+import mpress.iso
+
+cart = MPI.COMM_WORLD.Create_cart((3,), (True,))
+try:
+    mpress.iso.HaloExchange(cart, (1 if cart.rank == 1 else 8,), 2)
+except ValueError as error:
+    assert ("another" in str(error)) == (cart.rank != 1)
+else:
+    raise AssertionError
+""")
+    done = mpirun(3, sys.executable, ["-m", "mpi4py", program], mpi4py_env)
+    assert done.status == 0, done.output

@@ -32,6 +32,8 @@ OPERATIONS = (
     "mpress_iso_neighbor_alltoallw", "mpress_iso_neighbor_allgather",
     "mpress_iso_neighbor_allgatherv", "mpress_iso_neighbor_allgatherw",
     "mpress_iso_neighbor_reduce", "mpress_iso_neighbor_scatter_reduce",
+    "MPI_Neighbor_alltoall", "MPI_Neighbor_alltoallv", "MPI_Neighbor_alltoallw",
+    "MPI_Neighbor_allgather", "MPI_Neighbor_allgatherv",
 )  # fmt: skip
 REDUCTIONS = (
     "MPI_Allreduce", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",

@@ -22,6 +22,7 @@ enum class Family : unsigned char {
   scatter,
   allgather,
   bcast,
+  neighbor,
   allreduce,
   reduce,
   reduce_scatter,

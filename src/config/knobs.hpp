@@ -45,6 +45,9 @@ inline constexpr Knob knobs[] = {
     {"MPRESS_DISABLE_SCATTER", "0", "1: leave MPI_Scatter and MPI_Scatterv to MPI."},
     {"MPRESS_DISABLE_ALLGATHER", "0", "1: leave MPI_Allgather and MPI_Allgatherv to MPI."},
     {"MPRESS_DISABLE_BCAST", "0", "1: leave MPI_Bcast to MPI."},
+    {"MPRESS_DISABLE_NEIGHBOR", "0",
+     "1: leave MPI_Neighbor_allgather, _alltoall and their forms to MPI, and encode nothing that "
+     "mpress_iso_neighbor_* calls send."},
     {"MPRESS_DISABLE_ALLREDUCE", "0", "1: leave MPI_Allreduce to MPI."},
     {"MPRESS_DISABLE_REDUCE", "0", "1: leave MPI_Reduce to MPI."},
     {"MPRESS_DISABLE_REDUCE_SCATTER", "0",
@@ -132,6 +135,12 @@ inline constexpr Knob info_keys[] = {
     {"mpress_reproducible", "MPRESS_REPRODUCIBLE",
      "1: sums, minima and maxima of floats on this communicator have the same bits whatever the "
      "order of the ranks; 0: they need not."},
+    {"mpress_isomorphic", "false",
+     "true, where MPI_Dist_graph_create or _create_adjacent makes a graph of the processes of a "
+     "Cartesian communicator: all of them have the same relative neighbours, as far as these "
+     "exist. "
+     "Then mpress serves its MPI_Neighbor_* calls, by message combining where that pays; keys "
+     "iso_* hold as for mpress_iso_neighborhood_create_with_info."},
 };
 
 /// Looks through the environment for an MPRESS_* variable that is not a knob. Returns false and

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "engine/coll/collective.hpp"
+#include "engine/coll/neighbours/isomorphic_graph.hpp"
+#include "engine/coll/neighbours/neighbours.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/staged_call.hpp"
 #include "engine/job/job.hpp"
@@ -69,6 +71,16 @@ constexpr engine::Collective collective() {
   if (same<describe, &engine::scatterv>) return {Op::scatterv, Family::scatter, true};
   if (same<describe, &engine::allgather>) return {Op::allgather, Family::allgather, false, true};
   if (same<describe, &engine::allgatherv>) return {Op::allgatherv, Family::allgather, false, true};
+  constexpr Family neighbor = Family::neighbor;
+  if (same<describe, &engine::neighbor_alltoall>) return {Op::neighbor_alltoall, neighbor, true};
+  if (same<describe, &engine::neighbor_alltoallv>) return {Op::neighbor_alltoallv, neighbor, true};
+  if (same<describe, &engine::neighbor_alltoallw>) return {Op::neighbor_alltoallw, neighbor, true};
+  if (same<describe, &engine::neighbor_allgather>) {
+    return {Op::neighbor_allgather, neighbor, true, true};
+  }
+  if (same<describe, &engine::neighbor_allgatherv>) {
+    return {Op::neighbor_allgatherv, neighbor, true, true};
+  }
   if (same<describe, &engine::bcast>) return {Op::bcast, Family::bcast, false, true};
   if (same<describe, &engine::allreduce>)
     return {Op::allreduce, Family::allreduce, false, false, true};
@@ -103,13 +115,26 @@ bool may_be_served(const Job* job, const engine::Collective& call) {
   if (call.op == trace::Op::count_ || !job) return false;
   const bool is_asked =
       engine::Asking::innermost() && (call.reduces || job->collectives.most.any());
-  return job->collectives.any() || is_asked || (call.reduces && engine::may_be_reproducible(*job));
+  return job->collectives.any() || is_asked ||
+         (call.family == Family::neighbor && engine::has_isomorphic_graphs()) ||
+         (call.reduces && engine::may_be_reproducible(*job));
 }
 
 /// The same of one that does not block. Where no such call can be, it is told of a reduction.
 bool may_be_served_later(const Job* job, const engine::Collective& call) {
   return may_be_served(job, call) &&
          (job->collectives.immediate || (call.reduces && engine::may_be_reproducible(*job)));
+}
+
+/// The communicator of a call that the program's promise of its graph has mpress serve. Where a
+/// call that does not block cannot make its context, all members know, and MPI serves it.
+std::shared_ptr<mpi::CommInfo> on_graph(Job* job, const Operands& operands, Form form) {
+  if (!job || !engine::has_isomorphic_graphs()) return nullptr;
+  auto comm = engine::isomorphic_comm(operands);
+  if (!engine::may_exchange(*job, comm)) return nullptr;
+  const bool is_late =
+      form == Form::immediate && engine::needs_preparation(*job) && !comm->attached();
+  return is_late && comm->world_ranks.size() > 1 ? nullptr : comm;
 }
 
 /// May MPI not touch memory of devices in such a call, also where it takes that in others? Open
@@ -155,6 +180,11 @@ struct Entries<int(A...)> {
       return engine::after_blocking(job, (mpi::buffer_calls().*own)(arguments...));
     }
     const Operands operands = described<describe>(job, Form::blocking, arguments...);
+    if constexpr (call.family == Family::neighbor) {
+      if (const auto comm = on_graph(is_candidate ? job : nullptr, operands, Form::blocking)) {
+        return engine::exchange(*job, call, comm, engine::exchange_on_graph(call, operands, *comm));
+      }
+    }
     if (is_candidate) {
       std::unique_ptr<engine::PairwiseCall> begun;
       const auto served = engine::serve_collective(*job, call, operands, begun);
@@ -205,6 +235,12 @@ struct Entries<int(A...)> {
     }
     const Operands operands = described<describe>(job, Form::immediate, arguments...);
     if constexpr (call.op != trace::Op::count_) {
+      if constexpr (call.family == Family::neighbor) {
+        if (const auto comm = on_graph(is_candidate ? job : nullptr, operands, Form::immediate)) {
+          return engine::begin_exchange(*job, call, comm,
+                                        engine::exchange_on_graph(call, operands, *comm), request);
+        }
+      }
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, Form::immediate, operands);
         constexpr auto call_own = [](StagedCall& staged, const Operands& left, A... given, MPI_Info,
@@ -260,6 +296,12 @@ struct Entries<int(A...)> {
     }
     const Operands operands = described<describe>(job, Form::persistent, arguments...);
     if constexpr (call.op != trace::Op::count_) {
+      if constexpr (call.family == Family::neighbor) {
+        if (const auto comm = on_graph(is_candidate ? job : nullptr, operands, Form::persistent)) {
+          return engine::make_exchange(*job, call, comm,
+                                       engine::exchange_on_graph(call, operands, *comm), request);
+        }
+      }
       if (is_candidate) {
         const auto candidate = engine::look_at(*job, call, Form::persistent, operands);
         if (candidate.comm) {

@@ -2,7 +2,9 @@
 // MPI_Comm_get_info. MPI_Comm_dup hands hints on by itself (mpi/objects/comm_info.cpp). Also those
 // that make keyvals, whose callbacks are not for mpress's own duplicates.
 
+#include "engine/coll/neighbours/isomorphic_graph.hpp"
 #include "engine/job/comm_calls.hpp"
+#include "engine/job/job.hpp"
 #include "engine/progress/blocking.hpp"
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/comm_info.hpp"
@@ -10,6 +12,18 @@
 #include "preload/export.hpp"
 
 using namespace mpress;
+
+namespace {
+
+/// Behind a call that made a graph. Returns `code`, what MPI's call returned, or another error.
+int finish_graph(MPI_Comm comm, MPI_Info info, const mpi::Hints& hints, MPI_Comm* created,
+                 int code) {
+  engine::Job* const job = engine::active_job();
+  if (job && code == MPI_SUCCESS) code = engine::note_promise(*job, comm, info, created);
+  return engine::give_hints(hints, created, code);
+}
+
+}  // namespace
 
 MPRESS_EXPORT int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   return engine::set_info(comm, info);
@@ -48,7 +62,7 @@ MPRESS_EXPORT int MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[
   if (wrong != MPI_SUCCESS) return wrong;
   const int code = mpi::calls().Dist_graph_create(comm, n, sources, degrees, destinations, weights,
                                                   info, reorder, created);
-  return engine::give_hints(hints, created, code);
+  return finish_graph(comm, info, hints, created, code);
 }
 
 MPRESS_EXPORT int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in_degree, const int sources[],
@@ -62,7 +76,7 @@ MPRESS_EXPORT int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in_degree, c
   const int code =
       mpi::calls().Dist_graph_create_adjacent(comm, in_degree, sources, in_weights, out_degree,
                                               destinations, out_weights, info, reorder, created);
-  return engine::give_hints(hints, created, code);
+  return finish_graph(comm, info, hints, created, code);
 }
 
 MPRESS_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* created,

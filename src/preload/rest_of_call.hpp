@@ -44,6 +44,10 @@ class RestOfCall {
   template <std::size_t at, typename IsLong>
   void leave_out(const engine::Blocks& blocks, IsLong is_long, std::vector<Count>& copy) {
     auto& argument = std::get<at>(arguments_);
+    // Open MPI refuses neighbourhoods' calls whose two counts differ, also where one is nobody's.
+    if constexpr (!std::is_pointer_v<Argument<at>>) {
+      if (blocks.number() == 0) argument = 0;
+    }
     for (int i = 0; i < blocks.number(); ++i) {
       if (!is_long(i)) continue;
       if constexpr (std::is_pointer_v<Argument<at>>) {

@@ -65,6 +65,11 @@ enum class Op : std::uint8_t {
   iso_allgatherw,
   iso_reduce,
   iso_scatter_reduce,
+  neighbor_alltoall,
+  neighbor_alltoallv,
+  neighbor_alltoallw,
+  neighbor_allgather,
+  neighbor_allgatherv,
   count_
 };
 

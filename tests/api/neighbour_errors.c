@@ -154,6 +154,7 @@ int main(int argc, char** argv) {
   if (argc > 1) {
     ALL_REFUSED(MPI_ERR_OTHER, alltoall, sent, 1, MPI_INT, received, 1, MPI_INT, iso);
     ALL_REFUSED(MPI_ERR_OTHER, allgather, sent, 1, MPI_INT, received, 1, MPI_INT, iso);
+    ALL_REFUSED(MPI_ERR_OTHER, reduce, sent, received, 1, MPI_INT, MPI_SUM, iso);
   } else {
     communicators();
     counts_and_types();

@@ -16,6 +16,27 @@ from mpress.iso.neighborhood import Neighborhood
 from mpress.iso.requests import Request
 
 
+def _what_is_wrong(
+    cart: MPI.Cartcomm,
+    shape: tuple[int, ...],
+    depth: tuple[int, ...],
+    periodic: Sequence[bool] | bool | None,
+) -> str | None:
+    dims = cart.ndim
+    if len(shape) < dims:
+        return f"shape: expected {dims} dimensions or more, not {shape}"
+    if len(depth) != dims or min(depth, default=0) < 0:
+        return f"depth: expected a number of cells, or {dims}, not {depth}"
+    for cells, most in zip(depth, shape, strict=False):
+        if cells > most:
+            return f"depth: {cells} cells are more than the block's {most}"
+    if periodic is not None:
+        wanted = (periodic,) * dims if isinstance(periodic, bool) else tuple(periodic)
+        if tuple(map(bool, wanted)) != tuple(map(bool, cart.periods)):
+            return f"periodic: the grid is {cart.periods}, not {wanted}"
+    return None
+
+
 class HaloExchange:
     """The halos of fields on a grid that is cut into blocks of equal dimensions.
 
@@ -24,7 +45,8 @@ class HaloExchange:
     shape + 2 * depth. Dimensions beyond those of the grid are not cut (a vector's components, say).
     `corners`: with those of the halo, as stencils need that look at diagonal cells, and several
     steps at once. `periodic`: None, or what `cart` has to be in each dimension. `codec`: as of
-    Neighborhood. Raises ValueError where the shape is smaller than the depth, or does not fit.
+    Neighborhood. Raises ValueError, on all processes, where the shape of one is smaller than the
+    depth, or does not fit.
     """
 
     def __init__(
@@ -40,19 +62,12 @@ class HaloExchange:
             raise TypeError(f"cart: expected a Cartcomm of mpi4py's, not {type(cart).__name__}")
         dims = cart.ndim
         self.shape = tuple(map(int, shape))
-        if len(self.shape) < dims:
-            raise ValueError(f"shape: expected {dims} dimensions or more, not {self.shape}")
         depths = (depth,) * dims if isinstance(depth, (int, np.integer)) else tuple(depth)
         self.depth = tuple(map(int, depths))
-        if len(self.depth) != dims or min(self.depth, default=0) < 0:
-            raise ValueError(f"depth: expected a number of cells, or {dims}, not {depth!r}")
-        for cells, most in zip(self.depth, self.shape, strict=False):
-            if cells > most:
-                raise ValueError(f"depth: {cells} cells are more than the block's {most}")
-        if periodic is not None:
-            wanted = (periodic,) * dims if isinstance(periodic, bool) else tuple(periodic)
-            if tuple(map(bool, wanted)) != tuple(map(bool, cart.periods)):
-                raise ValueError(f"periodic: the grid is {cart.periods}, not {wanted}")
+        wrong = _what_is_wrong(cart, self.shape, self.depth, periodic)
+        # Processes with blocks of their own size may be wrong alone, and the others would wait.
+        if cart.allreduce(wrong is not None, MPI.LOR):
+            raise ValueError(wrong or "the shape or depth of another process is wrong")
         offsets = moore(dims, 1) if corners else von_neumann(dims, 1)
         deep = [
             all(d > 0 or c == 0 for d, c in zip(self.depth, one, strict=True)) for one in offsets
@@ -84,12 +99,26 @@ class HaloExchange:
 
     def __call__(self, *fields: Any) -> None:
         """Fills the fields' halos from the neighbours' cells; beyond borders they stay."""
-        self.start(*fields)
-        self.finish()
+        self._check(fields)
+        for field in fields:
+            self.neighborhood.alltoallw(
+                [field[cells] for cells in self._sent],
+                [field[cells] for cells in self._received],
+            )
 
     def start(self, *fields: Any) -> None:
         """Begins that: until finish() the cells that are sent must not change, nor the halos be
         used."""
+        self._check(fields)
+        for field in fields:
+            self._requests.append(
+                self.neighborhood.ialltoallw(
+                    [field[cells] for cells in self._sent],
+                    [field[cells] for cells in self._received],
+                )
+            )
+
+    def _check(self, fields: Sequence[Any]) -> None:
         if self._requests:
             raise RuntimeError("the last exchange was not finished: finish() comes before start()")
         wide = tuple(
@@ -98,13 +127,6 @@ class HaloExchange:
         for number, field in enumerate(fields):
             if tuple(field.shape) != wide:
                 raise ValueError(f"field {number}: expected an array of {wide}, not {field.shape}")
-        for field in fields:
-            self._requests.append(
-                self.neighborhood.ialltoallw(
-                    [field[cells] for cells in self._sent],
-                    [field[cells] for cells in self._received],
-                )
-            )
 
     def finish(self) -> list[Outcome]:
         """Returns when all halos are there: what became of each field's exchange."""

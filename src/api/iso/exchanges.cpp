@@ -28,8 +28,8 @@ namespace mpress::api {
 namespace {
 
 using engine::Exchange;
-using engine::Movement;
 using engine::Part;
+using engine::Pattern;
 
 /// One buffer of a call, as its arguments tell: with counts of one type or of several, or blocks
 /// behind each other.
@@ -131,7 +131,7 @@ Wrong read_parts(const Side& side, const std::vector<int>& ranks, std::vector<Pa
 /// The sizes of blocks that pass this process, where all processes know them.
 Wrong read_sizes(const Side& sent, bool is_irregular, const IsoNeighbourhood& neighbourhood,
                  const engine::NeighbourHints& hints, Exchange& exchange) {
-  const bool is_gather = exchange.movement == Movement::allgather;
+  const bool is_gather = exchange.pattern == Pattern::allgather;
   const std::size_t count = is_gather ? 1 : neighbourhood.targets.size();
   if (is_irregular && !hints.has_uniform_sizes) return {};
   Types types;
@@ -156,7 +156,7 @@ Wrong read_sizes(const Side& sent, bool is_irregular, const IsoNeighbourhood& ne
 /// A call: what it is, its buffers, and where it is made.
 struct Given {
   engine::Collective call;
-  Movement movement;
+  Pattern pattern;
   Side sent;
   Side received;
   MPI_Comm comm;
@@ -179,7 +179,7 @@ Wrong check_operator(const Given& given) {
   }
   // On a communicator that returns errors; operators are not called.
   double nothing[2] = {0, 0};
-  if (code == MPI_SUCCESS) {
+  if (code == MPI_SUCCESS && mpi::self_comm() != MPI_COMM_NULL) {
     code = held.code(mpi::calls().Allreduce(&nothing[0], &nothing[1], 0, given.received.type,
                                             given.op, mpi::self_comm()));
   }
@@ -199,7 +199,7 @@ Wrong read_sum(const Given& given, const IsoNeighbourhood& neighbourhood, Exchan
   }
   for (std::size_t i = 0; i < exchange.sent.size(); ++i) {
     const bool is_there =
-        given.movement == Movement::allgather || neighbourhood.targets[i] != MPI_PROC_NULL;
+        given.pattern == Pattern::allgather || neighbourhood.targets[i] != MPI_PROC_NULL;
     if (!is_there || exchange.sent[i].bytes == result.bytes) continue;
     return {MPI_ERR_ARG, "vector " + std::to_string(i) + " has " +
                              std::to_string(exchange.sent[i].bytes) + " bytes and the result " +
@@ -225,10 +225,10 @@ Wrong read(const Given& given, MPI_Info info, Exchange& exchange) {
           neighbourhood->list(), neighbourhood->plans->rank(), hints);
     }
   }
-  exchange.movement = given.movement;
+  exchange.pattern = given.pattern;
   // One block of an all-gather goes to all.
   static const std::vector<int> all{0};
-  const bool is_gather = given.movement == Movement::allgather;
+  const bool is_gather = given.pattern == Pattern::allgather;
   const std::vector<int>& targets = is_gather ? all : neighbourhood->targets;
   if (Wrong wrong = read_parts(given.sent, targets, exchange.sent)) return wrong;
   exchange.operands.comm = given.comm;
@@ -311,17 +311,17 @@ int persistent(const Given& given, MPI_Info info, mpress_request* request) {
                });
 }
 
-constexpr engine::Collective alltoall_call{trace::Op::iso_alltoall, Family::alltoall};
-constexpr engine::Collective alltoallv_call{trace::Op::iso_alltoallv, Family::alltoall};
-constexpr engine::Collective alltoallw_call{trace::Op::iso_alltoallw, Family::alltoall};
-constexpr engine::Collective allgather_call{trace::Op::iso_allgather, Family::allgather, false,
+constexpr engine::Collective alltoall_call{trace::Op::iso_alltoall, Family::neighbor};
+constexpr engine::Collective alltoallv_call{trace::Op::iso_alltoallv, Family::neighbor};
+constexpr engine::Collective alltoallw_call{trace::Op::iso_alltoallw, Family::neighbor};
+constexpr engine::Collective allgather_call{trace::Op::iso_allgather, Family::neighbor, false,
                                             true};
-constexpr engine::Collective allgatherv_call{trace::Op::iso_allgatherv, Family::allgather, false,
+constexpr engine::Collective allgatherv_call{trace::Op::iso_allgatherv, Family::neighbor, false,
                                              true};
-constexpr engine::Collective reduce_call{trace::Op::iso_reduce, Family::reduce, false, true};
-constexpr engine::Collective scatter_reduce_call{trace::Op::iso_scatter_reduce, Family::reduce};
-constexpr engine::Collective allgatherw_call{trace::Op::iso_allgatherw, Family::allgather, false,
+constexpr engine::Collective allgatherw_call{trace::Op::iso_allgatherw, Family::neighbor, false,
                                              true};
+constexpr engine::Collective reduce_call{trace::Op::iso_reduce, Family::neighbor, false, true};
+constexpr engine::Collective scatter_reduce_call{trace::Op::iso_scatter_reduce, Family::neighbor};
 
 }  // namespace
 }  // namespace mpress::api
@@ -351,7 +351,7 @@ MPRESS_FORMS(alltoall,
              (const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
               MPI_Count received_count, MPI_Datatype received_type),
              ({api::alltoall_call,
-               engine::Movement::alltoall,
+               engine::Pattern::alltoall,
                {"sent", sent, sent_count, sent_type},
                {"received", received, received_count, received_type},
                comm,
@@ -362,7 +362,7 @@ MPRESS_FORMS(alltoallv,
               MPI_Datatype sent_type, void* received, const MPI_Count received_counts[],
               const MPI_Aint received_displacements[], MPI_Datatype received_type),
              ({api::alltoallv_call,
-               engine::Movement::alltoall,
+               engine::Pattern::alltoall,
                {"sent", sent, 0, sent_type, sent_counts, sent_displacements, nullptr, true},
                {"received", received, 0, received_type, received_counts, received_displacements,
                 nullptr, true},
@@ -374,7 +374,7 @@ MPRESS_FORMS(alltoallw,
               const MPI_Datatype sent_types[], void* received, const MPI_Count received_counts[],
               const MPI_Aint received_displacements[], const MPI_Datatype received_types[]),
              ({api::alltoallw_call,
-               engine::Movement::alltoall,
+               engine::Pattern::alltoall,
                {"sent", sent, 0, MPI_DATATYPE_NULL, sent_counts, sent_displacements, sent_types,
                 true, true},
                {"received", received, 0, MPI_DATATYPE_NULL, received_counts, received_displacements,
@@ -386,7 +386,7 @@ MPRESS_FORMS(allgather,
              (const void* sent, MPI_Count sent_count, MPI_Datatype sent_type, void* received,
               MPI_Count received_count, MPI_Datatype received_type),
              ({api::allgather_call,
-               engine::Movement::allgather,
+               engine::Pattern::allgather,
                {"sent", sent, sent_count, sent_type},
                {"received", received, received_count, received_type},
                comm,
@@ -397,7 +397,7 @@ MPRESS_FORMS(allgatherv,
               const MPI_Count received_counts[], const MPI_Aint received_displacements[],
               MPI_Datatype received_type),
              ({api::allgatherv_call,
-               engine::Movement::allgather,
+               engine::Pattern::allgather,
                {"sent", sent, sent_count, sent_type},
                {"received", received, 0, received_type, received_counts, received_displacements,
                 nullptr, true},
@@ -409,7 +409,7 @@ MPRESS_FORMS(allgatherw,
               const MPI_Count received_counts[], const MPI_Aint received_displacements[],
               const MPI_Datatype received_types[]),
              ({api::allgatherw_call,
-               engine::Movement::allgather,
+               engine::Pattern::allgather,
                {"sent", sent, sent_count, sent_type},
                {"received", received, 0, MPI_DATATYPE_NULL, received_counts, received_displacements,
                 received_types, true, true},
@@ -419,7 +419,7 @@ MPRESS_FORMS(allgatherw,
 MPRESS_FORMS(reduce,
              (const void* sent, void* received, MPI_Count count, MPI_Datatype type, MPI_Op op),
              ({api::reduce_call,
-               engine::Movement::allgather,
+               engine::Pattern::allgather,
                {"sent", sent, count, type},
                {"received", received, count, type},
                comm,
@@ -432,7 +432,7 @@ MPRESS_FORMS(scatter_reduce,
               const MPI_Datatype sent_types[], void* received, MPI_Count count, MPI_Datatype type,
               MPI_Op op),
              ({api::scatter_reduce_call,
-               engine::Movement::alltoall,
+               engine::Pattern::alltoall,
                {"sent", sent, 0, MPI_DATATYPE_NULL, sent_counts, sent_displacements, sent_types,
                 true, true},
                {"received", received, count, type},

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <iterator>
 #include <mutex>
@@ -14,11 +13,11 @@
 
 #include "api/entries.hpp"
 #include "config/config.hpp"
+#include "engine/coll/neighbours/hints.hpp"
 #include "engine/coll/neighbours/neighbours.hpp"
 #include "engine/job/comm_calls.hpp"
 #include "engine/progress/blocking.hpp"
 #include "mpi/objects/comm_info.hpp"
-#include "mpi/objects/info_value.hpp"
 
 namespace mpress::api {
 namespace {
@@ -99,16 +98,6 @@ struct Request {
   bool is_attribute = false;
 };
 
-Wrong read_flag(MPI_Info info, const char* key, bool& flag) {
-  const auto text = mpi::info_value(info, key);
-  if (!text) return {};
-  if (*text != "true" && *text != "false") {
-    return {MPI_ERR_INFO_VALUE, std::string(key) + " is \"" + *text + "\"; expected true or false"};
-  }
-  flag = *text == "true";
-  return {};
-}
-
 /// Makes this process's neighbourhood of a call's arguments.
 Wrong read_request(Request& request, Cartesian cartesian, Shared& neighbourhood) {
   const auto width = static_cast<std::size_t>(cartesian.grid.dimensions());
@@ -118,8 +107,11 @@ Wrong read_request(Request& request, Cartesian cartesian, Shared& neighbourhood)
   if (!request.created) return is_null("isocomm");
   engine::NeighbourHints hints;
   if (request.info != MPI_INFO_NULL) {
-    if (Wrong wrong = read_flag(request.info, "iso_attribute", request.is_attribute)) return wrong;
-    if (Wrong wrong = read_hints(request.info, hints)) return wrong;
+    Wrong wrong;
+    wrong.code = engine::read_flag(request.info, "iso_attribute", request.is_attribute, wrong.text);
+    if (wrong) return wrong;
+    wrong = read_hints(request.info, hints);
+    if (wrong) return wrong;
   }
   neighbourhood = made(std::move(cartesian), request.count, {request.relative, length}, hints);
   return {};
@@ -303,30 +295,9 @@ int listed(const Shape& shape, int dimensions, int radius, int inner, int most, 
 }  // namespace
 
 Wrong read_hints(MPI_Info info, engine::NeighbourHints& hints) {
-  if (info == MPI_INFO_NULL) return {};
-  static constexpr std::array names{"auto", "direct", "combining", "digits", "lines", "ring"};
-  if (const auto text = mpi::info_value(info, "iso_algorithm")) {
-    const auto found = std::ranges::find(names, *text);
-    if (found == names.end()) {
-      return {MPI_ERR_INFO_VALUE, "iso_algorithm is \"" + *text +
-                                      "\"; expected auto, direct, combining, digits, lines or "
-                                      "ring"};
-    }
-    hints.algorithm = static_cast<engine::NeighbourHints::Algorithm>(found - names.begin());
-  }
-  if (const auto text = mpi::info_value(info, "iso_ports")) {
-    constexpr int most_ports = 1 << 20;
-    int ports = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), ports);
-    if (error != std::errc() || end != text->data() + text->size() || ports < 1 ||
-        ports > most_ports) {
-      return {MPI_ERR_INFO_VALUE,
-              "iso_ports is \"" + *text + "\"; expected a number from 1 to 1048576"};
-    }
-    hints.ports = ports;
-  }
-  if (Wrong wrong = read_flag(info, "iso_reproducible", hints.is_reproducible)) return wrong;
-  return read_flag(info, "iso_uniform_sizes", hints.has_uniform_sizes);
+  Wrong wrong;
+  wrong.code = engine::read_neighbour_hints(info, hints, wrong.text);
+  return wrong;
 }
 
 Wrong find_neighbourhood(MPI_Comm comm, std::shared_ptr<const IsoNeighbourhood>& found) {

@@ -1,6 +1,8 @@
 #include "engine/coll/collective_operation.hpp"
 
 #include "engine/coll/blocks/served_call.hpp"
+#include "engine/coll/neighbours/edges.hpp"
+#include "engine/coll/neighbours/neighbour_call.hpp"
 #include "engine/coll/reduce/reduced_call.hpp"
 #include "engine/job/job.hpp"
 #include "trace/message.hpp"
@@ -13,7 +15,25 @@ std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& 
   if (call.reduces) {
     return std::make_unique<ReducedCall>(job, call, operands, comm, context, served);
   }
+  if (operands.topology) {
+    return std::make_unique<NeighbourCall>(
+        job, call, exchange_along_edges(call, operands, context, nullptr), comm, context, served);
+  }
   return std::make_unique<ServedCall>(job, call, operands, comm, context, served);
+}
+
+std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
+                                                          const Operands& operands,
+                                                          mpi::CommInfo& comm, Context& context,
+                                                          const Served& served,
+                                                          const LongPairs& pairs) {
+  if (operands.topology) {
+    Served beside = served;
+    beside.is_blocking = false;
+    return std::make_unique<NeighbourCall>(
+        job, call, exchange_along_edges(call, operands, context, &pairs), comm, context, beside);
+  }
+  return std::make_unique<ServedCall>(job, call, operands, comm, context, served, &pairs);
 }
 
 Spec spec_of(const Job& job, const Operands& operands, const Context& context) {

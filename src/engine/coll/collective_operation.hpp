@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "codec/float_environment.hpp"
+#include "engine/coll/blocks/long_pairs.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/objects/comm_info.hpp"
@@ -61,6 +62,13 @@ void tell_outcome(const Operands& operands, const CollectiveOperation& operation
 std::unique_ptr<CollectiveOperation> make_operation(Job& job, const Collective& call,
                                                     const Operands& operands, mpi::CommInfo& comm,
                                                     Context& context, const Served& served);
+
+/// The same of its long pairs alone, beside MPI's own call; `pairs` outlives it, too.
+std::unique_ptr<CollectiveOperation> make_pairs_operation(Job& job, const Collective& call,
+                                                          const Operands& operands,
+                                                          mpi::CommInfo& comm, Context& context,
+                                                          const Served& served,
+                                                          const LongPairs& pairs);
 
 /// Before a start: the private communicator gets the hints that the program's has by now.
 void pass_on_hints(const mpi::CommInfo& comm, const Context& context);

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "engine/coll/blocks/served_call.hpp"
 #include "engine/job/job.hpp"
 
 namespace mpress::engine {
@@ -29,8 +28,7 @@ void CollectiveRequest::prepare_blocks(const Served& served) {
 void CollectiveRequest::prepare_pairs(const Served& served, LongPairs pairs, MPI_Comm comm) {
   pairs_.emplace(std::move(pairs));
   kept_->leave_out(*pairs_, comm);
-  blocks_ = std::make_unique<ServedCall>(job_, call_, kept_->operands(), *comm_, context_, served,
-                                         &*pairs_);
+  blocks_ = make_pairs_operation(job_, call_, kept_->operands(), *comm_, context_, served, *pairs_);
 }
 
 void CollectiveRequest::begin() {

@@ -1,8 +1,9 @@
 #include "engine/coll/operands.hpp"
 
 #include <algorithm>
+#include <vector>
 
-#include "engine/request/scratch.hpp"
+#include "mpi/objects/comm_info.hpp"
 #include "mpi/objects/type_info.hpp"
 
 namespace mpress::engine {
@@ -120,46 +121,32 @@ Operand received(const void* buffer, const Blocks& blocks) { return {buffer, {},
 /// The neighbours in a process topology.
 struct Neighbours {
   explicit Neighbours(MPI_Comm comm) {
-    const mpi::Calls& mpi = mpi::calls();
-    int kind = MPI_UNDEFINED;
-    if (comm == MPI_COMM_NULL || mpi.Topo_test(comm, &kind) != MPI_SUCCESS) return;
-    if (kind == MPI_CART) {
-      int dims = 0;
-      mpi.Cartdim_get(comm, &dims);
-      sources = destinations = 2 * dims;
-      Scratch<int> numbers(static_cast<std::size_t>(3 * dims));
-      int* const periods = numbers.data() + dims;
-      mpi.Cart_get(comm, dims, numbers.data(), periods, periods + dims);
-      has_border = std::count(periods, periods + dims, 0) > 0;
-    } else if (kind == MPI_GRAPH) {
-      int rank = 0;
-      mpi.Comm_rank(comm, &rank);
-      mpi.Graph_neighbors_count(comm, rank, &sources);
-      destinations = sources;
-    } else if (kind == MPI_DIST_GRAPH) {
-      int weighted = 0;
-      mpi.Dist_graph_neighbors_count(comm, &sources, &destinations, &weighted);
-    } else {
-      return;
-    }
-    known = true;
+    const std::shared_ptr<mpi::CommInfo> info = mpi::comm_info(comm);
+    if (!info) return;
+    size = static_cast<int>(info->world_ranks.size());
+    topology = info->topology();
+    if (!topology) return;
+    sources = static_cast<int>(topology->sources.size());
+    destinations = static_cast<int>(topology->destinations.size());
   }
 
   Operands exchange(const Operand& send, const Operand& receive, MPI_Comm comm) const {
     Operands operands;
-    operands.known = known;
+    operands.known = topology != nullptr;
     operands.comm = comm;
+    operands.size = size;
+    operands.topology = topology;
     operands.send = send;
     operands.receive = receive;
     // What would come from beyond a border is not written, so it is brought back as it was.
-    if (has_border) operands.receive.reads = receive.writes;
+    if (topology && topology->has_borders) operands.receive.reads = receive.writes;
     operands.send_entries = destinations;
     operands.receive_entries = sources;
     return operands;
   }
 
-  bool known = false;
-  bool has_border = false;  ///< some processes may lack a neighbour
+  const mpi::Topology* topology = nullptr;
+  int size = 0;
   int sources = 0;
   int destinations = 0;
 };
@@ -430,10 +417,14 @@ Operands unpack_external(const char* format, const void* in, MPI_Count in_bytes,
 
 namespace {
 
-bool is_sound(const void* buffer, const Blocks& blocks) {
+/// `peers`: of each block; null where none is missing.
+bool is_sound(const void* buffer, const Blocks& blocks, const std::vector<int>* peers = nullptr) {
   const int number = blocks.is_even() ? std::min(blocks.number(), 1) : blocks.number();
   MPI_Datatype known = MPI_DATATYPE_NULL;
   for (int i = 0; i < number; ++i) {
+    if (peers && !blocks.is_even() && (*peers)[static_cast<std::size_t>(i)] == MPI_PROC_NULL) {
+      continue;
+    }
     if (blocks.count(i) < 0) return false;
     if (blocks.count(i) == 0 || (i > 0 && blocks.type(i) == known)) continue;
     known = blocks.type(i);
@@ -445,8 +436,15 @@ bool is_sound(const void* buffer, const Blocks& blocks) {
 
 }  // namespace
 
-bool is_sound(const Operand& operand) {
-  return is_sound(operand.buffer, operand.reads) && is_sound(operand.buffer, operand.writes);
+bool is_sound(const Operands& operands) {
+  const Operand& send = operands.send;
+  const Operand& receive = operands.receive;
+  if (const mpi::Topology* const topology = operands.topology) {
+    return is_sound(send.buffer, send.reads, &topology->destinations) &&
+           is_sound(receive.buffer, receive.writes, &topology->sources);
+  }
+  return is_sound(send.buffer, send.reads) && is_sound(send.buffer, send.writes) &&
+         is_sound(receive.buffer, receive.reads) && is_sound(receive.buffer, receive.writes);
 }
 
 }  // namespace mpress::engine

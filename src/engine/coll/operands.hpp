@@ -12,6 +12,7 @@
 
 #include "engine/asked.hpp"
 #include "mpi/calls/calls.hpp"
+#include "mpi/objects/topology.hpp"
 
 namespace mpress::engine {
 
@@ -104,9 +105,6 @@ struct Operand {
   Blocks writes;
 };
 
-/// Does MPI take its counts and types? Those of a buffer without data are not looked at.
-bool is_sound(const Operand& operand);
-
 /// The buffers of a call: `send` is its parameter of type const void*, `receive` that of type
 /// void*.
 struct Operands {
@@ -120,7 +118,9 @@ struct Operands {
   /// Entries of the arrays that tell about either buffer; 0 where these do not count.
   int send_entries = 0;
   int receive_entries = 0;
-  Numbers result_counts = {};       ///< of MPI_Reduce_scatter: the items that each rank gets
+  Numbers result_counts = {};  ///< of MPI_Reduce_scatter: the items that each rank gets
+  /// Of a neighbourhood's call: whose the blocks are. Lives as long as the communicator.
+  const mpi::Topology* topology = nullptr;
   std::optional<Asked> asked = {};  ///< of a call of mpress's own interface
 
   /// Of a call that names no stream: its place behind the default streams.
@@ -129,6 +129,10 @@ struct Operands {
   /// Its place behind streams of the program's that it has still to wait for; null: it has none.
   StreamOrder* order() const { return asked && asked->order ? asked->order.get() : defaults.get(); }
 };
+
+/// Does MPI take its counts and types? Those of a buffer without data, and of neighbours that are
+/// missing, are not looked at.
+bool is_sound(const Operands& operands);
 
 Operands bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm);
 Operands gather(const void* out, MPI_Count out_count, MPI_Datatype out_type, void* in,

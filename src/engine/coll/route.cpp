@@ -160,7 +160,7 @@ Candidate look_at(Job& job, const Collective& call, Form form, const Operands& o
     return {};
   }
   // MPI tells what is wrong, at once: here other ranks' blocks would be waited for.
-  if (!is_sound(operands.send) || !is_sound(operands.receive)) return {};
+  if (!is_sound(operands)) return {};
   auto comm = mpi::comm_info(operands.comm);
   if (!comm || !job.contexts.may_have(*comm)) return {};
   const auto size = static_cast<int>(comm->world_ranks.size());
@@ -390,7 +390,8 @@ void Routing::serve(bool whole) {
 /// persistent calls' starts in any order, so those could not be agreed on. What is forced to go as
 /// blocks, whatever lies on devices, is asked about without a mode.
 bool Routing::may_have_kernels() const {
-  if (is_reproducible_ || form_ == Form::persistent || !engine::may_have_kernels(job_.config)) {
+  if (is_reproducible_ || form_ == Form::persistent || operands_.topology ||
+      !engine::may_have_kernels(job_.config)) {
     return false;
   }
   if (context_.between_devices() == Context::Between::mpi) return false;
@@ -482,9 +483,10 @@ void Routing::serve_by_blocks(bool whole) {
   if (!whole && !pays_pairs_) return decide(Server::mpi);
   if (form_ != Form::persistent) served_.tag = context_.order().next_tag();
   served_.is_blocking = form_ == Form::blocking;
-  served_.method = whole ? method_of(job_, schedule_op(call_),
-                                     {bytes_, pays_, mode_.has_devices, spec_}, context_)
-                         : LongPairs::method(schedule_op(call_));
+  served_.method =
+      whole && !operands_.topology
+          ? method_of(job_, schedule_op(call_), {bytes_, pays_, mode_.has_devices, spec_}, context_)
+          : LongPairs::method(schedule_op(call_));
   decide(whole ? Server::mpress : Server::both);
 }
 

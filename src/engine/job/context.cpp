@@ -97,10 +97,14 @@ void Context::split(MPI_Comm parent) {
   int rank = 0;
   mpi::calls().Comm_rank(parent, &rank);
   MPI_Comm made = MPI_COMM_NULL;
+  const mpi::PrivateDuplicate without_attributes;
   const mpi::HeldError error;
-  if (error.code(mpi::calls().Comm_split(parent, 0, rank, &made)) == MPI_SUCCESS) {
-    return adopt(made);
-  }
+  int topology = MPI_UNDEFINED;
+  mpi::calls().Topo_test(parent, &topology);
+  // What MPI serves there of a neighbourhood's calls needs the topology, which a duplicate has.
+  const int code = topology == MPI_UNDEFINED ? mpi::calls().Comm_split(parent, 0, rank, &made)
+                                             : mpi::calls().Comm_dup(parent, &made);
+  if (error.code(code) == MPI_SUCCESS) return adopt(made);
   refuse(no_communicator);
 }
 

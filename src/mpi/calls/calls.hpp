@@ -43,8 +43,9 @@ void* find_symbol(const char* name);
   X(Info_free) X(Info_get) X(Info_get_nkeys) X(Info_get_nthkey) X(Info_set)                                   \
   X(Barrier) X(Ibarrier) X(Allgather) X(Allreduce) X(Ireduce_scatter_block)                                   \
   X(Op_commutative) X(Group_translate_ranks) X(Group_free)                                                         \
-  X(Comm_remote_size) X(Topo_test) X(Cartdim_get) X(Cart_get) X(Graph_neighbors_count)           \
-  X(Dist_graph_neighbors_count) X(Pack_size) X(Pack_external_size)                               \
+  X(Comm_remote_size) X(Topo_test) X(Cartdim_get) X(Cart_get) X(Cart_shift)                      \
+  X(Graph_neighbors_count) X(Graph_neighbors) X(Dist_graph_neighbors_count)                      \
+  X(Dist_graph_neighbors) X(Pack_size) X(Pack_external_size)                               \
   X(Type_size_x) X(Type_get_extent_x) X(Type_get_true_extent_x) X(Type_get_envelope)             \
   X(Type_get_contents) X(Type_create_hindexed) X(Type_contiguous) X(Type_commit) X(Type_free) X(Type_create_keyval) X(Type_set_attr) X(Pack)   \
   X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                      \

@@ -17,18 +17,23 @@ Immortal<HandleCache<MPI_Comm, CommInfo>> cache;
 /// hints on to duplicates, the delete callback tells that a communicator ends, however it ends.
 using Attribute = std::shared_ptr<CommInfo>;
 
-/// A duplicate gets an entry with the hints and nothing else; make_info() completes it.
+/// A duplicate gets an entry with what it inherits and nothing else; make_info() completes it.
 int copy_hints(MPI_Comm comm, int, void*, void* value, void* copied, int* flag) {
   *flag = 0;
-  if (PrivateDuplicate::is_under_way()) return MPI_SUCCESS;
+  const CommInfo& parent = **static_cast<Attribute*>(value);
+  const bool is_private = PrivateDuplicate::is_under_way();
+  if (is_private && !parent.is_distributed_graph) return MPI_SUCCESS;
   const Hints* given = DuplicateHints::given(comm);
-  const Hints hints = given ? *given : (*static_cast<Attribute*>(value))->hints.get();
-  const bool no_frames = (*static_cast<Attribute*>(value))->no_frames;
-  *flag = no_frames || !hints.empty();
+  const Hints hints = given ? *given : parent.hints.get();
+  *flag = parent.no_frames || parent.is_distributed_graph || !hints.empty();
   if (!*flag) return MPI_SUCCESS;
   auto copy = std::make_unique<Attribute>(std::make_shared<CommInfo>());
-  (*copy)->no_frames = no_frames;
-  (*copy)->hints.update(hints);
+  (*copy)->is_distributed_graph = parent.is_distributed_graph;
+  if (!is_private) {
+    (*copy)->no_frames = parent.no_frames;
+    (*copy)->graph = parent.graph;
+    (*copy)->hints.update(hints);
+  }
   *static_cast<void**>(copied) = copy.release();
   return MPI_SUCCESS;
 }
@@ -121,6 +126,29 @@ std::vector<int> ranks_in_world(MPI_Comm comm) {
     if (rank == MPI_UNDEFINED) rank = trace::any_peer;
   }
   return world_ranks;
+}
+
+namespace {
+const Topology no_topology;
+}
+
+CommInfo::~CommInfo() {
+  const Topology* const topology = topology_.load(std::memory_order_acquire);
+  if (topology != &no_topology) delete topology;
+}
+
+const Topology* CommInfo::topology() const {
+  const Topology* found = topology_.load(std::memory_order_acquire);
+  if (!found) {
+    // Threads may come at once, and no lock is held while MPI is asked: the first one's counts.
+    std::unique_ptr<const Topology> read = read_topology(comm, is_distributed_graph);
+    const Topology* const made = read ? read.get() : &no_topology;
+    if (topology_.compare_exchange_strong(found, made, std::memory_order_acq_rel)) {
+      found = made;
+      read.release();  // NOLINT(bugprone-unused-return-value): topology_ has it
+    }
+  }
+  return found == &no_topology ? nullptr : found;
 }
 
 int CommInfo::world_rank(int rank) const {

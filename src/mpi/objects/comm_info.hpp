@@ -8,6 +8,7 @@
 
 #include "mpi/calls/calls.hpp"
 #include "mpi/objects/hints.hpp"
+#include "mpi/objects/topology.hpp"
 #include "policy/ratios.hpp"
 
 namespace mpress::mpi {
@@ -24,12 +25,27 @@ class Attachment {
   virtual void comm_freed() = 0;
 };
 
+/// What a layer above knows of a communicator's graph.
+class GraphNote {
+ public:
+  virtual ~GraphNote() = default;
+};
+
 struct CommInfo {
+  CommInfo() = default;
+  CommInfo(const CommInfo&) = delete;
+  CommInfo& operator=(const CommInfo&) = delete;
+  ~CommInfo();
+
   MPI_Comm comm = MPI_COMM_NULL;
   bool no_frames = false;          ///< those between groups, and see carry_no_frames()
   std::atomic<bool> freed{false};  ///< the handle is no longer valid
   std::vector<int> world_ranks;
-  CommHints hints;                      ///< a duplicate inherits them
+  CommHints hints;  ///< a duplicate inherits them, as it does:
+  /// It is one, as is known of those that MPI has made under mpress: Open MPI takes a graph of a
+  /// grid's processes for that grid.
+  bool is_distributed_graph = false;
+  std::shared_ptr<const GraphNote> graph;  ///< set before the program has the communicator
   std::atomic<unsigned> short_sums{0};  ///< reductions that were too short to attach anything for
   /// What the policy has learned of its messages.
   const std::shared_ptr<policy::Ratios> ratios = std::make_shared<policy::Ratios>();
@@ -43,6 +59,10 @@ struct CommInfo {
     attached_.store(attachment_.get(), std::memory_order_release);
   }
 
+  /// The neighbours of this process; null where the communicator has no topology. Lives as long as
+  /// this.
+  const Topology* topology() const;
+
   /// The rank in MPI_COMM_WORLD of `rank`; trace::any_peer where it has none there.
   int world_rank(int rank) const;
 
@@ -52,6 +72,7 @@ struct CommInfo {
  private:
   std::shared_ptr<Attachment> attachment_;
   std::atomic<Attachment*> attached_{nullptr};
+  mutable std::atomic<const Topology*> topology_{nullptr};  ///< `no_topology`: it has none
 };
 
 /// For each rank of an intra-communicator, that in MPI_COMM_WORLD; trace::any_peer where it has

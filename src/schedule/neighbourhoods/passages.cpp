@@ -1,5 +1,8 @@
 #include "schedule/neighbourhoods/passages.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace mpress::schedule {
 
 Passages::Passages(const Schedule& schedule)
@@ -38,16 +41,26 @@ Passages Passages::of_alltoall(const Neighbourhood& neighbourhood, const Schedul
 
 Passages Passages::of_gather(const Neighbourhood& neighbourhood, const Schedule& schedule,
                              std::span<const int> coordinates) {
-  Passages passages(schedule);
-  std::unordered_multimap<Block, int> wanted;
-  for (int i = neighbourhood.count() - 1; i >= 0; --i) {
-    const int source = neighbourhood.source(coordinates, i);
-    if (source != Grid::none) wanted.emplace(static_cast<Block>(source), i);
+  std::vector<int> sources(static_cast<std::size_t>(neighbourhood.count()));
+  for (int i = 0; i < neighbourhood.count(); ++i) {
+    sources[static_cast<std::size_t>(i)] = neighbourhood.source(coordinates, i);
   }
+  return of_sources(schedule, sources);
+}
+
+Passages Passages::of_sources(const Schedule& schedule, std::span<const int> sources) {
+  Passages passages(schedule);
+  std::vector<std::pair<Block, int>> wanted;  // by source, and then by place
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i] == Grid::none) continue;
+    wanted.emplace_back(static_cast<Block>(sources[i]), static_cast<int>(i));
+  }
+  std::ranges::sort(wanted);
   for (std::size_t i = 0; i < schedule.blocks.size(); ++i) {
     if (passages.from[i] == i) {
-      const auto [begin, end] = wanted.equal_range(schedule.blocks[i]);
-      for (auto at = begin; at != end; ++at) passages.slots_.push_back(at->second);
+      const auto same =
+          std::ranges::equal_range(wanted, schedule.blocks[i], {}, &std::pair<Block, int>::first);
+      for (const auto& [source, place] : same) passages.slots_.push_back(place);
     }
     passages.first_[i + 1] = static_cast<std::uint32_t>(passages.slots_.size());
   }

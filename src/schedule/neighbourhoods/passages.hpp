@@ -35,6 +35,10 @@ struct Passages {
   static Passages of_gather(const Neighbourhood& neighbourhood, const Schedule& schedule,
                             std::span<const int> coordinates);
 
+  /// Of a schedule whose blocks are numbered by origin, and not passed on. `sources`: of each
+  /// place, the rank whose block belongs there; Grid::none: none's.
+  static Passages of_sources(const Schedule& schedule, std::span<const int> sources);
+
  private:
   explicit Passages(const Schedule& schedule);
 

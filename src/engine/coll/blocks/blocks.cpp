@@ -19,19 +19,6 @@ using schedule::Op;
 /// Pieces of a broadcast begin at multiples of so many bytes.
 constexpr std::size_t grain = 4096;
 
-/// Block `i` of a buffer's. Its type counts only where it has items.
-Part part_of(const Operand& operand, const Blocks& blocks, int i) {
-  if (i >= blocks.number()) return {};
-  const Block block = blocks[i];
-  if (block.count <= 0) return {};
-  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(block.type);
-  if (!type) return {};
-  const auto at =
-      reinterpret_cast<std::uintptr_t>(operand.buffer) + static_cast<std::uintptr_t>(block.offset);
-  return {reinterpret_cast<void*>(at), block.count, block.type,
-          type->size * static_cast<std::size_t>(block.count)};
-}
-
 /// A queue that copies, and when it will have.
 struct Copy {
   QueueLease queue;
@@ -83,6 +70,18 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
 }
 
 }  // namespace
+
+Part part_of(const Operand& operand, const Blocks& blocks, int i) {
+  if (i >= blocks.number()) return {};
+  const Block block = blocks[i];
+  if (block.count <= 0) return {};
+  const std::shared_ptr<mpi::TypeInfo> type = mpi::type_info(block.type);
+  if (!type) return {};
+  const auto at =
+      reinterpret_cast<std::uintptr_t>(operand.buffer) + static_cast<std::uintptr_t>(block.offset);
+  return {reinterpret_cast<void*>(at), block.count, block.type,
+          type->size * static_cast<std::size_t>(block.count)};
+}
 
 int copy_part(Job& job, const Part& from, const Part& to) { return copy(job, from, to); }
 

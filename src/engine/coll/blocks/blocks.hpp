@@ -29,6 +29,9 @@ struct Part {
   std::size_t bytes = 0;
 };
 
+/// Block `i` of a buffer's. Its type counts only where it has items.
+Part part_of(const Operand& operand, const Blocks& blocks, int i);
+
 /// Copies within this process, where both have the same signature. Returns an MPI error code.
 int copy_part(Job& job, const Part& from, const Part& to);
 

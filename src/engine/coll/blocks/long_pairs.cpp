@@ -58,6 +58,28 @@ std::vector<bool> long_blocks(const Job& job, const Context& context, const Gain
   return found;
 }
 
+/// Of the blocks of an operand, one for each neighbour or one for all. A count that is one for all
+/// of them leaves no choice by neighbour, so none goes by where that is.
+std::vector<bool> long_blocks(const Job& job, const Blocks& blocks, const std::vector<int>& peers) {
+  std::vector<bool> found;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Count least = never;
+  for (int i = 0; i < blocks.number(); ++i) {
+    const bool is_for_all = static_cast<std::size_t>(blocks.number()) != peers.size();
+    if (!is_for_all && peers[static_cast<std::size_t>(i)] == MPI_PROC_NULL) continue;
+    const MPI_Count count = blocks.count(i);
+    if (count <= 0) continue;
+    if (blocks.type(i) != type) {
+      type = blocks.type(i);
+      least = least_items(job, type);
+    }
+    if (count < least) continue;
+    if (found.empty()) found.resize(static_cast<std::size_t>(blocks.number()));
+    found[static_cast<std::size_t>(i)] = true;
+  }
+  return found;
+}
+
 /// Nothing is forwarded, whoever shares hosts: schedule::make() has other algorithms there.
 schedule::Schedule whole(const schedule::Task& task, const Context& context, int window) {
   switch (task.op) {
@@ -72,11 +94,18 @@ schedule::Schedule whole(const schedule::Task& task, const Context& context, int
 
 }  // namespace
 
-LongPairs::LongPairs(const Job& job, const Context& context, const Operands& operands)
-    : sent_(long_blocks(job, context, gains_of_pairs(job, operands), operands.send.reads,
-                        operands.root)),
-      received_(long_blocks(job, context, gains_of_pairs(job, operands), operands.receive.writes,
-                            operands.root)) {}
+LongPairs::LongPairs(const Job& job, const Context& context, const Operands& operands) {
+  const Blocks& sent = operands.send.reads;
+  const Blocks& received = operands.receive.writes;
+  if (const mpi::Topology* const topology = operands.topology) {
+    sent_ = long_blocks(job, sent, topology->destinations);
+    received_ = long_blocks(job, received, topology->sources);
+    return;
+  }
+  const Gains& gains = gains_of_pairs(job, operands);
+  sent_ = long_blocks(job, context, gains, sent, operands.root);
+  received_ = long_blocks(job, context, gains, received, operands.root);
+}
 
 schedule::Method LongPairs::method(schedule::Op op) {
   const bool is_alltoall = op == schedule::Op::alltoall;

@@ -1,6 +1,7 @@
 // The long pairs of a collective call whose members know no counts but those of their own pairs:
-// MPI_Scatterv, Gatherv, Alltoallv, Alltoallw. Both sides of a pair know its bytes, so both know
-// whether it travels as a block; MPI's own call moves the others, and is given none of these.
+// MPI_Scatterv, Gatherv, Alltoallv, Alltoallw, and those of neighbourhoods. Both sides of a pair
+// know its bytes, so both know whether it travels as a block; MPI's own call moves the others, and
+// is given none of these.
 #pragma once
 
 #include <vector>
@@ -14,7 +15,8 @@ namespace mpress::engine {
 class Context;
 class Job;
 
-/// Those of one rank. A pair is two ranks: what a rank has for itself is MPI's.
+/// Those of one rank. A pair is two ranks: what a rank has for itself is MPI's, but for an edge of
+/// a neighbourhood from it to itself.
 class LongPairs {
  public:
   /// Looks at each count once, and asks no other rank. `context` is ready. Without any long pair

@@ -16,20 +16,20 @@ PairwiseCall::PairwiseCall(Job& job, const Collective& call, const Operands& ope
       comm_(std::move(comm)),
       pairs_(std::move(pairs)),
       begin_ns_(trace::now_ns()),
-      served_(job, call_, operands, *comm_, context, served, &pairs_) {
-  served_.start(FloatModes::of_thread());
+      served_(make_pairs_operation(job, call_, operands, *comm_, context, served, pairs_)) {
+  served_->start(FloatModes::of_thread());
   // MPI's call may wait for long. What others need of this process for their blocks they have then.
-  is_over_ = served_.advance();
-  while (!is_over_ && served_.needs_host()) is_over_ = served_.advance();
+  is_over_ = served_->advance();
+  while (!is_over_ && served_->needs_host()) is_over_ = served_->advance();
   before_blocking(job);
 }
 
 int PairwiseCall::end(int code) {
-  if (!is_over_) wait_for(job_, served_);
-  count_blocking(job_, served_.called(), begin_ns_);
-  tell_outcome(operands_, served_);
-  if (code != MPI_SUCCESS || served_.code() == MPI_SUCCESS) return code;
-  return comm_->raise(served_.code());
+  if (!is_over_) wait_for(job_, *served_);
+  count_blocking(job_, served_->called(), begin_ns_);
+  tell_outcome(operands_, *served_);
+  if (code != MPI_SUCCESS || served_->code() == MPI_SUCCESS) return code;
+  return comm_->raise(served_->code());
 }
 
 }  // namespace mpress::engine

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "engine/coll/blocks/long_pairs.hpp"
-#include "engine/coll/blocks/served_call.hpp"
+#include "engine/coll/collective_operation.hpp"
 #include "engine/coll/operands.hpp"
 #include "engine/coll/route.hpp"
 #include "mpi/objects/comm_info.hpp"
@@ -36,7 +36,7 @@ class PairwiseCall {
   const std::shared_ptr<mpi::CommInfo> comm_;
   const LongPairs pairs_;
   const std::uint64_t begin_ns_;
-  ServedCall served_;
+  const std::unique_ptr<CollectiveOperation> served_;
   bool is_over_ = false;  ///< the blocks
 };
 

@@ -39,13 +39,18 @@ void Exchange::keep_types() {
 
 int copy_own(Job& job, const Exchange& exchange) {
   int code = MPI_SUCCESS;
-  for (const int neighbour : exchange.plans->own()) {
-    const Part& from = exchange.to(neighbour);
-    const Part& to = exchange.received[static_cast<std::size_t>(neighbour)];
-    if (from.bytes == 0 || to.bytes == 0) continue;
+  const auto copy = [&](int sent, int received) {
+    const Part& from = exchange.to(sent);
+    const Part& to = exchange.received[static_cast<std::size_t>(received)];
+    if (from.bytes == 0 || to.bytes == 0) return;
     const int copied = copy_part(job, from, to);
     if (code == MPI_SUCCESS) code = copied;
+  };
+  if (exchange.own_edges) {
+    for (const auto& [sent, received] : *exchange.own_edges) copy(sent, received);
+    return code;
   }
+  for (const int neighbour : exchange.plans->own()) copy(neighbour, neighbour);
   return code;
 }
 

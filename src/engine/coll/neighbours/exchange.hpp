@@ -2,9 +2,11 @@
 // from it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/coll/blocks/blocks.hpp"
@@ -16,7 +18,7 @@ namespace mpress::engine {
 
 /// The buffers of a call. Neighbours that do not exist have parts without bytes.
 struct Exchange {
-  Movement movement = Movement::alltoall;
+  Pattern pattern = Pattern::alltoall;
   Operands operands;           ///< what the call asks for, and its communicator; no buffer
   std::vector<Part> sent;      ///< to each neighbour; of an all-gather one, to all
   std::vector<Part> received;  ///< from each
@@ -25,9 +27,28 @@ struct Exchange {
 
   /// The part that goes to a neighbour.
   const Part& to(int neighbour) const {
-    return sent[movement == Movement::allgather ? 0 : static_cast<std::size_t>(neighbour)];
+    return sent[pattern == Pattern::allgather ? 0 : static_cast<std::size_t>(neighbour)];
   }
+  /// The same of a schedule's block, which is not packed.
+  const Part& outgoing(schedule::Block block) const {
+    return to(static_cast<int>(block % places()));
+  }
+  /// Where such a block belongs; of an all-gather first, as it may belong to several places.
+  const Part& incoming(const Way& way, schedule::Block block) const {
+    const auto slot = pattern == Pattern::alltoall
+                          ? static_cast<int>(block % places())
+                          : way.passages.slots(way.passages.entry_of(block)).front();
+    return received[static_cast<std::size_t>(slot)];
+  }
+
+  /// By which ways it may travel; null: along `edges`.
   std::shared_ptr<const NeighbourPlans> plans;
+  std::shared_ptr<const Way> edges;
+  /// Those of `edges` that lead from the process to itself. Lives as long as the communicator.
+  const std::vector<std::pair<int, int>>* own_edges = nullptr;
+  /// By so many are the blocks of an origin numbered.
+  std::size_t places() const { return std::max(sent.size(), received.size()); }
+
   /// All of it begins with the call, as nothing of mpress's gets on while MPI blocks: nothing is
   /// passed on.
   bool is_direct = false;

@@ -14,42 +14,33 @@ const policy::LinkCosts& links_of(const Job& job, const Context& context) {
 
 namespace {
 
+/// May any process have a block that is long enough to be encoded? All know alike.
+bool may_encode(const Job& job, const Exchange& exchange) {
+  const auto longest = std::ranges::max_element(exchange.sizes);
+  return longest != exchange.sizes.end() && *longest >= least_long(job);
+}
+
 /// By what all members know alike.
 const Way& way_of(const Job& job, const Exchange& exchange, const Context& context) {
-  if (exchange.is_direct) {
-    return exchange.plans->way(exchange.movement, std::nullopt, false, links_of(job, context));
-  }
+  if (exchange.edges) return *exchange.edges;
   std::optional<std::size_t> mean;
-  std::size_t longest = 0;
-  if (!exchange.sizes.empty()) {
+  if (!exchange.is_direct && !exchange.sizes.empty()) {
     std::size_t bytes = 0;
-    for (const std::size_t one : exchange.sizes) {
-      bytes += one;
-      longest = std::max(longest, one);
-    }
+    for (const std::size_t one : exchange.sizes) bytes += one;
     mean = bytes / exchange.sizes.size();
   }
-  return exchange.plans->way(exchange.movement, mean, longest >= least_long(job),
+  return exchange.plans->way(exchange.pattern, mean, may_encode(job, exchange),
                              links_of(job, context));
 }
 
 /// Blocks as messages. Of an all-gather: as those of a gather, whose root is everybody.
 BlockMap block_map(Job& job, const Exchange& exchange, const Way& way, int members) {
-  const auto is_gather = exchange.movement == Movement::allgather;
-  const auto count = exchange.received.size();
-  if (!is_gather) {
-    return BlockMap(
-        job, {schedule::Op::alltoall, static_cast<int>(count)},
-        [&exchange, count](schedule::Block block) { return exchange.sent[block % count]; },
-        [&exchange, count](schedule::Block block) { return exchange.received[block % count]; });
-  }
+  const bool is_gather = exchange.pattern == Pattern::allgather;
+  const schedule::Task task{is_gather ? schedule::Op::gather : schedule::Op::alltoall,
+                            is_gather ? members : static_cast<int>(exchange.places())};
   return BlockMap(
-      job, {schedule::Op::gather, members},
-      [&exchange](schedule::Block) { return exchange.sent[0]; },
-      [&exchange, &way](schedule::Block block) {
-        const auto slots = way.passages.slots(way.passages.entry_of(block));
-        return exchange.received[static_cast<std::size_t>(slots.front())];
-      });
+      job, task, [&exchange](schedule::Block block) { return exchange.outgoing(block); },
+      [&exchange, &way](schedule::Block block) { return exchange.incoming(way, block); });
 }
 
 }  // namespace
@@ -68,7 +59,13 @@ NeighbourCall::NeighbourCall(Job& job, const Collective& call, const Exchange& e
   const std::optional<Asked>& asked = exchange.operands.asked;
   if (asked && asked->spec) coding_ = Coding{.spec = *asked->spec};
   if (way_.is_packed) {
-    packed_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_);
+    if (may_encode(job, exchange)) {
+      frames_.emplace(job, call, called(), context, coding_ ? &*coding_ : nullptr);
+    }
+    packed_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_,
+                    frames_ ? &*frames_ : nullptr);
+  } else if (RawBlocks::may_serve(job, context, exchange, way_)) {
+    raw_.emplace(job, called(), context, tag_.of_blocks(), exchange, way_);
   }
 }
 
@@ -91,6 +88,8 @@ bool NeighbourCall::begin() {
   is_under_way_ = true;
   if (packed_) {
     packed_->start();
+  } else if (raw_) {
+    raw_->start();
   } else {
     runner_.emplace(job_, call_, called(), context_, tag_.of_blocks(), way_.schedule, blocks_,
                     MPI_SUCCESS, coding_ ? &*coding_ : nullptr);
@@ -127,16 +126,19 @@ void NeighbourCall::await(bool is_awaited) {
 
 void NeighbourCall::wait_in_mpi() {
   if (!is_under_way_) return;
-  packed_ ? packed_->wait_in_mpi() : runner_->wait_in_mpi();
+  if (packed_) packed_->wait_in_mpi();
+  if (runner_) runner_->wait_in_mpi();
+  if (raw_ && job_.progress.idle() && !job_.expects_data()) raw_->wait_in_mpi();
 }
 
 bool NeighbourCall::advance() {
   if (!is_under_way_ && !begin()) return false;
-  if (packed_ ? !packed_->advance() : !runner_->advance()) return false;
-  const int code = packed_ ? packed_->code() : runner_->code();
+  if (packed_ ? !packed_->advance() : raw_ ? !raw_->advance() : !runner_->advance()) return false;
+  const int code = packed_ ? packed_->code() : raw_ ? raw_->code() : runner_->code();
   if (code_ == MPI_SUCCESS) code_ = code;
   if (runner_) bound_ = runner_->outcome().bound;
-  if (runner_ && code_ == MPI_SUCCESS) code_ = copy_again();
+  if (frames_) bound_ = frames_->bound();
+  if (!packed_ && code_ == MPI_SUCCESS) code_ = copy_again();
   runner_.reset();
   is_under_way_ = false;
   tag_.give();

@@ -1,8 +1,9 @@
-// A call of include/mpress/iso.h that moves data: its blocks under way.
+// A neighbourhood's call that moves data: its blocks under way.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "engine/coll/blocks/blocks.hpp"
 #include "engine/coll/blocks/runner.hpp"
@@ -10,6 +11,7 @@
 #include "engine/coll/collective_operation.hpp"
 #include "engine/coll/neighbours/exchange.hpp"
 #include "engine/coll/neighbours/packed_rounds.hpp"
+#include "engine/coll/neighbours/raw_blocks.hpp"
 #include "mpi/objects/comm_info.hpp"
 
 namespace mpress::engine {
@@ -17,11 +19,19 @@ namespace mpress::engine {
 /// The costs of messages between a communicator's members, on which all of them have agreed.
 const policy::LinkCosts& links_of(const Job& job, const Context& context);
 
+/// A call of include/mpress/iso.h, or the part of one of MPI's that mpress moves.
 class NeighbourCall final : public CollectiveOperation {
  public:
   /// What it refers to outlives it. `served`: its tag, and whether the call blocks.
   NeighbourCall(Job& job, const Collective& call, const Exchange& exchange, mpi::CommInfo& comm,
                 Context& context, const Served& served);
+
+  /// Has the exchange itself.
+  NeighbourCall(Job& job, const Collective& call, std::unique_ptr<const Exchange> exchange,
+                mpi::CommInfo& comm, Context& context, const Served& served)
+      : NeighbourCall(job, call, *exchange, comm, context, served) {
+    kept_ = std::move(exchange);
+  }
 
   void start(FloatModes modes) override;
   bool advance() override;
@@ -38,6 +48,7 @@ class NeighbourCall final : public CollectiveOperation {
 
   Job& job_;
   const Collective& call_;
+  std::unique_ptr<const Exchange> kept_;
   const Exchange& exchange_;
   mpi::CommInfo& comm_;
   Context& context_;
@@ -46,8 +57,10 @@ class NeighbourCall final : public CollectiveOperation {
   CallTag tag_;
   BlockMap blocks_;
   std::optional<Coding> coding_;
-  std::optional<PackedRounds> packed_;  ///< one of these
-  std::optional<Runner> runner_;        ///< while it is under way
+  std::optional<Frames> frames_;        ///< of what is packed, if anything is encoded
+  std::optional<PackedRounds> packed_;  ///< one of these:
+  std::optional<RawBlocks> raw_;
+  std::optional<Runner> runner_;  ///< while it is under way
   bool is_under_way_ = false;
   bool is_awaited_ = false;
   int code_ = MPI_SUCCESS;

@@ -46,12 +46,12 @@ NeighbourSum::NeighbourSum(Job& job, const Collective& call, const Exchange& exc
   const schedule::SumSchedule* const combined =
       exchange.is_direct
           ? nullptr
-          : exchange.plans->sums(exchange.movement, fold_.bytes(), encodes, links_of(job, context));
+          : exchange.plans->sums(exchange.pattern, fold_.bytes(), encodes, links_of(job, context));
   if (combined) {
     packed_.emplace(job, called(), context, served.tag, exchange, *combined, fold_);
     return;
   }
-  staged_.movement = exchange.movement;
+  staged_.pattern = exchange.pattern;
   staged_.operands.asked.emplace();
   staged_.operands.asked->spec =
       encodes ? part_of_bound(spec, exchange.received.size()) : Spec{.codec = Codec::none};

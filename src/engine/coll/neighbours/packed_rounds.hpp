@@ -1,14 +1,17 @@
 // Runs a schedule of a neighbourhood by message combining: the blocks of a transfer are one message
-// of MPI's, raw, and a process passes on what is not for it as it came.
+// of MPI's, and a process passes on what is not for it as it came.
 //
 // Short blocks go so, for which no codec pays and of which messages cost the most. What a process
-// passes on stays where MPI has put it; packed are only transfers of several blocks.
+// passes on stays where MPI has put it; packed are only transfers of several blocks. Where blocks
+// are long enough to be encoded, and the program has them combined all the same, a message begins
+// with what each of its blocks takes, and blocks are frames or raw (frames.hpp).
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
 #include "engine/coll/neighbours/exchange.hpp"
+#include "engine/coll/neighbours/frames.hpp"
 #include "engine/coll/neighbours/raw_messages.hpp"
 #include "engine/job/context.hpp"
 #include "memory/buffer_pool.hpp"
@@ -20,9 +23,10 @@ namespace mpress::engine {
 /// others wait for its messages.
 class PackedRounds {
  public:
-  /// `exchange` and `way` outlive it.
+  /// `exchange`, `way` and `frames` outlive it. `frames`: null where no block is encoded, as all
+  /// processes know.
   PackedRounds(Job& job, trace::Called called, const Context& context, int tag,
-               const Exchange& exchange, const Way& way);
+               const Exchange& exchange, const Way& way, Frames* frames);
 
   /// Posts all receives, and sends what the first round sends. Not while it is under way.
   void start();
@@ -44,6 +48,13 @@ class PackedRounds {
     std::size_t at;           ///< in the memory of this
     const Part* direct;       ///< in the program's memory, instead; null: it is packed
     std::uint32_t passed_on;  ///< or where this entry came; none: Passages::own
+    std::size_t wire_bytes;   ///< that were sent, or have come
+    Codec codec;              ///< of any of its frames
+  };
+  /// What precedes the blocks of a message where there are frames, for each of them.
+  struct Length {
+    std::uint64_t bytes : 56;
+    std::uint64_t codec : 8;  ///< of a frame; 0: the block as it is
   };
 
   void lay_out();
@@ -51,13 +62,21 @@ class PackedRounds {
   std::size_t needed() const;
   bool proceed();
   void send_round();
-  Part ready(const Message& message);
+  Part ready(Message& message);
+  Part ready_framed(Message& message);
   void unpack(const Message& message);
+  bool read_lengths(Message& message, std::size_t bytes);
+  void measure(std::size_t number);
+  void unpack_framed(const Message& message);
+  std::size_t room(std::uint32_t part) const {
+    return exchange_.sizes[part] + (frames_ ? sizeof(Length) : 0);
+  }
   void copy(const Part& from, const Part& to);
 
   Job& job_;
   const Exchange& exchange_;
   const Way& way_;
+  Frames* const frames_;
   const bool is_plain_;  ///< all parts are the host's, without gaps
   std::vector<Message> receives_;
   std::vector<Message> sends_;
@@ -71,10 +90,12 @@ class PackedRounds {
     return place.programs ? place.programs : memory_.data() + place.at;
   }
   std::vector<Place> places_;
+  std::vector<Length> lengths_;  ///< of each entry that has come, where there are frames
   std::size_t bytes_ = 0;
   memory::Buffer memory_;
   RawMessages messages_;
   std::size_t unpacked_ = 0;  ///< of the receives, those that are where they belong
+  std::size_t measured_ = 0;  ///< and those of which it is known what their blocks take
   std::size_t next_send_ = 0;
 };
 

@@ -150,7 +150,8 @@ bool PackedSums::advance() {
 void PackedSums::deliver() {
   const auto count = [&](trace::Direction direction, const std::vector<Transfer>& transfers) {
     for (const Transfer& one : transfers) {
-      messages_.count(direction, one.peer, one.count * fold_.bytes());
+      const std::size_t bytes = one.count * fold_.bytes();
+      messages_.count(direction, one.peer, bytes, bytes);
     }
   };
   count(trace::Direction::send, schedule_.transfers.sends);

@@ -35,12 +35,12 @@ Way NeighbourPlans::gathered(schedule::Schedule schedule, bool is_packed) const 
   return {is_packed, std::move(schedule), std::move(passages)};
 }
 
-const NeighbourPlans::Known& NeighbourPlans::direct(Movement movement) const {
-  Known& known = known_[static_cast<std::size_t>(movement)].direct;
+const NeighbourPlans::Known& NeighbourPlans::direct(Pattern pattern) const {
+  Known& known = known_[static_cast<std::size_t>(pattern)].direct;
   std::call_once(known.once, [&] {
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
     const Routes routes = Routes::direct(list_, ports);
-    const bool is_gather = movement == Movement::allgather;
+    const bool is_gather = pattern == Pattern::allgather;
     // Each block is a message; of an all-gather one for each rank that is reached.
     const std::size_t messages = is_gather ? routes.messages() : routes.blocks();
     known.work = {routes.rounds(), messages, messages};
@@ -50,8 +50,8 @@ const NeighbourPlans::Known& NeighbourPlans::direct(Movement movement) const {
   return known;
 }
 
-const NeighbourPlans::Known& NeighbourPlans::packed(Movement movement) const {
-  Known& known = known_[static_cast<std::size_t>(movement)].packed;
+const NeighbourPlans::Known& NeighbourPlans::packed(Pattern pattern) const {
+  Known& known = known_[static_cast<std::size_t>(pattern)].packed;
   std::call_once(known.once, [&] {
     using enum NeighbourHints::Algorithm;
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
@@ -59,7 +59,7 @@ const NeighbourPlans::Known& NeighbourPlans::packed(Movement movement) const {
     const auto note = [&](const auto& combined) {
       known.work = {combined.rounds(), combined.messages(), combined.blocks()};
     };
-    if (movement == Movement::allgather) {
+    if (pattern == Pattern::allgather) {
       const schedule::GatherTree tree(list_, ports);
       note(tree);
       known.way = gathered(tree.schedule(rank_), true);
@@ -80,14 +80,14 @@ const NeighbourPlans::Known& NeighbourPlans::packed(Movement movement) const {
   return known;
 }
 
-/// T = rounds latency + blocks bytes / rate, as policy/methods has it. What is packed is copied
-/// twice more at each hop.
+/// T = messages latency + blocks bytes / rate. As all processes send and receive at once, a message
+/// more takes a process as long as the first one, where policy/methods has a rank with partners
+/// that are idle. What is packed is copied twice more at each hop.
 bool NeighbourPlans::pays(const Work& packed, const Work& direct, std::size_t bytes,
                           const policy::LinkCosts& costs) const {
   constexpr double packing = 2e-10;
   const auto seconds = [&](const Work& work, double seconds_a_byte) {
-    const double partners = static_cast<double>(work.messages) - work.rounds;
-    return costs.round_seconds * (work.rounds + partners * costs.partner_share) +
+    return costs.round_seconds * static_cast<double>(work.messages) +
            static_cast<double>(work.blocks * bytes) * seconds_a_byte;
   };
   return seconds(packed, costs.seconds_a_byte + packing) < seconds(direct, costs.seconds_a_byte);
@@ -95,18 +95,17 @@ bool NeighbourPlans::pays(const Work& packed, const Work& direct, std::size_t by
 
 // Schedules are made, and priced, as mpress computes (codec/float_environment.hpp).
 
-const schedule::SumSchedule* NeighbourPlans::sums(Movement movement, std::size_t bytes,
-                                                  bool encodes,
+const schedule::SumSchedule* NeighbourPlans::sums(Pattern pattern, std::size_t bytes, bool encodes,
                                                   const policy::LinkCosts& costs) const {
-  return compute([&] { return choose_sums(movement, bytes, encodes, costs); });
+  return compute([&] { return choose_sums(pattern, bytes, encodes, costs); });
 }
 
-const Way& NeighbourPlans::way(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+const Way& NeighbourPlans::way(Pattern pattern, std::optional<std::size_t> bytes, bool encodes,
                                const policy::LinkCosts& costs) const {
-  return *compute([&] { return &choose(movement, bytes, encodes, costs); });
+  return *compute([&] { return &choose(pattern, bytes, encodes, costs); });
 }
 
-const schedule::SumSchedule* NeighbourPlans::choose_sums(Movement movement, std::size_t bytes,
+const schedule::SumSchedule* NeighbourPlans::choose_sums(Pattern pattern, std::size_t bytes,
                                                          bool encodes,
                                                          const policy::LinkCosts& costs) const {
   const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
@@ -114,26 +113,26 @@ const schedule::SumSchedule* NeighbourPlans::choose_sums(Movement movement, std:
       (is_free && encodes)) {
     return nullptr;
   }
-  KnownSums& known = known_[static_cast<std::size_t>(movement)].sums;
+  KnownSums& known = known_[static_cast<std::size_t>(pattern)].sums;
   std::call_once(known.once, [&] {
     const int ports = hints_.ports > 0 ? hints_.ports : INT_MAX;
-    const schedule::NeighbourSums sums(list_, movement == Movement::allgather, ports);
+    const schedule::NeighbourSums sums(list_, pattern == Pattern::allgather, ports);
     known.work = {sums.rounds(), sums.messages(), sums.vectors()};
     known.schedule = sums.schedule(rank_);
   });
-  if (is_free && !pays(known.work, direct(movement).work, bytes, costs)) return nullptr;
+  if (is_free && !pays(known.work, direct(pattern).work, bytes, costs)) return nullptr;
   return &*known.schedule;
 }
 
-const Way& NeighbourPlans::choose(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+const Way& NeighbourPlans::choose(Pattern pattern, std::optional<std::size_t> bytes, bool encodes,
                                   const policy::LinkCosts& costs) const {
   const bool is_free = hints_.algorithm == NeighbourHints::Algorithm::automatic;
   if (!bytes || hints_.algorithm == NeighbourHints::Algorithm::direct || (is_free && encodes)) {
-    return *direct(movement).way;
+    return *direct(pattern).way;
   }
-  const Known& combined = packed(movement);
-  if (!is_free || pays(combined.work, direct(movement).work, *bytes, costs)) return *combined.way;
-  return *direct(movement).way;
+  const Known& combined = packed(pattern);
+  if (!is_free || pays(combined.work, direct(pattern).work, *bytes, costs)) return *combined.way;
+  return *direct(pattern).way;
 }
 
 }  // namespace mpress::engine

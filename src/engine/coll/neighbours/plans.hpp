@@ -28,7 +28,7 @@ struct NeighbourHints {
 };
 
 /// What an exchange does.
-enum class Movement : unsigned char {
+enum class Pattern : unsigned char {
   alltoall,  ///< each neighbour gets a block of its own
   allgather  ///< all get one
 };
@@ -57,13 +57,13 @@ class NeighbourPlans {
   const std::vector<int>& own() const { return own_; }
 
   /// The way of a reduction by message combining, if that is its way; null: straight.
-  const schedule::SumSchedule* sums(Movement movement, std::size_t bytes, bool encodes,
+  const schedule::SumSchedule* sums(Pattern pattern, std::size_t bytes, bool encodes,
                                     const policy::LinkCosts& costs) const;
 
   /// The way of a call. `bytes`: of a block on average, on all processes; nothing: no process
   /// knows. `encodes`: each block may be compressed by itself, where it is a message. The same on
   /// all processes. Throws std::bad_alloc.
-  const Way& way(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+  const Way& way(Pattern pattern, std::optional<std::size_t> bytes, bool encodes,
                  const policy::LinkCosts& costs) const;
 
  private:
@@ -88,12 +88,12 @@ class NeighbourPlans {
     Known packed;
     KnownSums sums;
   };
-  const Way& choose(Movement movement, std::optional<std::size_t> bytes, bool encodes,
+  const Way& choose(Pattern pattern, std::optional<std::size_t> bytes, bool encodes,
                     const policy::LinkCosts& costs) const;
-  const schedule::SumSchedule* choose_sums(Movement movement, std::size_t bytes, bool encodes,
+  const schedule::SumSchedule* choose_sums(Pattern pattern, std::size_t bytes, bool encodes,
                                            const policy::LinkCosts& costs) const;
-  const Known& direct(Movement movement) const;
-  const Known& packed(Movement movement) const;
+  const Known& direct(Pattern pattern) const;
+  const Known& packed(Pattern pattern) const;
   Way routed(const schedule::Routes& routes, bool is_packed) const;
   Way gathered(schedule::Schedule schedule, bool is_packed) const;
   bool pays(const Work& packed, const Work& direct, std::size_t bytes,
@@ -104,7 +104,7 @@ class NeighbourPlans {
   const NeighbourHints hints_;
   std::vector<int> coordinates_;
   std::vector<int> own_;
-  mutable std::array<Pair, 2> known_;  ///< of each movement
+  mutable std::array<Pair, 2> known_;  ///< of each pattern
 };
 
 }  // namespace mpress::engine

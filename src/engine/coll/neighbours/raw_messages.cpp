@@ -13,9 +13,10 @@ void RawMessages::start(std::size_t receives, std::size_t sends) {
   code_ = MPI_SUCCESS;
 }
 
-void RawMessages::receive(std::size_t number, const Part& part, int from) {
+void RawMessages::receive(std::size_t number, const Part& part, int from, bool may_be_shorter) {
   if (part.bytes == 0) return;
   receives_[number].bytes = part.bytes;
+  receives_[number].may_be_shorter = may_be_shorter;
   note(mpi::counted::Irecv(part.data, part.count, part.type, from, tag_, context_.comm(),
                            &receives_[number].request));
 }
@@ -30,20 +31,22 @@ void RawMessages::send_nothing(std::size_t number, int to) {
   note(mpi::counted::Isend(nullptr, 0, MPI_BYTE, to, tag_, context_.comm(), &sends_[number]));
 }
 
-void RawMessages::count(trace::Direction direction, int peer, std::size_t bytes) {
-  if (bytes == 0) return;
-  trace::Row& row = job_.record.row({direction, called_, context_.world_rank(peer)});
-  trace::add(row.messages, 1);
-  trace::add(row.raw_bytes, bytes);
-  trace::add(row.wire_bytes, bytes);
+void RawMessages::count(trace::Direction direction, int peer, std::size_t raw_bytes,
+                        std::size_t wire_bytes, Codec codec) {
+  if (raw_bytes == 0) return;
+  trace::add_message(job_.record.row({direction, called_, context_.world_rank(peer), codec}),
+                     raw_bytes, wire_bytes);
 }
 
-void RawMessages::take(const Receive& receive, int code, const MPI_Status& status) {
+void RawMessages::take(Receive& receive, int code, const MPI_Status& status) {
   note(code);
   if (code != MPI_SUCCESS) return;
   const MPI_Count bytes = mpi::counted::bytes_of(status);
   if (bytes == 0) return note(job_.device_code);  // its sender has failed
-  if (bytes != static_cast<MPI_Count>(receive.bytes)) note(MPI_ERR_TRUNCATE);
+  if (bytes != static_cast<MPI_Count>(receive.bytes) && !receive.may_be_shorter) {
+    note(MPI_ERR_TRUNCATE);
+  }
+  receive.bytes = static_cast<std::size_t>(bytes);
 }
 
 // MPI may call this from within its progress engine, where mpi::test() alone may be asked.

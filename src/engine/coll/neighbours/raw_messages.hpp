@@ -21,8 +21,9 @@ class RawMessages {
   /// Nothing may be under way.
   void start(std::size_t receives, std::size_t sends);
 
-  /// `part` without bytes: there is none. A message of another length is an error.
-  void receive(std::size_t number, const Part& part, int from);
+  /// `part` without bytes: there is none. A message of another length is an error, unless it `may`
+  /// be shorter.
+  void receive(std::size_t number, const Part& part, int from, bool may_be_shorter = false);
   void send(std::size_t number, const Part& part, int to);
   /// What tells the receiver that there is nothing to send, for an error.
   void send_nothing(std::size_t number, int to);
@@ -34,8 +35,12 @@ class RawMessages {
   void wait_for(std::size_t most);
   void wait_until_sent();
 
-  /// Counts one of `bytes` that is over, unless it has none.
-  void count(trace::Direction direction, int peer, std::size_t bytes);
+  /// Of one that has come.
+  std::size_t received_bytes(std::size_t number) const { return receives_[number].bytes; }
+
+  /// Counts one that is over, of `raw_bytes` of blocks, unless it has none.
+  void count(trace::Direction direction, int peer, std::size_t raw_bytes, std::size_t wire_bytes,
+             Codec codec = Codec::none);
 
   /// An error code of MPI's.
   int code() const { return code_; }
@@ -47,8 +52,9 @@ class RawMessages {
   struct Receive {
     MPI_Request request = MPI_REQUEST_NULL;
     std::size_t bytes = 0;
+    bool may_be_shorter = false;
   };
-  void take(const Receive& receive, int code, const MPI_Status& status);
+  void take(Receive& receive, int code, const MPI_Status& status);
 
   Job& job_;
   const trace::Called called_;

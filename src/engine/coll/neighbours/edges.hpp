@@ -1,0 +1,23 @@
+// MPI's own neighbourhood calls: each edge of the communicator's topology is a pair of processes
+// that both know its bytes.
+#pragma once
+
+#include <memory>
+
+#include "engine/coll/blocks/long_pairs.hpp"
+#include "engine/coll/neighbours/exchange.hpp"
+#include "engine/coll/operands.hpp"
+#include "engine/coll/route.hpp"
+#include "engine/job/context.hpp"
+
+namespace mpress::engine {
+
+/// What a process exchanges along its edges, in one round: along those of `pairs`, or where that is
+/// null along all. Of an all-gather each block goes once to each process. `operands` outlives it
+/// where its types do.
+std::unique_ptr<const Exchange> exchange_along_edges(const Collective& call,
+                                                     const Operands& operands,
+                                                     const Context& context,
+                                                     const LongPairs* pairs);
+
+}  // namespace mpress::engine

@@ -1,0 +1,64 @@
+#include "engine/coll/neighbours/frames.hpp"
+
+#include <array>
+#include <cstring>
+
+#include "engine/job/job.hpp"
+#include "engine/p2p/receive/block_decode.hpp"
+#include "engine/p2p/send/block_send.hpp"
+#include "wire/frame.hpp"
+
+namespace mpress::engine {
+
+void Frames::restart() {
+  encoded_.clear();
+  codec_ = Codec::none;
+  bound_ = 0;
+  code_ = MPI_SUCCESS;
+}
+
+std::span<const std::byte> Frames::frame(std::uint32_t number, const Part& part, int to) {
+  const auto [at, is_new] = encoded_.try_emplace(number);
+  return is_new ? encode(at->second, part, to) : at->second.frame;
+}
+
+std::span<const std::byte> Frames::encode(Encoded& encoded, const Part& part, int to) {
+  const SendCall call{called_, call_.family, true, std::nullopt, coding_};
+  const SendArguments arguments{part.data, part.count, part.type, to, context_.comm()};
+  BlockChoice choice = encode_block(job_, call, arguments, std::array{to}, false);
+  if (choice.error != MPI_SUCCESS) code_ = choice.error;
+  if (!choice.opaque) return {};
+  encoded.opaque = std::move(choice.opaque);
+  OpaqueBlock& opaque = *encoded.opaque;
+  await_device(opaque.device(), [&] { return opaque.advance(); });
+  if (opaque.code() != MPI_SUCCESS) code_ = opaque.code();
+  // One of several payloads has no frame: a block of many chunks loses nothing by going as it is.
+  if (!opaque.is_whole() || opaque.cut().chunks() > 1) return {};
+  std::size_t bytes = 0;
+  const std::byte* const data = opaque.frame(bytes);
+  if (!data || bytes >= part.bytes) return {};
+  encoded.frame = {data, bytes};
+  codec_ = opaque.cut().spec.codec;
+  bound_ = Outcome::looser(bound_, opaque.loss().told());
+  return encoded.frame;
+}
+
+int Frames::decode(std::span<const std::byte> frame, int from, const Part& part) {
+  wire::Header header;
+  const auto parsed = wire::read_header(frame.data(), frame.size(), job_.nonce, header);
+  if (parsed != wire::Parse::frame || header.raw_bytes() != part.bytes) return job_.corrupt_code;
+  OpaqueBlock opaque(job_);
+  const Chunking cut = Chunking::of(header, context_.world_rank(from));
+  opaque.begin(cut, gpu::host, true);
+  std::byte* const payload = opaque.place_for(0, header.payload_bytes);
+  if (!payload) return MPI_ERR_NO_MEM;
+  std::memcpy(payload, frame.data() + wire::header_bytes, header.payload_bytes);
+  opaque.note(0, header.payload_bytes, false);
+  BlockDecode decode(job_, opaque, {part.data, part.count, part.type, context_.comm()});
+  await_device(gpu::host, [&] { return decode.advance(); });
+  const Loss loss = Loss::of(header.spec, header.spec, gpu::host, 0);
+  bound_ = Outcome::looser(bound_, loss.told());
+  return decode.code();
+}
+
+}  // namespace mpress::engine

@@ -1,0 +1,69 @@
+#include "engine/coll/neighbours/raw_blocks.hpp"
+
+#include <algorithm>
+
+#include "engine/job/job.hpp"
+#include "gpu/loaded_gpu.hpp"
+#include "mpi/objects/type_info.hpp"
+
+namespace mpress::engine {
+namespace {
+
+/// Calls `visit(peer, part)` for the blocks of transfers, in their order.
+void for_each(const Exchange& exchange, const Way& way,
+              const std::vector<schedule::Transfer>& transfers, bool is_received, auto visit) {
+  for (const schedule::Transfer& transfer : transfers) {
+    for (const schedule::Block block : way.schedule.blocks_of(transfer)) {
+      visit(transfer.peer, is_received ? exchange.incoming(way, block) : exchange.outgoing(block));
+    }
+  }
+}
+
+}  // namespace
+
+bool RawBlocks::may_serve(Job& job, const Context& context, const Exchange& exchange,
+                          const Way& way) {
+  if (way.is_packed || way.schedule.rounds > 1) return false;
+  if (!job.chunks.is_open()) return false;  // then members do not know what may gain
+  const Operands& operands = exchange.operands;
+  const Gains& gains = operands.asked
+                           ? job.collectives.most
+                           : job.collectives.of(context.spec().value_or(job.config.spec));
+  const std::size_t least = least_long(job);
+  const bool may_be_linked = context.is_true_for_any(Fact::may_see_gpus);
+  bool are_raw = true;
+  const auto look = [&](int peer, const Part& part) {
+    const bool may_be_encoded =
+        part.bytes >= least &&
+        (context.share_host(context.rank(), peer) ? gains.within : gains.between);
+    if (may_be_encoded || (may_be_linked && part.bytes >= job.least_peer_bytes)) are_raw = false;
+    if (!are_raw || !gpu::in_use() || part.bytes == 0) return;
+    are_raw = device_of(job, part.data, *mpi::type_info(part.type)) == gpu::host;
+  };
+  for_each(exchange, way, way.schedule.sends, false, look);
+  for_each(exchange, way, way.schedule.receives, true, look);
+  return are_raw;
+}
+
+void RawBlocks::start() {
+  messages_.start(way_.schedule.blocks.size(), way_.schedule.blocks.size());
+  std::size_t number = 0;
+  for_each(exchange_, way_, way_.schedule.receives, true,
+           [&](int peer, const Part& part) { messages_.receive(number++, part, peer); });
+  number = 0;
+  for_each(exchange_, way_, way_.schedule.sends, false, [&](int peer, const Part& part) {
+    messages_.send(number++, part, peer);
+    messages_.count(trace::Direction::send, peer, part.bytes, part.bytes);
+  });
+}
+
+bool RawBlocks::advance() {
+  return messages_.have_come(way_.schedule.blocks.size()) && messages_.are_sent();
+}
+
+void RawBlocks::wait_in_mpi() {
+  messages_.wait_for(way_.schedule.blocks.size());
+  messages_.wait_until_sent();
+}
+
+}  // namespace mpress::engine
