@@ -7,9 +7,12 @@
 
 namespace mpress::engine {
 
-const policy::LinkCosts& links_of(const Job& job, const Context& context) {
-  const auto& costs = job.collective_costs.host;
-  return context.hosts().count() > 1 ? costs.between : costs.within;
+policy::LinkCosts links_of(const Job& job, const Context& context) {
+  const bool is_network = context.hosts().count() > 1;
+  policy::LinkCosts costs =
+      is_network ? job.collective_costs.host.between : job.collective_costs.host.within;
+  costs.is_network = is_network;
+  return costs;
 }
 
 namespace {

@@ -17,7 +17,7 @@
 namespace mpress::engine {
 
 /// The costs of messages between a communicator's members, on which all of them have agreed.
-const policy::LinkCosts& links_of(const Job& job, const Context& context);
+policy::LinkCosts links_of(const Job& job, const Context& context);
 
 /// A call of include/mpress/iso.h, or the part of one of MPI's that mpress moves.
 class NeighbourCall final : public CollectiveOperation {

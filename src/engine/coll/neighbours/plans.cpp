@@ -82,13 +82,15 @@ const NeighbourPlans::Known& NeighbourPlans::packed(Pattern pattern) const {
 
 /// T = messages latency + blocks bytes / rate. As all processes send and receive at once, a message
 /// more takes a process as long as the first one, where policy/methods has a rank with partners
-/// that are idle. What is packed is copied twice more at each hop.
+/// that are idle. A network moves bytes meanwhile: of the two the longer one counts. What is packed
+/// is copied twice more at each hop.
 bool NeighbourPlans::pays(const Work& packed, const Work& direct, std::size_t bytes,
                           const policy::LinkCosts& costs) const {
   constexpr double packing = 2e-10;
   const auto seconds = [&](const Work& work, double seconds_a_byte) {
-    return costs.round_seconds * static_cast<double>(work.messages) +
-           static_cast<double>(work.blocks * bytes) * seconds_a_byte;
+    const double begins = costs.round_seconds * static_cast<double>(work.messages);
+    const double moves = static_cast<double>(work.blocks * bytes) * seconds_a_byte;
+    return costs.is_network ? std::max(begins, moves) : begins + moves;
   };
   return seconds(packed, costs.seconds_a_byte + packing) < seconds(direct, costs.seconds_a_byte);
 }
