@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "schedule/neighbourhoods/neighbourhood.hpp"
@@ -26,7 +26,7 @@ struct Passages {
     return std::span(slots_).subspan(first_[entry], first_[entry + 1] - first_[entry]);
   }
   /// The entry by which a block comes, which comes to this rank.
-  std::uint32_t entry_of(Block block) const { return came_.at(block); }
+  std::uint32_t entry_of(Block block) const { return came_.find(block); }
 
   /// For the rank at `coordinates`: of a schedule of Routes, or of ring_alltoall().
   static Passages of_alltoall(const Neighbourhood& neighbourhood, const Schedule& schedule,
@@ -44,7 +44,21 @@ struct Passages {
 
   std::vector<std::uint32_t> first_;  ///< of each entry's slots, and the end of all
   std::vector<int> slots_;
-  std::unordered_map<Block, std::uint32_t> came_;
+
+  /// By which entry blocks come: a table with open addressing, as there may be thousands of them to
+  /// be filed before a program's first exchange.
+  class Came {
+   public:
+    explicit Came(std::size_t most);
+    void add(Block block, std::uint32_t entry);
+    std::uint32_t find(Block block) const;  ///< `own`: by none
+
+   private:
+    std::size_t place_of(Block block) const;
+    int shift_ = 63;
+    std::vector<std::pair<Block, std::uint32_t>> places_;  ///< `own`: free
+  };
+  Came came_;
 };
 
 }  // namespace mpress::schedule
