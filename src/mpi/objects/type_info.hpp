@@ -1,6 +1,7 @@
 // What mpress knows about a datatype: is it a run of f32 or f64, and does it lie without gaps?
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,7 @@ struct TypeInfo {
     std::mutex mutex;    ///< of the rest; see runs_of()
     MPI_Count count = 0;
     std::shared_ptr<const gpu::Runs> all;
+    std::atomic<bool> are_irregular{false};  ///< those of some number of items were
   };
   std::shared_ptr<KnownRuns> runs;
 

@@ -10,6 +10,7 @@
 #include "engine/job/job.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "mpi/objects/type_runs.hpp"
 
 namespace mpress::engine {
 namespace {
@@ -41,6 +42,11 @@ int copy(Job& job, const Part& from, const Part& to, Copy* copying = nullptr) {
     return MPI_SUCCESS;
   }
   if (from_device == gpu::host && to_device == gpu::host) {
+    const bool are_readable = from_place.is_readable && to_place.is_readable;
+    if (are_readable && mpi::copy_regular({from.data, from_type.get(), from.count},
+                                          {to.data, to_type.get(), to.count})) {
+      return MPI_SUCCESS;
+    }
     return mpi::relayout(from.data, {from.count, from.type}, to.data, {to.count, to.type});
   }
   const int device = from_device == gpu::host ? to_device : from_device;

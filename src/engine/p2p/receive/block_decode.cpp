@@ -3,6 +3,7 @@
 #include "engine/job/job.hpp"
 #include "mpi/objects/relayout.hpp"
 #include "mpi/objects/type_info.hpp"
+#include "mpi/objects/type_runs.hpp"
 
 namespace mpress::engine {
 
@@ -44,6 +45,11 @@ bool BlockDecode::advance() {
 int BlockDecode::lay_out(std::size_t bytes) {
   if (device_ != gpu::host) {
     return unpack_to_device(job_, device_, packed_.data(), bytes, to_.buffer, to_.count, *type_);
+  }
+  const mpi::Items bare{packed_.data(), nullptr, static_cast<MPI_Count>(bytes)};
+  if (locate(job_, to_.buffer, *type_).is_readable &&
+      mpi::copy_regular(bare, {to_.buffer, type_.get(), to_.count})) {
+    return MPI_SUCCESS;
   }
   const mpi::Layout laid{static_cast<MPI_Count>(bytes / type_->packed_unit()),
                          type_->packed_type()};

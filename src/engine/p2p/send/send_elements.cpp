@@ -44,6 +44,11 @@ memory::Buffer pack_elements(Job& job, const SendArguments& arguments, std::size
     return packed;
   }
   if (!packed || !type) return {};
+  if (locate(job, arguments.buffer, *type).is_readable) {
+    const mpi::Items data{const_cast<void*>(arguments.buffer), type.get(), arguments.count};
+    const mpi::Items bare{packed.data(), nullptr, static_cast<MPI_Count>(bytes)};
+    if (mpi::copy_regular(data, bare)) return packed;
+  }
   int code = MPI_SUCCESS;
   if (arguments.buffer == MPI_BOTTOM) {
     const auto count = static_cast<MPI_Count>(bytes / type->packed_unit());
